@@ -25,6 +25,7 @@ struct Drawing : generate::SamplingOptions {
 
 struct Loading : base::Section {
   rlhf::ComputeOption compute{this};
+  rlhf::LatentCacheOption latent_cache{this};
   rlhf::ChatTemplateOptions chat{this};
 };
 
@@ -107,6 +108,7 @@ recipe::EvaluationCall asked(const EvalCall& call) {
                                .completion_tokens = call.max_tokens,
                                .seed = call.seed,
                                .compute = call.loading.compute,
+                               .latent_cache = call.loading.latent_cache,
                                .chat_template = call.loading.chat.choice,
                                .chat_template_kwargs = call.loading.chat.kwargs,
                                .names = flag_names(),

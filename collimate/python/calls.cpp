@@ -110,6 +110,7 @@ nlohmann::ordered_json evaluate(const EvaluateRequest& request) {
                               .completion_tokens = given.at("max_tokens"),
                               .seed = given.at("seed"),
                               .compute = given.at("compute"),
+                              .latent_cache = given.at("latent_cache"),
                               .chat_template = given.at("chat_template"),
                               .chat_template_kwargs = given.at("chat_template_kwargs"),
                               .names = {.of = argument_name, .between = "="}};

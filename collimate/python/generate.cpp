@@ -21,6 +21,7 @@ namespace {
 
 struct GenerateSection : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
+  rlhf::LatentCacheOption latent_cache{this};
   rlhf::ChatTemplateOptions chat{this};
   generate::KvCacheOption kv_cache_dtype{this};
   generate::SpeculationOptions speculation{this};
@@ -43,7 +44,7 @@ nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScop
   base::apply(request, "generate", asked);
   const generate::SamplingParams params = asked.params(asked.max_tokens);
   const text::Dataset dataset = text::Dataset::read({{.path = asked.data}});
-  cli::OpenModel open(host::model_directory(asked.model), asked.compute, asked.chat);
+  cli::OpenModel open(host::model_directory(asked.model), asked.compute, asked.chat, asked.latent_cache);
   const auto draft = cli::open_draft(asked.speculation, open);
   std::vector<std::vector<int32_t>> prompts;
   for (const text::Example& example : dataset.examples()) {

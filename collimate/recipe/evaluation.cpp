@@ -34,6 +34,7 @@ Config config_of(const std::string& model, const EvaluationCall& call, Measured 
                 {{"policy",
                   {{"path", model},
                    {"compute", call.compute},
+                   {"latent_cache", call.latent_cache},
                    {"chat_template", call.chat_template},
                    {"chat_template_kwargs", call.chat_template_kwargs}}}}},
                {"data", {{"eval", call.data}}},
@@ -55,8 +56,10 @@ void refuse_unused(const Config& config, const EvaluationCall& call, Measured me
     throw InputError(expectation(call.names.of("output"), "completions, of which each is a line",
                                  fmt::format("the measure {}", words_of(measured).name(measured)),
                                  "a page: a file that ends in .html"));
-  const nlohmann::json set = base::to_json(config.evaluation.section_value());
-  const nlohmann::json unset = base::to_json(EvaluationOptions().section_value());
+  nlohmann::json set = base::to_json(config.evaluation.section_value());
+  nlohmann::json unset = base::to_json(EvaluationOptions().section_value());
+  set["latent_cache"] = call.latent_cache;
+  unset["latent_cache"] = false;
   for (const auto& [name, value] : set.items())
     if (name != "examples" && value != unset.at(name))
       throw InputError(

@@ -23,7 +23,9 @@ struct EvaluationCall {
   nlohmann::json section = nlohmann::json::object();  // of a config's `evaluation`: reward, examples, sampling
   int64_t completion_tokens = 128;
   int64_t seed = 0;
-  std::string compute = "float32", chat_template = "auto";
+  std::string compute = "float32";
+  bool latent_cache = false;
+  std::string chat_template = "auto";
   nlohmann::json chat_template_kwargs = nlohmann::json::object();
   OptionNames names = {};
   bool lines = false;                       // ModelEvaluation::lines are wanted

@@ -41,6 +41,7 @@ Json settings_of(const EvaluationCall& call, Measured measured) {
                    {"examples", call.section.value("examples", 0)}};
   if (measured != Measured::kCompletions) return settings;
   settings.update(call.section);
+  settings["latent_cache"] = call.latent_cache;
   settings["max_tokens"] = call.completion_tokens;
   settings["seed"] = call.seed;
   return settings;

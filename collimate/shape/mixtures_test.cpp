@@ -79,13 +79,16 @@ TEST(Mixtures, ConfigsGoRoundAndBack) {
   windows["sliding_window"] = 4096;
   windows["decoder_sparse_step"] = 2;
   windows["mlp_only_layers"] = {1, 3};
+  json second = qwen2_moe_config();
+  second["use_sliding_window"] = true;
+  second["sliding_window"] = 4096;
   json groups = dots_config();
   groups["n_group"] = 8;
   groups["topk_group"] = 4;
   groups["sliding_window"] = 512;
   groups["max_window_layers"] = 20;
   for (const json& config :
-       {mixtral_config(), qwen2_moe_config(), qwen3_moe_config(), dots_config(), windows, groups}) {
+       {mixtral_config(), qwen2_moe_config(), qwen3_moe_config(), dots_config(), windows, second, groups}) {
     const ModelShape shape = parse_model_shape(config, "config");
     const ModelShape again = parse_model_shape(to_config(shape), "again");
     EXPECT_EQ(shape.blocks, again.blocks) << config.dump();
@@ -106,6 +109,26 @@ TEST(Mixtures, KeysSayWhichBlocksHaveExperts) {
   EXPECT_EQ(shape.blocks[1].mlp.experts.balance, 0.001);
 }
 
+TEST(Mixtures, KeysSayWhichBlocksHaveWindows) {
+  const auto windows = [](const json& config) {
+    std::vector<int64_t> all;
+    for (const Block& block : parse_model_shape(config, "c").blocks) all.push_back(block.attention.window);
+    return all;
+  };
+  json config = qwen2_moe_config();
+  config["num_hidden_layers"] = 4;
+  EXPECT_EQ(windows(config), std::vector<int64_t>(4));
+  config["use_sliding_window"] = true;
+  config["sliding_window"] = 100;
+  EXPECT_EQ(windows(config), (std::vector<int64_t>{100, 0, 100, 0}));
+  config["max_window_layers"] = 2;
+  EXPECT_EQ(windows(config), (std::vector<int64_t>{100, 0, 0, 0}));
+  config["layer_types"] = {"full_attention", "full_attention", "full_attention", "sliding_attention"};
+  EXPECT_EQ(windows(config), (std::vector<int64_t>{0, 0, 0, 100}));
+  config.erase("sliding_window");
+  EXPECT_EQ(windows(config), (std::vector<int64_t>{0, 0, 0, 4096}));
+}
+
 TEST(Mixtures, WhatCannotBeRunIsNamed) {
   json config = mixtral_config();
   config["router_jitter_noise"] = 0.1;
@@ -116,8 +139,11 @@ TEST(Mixtures, WhatCannotBeRunIsNamed) {
   config.erase("num_local_experts");
   EXPECT_THAT(refusal_of(config), HasSubstr("[c experts] expected two or more"));
   config = qwen2_moe_config();
-  config["use_sliding_window"] = true;
-  EXPECT_THAT(refusal_of(config), HasSubstr("[c use_sliding_window] expected false, got true"));
+  config["num_hidden_layers"] = 2;
+  config["layer_types"] = {"sliding_attention", "full_attention"};
+  EXPECT_THAT(refusal_of(config), HasSubstr("[c layer_types] expected \"full_attention\" alone without a window, got"));
+  config["layer_types"] = {"full_attention"};
+  EXPECT_THAT(refusal_of(config), HasSubstr("[c layer_types] expected 2 of "));
   config = qwen3_moe_config();
   config["mlp_only_layers"] = {"all"};
   EXPECT_THAT(refusal_of(config), HasSubstr("[c mlp_only_layers] expected a list of layers"));

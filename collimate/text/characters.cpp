@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "collimate/text/newer_characters.h"
+#include "collimate/text/scripts.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::text {
@@ -13,12 +14,17 @@ namespace {
 
 int category_of(uint32_t code_point) { return utf8proc_category(static_cast<utf8proc_int32_t>(code_point)); }
 
+// The range that holds a code point; nullptr where none does.
+template <class Range, size_t kSize>
+const Range* range_of(const Range (&ranges)[kSize], uint32_t code_point) {
+  const auto* range = std::upper_bound(std::begin(ranges), std::end(ranges), code_point,
+                                       [](uint32_t value, const Range& candidate) { return value < candidate.first; });
+  return range != std::begin(ranges) && code_point <= std::prev(range)->last ? std::prev(range) : nullptr;
+}
+
 template <size_t kSize>
 bool is_among(const CodePoints (&ranges)[kSize], uint32_t code_point) {
-  const auto* range =
-      std::upper_bound(std::begin(ranges), std::end(ranges), code_point,
-                       [](uint32_t value, const CodePoints& candidate) { return value < candidate.first; });
-  return range != std::begin(ranges) && code_point <= std::prev(range)->last;
+  return range_of(ranges, code_point) != nullptr;
 }
 
 // Letters in circles and squares: symbols that Unicode calls alphabetic.
@@ -88,6 +94,11 @@ bool is_ideograph(uint32_t code_point) {
                                            {0x20000, 0x2A6DF}, {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF},
                                            {0x2F800, 0x2FA1F}};
   return code_point >= 0x3400 && is_among(kBlocks, code_point);
+}
+
+int script_of(uint32_t code_point) {
+  const ScriptRange* range = range_of(kScripts, code_point);
+  return range == nullptr ? -1 : range->script;
 }
 
 void append_lower(std::string& out, uint32_t code_point) {

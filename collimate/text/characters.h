@@ -20,6 +20,9 @@ bool is_nonspacing(uint32_t code_point);
 bool is_mark(uint32_t code_point);
 // A Chinese character in the sense of BERT.
 bool is_ideograph(uint32_t code_point);
+// A number of the character's script in Unicode 9, one for all that Japanese is written in; -1 where it has none: of a
+// space and of what Unicode 9 does not know.
+int script_of(uint32_t code_point);
 
 // Appends the lower case of one character.
 void append_lower(std::string& out, uint32_t code_point);

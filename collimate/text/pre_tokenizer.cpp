@@ -132,13 +132,30 @@ void parse_delimiter(const json& component, const std::string&, PreTokenizer& ou
   add_splitter(out, text_splitter(component.at("delimiter"), Behavior::kRemoved, false));
 }
 
+void parse_scripts(const json&, const std::string&, PreTokenizer& out) { add_splitter(out, script_splitter()); }
+
+void parse_fixed_length(const json& component, const std::string& where, PreTokenizer& out) {
+  const json length = component.value("length", json(5));
+  if (!length.is_number_unsigned() || length == 0)
+    throw base::InputError(base::expectation(where, "a FixedLength of at least one character", length.dump()));
+  add_splitter(out, length_splitter(length));
+}
+
 using PreTokenizerParser = void (*)(const json& component, const std::string& where, PreTokenizer& out);
 
 const Components<PreTokenizerParser>& pre_tokenizers() {
   static const Components<PreTokenizerParser> table = {
-      {"BertPreTokenizer", parse_bert}, {"ByteLevel", parse_byte_level},  {"CharDelimiterSplit", parse_delimiter},
-      {"Digits", parse_digits},         {"Metaspace", parse_metaspace},   {"Punctuation", parse_punctuation},
-      {"Split", parse_split},           {"Whitespace", parse_whitespace}, {"WhitespaceSplit", parse_whitespace_split},
+      {"BertPreTokenizer", parse_bert},
+      {"ByteLevel", parse_byte_level},
+      {"CharDelimiterSplit", parse_delimiter},
+      {"Digits", parse_digits},
+      {"FixedLength", parse_fixed_length},
+      {"Metaspace", parse_metaspace},
+      {"Punctuation", parse_punctuation},
+      {"Split", parse_split},
+      {"UnicodeScripts", parse_scripts},
+      {"Whitespace", parse_whitespace},
+      {"WhitespaceSplit", parse_whitespace_split},
   };
   return table;
 }

@@ -129,4 +129,36 @@ Splitter run_splitter(std::function<int(uint32_t)> number) {
   };
 }
 
+Splitter script_splitter() {
+  return [](std::string_view text, Span piece, std::vector<Span>& out) {
+    const size_t first = out.size();
+    const bool keeps_front = piece.begin > 0 && previous_character(text, piece.begin) == piece.begin;
+    int before = -1;
+    for (size_t at = piece.begin; at < piece.end;) {
+      const Character character = character_at(text, at);
+      const int script = script_of(character.code_point);
+      const bool changes = script >= 0 && script != before;
+      if (changes || (keeps_front && out.size() == first)) {
+        out.push_back({at, at + character.size});
+      } else if (out.size() > first) {
+        out.back().end += character.size;
+      }
+      if (changes) before = script;
+      at += character.size;
+    }
+  };
+}
+
+Splitter length_splitter(size_t characters) {
+  return [characters](std::string_view text, Span piece, std::vector<Span>& out) {
+    size_t count = 0;
+    for (size_t at = piece.begin; at < piece.end; ++count) {
+      const size_t size = character_at(text, at).size;
+      if (count % characters == 0) out.push_back({at, at});
+      out.back().end += size;
+      at += size;
+    }
+  };
+}
+
 }  // namespace collimate::text

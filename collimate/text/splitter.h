@@ -30,4 +30,11 @@ Splitter character_splitter(std::function<bool(uint32_t code_point)> matches, Be
 // Splits between runs of characters with the same number; runs of a negative number are removed.
 Splitter run_splitter(std::function<int(uint32_t code_point)> number);
 
+// Splits where the script changes. Characters of no script stay with those before them; in front of all others they are
+// removed, but for those behind a byte that is not part of well-formed UTF-8.
+Splitter script_splitter();
+
+// Splits into so many characters each; the last part may have fewer.
+Splitter length_splitter(size_t characters);
+
 }  // namespace collimate::text

@@ -79,6 +79,20 @@ TEST(TokenizerKinds, ByteFallbackKeepsAnyBytes) {
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
 }
 
+// What lies around bytes of no character is split as a text of its own; a space behind them is not one in front.
+TEST(TokenizerKinds, SplitsAroundBrokenBytesLoseNothing) {
+  for (const char* name : {"scripts", "fixed_length"}) {
+    const auto tokenizer = load_tokenizer(testdata(std::string("kinds/") + name));
+    for (const std::string text : {"a\xFF\xFE  zあ", "\xE4\xBD \xFF", "xあ \xF0\x9F\xA6 日b 本"}) {
+      EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text) << name;
+      const size_t broken = text.find_first_of("\xFF\xE4\xF0", 1);
+      Ids apart = tokenizer->encode(text.substr(0, broken));
+      for (const int32_t id : tokenizer->encode(text.substr(broken))) apart.push_back(id);
+      EXPECT_EQ(tokenizer->encode(text), apart) << name;
+    }
+  }
+}
+
 // Decoders that strip the whole text, on words of one id.
 class StrippedText : public testing::Test {
  protected:
@@ -145,6 +159,9 @@ TEST(TokenizerKinds, WhatIsNotSupportedIsNamed) {
   EXPECT_THAT(error("decoder", {{"type", "Sequence"}, {"decoders", {{{"type", "Fuse"}}, {{"type", "ByteFallback"}}}}}),
               HasSubstr("Strip and Fuse alone behind the decoder that joins tokens, got ByteFallback"));
   EXPECT_THAT(error("pre_tokenizer", {{"type", "Metaspace"}, {"prepend_scheme", "last"}}), HasSubstr("'last'"));
+  for (const nlohmann::json& length : {nlohmann::json(0), nlohmann::json(-1), nlohmann::json(2.5)})
+    EXPECT_THAT(error("pre_tokenizer", {{"type", "FixedLength"}, {"length", length}}),
+                HasSubstr("expected a FixedLength of at least one character, got " + length.dump()));
   const auto unigram = [&](const char* model) { return error("model", nlohmann::json::parse(model)); };
   EXPECT_THAT(unigram(R"({"type": "Unigram", "vocab": [["a", -1], ["a", -2]]})"),
               HasSubstr("each token once, got 'a' as 0 and 1"));

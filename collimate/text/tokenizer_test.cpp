@@ -267,10 +267,7 @@ TEST_F(BadTokenizer, DirectoryWithoutTokenizer) {
 
 TEST_F(BadTokenizer, UnknownComponentsAreNamed) {
   EXPECT_THAT(load_with([](auto& file) { file["normalizer"] = {{"type", "Uppercase"}}; }), HasSubstr("'Uppercase'"));
-  EXPECT_THAT(load_with([](auto& file) {
-                file["pre_tokenizer"] = {{"type", "FixedLength"}};
-              }),
-              HasSubstr("'FixedLength'"));
+  EXPECT_THAT(load_with([](auto& file) { file["pre_tokenizer"] = {{"type", "Syllables"}}; }), HasSubstr("'Syllables'"));
   EXPECT_THAT(load_with([](auto& file) { file["decoder"] = {{"type", "CTC"}}; }), HasSubstr("'CTC'"));
   EXPECT_THAT(load_with([](auto& file) {
                 file["post_processor"] = {{"type", "GptProcessing"}};

@@ -112,8 +112,8 @@ def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128
              logprobs: bool = False, **sampling: Any) -> list[dict[str, Any]]:
     """Completes prompts: texts, conversations (lists of {"role", "content"}) or rows with a prompt. For each, in order,
     n dicts of prompt, completion, token_ids and finish, and logprobs where asked. `sampling` are temperature, top_p and
-    the other keys of `collimate help rollout`, compute, chat_template, chat_template_kwargs, speculation, draft_model;
-    json_schema may be a dict. num_beams (with length_penalty and early_stopping, as in transformers) searches in place
+    the other keys of `collimate help rollout`, compute, latent_cache, chat_template, chat_template_kwargs, speculation,
+    draft_model; json_schema may be a dict. num_beams (with length_penalty and early_stopping, as in transformers) searches in place
     of drawing: the n best of each prompt, with their score. Ctrl-C stops it. One call at a time in a process."""
     given = [prompts] if isinstance(prompts, (str, Mapping)) else prompts
     rows = (row if isinstance(row, Mapping) else {"prompt": row} for row in records(given))
@@ -128,7 +128,7 @@ def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128
 
 def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable[Reward] | Reward | None = None, *,
              measure: str | None = None, n: int = 1, examples: int = 0, max_tokens: int = 128, seed: int = 0,
-             compute: str = "float32", chat_template: str = "auto",
+             compute: str = "float32", latent_cache: bool = False, chat_template: str = "auto",
              chat_template_kwargs: Mapping[str, Any] | None = None, **sampling: Any) -> dict[str, Any]:
     """Measures models on data: the document of `collimate eval --json`. Completions that rewards judge, perplexity,
     pairs or choices, as the rows' columns say, or `measure`. Each model has "metrics", with value and standard_error of
@@ -144,8 +144,8 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
         else:
             write_rows(data, "data", file, kept=False)
         request = {"models": [os.fspath(model) for model in given], "data": str(file), "measure": measure,
-                   "max_tokens": max_tokens, "seed": seed, "compute": compute, "chat_template": chat_template,
-                   "chat_template_kwargs": dict(chat_template_kwargs or {}),
+                   "max_tokens": max_tokens, "seed": seed, "compute": compute, "latent_cache": latent_cache,
+                   "chat_template": chat_template, "chat_template_kwargs": dict(chat_template_kwargs or {}),
                    "section": {**_schema_as_text(sampling), "samples_per_prompt": n, "examples": examples,
                                "reward": entries}}
         with _causes(functions), _named_rows(files):

@@ -62,10 +62,13 @@ class Eval(WithRows):
                              (("--top-p", "0.5"), "--top-p"),
                              (("--reward", "exact", "--measure", "perplexity"), "--reward"),
                              (("--output", self.here / "rows.jsonl"), "--output"),
-                             (("--min-tokens", "500"), "--min-tokens")):
+                             (("--latent-cache", "true"), "--latent-cache"), (("--min-tokens", "500"), "--min-tokens")):
             refused = self.run_verb("eval", self.model, "--data", texts, *flags, code=2)[1]
             self.assertIn(f"[{named}] expected ", refused)
             self.assertNotIn("evaluation.", refused)
+        refused = self.run_verb("eval", self.model, "--data", self.data, "--reward", "exact", "--latent-cache", "true",
+                                code=2)[1]
+        self.assertIn("latent_cache] expected a model with latent attention, got llama", refused)
         refused = self.run_verb("eval", self.model, "--data", self.data, "--measure", "completions", code=2)[1]
         self.assertIn("[--reward] expected a reward that judges completions, got none", refused)
         refused = self.run_verb("eval", self.model, "--data", "{path: a.jsonl, paht: b}", code=2)[1]

@@ -13,8 +13,8 @@ PATIENCE = 300  # seconds; what takes longer hangs
 sys.path.insert(0, str(PACKAGE))
 
 
-def write_model(directory: pathlib.Path) -> str:
-    """Configuration and tokenizer of a Llama of two layers, no weights."""
+def write_model(directory: pathlib.Path, **others) -> str:
+    """Configuration and tokenizer of a Llama of two layers, or what `others` of its keys say; no weights."""
     directory.mkdir()
     (directory / "tokenizer_config.json").write_text(json.dumps({"char_ords": [ord(c) for c in "0123456789="]}))
     (directory / "config.json").write_text(json.dumps({
@@ -22,7 +22,7 @@ def write_model(directory: pathlib.Path) -> str:
         "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 16,
         "intermediate_size": 64, "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
         "tie_word_embeddings": False, "bos_token_id": None, "eos_token_id": 1, "pad_token_id": 2,
-        "hidden_act": "silu"}))
+        "hidden_act": "silu", **others}))
     return str(directory)
 
 

@@ -54,6 +54,7 @@ MIXTRAL = {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "nu
 QWEN2_MOE = {"model_type": "qwen2_moe", "architectures": ["Qwen2MoeForCausalLM"], "num_experts": 4,
              "num_experts_per_tok": 2, "moe_intermediate_size": 12, "shared_expert_intermediate_size": 20,
              "norm_topk_prob": False, "use_sliding_window": False}
+QWEN2_MOE_WINDOWS = QWEN2_MOE | {"use_sliding_window": True, "sliding_window": 7, "num_hidden_layers": 4}
 QWEN3_MOE = {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "num_experts": 5,
              "num_experts_per_tok": 3, "moe_intermediate_size": 12, "norm_topk_prob": True}
 DOTS1 = {"model_type": "dots1", "architectures": ["Dots1ForCausalLM"], "n_routed_experts": 6, "n_shared_experts": 2,
@@ -80,6 +81,8 @@ CASES = {
     "mistral, window": BASE | MISTRAL | {"sliding_window": 9},
     "qwen2, windows in later blocks": BASE | QWEN2 | {"use_sliding_window": True, "sliding_window": 5,
                                                       "max_window_layers": 1},
+    "qwen2, windows by layer_types": BASE | QWEN2 | {"use_sliding_window": True, "sliding_window": 5,
+                                                     "layer_types": ["sliding_attention", "full_attention"]},
     "qwen3": BASE | QWEN3,
     "qwen3 tied, attention biases": BASE | QWEN3 | {"tie_word_embeddings": True, "attention_bias": True},
     "llama, yarn rope": BASE | LLAMA | {"rope_scaling": YARN},
@@ -109,7 +112,11 @@ CASES = {
     "qwen2_moe, a dense block, weights that sum to 1": BASE | QWEN2_MOE | {"mlp_only_layers": [0],
                                                                           "norm_topk_prob": True},
     "qwen2_moe, experts in each second block": BASE | QWEN2_MOE | {"decoder_sparse_step": 2},
+    "qwen2_moe, windows in every second block": BASE | QWEN2_MOE_WINDOWS | {"max_window_layers": 3},
+    "qwen2_moe, windows by layer_types": BASE | QWEN2_MOE_WINDOWS | {
+        "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]},
     "qwen3_moe": BASE | QWEN3_MOE,
+    "qwen3_moe, window": BASE | QWEN3_MOE | {"use_sliding_window": True, "sliding_window": 9},
     "qwen3_moe, weights as they are": BASE | QWEN3_MOE | {"norm_topk_prob": False},
     "dots1": BASE | DOTS1,
     "dots1, one group": BASE | DOTS1 | {"n_group": 1, "topk_group": 1, "first_k_dense_replace": 0},

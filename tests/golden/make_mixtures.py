@@ -10,12 +10,13 @@ import pathlib
 import torch
 
 from make_families import (BASE, DEEPSEEK_V2, DEEPSEEK_V3, DEEPSEEK_YARN, DOTS1, IDS, MIXTRAL, MOONLIGHT, QWEN2_MOE,
-                           QWEN3_MOE, model_of, pieces_in_file, weights)
+                           QWEN2_MOE_WINDOWS, QWEN3_MOE, model_of, pieces_in_file, weights)
 
 BALANCE, Z = 0.05, 0.02  # weights of the routers' losses
 CASES = {
     "mixtral": BASE | MIXTRAL,
     "qwen2_moe": BASE | QWEN2_MOE | {"mlp_only_layers": [0]},
+    "qwen2_moe, windows": BASE | QWEN2_MOE_WINDOWS | {"max_window_layers": 3},
     "qwen3_moe": BASE | QWEN3_MOE,
     "dots1": BASE | DOTS1,
     "deepseek_v2": BASE | DEEPSEEK_V2,

@@ -2,7 +2,9 @@
 Face `tokenizers` give for them.
 
   python make_tokenizers.py            writes the folder
+  python make_tokenizers.py --only NAME...  writes these tokenizers alone; vectors of others stay
   python make_tokenizers.py --classes  prints the tables of collimate/text/newer_characters.h
+  python make_tokenizers.py --scripts  prints the table of collimate/text/scripts.h
   python make_tokenizers.py --random N DIRECTORY OUT  writes N random texts and their ids for `bench_tokenizer equal`
 
 Needs tokenizers 0.23.3, sentencepiece 0.2.3 and tiktoken 0.14.0. The text is the repository's own documentation;
@@ -31,6 +33,8 @@ TEXTS = [
     " ", "   ", "ẛ\u0323 ﬁ Å Å 각 각 ② Ⅷ ㍿ ｶﾞ Ａ１", "İstanbul ΑΣ ǅ", "1٣४৫² ½Ⅷ 10-20", "a_b-c.d_e;f", "שלום عالم नमस्ते",
     "x" * 120 + " y", "日本語のテキストとカタカナー", "lone\ufffd\ufeff", "[UNK] [CLS] ##x",
     "e\u0301\u0316 e\u0301\u0316\u0317 ㍿\u0301 ②\u0301",
+    "どこで生れ。Yes", "りんご林檎アップル ー a", "  りa カ゛ー漢々〆", "aあ\u0301б\u0308 \u0301", "a1あ2б٣ १अ", "a \u0378b あ\U000E01F0漢",
+    "日本語とEnglishとрусскийと😀\u200d " * 40,
 ]
 
 
@@ -172,16 +176,16 @@ def make_other_files() -> dict:
             "llama3": make_tiktoken("llama3", "tokenizer.model", "{1,3}", LLAMA3, "")}
 
 
-def write_folder():
+def write_folder(only: list):
     rng = random.Random(7)
     words = " ".join(corpus()).split()
-    vectors = []
-    for name, tokenizer in make_all().items():
+    vectors = [v for v in json.loads((OUT / "vectors.json").read_text()) if only and v["tokenizer"] not in only]
+    for name, tokenizer in make_all(only).items():
         (OUT / name).mkdir(parents=True, exist_ok=True)
         compact = json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":"))
         (OUT / name / "tokenizer.json").write_text(compact + "\n")
         vectors += [vector(name, tokenizer, t) for t in TEXTS + [random_text(rng, words) for _ in range(30)]]
-    for name, side in make_other_files().items():
+    for name, side in ({} if only else make_other_files()).items():
         texts = TEXTS + ["a<|im_end|>b<|eot_id|>"] + [random_text(rng, words) for _ in range(60)]
         vectors += [side.vector(name, text) for text in texts if side.takes(text)]
     lines = ",\n".join(json.dumps(v, separators=(",", ":")) for v in vectors)
@@ -255,14 +259,37 @@ def print_classes():
         print(name, ", ".join("{0x%X, 0x%X}" % tuple(r) for r in ranges(code_points)))
 
 
+def print_scripts():
+    """Runs of code points that UnicodeScripts keeps together; those that it drops in front have no script."""
+    splitter = pre_tokenizers.UnicodeScripts()
+    firsts, runs = [], []
+    for c in (c for c in range(0x110000) if not 0xD800 <= c < 0xE000):
+        if not splitter.pre_tokenize_str(chr(c)):
+            continue
+        near = [runs[-1][2]] if runs else []
+        script = next((s for s in near + list(range(len(firsts)))
+                       if len(splitter.pre_tokenize_str(firsts[s] + chr(c))) == 1), len(firsts))
+        if script == len(firsts):
+            firsts.append(chr(c))
+        if runs and runs[-1][1:] == [c - 1, script]:
+            runs[-1][1] = c
+        else:
+            runs.append([c, c, script])
+    print(", ".join("{0x%X, 0x%X, %d}" % tuple(r) for r in runs))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--classes", action="store_true")
+    parser.add_argument("--scripts", action="store_true")
     parser.add_argument("--random", nargs=3, metavar=("N", "DIRECTORY", "OUT"))
     words = parser.parse_args()
     if words.classes:
         print_classes()
+    elif words.scripts:
+        print_scripts()
     elif words.random:
         write_random(int(words.random[0]), words.random[1], words.random[2])
     else:
-        write_folder()
+        write_folder(words.only)

@@ -171,18 +171,40 @@ def make_fallback(size: int) -> Tokenizer:
         vocab_size=size, special_tokens=["<unk>", "<s>"] + [f"<0x{b:02X}>" for b in range(256)], show_progress=False))
 
 
-def make_words() -> Tokenizer:
+def make_words(size: int) -> Tokenizer:
     t = Tokenizer(models.WordLevel(unk_token="<unk>"))
     t.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase()])
     t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(prepend_scheme="first", split=False),
                                                pre_tokenizers.Split("-", "merged_with_next"),
                                                pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=True)])
     t.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-    return trained(t, trainers.WordLevelTrainer(vocab_size=300, special_tokens=["<unk>"], show_progress=False))
+    return trained(t, trainers.WordLevelTrainer(vocab_size=size, special_tokens=["<unk>"], show_progress=False))
 
 
-def make_all(scale: int = 1) -> dict:
-    return {"t5": make_t5(500 * scale), "unigram_bytes": make_unigram_bytes(450 * scale),
-            "bert": make_bert(300 * scale), "clip": make_clip(620 * scale), "gpt1": make_gpt1(400 * scale),
-            "prefixed": make_prefixed(400 * scale), "falcon": make_falcon(340 * scale),
-            "fallback": make_fallback(500 * scale), "word_level": make_words()}
+def split_later(size: int, steps: list) -> Tokenizer:
+    """Byte-level BPE trained on lines that nothing splits, so that its ids tell where `steps` split."""
+    t = Tokenizer(models.BPE())
+    spelling = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    t.pre_tokenizer = spelling
+    t.decoder = decoders.ByteLevel()
+    trained(t, trainers.BpeTrainer(vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                   show_progress=False))
+    t.pre_tokenizer = pre_tokenizers.Sequence([*steps, spelling])
+    return t
+
+
+def make_scripts(size: int) -> Tokenizer:
+    return split_later(size, [pre_tokenizers.UnicodeScripts()])
+
+
+def make_fixed_length(size: int) -> Tokenizer:
+    return split_later(size, [pre_tokenizers.Punctuation(), pre_tokenizers.FixedLength(3)])
+
+
+def make_all(only: list, scale: int = 1) -> dict:
+    """All tokenizers, or those of `only`, by name."""
+    makers = {"t5": (make_t5, 500), "unigram_bytes": (make_unigram_bytes, 450), "bert": (make_bert, 300),
+              "clip": (make_clip, 620), "gpt1": (make_gpt1, 400), "prefixed": (make_prefixed, 400),
+              "falcon": (make_falcon, 340), "fallback": (make_fallback, 500), "word_level": (make_words, 300),
+              "scripts": (make_scripts, 500), "fixed_length": (make_fixed_length, 500)}
+    return {name: make(size * scale) for name, (make, size) in makers.items() if not only or name in only}

@@ -4,6 +4,7 @@
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
+#include "collimate/shape/usual_windows.h"
 
 namespace collimate::shape {
 namespace {
@@ -13,25 +14,6 @@ using base::InputError;
 using nlohmann::json;
 
 constexpr double kTheta = 1e6;  // of Gemma 3's layers without windows, where a config says none
-constexpr const char* kSliding = "sliding_attention";
-constexpr const char* kFull = "full_attention";
-
-// By layer, whether it has the window: as layer_types says, or all but every `pattern`th layer.
-std::vector<bool> read_sliding(const Fields& fields, int64_t layers, int64_t pattern) {
-  std::vector<bool> sliding;
-  if (!fields.has("layer_types")) {
-    pattern = fields.count_or("sliding_window_pattern", kMaxLayers, pattern);
-    for (int64_t layer = 1; layer <= layers; ++layer) sliding.push_back(layer % pattern != 0);
-    return sliding;
-  }
-  const json& types = fields.raw("layer_types");
-  for (const json& type : types)
-    if (type == kSliding || type == kFull) sliding.push_back(type == kSliding);
-  if (!types.is_array() || types.size() != sliding.size() || static_cast<int64_t>(sliding.size()) != layers)
-    throw InputError(expectation(fields.at("layer_types"),
-                                 fmt::format("{} of \"{}\" and \"{}\"", layers, kSliding, kFull), types.dump()));
-  return sliding;
-}
 
 // The base of the layers with windows; other layers turn as the model's rope says.
 double read_two_ropes(const Fields& fields, ModelShape& shape) {
@@ -92,7 +74,9 @@ ModelShape parse_gemma2(const Fields& fields, const std::string& family) {
   if (third) shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
   const double local_theta = third ? read_two_ropes(fields, shape) : 0;
   shape.logit_softcap = softcap(fields, "final_logit_softcapping", third ? 0 : 30);
-  const std::vector<bool> sliding = read_sliding(fields, shape.layers(), third ? 6 : 2);
+  const std::vector<bool> sliding = read_sliding(fields, shape.layers(), [&](int64_t layer) {
+    return (layer + 1) % fields.count_or("sliding_window_pattern", kMaxLayers, third ? 6 : 2) != 0;
+  });
   const int64_t window = fields.count_or("sliding_window", kMaxCount, 4096);
   for (size_t layer = 0; layer < shape.blocks.size(); ++layer) {
     Block& block = shape.blocks[layer];

@@ -1,19 +1,18 @@
 #include "collimate/base/at.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
+#include "collimate/shape/usual_windows.h"
 
 namespace collimate::shape {
 namespace {
 
-// Mistral has a window in every block, Qwen's later models in those from max_window_layers on, where they say so.
+// Mistral has a window in every block. Qwen's later models have one where use_sliding_window says so, in the blocks
+// that layer_types names, or from max_window_layers on.
 void read_window(const Fields& fields, ModelShape& shape) {
-  const bool is_mistral = shape.family == "mistral", is_qwen = shape.family.starts_with("qwen");
-  if (!fields.has("sliding_window") || !(is_mistral || (is_qwen && fields.flag_or("use_sliding_window", false))))
-    return;
-  const int64_t window = fields.count("sliding_window", kMaxCount);
-  const int64_t first = is_mistral ? 0 : fields.whole_or("max_window_layers", kMaxLayers, 28);
-  for (int64_t layer = first; layer < shape.layers(); ++layer)
-    if (window < shape.max_positions) base::at(shape.blocks, layer).attention.window = window;
+  if (shape.family == "mistral") return set_windows(shape, read_window_or(fields, 0), every_layer);
+  if (!shape.family.starts_with("qwen")) return;
+  const int64_t first = fields.whole_or("max_window_layers", kMaxLayers, 28);
+  read_windows(fields, shape, read_qwen_window(fields), [first](int64_t layer) { return layer >= first; });
 }
 
 // Llama (Touvron et al. 2023), and those that differ from it by little: Mistral by a window; Qwen2 by biases of
@@ -36,11 +35,11 @@ ModelShape parse_llama(const Fields& fields, const std::string& family) {
 void add_window(const ModelShape& shape, nlohmann::json& config) {
   int64_t first = 0;
   while (first < shape.layers() && base::at(shape.blocks, first).attention.window == 0) ++first;
-  config["sliding_window"] = nullptr;
-  if (shape.family != "mistral") config["use_sliding_window"] = first < shape.layers();
-  if (first == shape.layers()) return;
-  config["sliding_window"] = shape.blocks.back().attention.window;
-  if (shape.family != "mistral") config["max_window_layers"] = first;
+  add_window_size(shape, config);
+  if (shape.family == "mistral") return;
+  config["use_sliding_window"] = first < shape.layers();
+  config["max_window_layers"] = first;
+  add_layer_types(shape, config);
 }
 
 void add_llama_config(const ModelShape& shape, nlohmann::json& config) {

@@ -5,6 +5,7 @@
 #include "collimate/shape/mixture.h"
 #include "collimate/shape/usual_config.h"
 #include "collimate/shape/usual_mixture.h"
+#include "collimate/shape/usual_windows.h"
 
 namespace collimate::shape {
 namespace {
@@ -24,11 +25,6 @@ std::vector<int64_t> read_layers(const Fields& fields, const char* key) {
   return list.get<std::vector<int64_t>>();
 }
 
-void set_windows(ModelShape& shape, int64_t window, int64_t first = 0) {
-  for (int64_t layer = first; layer < shape.layers(); ++layer)
-    if (window < shape.max_positions) base::at(shape.blocks, layer).attention.window = window;
-}
-
 // transformers' default of those that have such a loss is 0.001.
 double read_balance(const Fields& fields) {
   constexpr const char* kKey = "router_aux_loss_coef";
@@ -41,7 +37,7 @@ ModelShape parse_mixtral(const Fields& fields, const std::string& family) {
     throw InputError(expectation(fields.at("router_jitter_noise"), "0", fields.raw("router_jitter_noise").dump(),
                                  "a model that is trained without noise of its router"));
   ModelShape shape = read_mixture(fields, family, {.normalized = true, .balance = read_balance(fields)});
-  if (fields.has("sliding_window")) set_windows(shape, fields.count("sliding_window", kMaxCount));
+  set_windows(shape, read_window_or(fields, 0), every_layer);
   return shape;
 }
 
@@ -54,20 +50,25 @@ void read_dense_layers(const Fields& fields, ModelShape& shape) {
       base::at(shape.blocks, layer).mlp.experts = {};
 }
 
+// Qwen3-MoE has a window in every block, Qwen2-MoE in those that layer_types names. Without that it has one, as
+// transformers reads it, in every second block ahead of max_window_layers.
+void read_qwen_windows(const Fields& fields, ModelShape& shape) {
+  const int64_t window = read_qwen_window(fields);
+  if (shape.family != "qwen2_moe") return set_windows(shape, window, every_layer);
+  const int64_t end = fields.whole_or("max_window_layers", kMaxLayers, 28);
+  read_windows(fields, shape, window, [end](int64_t layer) { return layer % 2 == 0 && layer < end; });
+}
+
 // Qwen2-MoE (Qwen1.5-MoE, 2024) and Qwen3-MoE (Yang et al. 2025): attention as in Qwen2 and Qwen3.
 ModelShape parse_qwen_moe(const Fields& fields, const std::string& family) {
   const bool is_second = family == "qwen2_moe";
-  if (is_second) {
-    fields.require("use_sliding_window", false);
-    fields.count("shared_expert_intermediate_size", kMaxHidden);
-  }
+  if (is_second) fields.count("shared_expert_intermediate_size", kMaxHidden);
   ModelShape shape = read_mixture(fields, family,
                                   {.shared_gate = is_second,
                                    .normalized = fields.flag_or("norm_topk_prob", false),
                                    .balance = read_balance(fields)});
   read_dense_layers(fields, shape);
-  if (!is_second && fields.flag_or("use_sliding_window", false) && fields.has("sliding_window"))
-    set_windows(shape, fields.count("sliding_window", kMaxCount));
+  read_qwen_windows(fields, shape);
   for (Block& block : shape.blocks) {
     block.attention.bias = is_second ? fields.flag_or("qkv_bias", true) : fields.flag_or("attention_bias", false);
     block.attention.output_bias = !is_second && block.attention.bias;
@@ -79,9 +80,8 @@ ModelShape parse_qwen_moe(const Fields& fields, const std::string& family) {
 // dots.llm1 (Huo et al. 2025): attention of Qwen3, experts as DeepSeek-V3 routes them.
 ModelShape parse_dots(const Fields& fields, const std::string& family) {
   ModelShape shape = read_mixture(fields, family, read_grouped_routing(fields));
-  if (fields.has("sliding_window"))
-    set_windows(shape, fields.count("sliding_window", kMaxCount),
-                fields.whole_or("max_window_layers", kMaxLayers, shape.layers()));
+  const int64_t first = fields.whole_or("max_window_layers", kMaxLayers, shape.layers());
+  read_windows(fields, shape, read_window_or(fields, 0), [first](int64_t layer) { return layer >= first; });
   for (Block& block : shape.blocks) {
     block.attention.bias = block.attention.output_bias = fields.flag_or("attention_bias", false);
     block.attention.head_norm = true;
@@ -94,8 +94,7 @@ void add_mixture_config(const ModelShape& shape, json& config) {
   config["hidden_act"] = "silu";
   config["num_experts_per_tok"] = experts_of(shape)->per_token;
   if (shape.family != "dots1") config["router_aux_loss_coef"] = experts_of(shape)->balance;
-  config["sliding_window"] = nullptr;
-  if (const int64_t window = shape.blocks.back().attention.window; window > 0) config["sliding_window"] = window;
+  add_window_size(shape, config);
 }
 
 void add_mixtral_config(const ModelShape& shape, json& config) {
@@ -113,8 +112,11 @@ void add_qwen_moe_config(const ModelShape& shape, json& config) {
   config["norm_topk_prob"] = experts.normalized;
   config["mlp_only_layers"] = dense_layers(shape);
   config["decoder_sparse_step"] = 1;
-  config["use_sliding_window"] = shape.blocks.back().attention.window > 0;
-  if (shape.family == "qwen2_moe") config["shared_expert_intermediate_size"] = experts.shared;
+  config["use_sliding_window"] = !config["sliding_window"].is_null();
+  if (shape.family == "qwen2_moe") {
+    config["shared_expert_intermediate_size"] = experts.shared;
+    add_layer_types(shape, config);
+  }
   config[shape.family == "qwen2_moe" ? "qkv_bias" : "attention_bias"] = shape.blocks.back().attention.bias;
 }
 
@@ -124,6 +126,7 @@ void add_dots_config(const ModelShape& shape, json& config) {
   int64_t full = 0;
   while (full < shape.layers() && base::at(shape.blocks, full).attention.window == 0) ++full;
   config["max_window_layers"] = full;
+  add_layer_types(shape, config);
 }
 
 ModuleNames mixtral_names() {

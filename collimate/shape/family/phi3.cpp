@@ -1,5 +1,6 @@
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
+#include "collimate/shape/usual_windows.h"
 
 namespace collimate::shape {
 namespace {
@@ -12,9 +13,8 @@ ModelShape parse_phi3(const Fields& fields, const std::string& family) {
   fields.require("hidden_act", "silu");
   double part = fields.real_or("partial_rotary_factor", 1.0);
   if (fields.has("rope_parameters")) part = object_of(fields, "rope_parameters").real_or("partial_rotary_factor", part);
-  const int64_t window = fields.has("sliding_window") ? fields.count("sliding_window", kMaxCount) : 0;
+  set_windows(shape, read_window_or(fields, 0), every_layer);
   for (Block& block : shape.blocks) {
-    block.attention.window = window < shape.max_positions ? window : 0;
     block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
   }
@@ -28,8 +28,7 @@ void add_phi3_config(const ModelShape& shape, nlohmann::json& config) {
   config["partial_rotary_factor"] = static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
   if (shape.rope_scaling.contains("original_max_position_embeddings"))
     config["original_max_position_embeddings"] = shape.rope_scaling["original_max_position_embeddings"];
-  config["sliding_window"] = nullptr;
-  if (attention.window > 0) config["sliding_window"] = attention.window;
+  add_window_size(shape, config);
 }
 
 }  // namespace
