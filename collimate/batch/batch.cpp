@@ -224,6 +224,7 @@ void Batch::require(std::span<const std::string> wanted, const std::string& read
   template std::span<const T> Batch::row<T>(const Key<T>&, int64_t) const;               \
   template std::vector<T> Batch::all<T>(const Key<T>&) const;
 COLLIMATE_BATCH_TYPE(uint8_t)
+COLLIMATE_BATCH_TYPE(int16_t)
 COLLIMATE_BATCH_TYPE(int32_t)
 COLLIMATE_BATCH_TYPE(int64_t)
 COLLIMATE_BATCH_TYPE(float)

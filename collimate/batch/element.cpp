@@ -13,7 +13,8 @@ struct Fact {
   at::ScalarType scalar;
   int64_t bytes;
 };
-constexpr std::array<Fact, 6> kFacts = {{{ElementType::kUInt8, at::kByte, 1},
+constexpr std::array<Fact, 7> kFacts = {{{ElementType::kUInt8, at::kByte, 1},
+                                         {ElementType::kInt16, at::kShort, 2},
                                          {ElementType::kInt32, at::kInt, 4},
                                          {ElementType::kInt64, at::kLong, 8},
                                          {ElementType::kFloat32, at::kFloat, 4},

@@ -10,9 +10,9 @@
 
 namespace collimate::batch {
 
-enum class ElementType { kUInt8, kInt32, kInt64, kFloat32, kBFloat16, kJson };
+enum class ElementType { kUInt8, kInt16, kInt32, kInt64, kFloat32, kBFloat16, kJson };
 constexpr auto words_of(ElementType) {
-  return base::Words<ElementType, 6>{"type", {"uint8", "int32", "int64", "float32", "bfloat16", "json"}};
+  return base::Words<ElementType, 7>{"type", {"uint8", "int16", "int32", "int64", "float32", "bfloat16", "json"}};
 }
 enum class PadSide { kLeft, kRight };
 constexpr auto words_of(PadSide) { return base::Words<PadSide, 2>{"side", {"left", "right"}}; }
@@ -20,6 +20,7 @@ constexpr auto words_of(PadSide) { return base::Words<PadSide, 2>{"side", {"left
 template <class T>
 constexpr ElementType element_type_of() {
   if constexpr (std::is_same_v<T, uint8_t>) return ElementType::kUInt8;
+  if constexpr (std::is_same_v<T, int16_t>) return ElementType::kInt16;
   if constexpr (std::is_same_v<T, int32_t>) return ElementType::kInt32;
   if constexpr (std::is_same_v<T, int64_t>) return ElementType::kInt64;
   if constexpr (std::is_same_v<T, float>) return ElementType::kFloat32;

@@ -45,10 +45,12 @@ void keep_while_proposed(DrawnFor& draw, std::span<Drawn> drawn) {
 
 }  // namespace
 
-Runner::Runner(model::Model& model, tensor::Exec exec, int64_t blocks, tensor::KvType kv_type, uint64_t run_seed)
+Runner::Runner(model::Model& model, tensor::Exec exec, int64_t blocks, tensor::KvType kv_type, uint64_t run_seed,
+               bool routed)
     : model_(model),
       exec_(exec),
       cache_(model.shape(), kv_type, blocks, exec),
+      routed_(model.shape(), blocks, routed),
       run_seed_(run_seed),
       draw_batch_(model.shape().vocabulary) {}
 
@@ -56,11 +58,19 @@ std::span<const DrawnFor> Runner::run(const StepPlan& plan) {
   const base::FaultPhase phase(is_decode(plan) ? "decode" : "prefill");
   build_batch(plan);
   const std::span<const std::vector<int32_t>> tables(tables_.data(), plan.runs.size());
-  const at::Tensor hidden = model_.forward_cached(batch_, cache_, tables);  // [T, H]
+  const at::Tensor hidden = forward(tables);
   copy_partial_blocks(plan);
   list_draws(plan);
   draw(gather_rows(hidden));
   return draws_;
+}
+
+at::Tensor Runner::forward(std::span<const std::vector<int32_t>> tables) {
+  if (!routed_.keeps()) return model_.forward_cached(batch_, cache_, tables);
+  model::RoutedExperts chosen;
+  at::Tensor hidden = model_.forward_cached(batch_, cache_, tables, &chosen);
+  routed_.put(batch_, tables, chosen);
+  return hidden;
 }
 
 void Runner::build_batch(const StepPlan& plan) {
@@ -91,7 +101,7 @@ void Runner::copy_partial_blocks(const StepPlan& plan) {
     if (fork.sequence->prompt_tokens % kBlockTokens == 0) continue;
     const int32_t from = plan.runs[fork.run].sequence->blocks[block].id();
     const int32_t to = fork.sequence->blocks[block].id();
-    cache_.copy_block(from, to);
+    copy_block(from, to);
   }
 }
 

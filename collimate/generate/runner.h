@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "collimate/generate/routed_blocks.h"
 #include "collimate/generate/sampler.h"
 #include "collimate/generate/scheduler.h"
 #include "collimate/model/kv_cache.h"
@@ -29,17 +30,24 @@ struct DrawnFor {
 // bounded size, draws in parallel. Owns the cache's memory. Reads sequences, never changes them. Not thread-safe.
 class Runner {
  public:
-  Runner(model::Model& model, tensor::Exec exec, int64_t blocks, tensor::KvType kv_type, uint64_t run_seed);
+  // `routed`: the experts that routers choose are kept beside the cache.
+  Runner(model::Model& model, tensor::Exec exec, int64_t blocks, tensor::KvType kv_type, uint64_t run_seed,
+         bool routed = false);
 
   // Blocks of every sequence in the plan must be in place. Copies the partial block of each fork. The result is valid
   // until the next call; runs that draw come in the plan's order, each followed by its forks.
   std::span<const DrawnFor> run(const StepPlan& plan);
 
   const model::KvCache& cache() const { return cache_; }
-  void copy_block(int32_t from, int32_t to) { cache_.copy_block(from, to); }
+  const RoutedBlocks& routed() const { return routed_; }
+  void copy_block(int32_t from, int32_t to) {
+    cache_.copy_block(from, to);
+    routed_.copy_block(from, to);
+  }
 
  private:
   void build_batch(const StepPlan& plan);
+  at::Tensor forward(std::span<const std::vector<int32_t>> tables);  // [T, H]
   void copy_partial_blocks(const StepPlan& plan);
   void list_draws(const StepPlan& plan);
   at::Tensor gather_rows(const at::Tensor& hidden);
@@ -49,6 +57,7 @@ class Runner {
   model::Model& model_;
   tensor::Exec exec_;
   model::KvCache cache_;
+  RoutedBlocks routed_;
   uint64_t run_seed_;
 
   model::TokenBatch batch_;

@@ -40,6 +40,7 @@ struct Sequence {
   std::vector<float> log_probs;             // [completion]
   std::vector<int64_t> versions;            // [completion] weights that sampled each token
   std::vector<TokenLogProb> top_log_probs;  // [completion, params.top_log_probs], most likely first
+  model::RoutedExperts routed_experts;      // of the first tokens that were computed since it was last admitted
   Finish finish = Finish::kRunning;
   int64_t emitted = 0;   // tokens of the completion already taken
   bool changed = false;  // waits in the list of what the next take() emits
@@ -65,6 +66,7 @@ struct Sequence {
     log_probs.clear();
     versions.clear();
     top_log_probs.clear();
+    routed_experts.clear();
     finish = Finish::kRunning;
     ends_at = kNever;
     emitted = 0;

@@ -47,6 +47,8 @@ void fill_emission(Sequence& sequence, Emission& emission) {
   emission.versions.assign(sequence.versions.begin() + from, sequence.versions.end());
   emission.top_log_probs.assign(sequence.top_log_probs.begin() + from * sequence.params.top_log_probs,
                                 sequence.top_log_probs.end());
+  emission.routed_experts.clear();
+  if (sequence.finish != Finish::kRunning) emission.routed_experts.swap(sequence.routed_experts);
   emission.finish = sequence.finish;
   sequence.emitted = sequence.completion_tokens();
   sequence.changed = false;

@@ -46,6 +46,9 @@ struct Emission {
   // [tokens, k] the most likely tokens in each one's place, in order, under the same distribution as log_probs; k is
   // the request's top_log_probs, the vocabulary at most.
   std::vector<TokenLogProb> top_log_probs;
+  // Of the last emission, where ServiceOptions::routed_experts asks: of the request's tokens from the first prompt
+  // token on those that were run, which are all but the last one of a request that ended by itself.
+  model::RoutedExperts routed_experts;
   Finish finish = Finish::kRunning;
 };
 
@@ -61,6 +64,7 @@ struct ServiceOptions {
   int64_t speculation_tokens = 0;   // tokens proposed to a sequence at a time; 0: none. See step()
   model::Model* draft = nullptr;    // proposes them; outlives the service. Null: n-grams do, where they occurred before
   int64_t speculation_rows = 16;    // proposed tokens fill a step up to so many rows; tensor::linear's few rows
+  bool routed_experts = false;      // tell which experts a mixture's routers chose
   SamplingParams sampling;          // of requests without a `sampling` column
   const text::Tokenizer* tokenizer = nullptr;  // outlives the service; needed for requests with stop strings or a form
   tensor::Exec exec;                           // threads of the draws; null pool: the caller's

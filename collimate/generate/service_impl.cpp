@@ -38,7 +38,7 @@ Service::Impl::Impl(model::Model& the_model, ServiceOptions the_options)
       pool(options.cache_blocks),
       prefixes(make_prefix_cache(options.prefix_cache, pool)),
       scheduler({options.max_batch_tokens, options.max_batch_sequences, options.speculation_rows}),
-      runner(model, options.exec, options.cache_blocks, *options.kv_type, options.seed),
+      runner(model, options.exec, options.cache_blocks, *options.kv_type, options.seed, options.routed_experts),
       draft(make_draft(options, model.shape().vocabulary)),
       forms(options.tokenizer, model.shape().vocabulary, options.eos_ids),
       window(widest_window(model.shape())),
@@ -179,6 +179,7 @@ void Service::Impl::apply(const StepPlan& step) {
       sequence.blocks.push_back(pool.acquire(step.matched_blocks[next_match++]));
     }
     sequence.computed = admission.matched * kBlockTokens;
+    sequence.routed_experts.clear();  // whatever ran before it was preempted runs again
     stats.shared_prompt_tokens += sequence.computed;
     queues.running.push_back(&sequence);
   }
@@ -197,6 +198,7 @@ void Service::Impl::apply_fork(const Fork& fork, const StepPlan& step) {
   const Sequence& leader = *step.runs[fork.run].sequence;
   Sequence& sequence = *fork.sequence;
   const int64_t full = sequence.prompt_tokens / kBlockTokens;
+  sequence.routed_experts = leader.routed_experts;  // of blocks that it may have given back
   sequence.blocks.assign(leader.blocks.begin(), leader.blocks.begin() + full);
   if (sequence.prompt_tokens % kBlockTokens != 0) sequence.blocks.push_back(pool.allocate());
   stats.shared_prompt_tokens += sequence.prompt_tokens;
@@ -218,12 +220,12 @@ void Service::Impl::advance(const StepPlan& step) {
     (decodes ? stats.decoded_tokens : stats.prefill_tokens) += run.count;
     sequence.computed += run.count;
     prefixes->publish(version, sequence);
-    sequence.release_behind(window);
+    release_unread(sequence);
   }
   for (const Fork& fork : step.forks) {
     const Sequence& leader = *step.runs[fork.run].sequence;
     fork.sequence->computed = fork.sequence->prompt_tokens;
-    fork.sequence->release_behind(window);
+    release_unread(*fork.sequence);
     fork.sequence->published = leader.published;
     fork.sequence->chain_key = leader.chain_key;
   }
@@ -259,8 +261,14 @@ void Service::Impl::settle(const DrawnFor& draw, int64_t accepted) {
   sequence.trim_cache();
 }
 
+void Service::Impl::release_unread(Sequence& sequence) {
+  if (window > 0) runner.routed().append_to(sequence);
+  sequence.release_behind(window);
+}
+
 void Service::Impl::finish(Sequence& sequence, Finish reason) {
   sequence.finish = reason;
+  runner.routed().append_to(sequence);
   sequence.drop_cache();
   if (draft != nullptr) draft->forget(sequence.uid);
 }

@@ -41,6 +41,8 @@ struct Service::Impl {
   void advance(const StepPlan& step);
   void append(const DrawnFor& draw);
   void settle(const DrawnFor& draw, int64_t accepted);
+  // Gives back the blocks behind every window.
+  void release_unread(Sequence& sequence);
   void finish(Sequence& sequence, Finish reason);
   void note_change(Sequence& sequence);
   void drop_finished();  // from the queues

@@ -18,6 +18,7 @@ nlohmann::json describe(const Sequence& sequence, const std::function<double()>&
                         {"prompt_tokens", sequence.prompt_tokens},
                         {"length", sequence.length()},
                         {"emitted", sequence.emitted},
+                        {"routed", sequence.finish == Finish::kRunning ? 0 : sequence.routed_experts.size()},
                         {"finish", static_cast<int32_t>(sequence.finish)}};
   if (sequence.ends_at != kNever) out["seconds_left"] = sequence.ends_at - now_seconds();
   return out;
@@ -42,7 +43,8 @@ class Cutter {
       : ids_(read<int32_t>(in, "service.ids")),
         log_probs_(read<float>(in, "service.log_probs")),
         versions_(read<int64_t>(in, "service.versions")),
-        top_log_probs_(read<TokenLogProb>(in, "service.top_log_probs")) {}
+        top_log_probs_(read<TokenLogProb>(in, "service.top_log_probs")),
+        routed_experts_(read<int16_t>(in, "service.routed_experts")) {}
 
   void fill(const nlohmann::json& json, Sequence& sequence) {
     sequence.uid = json.at("uid");
@@ -58,6 +60,7 @@ class Cutter {
     cut(top_log_probs_, next_top_, (length - sequence.prompt_tokens) * sequence.params.top_log_probs,
         sequence.top_log_probs);
     cut(versions_, next_completion_, length - sequence.prompt_tokens, sequence.versions);
+    cut(routed_experts_, next_routed_, json.at("routed"), sequence.routed_experts);
   }
 
  private:
@@ -75,9 +78,11 @@ class Cutter {
   std::vector<float> log_probs_;
   std::vector<int64_t> versions_;
   std::vector<TokenLogProb> top_log_probs_;
+  std::vector<int16_t> routed_experts_;
   size_t next_id_ = 0;
   size_t next_completion_ = 0;
   size_t next_top_ = 0;
+  size_t next_routed_ = 0;
 };
 
 }  // namespace
@@ -89,12 +94,15 @@ void Service::save(base::StateWriter& out) const {
   std::vector<float> log_probs;
   std::vector<int64_t> versions;
   std::vector<TokenLogProb> top_log_probs;
+  model::RoutedExperts routed_experts;  // of those that ended: the others' are recomputed
   const auto add = [&](const Sequence& sequence) {
     requests.push_back(describe(sequence, s.options.now_seconds));
     ids.insert(ids.end(), sequence.ids.begin(), sequence.ids.end());
     log_probs.insert(log_probs.end(), sequence.log_probs.begin(), sequence.log_probs.end());
     versions.insert(versions.end(), sequence.versions.begin(), sequence.versions.end());
     top_log_probs.insert(top_log_probs.end(), sequence.top_log_probs.begin(), sequence.top_log_probs.end());
+    if (sequence.finish == Finish::kRunning) return;
+    routed_experts.insert(routed_experts.end(), sequence.routed_experts.begin(), sequence.routed_experts.end());
   };
   for (const Sequence* sequence : s.changed) {
     changed.push_back(sequence->uid);
@@ -112,6 +120,7 @@ void Service::save(base::StateWriter& out) const {
   write(out, "service.log_probs", log_probs);
   write(out, "service.versions", versions);
   write(out, "service.top_log_probs", top_log_probs);
+  write(out, "service.routed_experts", routed_experts);
 }
 
 void Service::load(base::StateReader& in) {

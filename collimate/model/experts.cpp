@@ -2,6 +2,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/model/recording.h"
+#include "collimate/model/router_choices.h"
 #include "collimate/model/router_notes.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/experts.h"
@@ -41,10 +42,12 @@ Routing route(Step& step, const ExpertLayer& layer, Slot* x) {
   Slot* logits = linear(step, layer.router, x);
   const int64_t tokens = logits->rows, rows = tokens * how.per_token;
   Slot* weights = tensor::make_slot(step.arena, tokens, how.per_token, logits->wanted);
-  const tensor::Routed routed{step.arena.take(tokens * how.count), take_numbers(step, rows), weights->value,
-                              how.sigmoid ? nullptr : step.arena.take(tokens)};
+  int32_t* kept = step.choices == nullptr ? nullptr : step.choices->kept(layer.number);
+  const tensor::Routed routed{step.arena.take(tokens * how.count), kept != nullptr ? kept : take_numbers(step, rows),
+                              weights->value, how.sigmoid ? nullptr : step.arena.take(tokens)};
   const float* correction = layer.correction < 0 ? nullptr : step.weights.param(layer.correction);
   tensor::route(step.exec, how, logits->value, tokens, correction, routed);
+  if (step.choices != nullptr) step.choices->compare(how, routed, layer.number);
   if (step.routers != nullptr) step.routers->measure(step.exec, how, routed, layer.number);
   const ExpertRows sorted{take_numbers(step, how.count + 1), take_numbers(step, rows), take_numbers(step, rows)};
   tensor::sort_by_expert(step.exec, how, routed.choices, tokens, sorted);

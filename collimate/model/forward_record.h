@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collimate/model/model.h"
+#include "collimate/model/router_choices.h"
 #include "collimate/model/router_notes.h"
 #include "collimate/model/step_input.h"
 #include "collimate/tensor/tape.h"
@@ -19,7 +20,8 @@ struct ForwardRecord::Impl {
   std::unique_ptr<StepInput> input;
   Recompute recompute = Recompute::kNone;
   std::unique_ptr<tensor::Arena> activations;
-  std::unique_ptr<RouterNotes> routers;  // where training asks
+  std::unique_ptr<RouterNotes> routers;  // where training asks, as the next
+  std::unique_ptr<RouterChoices> choices;
   std::vector<Segment> segments;
   // The arena goes back to this pool.
   std::shared_ptr<std::vector<std::unique_ptr<tensor::Arena>>> pool;

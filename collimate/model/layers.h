@@ -15,6 +15,7 @@
 
 namespace collimate::model {
 
+class RouterChoices;
 class RouterNotes;
 
 // How the queries and keys of blocks turn: as the model's rope says, and of those with a base of their own.
@@ -40,6 +41,7 @@ struct Step {
   std::span<const tensor::AttentionRun> earlier = {};  // StepInput::earlier_blocks(), where a cache keeps latents
   const Turns* turns = nullptr;                        // where a block is rotary
   RouterNotes* routers = nullptr;                      // of a mixture in training; null: nobody asks
+  RouterChoices* choices = nullptr;                    // of a mixture; null: nobody asks
 
   int64_t rows() const { return input.rows(); }
 };

@@ -74,6 +74,14 @@ struct Model::Impl {
     return out;
   }
 
+  // Null where nobody asks for them.
+  std::unique_ptr<RouterChoices> choices(const TokenBatch& tokens, bool keep) const {
+    if (!keep && tokens.experts.empty()) return nullptr;
+    if (shape::experts_of(weights->shape()) == nullptr)
+      throw base::InputError(base::expectation("routed_experts", "a mixture of experts", "a model without experts"));
+    return std::make_unique<RouterChoices>(exec, weights->shape(), tokens, keep);
+  }
+
   std::unique_ptr<Arena> take_arena() {
     if (pool->empty()) return std::make_unique<Arena>(*exec.device);
     auto arena = std::move(pool->back());
@@ -95,14 +103,17 @@ const shape::ModelShape& Model::shape() const { return impl_->weights->shape(); 
 Weights& Model::weights() { return *impl_->weights; }
 const tensor::Exec& Model::exec() const { return impl_->exec; }
 
-at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
-                                 std::span<const std::vector<int32_t>> tables) {
+at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables,
+                                 RoutedExperts* chosen) {
   const MemoryScope tagged = impl_->scope("workspace");
   const StepInput input(impl_->exec, tokens, cached_runs(tokens, tables));
   const Turns* turns = impl_->turns(input);
   COLLIMATE_CHECK(cache.layouts() == kv_layouts(shape(), cache.type()), "the cache of another model");
   impl_->make_room(impl_->plan.inference(input.rows(), 0));
-  return impl_->to_tensor(impl_->passes.infer(input, turns, &cache));
+  const auto choices = impl_->choices(tokens, chosen != nullptr);
+  at::Tensor hidden = impl_->to_tensor(impl_->passes.infer(input, turns, &cache, choices.get()));
+  if (chosen != nullptr) *chosen = choices->chosen();
+  return hidden;
 }
 
 at::Tensor Model::forward(const TokenBatch& tokens) {
@@ -110,7 +121,10 @@ at::Tensor Model::forward(const TokenBatch& tokens) {
   const StepInput input(impl_->exec, tokens, scratch_runs(tokens));
   const Turns* turns = impl_->turns(input);
   impl_->make_room(impl_->plan.inference(input.rows(), input.blocks()));
-  return impl_->to_tensor(impl_->passes.infer(input, turns, nullptr));
+  const auto choices = impl_->choices(tokens, false);
+  at::Tensor hidden = impl_->to_tensor(impl_->passes.infer(input, turns, nullptr, choices.get()));
+  if (choices != nullptr) choices->tell();
+  return hidden;
 }
 
 at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record) {
@@ -124,9 +138,12 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   kept.recompute = recompute;
   if (!tokens.counts.empty() && shape::experts_of(shape()) != nullptr)
     kept.routers = std::make_unique<RouterNotes>(impl_->exec, shape(), tokens.counts);
+  kept.choices = impl_->choices(tokens, false);
   const Turns* turns = impl_->turns(*kept.input);
   impl_->make_room(impl_->plan.training(kept.input->rows(), kept.input->blocks(), recompute), kept.activations.get());
-  return impl_->to_tensor(impl_->passes.record(kept, turns));
+  at::Tensor hidden = impl_->to_tensor(impl_->passes.record(kept, turns));
+  if (kept.choices != nullptr) kept.choices->tell();
+  return hidden;
 }
 
 std::vector<float> Model::router_load(const ForwardRecord& record) {
@@ -151,6 +168,7 @@ void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hi
     base::fault_point("model.backward");
     if (segment_done) segment_done(segment);
   });
+  if (kept.choices != nullptr) kept.choices->tell();
   if (!segment_done) return;
   for (int s = impl_->passes.decoder().segments(); s < impl_->weights->segments(); ++s) segment_done(s);
 }

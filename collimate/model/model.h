@@ -17,6 +17,17 @@
 
 namespace collimate::model {
 
+// The experts that a mixture's routers choose for T tokens, by router [T, routers, K], ascending; -1 for a token of
+// which none are known.
+using RoutedExperts = std::vector<int16_t>;
+int64_t routed_width(const shape::ModelShape& shape);  // routers times K; 0 of a model without experts
+
+// How often routers were compared with a recorded choice for a token, and chose others.
+struct RouterAgreement {
+  int64_t compared = 0;  // tokens times routers, a recomputed one again
+  int64_t differing = 0;
+};
+
 // The tokens of one forward, packed without padding. T tokens of S sequences ("documents" in training, running requests
 // in generation). A sequence's tokens are adjacent and their positions ascend by one. In training and scoring a
 // sequence may begin at any position, as one with padding ahead of it does, and may continue an earlier one, as the
@@ -30,6 +41,12 @@ struct TokenBatch {
   std::vector<int32_t> continued;
   // [T] or empty: each token counts so often in the load of a mixture's routers, which training then measures.
   std::vector<float> counts;
+  // Or empty: what a mixture's routers chose for these tokens in generation. In training and scoring they are compared,
+  // and where they are replayed they take the place of the routers' own choice, with weights by the routers' scores
+  // (rollout routing replay: Ma et al. 2025, arXiv 2510.11370).
+  RoutedExperts experts;
+  bool replayed = false;
+  RouterAgreement* agreement = nullptr;  // what is compared is added here, by the backward too; null: nowhere
 };
 
 // A training forward keeps this for its backward. It must not outlive its Model.
@@ -84,7 +101,9 @@ class Model {
 
   // Generation: appends the tokens' keys and values to `cache` through `tables` (block ids of each of the S sequences,
   // which must cover the positions) and returns the final hidden states after the last norm [T, H]. No gradients.
-  at::Tensor forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables);
+  // `chosen`: becomes what a mixture's routers chose; null where nobody asks.
+  at::Tensor forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables,
+                            RoutedExperts* chosen = nullptr);
 
   // Scoring: whole sequences and continuations. Hidden states [T, H]. No gradients.
   at::Tensor forward(const TokenBatch& tokens);

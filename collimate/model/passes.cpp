@@ -52,8 +52,9 @@ void Passes::read_cache(Step& step, KvCache& cache, int layer) {
   step.latent_storage = std::exchange(step.kv_storage, cache.expanded());
 }
 
-const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* cache) {
+const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* cache, RouterChoices* choices) {
   Step step = this->step(input, workspace_, turns);
+  step.choices = choices;
   if (cache == nullptr) step.kv_storage = scratch_storage(input);
   std::vector<tensor::AttentionRun> earlier;
   if (cache != nullptr && cache->expanded() != nullptr) earlier = input.earlier_blocks();
@@ -73,6 +74,7 @@ const Slot& Passes::record(ForwardRecord::Impl& record, const Turns* turns) {
   Step step = this->step(*record.input, *record.activations, turns);
   step.kv_storage = scratch_storage(*record.input);
   step.routers = record.routers.get();
+  step.choices = record.choices.get();
   record.recompute == Recompute::kNone ? record_all(record, step) : record_inputs(record, step);
   if (record.routers != nullptr) record.routers->end_forward();
   return *record.segments.back().output;
@@ -96,6 +98,7 @@ void Passes::record_inputs(ForwardRecord::Impl& record, Step& step) {
   Step scratch = this->step(step.input, workspace_, step.turns);
   scratch.kv_storage = step.kv_storage;
   scratch.routers = step.routers;
+  scratch.choices = step.choices;
   const Arena::Mark mark = workspace_.mark();
   Slot* stream = decoder_.run(scratch, 0, nullptr);
   for (int number = 1; number < decoder_.segments(); ++number) {
@@ -135,6 +138,7 @@ void Passes::backward(ForwardRecord::Impl& record, const Turns* turns, const flo
   Step step = this->step(*record.input, workspace_, turns);
   step.kv_storage = scratch_storage(*record.input);
   step.routers = record.routers.get();
+  step.choices = record.choices.get();
   const Arena::Mark scratch = workspace_.mark();
   gradients_.reset();
   float* between = gradients_.take(std::max(of_hidden, of_stream));  // the gradient from one segment to the next

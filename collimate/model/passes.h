@@ -21,7 +21,7 @@ class Passes {
   tensor::Arena& gradients() { return gradients_; }
 
   // Gives final hidden states [T, H], without a tape. Keys and values go to `cache`, or with null to scratch storage.
-  const Slot& infer(const StepInput& input, const Turns* turns, KvCache* cache);
+  const Slot& infer(const StepInput& input, const Turns* turns, KvCache* cache, RouterChoices* choices = nullptr);
   // A training forward over record.input, to record.activations: the same states.
   const Slot& record(ForwardRecord::Impl& record, const Turns* turns);
   // Starts from dL/dhidden [T, H]. `segment_done` is as of Model::backward, but for adapters.

@@ -1,8 +1,13 @@
 // The experts that a mixture's routers choose in generation are those of training, forward and recomputed.
+#include <gmock/gmock.h>
+
 #include <cstdio>
 #include <set>
 
+#include "collimate/shape/mixture.h"
 #include "collimate/tensor/operations.h"
+#include "tests/support/base/error_of.h"
+#include "tests/support/model/altered_experts.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
@@ -79,6 +84,18 @@ class RouterChoices : public ::testing::TestWithParam<std::tuple<const char*, Co
     return all;
   }
 
+  // Hidden states and gradients of a training step that recomputes.
+  std::vector<float> trained(const TokenBatch& tokens) {
+    weights_->zero_gradients();
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = model_.forward_train(tokens, Recompute::kFull, record);
+    model_.backward(std::move(record), hidden);
+    std::vector<float> out = testing::all_gradients(*weights_);
+    const tensor::HostTensor states(exec_, hidden);
+    out.insert(out.end(), states.floats().begin(), states.floats().end());
+    return out;
+  }
+
   const tensor::Exec exec_{.device = &recording_device()};
   const shape::ModelShape shape_ = testing::tiny_shape(std::get<0>(GetParam()));
   std::shared_ptr<Weights> weights_ =
@@ -113,6 +130,44 @@ TEST_P(RouterChoices, OfGenerationAreThoseOfTraining) {
   EXPECT_GE(compared, 57 * 2);
   EXPECT_EQ(differences, 0);
   EXPECT_GE(chosen.size(), 4U) << "the case would show nothing";
+}
+
+// What generation keeps of a step, compared with training and replayed in it, forward and recomputed, changes no bit.
+TEST_P(RouterChoices, AreKeptComparedAndReplayedToTheBit) {
+  weights_->initialize(3, 0.3F);
+  TokenBatch tokens = testing::pack({ids_});
+  const std::vector<float> without = trained(tokens);
+  KvCache cache(shape_, kv_type(std::get<1>(GetParam())), 4, exec_);
+  const std::vector<int32_t> table = {2, 0, 3, 1};
+  model_.forward_cached(tokens, cache, {&table, 1}, &tokens.experts);
+  RouterAgreement agreement;
+  tokens.agreement = &agreement;
+  const int64_t all = std::ssize(ids_) * shape::routers_of(shape_);
+  for (const bool replayed : {false, true}) {
+    tokens.replayed = replayed;
+    agreement = {};
+    EXPECT_EQ(trained(tokens), without) << replayed;
+    EXPECT_EQ(agreement.compared, 2 * all) << "a recomputed one again";
+    EXPECT_EQ(agreement.differing, 0);
+  }
+  agreement = {};
+  model_.forward(tokens);
+  EXPECT_EQ(agreement.compared, all);
+  testing::alter_experts(tokens.experts, shape_, 5);
+  std::fill_n(tokens.experts.begin(), routed_width(shape_), -1);  // of the first token none are known
+  tokens.replayed = false;
+  agreement = {};
+  EXPECT_EQ(trained(tokens), without) << "what is only compared changed something";
+  EXPECT_EQ(agreement.compared, 2 * (all - shape::routers_of(shape_)));
+  EXPECT_EQ(agreement.differing, 2 * ((std::ssize(ids_) - 1) / 5));
+}
+
+TEST_P(RouterChoices, ThatCannotBeTheModelsAreRefused) {
+  TokenBatch tokens = testing::pack({ids_});
+  tokens.experts.assign(3, 0);
+  EXPECT_THAT(base::message_of([&] { model_.forward(tokens); }), ::testing::HasSubstr("[routed_experts] expected"));
+  tokens.experts.assign(ids_.size() * static_cast<size_t>(routed_width(shape_)), 0);
+  EXPECT_THAT(base::message_of([&] { model_.forward(tokens); }), ::testing::HasSubstr("ascending experts below"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Mixtures, RouterChoices,

@@ -66,6 +66,7 @@ std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan)
       {"evaluation", no_samples, other},
       {"data.max_tokens", expected + ", which draws its rows", "rollout.prompt_tokens and rollout.completion_tokens"},
       {"train.value_learning_rate", expected + ", which trains no value model", "train.learning_rate, or recipe: ppo"},
+      {"train.router_replay", no_samples, other},
       {"train.mismatch_limit", no_samples, other},
       {"train.mismatch_check", no_samples, other},
       {"run.patience", expected + ", whose evaluation has no val/loss", "leaving it out, or recipe: sft"}};

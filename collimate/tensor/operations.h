@@ -25,8 +25,8 @@
   EACH(rms_norm) EACH(rms_norm_backward) EACH(head_norm) EACH(head_norm_backward) EACH(layer_norm) EACH(layer_norm_backward) \
   EACH(packed_bytes) EACH(prepare_panels) EACH(pack_linear_rows) EACH(linear) EACH(linear_grad_input) \
   EACH(linear_grad_weight) \
-  EACH(route) EACH(route_backward) EACH(measure_routes) EACH(sort_by_expert) EACH(expert_linear) EACH(expert_grad_input) \
-  EACH(expert_grad_weight) EACH(combine_experts) EACH(combine_experts_backward) \
+  EACH(route) EACH(replay_routes) EACH(route_backward) EACH(measure_routes) EACH(sort_by_expert) EACH(expert_linear) \
+  EACH(expert_grad_input) EACH(expert_grad_weight) EACH(combine_experts) EACH(combine_experts_backward) \
   EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(read_kv) EACH(round_bf16) \
   EACH(attention_forward) EACH(attention_backward) \
   EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(soft_cap) EACH(draw_rows) \

@@ -26,7 +26,9 @@ using batch::Quantities;
 class MicroStep {
  public:
   MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows)
-      : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows)) {}
+      : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows, options.routes)) {
+    packed_.tokens.agreement = &routes_;
+  }
 
   double run(const Objective& objective, const GlobalCounts& counts, const batch::Surveys& surveys,
              RouterLoss& routers) {
@@ -50,6 +52,7 @@ class MicroStep {
 
   const PackedRows& packed() const { return packed_; }
   const Quantities& quantities() const { return leaves_; }
+  const model::RouterAgreement& routes() const { return routes_; }
 
  private:
   void forward(const batch::QuantityNeeds& needs) {
@@ -113,6 +116,7 @@ class MicroStep {
   const LearnerOptions& options_;
   const Batch& rows_;
   PackedRows packed_;
+  model::RouterAgreement routes_;
   std::unique_ptr<model::ForwardRecord> record_;
   Tensor hidden_, predictors_, predicting_, last_, ending_;
   model::LogProbRequest request_;
@@ -239,6 +243,7 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
     if (const Tensor& now = micro.quantities().log_probs; now.defined())
       compare(part, tensor::HostTensor(model_.exec(), now.detach()).floats(), model_.weights().version(),
               report.mismatch);
+    compare(part, micro.routes(), model_.weights().version(), report.mismatch);
     report.tokens += micro.packed().row_tokens;
     ++report.micro_batches;
     if (options_.progress) options_.progress();

@@ -23,8 +23,9 @@ struct LearnerOptions {
   double max_grad_norm = 1.0;  // 0: no clipping
   int64_t micro_batch_tokens = 2048;
   model::Recompute recompute = model::Recompute::kNone;
-  float temperature = 1.0F;             // of the log-probs: the sampling temperature
-  RouterLossOptions routers = {};       // of a mixture
+  float temperature = 1.0F;        // of the log-probs: the sampling temperature
+  RouterLossOptions routers = {};  // of a mixture, as the next
+  RecordedRoutes routes = RecordedRoutes::kIgnored;
   double deadline_seconds = 600.0;      // of every wait for other ranks
   std::function<void()> progress = {};  // called after every micro-batch, of check() too
 };
@@ -69,7 +70,8 @@ class Learner : public base::Stateful {
   UpdateReport accumulate(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts);
   // Compares rows that later updates train with what generation recorded; changes nothing.
   Mismatch check(const Batch& rows) {
-    return train::check(model_, rows, {options_.temperature, options_.micro_batch_tokens, options_.progress});
+    return train::check(model_, rows,
+                        {options_.temperature, options_.micro_batch_tokens, options_.progress, options_.routes});
   }
   // Clips what accumulate() left and steps with `learning_rate`; returns the norm before clipping.
   double step(double learning_rate);

@@ -37,6 +37,7 @@ namespace {
 struct Row {
   std::span<const int32_t> ids;
   std::span<const uint8_t> trainable;
+  std::span<const int16_t> experts;  // where they are read
   size_t prompt = 0;  // tokens that another row may share: those ahead of the first trainable one, not the last token
   int32_t first_position = 0;
   bool is_trained() const {
@@ -44,8 +45,11 @@ struct Row {
   }
 };
 
-Row row_of(const Batch& rows, int64_t r) {
+Row row_of(const Batch& rows, int64_t r, RecordedRoutes routes) {
   Row row{rows.row(batch::kIds, r), rows.row(batch::kTrainable, r)};
+  const bool there = rows.has(batch::kRoutedExperts.name);
+  if (routes == RecordedRoutes::kReplayed || (routes == RecordedRoutes::kCompared && there))
+    row.experts = rows.row(batch::kRoutedExperts, r);
   if (row.ids.empty() || row.ids.size() != row.trainable.size() || row.trainable[0] != 0)
     throw InputError(expectation("train",
                                  fmt::format("row {} with tokens, one mask entry for each, the first not trainable", r),
@@ -77,6 +81,9 @@ class Packer {
   // Appends tokens [begin, end) of the row as a sequence, which stand for `count` rows; returns where they begin.
   int64_t append(const Row& row, size_t begin, size_t end, int32_t continued, int64_t count) {
     model::TokenBatch& tokens = out_.tokens;
+    const size_t width = row.experts.size() / row.ids.size();
+    const auto experts = row.experts.subspan(begin * width, (end - begin) * width);
+    tokens.experts.insert(tokens.experts.end(), experts.begin(), experts.end());
     const auto first = static_cast<int64_t>(tokens.ids.size());
     for (size_t t = begin; t < end; ++t) {
       tokens.ids.push_back(row.ids[t]);
@@ -110,9 +117,9 @@ class Packer {
 
 }  // namespace
 
-PackedRows pack_rows(const Batch& batch) {
+PackedRows pack_rows(const Batch& batch, RecordedRoutes routes) {
   std::vector<Row> rows;
-  for (int64_t r = 0; r < batch.rows(); ++r) rows.push_back(row_of(batch, r));
+  for (int64_t r = 0; r < batch.rows(); ++r) rows.push_back(row_of(batch, r, routes));
   Packer packer;
   for (size_t first = 0; first < rows.size();) {
     const size_t end = family_end(rows, first);
@@ -128,7 +135,9 @@ PackedRows pack_rows(const Batch& batch) {
     }
     first = end;
   }
-  return packer.take();
+  PackedRows packed = packer.take();
+  packed.tokens.replayed = routes == RecordedRoutes::kReplayed;
+  return packed;
 }
 
 std::vector<int64_t> row_order(const Batch& rows) {

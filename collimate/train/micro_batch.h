@@ -17,6 +17,9 @@ struct RowRange {
 };
 std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t rows_per_unit);
 
+// What is done with routed_experts, the choices that a mixture's routers made when rows were drawn.
+enum class RecordedRoutes { kIgnored, kCompared, kReplayed };
+
 // A micro-batch as the model reads it: rows packed without padding, and where the trainable tokens are. The tokens
 // ahead of the first trainable one are packed once for adjacent rows that have the same ones, as the samples of a
 // prompt do.
@@ -27,8 +30,9 @@ struct PackedRows {
   std::vector<int64_t> last_tokens;  // [R] index in the pack of each row's last token
   int64_t row_tokens = 0;            // of all rows, each with its own prompt: at least T
 };
-// InputError when a row is empty, its first token is trainable, or `trainable` is not as long as `ids`.
-PackedRows pack_rows(const Batch& rows);
+// InputError when a row is empty, its first token is trainable, `trainable` is not as long as `ids`, or routes that
+// are replayed are missing; where they are only compared, rows may lack them.
+PackedRows pack_rows(const Batch& rows, RecordedRoutes routes = RecordedRoutes::kIgnored);
 
 // Row numbers in the order in which rows are packed, and training sums over them: the samples of a prompt together, by
 // uid; pairs together, the chosen row first.

@@ -69,6 +69,29 @@ TEST(PackRows, APromptOfAdjacentRowsIsPackedOnce) {
   EXPECT_EQ(packed.row_tokens, 18 + 17 + 17);
 }
 
+// The recorded experts of a token go where the token goes.
+TEST(PackRows, RecordedRoutesFollowTheirTokens) {
+  const auto p = prompt(100);
+  const std::vector<std::vector<int32_t>> ids = {p + std::vector<int32_t>{1, 2}, p + std::vector<int32_t>{3}, {50, 51}};
+  Batch rows = rows_of(ids, {16, 16, 1});
+  EXPECT_TRUE(pack_rows(rows, RecordedRoutes::kCompared).tokens.experts.empty());
+  EXPECT_THROW(pack_rows(rows, RecordedRoutes::kReplayed), base::InputError);
+  std::vector<std::vector<int16_t>> experts(3);
+  for (size_t r = 0; r < 3; ++r)
+    for (const int32_t id : ids[r])
+      for (const int32_t expert : {id, id + 1}) experts[r].push_back(static_cast<int16_t>(expert));
+  rows.set_ragged(batch::routed_experts(2), experts);
+  EXPECT_TRUE(pack_rows(rows).tokens.experts.empty());
+  for (const RecordedRoutes routes : {RecordedRoutes::kCompared, RecordedRoutes::kReplayed}) {
+    const model::TokenBatch tokens = pack_rows(rows, routes).tokens;
+    EXPECT_EQ(tokens.replayed, routes == RecordedRoutes::kReplayed);
+    std::vector<int16_t> want;
+    for (const int32_t id : tokens.ids)
+      for (const int32_t expert : {id, id + 1}) want.push_back(static_cast<int16_t>(expert));
+    EXPECT_EQ(tokens.experts, want);
+  }
+}
+
 TEST(PackRows, RowsThatDifferAheadOfTheirTrainedTokensShareNothing) {
   const auto p = prompt(100);
   auto other = p;

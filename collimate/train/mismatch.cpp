@@ -33,11 +33,35 @@ void compare(const Batch& rows, std::span<const float> log_probs, uint64_t versi
   }
 }
 
-Mismatch check(model::Model& model, const Batch& rows, const ScoringOptions& options) {
+namespace {
+
+bool drawn_by(const Batch& rows, uint64_t version) {
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const auto trainable = rows.row(batch::kTrainable, r);
+    const auto versions = rows.row(batch::kWeightsVersion, r);
+    for (size_t t = 0; t < trainable.size(); ++t)
+      if (trainable[t] != 0 && versions[t] != static_cast<int64_t>(version)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void compare(const Batch& rows, const model::RouterAgreement& routes, uint64_t version, Mismatch& mismatch) {
+  const bool told = routes.compared > 0 && rows.has(batch::kWeightsVersion.name);
+  if (!told || !drawn_by(rows, version)) return;
+  mismatch.routes.compared += routes.compared;
+  mismatch.routes.differing += routes.differing;
+}
+
+Mismatch check(model::Model& model, const Batch& rows, ScoringOptions options) {
+  model::RouterAgreement routes;
+  options.agreement = &routes;
   static const Key<float> now{.name = "log_probs_now", .ragged = true};  // [L]
   const std::vector<float> log_probs = batch::at_trainable(with_log_probs(model, rows, now, options), now);
   Mismatch mismatch;
   compare(rows, log_probs, model.weights().version(), mismatch);
+  compare(rows, routes, model.weights().version(), mismatch);
   return mismatch;
 }
 

@@ -16,6 +16,7 @@ struct Mismatch {
   int64_t tokens_other_version = 0;
   double log_prob_abs_max = 0;
   double log_prob_abs_sum = 0;
+  model::RouterAgreement routes;  // with what a mixture's routers chose in generation
 };
 
 // Adds the comparison of `log_probs`, [M] of the rows' trainable tokens by weights of `version`, with the columns
@@ -23,7 +24,10 @@ struct Mismatch {
 // again as sampling rounded on purpose, with those instead.
 void compare(const Batch& rows, std::span<const float> log_probs, uint64_t version, Mismatch& mismatch);
 
+// Adds what a pass over all of the rows compared, unless other weights drew any of their tokens.
+void compare(const Batch& rows, const model::RouterAgreement& routes, uint64_t version, Mismatch& mismatch);
+
 // Compares by a forward that serves nothing else. Blocking.
-Mismatch check(model::Model& model, const Batch& rows, const ScoringOptions& options);
+Mismatch check(model::Model& model, const Batch& rows, ScoringOptions options);
 
 }  // namespace collimate::train

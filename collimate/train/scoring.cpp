@@ -4,7 +4,6 @@
 #include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/results.h"
-#include "collimate/train/micro_batch.h"
 
 namespace collimate::train {
 namespace {
@@ -21,7 +20,8 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   const std::vector<int64_t> order = row_order(rows);
   const Batch sorted = rows.gather(order);
   for (const RowRange& range : split_rows(sorted, options.micro_batch_tokens, 1)) {
-    const PackedRows packed = pack_rows(sorted.slice(range.begin, range.end));
+    PackedRows packed = pack_rows(sorted.slice(range.begin, range.end), options.routes);
+    packed.tokens.agreement = options.agreement;
     const at::Tensor values = values_of(packed, model.forward(packed.tokens));
     const tensor::HostTensor on_host(model.exec(), values);
     const float* next = on_host.floats().data();

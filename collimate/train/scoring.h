@@ -4,6 +4,7 @@
 
 #include "collimate/batch/batch.h"
 #include "collimate/model/model.h"
+#include "collimate/train/micro_batch.h"
 
 namespace collimate::train {
 
@@ -11,6 +12,8 @@ struct ScoringOptions {
   float temperature = 1.0F;
   int64_t micro_batch_tokens = 2048;
   std::function<void()> progress = {};  // called after every micro-batch
+  RecordedRoutes routes = RecordedRoutes::kIgnored;
+  model::RouterAgreement* agreement = nullptr;  // as of TokenBatch
 };
 
 // Log-probs [L] of the trainable tokens, 0 elsewhere, as column `key` added to the rows; and their entropy when asked.

@@ -20,8 +20,9 @@ std::vector<int32_t> to_vector(std::span<const int32_t> ids) { return {ids.begin
 // One call of generate: its rows in flight by uid, and those finished since the last take.
 class GenerateStream final : public flow::Stream {
  public:
-  // `sampling` is for rows that bring none of their own.
-  GenerateStream(Service& service, nlohmann::json sampling) : service_(service), sampling_(std::move(sampling)) {}
+  // `sampling` is for rows that bring none of their own; `routed` as of completion_rows.
+  GenerateStream(Service& service, nlohmann::json sampling, int64_t routed)
+      : service_(service), sampling_(std::move(sampling)), routed_(routed) {}
 
   void feed(const Batch& rows) override {
     for (int64_t r = 0; r < rows.rows(); ++r) {
@@ -44,7 +45,7 @@ class GenerateStream final : public flow::Stream {
 
   Batch take() override {
     if (finished_.empty()) return {};
-    const Batch rows = completion_rows(finished_);
+    const Batch rows = completion_rows(finished_, routed_);
     finished_.clear();
     return rows;
   }
@@ -68,6 +69,7 @@ class GenerateStream final : public flow::Stream {
       c.log_probs.insert(c.log_probs.end(), emission.log_probs.begin(), emission.log_probs.end());
       c.versions.insert(c.versions.end(), emission.versions.begin(), emission.versions.end());
       if (emission.finish == Finish::kRunning) continue;
+      c.routed_experts = emission.routed_experts;
       c.finish = static_cast<int32_t>(emission.finish);
       if (emission.finish != Finish::kCancelled) finished_.push_back(std::move(c));
       running_.erase(found);
@@ -76,6 +78,7 @@ class GenerateStream final : public flow::Stream {
 
   Service& service_;
   nlohmann::json sampling_;
+  int64_t routed_;
   bool closed_ = false;
   std::map<int64_t, Completion> running_;
   std::vector<Completion> finished_;
@@ -123,6 +126,8 @@ void GeneratorModule::setup(flow::Context& context) {
   tokenizer_ = text::load_tokenizer(options().path);
   service.tokenizer = tokenizer_.get();
   service.eos_ids = tokenizer_->info().stop_ids;
+  service.routed_experts = routes() != train::RecordedRoutes::kIgnored;
+  routed_ = service.routed_experts ? model::routed_width(decoder().model->shape()) : 0;
   if (rollout_.speculation.drafts()) {
     const DecoderOptions draft = draft_options(rollout_, options());
     text::require_equal_tokens(*tokenizer_, *text::load_tokenizer(draft.path));
@@ -135,7 +140,7 @@ void GeneratorModule::setup(flow::Context& context) {
 std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function, const flow::CallInfo&) {
   COLLIMATE_CHECK(function == "generate", "generator does not stream {}", function);
   if (service_->version() != decoder().weights->version()) service_->update(decoder().weights->version());
-  return std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json());
+  return std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json(), routed_);
 }
 
 std::vector<flow::Metric> GeneratorModule::metrics() {

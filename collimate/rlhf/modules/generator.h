@@ -23,6 +23,7 @@ class GeneratorModule final : public ScorerModule {
 
  private:
   RolloutOptions rollout_;
+  int64_t routed_ = 0;  // experts of a token that samples record
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::shared_ptr<Decoder> draft_;  // null: none guesses
   std::unique_ptr<generate::Service> service_;

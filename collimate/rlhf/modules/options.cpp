@@ -27,7 +27,7 @@ int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_ro
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows) {
   std::vector<std::string> options;
   if (head == "value") options.emplace_back("value_learning_rate");
-  if (loss_rows == "rollouts") options.insert(options.end(), {"mismatch_limit", "mismatch_check"});
+  if (loss_rows == "rollouts") options.insert(options.end(), {"router_replay", "mismatch_limit", "mismatch_check"});
   return options;
 }
 

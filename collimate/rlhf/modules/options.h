@@ -206,6 +206,15 @@ struct TrainOptions : base::Section {
                                           "",
                                           "mixtures of experts: weight of the loss that keeps a router's logits small",
                                           base::at_least(0.0)};
+  base::Option<std::string> router_replay{
+      this,
+      "router_replay",
+      "compare",
+      "",
+      "mixtures of experts: what is done with the experts that routers chose in rollouts: nothing, which records none "
+      "(none), count where training's differ (compare), or train through them too (rollout: rollout routing replay, "
+      "R3)",
+      base::one_of({"none", "compare", "rollout"})};
   base::Option<double> mismatch_limit{this,
                                       "mismatch_limit",
                                       0.0,

@@ -55,13 +55,25 @@ void ScorerModule::setup(flow::Context& context) {
   micro_batch_tokens_ = micro_batch_tokens(train);
   progress_ = context.progress;
   decoder_ = open_decoder(context, options_);
+  router_replay_ = train.router_replay;
   port_ = std::make_unique<DecoderPort>(decoder_);
 }
 
+train::RecordedRoutes ScorerModule::routes() const {
+  using train::RecordedRoutes;
+  const bool mixture = model::routed_width(decoder_->model->shape()) > 0;
+  if (!options_.sampled || router_replay_ == "none") return RecordedRoutes::kIgnored;
+  if (router_replay_ == "compare") return mixture ? RecordedRoutes::kCompared : RecordedRoutes::kIgnored;
+  if (mixture) return RecordedRoutes::kReplayed;
+  throw base::InputError(base::expectation("train.router_replay", "compare or none with a model without experts",
+                                           router_replay_, "leaving it out"));
+}
+
 Batch ScorerModule::call(const std::string& function, const Batch& input, const flow::CallInfo&) {
-  const train::ScoringOptions scoring{temperature_, micro_batch_tokens_, progress_};
+  train::ScoringOptions scoring{temperature_, micro_batch_tokens_, progress_};
   model::Model& model = *decoder_->model;
   if (function == "log_probs") return train::with_log_probs(model, input, batch::kReferenceLogProbs, scoring);
+  if (function == "old_log_probs" && input.has(batch::kRoutedExperts.name)) scoring.routes = routes();
   if (function == "old_log_probs") return train::with_log_probs(model, input, batch::kOldLogProbs, scoring);
   if (function == "answers") {
     if (!stop_ids_) stop_ids_ = text::load_tokenizer(options_.path)->info().stop_ids;

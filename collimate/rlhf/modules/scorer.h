@@ -9,6 +9,7 @@
 
 #include "collimate/flow/module.h"
 #include "collimate/rlhf/modules/decoder.h"
+#include "collimate/train/micro_batch.h"
 
 namespace collimate::rlhf {
 
@@ -27,6 +28,9 @@ class ScorerModule : public flow::Module {
  protected:
   const DecoderOptions& options() const { return options_; }
   float temperature() const { return temperature_; }  // of log-probs; known after setup
+  // Of a policy that draws samples: what training does with the choices of its routers. Known after setup. InputError
+  // where a model without experts is to replay them.
+  train::RecordedRoutes routes() const;
   Decoder& decoder() { return *decoder_; }
   const Decoder& decoder() const { return *decoder_; }
 
@@ -36,6 +40,7 @@ class ScorerModule : public flow::Module {
   std::unique_ptr<DecoderPort> port_;
   float temperature_ = 1.0F;
   int64_t micro_batch_tokens_ = 0;
+  std::string router_replay_;                     // of TrainOptions
   std::function<void()> progress_;                // Context::progress
   std::optional<std::vector<int32_t>> stop_ids_;  // of answers; known from the first one on
 };

@@ -77,6 +77,7 @@ void TrainerModule::setup(flow::Context& context) {
   train::LearnerOptions learner = learner_options(options(), train, temperature());
   learner.routers =
       train::router_losses(decoder().model->shape(), train.router_aux_loss_coef.get(), train.router_z_loss_coef);
+  if (drawn()) learner.routes = routes();
   learner.deadline_seconds = context.deadline_seconds;
   learner.progress = context.progress;
   learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec,
@@ -114,6 +115,7 @@ void TrainerModule::check_later(std::span<const Batch> updates) {
   const train::Mismatch found = learner_->check(Batch::concatenate(later));
   metrics_.push_back({"mismatch/tokens_checked", static_cast<double>(found.tokens_compared), flow::Reduce::kSum});
   metrics_.push_back({"mismatch/logprob_abs_max", found.log_prob_abs_max, flow::Reduce::kMax});
+  report_agreement(found.routes);
   stop_above_limit(found);
 }
 
@@ -171,7 +173,14 @@ void TrainerModule::report(const train::UpdateReport& update) {
   metrics_.push_back({"mismatch/logprob_abs_max", m.log_prob_abs_max, Reduce::kMax});
   if (compared > 0)
     metrics_.push_back({"mismatch/logprob_abs_mean", m.log_prob_abs_sum / compared, Reduce::kMean, compared});
+  report_agreement(m.routes);
   stop_above_limit(m);
+}
+
+void TrainerModule::report_agreement(const model::RouterAgreement& routes) {
+  if (routes.compared == 0) return;
+  metrics_.push_back({"mismatch/routes_compared", static_cast<double>(routes.compared), flow::Reduce::kSum});
+  metrics_.push_back({"mismatch/routes_differ", static_cast<double>(routes.differing), flow::Reduce::kSum});
 }
 
 void TrainerModule::report_routers(const train::RouterReport& routers) {

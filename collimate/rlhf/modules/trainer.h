@@ -36,6 +36,7 @@ class TrainerModule final : public ScorerModule {
   void report_rounding(std::span<const Batch> updates);
   void report(const train::UpdateReport& update);
   void report_routers(const train::RouterReport& routers);
+  void report_agreement(const model::RouterAgreement& routes);
   void stop_above_limit(const train::Mismatch& mismatch) const;
 
   std::string prefix_;  // "actor" or "critic": verl's families

@@ -14,9 +14,19 @@ std::vector<T> after_prompt(size_t prompt, const std::vector<T>& values) {
   return out;
 }
 
+// -1 for the tokens that were not run.
+void add_routed_experts(const std::vector<Completion>& completions, int64_t width, Batch& rows) {
+  std::vector<std::vector<int16_t>> experts;
+  for (const Completion& c : completions) {
+    experts.push_back(c.routed_experts);
+    experts.back().resize((c.prompt.size() + c.tokens.size()) * static_cast<size_t>(width), -1);
+  }
+  rows.set_ragged(batch::routed_experts(width), experts);
+}
+
 }  // namespace
 
-Batch completion_rows(const std::vector<Completion>& completions) {
+Batch completion_rows(const std::vector<Completion>& completions, int64_t routed) {
   std::vector<int64_t> uids, prompt_tokens;
   std::vector<int32_t> finishes;
   std::vector<std::vector<int32_t>> ids;
@@ -43,6 +53,7 @@ Batch completion_rows(const std::vector<Completion>& completions) {
   rows.set_ragged(batch::kWeightsVersion, versions);
   rows.set(batch::kFinish, finishes);
   rows.set(batch::kPromptTokens, prompt_tokens);
+  if (routed > 0) add_routed_experts(completions, routed, rows);
   return rows;
 }
 

@@ -177,6 +177,21 @@ void cpu::route(const Exec& exec, const Experts& how, const float* logits, int64
   base::fault_rows("route", out.weights, tokens, how.per_token, how.per_token);
 }
 
+void cpu::replay_routes(const Exec& exec, const Experts& how, const RecordedChoices& recorded, int64_t tokens,
+                        const Routed& routed) {
+  exec.parallel_for(tokens, row_grain(how.per_token), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int32_t* other = recorded.choices + t * how.per_token;
+      int32_t* own = routed.choices + t * how.per_token;
+      if (other[0] < 0 || std::equal(other, other + how.per_token, own)) continue;
+      ++recorded.differ[t];
+      if (!recorded.replayed) continue;
+      std::copy_n(other, how.per_token, own);
+      weigh(how, routed.scores + t * how.count, own, routed.weights + t * how.per_token);
+    }
+  });
+}
+
 void cpu::route_backward(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens,
                          const float* dweights, const LoadSlopes& slopes, float* dlogits) {
   exec.parallel_for(tokens, row_grain(4 * how.count), [&](int64_t begin, int64_t end) {
@@ -275,6 +290,11 @@ void cpu::combine_experts_backward(const Exec& exec, const Combination& how, con
 void route(const Exec& exec, const Experts& how, const float* logits, int64_t tokens, const float* bias,
            const Routed& out) {
   exec.operations().route(exec, how, logits, tokens, bias, out);
+}
+
+void replay_routes(const Exec& exec, const Experts& how, const RecordedChoices& recorded, int64_t tokens,
+                   const Routed& routed) {
+  exec.operations().replay_routes(exec, how, recorded, tokens, routed);
 }
 
 void measure_routes(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens, const float* counts,

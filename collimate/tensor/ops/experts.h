@@ -23,6 +23,15 @@ struct Routed {
 // groups and bias: DeepSeek-AI 2024, arXiv 2412.19437). NaN scores below all else. fp32.
 void route(const Exec& exec, const shape::Experts& how, const float* logits, int64_t tokens, const float* bias,
            const Routed& out);
+// Choices of the same tokens that a router made elsewhere.
+struct RecordedChoices {
+  const int32_t* choices = nullptr;  // [T, K] ascending; those of a token that has none are -1
+  bool replayed = false;             // they take the place of its own, with weights by its own scores
+  int32_t* differ = nullptr;         // [T] one more for a token whose own are others
+};
+// Compares what route() gave with them, and puts them in its place.
+void replay_routes(const Exec& exec, const shape::Experts& how, const RecordedChoices& recorded, int64_t tokens,
+                   const Routed& routed);
 // Entries of a router's load: choices and scores by expert, squared log sums.
 constexpr int64_t load_entries(const shape::Experts& how) { return 2 * how.count + 1; }
 // Σ over tokens, each as often as `counts` [T] says: load [load_entries] += theirs.

@@ -47,6 +47,15 @@ struct Answer {
 class Routes : public testing::TestWithParam<Experts> {
  protected:
   const Experts& how() const { return GetParam(); }
+  // The experts that score least for a token, ascending.
+  std::vector<int32_t> least(const Answer& answer, int64_t t) const {
+    std::vector<int32_t> order(static_cast<size_t>(how().count));
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](int32_t e) { return base::at(answer.scores, t * how().count + e); });
+    order.resize(static_cast<size_t>(how().per_token));
+    std::ranges::sort(order);
+    return order;
+  }
   Floats logits_ = noise(kTokens * GetParam().count, 1, 2);
   Floats bias_ = noise(GetParam().count, 2, GetParam().corrected ? 0.2F : 0.0F);
 };
@@ -113,6 +122,43 @@ TEST_P(SoftmaxRoutes, LoadAndTheGradientOfItsLossAreAtens) {
   const at::Tensor load = at::cat({(rows * times).sum(0), scores.detach(), squares.detach().view({1})});
   const at::Tensor want = at::cat({load, gradients_of(loss, {leaf})[0].flatten()});
   EXPECT_LT(((doubles(got, want.sizes()) - want).abs() / (1 + want.abs())).max().item<double>(), 1e-5);
+}
+
+// Every third token replays the experts with the least scores, every third what it chose, and the others have none.
+TEST_P(Routes, RecordedChoicesTakeThePlaceOfOwnOnes) {
+  Answer answer(how());
+  const float* bias = how().corrected ? bias_.data() : nullptr;
+  route({}, how(), logits_.data(), kTokens, bias, answer.routed());
+  const Answer own = answer;
+  std::vector<int32_t> recorded = own.choices, differ(kTokens);
+  for (int64_t t = 0; t < kTokens; ++t) {
+    const auto of_token = recorded.begin() + t * how().per_token;
+    if (t % 3 == 1) std::fill_n(of_token, how().per_token, -1);
+    if (t % 3 == 2) std::copy_n(least(own, t).begin(), how().per_token, of_token);
+  }
+  replay_routes({}, how(), {recorded.data(), false, differ.data()}, kTokens, answer.routed());
+  EXPECT_EQ(answer.choices, own.choices) << "they are only compared";
+  const bool others = how().per_token < how().count;
+  for (int64_t t = 0; t < kTokens; ++t) EXPECT_EQ(base::at(differ, t), others && t % 3 == 2 ? 1 : 0) << t;
+
+  const Floats dweights = noise(kTokens * how().per_token, 3);
+  const Floats got = same_everywhere([&](const Exec& exec) {
+    Floats out(static_cast<size_t>(kTokens * how().count));
+    route(exec, how(), logits_.data(), kTokens, bias, answer.routed());
+    replay_routes(exec, how(), {recorded.data(), true, differ.data()}, kTokens, answer.routed());
+    route_backward(exec, how(), answer.routed(), kTokens, dweights.data(), {}, out.data());
+    return out;
+  });
+  for (int64_t i = 0; i < std::ssize(recorded); ++i)
+    if (base::at(recorded, i) < 0) base::at(recorded, i) = base::at(own.choices, i);
+  EXPECT_EQ(answer.choices, recorded);
+  const at::Tensor leaf = make_leaf(doubles(logits_, {kTokens, how().count}));
+  const at::Tensor scores = how().sigmoid ? leaf.sigmoid() : leaf.softmax(-1);
+  at::Tensor want = scores.gather(1, at::tensor(recorded, at::kLong).view({kTokens, -1}));
+  want = how().scale * (how().normalized ? want / want.sum(-1, true) : want);
+  EXPECT_LT((doubles(answer.weights, want.sizes()) - want).abs().max().item<double>(), 1e-6);
+  const at::Tensor gradient = gradients_of(want, doubles(dweights, want.sizes()), {leaf})[0];
+  EXPECT_LT(((doubles(got, gradient.sizes()) - gradient).abs() / (1 + gradient.abs())).max().item<double>(), 1e-5);
 }
 
 TEST_P(Routes, ATokenIsRoutedAsItIsAlone) {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collimate/generate/sequence.h"
+#include "collimate/model/model.h"
+
+namespace collimate::generate {
+
+// The experts that a mixture's routers chose for the tokens of a cache, block by block as its keys and values: whoever
+// shares a block, or takes it from the prefix cache, shares these. On the host.
+class RoutedBlocks {
+ public:
+  // Nothing is kept of a model without experts, nor unless it is asked for.
+  RoutedBlocks(const shape::ModelShape& shape, int64_t blocks, bool asked);
+
+  bool keeps() const { return width_ > 0; }
+  // What a step chose for the tokens that it ran, where `tables` has their blocks.
+  void put(const model::TokenBatch& tokens, std::span<const std::vector<int32_t>> tables,
+           const model::RoutedExperts& chosen);
+  void copy_block(int32_t from, int32_t to);
+  // Adds those of computed tokens that the sequence has not got yet. Its blocks must be there.
+  void append_to(Sequence& sequence) const;
+
+ private:
+  auto at(int64_t block, int64_t token) const { return kept_.begin() + (block * kBlockTokens + token) * width_; }
+  auto at(int64_t block, int64_t token) { return kept_.begin() + (block * kBlockTokens + token) * width_; }
+
+  int64_t width_ = 0;  // routers times experts of a token
+  model::RoutedExperts kept_;
+};
+
+}  // namespace collimate::generate
