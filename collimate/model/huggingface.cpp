@@ -70,12 +70,6 @@ void check_entry(const std::string& directory, const ParamSpec& spec, const Tens
   check_dtype(entry, directory);
 }
 
-shape::ModelShape shape_of(const std::string& directory, const std::string& head) {
-  shape::ModelShape shape = shape::read_model_shape(directory);
-  if (!head.empty()) shape.head = shape::parse_head(head);
-  return shape;
-}
-
 std::unique_ptr<TensorDirectory> open_files(const std::string& directory, const shape::ModelShape& shape) {
   auto files = std::make_unique<TensorDirectory>(directory);
   split_fused_experts(*files, shape, directory);
@@ -122,7 +116,7 @@ struct OpenFiles {
   // Everything is checked here.
   OpenFiles(const std::string& named, const std::string& head, const WeightsOptions& options)
       : directory(host::base_directory(named)),
-        shape(shape_of(directory, head)),
+        shape(huggingface_shape(named, head, options)),
         files(open_files(directory, shape)),
         adapters(directory == named ? nullptr : std::make_unique<const PeftAdapters>(named)),
         specs(shape::param_specs(shape)) {
@@ -183,6 +177,14 @@ void save_shards(const Weights& weights, const std::string& directory, const std
 
 }  // namespace
 
+shape::ModelShape huggingface_shape(const std::string& directory, const std::string& head,
+                                    const WeightsOptions& options) {
+  shape::ModelShape shape = shape::read_model_shape(host::base_directory(directory));
+  if (!head.empty()) shape.head = shape::parse_head(head);
+  if (options.latent_cache) shape::keep_latents(shape, options.tag + " latent_cache");
+  return shape;
+}
+
 void check_huggingface(const std::string& directory, const std::string& head, const WeightsOptions& options) {
   OpenFiles(directory, head, options);
 }
@@ -203,7 +205,7 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
     const ParamSpec& spec = weights->params()[i];
     const tensor::HostEdit out = weights->edit(static_cast<int>(i));
     read_param(spec, *from.entries[i], from.directory, out.span());
-    if (from.adapters != nullptr && !options.lora.on()) from.adapters->add(spec, 0, out.span());
+    if (from.adapters != nullptr && !options.lora.on()) from.adapters->sum_of(spec).add(0, out.span());
   }
   if (from.adapters != nullptr && options.lora.on()) from.adapters->fill(*weights);
   weights->commit();

@@ -113,6 +113,7 @@ TEST_F(HuggingFace, AMappedModelIsTheSameWithoutItsValuesInMemory) {
         EXPECT_EQ(mapped->version(), whole->version()) << family;
         const RoundingReport of_mapped = int8_rounding({}, *mapped), of_whole = int8_rounding({}, *whole);
         EXPECT_EQ(of_mapped.relative, of_whole.relative) << family;
+        EXPECT_EQ(of_whole.relative > 0, compute == ComputeType::kInt8) << family;
         const auto bytes = [](const Weights& weights, const std::string& purpose) {
           for (const MemoryItem& item : weights.memory())
             if (item.purpose == purpose) return item.bytes;
@@ -266,6 +267,17 @@ TEST_F(HuggingFace, AMissingScoreHeadIsZero) {
   EXPECT_FLOAT_EQ(to_vector(model.scores(hidden))[1], 2 * to_vector(hidden)[24]);
   save_huggingface(*scored, directory_);
   EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), scored->checksum());
+}
+
+TEST_F(HuggingFace, LatentsAreCachedWhereTheyAreAskedFor) {
+  save_huggingface(*tiny_weights(tiny_shape("deepseek_v2")), directory_);
+  for (const bool asked : {false, true}) {
+    const auto weights = load_huggingface(directory_, "", {.latent_cache = asked}, {});
+    for (const shape::Block& block : weights->shape().blocks) EXPECT_EQ(block.attention.latent.cached, asked);
+  }
+  save_huggingface(*tiny_weights(tiny_shape("llama")), directory_);
+  EXPECT_EQ(error_in([&] { load_huggingface(directory_, "", {.latent_cache = true}, {}); }),
+            "[model latent_cache] expected a model with latent attention, got llama; try latent_cache: false");
 }
 
 TEST_F(HuggingFace, WrongDirectoriesAreNamed) {

@@ -19,6 +19,20 @@ constexpr int64_t kAligned = 16;               // floats of 64 bytes
 constexpr int64_t kPanelRows = 32;             // of LinearPanels
 constexpr int64_t kRowsRead = 2 * kPanelRows;  // of a matrix at a time
 
+// Rows [begin, end) of a parameter whose first row is `panel_row` of the panels, as `read(row, out)` gives them.
+template <class Read>
+void pack_pieces(const tensor::Exec& exec, int64_t begin, int64_t end, int64_t panel_row, tensor::LinearPanels& panels,
+                 const Read& read) {
+  std::vector<float> values(static_cast<size_t>(std::min(kRowsRead, end - begin) * panels.k));
+  for (int64_t row = begin; row < end; row += kRowsRead) {
+    const int64_t count = std::min(kRowsRead, end - row);
+    const std::span<float> part = std::span(values).first(static_cast<size_t>(count * panels.k));
+    read(row, part);
+    const tensor::OnDevice<float> on_device(exec, part);
+    tensor::pack_linear_rows({nullptr, exec.device}, on_device.data(), panel_row + row, count, panels);
+  }
+}
+
 }  // namespace
 
 MappedValues::MappedValues(std::string directory, std::unique_ptr<const TensorDirectory> files,
@@ -32,9 +46,13 @@ MappedValues::MappedValues(std::string directory, std::unique_ptr<const TensorDi
   COLLIMATE_CHECK(entries_.size() == specs_.size(), "{} entries", entries_.size());
 }
 
+PeftAdapters::Sum MappedValues::sum_of(size_t index) const {
+  return adapters_ == nullptr ? PeftAdapters::Sum() : adapters_->sum_of(specs_.at(index));
+}
+
 void MappedValues::read(size_t index, int64_t first, std::span<float> out) const {
   read_own(index, first, out);
-  if (adapters_ != nullptr) adapters_->add(specs_[index], first, out);
+  sum_of(index).add(first, out);
 }
 
 void MappedValues::read_own(size_t index, int64_t first, std::span<float> out) const {
@@ -82,25 +100,17 @@ void MappedValues::pack(const tensor::Exec& exec, size_t first, tensor::LinearPa
     const int64_t rows = specs_[i].sizes[0];
     // Ranges begin at whole panels, so that no two threads write to one.
     const int64_t rest = std::min(rows, (kPanelRows - before % kPanelRows) % kPanelRows);
-    pack_rows(exec, i, 0, rest, before, panels);
-    exec.parallel_for(rows - rest, kRowsRead, [&](int64_t begin, int64_t end) {
-      pack_rows(exec, i, rest + begin, rest + end, before, panels);
-    });
+    const PeftAdapters::Sum sum = sum_of(i);
+    const auto pack_rows = [&](int64_t begin, int64_t end) {
+      pack_pieces(exec, begin, end, before, panels, [&](int64_t row, std::span<float> out) {
+        read_own(i, row, out);
+        sum.add(row, out);
+      });
+    };
+    pack_rows(0, rest);
+    exec.parallel_for(rows - rest, kRowsRead, [&](int64_t begin, int64_t end) { pack_rows(rest + begin, rest + end); });
     host::forget_pages(entries_[i]->data);
     before += rows;
-  }
-}
-
-// Rows [begin, end) of a parameter whose first row is `panel_row` of the panels.
-void MappedValues::pack_rows(const tensor::Exec& exec, size_t index, int64_t begin, int64_t end, int64_t panel_row,
-                             tensor::LinearPanels& panels) const {
-  std::vector<float> values(static_cast<size_t>(std::min(kRowsRead, end - begin) * panels.k));
-  for (int64_t row = begin; row < end; row += kRowsRead) {
-    const int64_t count = std::min(kRowsRead, end - row);
-    const std::span<float> part = std::span(values).first(static_cast<size_t>(count * panels.k));
-    read(index, row, part);
-    const tensor::OnDevice<float> on_device(exec, part);
-    tensor::pack_linear_rows({nullptr, exec.device}, on_device.data(), panel_row + row, count, panels);
   }
 }
 

@@ -41,8 +41,7 @@ class MappedValues {
 
  private:
   void read_own(size_t index, int64_t first, std::span<float> out) const;  // without adapters
-  void pack_rows(const tensor::Exec& exec, size_t index, int64_t begin, int64_t end, int64_t panel_row,
-                 tensor::LinearPanels& panels) const;
+  PeftAdapters::Sum sum_of(size_t index) const;
 
   std::string directory_;
   std::unique_ptr<const TensorDirectory> files_;

@@ -102,17 +102,26 @@ void PeftAdapters::check_trained(std::span<const ParamSpec> specs) const {
                                  fmt::format("{}", layers_.size()), "training all weights of the merged model"));
 }
 
-void PeftAdapters::add(const ParamSpec& spec, int64_t first, std::span<float> out) const {
+PeftAdapters::Sum PeftAdapters::sum_of(const ParamSpec& spec) const {
+  Sum sum;
   const auto found = layers_.find(spec.name.substr(0, spec.name.rfind('.')));
-  if (found == layers_.end() || !spec.name.ends_with(".weight")) return;
-  const TensorEntry &a = *found->second.a, &b = *found->second.b;
-  const auto width = static_cast<size_t>(a.sizes[1]), rank = static_cast<size_t>(a.sizes[0]);
-  std::vector<float> down(rank * width), up(rank);
-  read_floats(a, directory_, down);
+  if (found == layers_.end() || !spec.name.ends_with(".weight")) return sum;
+  sum.adapters_ = this;
+  sum.spec_ = &spec;
+  sum.layer_ = &found->second;
+  sum.down_.resize(static_cast<size_t>(sum.layer_->a->sizes[0] * sum.layer_->a->sizes[1]));
+  read_floats(*sum.layer_->a, directory_, sum.down_);
+  return sum;
+}
+
+void PeftAdapters::Sum::add(int64_t first, std::span<float> out) const {
+  if (layer_ == nullptr) return;
+  const auto width = static_cast<size_t>(layer_->a->sizes[1]), rank = static_cast<size_t>(layer_->a->sizes[0]);
+  std::vector<float> up(rank);
   for (size_t row = 0; row * width < out.size(); ++row) {
-    const auto in_file = static_cast<size_t>(spec.file_row(first + static_cast<int64_t>(row)));
-    read_floats(part_of(b, in_file * rank, rank), directory_, up);
-    add_low_rank(found->second.scale, up, down, out.subspan(row * width, width));
+    const auto in_file = static_cast<size_t>(spec_->file_row(first + static_cast<int64_t>(row)));
+    read_floats(part_of(*layer_->b, in_file * rank, rank), adapters_->directory_, up);
+    add_low_rank(layer_->scale, up, down_, out.subspan(row * width, width));
   }
 }
 

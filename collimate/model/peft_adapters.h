@@ -14,6 +14,12 @@ namespace collimate::model {
 
 // The adapters of a directory with adapter_config.json and adapter_model.safetensors, or adapter_model.bin, mapped.
 class PeftAdapters {
+  struct Layer {
+    const TensorEntry* a = nullptr;  // [rank, in]
+    const TensorEntry* b = nullptr;  // [out, rank]
+    float scale = 1;
+  };
+
  public:
   // InputError as PeftConfig, and where a tensor is neither of an adapter nor of a saved module.
   explicit PeftAdapters(const std::string& directory);
@@ -26,8 +32,23 @@ class PeftAdapters {
   void check(std::span<const shape::ParamSpec> specs, std::span<const TensorEntry* const> entries,
              const LoraOptions& lora) const;
 
-  // Rows of a parameter from `first` on, out [rows, in], += scale B A. Nothing where it has no adapter.
-  void add(const shape::ParamSpec& spec, int64_t first, std::span<float> out) const;
+  // What is added to one parameter, piece by piece: its A is widened once. Refers to the adapters and to the parameter;
+  // several threads may add at once.
+  class Sum {
+   public:
+    Sum() = default;  // adds nothing
+    // Rows of the parameter from `first` on, out [rows, in], += scale B A.
+    void add(int64_t first, std::span<float> out) const;
+
+   private:
+    friend class PeftAdapters;
+    const PeftAdapters* adapters_ = nullptr;
+    const shape::ParamSpec* spec_ = nullptr;
+    const Layer* layer_ = nullptr;  // null: nothing is added
+    std::vector<float> down_;       // [rank, in]
+  };
+  // That of a parameter without an adapter adds nothing.
+  Sum sum_of(const shape::ParamSpec& spec) const;
   // The values of adapters that are trained on. Commits.
   void fill(Weights& weights) const;
 
@@ -35,12 +56,6 @@ class PeftAdapters {
   LoraOptions options() const;
 
  private:
-  struct Layer {
-    const TensorEntry* a = nullptr;  // [rank, in]
-    const TensorEntry* b = nullptr;  // [out, rank]
-    float scale = 1;
-  };
-
   void sort_in(const TensorEntry& entry);
   void check_layer(const std::string& module, const Layer& layer, std::span<const shape::ParamSpec> specs) const;
   void check_trained(std::span<const shape::ParamSpec> specs) const;

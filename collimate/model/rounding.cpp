@@ -19,9 +19,7 @@ RoundingReport int8_rounding(const tensor::Exec& exec, const Weights& weights) {
   std::vector<float> values;
   for (size_t i = 0; i < weights.params().size(); ++i) {
     const shape::ParamSpec& spec = weights.params()[i];
-    if (!shape::is_linear(weights.shape(), spec) ||
-        compute_of({.compute = ComputeType::kInt8}, spec) != ComputeType::kInt8)
-      continue;
+    if (!shape::is_linear(weights.shape(), spec) || compute_of(weights.options(), spec) != ComputeType::kInt8) continue;
     tensor::RoundingError one;
     for (int64_t row = 0; row < spec.sizes[0]; row += kRows) {
       const int64_t rows = std::min(kRows, spec.sizes[0] - row);

@@ -6,7 +6,8 @@
 
 namespace collimate::model {
 
-// The report says what rounding to int8 changes in the weights of linear layers: √(Σ (w - rounded)² ÷ Σ w²).
+// The report says what rounding to int8 changes in the weights of linear layers that compute so: √(Σ (w - rounded)² ÷
+// Σ w²). Zeros where none does.
 struct RoundingReport {
   double relative = 0;  // of all together
   double most = 0;      // of the parameter where it is largest

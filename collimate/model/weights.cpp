@@ -150,7 +150,6 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
                                              std::string(name_of(options.compute))));
-  if (options.latent_cache) shape::keep_latents(shape, options.tag + " latent_cache");
   impl_->shape = std::move(shape);
   impl_->options = std::move(options);
   impl_->exec = exec;

@@ -30,7 +30,7 @@ struct WeightsOptions {
   bool mapped = false;
   // No sequence will be longer; 0: any up to the model's positions. LongRoPE chooses its factors by it.
   int64_t longest_tokens = 0;
-  bool latent_cache = false;  // generation keeps latents (shape::Latent); of a model that has them
+  bool latent_cache = false;  // huggingface_shape has the cache keep latents (shape::Latent)
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.
@@ -133,6 +133,10 @@ class Weights : public base::Stateful {
   std::unique_ptr<Impl> impl_;
 };
 
+// The shape that weights of a directory, of a model or of adapters, have: what the config.json says, with the head that
+// is asked for ("": its own) and the cache. InputError for another head, and for latents of a model that has none.
+shape::ModelShape huggingface_shape(const std::string& directory, const std::string& head,
+                                    const WeightsOptions& options);
 // Reads a Hugging Face directory (config.json, model.safetensors or sharded with an index), or one of PEFT's adapters:
 // merged into the model that they belong to or, with options.lora, beside it to be trained on. Missing or surplus
 // tensors are InputErrors that name them; a missing score or value head is initialised with zeros when `head` asks for

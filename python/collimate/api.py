@@ -113,8 +113,9 @@ def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128
     """Completes prompts: texts, conversations (lists of {"role", "content"}) or rows with a prompt. For each, in order,
     n dicts of prompt, completion, token_ids and finish, and logprobs where asked. `sampling` are temperature, top_p and
     the other keys of `collimate help rollout`, compute, latent_cache, chat_template, chat_template_kwargs, speculation,
-    draft_model; json_schema may be a dict. num_beams (with length_penalty and early_stopping, as in transformers) searches in place
-    of drawing: the n best of each prompt, with their score. Ctrl-C stops it. One call at a time in a process."""
+    draft_model; json_schema may be a dict. num_beams (with length_penalty and early_stopping, as in transformers)
+    searches in place of drawing: the n best of each prompt, with their score. Ctrl-C stops it. One call at a time in a
+    process."""
     given = [prompts] if isinstance(prompts, (str, Mapping)) else prompts
     rows = (row if isinstance(row, Mapping) else {"prompt": row} for row in records(given))
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:

@@ -47,11 +47,7 @@ shape::ModelShape decoder_shape(const DecoderOptions& options) {
   if (options.from_scratch && host::holds_adapters(options.path))
     throw base::InputError(base::expectation(options.weights.get() + " from_scratch", "false beside adapters", "true",
                                              "the path of the model alone"));
-  shape::ModelShape shape = shape::read_model_shape(host::base_directory(options.path));
-  if (options.latent_cache) shape::keep_latents(shape, options.weights.get() + " latent_cache");
-  if (options.head == std::string("score")) shape.head = shape::Head::kScore;
-  if (options.head == std::string("value")) shape.head = shape::Head::kValue;
-  return shape;
+  return model::huggingface_shape(options.path, options.head, weights_options(options));
 }
 
 model::LoraOptions lora_options(const DecoderOptions& options) {

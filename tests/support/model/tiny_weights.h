@@ -2,11 +2,9 @@
 
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -15,6 +13,7 @@
 #include "collimate/base/at.h"
 #include "collimate/model/model.h"
 #include "collimate/tensor/results.h"
+#include "tests/support/base/temporary_directory.h"
 #include "tests/support/model/pack_sequences.h"
 
 namespace collimate::model::testing {
@@ -196,12 +195,12 @@ inline std::string shared_models() {
   return std::string(shared != nullptr ? shared : COLLIMATE_SOURCE_DIR "/../shared") + "/data/models";
 }
 
-// A test with the name of a directory, which the test may make and which is removed afterwards.
+// A test with the name of a directory of its own, which is empty at first and removed afterwards.
 class InDirectory : public ::testing::Test {
- protected:
-  void TearDown() override { std::filesystem::remove_all(directory_); }
+  const base::TemporaryDirectory made_;
 
-  std::string directory_ = std::filesystem::temp_directory_path() / ("collimate-model-" + std::to_string(::getpid()));
+ protected:
+  std::string directory_ = made_.path();
 };
 
 }  // namespace collimate::model::testing
