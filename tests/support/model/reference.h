@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "collimate/base/at.h"
@@ -23,6 +24,9 @@ class Reference {
   }
 
   const std::vector<at::Tensor>& leaves() const { return leaves_; }
+
+  // From now on the tokens of hidden() take these experts, by segment [T, K], in place of the best.
+  void force(std::map<int, at::Tensor> experts) { forced_ = std::move(experts); }
 
   at::Tensor hidden(const std::vector<int32_t>& ids) const {
     const at::Tensor index = at::tensor(ids, at::kLong);
@@ -155,7 +159,8 @@ class Reference {
     const at::Tensor logits = at::linear(x, get(Part::kRouter, segment));
     const at::Tensor scores = how.sigmoid ? logits.sigmoid() : logits.softmax(-1);
     const at::Tensor corrected = how.corrected ? scores + get(Part::kRouter, segment, /*bias=*/true) : scores;
-    const at::Tensor best = std::get<1>(in_best_groups(corrected.detach(), how).topk(how.per_token, -1));
+    at::Tensor best = std::get<1>(in_best_groups(corrected.detach(), how).topk(how.per_token, -1));
+    if (const auto forced = forced_.find(segment); forced != forced_.end()) best = forced->second;
     at::Tensor weights = scores * at::zeros_like(scores).scatter(1, best, 1.0);
     if (how.normalized) weights = weights / weights.sum(-1, true);
     weights = weights * how.scale;
@@ -173,6 +178,7 @@ class Reference {
   shape::ModelShape shape_;
   std::vector<shape::ParamSpec> specs_;
   std::vector<at::Tensor> leaves_;
+  std::map<int, at::Tensor> forced_;
 };
 
 }  // namespace collimate::model::testing
