@@ -60,15 +60,15 @@ class Ours {
     const int64_t stride = 3 * work_.width();
     const float* q = qkv_.data();
     append_kv(exec_, layout_, q + work_.width(), stride, q + 2 * work_.width(), stride, runs_, storage_.data());
-    const tensor::AttentionForward args{layout_,         work_.heads, work_.scale(), q,          stride,
-                                        storage_.data(), out_.data(), work_.width(), lse_.data()};
+    const tensor::AttentionForward args{layout_,         work_.heads, {work_.scale()}, q,          stride,
+                                        storage_.data(), out_.data(), work_.width(),   lse_.data()};
     attention_forward(exec_, args, runs_);
   }
 
   void run_backward() {
     const int64_t width = work_.width();
     tensor::AttentionBackward b;
-    b.heads = b.kv_heads = work_.heads, b.head_dim = work_.head_dim, b.scale = work_.scale();
+    b.heads = b.kv_heads = work_.heads, b.head_dim = work_.head_dim, b.scores.scale = work_.scale();
     b.q = qkv_.data(), b.k = b.q + width, b.v = b.q + 2 * width;
     b.dq = dqkv_.data(), b.dk = b.dq + width, b.dv = b.dq + 2 * width;
     b.q_stride = b.kv_stride = b.dq_stride = b.dkv_stride = 3 * width;

@@ -158,7 +158,7 @@ void Bench::attention(int64_t sequences, int64_t tokens, int heads, int kv_heads
     documents.push_back({s * tokens, tokens});
   }
   append_kv(exec, layout, k.data(), kv_width, v.data(), kv_width, runs, storage.data());
-  const AttentionForward f{layout, heads, 0.125F, q.data(), width, storage.data(), out.data(), width, lse.data()};
+  const AttentionForward f{layout, heads, {0.125F}, q.data(), width, storage.data(), out.data(), width, lse.data()};
   const double flops = 2.0 * 2.0 * sequences * heads * head_dim * (tokens * (tokens + 1) / 2.0);
   const std::string shape = fmt::format("S={} T={} H={}/{} D={}", sequences, tokens, heads, kv_heads, head_dim);
   line("attention " + shape, flops, seconds_of([&] { attention_forward(exec, f, runs); }));
@@ -166,7 +166,7 @@ void Bench::attention(int64_t sequences, int64_t tokens, int heads, int kv_heads
   line("attention decode " + shape, 4.0 * sequences * heads * head_dim * tokens,
        seconds_of([&] { attention_forward(exec, f, runs); }), static_cast<double>(storage.size()) * 4);
   AttentionBackward b;
-  b.heads = heads, b.kv_heads = kv_heads, b.head_dim = head_dim, b.scale = 0.125F;
+  b.heads = heads, b.kv_heads = kv_heads, b.head_dim = head_dim, b.scores.scale = 0.125F;
   b.q = q.data(), b.q_stride = width, b.k = k.data(), b.v = v.data(), b.kv_stride = kv_width;
   b.out = out.data(), b.dout = q.data(), b.out_stride = width, b.lse = lse.data();
   b.dq = dq.data(), b.dq_stride = width, b.dk = dk.data(), b.dv = dv.data(), b.dkv_stride = kv_width;

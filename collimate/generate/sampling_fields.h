@@ -45,7 +45,8 @@ struct SamplingField {
   const char* help = nullptr;  // of the option; null where there is none
   // False of what few runs set: JSON, which every sample's messages carry, leaves its default out.
   bool always = true;
-  bool file = false;  // the option may name a file that has it: what does not begin with {
+  bool file = false;       // the option may name a file that has it: what does not begin with {
+  bool truncates = false;  // greedy draws do not read it
 };
 
 // All members, options in the order of help. A new number is a member with its default, a row here, and its use: in
@@ -55,12 +56,22 @@ struct SamplingField {
 inline constexpr SamplingField kSamplingFields[] = {
     {"temperature", "temperature", SamplingNumber<double>{&SamplingParams::temperature, 0.0, 1e4, false, 1e-6}, "",
      "temperature of sampling; 0 always takes the most likely token"},
-    {"top_p", "top_p", SamplingNumber<double>{&SamplingParams::top_p, 0.0, 1.0, true}, "",
-     "draw from the most likely tokens that together have this probability"},
-    {"top_k", "top_k", SamplingNumber<int64_t>{&SamplingParams::top_k, 0}, "tokens",
-     "draw from the k most likely tokens; 0 draws from all"},
-    {"min_p", "min_p", SamplingNumber<double>{&SamplingParams::min_p, 0.0, 1.0}, "",
-     "leave out tokens less likely than this share of the most likely one"},
+    {.name = "top_p",
+     .request = "top_p",
+     .member = SamplingNumber<double>{&SamplingParams::top_p, 0.0, 1.0, true},
+     .help = "draw from the most likely tokens that together have this probability",
+     .truncates = true},
+    {.name = "top_k",
+     .request = "top_k",
+     .member = SamplingNumber<int64_t>{&SamplingParams::top_k, 0},
+     .unit = "tokens",
+     .help = "draw from the k most likely tokens; 0 draws from all",
+     .truncates = true},
+    {.name = "min_p",
+     .request = "min_p",
+     .member = SamplingNumber<double>{&SamplingParams::min_p, 0.0, 1.0},
+     .help = "leave out tokens less likely than this share of the most likely one",
+     .truncates = true},
     {"presence_penalty", "presence_penalty", SamplingNumber<double>{&SamplingParams::presence_penalty, -2.0, 2.0}, "",
      "subtracted from the logit of each token that the completion already has"},
     {"frequency_penalty", "frequency_penalty", SamplingNumber<double>{&SamplingParams::frequency_penalty, -2.0, 2.0},

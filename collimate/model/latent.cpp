@@ -77,7 +77,7 @@ void keep_latents(Step& step, const tensor::KvLayout& kept, Slot* shared, Slot* 
   const auto& runs = step.input.runs();
   tensor::append_kv(step.exec, kept, shared->value, shared->width, latent->value, latent->width, runs,
                     step.latent_storage);
-  if (kept.type == tensor::KvType::kInt8 || kept.type == tensor::KvType::kFp8)
+  if (expanded_type(kept.type) != kept.type)
     tensor::read_kv(step.exec, kept, step.latent_storage, runs, shared->value, shared->width, latent->value,
                     latent->width);
 }

@@ -231,10 +231,13 @@ struct Heads {
       : heads(static_cast<int>(a.heads)),
         kv_heads(static_cast<int>(a.kv_heads)),
         head_dim(static_cast<int>(a.head_dim)),
-        scale(a.scale > 0 ? static_cast<float>(a.scale) : 1.0F / std::sqrt(static_cast<float>(a.head_dim))),
+        scores{.scale = a.scale > 0 ? static_cast<float>(a.scale) : 1.0F / std::sqrt(static_cast<float>(a.head_dim)),
+               .window = a.window,
+               .softcap = static_cast<float>(a.softcap),
+               .alibi = a.alibi},
         row(a.query_width() + a.kv_width() + a.value_width()) {}
   int heads, kv_heads, head_dim;
-  float scale;
+  tensor::AttentionScores scores;
   int64_t row;  // of q, k and v together
 };
 
@@ -247,10 +250,7 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
   args.kv_heads = h.kv_heads;
   args.head_dim = h.head_dim;
   args.value_dim = static_cast<int>(a.value_dim());
-  args.scale = h.scale;
-  args.window = a.window;
-  args.softcap = static_cast<float>(a.softcap);
-  args.alibi = a.alibi;
+  args.scores = h.scores;
   args.q = qkv.value;
   args.k = qkv.value + a.query_width();
   args.v = args.k + a.kv_width();
@@ -324,10 +324,7 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   Slot* out = tensor::make_slot(step.arena, qkv->rows, a.output_width(), qkv->wanted);
   float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
   args.heads = h.heads;
-  args.scale = h.scale;
-  args.window = a.window;
-  args.softcap = static_cast<float>(a.softcap);
-  args.alibi = a.alibi;
+  args.scores = h.scores;
   args.q = qkv->value;
   args.q_stride = h.row;
   args.storage = step.kv_storage;

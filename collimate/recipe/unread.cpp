@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "collimate/generate/sampling_fields.h"
 #include "collimate/recipe/list.h"
 
 namespace collimate::recipe {
@@ -93,20 +94,22 @@ bool is_above_0(const nlohmann::json& value) { return value.get<double>() > 0; }
 bool is_several(const nlohmann::json& value) { return value.is_array() && value.size() > 1; }
 
 const std::vector<Dependent>& dependents() {
-  static const std::vector<Dependent> list = {
-      {"models.*.initializer_std", "from_scratch", is_true},
-      {"models.*.lora.alpha", "rank", is_positive},
-      {"models.*.lora.rslora", "rank", is_positive},
-      {"models.*.lora.targets", "rank", is_positive},
-      {"data.val_size", "eval", [](const nlohmann::json& value) { return value.is_null(); }},
-      {"algorithm.loss_weights", "loss_type", is_several},
-      {"rollout.speculation_tokens", "speculation", [](const nlohmann::json& value) { return value != "off"; }},
-      {"rollout.draft_model", "speculation", [](const nlohmann::json& value) { return value == "draft"; }},
-      {"evaluation.top_p", "temperature", is_above_0},
-      {"evaluation.top_k", "temperature", is_above_0},
-      {"evaluation.min_p", "temperature", is_above_0},
-      {"train.lr_minimum_ratio", "lr_schedule",
-       [](const nlohmann::json& value) { return value == "cosine_with_min"; }}};
+  static const std::vector<Dependent> list = [] {
+    std::vector<Dependent> all = {
+        {"models.*.initializer_std", "from_scratch", is_true},
+        {"models.*.lora.alpha", "rank", is_positive},
+        {"models.*.lora.rslora", "rank", is_positive},
+        {"models.*.lora.targets", "rank", is_positive},
+        {"data.val_size", "eval", [](const nlohmann::json& value) { return value.is_null(); }},
+        {"algorithm.loss_weights", "loss_type", is_several},
+        {"rollout.speculation_tokens", "speculation", [](const nlohmann::json& value) { return value != "off"; }},
+        {"rollout.draft_model", "speculation", [](const nlohmann::json& value) { return value == "draft"; }},
+        {"train.lr_minimum_ratio", "lr_schedule",
+         [](const nlohmann::json& value) { return value == "cosine_with_min"; }}};
+    for (const generate::SamplingField& field : generate::kSamplingFields)
+      if (field.truncates) all.push_back({fmt::format("evaluation.{}", field.name), "temperature", is_above_0});
+    return all;
+  }();
   return list;
 }
 

@@ -55,24 +55,18 @@ double blocks(const Outline& m, int64_t experts) {
          routed * (router + mlp_parameters(m, experts * m.experts.intermediate + m.experts.shared));
 }
 
-// Families whose config.json has the usual keys.
-constexpr const char* kUsualFamilies[] = {"llama",     "mistral", "mixtral",   "opt",         "qwen2",
-                                          "qwen2_moe", "qwen3",   "qwen3_moe", "deepseek_v2", "deepseek_v3"};
-
-// Others are read by these keys too, if they have them and are decoders.
+// Other families than those known are read by the usual keys too, if they have them and are decoders.
 void require_decoder(const Fields& fields, const std::string& family) {
-  if (family.empty() ||
-      std::find(std::begin(kUsualFamilies), std::end(kUsualFamilies), family) != std::end(kUsualFamilies))
-    return;
+  if (family.empty() || std::ranges::count(known_families(), family) > 0) return;
   bool usual = !fields.has("type_vocab_size") && !fields.flag_or("is_encoder_decoder", false);
   for (const char* key : {"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"})
     usual = usual && fields.has(key);
   if (usual) return;
-  std::string known = "gpt2";
-  for (const char* name : kUsualFamilies) known.append(", ").append(name);
-  throw base::InputError(base::expectation(
-      fields.at("model_type"), "a family of decoders that is known (" + known + "), or one with LLaMA's keys",
-      "'" + family + "'", "a model of one of them"));
+  throw base::InputError(
+      base::expectation(fields.at("model_type"),
+                        fmt::format("a family of decoders that is known ({}), or one with LLaMA's keys",
+                                    fmt::join(known_families(), ", ")),
+                        "'" + family + "'", "a model of one of them"));
 }
 
 }  // namespace

@@ -9,4 +9,18 @@ namespace collimate::tensor {
 // al. 2022, largest value 448, at which greater ones stay). No standard library: kernels include it.
 enum class KvType : uint8_t { kFloat32, kBFloat16, kInt8, kFp8 };
 
+// So many values lie in the place of a float.
+constexpr int64_t values_per_float(KvType type) {
+  switch (type) {
+    case KvType::kFloat32:
+      return 1;
+    case KvType::kBFloat16:
+      return 2;
+    case KvType::kInt8:
+    case KvType::kFp8:
+      return 4;
+  }
+  return 0;
+}
+
 }  // namespace collimate::tensor

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "collimate/tensor/attention_scores.h"
 #include "collimate/tensor/kernels/table.h"
 #include "collimate/tensor/kv_type.h"
 
@@ -35,13 +36,11 @@ struct AttentionTile {
   int64_t value_floats = 0;
   int64_t key_offset = 0;
   int64_t value_offset = 0;
-  float scale = 1;
+  AttentionScores scores;
   float* out = nullptr;
   int64_t out_stride = 0;
   float* lse = nullptr;  // or null
   int64_t lse_stride = 0;
-  int64_t window = 0;  // keys of a token, 0: all
-  float softcap = 0;
   const float* slopes = nullptr;  // ALiBi's of each query head from the first on, or null
 };
 
@@ -77,10 +76,8 @@ struct AttentionGradient {
   int64_t heads = 0;  // query heads of this kv head
   int64_t head_dim = 0;
   int64_t value_dim = 0;
-  float scale = 1;
+  AttentionScores scores;
   float* work = nullptr;
-  int64_t window = 0;
-  float softcap = 0;
   const float* slopes = nullptr;
 };
 

@@ -183,13 +183,11 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   t.value_floats = block.value_floats();
   t.key_offset = block.key_offset(piece.kv_head);
   t.value_offset = block.value_offset(piece.kv_head);
-  t.scale = a.scale;
+  t.scores = a.scores;
   t.out = a.out + row * a.out_stride + head * t.value_dim;
   t.out_stride = a.out_stride;
   t.lse = a.lse == nullptr ? nullptr : a.lse + row * a.heads + head;
   t.lse_stride = a.heads;
-  t.window = a.window;
-  t.softcap = a.softcap;
   t.slopes = slopes == nullptr ? nullptr : slopes + head;
   return t;
 }
@@ -282,8 +280,8 @@ void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std:
   for (const Piece& piece : pieces)
     work += piece.kv_heads * piece.heads * piece.tokens * (piece.run->first_position + piece.token + 16);
   const AttentionKernels& kernels = attention_kernels();
-  const std::vector<float> of_heads = args.alibi ? alibi_slopes(args.heads) : std::vector<float>();
-  const float* slopes = args.alibi ? of_heads.data() : nullptr;
+  const std::vector<float> of_heads = args.scores.alibi ? alibi_slopes(args.heads) : std::vector<float>();
+  const float* slopes = args.scores.alibi ? of_heads.data() : nullptr;
   const auto count = static_cast<int64_t>(pieces.size());
   const bool small = work * (args.layout.head_dim + 16) < (int64_t{1} << 16);  // an exp is worth some 16 products
   exec.parallel_for(count, small ? count : 1, [&](int64_t begin, int64_t end) {

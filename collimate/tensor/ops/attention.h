@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "collimate/tensor/attention_scores.h"
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/kv_type.h"
 
@@ -35,8 +36,8 @@ struct CpuKvBlock {
 
  private:
   int64_t head_floats(int64_t width) const {
-    const int64_t of_a_float = layout.type == KvType::kFloat32 ? 1 : layout.type == KvType::kBFloat16 ? 2 : 4;
-    return (width / of_a_float + (layout.type == KvType::kInt8 ? 1 : 0)) * KvLayout::kBlockTokens;
+    const int64_t scales = layout.type == KvType::kInt8 ? 1 : 0;
+    return (width / values_per_float(layout.type) + scales) * KvLayout::kBlockTokens;
   }
 };
 
@@ -77,23 +78,21 @@ std::vector<float> alibi_slopes(int heads);
 
 struct AttentionForward {
   KvLayout layout;
-  int heads = 0;             // query heads, a multiple of kv_heads; head h reads kv head h / (heads / kv_heads)
-  float scale = 1.0F;        // multiplies q·k
+  int heads = 0;  // query heads, a multiple of kv_heads; head h reads kv head h / (heads / kv_heads)
+  AttentionScores scores;
   const float* q = nullptr;  // [T, heads * head_dim]
   int64_t q_stride = 0;
   const float* storage = nullptr;  // blocks of this layer, see append_kv; the runs' own keys are already in them
   float* out = nullptr;            // [T, heads * value_dim]
   int64_t out_stride = 0;
-  float* lse = nullptr;  // [T, heads] or null: log-sum-exp of the scaled scores, for backward
-  int64_t window = 0;    // a token reads at most so many keys, its own and those before it; 0: all
-  float softcap = 0;     // a scaled score s becomes softcap tanh(s / softcap); 0: as it is
-  bool alibi = false;    // to a scaled score slope(head) (key's position - token's) is added: alibi_slopes
+  float* lse = nullptr;  // [T, heads] or null: log-sum-exp of the scores, for backward
 };
 
-// Causal attention: the token at position p reads keys 0..p, or the last `window` of them. Blocks all of whose tokens,
-// and those of the other blocks of their 64 positions, lie behind the window of every token may hold anything. Each
-// query walks key blocks in ascending order with an online softmax, so its bits depend on itself and its keys alone:
-// equal for decode, prefill in any cut, and training. Lanes beyond p are never read into a result, whatever they hold.
+// Causal attention: the token at position p reads keys 0..p, or the last `scores.window` of them. Blocks all of whose
+// tokens, and those of the other blocks of their 64 positions, lie behind the window of every token may hold anything.
+// Each query walks key blocks in ascending order with an online softmax, so its bits depend on itself and its keys
+// alone: equal for decode, prefill in any cut, and training. Lanes beyond p are never read into a result, whatever they
+// hold.
 void attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs);
 
 // A sequence packed at rows [start, start + tokens): whole, positions from 0, or, where `prefix` > 0, what follows the
@@ -109,7 +108,7 @@ struct AttentionBackward {
   int heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
-  float scale = 1.0F;
+  AttentionScores scores;    // forward's
   const float* q = nullptr;  // [T, heads * head_dim], as forward saw it (after rope)
   int64_t q_stride = 0;
   const float* k = nullptr;  // [T, kv_heads * head_dim]
@@ -124,9 +123,6 @@ struct AttentionBackward {
   float* dk = nullptr;
   float* dv = nullptr;
   int64_t dkv_stride = 0;
-  int64_t window = 0;  // as forward's
-  float softcap = 0;
-  bool alibi = false;
   int value_dim = 0;  // 0: head_dim
 
   int value_width() const { return value_dim > 0 ? value_dim : head_dim; }

@@ -43,9 +43,7 @@ AttentionGradient gradient_of(const AttentionBackward& a, const Document& docume
   g.heads = group;
   g.head_dim = a.head_dim;
   g.value_dim = a.value_width();
-  g.scale = a.scale;
-  g.window = a.window;
-  g.softcap = a.softcap;
+  g.scores = a.scores;
   g.slopes = slopes == nullptr ? nullptr : slopes + head;
   return g;
 }
@@ -73,8 +71,8 @@ void cpu::attention_backward(const Exec& exec, const AttentionBackward& args, st
   COLLIMATE_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0 && args.head_dim % 4 == 0 &&
                   args.head_dim <= kMostHeadDim && args.value_width() % 4 == 0 && args.value_width() <= kMostHeadDim);
   const AttentionKernels& kernels = attention_kernels();
-  const std::vector<float> of_heads = args.alibi ? alibi_slopes(args.heads) : std::vector<float>();
-  const float* slopes = args.alibi ? of_heads.data() : nullptr;
+  const std::vector<float> of_heads = args.scores.alibi ? alibi_slopes(args.heads) : std::vector<float>();
+  const float* slopes = args.scores.alibi ? of_heads.data() : nullptr;
   const std::vector<size_t> families = families_of(documents);
   const int64_t count = static_cast<int64_t>(families.size() - 1) * args.kv_heads;
   int64_t work = 0;

@@ -130,15 +130,12 @@ TEST_P(Attention, CancellingScoresHaveOneSetOfBitsHoweverTheyAreCut) {
 Floats backward(const Exec& exec, const Packed& p, const Floats& saved, const Floats& dout) {
   Floats g = constant(p.rows * p.stride, 0.0F);
   AttentionBackward b;
-  b.heads = p.shape.heads, b.kv_heads = p.shape.kv_heads, b.head_dim = p.shape.head_dim, b.scale = p.scale();
+  b.heads = p.shape.heads, b.kv_heads = p.shape.kv_heads, b.head_dim = p.shape.head_dim, b.scores = p.scores();
   b.q = p.q(), b.q_stride = p.stride, b.k = p.k(), b.v = p.v(), b.kv_stride = p.stride;
   b.out = saved.data(), b.dout = dout.data(), b.out_stride = p.out_width(), b.value_dim = p.shape.value_dim;
   b.lse = saved.data() + p.rows * p.out_width();
   b.dq = g.data(), b.dq_stride = p.stride;
   b.dk = g.data() + p.width(), b.dv = b.dk + p.kv_width(), b.dkv_stride = p.stride;
-  b.window = p.shape.window;
-  b.alibi = p.shape.alibi;
-  b.softcap = p.shape.softcap;
   attention_backward(exec, b, p.documents);
   return g;
 }
@@ -205,8 +202,8 @@ Floats forward_continued(const Exec& exec, const Packed& p, int64_t prefix) {
   Floats result = constant(p.rows * (p.out_width() + p.shape.heads), -3.0F);
   append_kv(exec, layout, p.k(), p.stride, p.v(), p.stride, runs, storage.data());
   attention_forward(exec,
-                    {layout, p.shape.heads, p.scale(), p.q(), p.stride, storage.data(), result.data(), p.out_width(),
-                     result.data() + p.rows * p.out_width(), p.shape.window, p.shape.softcap, p.shape.alibi},
+                    {layout, p.shape.heads, p.scores(), p.q(), p.stride, storage.data(), result.data(), p.out_width(),
+                     result.data() + p.rows * p.out_width()},
                     runs);
   return result;
 }

@@ -235,9 +235,10 @@ Floats attention_gradient(const Exec& exec, const Heads& h, const Floats& qkv, c
   const auto scale = static_cast<float>(h.scale());
   append_kv(exec, layout, k, h.width(), v, h.width(), runs, storage.data());
   attention_forward(
-      exec, {layout, h.heads, scale, qkv.data(), h.width(), storage.data(), out.data(), h.q_width(), lse.data()}, runs);
+      exec, {layout, h.heads, {scale}, qkv.data(), h.width(), storage.data(), out.data(), h.q_width(), lse.data()},
+      runs);
   AttentionBackward b;
-  b.heads = h.heads, b.kv_heads = h.kv_heads, b.head_dim = h.dim, b.scale = scale;
+  b.heads = h.heads, b.kv_heads = h.kv_heads, b.head_dim = h.dim, b.scores.scale = scale;
   b.q = qkv.data(), b.k = k, b.v = v, b.q_stride = b.kv_stride = h.width();
   b.out = out.data(), b.dout = dout.data(), b.out_stride = h.q_width(), b.lse = lse.data();
   b.dq = g.data(), b.dk = g.data() + h.q_width(), b.dv = b.dk + h.kv_width(), b.dq_stride = b.dkv_stride = h.width();

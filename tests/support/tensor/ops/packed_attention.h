@@ -50,6 +50,7 @@ struct Packed {
   const float* k() const { return q() + width(); }
   const float* v() const { return k() + kv_width(); }
   float scale() const { return 1.0F / std::sqrt(static_cast<float>(shape.head_dim)); }
+  AttentionScores scores() const { return {scale(), shape.window, shape.softcap, shape.alibi}; }
 };
 
 // Blocks of all sequences, in an order of ids that is not ascending, with NaN wherever nothing was written.
@@ -75,10 +76,9 @@ struct Paged {
 inline Floats forward(const Exec& exec, const Packed& p, int64_t cut, KvType type = KvType::kFloat32) {
   Paged paged(p, type);
   Floats result = constant(p.rows * (p.out_width() + p.shape.heads), -3.0F);
-  const AttentionForward args{paged.layout,   p.shape.heads,   p.scale(),
-                              p.q(),          p.stride,        paged.storage.data(),
-                              result.data(),  p.out_width(),   result.data() + p.rows * p.out_width(),
-                              p.shape.window, p.shape.softcap, p.shape.alibi};
+  const AttentionForward args{paged.layout,  p.shape.heads, p.scores(),
+                              p.q(),         p.stride,      paged.storage.data(),
+                              result.data(), p.out_width(), result.data() + p.rows * p.out_width()};
   for (int64_t at = 0;; at += cut) {
     std::vector<AttentionRun> runs;
     for (size_t s = 0; s < p.documents.size(); ++s) {
