@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
-#include "collimate/generate/sampling_fields.h"
+#include "collimate/generate/sampling_options.h"
 #include "collimate/recipe/list.h"
 
 namespace collimate::recipe {
