@@ -2,16 +2,17 @@
 """Runs the test programs of a build directory and adds up their results.
 
   tools/run_tests.py BUILD [--kind unit|system] [--only NAME...] [--part PROGRAM=FILTER...] [--jobs N]
-                     [--timeout SECONDS]
+                     [--timeout SECONDS] [--once]
 
 Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Unit tests run
 two at a time, system tests alone. --part names a program, of any kind, of which only the tests run that the gtest
-filter names. A program named in AGAIN runs once more, in that environment and as a line of its own. A program has to
-leave a report with at least one test: one that ends well without it has failed. Prints every failure, every skip with
-its reason and every line of a program that begins with `note: `, which says what it did not compare on this machine.
-The last line is `N passed, N failed, N skipped` and counts each test once: it has failed if it failed in any of its
-runs, and was skipped if it was skipped in any and failed in none. What ran once more is said in the line before. Exit
-code 1 on a failure, and on a skip when the shared data is there: then nothing has a reason to skip.
+filter names. A program named in AGAIN runs once more, in that environment and as a line of its own, but not with
+--once. A program has to leave a report with at least one test: one that ends well without it has failed. Prints every
+failure, every skip with its reason and every line of a program that begins with `note: `, which says what it did not
+compare on this machine. The last line is `N passed, N failed, N skipped` and counts each test once: it has failed if it
+failed in any of its runs, and was skipped if it was skipped in any and failed in none. What ran once more is said in
+the line before. Exit code 1 on a failure, and on a skip when the shared data is there: then nothing has a reason to
+skip.
 """
 import argparse
 import concurrent.futures
@@ -133,14 +134,15 @@ def execute(command: list, timeout: float, environment: dict, output: pathlib.Pa
     return ending
 
 
-def programs(build: pathlib.Path, kind: str, only: list, parts: list = ()) -> list:
+def programs(build: pathlib.Path, kind: str, only: list, parts: list = (), once: bool = False) -> list:
     """Every Program that is to be run; `parts` are PROGRAM=FILTER."""
     listed = [line.split(" ", 1) for line in (build / "tests.txt").read_text().splitlines()]
     kinds = {pathlib.Path(p).name: k for k, p in listed}
     filters = {name: tests for name, _, tests in (part.partition("=") for part in parts)}
     found = [Program(k, pathlib.Path(p)) for k, p in listed if pathlib.Path(p).name not in filters]
     found += [Program("system", p) for p in sorted((ROOT / "tests").rglob("*_test.py"))]
-    found += [Program(p.kind, p.path, again=AGAIN[p.name][0], extra=AGAIN[p.name][1]) for p in found if p.name in AGAIN]
+    found += [Program(p.kind, p.path, again=AGAIN[p.name][0], extra=AGAIN[p.name][1])
+              for p in found if p.name in AGAIN and not once]
     found = [p for p in found if kind in ("", p.kind)]
     found = [p for p in found if not only or p.path.stem in only or p.path.stem.removesuffix("_test") in only]
     return found + [Program(kinds.get(name, "system"), build / "bin" / name, part=tests)
@@ -189,10 +191,11 @@ def main() -> int:
     parser.add_argument("--part", nargs="*", default=[], metavar="PROGRAM=FILTER")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=900)
+    parser.add_argument("--once", action="store_true")
     options = parser.parse_args()
     build = options.build.resolve()
     environment = environment_of(build)
-    chosen = programs(build, options.kind, options.only, options.part)
+    chosen = programs(build, options.kind, options.only, options.part, options.once)
     results = []
     for kind, workers in (("unit", options.jobs), ("system", 1)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
