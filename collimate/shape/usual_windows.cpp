@@ -61,4 +61,10 @@ void add_layer_types(const ModelShape& shape, json& config) {
   config["layer_types"] = types;
 }
 
+void add_window_layers(const ModelShape& shape, json& config) {
+  const auto first = std::ranges::find_if(shape.blocks, [](const Block& block) { return block.attention.window > 0; });
+  config["max_window_layers"] = first - shape.blocks.begin();
+  add_layer_types(shape, config);
+}
+
 }  // namespace collimate::shape

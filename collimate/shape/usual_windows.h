@@ -28,6 +28,8 @@ std::vector<bool> read_sliding(const Fields& fields, int64_t layers, const Layer
 void read_windows(const Fields& fields, ModelShape& shape, int64_t window, const LayerRule& by_default);
 // Adds sliding_window: that of the blocks that have one, or null.
 void add_window_size(const ModelShape& shape, nlohmann::json& config);
+// Adds max_window_layers, which tells how many blocks lie ahead of the first that has a window, and layer_types.
+void add_window_layers(const ModelShape& shape, nlohmann::json& config);
 // Adds layer_types where a block has a window.
 void add_layer_types(const ModelShape& shape, nlohmann::json& config);
 

@@ -1,4 +1,3 @@
-#include "collimate/base/at.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
 #include "collimate/shape/usual_windows.h"
@@ -33,13 +32,10 @@ ModelShape parse_llama(const Fields& fields, const std::string& family) {
 }
 
 void add_window(const ModelShape& shape, nlohmann::json& config) {
-  int64_t first = 0;
-  while (first < shape.layers() && base::at(shape.blocks, first).attention.window == 0) ++first;
   add_window_size(shape, config);
   if (shape.family == "mistral") return;
-  config["use_sliding_window"] = first < shape.layers();
-  config["max_window_layers"] = first;
-  add_layer_types(shape, config);
+  config["use_sliding_window"] = !config["sliding_window"].is_null();
+  add_window_layers(shape, config);
 }
 
 void add_llama_config(const ModelShape& shape, nlohmann::json& config) {

@@ -123,10 +123,7 @@ void add_qwen_moe_config(const ModelShape& shape, json& config) {
 void add_dots_config(const ModelShape& shape, json& config) {
   add_mixture_config(shape, config);
   add_grouped_config(shape, config);
-  int64_t full = 0;
-  while (full < shape.layers() && base::at(shape.blocks, full).attention.window == 0) ++full;
-  config["max_window_layers"] = full;
-  add_layer_types(shape, config);
+  add_window_layers(shape, config);
 }
 
 ModuleNames mixtral_names() {
