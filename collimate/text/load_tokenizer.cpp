@@ -49,9 +49,11 @@ std::unique_ptr<Tokenizer> read_model_file(const std::string& directory, const T
   return read_sentencepiece(path, directory, config);
 }
 
-// The tiktoken file of the directory, the first by name; "" where there is none.
+// The tiktoken file of the directory, Moonlight's or the first by name; "" where there is none.
 std::string tiktoken_file(const std::string& directory) {
-  std::string first;
+  std::string first = directory + "/tiktoken.model";
+  if (file_exists(first)) return first;
+  first.clear();
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     const std::string path = directory + "/" + entry.path().filename().string();
     if (entry.path().extension() == ".tiktoken" && (first.empty() || path < first)) first = path;
@@ -81,8 +83,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory) {
   if (const std::string path = tiktoken_file(directory); !path.empty()) return read_tiktoken(path, directory, config);
   throw base::InputError(
       base::expectation("tokenizer " + directory,
-                        "tokenizer.json, vocab.json with merges.txt, tokenizer.model, qwen.tiktoken, "
-                        "or char_ords in tokenizer_config.json",
+                        "tokenizer.json, vocab.json with merges.txt, tokenizer.model, tiktoken.model, "
+                        "qwen.tiktoken, or char_ords in tokenizer_config.json",
                         "no vocabulary", "the model's complete directory"));
 }
 
@@ -95,8 +97,8 @@ bool has_tokenizer(const std::string& directory) {
 std::span<const char* const> tokenizer_files() {
   static constexpr const char* kFiles[] = {"tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
                                            "added_tokens.json", "chat_template.jinja",   "vocab.json",
-                                           "merges.txt",        "tokenizer.model",       "qwen.tiktoken",
-                                           "config.json",       "generation_config.json"};
+                                           "merges.txt",        "tokenizer.model",       "tiktoken.model",
+                                           "qwen.tiktoken",     "config.json",           "generation_config.json"};
   return kFiles;
 }
 

@@ -117,7 +117,32 @@ TEST_F(ModelFile, MalformedFilesAreNamed) {
   write("tokenizer.model", "AAAA 0\n");
   write("tokenizer_config.json", R"({"tokenizer_class": "OtherTokenizer"})");
   EXPECT_THAT(error(),
-              HasSubstr("expected qwen.tiktoken, or tokenizer.model of Llama 3, got tokenizer.model of 'OtherTok"));
+              AllOf(HasSubstr("expected qwen.tiktoken, tokenizer.model of Llama 3, or tiktoken.model of Moonlight"),
+                    HasSubstr("got tokenizer.model of 'OtherTokenizer' ()")));
+}
+
+// tiktoken.model of Moonlight and Kimi: the config names the program that splits texts, and some of the special tokens.
+TEST_F(ModelFile, MoonshotHasTheSpecialTokensOfItsConfig) {
+  write("tiktoken.model", host::read_file(testdata("kinds/moonshot/tiktoken.model")));
+  const auto with = [&](const std::string& module, const std::string& added) {
+    write("tokenizer_config.json", R"({"auto_map": {"AutoTokenizer": [")" + module + R"(", null]}, "bos_token": "[BOS]",
+        "eos_token": "<|im_end|>", "added_tokens_decoder": {)" +
+                                       added + "}}");
+  };
+  const std::string added = R"("420": {"content": "[BOS]", "special": true}, "429": {"content": "<think>"},
+      "422": {"content": "<|im_end|>", "special": true})";
+  with("moonshotai/Kimi-K2-Instruct--tokenization_kimi.TikTokenTokenizer", added);
+  const auto tokenizer = load_tokenizer(directory_.path());
+  EXPECT_EQ(tokenizer->encode("[BOS]<|im_end|><think><|reserved_token_675|>"), (Ids{420, 422, 429, 675}));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("<think><|reserved_token_675|><|reserved_token_676|>")),
+            "<think><|reserved_token_676|>");
+  EXPECT_EQ(tokenizer->bos_id(), 420);
+  EXPECT_EQ(tokenizer->eos_id(), 422);
+  EXPECT_EQ(tokenizer->vocab_size(), 676);
+  with("tokenization_moonshot.TikTokenTokenizer", "");
+  EXPECT_THAT(error(), HasSubstr("expected special tokens in tokenizer_config.json (added_tokens_decoder), got none"));
+  with("tokenization_kimia.TikTokenTokenizer", added);
+  EXPECT_THAT(error(), HasSubstr("got tiktoken.model of '' (tokenization_kimia)"));
 }
 
 // A field of the file's form: number, four bytes or a varint or bytes.

@@ -47,16 +47,43 @@ Family llama3() {
   return family;
 }
 
-// A base64 tokenizer.model of a class of its own may split in another way.
-Family family_of(const std::string& path, const TokenizerConfig& config) {
-  const std::string name = std::filesystem::path(path).filename().string();
+// Moonlight and Kimi: tokenization_moonshot.py of moonshotai/Moonlight-16B-A3B and tokenization_kimi.py of
+// moonshotai/Kimi-K2-Instruct, whose patterns are one. The config names some of the 256 ids behind the ranks, `first`
+// and those that follow; the others are reserved.
+Family moonshot(const std::string& path, const TokenizerConfig& config, int32_t first) {
+  if (config.added.empty())
+    throw base::InputError(base::expectation(path, "special tokens in tokenizer_config.json (added_tokens_decoder)",
+                                             "none", "the model's complete directory"));
+  Family family{.pattern = kMoonshotPattern, .bos = "[BOS]", .eos = "[EOS]"};
+  for (int32_t id = first; id < first + 256; ++id) family.specials.push_back(fmt::format("<|reserved_token_{}|>", id));
+  return family;
+}
+
+// The file of Python that a config names as its tokenizer's ("tokenization_kimi"), or "".
+std::string python_module(const TokenizerConfig& config) {
+  const nlohmann::json map = config.json.value("auto_map", nlohmann::json::object());
+  nlohmann::json named = map.is_object() ? map.value("AutoTokenizer", nlohmann::json()) : nlohmann::json();
+  if (named.is_array() && !named.empty()) named = nlohmann::json(named[0]);
+  if (!named.is_string()) return "";
+  std::string module = named.get<std::string>();
+  if (const size_t mark = module.find("--"); mark != std::string::npos) module.erase(0, mark + 2);  // "REPOSITORY--"
+  return module.substr(0, module.find('.'));
+}
+
+// A file of a class of its own may split in another way. `first` is the id of the first special token.
+Family family_of(const std::string& path, const TokenizerConfig& config, int32_t first) {
+  const std::string name = std::filesystem::path(path).filename().string(), module = python_module(config);
   const std::string kind = config.json.value("tokenizer_class", "");
   const std::array<std::string_view, 5> generic = {"", "PreTrainedTokenizerFast", "PreTrainedTokenizer",
                                                    "LlamaTokenizer", "LlamaTokenizerFast"};
   if (name == "qwen.tiktoken") return qwen();
   if (name == "tokenizer.model" && std::find(generic.begin(), generic.end(), kind) != generic.end()) return llama3();
-  throw base::InputError(base::expectation(path, "qwen.tiktoken, or tokenizer.model of Llama 3",
-                                           fmt::format("{} of '{}'", name, kind),
+  if (name == "tiktoken.model" && (module == "tokenization_moonshot" || module == "tokenization_kimi"))
+    return moonshot(path, config, first);
+  throw base::InputError(base::expectation(path,
+                                           "qwen.tiktoken, tokenizer.model of Llama 3, or tiktoken.model of Moonlight "
+                                           "or Kimi (auto_map of tokenization_moonshot or tokenization_kimi)",
+                                           fmt::format("{} of '{}' ({})", name, kind, module),
                                            "the model's tokenizer.json, which says how a text is split"));
 }
 
@@ -84,11 +111,14 @@ std::shared_ptr<const Vocabulary> read_ranks(const std::string& path) {
   return vocabulary;
 }
 
-// The special tokens' ids follow the ranks.
-void add_specials(const Family& family, TokenizerParts& parts) {
-  auto id = static_cast<int32_t>(parts.model.vocabulary->tokens().size());
-  for (const std::string& special : family.specials)
-    parts.added.push_back({.id = id++, .content = special, .special = true});
+// The family's special tokens, with ids from `first`, but for those that the config names.
+void add_specials(const Family& family, const TokenizerConfig& config, int32_t first, TokenizerParts& parts) {
+  for (int32_t id = first; const std::string& special : family.specials) {
+    const auto same = [&](const AddedToken& token) { return token.id == id; };
+    if (std::none_of(config.added.begin(), config.added.end(), same))
+      parts.added.push_back({.id = id, .content = special, .special = true});
+    ++id;
+  }
 }
 
 void name_if_unnamed(std::string& own, const std::string& name) {
@@ -108,9 +138,10 @@ bool looks_like_tiktoken(std::string_view bytes) {
 
 std::unique_ptr<HfTokenizer> read_tiktoken(const std::string& path, const std::string& directory,
                                            TokenizerConfig config) {
-  const Family family = family_of(path, config);
   TokenizerParts parts;
   parts.model.vocabulary = read_ranks(path);
+  const auto first = static_cast<int32_t>(parts.model.vocabulary->tokens().size());
+  const Family family = family_of(path, config, first);
   parts.model.byte_level = true;
   const auto merges = merges_to_tokens(*parts.model.vocabulary, [](int32_t id) { return id; });
   parts.model.model = std::make_unique<BpeModel>(
@@ -118,7 +149,7 @@ std::unique_ptr<HfTokenizer> read_tiktoken(const std::string& path, const std::s
   if (family.normalizer != nullptr) parts.normalizer = parse_normalizer({{"type", family.normalizer}}, path);
   parts.pre_tokenizer = parse_pre_tokenizer(split_bytes(family.pattern), path);
   parts.decoder = parse_decoder({{"type", "ByteLevel"}}, path);
-  if (config.added.empty()) add_specials(family, parts);
+  add_specials(family, config, first, parts);
   name_if_unnamed(config.bos, family.bos);
   name_if_unnamed(config.eos, family.eos);
   name_if_unnamed(config.pad, family.pad);

@@ -77,10 +77,10 @@ class Tokenizer {
 };
 
 // Reads tokenizer.json, else a character tokenizer (char_ords in tokenizer_config.json), else vocab.json + merges.txt,
-// else tokenizer.model (SentencePiece's, or Llama 3's in tiktoken's form), else qwen.tiktoken, with
-// tokenizer_config.json, special_tokens_map.json, generation_config.json and chat_template.jinja beside them. Of
-// adapters without a tokenizer, that of their model. Throws InputError: directory or vocabulary missing, malformed
-// file, a component that is not supported (named).
+// else tokenizer.model (SentencePiece's, or Llama 3's in tiktoken's form), else tiktoken.model (Moonlight, Kimi), else
+// qwen.tiktoken, with tokenizer_config.json, special_tokens_map.json, generation_config.json and chat_template.jinja
+// beside them. Of adapters without a tokenizer, that of their model. Throws InputError: directory or vocabulary
+// missing, malformed file, a component that is not supported (named).
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory);
 // Has the directory a vocabulary? InputError for a malformed tokenizer_config.json.
 bool has_tokenizer(const std::string& directory);

@@ -14,8 +14,8 @@ import pathlib
 import sys
 
 PACKAGE = "huggingface_hub==2.4.0"  # as tools/requirements-test.txt has it
-FILES = ["*.json", "*.safetensors", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model", "*.tiktoken", "LICENSE*",
-         "README.md"]
+FILES = ["*.json", "*.safetensors", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model", "tiktoken.model",
+         "*.tiktoken", "LICENSE*", "README.md"]
 
 
 def failure(expected, got, remedy, is_input=True):

@@ -96,10 +96,11 @@ TEST_F(BadInput, TokenizerWithoutVocabulary) {
   expect(2, "[" + file + "] expected a model with a vocabulary, got none; try the model's complete directory");
   fs::remove(file);
   fs::remove(root_ / "start/tokenizer_config.json");
-  expect(2,
-         "[tokenizer " + (root_ / "start") +
-             "] expected tokenizer.json, vocab.json with merges.txt, tokenizer.model, qwen.tiktoken, or char_ords in "
-             "tokenizer_config.json, got no vocabulary; try the model's complete directory");
+  expect(
+      2,
+      "[tokenizer " + (root_ / "start") +
+          "] expected tokenizer.json, vocab.json with merges.txt, tokenizer.model, tiktoken.model, qwen.tiktoken, or "
+          "char_ords in tokenizer_config.json, got no vocabulary; try the model's complete directory");
   expect_nothing_written();
 }
 

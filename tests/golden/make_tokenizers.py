@@ -3,6 +3,7 @@ Face `tokenizers` give for them.
 
   python make_tokenizers.py            writes the folder
   python make_tokenizers.py --only NAME...  writes these tokenizers alone; vectors of others stay
+  python make_tokenizers.py --vectors  keeps the tokenizers and draws other vectors
   python make_tokenizers.py --classes  prints the tables of collimate/text/newer_characters.h
   python make_tokenizers.py --scripts  prints the table of collimate/text/scripts.h
   python make_tokenizers.py --random N DIRECTORY OUT  writes N random texts and their ids for `bench_tokenizer equal`
@@ -109,12 +110,14 @@ class SentencePieceSide:
 
 
 class TiktokenSide:
-    def __init__(self, path: pathlib.Path, pattern: str, specials: list, form: str):
+    """tiktoken with a family's pattern and special tokens, whose ids follow the ranks; decoding keeps only `kept`."""
+
+    def __init__(self, path: pathlib.Path, pattern: str, specials: list, form: str, kept: tuple = ()):
         ranks = {base64.b64decode(t): int(r) for t, r in (line.split() for line in path.read_text().splitlines())}
         self.form = form
-        self.model = tiktoken.Encoding("made", pat_str=pattern, mergeable_ranks=ranks,
-                                       special_tokens={s: len(ranks) + i for i, s in enumerate(specials)})
-        self.specials = {len(ranks) + i for i in range(len(specials))}
+        ids = {s: len(ranks) + i for i, s in enumerate(specials)}
+        self.model = tiktoken.Encoding("made", pat_str=pattern, mergeable_ranks=ranks, special_tokens=ids)
+        self.specials = {i for s, i in ids.items() if s not in kept}
 
     def takes(self, text: str) -> bool:
         return True
@@ -125,12 +128,11 @@ class TiktokenSide:
                 "decoded": self.model.decode([i for i in ids if i not in self.specials])}
 
 
-def make_sentencepiece(name: str, kind: str, size: int, **options) -> SentencePieceSide:
+def make_sentencepiece(name: str, kind: str, size: int, **options):
     (OUT / name).mkdir(parents=True, exist_ok=True)
     train_sentencepiece(OUT / name / "tokenizer", kind, size, user_defined_symbols=["<tool>"], **options)
     (OUT / name / "tokenizer.vocab").unlink()
     write_config(name, {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True})
-    return SentencePieceSide(OUT / name / "tokenizer.model")
 
 
 def write_config(name: str, config: dict):
@@ -142,21 +144,39 @@ SPLIT = (r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\
 LLAMA3 = ["<|begin_of_text|>", "<|end_of_text|>"] + [f"<|reserved_special_token_{i}|>" for i in range(4)] + [
     "<|start_header_id|>", "<|end_header_id|>", "<|reserved_special_token_4|>", "<|eot_id|>"]
 QWEN = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|extra_0|>"]
+# pat_str of tokenization_moonshot.py (moonshotai/Moonlight-16B-A3B) and of tokenization_kimi.py (moonshotai/Kimi-K2).
+UPPER, LOWER = (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]")
+MOONSHOT_SPLIT = "|".join([
+    r"[\p{Han}]+",
+    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+RANKS = 420
+MOONSHOT = [f"<|reserved_token_{RANKS + i}|>" for i in range(256)]
+MOONSHOT_NAMED = {0: "[BOS]", 1: "[EOS]", 2: "<|im_end|>", 9: "<think>", 254: "[UNK]", 255: "[PAD]"}
+for place, special in MOONSHOT_NAMED.items():
+    MOONSHOT[place] = special
+MOONSHOT_KEPT = ("<think>",)
+MOONSHOT_CONFIG = {
+    "added_tokens_decoder": {str(RANKS + i): {"content": s, "special": s not in MOONSHOT_KEPT}
+                             for i, s in MOONSHOT_NAMED.items()},
+    "auto_map": {"AutoTokenizer": ["tokenization_moonshot.TikTokenTokenizer", None]},
+    "bos_token": "[BOS]", "eos_token": "[EOS]", "pad_token": "[PAD]", "unk_token": "[UNK]",
+    "tokenizer_class": "TikTokenTokenizer"}
 
 
-def make_tiktoken(name: str, file: str, digits: str, specials: list, form: str) -> TiktokenSide:
+def make_tiktoken(name: str, file: str, pattern: str, config: dict):
     t = Tokenizer(models.BPE())
-    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(SPLIT % digits), "isolated"),
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"),
                                                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
-    trained(t, trainers.BpeTrainer(vocab_size=420, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    trained(t, trainers.BpeTrainer(vocab_size=RANKS, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
                                    show_progress=False))
     spelled = {spell(b): b for b in range(256)}
     (OUT / name).mkdir(parents=True, exist_ok=True)
     ranks = sorted(t.get_vocab().items(), key=lambda item: item[1])
     (OUT / name / file).write_text("".join(
         f"{base64.b64encode(bytes(spelled[c] for c in token)).decode()} {rank}\n" for token, rank in ranks))
-    write_config(name, {})
-    return TiktokenSide(OUT / name / file, SPLIT % digits, specials, form)
+    write_config(name, config)
 
 
 def spell(byte: int) -> str:
@@ -165,28 +185,42 @@ def spell(byte: int) -> str:
     return chr(byte) if byte in printable else chr(256 + [b for b in range(256) if b not in printable].index(byte))
 
 
-def make_other_files() -> dict:
-    """Tokenizers that are no tokenizer.json, with the side that knows their ids."""
+def make_unigram_file():
     with tempfile.TemporaryDirectory() as folder:
-        unigram = make_sentencepiece("sp_unigram", "unigram", 420, normalization_rule_tsv=write_rules(folder))
-    llama = make_sentencepiece("sp_llama", "bpe", 700, byte_fallback=True, normalization_rule_name="identity",
-                               remove_extra_whitespaces=False, allow_whitespace_only_pieces=True, split_digits=True)
-    return {"sp_unigram": unigram, "sp_llama": llama,
-            "qwen": make_tiktoken("qwen", "qwen.tiktoken", "", QWEN, "NFC"),
-            "llama3": make_tiktoken("llama3", "tokenizer.model", "{1,3}", LLAMA3, "")}
+        make_sentencepiece("sp_unigram", "unigram", 420, normalization_rule_tsv=write_rules(folder))
 
 
-def write_folder(only: list):
-    rng = random.Random(7)
-    words = " ".join(corpus()).split()
-    vectors = [v for v in json.loads((OUT / "vectors.json").read_text()) if only and v["tokenizer"] not in only]
+# Tokenizers that are no tokenizer.json.
+OTHER_FILES = {
+    "sp_unigram": make_unigram_file,
+    "sp_llama": lambda: make_sentencepiece(
+        "sp_llama", "bpe", 700, byte_fallback=True, normalization_rule_name="identity", split_digits=True,
+        remove_extra_whitespaces=False, allow_whitespace_only_pieces=True),
+    "qwen": lambda: make_tiktoken("qwen", "qwen.tiktoken", SPLIT % "", {}),
+    "llama3": lambda: make_tiktoken("llama3", "tokenizer.model", SPLIT % "{1,3}", {}),
+    "moonshot": lambda: make_tiktoken("moonshot", "tiktoken.model", MOONSHOT_SPLIT, MOONSHOT_CONFIG)}
+
+
+def make_tokenizers(only: list):
     for name, tokenizer in make_all(only).items():
         (OUT / name).mkdir(parents=True, exist_ok=True)
         compact = json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":"))
         (OUT / name / "tokenizer.json").write_text(compact + "\n")
-        vectors += [vector(name, tokenizer, t) for t in TEXTS + [random_text(rng, words) for _ in range(30)]]
-    for name, side in ({} if only else make_other_files()).items():
-        texts = TEXTS + ["a<|im_end|>b<|eot_id|>"] + [random_text(rng, words) for _ in range(60)]
+    for name, make in OTHER_FILES.items():
+        if not only or name in only:
+            make()
+
+
+def write_vectors(only: list):
+    words = " ".join(corpus()).split()
+    vectors = [v for v in json.loads((OUT / "vectors.json").read_text()) if only and v["tokenizer"] not in only]
+    for name in sorted(d.name for d in OUT.iterdir() if d.is_dir()):
+        if only and name not in only:
+            continue
+        rng = random.Random(name)
+        side = side_of(OUT / name)
+        others = ["a<|im_end|>b<|eot_id|>", "你好<think>世界'sHTMLÀb々〇[BOS]"] if name in OTHER_FILES else []
+        texts = TEXTS + others + [random_text(rng, words) for _ in range(60 if others else 30)]
         vectors += [side.vector(name, text) for text in texts if side.takes(text)]
     lines = ",\n".join(json.dumps(v, separators=(",", ":")) for v in vectors)
     (OUT / "vectors.json").write_text(f"[\n{lines}\n]\n")
@@ -209,6 +243,8 @@ def side_of(directory: pathlib.Path):
         return HuggingFaceSide(directory / "tokenizer.json")
     if (directory / "qwen.tiktoken").exists():
         return TiktokenSide(directory / "qwen.tiktoken", SPLIT % "", QWEN, "NFC")
+    if (directory / "tiktoken.model").exists():
+        return TiktokenSide(directory / "tiktoken.model", MOONSHOT_SPLIT, MOONSHOT, "", MOONSHOT_KEPT)
     path = directory / "tokenizer.model"
     return SentencePieceSide(path) if path.read_bytes()[0] == 10 else TiktokenSide(path, SPLIT % "{1,3}", LLAMA3, "")
 
@@ -281,6 +317,7 @@ def print_scripts():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--vectors", action="store_true")
     parser.add_argument("--classes", action="store_true")
     parser.add_argument("--scripts", action="store_true")
     parser.add_argument("--random", nargs=3, metavar=("N", "DIRECTORY", "OUT"))
@@ -292,4 +329,6 @@ if __name__ == "__main__":
     elif words.random:
         write_random(int(words.random[0]), words.random[1], words.random[2])
     else:
-        write_folder(words.only)
+        if not words.vectors:
+            make_tokenizers(words.only)
+        write_vectors(words.only)
