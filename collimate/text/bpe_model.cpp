@@ -121,6 +121,7 @@ void BpeModel::push_character(std::string_view spelled, bool& after_unknown, std
 }
 
 void BpeModel::push_unknown(std::string_view bytes, bool& after_unknown, std::vector<int32_t>& symbols) const {
+  if (!options_.unk && options_.drops_unknown) return;
   if (!options_.unk) cannot_express(options_.where, bytes);
   if (options_.fuse_unk && after_unknown) return;
   symbols.push_back(*options_.unk);

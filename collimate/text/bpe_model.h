@@ -17,7 +17,8 @@ class BpeModel : public WordModel {
  public:
   struct Options {
     std::optional<int32_t> unk;
-    bool fuse_unk = false;  // unknown characters in a row are one unk
+    bool drops_unknown = false;  // without unk, unknown characters are left out; otherwise they are an InputError
+    bool fuse_unk = false;       // unknown characters in a row are one unk
     bool byte_fallback = false;
     bool ignore_merges = false;  // a word that is a token is that token
     bool byte_level = false;     // words are bytes

@@ -26,11 +26,13 @@ struct TokenizerParts {
 // The tokenizer.json pipeline: added tokens, normalizer, pre-tokenizer, model. Immutable.
 //
 // Bytes that are not well-formed UTF-8: byte-level tokenizers and those with byte fallback keep them exactly, one token
-// per byte; others give unk. A SentencePiece-style tokenizer cannot tell U+2581 from a space, nor restore one leading
-// space under its dummy prefix rule; everything else round-trips.
+// per byte; others give unk. What a BPE file without unk has no token for is left out. A SentencePiece-style tokenizer
+// cannot tell U+2581 from a space, nor restore one leading space under its dummy prefix rule; everything else
+// round-trips.
 class HfTokenizer : public Tokenizer {
  public:
-  // Encoding throws InputError for text that the vocabulary cannot express where it has no unk.
+  // Encoding throws InputError for text that the vocabulary cannot express, where the model neither has unk nor drops
+  // it.
   HfTokenizer(TokenizerParts parts, TokenizerInfo info);
 
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const override;

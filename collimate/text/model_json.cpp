@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/text/bpe_model.h"
+#include "collimate/text/byte_spelling.h"
 #include "collimate/text/component.h"
 #include "collimate/text/unigram.h"
 #include "collimate/text/word_level.h"
@@ -83,17 +84,27 @@ std::optional<int32_t> unk_of(const json& model, const Vocabulary& vocabulary) {
   return unk.empty() ? std::nullopt : vocabulary.find(unk);
 }
 
+bool spells_every_byte(const Vocabulary& vocabulary) {
+  for (int byte = 0; byte < 256; ++byte)
+    if (!vocabulary.find(to_byte_spelling(static_cast<unsigned char>(byte)))) return false;
+  return true;
+}
+
+// Where the file names no unk, Hugging Face leaves out what is no token. Byte fallback concerns the spelling of a byte
+// that is none.
 VocabularyModel parse_bpe(const json& model, const std::string& where, bool byte_level) {
   refuse_dropout(model, where);
   VocabularyModel out{.vocabulary = read_vocabulary(model.at("vocab"), where)};
   BpeModel::Options options{.unk = unk_of(model, *out.vocabulary),
+                            .drops_unknown = text_of(model, "unk_token").empty(),
                             .fuse_unk = model.value("fuse_unk", false),
                             .byte_fallback = model.value("byte_fallback", false),
                             .ignore_merges = model.value("ignore_merges", false),
                             .prefix = text_of(model, "continuing_subword_prefix"),
                             .suffix = text_of(model, "end_of_word_suffix"),
                             .where = where};
-  out.byte_level = byte_level && options.prefix.empty() && options.suffix.empty();
+  out.byte_level = byte_level && options.prefix.empty() && options.suffix.empty() &&
+                   (!options.byte_fallback || spells_every_byte(*out.vocabulary));
   options.byte_level = out.byte_level;
   const auto merges = read_merges(model.at("merges"), *out.vocabulary, where);
   out.model = std::make_unique<BpeModel>(out.vocabulary, merges, std::move(options));

@@ -144,6 +144,27 @@ TEST(TokenizerKinds, EquallyLikelyCutsFallAsHuggingFaceHasThem) {
   EXPECT_EQ(load_tokenizer(directory.path())->encode("aaa"), (Ids{1, 2}));
 }
 
+// A BPE file without unk leaves out what is no token; one that names an unk which is none is an error, as in
+// tokenizers.
+TEST(TokenizerKinds, WithoutUnkUnknownBytesAreLeftOut) {
+  const TemporaryDirectory directory;
+  const auto with = [&](const nlohmann::json& unk) {
+    nlohmann::json file = read_json_file(testdata("kinds/few_bytes/tokenizer.json"));
+    file["model"]["unk_token"] = unk;
+    host::write_file_atomically(directory.path("tokenizer.json"), file.dump());
+    return load_tokenizer(directory.path());
+  };
+  EXPECT_EQ(with(nullptr)->encode("th\x04"
+                                  "e"),
+            with(nullptr)->encode("the"));
+  EXPECT_THAT(message_of<base::InputError>([&] {
+                with("<none>")->encode(
+                    "th\x04"
+                    "e");
+              }),
+              HasSubstr("expected text that its vocabulary can express, got '\x04' (byte 0x04)"));
+}
+
 TEST(TokenizerKinds, WhatIsNotSupportedIsNamed) {
   const TemporaryDirectory directory;
   const auto error = [&](const std::string& name, const nlohmann::json& part) {

@@ -375,5 +375,18 @@ TEST(SharedTokenizer, IdsEqualLlama2c) {
   }
 }
 
+// Ids of Hugging Face tokenizers 0.23.3: SmolLM2 has no unk, and no tokens for 21 bytes, U+0004 and U+0013 among them.
+TEST(SharedTokenizer, BytesThatSmolLM2LacksAreLeftOut) {
+  const std::string directory = shared_data("tokenizers/smollm2");
+  if (directory.empty()) GTEST_SKIP() << "no shared data on this machine";
+  const auto tokenizer = load_tokenizer(directory);
+  EXPECT_EQ(tokenizer->encode("ab\x04"
+                              "c\x04\x04"
+                              "d"),
+            (Ids{369, 83, 84}));
+  EXPECT_EQ(tokenizer->encode("a\xE4\xB8\xAD\x13\xE6\x96\x87"), (Ids{81, 28589, 29184}));
+  EXPECT_EQ(tokenizer->encode("\xFF\x04"), Ids());
+}
+
 }  // namespace
 }  // namespace collimate::text

@@ -12,8 +12,8 @@ namespace collimate::text {
 class WordModel {
  public:
   virtual ~WordModel() = default;
-  // Appends the ids of a word, which is not empty. InputError for text that the vocabulary cannot express, where it has
-  // no unk.
+  // Appends the ids of a word, which is not empty. InputError for text that the vocabulary cannot express, where
+  // the model neither has unk nor drops such text.
   virtual void encode(std::string_view word, std::vector<int32_t>& ids) const = 0;
   // "BPE", "Unigram", ...: what a reader is told.
   virtual std::string kind() const = 0;

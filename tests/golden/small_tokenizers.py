@@ -193,6 +193,25 @@ def split_later(size: int, steps: list) -> Tokenizer:
     return t
 
 
+def make_few_bytes(size: int, special: tuple = (), **options) -> Tokenizer:
+    """As SmolLM2: byte-level, without tokens for the bytes that the training text lacks."""
+    t = Tokenizer(models.BPE(**options))
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    t.decoder = decoders.ByteLevel()
+    return trained(t, trainers.BpeTrainer(vocab_size=size, show_progress=False, limit_alphabet=150,
+                                          special_tokens=["<unk>", *special]))
+
+
+def make_few_bytes_unk(size: int) -> Tokenizer:
+    return make_few_bytes(size, unk_token="<unk>", fuse_unk=True)
+
+
+def make_few_bytes_fallback(size: int) -> Tokenizer:
+    """Byte fallback concerns the spelling of the byte: "ì" of 0xEC is <0xC3><0xAC>."""
+    return make_few_bytes(size, tuple(f"<0x{b:02X}>" for b in range(0xA0, 0x100)), unk_token="<unk>",
+                          byte_fallback=True)
+
+
 def make_scripts(size: int) -> Tokenizer:
     return split_later(size, [pre_tokenizers.UnicodeScripts()])
 
@@ -206,5 +225,7 @@ def make_all(only: list, scale: int = 1) -> dict:
     makers = {"t5": (make_t5, 500), "unigram_bytes": (make_unigram_bytes, 450), "bert": (make_bert, 300),
               "clip": (make_clip, 620), "gpt1": (make_gpt1, 400), "prefixed": (make_prefixed, 400),
               "falcon": (make_falcon, 340), "fallback": (make_fallback, 500), "word_level": (make_words, 300),
-              "scripts": (make_scripts, 500), "fixed_length": (make_fixed_length, 500)}
+              "scripts": (make_scripts, 500), "fixed_length": (make_fixed_length, 500),
+              "few_bytes": (make_few_bytes, 400), "few_bytes_unk": (make_few_bytes_unk, 400),
+              "few_bytes_fallback": (make_few_bytes_fallback, 400)}
     return {name: make(size * scale) for name, (make, size) in makers.items() if not only or name in only}
