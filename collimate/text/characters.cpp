@@ -27,6 +27,12 @@ bool is_among(const CodePoints (&ranges)[kSize], uint32_t code_point) {
   return range_of(ranges, code_point) != nullptr;
 }
 
+// As of Unicode 16, where utf8proc does not know the character.
+int category_today(uint32_t code_point) {
+  const int category = category_of(code_point);
+  return category == UTF8PROC_CATEGORY_CN ? category_of(stand_in(code_point)) : category;
+}
+
 // Letters in circles and squares: symbols that Unicode calls alphabetic.
 bool is_enclosed_letter(uint32_t code_point) {
   return (code_point >= 0x24B6 && code_point <= 0x24E9) || (code_point >= 0x1F130 && code_point <= 0x1F149) ||
@@ -35,6 +41,8 @@ bool is_enclosed_letter(uint32_t code_point) {
 
 bool is_ascii_letter(uint32_t code_point) { return (code_point | 0x20) >= 'a' && (code_point | 0x20) <= 'z'; }
 bool is_ascii_digit(uint32_t code_point) { return code_point >= '0' && code_point <= '9'; }
+
+static_assert(kStandIns[0].first >= 0x800);
 
 }  // namespace
 
@@ -49,14 +57,14 @@ bool is_white_space(uint32_t code_point) {
 bool is_word(uint32_t code_point) {
   if (code_point < 0x80) return is_ascii_letter(code_point) || is_ascii_digit(code_point) || code_point == '_';
   if (code_point == 0x200C || code_point == 0x200D || is_enclosed_letter(code_point)) return true;
-  const int category = category_of(code_point);
+  const int category = category_today(code_point);
   return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) || category == UTF8PROC_CATEGORY_PC;
 }
 
 bool is_numeric(uint32_t code_point) {
   if (code_point < 0x80) return is_ascii_digit(code_point);
-  const int category = category_of(code_point);
-  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+  const int category = category_today(code_point);
+  return (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO) || is_among(kNewestNumbers, code_point);
 }
 
 bool is_punctuation(uint32_t code_point) {
@@ -88,6 +96,8 @@ bool is_mark(uint32_t code_point) {
   return (now && !is_among(kNotMark, code_point)) || code_point == 0x1CF2 || code_point == 0x1CF3;
 }
 
+bool is_inert(uint32_t code_point) { return code_point >= 0x300 && is_among(kInert, code_point); }
+
 // The blocks that BERT's tokenization.py names, as tokenizers have them.
 bool is_ideograph(uint32_t code_point) {
   static constexpr CodePoints kBlocks[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},
@@ -106,7 +116,35 @@ void append_lower(std::string& out, uint32_t code_point) {
     out += "i\u0307";
     return;
   }
-  append_utf8(out, static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point))));
+  const Replacement* newest = range_of(kNewestLower, code_point);
+  append_utf8(out, newest != nullptr
+                       ? newest->by + (code_point - newest->first)
+                       : static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point))));
+}
+
+uint32_t stand_in(uint32_t code_point) {
+  const Replacement* range = range_of(kStandIns, code_point);
+  return range == nullptr ? code_point : range->by;
+}
+
+std::string_view with_stand_ins(std::string_view text, std::string& buffer) {
+  bool changed = false;
+  for (size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < 0xE0) {  // one or two bytes: none has a stand-in
+      ++at;
+      continue;
+    }
+    const Character character = character_at(text, at);
+    if (const uint32_t other = stand_in(character.code_point); other != character.code_point) {
+      if (!changed) buffer.assign(text);
+      changed = true;
+      std::string spelled;
+      append_utf8(spelled, other);
+      buffer.replace(at, character.size, spelled);
+    }
+    at += character.size;
+  }
+  return changed ? std::string_view(buffer) : text;
 }
 
 Character character_at(std::string_view text, size_t at) {

@@ -7,8 +7,8 @@
 
 namespace collimate::text {
 
-// Classes of characters as Hugging Face tokenizers have them, by code point. Unicode has grown since the tables behind
-// some of them were made: `punctuation`, `control`, `nonspacing` and `mark` know only what Unicode 8 or 9 had.
+// Classes of characters as Hugging Face tokenizers have them, by code point. `punctuation`, `control`, `nonspacing` and
+// `mark` know only what Unicode 8 or 9 had, `word` what Unicode 16 has, `numeric` and lower case what Unicode 17 has.
 bool is_white_space(uint32_t code_point);
 // \w of a pattern.
 bool is_word(uint32_t code_point);
@@ -18,6 +18,8 @@ bool is_punctuation(uint32_t code_point);
 bool is_control(uint32_t code_point);
 bool is_nonspacing(uint32_t code_point);
 bool is_mark(uint32_t code_point);
+// What normal forms there (of Unicode 9) leave where and as it is, though those of utf8proc do not.
+bool is_inert(uint32_t code_point);
 // A Chinese character in the sense of BERT.
 bool is_ideograph(uint32_t code_point);
 // A number of the character's script in Unicode 9, one for all that Japanese is written in; -1 where it has none: of a
@@ -40,6 +42,13 @@ size_t previous_character(std::string_view text, size_t end);
 // Where the white space before `end` begins, at or after `from`; where that at `at` ends.
 size_t skip_spaces_left(std::string_view text, size_t from, size_t end);
 size_t skip_spaces_right(std::string_view text, size_t at);
+
+// A character of the same category, length in UTF-8 and script (of East Asia) that PCRE2 and utf8proc know, for one of
+// Unicode 15 or 16; any other is its own.
+uint32_t stand_in(uint32_t code_point);
+// A text with stand-ins, for patterns, of the same length: in `buffer`, or `text` itself where there are none. `text`
+// is well-formed UTF-8.
+std::string_view with_stand_ins(std::string_view text, std::string& buffer);
 
 // What `append(out, code_point)` makes of each character; bytes that belong to none are kept.
 template <class Append>

@@ -28,8 +28,8 @@ size_t grapheme_size(std::string_view text) {
   utf8proc_int32_t state = 0;
   while (size < text.size()) {
     const Character next = character_at(text, size);
-    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(character.code_point),
-                                         static_cast<utf8proc_int32_t>(next.code_point), &state))
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(stand_in(character.code_point)),
+                                         static_cast<utf8proc_int32_t>(stand_in(next.code_point)), &state))
       break;
     size += next.size;
     character = next;

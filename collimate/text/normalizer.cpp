@@ -55,10 +55,11 @@ TextStep prepend_step(std::string prefix) {
 }
 
 std::string replace_matches(const Regex& regex, std::string_view text, const std::string& content) {
-  std::string out;
+  std::string out, buffer;
+  const std::string_view seen = with_stand_ins(text, buffer);
   size_t at = 0;
   Span match;
-  for (size_t from = 0; from <= text.size() && regex.find(text, from, match);) {
+  for (size_t from = 0; from <= text.size() && regex.find(seen, from, match);) {
     out.append(text.substr(at, match.begin - at));
     out += content;
     at = match.end;

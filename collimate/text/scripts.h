@@ -1,5 +1,5 @@
 // Scripts as Hugging Face tokenizers 0.23.3 have them: those of Unicode 9, with Han, Hiragana, Katakana and U+30FC as
-// one. tests/golden/make_tokenizers.py --scripts prints this file's table.
+// one. tests/golden/make_characters.py --scripts prints this file's table.
 #pragma once
 
 #include <cstdint>

@@ -61,12 +61,12 @@ void append_parts(const std::vector<Part>& parts, Behavior behavior, size_t begi
   }
 }
 
-// A splitter at what `find(text, from, match)` finds.
-template <class Find>
-Splitter splitter_at(Find find, Behavior behavior, bool invert) {
-  return [find, behavior, invert](std::string_view text, Span piece, std::vector<Span>& out) {
+// A splitter at what `find(text, from, match)` finds; `see(text)` is what it looks at, of the same length.
+template <class Find, class See = std::identity>
+Splitter splitter_at(Find find, Behavior behavior, bool invert, See see = {}) {
+  return [find, behavior, invert, see](std::string_view text, Span piece, std::vector<Span>& out) {
     static thread_local std::vector<Part> parts;
-    const std::string_view inside = text.substr(piece.begin, piece.size());
+    const std::string_view inside = see(text.substr(piece.begin, piece.size()));
     find_parts(
         inside, invert, [&](size_t from, Span& match) { return find(inside, from, match); }, parts);
     append_parts(parts, behavior, piece.begin, out);
@@ -88,7 +88,11 @@ Splitter regex_splitter(const std::string& pattern, Behavior behavior, bool inve
   const auto regex = std::make_shared<const Regex>(pattern);
   return splitter_at(
       [regex](std::string_view text, size_t from, Span& match) { return regex->find(text, from, match); }, behavior,
-      invert);
+      invert,
+      [](std::string_view text) {
+        static thread_local std::string buffer;
+        return with_stand_ins(text, buffer);
+      });
 }
 
 Splitter text_splitter(const std::string& text, Behavior behavior, bool invert) {

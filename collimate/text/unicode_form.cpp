@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "collimate/base/error.h"
+#include "collimate/text/characters.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::text {
@@ -26,6 +27,22 @@ std::string form_of_run(std::string_view text, int options) {
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(raw, &std::free);
   COLLIMATE_CHECK(length >= 0, "utf8proc: {}", utf8proc_errmsg(length));
   return {reinterpret_cast<const char*>(raw), static_cast<size_t>(length)};
+}
+
+// What lies between inert characters is brought into the form, they stay.
+std::string form_around_inert(std::string_view run, int options) {
+  std::string out;
+  size_t from = 0;
+  for (size_t at = 0; at < run.size();) {
+    const Character character = character_at(run, at);
+    if (is_inert(character.code_point)) {
+      out += form_of_run(run.substr(from, at - from), options);
+      out += run.substr(at, character.size);
+      from = at + character.size;
+    }
+    at += character.size;
+  }
+  return out + form_of_run(run.substr(from), options);
 }
 
 }  // namespace
@@ -51,7 +68,7 @@ std::string apply_to_valid(const std::string& text, const std::function<std::str
 
 std::string unicode_form(const std::string& text, UnicodeForm form) {
   if (is_ascii(text)) return text;
-  return apply_to_valid(text, [&](std::string_view run) { return form_of_run(run, options_of(form)); });
+  return apply_to_valid(text, [&](std::string_view run) { return form_around_inert(run, options_of(form)); });
 }
 
 }  // namespace collimate::text

@@ -8,7 +8,8 @@ namespace collimate::text {
 
 enum class UnicodeForm { kC, kD, kKC, kKD };
 
-// The text in a normal form of Unicode 14 (UAX 15). Bytes that are not well-formed UTF-8 are kept.
+// The text in a normal form (UAX 15) as Hugging Face tokenizers have it, whose tables are of Unicode 9. Bytes that are
+// not well-formed UTF-8 are kept.
 std::string unicode_form(const std::string& text, UnicodeForm form);
 
 // Joins what `change` makes of each well-formed run of a text, and the bytes between these.
