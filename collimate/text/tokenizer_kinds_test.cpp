@@ -26,13 +26,20 @@ std::string replaced(const std::string& text) {
   return nlohmann::json::parse(nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
+// A vector's text; as bytes where it is not well-formed UTF-8.
+std::string text_of(const nlohmann::json& vector) {
+  if (vector.contains("text")) return vector.at("text");
+  const auto bytes = vector.at("bytes").get<std::vector<uint8_t>>();
+  return {bytes.begin(), bytes.end()};
+}
+
 TEST(TokenizerKinds, IdsAndTextEqualTheReferenceVectors) {
   std::set<std::string> kinds;
   for (const auto& vector : read_json_file(testdata("kinds/vectors.json"))) {
     const std::string name = vector.at("tokenizer");
     const auto tokenizer = load_tokenizer(testdata("kinds/" + name));
     kinds.insert(tokenizer->info().kind);
-    const std::string text = vector.at("text");
+    const std::string text = text_of(vector);
     const Ids ids = tokenizer->encode(text, {.add_special = true});
     ASSERT_EQ(ids, vector.at("ids").get<Ids>()) << name << " '" << text << "'";
     EXPECT_EQ(replaced(tokenizer->decode(ids)), vector.at("decoded").get<std::string>()) << name << " '" << text << "'";
@@ -77,6 +84,21 @@ TEST(TokenizerKinds, ByteFallbackKeepsAnyBytes) {
   const auto tokenizer = load_tokenizer(testdata("kinds/unigram_bytes"));
   for (const std::string text : {"a\xFF\xFEz", "\xE4\xBD", "x \xF0\x9F\xA6 y"})
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+}
+
+// Bytes of no character are kept where the vocabulary has tokens for all, and nowhere else; no tokenizer refuses them.
+TEST(TokenizerKinds, BrokenBytesAreKeptOrUnknown) {
+  const std::set<std::string> keep = {"falcon", "fixed_length", "llama3",   "moonshot",
+                                      "qwen",   "scripts",      "sp_llama", "unigram_bytes"};
+  for (const char* name : {"bert", "falcon", "few_bytes", "few_bytes_unk", "fixed_length", "gpt1", "llama3", "moonshot",
+                           "prefixed", "qwen", "scripts", "sp_llama", "sp_unigram", "t5", "unigram_bytes"}) {
+    const auto tokenizer = load_tokenizer(testdata(std::string("kinds/") + name));
+    for (const std::string text : {"the\xFF model", "\xFFthe \xFF", "größe \xFF 日本\xFF"}) {
+      const std::string back = tokenizer->decode(tokenizer->encode(text));
+      const auto expected = keep.count(name) > 0 ? std::count(text.begin(), text.end(), '\xFF') : 0;
+      EXPECT_EQ(std::count(back.begin(), back.end(), '\xFF'), expected) << name << " " << text;
+    }
+  }
 }
 
 // What lies around bytes of no character is split as a text of its own; a space behind them is not one in front.

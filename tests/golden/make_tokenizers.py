@@ -4,8 +4,6 @@ Face `tokenizers` give for them.
   python make_tokenizers.py            writes the folder
   python make_tokenizers.py --only NAME...  writes these tokenizers alone; vectors of others stay
   python make_tokenizers.py --vectors  keeps the tokenizers and draws other vectors
-  python make_tokenizers.py --classes  prints the tables of collimate/text/newer_characters.h
-  python make_tokenizers.py --scripts  prints the table of collimate/text/scripts.h
   python make_tokenizers.py --random N DIRECTORY OUT  writes N random texts and their ids for `bench_tokenizer equal`
 
 Needs tokenizers 0.23.3, sentencepiece 0.2.3 and tiktoken 0.14.0. The text is the repository's own documentation;
@@ -39,8 +37,12 @@ TEXTS = [
 ]
 
 
+# Bytes that belong to no character ahead of another's first byte, and behind its last.
+BROKEN = [0x80, 0xBF, 0xC0, 0xC3, 0xE4, 0xF0, 0xF5, 0xFF]
+
+
 def random_text(rng: random.Random, words: list) -> str:
-    """Words, spaces, rare characters of every kind; code points that Unicode 14 knows."""
+    """Words, spaces, rare characters of every kind, code points that no Unicode knows among them."""
     parts = []
     for _ in range(rng.randrange(1, 9)):
         kind = rng.randrange(10)
@@ -56,7 +58,7 @@ def random_text(rng: random.Random, words: list) -> str:
             parts.append(rng.choice(
                 ["<s>", "</s>", "<mask>", "<tool>", "[CLS]", "<|endoftext|>", MARK, MARK * 3, "\ufffd"]))
         elif kind == 7:
-            parts.append("".join(known_character(rng) for _ in range(rng.randrange(1, 4))))
+            parts.append("".join(any_character(rng) for _ in range(rng.randrange(1, 4))))
         elif kind == 8:
             base = rng.choice("aeoucnEAי가か")
             parts.append(base + "".join(chr(rng.randrange(0x300, 0x370)) for _ in range(rng.randrange(1, 4))))
@@ -70,21 +72,10 @@ def random_text(rng: random.Random, words: list) -> str:
     return "".join(parts)
 
 
-def is_known(character: str) -> bool:
-    """Has Unicode 14 the character, and know tokenizers' older tables the same normal forms and mark of it?"""
-    category = unicodedata.category(character)
-    if category in ("Cn", "Cs"):
-        return False
-    if normalizers.NFKD().normalize_str(character) != unicodedata.normalize("NFKD", character):
-        return False
-    return category[0] != "M" or normalizers.StripAccents().normalize_str(character) == ""
-
-
-def known_character(rng: random.Random) -> str:
+def any_character(rng: random.Random) -> str:
     while True:
-        plane = rng.choice([0x250, 0x2000, 0x3100, 0x10000, 0x10000, 0x1F900, 0x20000])
-        code = rng.randrange(plane)
-        if is_known(chr(code)):
+        code = rng.randrange(rng.choice([0x250, 0x2000, 0x3100, 0x10000, 0x10000, 0x1F900, 0x20000, 0x110000]))
+        if not 0xD800 <= code < 0xE000:
             return chr(code)
 
 
@@ -120,12 +111,27 @@ class TiktokenSide:
         self.specials = {i for s, i in ids.items() if s not in kept}
 
     def takes(self, text: str) -> bool:
-        return True
+        """Python's normal form knows marks that tokenizers' does not, which is ours."""
+        return not self.form or self.normal(text) == getattr(normalizers, self.form)().normalize_str(text)
+
+    def normal(self, text: str) -> str:
+        return unicodedata.normalize(self.form, text) if self.form else text
+
+    def ids(self, text: str) -> list:
+        return self.model.encode(self.normal(text), allowed_special="all")
 
     def vector(self, name: str, text: str) -> dict:
-        ids = self.model.encode(unicodedata.normalize(self.form, text) if self.form else text, allowed_special="all")
-        return {"tokenizer": name, "text": text, "ids": ids,
-                "decoded": self.model.decode([i for i in ids if i not in self.specials])}
+        ids = self.ids(text)
+        return {"tokenizer": name, "text": text, "ids": ids, "decoded": self.decoded(ids)}
+
+    def decoded(self, ids: list) -> str:
+        return self.model.decode([i for i in ids if i not in self.specials])
+
+    def broken_vector(self, name: str, left: str, byte: int, right: str) -> dict:
+        """Of two texts with a byte between them that is no UTF-8: it is a token, and they are split each for itself."""
+        ids = self.ids(left) + [self.model.encode_single_token(bytes([byte]))] + self.ids(right)
+        return {"tokenizer": name, "bytes": list(left.encode() + bytes([byte]) + right.encode()), "ids": ids,
+                "decoded": self.decoded(ids)}
 
 
 def make_sentencepiece(name: str, kind: str, size: int, **options):
@@ -211,6 +217,11 @@ def make_tokenizers(only: list):
             make()
 
 
+def broken_vectors(name: str, side: TiktokenSide, rng: random.Random, words: list, count: int) -> list:
+    pairs = [(random_text(rng, words), rng.choice(BROKEN), random_text(rng, words)) for _ in range(count)]
+    return [side.broken_vector(name, *pair) for pair in pairs if side.takes(pair[0]) and side.takes(pair[2])]
+
+
 def write_vectors(only: list):
     words = " ".join(corpus()).split()
     vectors = [v for v in json.loads((OUT / "vectors.json").read_text()) if only and v["tokenizer"] not in only]
@@ -222,6 +233,8 @@ def write_vectors(only: list):
         others = ["a<|im_end|>b<|eot_id|>", "你好<think>世界'sHTMLÀb々〇[BOS]"] if name in OTHER_FILES else []
         texts = TEXTS + others + [random_text(rng, words) for _ in range(60 if others else 30)]
         vectors += [side.vector(name, text) for text in texts if side.takes(text)]
+        if isinstance(side, TiktokenSide):
+            vectors += broken_vectors(name, side, rng, words, 20)
     lines = ",\n".join(json.dumps(v, separators=(",", ":")) for v in vectors)
     (OUT / "vectors.json").write_text(f"[\n{lines}\n]\n")
 
@@ -257,76 +270,24 @@ def write_random(count: int, directory: str, out: str):
     with open(out, "wb") as file:
         while count > 0:
             text = random_text(rng, words)
-            if not side.takes(text):
-                continue
-            row = side.vector("", text)
-            packed = struct.pack(f"<{len(row['ids'])}i", *row["ids"])
-            for record in (text.encode(), packed, row["decoded"].encode()):
-                file.write(struct.pack("<I", len(record)) + record)
-            count -= 1
-
-
-def ranges(code_points: list) -> list:
-    runs = []
-    for c in sorted(code_points):
-        if runs and runs[-1][1] == c - 1:
-            runs[-1][1] = c
-        else:
-            runs.append([c, c])
-    return runs
-
-
-def print_classes():
-    """Code points of a category that Hugging Face's class lacks."""
-    every = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
-    category = {c: unicodedata.category(chr(c)) for c in every}
-    bert = {"clean_text": False, "handle_chinese_chars": False, "strip_accents": False, "lowercase": False}
-    punctuation = pre_tokenizers.Punctuation()
-    dropped = {
-        "kNotControl": (normalizers.BertNormalizer(**{**bert, "clean_text": True}), ("Cc", "Cf", "Co")),
-        "kNotNonspacing": (normalizers.BertNormalizer(**{**bert, "strip_accents": True}), ("Mn",)),
-        "kNotMark": (normalizers.StripAccents(), ("Mn", "Mc", "Me"))}
-    tables = {"kNotPunctuation": [c for c in every if category[c][0] == "P" and
-                                  len(punctuation.pre_tokenize_str(f"a{chr(c)}b")) != 3]}
-    for name, (step, kinds) in dropped.items():
-        tables[name] = [c for c in every if category[c] in kinds and c not in (9, 10, 13) and
-                        step.normalize_str(f"a{chr(c)}b") != "ab"]
-    for name, code_points in tables.items():
-        print(name, ", ".join("{0x%X, 0x%X}" % tuple(r) for r in ranges(code_points)))
-
-
-def print_scripts():
-    """Runs of code points that UnicodeScripts keeps together; those that it drops in front have no script."""
-    splitter = pre_tokenizers.UnicodeScripts()
-    firsts, runs = [], []
-    for c in (c for c in range(0x110000) if not 0xD800 <= c < 0xE000):
-        if not splitter.pre_tokenize_str(chr(c)):
-            continue
-        near = [runs[-1][2]] if runs else []
-        script = next((s for s in near + list(range(len(firsts)))
-                       if len(splitter.pre_tokenize_str(firsts[s] + chr(c))) == 1), len(firsts))
-        if script == len(firsts):
-            firsts.append(chr(c))
-        if runs and runs[-1][1:] == [c - 1, script]:
-            runs[-1][1] = c
-        else:
-            runs.append([c, c, script])
-    print(", ".join("{0x%X, 0x%X, %d}" % tuple(r) for r in runs))
+            rows = [side.vector("", text)] if side.takes(text) else []
+            if isinstance(side, TiktokenSide) and rng.randrange(10) == 0:
+                rows = broken_vectors("", side, rng, words, 1)
+            for row in rows:
+                packed = struct.pack(f"<{len(row['ids'])}i", *row["ids"])
+                given = bytes(row["bytes"]) if "bytes" in row else row["text"].encode()
+                for record in (given, packed, row["decoded"].encode()):
+                    file.write(struct.pack("<I", len(record)) + record)
+            count -= len(rows)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--vectors", action="store_true")
-    parser.add_argument("--classes", action="store_true")
-    parser.add_argument("--scripts", action="store_true")
     parser.add_argument("--random", nargs=3, metavar=("N", "DIRECTORY", "OUT"))
     words = parser.parse_args()
-    if words.classes:
-        print_classes()
-    elif words.scripts:
-        print_scripts()
-    elif words.random:
+    if words.random:
         write_random(int(words.random[0]), words.random[1], words.random[2])
     else:
         if not words.vectors:
