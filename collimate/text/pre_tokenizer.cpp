@@ -60,12 +60,21 @@ void add_change(PreTokenizer& out, Change change) {
   });
 }
 
+// PCRE2 has no intersections of classes and would read one as characters.
+std::string pattern_of(const json& regex, const std::string& where) {
+  const std::string pattern = regex;
+  if (pattern.find("&&[") != std::string::npos)
+    throw base::InputError(base::expectation(where, "a pattern without intersections of classes (&&)", pattern,
+                                             "(?![…]) before the class, or the model's tiktoken.model alone"));
+  return pattern;
+}
+
 void parse_split(const json& component, const std::string& where, PreTokenizer& out) {
   const json& pattern = component.at("pattern");
   const Behavior behavior = parse_behavior(component.at("behavior"), where);
   const bool invert = component.value("invert", false);
   if (!pattern.contains("String"))
-    return add_splitter(out, regex_splitter(pattern.at("Regex").get<std::string>(), behavior, invert));
+    return add_splitter(out, regex_splitter(pattern_of(pattern.at("Regex"), where), behavior, invert));
   const std::string text = pattern.at("String");
   if (text.empty()) throw base::InputError(base::expectation(where, "a pattern to split at", "an empty one"));
   add_splitter(out, text_splitter(text, behavior, invert));

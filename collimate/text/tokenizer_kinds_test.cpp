@@ -187,6 +187,31 @@ TEST(TokenizerKinds, WithoutUnkUnknownBytesAreLeftOut) {
               HasSubstr("expected text that its vocabulary can express, got '\x04' (byte 0x04)"));
 }
 
+// Ids of Hugging Face tokenizers 0.23.3. U+1D2C0 is a number and U+1C89 a capital since Unicode 15 and 16, U+31350 Han
+// since 15, U+11DE0 a number since 17; U+11938 would decompose, and U+10EFD move, from Unicode 13 and 15 on.
+TEST(TokenizerKinds, CharactersAreOfTheUnicodeThatHuggingFaceHas) {
+  const TemporaryDirectory directory;
+  const auto ids = [&](const std::string& text, const char* part, const nlohmann::json& component) {
+    nlohmann::json file = {{"model", {{"type", "WordLevel"}, {"unk_token", "<unk>"}}}};
+    file["model"]["vocab"] = {{"<unk>", 0},  {"a", 1},           {"\U0001D2C0", 2},       {"x", 3},
+                              {"\u1C8A", 4}, {"a\U00011938", 5}, {"a\u0345\U00010EFD", 6}};
+    file[part] = component;
+    host::write_file_atomically(directory.path("tokenizer.json"), file.dump());
+    return load_tokenizer(directory.path())->encode(text);
+  };
+  const auto split = [](const char* pattern) {
+    return nlohmann::json{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}};
+  };
+  EXPECT_EQ(ids("a\U0001D2C0a", "pre_tokenizer", split("\\p{N}")), (Ids{1, 2, 1}));
+  EXPECT_EQ(
+      ids("\U00031350", "normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "\\p{Han}"}}}, {"content", "x"}}),
+      (Ids{3}));
+  EXPECT_EQ(ids("\u1C89", "normalizer", {{"type", "Lowercase"}}), (Ids{4}));
+  EXPECT_EQ(ids("a\U00011938", "normalizer", {{"type", "NFD"}}), (Ids{5}));
+  EXPECT_EQ(ids("a\u0345\U00010EFD", "normalizer", {{"type", "NFD"}}), (Ids{6}));
+  EXPECT_EQ(ids("a\U00011DE0a", "pre_tokenizer", {{"type", "Digits"}, {"individual_digits", true}}), (Ids{1, 0, 1}));
+}
+
 TEST(TokenizerKinds, WhatIsNotSupportedIsNamed) {
   const TemporaryDirectory directory;
   const auto error = [&](const std::string& name, const nlohmann::json& part) {
@@ -202,6 +227,9 @@ TEST(TokenizerKinds, WhatIsNotSupportedIsNamed) {
   EXPECT_THAT(error("decoder", {{"type", "Sequence"}, {"decoders", {{{"type", "Fuse"}}, {{"type", "ByteFallback"}}}}}),
               HasSubstr("Strip and Fuse alone behind the decoder that joins tokens, got ByteFallback"));
   EXPECT_THAT(error("pre_tokenizer", {{"type", "Metaspace"}, {"prepend_scheme", "last"}}), HasSubstr("'last'"));
+  const nlohmann::json intersection = {{"Regex", "[\\p{L}&&[^\\p{Han}]]+"}};
+  EXPECT_THAT(error("pre_tokenizer", {{"type", "Split"}, {"pattern", intersection}, {"behavior", "Isolated"}}),
+              HasSubstr("expected a pattern without intersections of classes (&&), got [\\p{L}&&[^\\p{Han}]]+"));
   for (const nlohmann::json& length : {nlohmann::json(0), nlohmann::json(-1), nlohmann::json(2.5)})
     EXPECT_THAT(error("pre_tokenizer", {{"type", "FixedLength"}, {"length", length}}),
                 HasSubstr("expected a FixedLength of at least one character, got " + length.dump()));
