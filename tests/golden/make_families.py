@@ -1,14 +1,17 @@
-"""Writes tests/golden/families.json: logits of tiny models of each family and kind of RoPE by Hugging Face
-transformers, an implementation that is not ours. Weights follow a formula that the test repeats, so that none are kept.
+"""Writes tests/golden/families.json: of tiny models of each family and kind of RoPE logits, log-probs, greedy tokens,
+losses, gradients and the errors of bf16 by Hugging Face transformers, an implementation that is not ours. Weights
+follow a formula that the test repeats, so that none are kept.
 
 Made with Python 3.11, torch 2.11.0 and transformers 5.23.0: python tests/golden/make_families.py
+
+Cases that the file has with the same config stay as they are: another processor gives other last digits.
 """
 
 import copy
 import json
 import pathlib
+import types
 
-import numpy as np
 import torch
 import transformers
 
@@ -49,6 +52,8 @@ GEMMA3 = GEMMA | {"model_type": "gemma3_text", "architectures": ["Gemma3ForCausa
 QWEN = {"model_type": "qwen", "architectures": ["QWenLMHeadModel"], "vocab_size": 23, "hidden_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 4, "kv_channels": 4, "intermediate_size": 48, "seq_length": 64,
         "layer_norm_epsilon": 1e-5, "rotary_emb_base": 100.0, "no_bias": True}
+GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 23, "n_embd": 16, "n_layer": 2,
+        "n_head": 4, "n_inner": 24, "n_positions": 64, "activation_function": "gelu_new"}
 MIXTRAL = {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 4,
            "num_experts_per_tok": 2, "sliding_window": None}
 QWEN2_MOE = {"model_type": "qwen2_moe", "architectures": ["Qwen2MoeForCausalLM"], "num_experts": 4,
@@ -131,8 +136,11 @@ CASES = {
     "gpt_neox": NEOX,
     "gptj": GPTJ,
     "gpt_neox, one half behind the other": NEOX | {"use_parallel_residual": False},
+    "gpt2": GPT2,
 }
 IDS = [(7 * i * i + 3 * i) % 23 for i in range(40)]
+PROMPT, DRAWN = 20, 12  # tokens; LongRoPE of transformers has one kind of factors in all of these
+BALANCE, Z = 0.05, 0.02  # weights of the routers' losses
 
 
 def weights(name, tensor):
@@ -144,38 +152,40 @@ def weights(name, tensor):
     return values.reshape(tensor.shape).float()
 
 
-def numpy_weights(name, *sizes):
-    return weights(name, torch.zeros(sizes)).double().numpy()
+class Qwen(torch.nn.Module):
+    """Qwen 1 by its published definition: transformers has no class for it."""
 
+    def __init__(self, config):
+        super().__init__()
+        nn, hidden, inner = torch.nn, config["hidden_size"], config["intermediate_size"] // 2
+        norm = lambda: nn.RMSNorm(hidden, config["layer_norm_epsilon"])
+        linear = lambda width, out: nn.Linear(width, out, bias=False)
+        block = lambda: nn.ModuleDict({
+            "ln_1": norm(), "ln_2": norm(),
+            "attn": nn.ModuleDict({"c_attn": nn.Linear(hidden, 3 * hidden), "c_proj": linear(hidden, hidden)}),
+            "mlp": nn.ModuleDict({"w1": linear(hidden, inner), "w2": linear(hidden, inner),
+                                  "c_proj": linear(inner, hidden)})})
+        self.transformer = nn.ModuleDict({
+            "wte": nn.Embedding(config["vocab_size"], hidden), "ln_f": norm(),
+            "h": nn.ModuleList(block() for _ in range(config["num_hidden_layers"]))})
+        self.lm_head = linear(hidden, config["vocab_size"])
+        self.heads, self.base, self.config = config["num_attention_heads"], config["rotary_emb_base"], None
 
-def rms_norm(x, name, epsilon):
-    return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * numpy_weights(name + ".weight", x.shape[-1])
+    def turned(self, x):
+        width = x.shape[-1]
+        angles = torch.outer(torch.arange(x.shape[-2]), self.base ** (-torch.arange(0, width, 2) / width))
+        cos, sin = (f(torch.cat([angles, angles], -1)).to(x.dtype) for f in (torch.cos, torch.sin))
+        return x * cos + torch.cat([-x[..., width // 2 :], x[..., : width // 2]], -1) * sin
 
-
-def qwen_logits(config):
-    """Qwen 1 in double by its published definition: transformers has no class for it."""
-    hidden, heads, inner = config["hidden_size"], config["num_attention_heads"], config["intermediate_size"] // 2
-    head, epsilon = hidden // heads, config["layer_norm_epsilon"]
-    x = numpy_weights("transformer.wte.weight", config["vocab_size"], hidden)[IDS]
-    angles = np.arange(len(IDS))[:, None] / config["rotary_emb_base"] ** (np.arange(0, head, 2) / head)
-    cos, sin = (np.concatenate([f(angles)] * 2, -1)[:, None] for f in (np.cos, np.sin))
-    turned = lambda y: y * cos + np.concatenate([-y[..., head // 2:], y[..., : head // 2]], -1) * sin
-    future = np.triu(np.full((len(IDS), len(IDS)), -np.inf), 1)
-    for layer in range(config["num_hidden_layers"]):
-        at = f"transformer.h.{layer}."
-        qkv = rms_norm(x, at + "ln_1", epsilon) @ numpy_weights(at + "attn.c_attn.weight", 3 * hidden, hidden).T
-        qkv = qkv + numpy_weights(at + "attn.c_attn.bias", 3 * hidden)
-        q, k, v = (part.reshape(-1, heads, head) for part in np.split(qkv, 3, -1))
-        scores = np.einsum("qhd,khd->hqk", turned(q), turned(k)) / np.sqrt(head) + future
-        p = np.exp(scores - scores.max(-1, keepdims=True))
-        read = np.einsum("hqk,khd->qhd", p / p.sum(-1, keepdims=True), v).reshape(-1, hidden)
-        x = x + read @ numpy_weights(at + "attn.c_proj.weight", hidden, hidden).T
-        y = rms_norm(x, at + "ln_2", epsilon)
-        gate = y @ numpy_weights(at + "mlp.w2.weight", inner, hidden).T
-        up = y @ numpy_weights(at + "mlp.w1.weight", inner, hidden).T
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ numpy_weights(at + "mlp.c_proj.weight", hidden, inner).T
-    head_weights = numpy_weights("lm_head.weight", config["vocab_size"], hidden)
-    return torch.tensor(rms_norm(x, "transformer.ln_f", epsilon) @ head_weights.T)
+    def forward(self, ids, use_cache):
+        x = self.transformer.wte(ids)
+        for block in self.transformer.h:
+            q, k, v = block.attn.c_attn(block.ln_1(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+            read = torch.nn.functional.scaled_dot_product_attention(self.turned(q), self.turned(k), v, is_causal=True)
+            x = x + block.attn.c_proj(read.transpose(1, 2).flatten(-2))
+            y = block.ln_2(x)
+            x = x + block.mlp.c_proj(torch.nn.functional.silu(block.mlp.w2(y)) * block.mlp.w1(y))
+        return types.SimpleNamespace(logits=self.lm_head(self.transformer.ln_f(x)))
 
 
 def name_in_file(name, config):
@@ -188,6 +198,8 @@ def name_in_file(name, config):
 def pieces_in_file(name, parameter, config):
     """The tensors of a file that make a parameter: (name, where they are in it). Experts have one each there."""
     at = name_in_file(name, config)
+    if config["model_type"] == "gpt2" and ".h." in name and parameter.ndim == 2:
+        return [(at, parameter.T)]  # the formula counts [out, in], the files have [in, out]
     if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
         return [(at, parameter)]
     at = at.rpartition(".")[0]
@@ -200,8 +212,13 @@ def pieces_in_file(name, parameter, config):
 
 
 def model_of(config):
-    kind = getattr(transformers, config["architectures"][0])
-    model = kind(kind.config_class(**copy.deepcopy(config))).eval()  # which changes what it is given
+    if config["model_type"] == "qwen":
+        model = Qwen(config)
+    else:
+        kind = getattr(transformers, config["architectures"][0])
+        model = kind(kind.config_class(**copy.deepcopy(config))).eval()  # which changes what it is given
+        model.get_input_embeddings().padding_idx = None  # whose row would have no gradient
+        model.set_experts_implementation("eager")  # the others do not compute in float64
     corrections = [(name, values) for name, values in model.named_buffers() if name.endswith("correction_bias")]
     with torch.no_grad():
         for name, parameter in list(model.named_parameters()) + corrections:
@@ -210,16 +227,66 @@ def model_of(config):
     return model
 
 
-def logits(config):
-    if config["model_type"] == "qwen":
-        return qwen_logits(config)
+def logits_of(model, ids):
     with torch.no_grad():
-        return model_of(config)(torch.tensor([IDS]), use_cache=False).logits[0]
+        return model(torch.tensor([ids]), use_cache=False).logits[0]
+
+
+def greedy(model):
+    """At most DRAWN tokens: those ahead of one that is as likely as another but for rounding."""
+    ids = IDS[:PROMPT]
+    while len(ids) < PROMPT + DRAWN:
+        (best, second), (token, _) = (of.tolist() for of in logits_of(model, ids)[-1].topk(2))
+        if best - second < 3e-4:
+            break
+        ids = ids + [token]
+    return ids[PROMPT:]
+
+
+def probes(model, config):
+    """Of each tensor of the file the gradient's norm and its product with a wave of the same size."""
+    return {in_file: [float(f"{x:.7g}") for x in (piece.norm(), (piece * weights("probe " + in_file, piece)).sum())]
+            for name, parameter in model.named_parameters()
+            for in_file, piece in pieces_in_file(name, parameter.grad, config)}
+
+
+def training(model, config):
+    """Log-probs of the text, the loss that is their mean and that of routers, and the gradients of its sum."""
+    ids = torch.tensor([IDS])
+    routed = hasattr(model.config, "router_aux_loss_coef")  # of others transformers gives no such loss
+    out = model(ids, use_cache=False, **({"output_router_logits": True} if routed else {}))
+    log_probs = out.logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+    loss = -log_probs.mean()
+    result = {"log_probs": [round(x, 7) for x in log_probs.tolist()], "nll": loss.item()}
+    if routed:
+        # Zoph et al. 2022, equation 5; the mean over all routers as in transformers' other loss.
+        z = torch.cat([logits.logsumexp(-1).square() for logits in out.router_logits]).mean()
+        loss = loss + BALANCE * out.aux_loss + Z * z
+        result["routers"] = {"balance": BALANCE, "z": Z, "aux_loss": out.aux_loss.item(), "z_loss": z.item()}
+    loss.backward()
+    return result | {"gradients": probes(model, config)}
+
+
+def rounding(config):
+    """How far logits are from those in float64 by type: the largest difference, and the mean. Angles and norms of
+    transformers are of fp32 in float64 too, which is nothing beside bf16."""
+    exact = logits_of(model_of(config).double(), IDS)
+    differences = lambda kind: (logits_of(model_of(config).to(kind), IDS).double() - exact).abs()
+    return {str(kind).removeprefix("torch."): [float(f"{x:.4g}") for x in (of.max(), of.mean())]
+            for kind in (torch.float32, torch.bfloat16) for of in (differences(kind),)}
+
+
+def case(name, config):
+    model = model_of(config)
+    return {"name": name, "config": config, "ids": IDS,
+            "logits": [round(x, 6) for x in logits_of(model, IDS).flatten().tolist()],
+            "greedy": greedy(model), **training(model, config), "rounding": rounding(config)}
 
 
 if __name__ == "__main__":
-    cases = [{"name": name, "config": config, "ids": IDS,
-              "logits": [round(x, 6) for x in logits(config).flatten().tolist()]} for name, config in CASES.items()]
     path = pathlib.Path(__file__).parent / "families.json"
+    kept = {one["name"]: one for one in json.loads(path.read_text())}
+    cases = [kept[name] if name in kept and kept[name]["config"] == config else case(name, config)
+             for name, config in CASES.items()]
     path.write_text(json.dumps(cases, separators=(",", ":")) + "\n")
-    print(f"{path}: {len(cases)} cases")
+    print(f"{path}: {len(cases)} cases, {path.stat().st_size} bytes")

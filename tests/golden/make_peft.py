@@ -16,8 +16,6 @@ from safetensors import safe_open
 
 import make_families as families
 
-GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 23, "n_embd": 16, "n_layer": 2,
-        "n_head": 4, "n_inner": 24, "n_positions": 64, "activation_function": "gelu_new"}
 LLAMA, QWEN2 = families.BASE | families.LLAMA, families.BASE | families.QWEN2
 CASES = {
     "listed layers": (LLAMA, {"r": 4, "lora_alpha": 6, "target_modules": ["q_proj", "down_proj"]}),
@@ -34,7 +32,7 @@ CASES = {
     "a head of its own": (QWEN2, {"r": 2, "lora_alpha": 4, "target_modules": ["v_proj"],
                                   "modules_to_save": ["lm_head"]}),
     "an adapted head": (QWEN2, {"r": 2, "lora_alpha": 4, "target_modules": ["o_proj", "lm_head"]}),
-    "transposed layers": (GPT2, {"r": 4, "lora_alpha": 4, "target_modules": ["c_attn", "c_proj"],
+    "transposed layers": (families.GPT2, {"r": 4, "lora_alpha": 4, "target_modules": ["c_attn", "c_proj"],
                                  "fan_in_fan_out": True}),
     "interleaved rows": (families.NEOX, {"r": 4, "lora_alpha": 4, "target_modules": ["query_key_value", "dense"]}),
     "rows in pairs": (families.GPTJ, {"r": 4, "lora_alpha": 4, "target_modules": ["q_proj", "k_proj"]}),
@@ -43,24 +41,13 @@ CASES = {
 }
 
 
-def base_model(config):
-    model = families.model_of(config)
-    if config["model_type"] != "gpt2":
-        return model
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():  # the formula counts [out, in], the files have [in, out]
-            if parameter.ndim == 2 and ".h." in name:
-                parameter.copy_(families.weights(name, parameter.T.contiguous()).T)
-    return model
-
-
 def name_in_file(name):
     """base_model.model.lm_head.weight of base_model.model.lm_head.modules_to_save.default.weight."""
     return name.replace(".modules_to_save.default.", ".").replace(".default.", ".")
 
 
 def adapted(config, options):
-    model = peft.get_peft_model(base_model(config), peft.LoraConfig(task_type="CAUSAL_LM", **options)).eval()
+    model = peft.get_peft_model(families.model_of(config), peft.LoraConfig(task_type="CAUSAL_LM", **options)).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if ".default." in name:
