@@ -3,7 +3,28 @@
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 
+// A line for each file of family/: the function that gives its entries.
+// clang-format off
+#define COLLIMATE_FAMILIES(EACH) \
+  EACH(bloom_families) \
+  EACH(deepseek_families) \
+  EACH(gemma_families) \
+  EACH(gpt2_families) \
+  EACH(gpt_neo_families) \
+  EACH(gpt_neox_families) \
+  EACH(gptj_families) \
+  EACH(llama_families) \
+  EACH(mixture_families) \
+  EACH(opt_families) \
+  EACH(phi3_families) \
+  EACH(qwen_families)
+// clang-format on
+
 namespace collimate::shape {
+
+#define COLLIMATE_DECLARE(entries) std::vector<Family> entries();
+COLLIMATE_FAMILIES(COLLIMATE_DECLARE)
+#undef COLLIMATE_DECLARE
 
 ModuleNames gpt2_names() {
   return {.embedding = "transformer.wte",
@@ -35,10 +56,9 @@ ModuleNames llama_names() {
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies = [] {
     std::vector<Family> all;
-    for (const auto& some : {bloom_families(), deepseek_families(), gemma_families(), gpt2_families(),
-                             gpt_neo_families(), gpt_neox_families(), gptj_families(), llama_families(),
-                             mixture_families(), opt_families(), phi3_families(), qwen_families()})
-      all.insert(all.end(), some.begin(), some.end());
+#define COLLIMATE_ENTRIES(entries) entries(),
+    for (const auto& some : {COLLIMATE_FAMILIES(COLLIMATE_ENTRIES)}) all.insert(all.end(), some.begin(), some.end());
+#undef COLLIMATE_ENTRIES
     std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.name < b.name; });
     return all;
   }();

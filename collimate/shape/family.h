@@ -60,19 +60,6 @@ struct Family {
   bool has_usual_keys = false;
 };
 
-std::vector<Family> llama_families();
-std::vector<Family> bloom_families();
-std::vector<Family> deepseek_families();
-std::vector<Family> gemma_families();
-std::vector<Family> gpt2_families();
-std::vector<Family> gpt_neo_families();
-std::vector<Family> gpt_neox_families();
-std::vector<Family> gptj_families();
-std::vector<Family> mixture_families();
-std::vector<Family> opt_families();
-std::vector<Family> phi3_families();
-std::vector<Family> qwen_families();
-
 // Returns all families by name.
 const std::vector<Family>& families();
 // InputError naming `where` and the known ones.
