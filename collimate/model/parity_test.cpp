@@ -1,8 +1,11 @@
 // One forward for training, scoring and generation: equality of bits, not closeness.
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <tuple>
 
 #include "collimate/base/error.h"
+#include "collimate/shape/mixture.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/model/tiny_weights.h"
 
@@ -16,17 +19,13 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
-class Parity : public ::testing::TestWithParam<const char*> {
+// Of every small model, by the word for its type in computing, as it is and with adapters.
+class Parity : public ::testing::TestWithParam<std::tuple<std::string, const char*, bool>> {
  protected:
-  // "family" or "family/compute", with adapters where "+lora" follows.
-  static std::string name() { return std::string(GetParam()).substr(0, std::string(GetParam()).find('+')); }
-  static std::string family() { return name().substr(0, name().find('/')); }
-  static ComputeType compute() {
-    return family() == name() ? ComputeType::kFloat32 : tensor::compute_type_of(name().substr(name().find('/') + 1));
-  }
-  static LoraOptions lora() { return {.rank = name() == GetParam() ? 0 : 3, .alpha = 2}; }
+  static ComputeType compute() { return tensor::compute_type_of(std::get<1>(GetParam())); }
+  static LoraOptions lora() { return {.rank = std::get<2>(GetParam()) ? 3 : 0, .alpha = 2}; }
 
-  shape::ModelShape shape_ = tiny_shape(family());
+  shape::ModelShape shape_ = tiny_shape(std::get<0>(GetParam()));
   std::shared_ptr<Weights> weights_ = tiny_weights(shape_, {.trained = true, .compute = compute(), .lora = lora()});
   Model model_{weights_, {}};
   std::vector<std::vector<int32_t>> sequences_ = sequences({33, 1, 16, 50, 17}, 37);
@@ -105,16 +104,19 @@ TEST_P(Parity, SharedPromptBlocksEqualOwnOnes) {
   for (size_t i = 0; i < 2 * width; ++i) EXPECT_EQ(hidden[i], whole[32 * width + i % width]);
 }
 
-// Attention sees distances alone: with positions turned, a sequence that begins at 7 is the same but for rounding; with
-// learned ones it is another. Its continuation begins where it ends.
+// Attention sees distances alone: with positions turned, a sequence that begins at 7 is the same but for rounding,
+// which in bf16 may have a token of a mixture pass another expert; with learned ones it is another. Its continuation
+// begins where it ends.
 TEST_P(Parity, ASequenceMayBeginAtAnyPosition) {
   const auto sequence = sequences({24}, 37).front();
   TokenBatch shifted = pack({sequence});
   for (int32_t& position : shifted.positions) position += 7;
   const auto there = to_vector(model_.forward(shifted)), here = to_vector(model_.forward(pack({sequence})));
-  float moved = 0;
-  for (size_t i = 0; i < there.size(); ++i) moved = std::max(moved, std::abs(there[i] - here[i]));
-  EXPECT_EQ(moved > 0.3F, shape_.learned_positions) << moved;
+  std::set<size_t> moved;  // tokens
+  for (size_t i = 0; i < there.size(); ++i)
+    if (std::abs(there[i] - here[i]) > 0.3F) moved.insert(i * sequence.size() / there.size());
+  const size_t other_experts = is_bf16(compute()) && shape::routers_of(shape_) > 0 ? 2 : 0;
+  EXPECT_EQ(moved.size() > other_experts, shape_.learned_positions) << moved.size();
   TokenBatch parts = shifted;
   parts.starts = {0, 20, 24};
   parts.continued = {-1, 0};
@@ -261,17 +263,10 @@ TEST_P(Parity, ThreadsChangeNoBit) {
   EXPECT_EQ(gradients[0], gradients[1]);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Families, Parity,
-    ::testing::Values("llama", "qwen2", "gpt2", "mistral", "qwen3", "phi3", "gpt_neo", "opt", "gpt_neox", "bloom",
-                      "bloom/bfloat16_dot", "bloom+lora", "gptj", "gptj+lora", "gemma", "gemma2", "gemma2/bfloat16_amx",
-                      "gemma2+lora", "gemma3_text", "gemma3_text+lora", "opt_350m", "opt_350m+lora",
-                      "mistral/bfloat16_dot", "qwen3/bfloat16_amx", "phi3+lora", "mixtral", "qwen2_moe", "qwen3_moe",
-                      "dots1", "deepseek_v2", "deepseek_v3", "deepseek_v2/bfloat16_dot", "deepseek_v3/bfloat16_amx",
-                      "deepseek_v3+lora", "deepseek_v3/bfloat16_dot+lora", "mixtral/bfloat16_amx", "dots1/bfloat16_dot",
-                      "qwen2_moe+lora", "gpt_neox+lora", "qwen3+lora", "llama/bfloat16_amx", "llama/bfloat16_dot",
-                      "gpt2/bfloat16_dot", "llama+lora", "qwen2+lora", "gpt2+lora", "llama/bfloat16_amx+lora",
-                      "gpt2/bfloat16_dot+lora"));
+INSTANTIATE_TEST_SUITE_P(Models, Parity,
+                         ::testing::Combine(::testing::ValuesIn(testing::tiny_models()),
+                                            ::testing::Values("float32", "bfloat16_amx", "bfloat16_dot"),
+                                            ::testing::Bool()));
 
 }  // namespace
 }  // namespace collimate::model
