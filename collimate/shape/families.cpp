@@ -17,7 +17,8 @@
   EACH(mixture_families) \
   EACH(opt_families) \
   EACH(phi3_families) \
-  EACH(qwen_families)
+  EACH(qwen_families) \
+  EACH(starcoder2_families)
 // clang-format on
 
 namespace collimate::shape {

@@ -123,6 +123,13 @@ const Published kPublished[] = {
       "rope_scaling": {"type": "longrope"}, "rope_theta": 10000.0, "sliding_window": 262144,
       "tie_word_embeddings": true, "vocab_size": 200064, "eos_token_id": 199999})",
      3836021760},
+    {"StarCoder2 3B",
+     R"({"model_type": "starcoder2", "architectures": ["Starcoder2ForCausalLM"], "hidden_act":
+      "gelu_pytorch_tanh", "hidden_size": 3072, "intermediate_size": 12288, "max_position_embeddings": 16384,
+      "mlp_type": "default", "norm_epsilon": 1e-05, "norm_type": "layer_norm", "num_attention_heads": 24,
+      "num_hidden_layers": 30, "num_key_value_heads": 2, "rope_theta": 999999.4420358813, "sliding_window": 4096,
+      "use_bias": true, "vocab_size": 49152, "eos_token_id": 0})",
+     3030371328},
 };
 
 TEST(ModelShape, PublishedConfigsGiveTheirParameters) {

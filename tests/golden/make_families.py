@@ -52,6 +52,8 @@ GEMMA3 = GEMMA | {"model_type": "gemma3_text", "architectures": ["Gemma3ForCausa
 QWEN = {"model_type": "qwen", "architectures": ["QWenLMHeadModel"], "vocab_size": 23, "hidden_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 4, "kv_channels": 4, "intermediate_size": 48, "seq_length": 64,
         "layer_norm_epsilon": 1e-5, "rotary_emb_base": 100.0, "no_bias": True}
+STARCODER2 = {"model_type": "starcoder2", "architectures": ["Starcoder2ForCausalLM"], "norm_epsilon": 1e-5,
+              "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True, "sliding_window": None, "use_bias": True}
 GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 23, "n_embd": 16, "n_layer": 2,
         "n_head": 4, "n_inner": 24, "n_positions": 64, "activation_function": "gelu_new"}
 MIXTRAL = {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 4,
@@ -137,6 +139,9 @@ CASES = {
     "gptj": GPTJ,
     "gpt_neox, one half behind the other": NEOX | {"use_parallel_residual": False},
     "gpt2": GPT2,
+    "starcoder2": BASE | STARCODER2,
+    "starcoder2, window, untied, no biases": BASE | STARCODER2 | {"sliding_window": 9, "tie_word_embeddings": False,
+                                                                  "use_bias": False},
 }
 IDS = [(7 * i * i + 3 * i) % 23 for i in range(40)]
 PROMPT, DRAWN = 20, 12  # tokens; LongRoPE of transformers has one kind of factors in all of these

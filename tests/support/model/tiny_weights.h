@@ -64,6 +64,11 @@ inline shape::Block tiny_llama_block(const std::string& family) {
     block.attention.latent = {.q_rank = 0, .kv_rank = 16, .rope_dim = 4, .value_dim = 8};
     if (family == "deepseek_v3") block.attention.latent = {12, 16, 4, 16, /*cached=*/true};
   }
+  if (family == "starcoder2") {
+    block.norm = shape::NormKind::kLayer;
+    block.attention.bias = block.attention.output_bias = true;
+    block.mlp = {40, /*gated=*/false, shape::Activation::kGeluTanh, /*bias=*/true};
+  }
   if (!family.starts_with("gemma")) return block;
   block.norm = shape::NormKind::kRmsOffset;
   block.mlp.activation = shape::Activation::kGeluTanh;
@@ -92,9 +97,9 @@ inline shape::Experts tiny_experts(const std::string& family) {
 
 // Families whose small model is described here; one that is not does not become a Llama.
 inline constexpr std::string_view kTinyFamilies[] = {
-    "bloom", "deepseek_v2", "deepseek_v3", "dots1", "gemma",     "gemma2",  "gemma3_text",
-    "gpt2",  "gpt_neo",     "gpt_neox",    "gptj",  "llama",     "mistral", "mixtral",
-    "opt",   "phi3",        "qwen",        "qwen2", "qwen2_moe", "qwen3",   "qwen3_moe"};
+    "bloom",   "deepseek_v2", "deepseek_v3", "dots1", "gemma",     "gemma2",    "gemma3_text", "gpt2",
+    "gpt_neo", "gpt_neox",    "gptj",        "llama", "mistral",   "mixtral",   "opt",         "phi3",
+    "qwen",    "qwen2",       "qwen2_moe",   "qwen3", "qwen3_moe", "starcoder2"};
 
 // A small model of each name with every kind of parameter away from its trivial value.
 inline shape::ModelShape tiny_shape(const std::string& name) {

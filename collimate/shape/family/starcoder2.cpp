@@ -1,0 +1,46 @@
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+#include "collimate/shape/usual_windows.h"
+
+namespace collimate::shape {
+namespace {
+
+// StarCoder2 (Lozhkov et al. 2024): a Llama with layer norms, an MLP with GELU that has no gate, biases of all linear
+// layers but the head, and a window in every block.
+ModelShape parse_starcoder2(const Fields& fields, const std::string& family) {
+  ModelShape shape = read_usual_shape(fields, family);
+  read_rope(fields, shape);
+  set_windows(shape, read_window_or(fields, 0), every_layer);
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+  fields.require("hidden_act", "gelu_pytorch_tanh");
+  const bool biases = fields.flag_or("use_bias", true);
+  for (Block& block : shape.blocks) {
+    block.norm = NormKind::kLayer;
+    block.norm_epsilon = static_cast<float>(fields.real_or("norm_epsilon", 1e-5));
+    block.attention.bias = block.attention.output_bias = biases;
+    block.mlp = {block.mlp.intermediate, /*gated=*/false, Activation::kGeluTanh, biases};
+  }
+  return shape;
+}
+
+void add_starcoder2_config(const ModelShape& shape, nlohmann::json& config) {
+  const Block& block = shape.blocks.front();
+  add_usual_config(shape, config);
+  config.erase("rms_norm_eps");
+  config["norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["hidden_act"] = "gelu_pytorch_tanh";
+  config["use_bias"] = block.mlp.bias;
+  add_window_size(shape, config);
+}
+
+}  // namespace
+
+std::vector<Family> starcoder2_families() {
+  ModuleNames names = llama_names();
+  names.up = {"mlp.c_fc"};
+  names.down = "mlp.c_proj";
+  return {{"starcoder2", "Starcoder2ForCausalLM", "Starcoder2ForSequenceClassification", parse_starcoder2,
+           add_starcoder2_config, names}};
+}
+
+}  // namespace collimate::shape
