@@ -203,8 +203,10 @@ base::ConfigNode flag_value(const std::string& text, const base::OptionInfo& opt
 }  // namespace
 
 void add_download_flag(CLI::App& app, bool& download) {
-  app.add_flag("--download", download,
-               "download a model named as on a hub (org/model) that Hugging Face's local cache does not have");
+  app.add_flag(
+      "--download", download,
+      "download a model named as on a hub (org/model, org/model@REVISION) that Hugging Face's local cache does "
+      "not have");
 }
 
 void add_flags(CLI::App& app, base::Section& section) {

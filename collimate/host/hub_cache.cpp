@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <map>
+#include <ranges>
+#include <vector>
 
 #include "collimate/host/file_io.h"
 
@@ -13,21 +16,88 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kShortestCommit = 4;  // digits of a hash that may stand for it, as git has it
+
 // "" where the environment has none.
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
+// Whether the words between slashes are such as hubs have, which cannot lead out of a directory.
+bool are_words(const std::string& text) {
+  const auto is_word = [](const auto& part) {
+    return !part.empty() && part.front() != '.' && std::ranges::all_of(part, [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+    });
+  };
+  return !text.empty() && std::ranges::all_of(text | std::views::split('/'), is_word);
+}
+
+// What the cache has whole of a model.
+struct Held {
+  std::vector<std::string> commits;          // in order
+  std::map<std::string, std::string> named;  // commits of branches and tags
+
+  // The commits that a revision may mean.
+  std::vector<std::string> meant_by(const std::string& revision) const;
+  // "org/model@main": each branch and tag, and each commit that none of them names.
+  std::vector<std::string> names(const std::string& model) const;
+};
+
+std::vector<std::string> Held::meant_by(const std::string& revision) const {
+  if (const auto found = named.find(revision); found != named.end()) return {found->second};
+  std::vector<std::string> begun;
+  if (revision.size() < kShortestCommit) return begun;
+  std::ranges::copy_if(commits, std::back_inserter(begun),
+                       [&](const std::string& commit) { return commit.starts_with(revision); });
+  return begun;
+}
+
+std::vector<std::string> Held::names(const std::string& model) const {
+  std::vector<std::string> all;
+  for (const std::string& name : named | std::views::keys) all.push_back(model + "@" + name);
+  for (const std::string& commit : commits)
+    if (std::ranges::count(named | std::views::values, commit) == 0) all.push_back(model + "@" + commit);
+  return all;
+}
+
+std::string commit_in(const fs::path& reference) {
+  std::string commit = read_file(reference);
+  std::erase_if(commit, [](unsigned char c) { return std::isspace(c) != 0; });
+  return commit;
+}
+
+fs::path folder_of(const HubName& name) {
+  std::string folder = "models--" + name.model;
+  if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
+  return hub_cache() / folder;
+}
+
+// Of the commits, those that a download has marked as unfinished are left out.
+Held held_of(const HubName& name) {
+  Held held;
+  std::error_code ignored;
+  const fs::path model = folder_of(name), references = model / "refs";
+  for (const auto& entry : fs::directory_iterator(model / "snapshots", ignored))
+    if (entry.is_directory() && !fs::exists(model / "unfinished" / entry.path().filename()))
+      held.commits.push_back(entry.path().filename());
+  std::ranges::sort(held.commits);
+  for (const auto& entry : fs::recursive_directory_iterator(references, ignored))
+    if (entry.is_regular_file())
+      if (const std::string commit = commit_in(entry); std::ranges::binary_search(held.commits, commit))
+        held.named[entry.path().lexically_relative(references)] = commit;
+  return held;
+}
+
 }  // namespace
 
-bool is_hub_id(const std::string& name) {
-  const size_t slash = name.find('/');
-  const std::string model = slash == std::string::npos ? name : name.substr(slash + 1);
-  if (slash == 0 || model.empty() || name[0] == '.' || model[0] == '.') return false;
-  return std::ranges::count(name, '/') <= 1 && std::ranges::all_of(name, [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
-         });
+std::optional<HubName> hub_name(const std::string& name) {
+  const size_t at = name.find('@');
+  HubName parts{name.substr(0, at)};
+  if (at != std::string::npos) parts.revision = name.substr(at + 1);
+  const bool named = are_words(parts.model) && std::ranges::count(parts.model, '/') <= 1;
+  return named && are_words(parts.revision) ? std::optional(parts) : std::nullopt;
 }
 
 fs::path hub_cache() {
@@ -38,22 +108,24 @@ fs::path hub_cache() {
 
 std::string model_directory(const std::string& name) {
   std::error_code ignored;
-  if (!is_hub_id(name) || fs::exists(name, ignored)) return name;
-  const size_t slash = name.find('/');
-  const std::string folder = slash == std::string::npos ? name : name.substr(0, slash) + "--" + name.substr(slash + 1);
-  const fs::path model = hub_cache() / ("models--" + folder);
-  if (!fs::is_regular_file(model / "refs/main", ignored)) return name;
-  std::string commit = read_file(model / "refs/main");
-  std::erase_if(commit, [](unsigned char c) { return std::isspace(c) != 0; });
-  const fs::path snapshot = model / "snapshots" / commit;
-  return !commit.empty() && fs::is_directory(snapshot, ignored) ? snapshot.string() : name;
+  const std::optional<HubName> parts = hub_name(name);
+  if (!parts || fs::exists(name, ignored)) return name;
+  const std::vector<std::string> commits = held_of(*parts).meant_by(parts->revision);
+  return commits.size() == 1 ? (folder_of(*parts) / "snapshots" / commits[0]).string() : name;
 }
 
 std::string hub_remedy(const std::string& name) {
-  if (!is_hub_id(name)) return "";
+  const std::optional<HubName> parts = hub_name(name);
+  if (!parts) return "";
+  const Held held = held_of(*parts);
+  if (const auto commits = held.meant_by(parts->revision); commits.size() > 1)
+    return fmt::format("more of the hash, which begins several commits of the local cache: {}",
+                       fmt::join(commits, ", "));
+  const std::vector<std::string> others = held.names(parts->model);
   return fmt::format(
-      "--download, or hf download {}: nothing is downloaded unasked, and the local cache {} does not have it", name,
-      hub_cache().string());
+      "--download, or hf download {}{}: nothing is downloaded unasked, and the local cache {} {}", parts->model,
+      parts->revision == kMain ? "" : " --revision " + parts->revision, hub_cache().string(),
+      others.empty() ? "does not have it" : fmt::format("has of that model only {}", fmt::join(others, ", ")));
 }
 
 }  // namespace collimate::host

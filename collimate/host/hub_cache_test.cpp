@@ -1,5 +1,6 @@
 #include "collimate/host/hub_cache.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,6 +12,7 @@ namespace collimate::host {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf, testing::EndsWith, testing::HasSubstr;
 
 class HubCache : public TempDirectory {
  protected:
@@ -18,19 +20,25 @@ class HubCache : public TempDirectory {
     TempDirectory::SetUp();
     for (const char* name : {"HF_HUB_CACHE", "HF_HOME"}) ::unsetenv(name);
     ::setenv("HF_HUB_CACHE", directory_.c_str(), 1);
+    model_ = directory_ / "models--org--some-model";
   }
   void TearDown() override {
     ::unsetenv("HF_HUB_CACHE");
     TempDirectory::TearDown();
   }
-  // A snapshot of org/model, which `main` names.
-  fs::path snapshot(const std::string& commit) {
-    const fs::path model = directory_ / "models--org--some-model";
-    fs::create_directories(model / "snapshots" / commit);
-    fs::create_directories(model / "refs");
-    std::ofstream(model / "refs/main") << commit << "\n";
-    return model / "snapshots" / commit;
+  // A snapshot of org/some-model, which that branch or tag names.
+  fs::path snapshot(const std::string& commit, const std::string& reference = "main") {
+    const fs::path named = model_ / "refs" / reference;
+    fs::create_directories(named.parent_path());
+    std::ofstream(named) << commit << "\n";
+    return unnamed(commit);
   }
+  fs::path unnamed(const std::string& commit) {
+    fs::create_directories(model_ / "snapshots" / commit);
+    return model_ / "snapshots" / commit;
+  }
+
+  fs::path model_;  // org/some-model in the cache
 };
 
 TEST_F(HubCache, AModelOfTheCacheIsItsSnapshot) {
@@ -52,9 +60,46 @@ TEST_F(HubCache, OldModelsHaveNoOrganisation) {
   EXPECT_NE(hub_remedy("gpt3").find("hf download gpt3"), std::string::npos);
 }
 
+TEST_F(HubCache, ARevisionIsABranchATagOrACommit) {
+  const fs::path first = snapshot("0a1b2c3d"), second = snapshot("0a1b77aa", "v1.0"),
+                 request = snapshot("ffee", "refs/pr/1");
+  for (const std::string name : {"", "@main", "@0a1b2c3d", "@0a1b2"})
+    EXPECT_EQ(model_directory("org/some-model" + name), first.string()) << name;
+  EXPECT_EQ(model_directory("org/some-model@v1.0"), second.string());
+  EXPECT_EQ(model_directory("org/some-model@0a1b7"), second.string());
+  EXPECT_EQ(model_directory("org/some-model@refs/pr/1"), request.string());
+  for (const std::string name : {"org/some-model@0a1b", "org/some-model@ffe", "org/some-model@v2"})
+    EXPECT_EQ(model_directory(name), name);
+}
+
+TEST_F(HubCache, ErrorsNameTheRevisionsThatAreThere) {
+  snapshot("0a1b2c3d", "v1.0");
+  EXPECT_THAT(hub_remedy("org/some-model"),
+              EndsWith("hf download org/some-model: nothing is downloaded unasked, and "
+                       "the local cache " +
+                       directory_.string() + " has of that model only org/some-model@v1.0"));
+  unnamed("0a1b77aa");
+  EXPECT_THAT(hub_remedy("org/some-model@refs/pr/1"),
+              AllOf(HasSubstr("or hf download org/some-model --revision refs/pr/1: "),
+                    EndsWith(" only org/some-model@v1.0, org/some-model@0a1b77aa")));
+  EXPECT_EQ(hub_remedy("org/some-model@0a1b"),
+            "more of the hash, which begins several commits of the local cache: 0a1b2c3d, 0a1b77aa");
+}
+
+// hub_download.py marks a commit until all of it is there.
+TEST_F(HubCache, AnUnfinishedCommitIsNotThere) {
+  const fs::path held = snapshot("0a1b2c3d");
+  fs::create_directories(model_ / "unfinished");
+  std::ofstream(model_ / "unfinished/0a1b2c3d") << "";
+  for (const std::string name : {"org/some-model", "org/some-model@0a1b2c3d"}) EXPECT_EQ(model_directory(name), name);
+  EXPECT_THAT(hub_remedy("org/some-model"), EndsWith("does not have it"));
+}
+
 TEST_F(HubCache, OtherNamesStay) {
   snapshot("0a1b");
-  for (const char* name : {"", ".model", "/org/some-model", "./org/some-model", "../org", "org/", "a/b/c"}) {
+  for (const char* name :
+       {"", ".model", "/org/some-model", "./org/some-model", "../org", "org/", "a/b/c", "org/some-model@",
+        "org/some-model@../main", "org/some-model@a//b", "org/some-model@v 1", "@main"}) {
     EXPECT_EQ(model_directory(name), name);
     EXPECT_EQ(hub_remedy(name), "") << name;
   }

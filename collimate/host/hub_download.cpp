@@ -32,9 +32,9 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-// Returns the answer of collimate.hub_download for the model.
-json answer_of(const std::string& name) {
-  ChildOptions options = python_module(python_interpreter(), "hub_download", {name});
+// Returns the answer of collimate.hub_download for the model that is called `name`.
+json answer_of(const std::string& name, const HubName& parts) {
+  ChildOptions options = python_module(python_interpreter(), "hub_download", {parts.model, parts.revision});
   options.input = ChildStream::kNull;
   ChildProcess child(options);
   const std::string line = last_line(read_all(child.output()));
@@ -49,9 +49,10 @@ json answer_of(const std::string& name) {
 // The directory of a name, which is downloaded where that is asked for and needed.
 std::string fetched(const std::string& name, bool download) {
   const std::string held = model_directory(name);
-  if (!download || held != name || !is_hub_id(name) || std::filesystem::exists(name)) return held;
+  const std::optional<HubName> parts = hub_name(name);
+  if (!download || held != name || !parts || std::filesystem::exists(name)) return held;
   base::log_info("downloading {} into {}", name, hub_cache().string());
-  const json answer = answer_of(name);
+  const json answer = answer_of(name, *parts);
   if (answer.empty()) return model_directory(name);
   const std::string error = base::expectation("--download " + name, answer.at("expected"), answer.at("got"),
                                               answer.at("remedy").get<std::string>());

@@ -230,8 +230,8 @@ struct Config : base::Section {
       "download",
       false,
       "",
-      "download models named as on a hub (org/model) that Hugging Face's local cache does not have, with PyPI's "
-      "huggingface_hub",
+      "download models named as on a hub (org/model, org/model@REVISION) that Hugging Face's local cache does not "
+      "have, with PyPI's huggingface_hub",
       base::outside_hash{}};
   base::Nested<DataOptions> data{this, "data", "the data to train on and to measure"};
   base::Option<nlohmann::json> reward{this,

@@ -10,21 +10,25 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.parse
 
 from serve_support import PATIENCE, PROGRAM, ROOT, make_model
 
 PACKAGES = ROOT / ".test-packages"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+OLDER = "89abcdef0123456789abcdef0123456789abcdef"
+REVISIONS = {"main": COMMIT, COMMIT: COMMIT, "v1.0": OLDER, "refs/pr/1": OLDER, OLDER: OLDER, OLDER[:9]: OLDER}
 NAME, GATED, SECRET = "org/tiny", "org/gated", "hf_aToken"
 
 
 class Hub(http.server.ThreadingHTTPServer):
-    """Has the directory's files as NAME, and as GATED for who brings the token."""
+    """Has the directories' files as revisions of NAME, and of GATED for who brings the token."""
     daemon_threads = True
 
-    def __init__(self, directory: pathlib.Path):
+    def __init__(self, directories: dict):
         super().__init__(("127.0.0.1", 0), Request)
-        self.files = {path.name: path.read_bytes() for path in directory.iterdir()}
+        self.files = {commit: {path.name: path.read_bytes() for path in directory.iterdir()}
+                      for commit, directory in directories.items()}
         self.sent = []  # names of files, as they are asked for
         self.stall = ""  # the file of which only half is sent
         self.stalled, self.go_on = threading.Event(), threading.Event()
@@ -59,25 +63,28 @@ class Request(http.server.BaseHTTPRequestHandler):
             return self.answer(404, X_Error_Code="RepoNotFound")
         if name == GATED and self.headers.get("Authorization") != f"Bearer {SECRET}":
             return self.answer(401, X_Error_Code="GatedRepo")
+        asked = urllib.parse.unquote(parts[3]) if len(parts) > 3 else "main"  # behind "revision", "tree" or "resolve"
+        if asked not in REVISIONS:
+            return self.answer(404, X_Error_Code="RevisionNotFound")
         if path.startswith("api/"):
-            return self.tell(name, parts[2:])
-        return self.send_file(parts[-1])
+            return self.tell(name, REVISIONS[asked], parts[2:])
+        return self.send_file(REVISIONS[asked], parts[-1])
 
     do_HEAD = do_GET
 
-    def tell(self, name: str, parts: list):
-        files = self.server.files
+    def tell(self, name: str, commit: str, parts: list):
+        files = self.server.files[commit]
         if parts[:1] == ["tree"]:
-            told = [{"type": "file", "path": file, "size": len(content), "oid": f"{file}-of-{COMMIT}"}
+            told = [{"type": "file", "path": file, "size": len(content), "oid": f"{file}-of-{commit}"}
                     for file, content in files.items()]
         else:
-            told = {"id": name, "modelId": name, "sha": COMMIT, "private": False, "tags": [], "downloads": 0,
+            told = {"id": name, "modelId": name, "sha": commit, "private": False, "tags": [], "downloads": 0,
                     "siblings": [{"rfilename": file} for file in files]}
         self.answer(200, json.dumps(told).encode(), Content_Type="application/json")
 
-    def send_file(self, file: str):
-        content = self.server.files[file]
-        facts = {"ETag": f'"{file}-of-{COMMIT}"', "X_Repo_Commit": COMMIT, "Accept_Ranges": "bytes"}
+    def send_file(self, commit: str, file: str):
+        content = self.server.files[commit][file]
+        facts = {"ETag": f'"{file}-of-{commit}"', "X_Repo_Commit": commit, "Accept_Ranges": "bytes"}
         if self.command == "HEAD":
             return self.answer(200, Content_Length=str(len(content)), **facts)
         self.server.sent.append(file)
@@ -102,7 +109,8 @@ class Download(unittest.TestCase):
         self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.source = make_model(self.root / "tiny")
         (self.source / "pytorch_model.bin").write_bytes(b"the same weights once more")
-        self.hub = Hub(self.source)
+        older = make_model(self.root / "older", positions=32)
+        self.hub = Hub({COMMIT: self.source, OLDER: older})
         self.addCleanup(self.hub.close)
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
         self.environment.update(HF_ENDPOINT=self.hub.url, HF_HOME=str(self.root / "home"), PYTHONPATH=str(PACKAGES),
@@ -144,6 +152,31 @@ class Download(unittest.TestCase):
         config.write_text(config.read_text() + "download: true\n")
         self.call("train", config, "--output", "run")
         self.assertTrue((self.root / "run/model/model.safetensors").is_file())
+
+    def test_a_revision(self):
+        self.generate(f"{NAME}@v1.0", "--download")
+        self.assertEqual((self.cached / "refs/v1.0").read_text(), OLDER)
+        self.assertFalse((self.cached / "refs/main").exists())
+        config = json.loads((self.cached / "snapshots" / OLDER / "config.json").read_text())
+        self.assertEqual(config["max_position_embeddings"], 32)
+        said = self.generate(code=2).stderr
+        self.assertIn(f"the local cache {self.root}/home/hub has of that model only {NAME}@v1.0", said)
+        self.generate(f"{NAME}@refs/pr/1", "--download")
+        self.generate(NAME, "--download")
+        self.hub.close()
+        for revision in ("v1.0", "refs/pr/1", OLDER, OLDER[:6], "main", COMMIT):
+            self.generate(f"{NAME}@{revision}", "--download")
+
+    def test_a_commit(self):
+        self.generate(f"{NAME}@{OLDER[:9]}", "--download")
+        self.assertEqual([path.name for path in self.cached.glob("snapshots/*")], [OLDER])
+        self.assertEqual(list(self.cached.glob("refs/**/*")), [])
+        self.generate(f"{NAME}@{OLDER}")
+
+    def test_a_revision_that_the_model_does_not_have(self):
+        self.assertEqual(self.error(f"{NAME}@v9", code=2),
+                         f"[--download {NAME}@v9] expected a revision of that model, got no v9 at {self.hub.url}; try "
+                         "a branch, tag or commit as its page there has it")
 
     def test_the_model_of_adapters_is_downloaded(self):
         weights = (self.source / "model.safetensors").read_bytes()
@@ -216,7 +249,8 @@ class Download(unittest.TestCase):
         self.assertTrue(self.hub.stalled.wait(PATIENCE))
         process.kill()
         process.wait(PATIENCE)
-        self.generate(code=2)  # a part of a model counts as none
+        for name in (NAME, f"{NAME}@{COMMIT}"):
+            self.generate(name, code=2)  # a part of a model counts as none
         self.hub.stall = ""
         self.hub.go_on.set()
         self.assertEqual(self.generate(NAME, "--download").stdout, self.generate("./tiny").stdout)

@@ -52,7 +52,8 @@ struct ModelOptions : base::Section {
   base::Option<std::string> path{this, "path", "", "",
                                  "the model: a directory with config.json, safetensors and a tokenizer, one of PEFT "
                                  "adapters, which are merged into "
-                                 "their model, or a hub name that is in the local cache"};
+                                 "their model, or a hub name (org/model, org/model@REVISION) that is in the "
+                                 "local cache"};
   base::Option<bool> from_scratch{this, "from_scratch", false, "",
                                   "begin with random weights; path then needs only config.json and a tokenizer"};
   base::Option<double> initializer_std{
