@@ -5,11 +5,24 @@
 #include "collimate/base/at.h"
 
 namespace collimate::generate {
+namespace {
+
+int64_t bytes_of(int64_t width, int64_t blocks) {
+  return blocks * kBlockTokens * width * static_cast<int64_t>(sizeof(model::RoutedExperts::value_type));
+}
+
+}  // namespace
+
+int64_t routed_bytes(const shape::ModelShape& shape, int64_t blocks) {
+  const int64_t width = model::routed_width(shape);
+  return width == 0 ? 0 : tensor::allocated_bytes(bytes_of(width, blocks));
+}
 
 RoutedBlocks::RoutedBlocks(const shape::ModelShape& shape, int64_t blocks, bool asked) {
   if (!asked) return;
   width_ = model::routed_width(shape);
-  kept_.resize(static_cast<size_t>(blocks * kBlockTokens * width_));
+  const tensor::MemoryScope tagged("routed_experts");
+  kept_ = tensor::Buffer(bytes_of(width_, blocks));
 }
 
 void RoutedBlocks::put(const model::TokenBatch& tokens, std::span<const std::vector<int32_t>> tables,
@@ -29,7 +42,7 @@ void RoutedBlocks::copy_block(int32_t from, int32_t to) {
 void RoutedBlocks::append_to(Sequence& sequence) const {
   if (!keeps()) return;
   for (auto t = static_cast<int64_t>(sequence.routed_experts.size()) / width_; t < sequence.computed; ++t) {
-    const auto first = at(base::at(sequence.blocks, t / kBlockTokens).id(), t % kBlockTokens);
+    const Expert* first = at(base::at(sequence.blocks, t / kBlockTokens).id(), t % kBlockTokens);
     sequence.routed_experts.insert(sequence.routed_experts.end(), first, first + width_);
   }
 }

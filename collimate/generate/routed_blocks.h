@@ -6,11 +6,16 @@
 
 #include "collimate/generate/sequence.h"
 #include "collimate/model/model.h"
+#include "collimate/tensor/allocator.h"
 
 namespace collimate::generate {
 
+// What RoutedBlocks of so many blocks takes, as the allocator counts it; 0 of a model without experts.
+int64_t routed_bytes(const shape::ModelShape& shape, int64_t blocks);
+
 // The experts that a mixture's routers chose for the tokens of a cache, block by block as its keys and values: whoever
-// shares a block, or takes it from the prefix cache, shares these. On the host.
+// shares a block, or takes it from the prefix cache, shares these. On the host, where memory reports call them
+// "routed_experts".
 class RoutedBlocks {
  public:
   // Nothing is kept of a model without experts, nor unless it is asked for.
@@ -25,11 +30,14 @@ class RoutedBlocks {
   void append_to(Sequence& sequence) const;
 
  private:
-  auto at(int64_t block, int64_t token) const { return kept_.begin() + (block * kBlockTokens + token) * width_; }
-  auto at(int64_t block, int64_t token) { return kept_.begin() + (block * kBlockTokens + token) * width_; }
+  using Expert = model::RoutedExperts::value_type;
+
+  Expert* at(int64_t block, int64_t token) const {
+    return static_cast<Expert*>(kept_.data()) + (block * kBlockTokens + token) * width_;
+  }
 
   int64_t width_ = 0;  // routers times experts of a token
-  model::RoutedExperts kept_;
+  tensor::Buffer kept_;
 };
 
 }  // namespace collimate::generate

@@ -1,6 +1,8 @@
 // What a service tells of the experts that routers chose is what a pass over the whole sample chooses.
 #include <algorithm>
 
+#include "collimate/generate/routed_blocks.h"
+#include "collimate/tensor/allocator.h"
 #include "tests/support/generate/tiny_service.h"
 #include "tests/support/model/altered_experts.h"
 
@@ -127,6 +129,19 @@ TEST_P(RoutedService, TellsNothingUnlessAsked) {
   service.submit(to_batch(requests_));
   run(service);
   for (const auto& [uid, experts] : routed_) EXPECT_TRUE(experts.empty());
+}
+
+// A router in each block, two experts of each, two bytes.
+TEST_P(RoutedService, TakesWhatIsPlanned) {
+  constexpr int kWorker = 41;
+  const tensor::MemoryScope scope(kWorker, "tensors");
+  const Service service(*model_, {.cache_blocks = 30, .routed_experts = true});
+  int64_t taken = 0;
+  for (const tensor::MemoryUse& use : tensor::memory_report())
+    if (use.worker == kWorker && use.purpose == "routed_experts") taken = use.bytes;
+  EXPECT_EQ(taken, routed_bytes(model_->shape(), 30));
+  EXPECT_EQ(taken, tensor::allocated_bytes(30 * kBlockTokens * std::ssize(model_->shape().blocks) * 2 * 2));
+  EXPECT_EQ(routed_bytes(tiny_shape(), 30), 0);
 }
 
 // The count sees a single expert of a single token.

@@ -17,13 +17,19 @@ constexpr Word kPhases[] = {{"gen", "generating completions"}, {"old_log_prob", 
                             {"update_actor", "training"},      {"update_critic", "training the value model"},
                             {"testing", "held-out evaluation"}};
 
-constexpr Word kMemory[] = {
-    {"master", "trained weights, in 32 bits"},          {"values", "weights"},
-    {"panels", "weights, packed for matrix products"},  {"gradient", "gradients"},
-    {"optimizer", "optimizer state (two moments)"},     {"activations", "activations kept for the backward pass"},
-    {"logits", "logits kept for the backward pass"},    {"workspace", "results passed between layers"},
-    {"kv_cache", "keys and values (the KV cache)"},     {"scratch", "working memory of single operations"},
-    {"tensors", "rows of data, and results of a pass"}, {"untagged", "everything else"}};
+constexpr Word kMemory[] = {{"master", "trained weights, in 32 bits"},
+                            {"values", "weights"},
+                            {"panels", "weights, packed for matrix products"},
+                            {"gradient", "gradients"},
+                            {"optimizer", "optimizer state (two moments)"},
+                            {"activations", "activations kept for the backward pass"},
+                            {"logits", "logits kept for the backward pass"},
+                            {"workspace", "results passed between layers"},
+                            {"kv_cache", "keys and values (the KV cache)"},
+                            {"scratch", "working memory of single operations"},
+                            {"tensors", "rows of data, and results of a pass"},
+                            {"routed_experts", "experts of cached tokens"},
+                            {"untagged", "everything else"}};
 
 constexpr Word kMeasures[] = {
     {"loss", "loss per token"}, {"implicit_reward", "implicit reward"}, {"log_prob", "log-prob per token"}};

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "collimate/tensor/ops/attention.h"
 #include "tests/fault/cli_support.h"
+#include "tests/support/small_families.h"
 
 namespace collimate::test {
 namespace {
@@ -52,11 +54,12 @@ class Memory : public testing::Test {
     return nlohmann::json::parse(read_text(scratch_ / "run/summary.json")).at("memory");
   }
 
-  // Bytes of keys and values that such a run took, as many as were planned.
-  double cache_bytes(const std::vector<std::string>& sets) {
+  double cache_bytes(const std::vector<std::string>& sets) { return bytes_of("kv_cache", sets); }
+  // Bytes of an item that such a run took, as many as were planned; 0 without it.
+  double bytes_of(const std::string& name, const std::vector<std::string>& sets) {
     const nlohmann::json memory = memory_of(sets);
     for (const nlohmann::json& item : memory.at("workers").at(0).at("items"))
-      if (item.at("item") == "kv_cache") {
+      if (item.at("item") == name) {
         EXPECT_EQ(item.at("planned_bytes"), item.at("peak_bytes")) << fmt::format("{}", fmt::join(sets, " "));
         return item.at("peak_bytes").get<double>();
       }
@@ -139,6 +142,17 @@ TEST_F(Memory, ACacheOfOneByteTakesAboutAQuarter) {
   const double whole = cache("auto");
   EXPECT_NEAR(cache("fp8") / whole, 64.0 / 256, 0.03);
   EXPECT_NEAR(cache("int8") / whole, 68.0 / 256, 0.03);
+}
+
+// Two routers choose two experts each for every token that the cache has room for, in two bytes each.
+TEST_F(Memory, OfRecordedRoutesIsBesideTheCache) {
+  write_small_model_of("mixtral", scratch_ / "start");
+  const auto routes = [&](const std::string& replay) {
+    return bytes_of("routed_experts", {"rollout.cache_blocks=320", "train.router_replay=" + replay});
+  };
+  EXPECT_EQ(routes("none"), 0.0);
+  for (const char* replay : {"compare", "rollout"})
+    EXPECT_EQ(routes(replay), static_cast<double>(tensor::allocated_bytes(320 * tensor::KvLayout::kBlockTokens * 8)));
 }
 
 // The trained model answers prompts in the samples of an SFT run; its cache is of the type that the model computes in.

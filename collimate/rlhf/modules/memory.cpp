@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collimate/base/config.h"
+#include "collimate/generate/routed_blocks.h"
 #include "collimate/model/memory_plan.h"
 #include "collimate/rlhf/modules/answers.h"
 #include "collimate/tensor/ops/attention.h"
@@ -14,7 +15,8 @@ namespace {
 using tensor::MemoryItem;
 
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kRowTokenBytes = 64;  // of all columns of a sample together, per token
+constexpr int64_t kExpert = sizeof(model::RoutedExperts::value_type);
+constexpr int64_t kRowTokenBytes = 64;  // of all columns of a sample together but recorded experts, per token
 constexpr int64_t kThreadScratchBytes = 5 << 18;
 
 // The largest pass that the limits allow.
@@ -35,8 +37,13 @@ Pass micro_batch(const DecoderOptions& options, int64_t budget, int64_t rows, in
 
 class Plan {
  public:
-  Plan(const DecoderOptions& options, shape::ModelShape shape)
-      : options_(options), shape_(std::move(shape)), weights_(weights_options(options)), passes_(shape_, weights_) {}
+  // `records`: its samples tell which experts their tokens passed.
+  Plan(const DecoderOptions& options, shape::ModelShape shape, bool records = false)
+      : options_(options),
+        shape_(std::move(shape)),
+        weights_(weights_options(options)),
+        passes_(shape_, weights_),
+        recorded_experts_(records ? model::routed_width(shape_) : 0) {}
 
   void add(const std::string& purpose, int64_t bytes) {
     int64_t& so_far = bytes_of(purpose);
@@ -47,14 +54,18 @@ class Plan {
   void add_cache(const generate::ServiceOptions& service) {
     add("kv_cache", model::kv_cache_bytes(shape_, service.kv_type.value(), service.cache_blocks));
   }
+  void add_routes(int64_t blocks) {
+    if (recorded_experts_ > 0) add("routed_experts", generate::routed_bytes(shape_, blocks));
+  }
   void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks)); }
   void add_training(const Pass& pass, model::Recompute recompute) {
     add_pass(pass, passes_.training(pass.tokens, pass.blocks, recompute));
   }
   // Hidden states of T tokens and of those that predict, and their gradients; every column of the rows.
   void add_tensors(int64_t hidden_rows, int64_t logits) {
+    const int64_t token_bytes = kRowTokenBytes + recorded_experts_ * kExpert;
     add("tensors",
-        (hidden_rows * shape_.table_width() + logits) * kFloat + options_.rows * options_.row_tokens * kRowTokenBytes);
+        (hidden_rows * shape_.table_width() + logits) * kFloat + options_.rows * options_.row_tokens * token_bytes);
   }
   void add_logits(int64_t predicted) {
     const int64_t bytes = model::recorded_logits_bytes(shape_, predicted);
@@ -93,11 +104,18 @@ class Plan {
   shape::ModelShape shape_;
   model::WeightsOptions weights_;
   model::PassPlan passes_;
+  int64_t recorded_experts_;  // of a token
   std::vector<MemoryItem> items_;
 };
 
 bool calls(const flow::Context& context, const std::string& function) {
   return std::find(context.calls.begin(), context.calls.end(), function) != context.calls.end();
+}
+
+// Does it make or read samples that tell which experts their tokens passed, if it is a mixture?
+bool records_experts(const flow::Context& context, const DecoderOptions& options, const TrainOptions& train) {
+  if (!options.sampled || train.router_replay == std::string("none")) return false;
+  return calls(context, "generate") || calls(context, "old_log_probs") || options.loss_rows == std::string("rollouts");
 }
 
 // Rows of a step that has proposed tokens.
@@ -142,7 +160,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   TrainOptions train;
   base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
-  Plan plan(options, decoder_shape(options));
+  Plan plan(options, decoder_shape(options), records_experts(context, options, train));
   const shape::ModelShape& shape = plan.shape();
   plan.add_weights();
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
@@ -151,6 +169,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     const int64_t tokens = generation_tokens(rollout, evaluates(context.config), guesses);
     const int64_t drawn = std::max(guesses, std::min(options.rows.get(), service->max_batch_sequences));
     plan.add_cache(*service);
+    plan.add_routes(service->cache_blocks);
     plan.add_inference({tokens});
     plan.add_tensors(0, std::min<int64_t>(int64_t{8} << 20, shape.vocabulary * drawn));
     plan.add_scratch(threads, false);

@@ -14,6 +14,7 @@ namespace collimate::rlhf {
 //                                                      adapters of the model's own
 //   <weights>/workspace, /activations                  arenas of the largest micro-batch that the limits allow
 //   kv_cache                                           where `service` is given, or it answers: all its blocks
+//   routed_experts                                     beside the cache, where samples record what routers chose
 //   tensors, scratch                                   rows and ATen's temporaries; working memory of kernels
 // Lengths are taken as the config's limits (rollout.prompt_tokens + completion_tokens, or data.max_tokens), so a run of
 // shorter rows takes less.
