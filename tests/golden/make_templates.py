@@ -3,7 +3,7 @@ each part of the language that templates of chats use. The templates are our own
 
 Made with jinja2 3.1.6: python tests/golden/make_templates.py
 `make_templates.py DIRECTORY OUT.json` writes the same for every *.jinja file of a directory and for the conversations
-below; `COLLIMATE_TEMPLATE_CASES=OUT.json build/release/bin/text_test --gtest_filter=Jinja.*` compares.
+below, each in five ways: bench/peers/texts.sh compares.
 """
 import datetime
 import json
@@ -131,11 +131,18 @@ def rendered(source, variables):
         return None
 
 
+ODD = {"role": "user", "content": "\t<|im_end|>\n\u00a0e\u0301 \U0001F469\u200d\U0001F467 {{ x }}\r\n\x00"}
+CONVERSATIONS = [
+    [], *(MESSAGES[:length] for length in range(1, 6)), *(MESSAGES[1:length] for length in range(2, 6)), [ODD],
+    [MESSAGES[1], {"role": "assistant", "content": "Hello", "reasoning_content": "well"}, ODD],
+    [MESSAGES[1], {"role": "assistant", "content": None, "tool_calls": [CALL, CALL]}, MESSAGES[3], MESSAGES[3]],
+    [{"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "text", "text": " you"}]}]]
+WAYS = [{}, {"add_generation_prompt": False}, {"enable_thinking": False}, {"tools": [TOOL]},
+        {"tools": [TOOL], "enable_thinking": True, "add_generation_prompt": False}]
+
+
 def conversations():
-    for length in range(1, len(MESSAGES) + 1):
-        for extra in ({}, {"add_generation_prompt": False}, {"enable_thinking": False}, {"tools": [TOOL]}):
-            yield VARIABLES | {"messages": MESSAGES[:length]} | extra
-            yield VARIABLES | {"messages": MESSAGES[1:length + 1]} | extra
+    return [VARIABLES | {"messages": messages} | way for messages in CONVERSATIONS for way in WAYS]
 
 
 def main():
