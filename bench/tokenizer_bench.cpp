@@ -1,9 +1,9 @@
-// Tokenizers beside Hugging Face's, as bench/peers/tokenizing.py compares them:
+// Tokenizers beside other programs, as bench/peers/tokenizing.py and texts.sh compare them:
 //   bench_tokenizer speed TOKENIZER_DIRECTORY TEXT ROUNDS THREADS
 //   bench_tokenizer equal TOKENIZER_DIRECTORY RECORDS
 // speed: encodes the lines of a text; one line of JSON: least, middle and largest MB/s over the rounds, of encoding and
 // of decoding, after one warm-up. equal: RECORDS are the random texts of tests/golden/make_tokenizers.py --random with
-// the ids and the text that Hugging Face has for them; prints how many differ, the first five of them too.
+// the ids and the text that the other program has; prints how many differ, the first five of them too.
 #include <fmt/core.h>
 
 #include <algorithm>

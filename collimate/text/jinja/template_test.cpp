@@ -31,10 +31,10 @@ ordered_json goldens() {
       std::ifstream(variable("COLLIMATE_TEMPLATE_CASES", COLLIMATE_SOURCE_DIR "/tests/golden/templates.json")));
 }
 
-// Those of `goldens`, and the files *.jinja of COLLIMATE_TEMPLATE_DIRECTORY.
-std::vector<std::string> templates_of(const ordered_json& goldens) {
+// Those of such cases, and the files *.jinja of COLLIMATE_TEMPLATE_DIRECTORY.
+std::vector<std::string> templates_of(const ordered_json& known) {
   std::vector<std::string> all;
-  for (const ordered_json& one : goldens.at("cases")) all.push_back(one.at("template"));
+  for (const ordered_json& one : known.at("cases")) all.push_back(one.at("template"));
   std::set<std::filesystem::path> files;
   if (const std::string directory = variable("COLLIMATE_TEMPLATE_DIRECTORY", ""); !directory.empty())
     for (const auto& entry : std::filesystem::directory_iterator(directory))
