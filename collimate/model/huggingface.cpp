@@ -1,7 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
@@ -133,24 +135,30 @@ struct OpenFiles {
   std::vector<const TensorEntry*> entries;
 };
 
-std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size_t end) {
+std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size_t end, const std::string& dtype) {
   std::vector<TensorToWrite> tensors;
   for (size_t i = first; i < end; ++i) {
     const ParamSpec& spec = weights.params()[i];
-    tensors.push_back({spec.name, file_sizes(spec), [&weights, &spec, i](std::span<float> out) {
+    tensors.push_back({spec.name, file_sizes(spec),
+                       [&weights, &spec, i](std::span<float> out) {
                          to_file_order(spec, merged_values(weights, static_cast<int>(i)), out);
-                       }});
+                       },
+                       dtype});
   }
   return tensors;
 }
 
-// Returns where each shard ends, none larger than `shard_bytes` unless a single tensor is.
-std::vector<size_t> shard_ends(std::span<const ParamSpec> specs, int64_t shard_bytes) {
+int64_t bytes_in(const ParamSpec& spec, const std::string& dtype) {
+  return spec.count() * static_cast<int64_t>(dtype_bytes(dtype));
+}
+
+// Returns where each shard ends.
+std::vector<size_t> shard_ends(std::span<const ParamSpec> specs, const FileForm& form) {
   std::vector<size_t> ends;
   int64_t bytes = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
-    const int64_t more = specs[i].count() * static_cast<int64_t>(sizeof(float));
-    if (i > 0 && bytes + more > shard_bytes) {
+    const int64_t more = bytes_in(specs[i], form.dtype);
+    if (i > 0 && bytes + more > form.shard_bytes) {
       ends.push_back(i);
       bytes = 0;
     }
@@ -160,22 +168,67 @@ std::vector<size_t> shard_ends(std::span<const ParamSpec> specs, int64_t shard_b
   return ends;
 }
 
-void save_shards(const Weights& weights, const std::string& directory, const std::vector<size_t>& ends) {
+void save_shards(const Weights& weights, const std::string& directory, const std::vector<size_t>& ends,
+                 const std::string& dtype) {
   nlohmann::json map;
   int64_t total = 0;
   for (size_t shard = 0, first = 0; shard < ends.size(); first = ends[shard++]) {
     const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, ends.size());
-    write_safetensors(directory + "/" + name, tensors_of(weights, first, ends[shard]));
+    write_safetensors(directory + "/" + name, tensors_of(weights, first, ends[shard], dtype));
     for (size_t i = first; i < ends[shard]; ++i) {
       map[weights.params()[i].name] = name;
-      total += weights.params()[i].count() * static_cast<int64_t>(sizeof(float));
+      total += bytes_in(weights.params()[i], dtype);
     }
   }
   const nlohmann::json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
   host::write_file_atomically(directory + "/model.safetensors.index.json", index.dump(2) + "\n");
 }
 
+std::span<const ParamSpec> own_specs(const Weights& weights) {
+  return std::span(weights.params()).first(weights.own_params());
+}
+
+bool are_all_bfloat16(const TensorDirectory& files, std::span<const ParamSpec> specs) {
+  return std::ranges::all_of(specs, [&](const ParamSpec& spec) {
+    const TensorEntry* entry = find_entry(files, spec);
+    return entry == nullptr || entry->dtype == "BF16";  // it lacks a new head
+  });
+}
+
+// Bytes of tensors in each of a directory's weight files.
+std::vector<int64_t> file_bytes(const std::string& directory) {
+  std::vector<int64_t> all;
+  for (const auto& [path, names] : weight_files(directory)) {
+    int64_t bytes = 0;
+    for (const auto file = open_tensor_file(path); const TensorEntry& entry : file->entries())
+      bytes += std::ssize(entry.data);
+    all.push_back(bytes);
+  }
+  return all;
+}
+
+// Of `total` bytes, as large a share in a shard as the largest file has.
+int64_t shard_bytes_like(const std::vector<int64_t>& files, int64_t total) {
+  if (files.size() < 2) return INT64_MAX;
+  const auto largest = static_cast<double>(*std::ranges::max_element(files));
+  const auto all = static_cast<double>(std::accumulate(files.begin(), files.end(), int64_t{0}));
+  return static_cast<int64_t>(std::ceil(static_cast<double>(total) * largest / all));
+}
+
 }  // namespace
+
+FileForm form_of_files(const std::string& directory, const Weights& weights, const std::string& dtype) {
+  const std::string own = host::base_directory(directory);
+  FileForm form;
+  if (!dtype.empty()) form.dtype = dtype;
+  if (!std::filesystem::exists(weight_files(own).begin()->first)) return form;
+  const std::span<const ParamSpec> specs = own_specs(weights);
+  if (dtype.empty() && are_all_bfloat16(*open_files(own, weights.shape()), specs)) form.dtype = "BF16";
+  int64_t total = 0;
+  for (const ParamSpec& spec : specs) total += bytes_in(spec, form.dtype);
+  form.shard_bytes = shard_bytes_like(file_bytes(own), total);
+  return form;
+}
 
 shape::ModelShape huggingface_shape(const std::string& directory, const std::string& head,
                                     const WeightsOptions& options) {
@@ -212,21 +265,22 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
   return weights;
 }
 
-void save_huggingface(const Weights& weights, const std::string& directory, int64_t shard_bytes) {
+void save_huggingface(const Weights& weights, const std::string& directory, const FileForm& form) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) throw base::RunError(expectation(directory, "a directory to write to", failed.message()));
-  const size_t count = weights.own_params();
-  const auto ends = shard_ends(std::span(weights.params()).first(count), shard_bytes);
+  const auto ends = shard_ends(own_specs(weights), form);
   const std::string index = directory + "/model.safetensors.index.json", whole = directory + "/model.safetensors";
   if (ends.size() > 1) {
-    save_shards(weights, directory, ends);
+    save_shards(weights, directory, ends, form.dtype);
     ::unlink(whole.c_str());
   } else {
-    write_safetensors(whole, tensors_of(weights, 0, count));
+    write_safetensors(whole, tensors_of(weights, 0, weights.own_params(), form.dtype));
     ::unlink(index.c_str());
   }
-  host::write_file_atomically(directory + "/config.json", shape::to_config(weights.shape()).dump(2) + "\n");
+  auto config = shape::to_config(weights.shape());
+  config["torch_dtype"] = form.dtype == "BF16" ? "bfloat16" : "float32";
+  host::write_file_atomically(directory + "/config.json", config.dump(2) + "\n");
 }
 
 }  // namespace collimate::model

@@ -45,7 +45,7 @@ TEST_F(HuggingFace, RoundTripOfEveryFamily) {
   for (const std::string& family : testing::tiny_models()) {
     auto weights = tiny_weights(tiny_shape(family));
     for (const int64_t shard_bytes : {int64_t{1} << 30, int64_t{6000}}) {
-      save_huggingface(*weights, directory_, shard_bytes);
+      save_huggingface(*weights, directory_, {.shard_bytes = shard_bytes});
       EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum()) << family;
     }
     EXPECT_TRUE(fs::exists(directory_ + "/model.safetensors.index.json"));
@@ -53,6 +53,57 @@ TEST_F(HuggingFace, RoundTripOfEveryFamily) {
     save_huggingface(*weights, directory_);
     EXPECT_FALSE(fs::exists(directory_ + "/model.safetensors.index.json"));
   }
+}
+
+nlohmann::json json_in(const std::string& path) { return nlohmann::json::parse(std::ifstream(path)); }
+
+// A model in files of bf16 is written in as many again, in either type, and its values stay.
+TEST_F(HuggingFace, FormOfFilesIsKept) {
+  for (const std::string& family : testing::tiny_models()) {
+    save_huggingface(*tiny_weights(tiny_shape(family)), directory_, {.dtype = "BF16", .shard_bytes = 6000});
+    EXPECT_EQ(json_in(directory_ + "/config.json").at("torch_dtype"), "bfloat16");
+    const auto loaded = load_huggingface(directory_, "", {}, {});
+    const std::string again = directory_ + "/again", index = "/model.safetensors.index.json";
+    for (const std::string dtype : {"", "BF16", "F32"}) {
+      const FileForm form = form_of_files(directory_, *loaded, dtype);
+      EXPECT_EQ(form.dtype, dtype.empty() ? "BF16" : dtype) << family;
+      save_huggingface(*loaded, again, form);
+      const nlohmann::json was = json_in(directory_ + index), is = json_in(again + index);
+      EXPECT_EQ(is.at("weight_map"), was.at("weight_map")) << family;
+      EXPECT_EQ(is.at("metadata").at("total_size").get<int64_t>(),
+                was.at("metadata").at("total_size").get<int64_t>() * (form.dtype == "F32" ? 2 : 1));
+      EXPECT_EQ(load_huggingface(again, "", {}, {})->checksum(), loaded->checksum()) << family;
+    }
+    fs::remove_all(again);
+  }
+}
+
+TEST_F(HuggingFace, FormOfOneFileOrNoneIsOneFile) {
+  const auto weights = tiny_weights(tiny_shape("llama"));
+  EXPECT_EQ(form_of_files(directory_, *weights).dtype, "F32");
+  EXPECT_EQ(form_of_files(directory_, *weights, "BF16").dtype, "BF16");
+  save_huggingface(*weights, directory_, {.dtype = "BF16"});
+  EXPECT_EQ(form_of_files(directory_, *weights).dtype, "BF16");
+  EXPECT_EQ(form_of_files(directory_, *weights).shard_bytes, INT64_MAX);
+  save_huggingface(*weights, directory_);
+  EXPECT_EQ(form_of_files(directory_, *weights).dtype, "F32");
+}
+
+// One norm in fp32 among weights in bf16.
+TEST_F(HuggingFace, MixedFilesAreInFloat32) {
+  const auto weights = tiny_weights(tiny_shape("llama"));
+  save_huggingface(*weights, directory_);
+  const SafetensorsFile file(directory_ + "/model.safetensors");
+  std::vector<TensorToWrite> tensors;
+  for (const TensorEntry& entry : file.entries())
+    tensors.push_back({entry.name, entry.sizes, [&entry](std::span<float> out) { read_floats(entry, "test", out); },
+                       entry.name == "model.norm.weight" ? "F32" : "BF16"});
+  fs::create_directories(directory_ + "/mixed");
+  write_safetensors(directory_ + "/mixed/model.safetensors", tensors);
+  EXPECT_EQ(form_of_files(directory_ + "/mixed", *weights).dtype, "F32");
+  for (TensorToWrite& tensor : tensors) tensor.dtype = "BF16";
+  write_safetensors(directory_ + "/mixed/model.safetensors", tensors);
+  EXPECT_EQ(form_of_files(directory_ + "/mixed", *weights).dtype, "BF16");
 }
 
 // A model's tensors with those of a block's experts one behind the other.
@@ -100,7 +151,7 @@ TEST_F(HuggingFace, FusedExpertsAreRead) {
 TEST_F(HuggingFace, AMappedModelIsTheSameWithoutItsValuesInMemory) {
   for (const std::string& family : testing::tiny_models())
     for (const int64_t shard_bytes : {int64_t{1} << 30, int64_t{6000}}) {
-      save_huggingface(*tiny_weights(tiny_shape(family)), directory_, shard_bytes);
+      save_huggingface(*tiny_weights(tiny_shape(family)), directory_, {.shard_bytes = shard_bytes});
       for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Dot, ComputeType::kInt8}) {
         auto mapped = load_huggingface(directory_, "", {.compute = compute, .mapped = true}, {});
         auto whole = load_huggingface(directory_, "", {.compute = compute}, {});

@@ -77,7 +77,7 @@ TEST_F(Peft, TheModelIsWrittenWithAdaptersMerged) {
     for (const int64_t shard_bytes : {int64_t{1} << 30, int64_t{6000}}) {
       const WeightsOptions options{.trained = true, .lora = {.rank = 4, .alpha = 6}};
       auto weights = tiny_weights(tiny_shape(family), options);
-      save_huggingface(*weights, directory_, shard_bytes);
+      save_huggingface(*weights, directory_, {.shard_bytes = shard_bytes});
       const auto back = load_huggingface(directory_, "", {}, {});
       std::vector<float> memory;
       int changed = 0;

@@ -104,11 +104,12 @@ void read_floats(const TensorEntry& entry, const std::string& where, std::span<f
 // This does the same for a [rows, columns] tensor of the file, written as [columns, rows].
 void read_floats_transposed(const TensorEntry& entry, const std::string& where, std::span<float> out);
 
-// One fp32 tensor to write; `fill` puts its values into the given span when its turn comes.
+// One tensor to write; `fill` puts its values into the given span when its turn comes.
 struct TensorToWrite {
   std::string name;
   std::vector<int64_t> sizes;
   std::function<void(std::span<float>)> fill;
+  std::string dtype = "F32";  // or "BF16": rounded to the nearest, of two equally near to the even one
 };
 
 // Writes one file: a temporary beside it, fsync, rename. RunError naming the path and the cause; nothing is left

@@ -45,6 +45,23 @@ class Safetensors : public ::testing::Test {
   fs::path directory_;
 };
 
+// Around 1 numbers of bf16 are 1/128 apart.
+TEST_F(Safetensors, RoundsToBfloat16) {
+  const std::vector<float> values = {1 + 1 / 256.0F, 1 + 3 / 256.0F, 1 + 1.01F / 256, -1 - 0.99F / 256, 3.4e38F, -0.0F},
+                           rounded = {1, 1 + 2 / 128.0F, 1 + 1 / 128.0F, -1, std::bit_cast<float>(0x7F800000), 0};
+  const auto fill = [&](std::span<float> out) { std::copy(values.begin(), values.end(), out.begin()); };
+  write_safetensors(path(), {{"a", {2, 3}, fill, "BF16"}, {"b", {6}, fill}});
+  const TensorDirectory opened(directory_.string());
+  EXPECT_EQ(opened.find("a")->dtype, "BF16");
+  EXPECT_EQ(opened.find("a")->data.size(), 12U);
+  std::vector<float> back(6);
+  read_floats(*opened.find("a"), "test", back);
+  EXPECT_EQ(back, rounded);
+  EXPECT_TRUE(std::signbit(back[5]));
+  read_floats(*opened.find("b"), "test", back);
+  EXPECT_EQ(back, values);
+}
+
 TEST_F(Safetensors, WritesWhatItReads) {
   const std::vector<float> values = {1, -2, 3.5F, 0, 1e-30F, 7};
   const auto fill = [&](std::span<float> out) { std::copy(values.begin(), values.end(), out.begin()); };

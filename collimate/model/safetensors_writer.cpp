@@ -1,6 +1,9 @@
+#include <c10/util/BFloat16.h>
+
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/model/safetensors.h"
 
@@ -19,8 +22,9 @@ std::string header_text(const std::vector<TensorToWrite>& tensors) {
   header["__metadata__"] = {{"format", "pt"}};
   size_t offset = 0;
   for (const TensorToWrite& tensor : tensors) {
-    const size_t bytes = count_of(tensor) * sizeof(float);
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.sizes}, {"data_offsets", {offset, offset + bytes}}};
+    const size_t bytes = count_of(tensor) * dtype_bytes(tensor.dtype);
+    header[tensor.name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.sizes}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
   std::string text = header.dump();
@@ -29,6 +33,13 @@ std::string header_text(const std::vector<TensorToWrite>& tensors) {
   std::string framed(sizeof(length), '\0');
   std::memcpy(framed.data(), &length, sizeof(length));
   return framed + text;
+}
+
+void write_values(host::AtomicFile& file, const std::string& dtype, std::span<const float> values) {
+  if (dtype == "F32") return file.write(std::as_bytes(values));
+  COLLIMATE_CHECK(dtype == "BF16", "{}", dtype);
+  const std::vector<c10::BFloat16> rounded(values.begin(), values.end());
+  file.write(std::as_bytes(std::span(rounded)));
 }
 
 }  // namespace
@@ -40,7 +51,7 @@ void write_safetensors(const std::string& path, const std::vector<TensorToWrite>
   for (const TensorToWrite& tensor : tensors) {
     values.resize(count_of(tensor));
     tensor.fill(values);
-    file.write(std::as_bytes(std::span<const float>(values)));
+    write_values(file, tensor.dtype, values);
   }
   file.commit();
 }

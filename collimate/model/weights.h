@@ -143,7 +143,16 @@ shape::ModelShape huggingface_shape(const std::string& directory, const std::str
 // one and the model is trained.
 std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
                                           const WeightsOptions& options, tensor::Exec exec);
-// Writes config.json and model.safetensors (in shards of `shard_bytes`), atomically per file; with adapters merged.
-void save_huggingface(const Weights& weights, const std::string& directory, int64_t shard_bytes = 4LL << 30);
+// How a model's files are written.
+struct FileForm {
+  std::string dtype = "F32";        // as of TensorToWrite
+  int64_t shard_bytes = INT64_MAX;  // of the tensors in a file, unless one alone has more
+};
+// The form of a directory's weight files, or of those that its adapters belong to, for weights that began as these: in
+// as many files, and of the dtype "BF16" where all parameters there are, else "F32", or of the given one. One file
+// where there are none.
+FileForm form_of_files(const std::string& directory, const Weights& weights, const std::string& dtype = "");
+// Writes config.json and model.safetensors, or its shards, atomically per file; with adapters merged.
+void save_huggingface(const Weights& weights, const std::string& directory, const FileForm& form = {});
 
 }  // namespace collimate::model

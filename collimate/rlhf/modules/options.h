@@ -226,6 +226,16 @@ struct TrainOptions : base::Section {
   base::Option<bool> mismatch_check{this, "mismatch_check", true, "",
                                     "with several updates per iteration: compare the log-probs of all tokens before "
                                     "the first one, which takes one more forward pass"};
+  base::Option<std::string> export_dtype{this,
+                                         "export_dtype",
+                                         "float32",
+                                         "",
+                                         "number type of the model that the run leaves, not of its checkpoints: "
+                                         "bfloat16 has half of the bytes and rounds, "
+                                         "so that eval gives other numbers than the run; auto takes bfloat16 where all "
+                                         "weights that the run began from are",
+                                         base::one_of({"float32", "bfloat16", "auto"}),
+                                         base::outside_hash{}};
 };
 
 // The budget of a trainer whose losses are on these rows, of a scorer where there are none.

@@ -36,6 +36,13 @@ train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOp
           .temperature = temperature};
 }
 
+// Of the model that the run leaves: in as many files as the one that it began from.
+model::FileForm exported_form(const std::string& asked, const DecoderOptions& options, const model::Weights& weights) {
+  const std::string dtype = asked == "auto" ? "" : asked == "bfloat16" ? "BF16" : "F32";
+  if (options.from_scratch) return {.dtype = dtype.empty() ? "F32" : dtype};
+  return model::form_of_files(options.path, weights, dtype);
+}
+
 template <class Section>
 Section read_section(const flow::Context& context, const std::string& name) {
   Section section;
@@ -73,6 +80,7 @@ void TrainerModule::setup(flow::Context& context) {
   mismatch_limit_ = train.mismatch_limit;
   mismatch_check_ = train.mismatch_check;
   path_ = options().path;
+  form_ = exported_form(train.export_dtype, options(), *decoder().weights);
   speaks_ = context.rank == 0;
   train::LearnerOptions learner = learner_options(options(), train, temperature());
   learner.routers =
@@ -201,7 +209,7 @@ void TrainerModule::stop_above_limit(const train::Mismatch& m) const {
 void TrainerModule::save_checkpoint(const std::string& directory, int64_t) {
   const model::Weights& weights = *decoder().weights;
   if (weights.options().lora.on()) model::save_peft(weights, directory + "/adapter", host::base_directory(path_));
-  model::save_huggingface(weights, directory);
+  model::save_huggingface(weights, directory, form_);
   text::load_tokenizer(path_)->save(directory);
   text::save_chat_template(options().chat_template, directory);  // whoever loads the model renders as it was trained
 }

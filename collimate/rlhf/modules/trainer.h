@@ -45,6 +45,7 @@ class TrainerModule final : public ScorerModule {
   bool mismatch_check_ = true;
   bool speaks_ = true;  // rank 0, which reports what is equal on all ranks
   std::string path_;    // the directory the model came from: its tokenizer goes with what is saved
+  model::FileForm form_;
   std::unique_ptr<train::Learner> learner_;
   std::vector<flow::Metric> metrics_;
 };
