@@ -19,6 +19,7 @@ import concurrent.futures
 import dataclasses
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,8 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = pathlib.Path(os.environ.get("COLLIMATE_SHARED", ROOT.parent / "shared"))
+# The first line of what a sanitizer found
+REPORT = re.compile("WARNING: ThreadSanitizer|ERROR: (Address|Leak)Sanitizer|runtime error: ")
 # program -> (what its second run is called, what is set for it)
 CHECKED = ("checked device", {"COLLIMATE_TEST_DEVICE": "checked"})
 AGAIN = {"e2e_test": ("reparsed", {"COLLIMATE_TEST_REPARSE": "1"}),
@@ -79,6 +82,17 @@ def read_xml(path: pathlib.Path, result: Result) -> None:
             result.passes.append(name)
 
 
+def excerpt(output: str) -> str:
+    """Up to three reports of sanitizers, each with the test that had begun before it, and the last 40 lines."""
+    lines, shown = output.splitlines(), []
+    for at in [i for i, line in enumerate(lines) if REPORT.search(line)][:3]:
+        shown.append(f"-- in {last_started(chr(10).join(lines[:at]))}")
+        block = lines[at:at + 80]
+        ends = [i for i, line in enumerate(block) if line.startswith("SUMMARY: ")]
+        shown += block[:ends[0] + 1 if ends else None]
+    return "\n".join(shown + lines[-40:])
+
+
 def last_started(output: str) -> str:
     started = [line.split("]", 1)[1].strip() for line in output.splitlines() if line.startswith("[ RUN ")]
     return started[-1] if started else "before the first test"
@@ -109,9 +123,8 @@ def run_program(program: Program, timeout: float, environment: dict) -> Result:
         if not ending and not (result.passes or result.failures or result.skips):
             ending = "ended with exit code 0 and a report without tests" if report.exists() else \
                 "ended with exit code 0 and without a report"
-        if ending and not result.failures:
-            tail = "\n".join(output.splitlines()[-40:])
-            result.failures.append((f"{result.name} ({last_started(output)})", f"{ending}\n{tail}"))
+        if ending and (not result.failures or REPORT.search(output)):
+            result.failures.append((f"{result.name} ({last_started(output)})", f"{ending}\n{excerpt(output)}"))
     result.seconds = time.monotonic() - begin
     return result
 

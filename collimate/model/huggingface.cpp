@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <numeric>
 
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
@@ -195,24 +194,21 @@ bool are_all_bfloat16(const TensorDirectory& files, std::span<const ParamSpec> s
   });
 }
 
-// Bytes of tensors in each of a directory's weight files.
-std::vector<int64_t> file_bytes(const std::string& directory) {
-  std::vector<int64_t> all;
-  for (const auto& [path, names] : weight_files(directory)) {
-    int64_t bytes = 0;
-    for (const auto file = open_tensor_file(path); const TensorEntry& entry : file->entries())
-      bytes += std::ssize(entry.data);
-    all.push_back(bytes);
-  }
-  return all;
-}
-
-// Of `total` bytes, as large a share in a shard as the largest file has.
-int64_t shard_bytes_like(const std::vector<int64_t>& files, int64_t total) {
+// Of `total` bytes, as large a share in a shard as the largest of a directory's weight files has; a file of one tensor
+// may be larger than a shard is meant to be.
+int64_t shard_bytes_like(const std::string& directory, int64_t total) {
+  const auto files = weight_files(directory);
   if (files.size() < 2) return INT64_MAX;
-  const auto largest = static_cast<double>(*std::ranges::max_element(files));
-  const auto all = static_cast<double>(std::accumulate(files.begin(), files.end(), int64_t{0}));
-  return static_cast<int64_t>(std::ceil(static_cast<double>(total) * largest / all));
+  int64_t largest = 1, all = 0;
+  for (const auto& [path, names] : files) {
+    int64_t bytes = 0;
+    const auto file = open_tensor_file(path);
+    for (const TensorEntry& entry : file->entries()) bytes += std::ssize(entry.data);
+    if (file->entries().size() > 1) largest = std::max(largest, bytes);
+    all += bytes;
+  }
+  const double share = static_cast<double>(largest) / static_cast<double>(all);
+  return static_cast<int64_t>(std::ceil(static_cast<double>(total) * share));
 }
 
 }  // namespace
@@ -226,7 +222,7 @@ FileForm form_of_files(const std::string& directory, const Weights& weights, con
   if (dtype.empty() && are_all_bfloat16(*open_files(own, weights.shape()), specs)) form.dtype = "BF16";
   int64_t total = 0;
   for (const ParamSpec& spec : specs) total += bytes_in(spec, form.dtype);
-  form.shard_bytes = shard_bytes_like(file_bytes(own), total);
+  form.shard_bytes = shard_bytes_like(own, total);
   return form;
 }
 

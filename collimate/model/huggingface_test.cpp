@@ -99,6 +99,7 @@ TEST_F(HuggingFace, MixedFilesAreInFloat32) {
     tensors.push_back({entry.name, entry.sizes, [&entry](std::span<float> out) { read_floats(entry, "test", out); },
                        entry.name == "model.norm.weight" ? "F32" : "BF16"});
   fs::create_directories(directory_ + "/mixed");
+  fs::copy_file(directory_ + "/config.json", directory_ + "/mixed/config.json");
   write_safetensors(directory_ + "/mixed/model.safetensors", tensors);
   EXPECT_EQ(form_of_files(directory_ + "/mixed", *weights).dtype, "F32");
   for (TensorToWrite& tensor : tensors) tensor.dtype = "BF16";

@@ -82,50 +82,48 @@ std::optional<int32_t> BpeModel::whole_word(std::string_view word) const {
 }
 
 void BpeModel::byte_symbols(std::string_view word, std::vector<int32_t>& symbols) const {
-  bool after_unknown = false;
+  bool unk_waits = false;
   for (size_t at = 0; at < word.size(); ++at) {
     const int32_t id = byte_ids_[static_cast<unsigned char>(word[at])];
-    if (id < 0) {
-      push_unknown(word.substr(at, 1), after_unknown, symbols);
-    } else {
-      symbols.push_back(id);
-      after_unknown = false;
-    }
+    id < 0 ? push_unknown(word.substr(at, 1), unk_waits, symbols) : push_token(id, unk_waits, symbols);
   }
+  if (unk_waits) symbols.push_back(*options_.unk);
 }
 
 void BpeModel::character_symbols(std::string_view word, std::vector<int32_t>& symbols) const {
   static thread_local std::string spelled;
-  bool after_unknown = false;
+  bool unk_waits = false;
   for (size_t at = 0; at < word.size();) {
     const size_t size = character_at(word, at).size;
     spelled.assign(at > 0 ? options_.prefix : "");
     spelled += word.substr(at, size);
     at += size;
     if (at == word.size()) spelled += options_.suffix;
-    push_character(spelled, after_unknown, symbols);
+    push_character(spelled, unk_waits, symbols);
   }
+  if (unk_waits) symbols.push_back(*options_.unk);
 }
 
-void BpeModel::push_character(std::string_view spelled, bool& after_unknown, std::vector<int32_t>& symbols) const {
+void BpeModel::push_character(std::string_view spelled, bool& unk_waits, std::vector<int32_t>& symbols) const {
   const auto fallback = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)]; };
   const auto has_byte = [&](char c) { return fallback(c) >= 0; };
-  if (const auto id = vocabulary_->find(spelled)) {
-    symbols.push_back(*id);
-  } else if (options_.byte_fallback && std::all_of(spelled.begin(), spelled.end(), has_byte)) {
-    std::transform(spelled.begin(), spelled.end(), std::back_inserter(symbols), fallback);
-  } else {
-    return push_unknown(spelled, after_unknown, symbols);
-  }
-  after_unknown = false;
+  if (const auto id = vocabulary_->find(spelled)) return push_token(*id, unk_waits, symbols);
+  if (!options_.byte_fallback || !std::all_of(spelled.begin(), spelled.end(), has_byte))
+    return push_unknown(spelled, unk_waits, symbols);
+  std::transform(spelled.begin(), spelled.end(), std::back_inserter(symbols), fallback);
 }
 
-void BpeModel::push_unknown(std::string_view bytes, bool& after_unknown, std::vector<int32_t>& symbols) const {
+void BpeModel::push_token(int32_t id, bool& unk_waits, std::vector<int32_t>& symbols) const {
+  if (unk_waits) symbols.push_back(*options_.unk);
+  unk_waits = false;
+  symbols.push_back(id);
+}
+
+void BpeModel::push_unknown(std::string_view bytes, bool& unk_waits, std::vector<int32_t>& symbols) const {
   if (!options_.unk && options_.drops_unknown) return;
   if (!options_.unk) cannot_express(options_.where, bytes);
-  if (options_.fuse_unk && after_unknown) return;
-  symbols.push_back(*options_.unk);
-  after_unknown = true;
+  if (unk_waits && !options_.fuse_unk) symbols.push_back(*options_.unk);
+  unk_waits = true;
 }
 
 }  // namespace collimate::text

@@ -42,8 +42,11 @@ class BpeModel : public WordModel {
   void add_merge(const Merge& merge);
   void byte_symbols(std::string_view word, std::vector<int32_t>& symbols) const;
   void character_symbols(std::string_view word, std::vector<int32_t>& symbols) const;
-  void push_character(std::string_view spelled, bool& after_unknown, std::vector<int32_t>& symbols) const;
-  void push_unknown(std::string_view bytes, bool& after_unknown, std::vector<int32_t>& symbols) const;
+  // An unk waits until a token follows or the word ends, so bytes of the fallback come before it, as in Hugging Face
+  // tokenizers.
+  void push_character(std::string_view spelled, bool& unk_waits, std::vector<int32_t>& symbols) const;
+  void push_token(int32_t id, bool& unk_waits, std::vector<int32_t>& symbols) const;
+  void push_unknown(std::string_view bytes, bool& unk_waits, std::vector<int32_t>& symbols) const;
   std::optional<int32_t> whole_word(std::string_view word) const;
 
   std::shared_ptr<const Vocabulary> vocabulary_;

@@ -207,6 +207,17 @@ class Case(unittest.TestCase):
             result = run_tests.run_program(self.program(scratch, "one_test", one), 30, environment)
             self.assertEqual((result.passes, result.failures), (["Case.good"], []))
 
+    def test_what_a_sanitizer_reports_is_shown_with_its_test(self):
+        race = "WARNING: ThreadSanitizer: data race (pid=7)\n  Write of size 8\nSUMMARY: ThreadSanitizer: data race"
+        later = "\n".join(f"[ RUN      ] Later.number{i}" for i in range(50))
+        with tempfile.TemporaryDirectory() as scratch:
+            script = (f"cat <<'E'\n[ RUN      ] Early.races\n{race}\n{later}\nE\n"
+                      f'echo "{self.REPORT.format("good", "")}" > $REPORT\nexit 66\n')
+            result = run_tests.run_program(self.program(scratch, "race_test", script), 30,
+                                           run_tests.environment_of(pathlib.Path(scratch)))
+        (_, message), = result.failures
+        self.assertIn(f"exit code 66\n-- in Early.races\n{race}\n[ RUN      ] Later.number10\n", message)
+
     def run_main(self, scratch: str, script: str, *words: str) -> tuple:
         """(exit code, lines) of the runner over a build of one program, e2e_test, which runs once more reparsed."""
         build = pathlib.Path(scratch)
