@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "collimate/base/error.h"
@@ -87,6 +90,28 @@ TEST(Fault, DiskLimitGivesWhatIsLeft) {
   EXPECT_EQ(allowed_disk_bytes(1), 0u);
   limit_disk_for_tests(std::nullopt);
   EXPECT_EQ(allowed_disk_bytes(1000), 1000u);
+}
+
+TEST(Fault, AnswersEndBeforeWhoGivesThem) {
+  std::atomic<bool> inside{false}, may_end{false}, ended{false};
+  std::thread counting, ending;
+  {
+    const CountAnswers answers([&](std::string_view, int64_t count) {
+      inside = true;
+      while (!may_end) std::this_thread::yield();
+      ended = true;
+      return count;
+    });
+    counting = std::thread([] { fault_count("here", 1); });
+    while (!inside) std::this_thread::yield();
+    ending = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // in which the answers' owner could end
+      may_end = true;
+    });
+  }
+  EXPECT_TRUE(ended);
+  counting.join();
+  ending.join();
 }
 
 TEST(Error, MessageFormAndExitCodes) {

@@ -74,7 +74,7 @@ void throw_failure(const std::string& cause, int exit_code) {
 
 Driver::Driver(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
                const RunOptions& options)
-    : registry_(registry),
+    : registry_(std::make_shared<const Registry>(registry)),
       options_(options),
       spec_(make_spec(graph, placement, options)),
       inbox_(std::make_shared<cluster::Mailbox>(kMailboxMessages)),
@@ -115,8 +115,7 @@ void Driver::start(int worker, uint64_t incarnation) {
     return;
   }
   if (reparse_) spec = cluster::reparse(spec);
-  const Registry* registry = &registry_;
-  auto make = [registry](const cluster::WorkerSpec& s) { return std::make_unique<WorkerHost>(s, *registry); };
+  auto make = [known = registry_](const cluster::WorkerSpec& s) { return std::make_unique<WorkerHost>(s, *known); };
   slot.link = cluster::start_thread_worker(spec, make, kMailboxMessages, inbox_);
 }
 

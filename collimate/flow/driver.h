@@ -58,7 +58,8 @@ class Driver {
   void note_store(const cluster::Message& message);
   [[noreturn]] void expired(const std::string& waiting) const;
 
-  const Registry& registry_;
+  // Of its own: a thread that is abandoned while it sets up goes on making modules.
+  const std::shared_ptr<const Registry> registry_;
   const RunOptions& options_;
   cluster::WorkerSpec spec_;  // rank and incarnation differ
   std::shared_ptr<cluster::Mailbox> inbox_;

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "collimate/base/error.h"
 #include "collimate/flow/executor.h"
@@ -107,6 +109,27 @@ TEST(ExecutorFailures, AnExpiredDeadlineSaysWhoWaitsForWhom) {
   EXPECT_NE(text.find("no progress for 0.3 s"), std::string::npos) << text;
   EXPECT_NE(text.find("reward.score"), std::string::npos) << text;
   EXPECT_NE(text.find("worker 1"), std::string::npos) << text;
+}
+
+// Its thread makes the other modules when the run and its registry are long gone.
+TEST(ExecutorFailures, AWorkerThatSetsUpAfterTheRunsEndHarmsNobody) {
+  const int built = trainers_built;
+  const auto may_go_on = std::make_shared<std::atomic<bool>>(false);
+  const std::string text = base::message_of<base::RunError>([&] {
+    Registry registry = toy::registry();
+    registry.add("slow policy", [may_go_on](const nlohmann::json&) {
+      while (!*may_go_on) std::this_thread::yield();
+      return std::make_unique<Policy>();
+    });
+    RunOptions options = toy::run_options(1);
+    options.deadline_seconds = 0.1;
+    options.modules["policy"] = {"slow policy", nlohmann::json::object()};
+    const graph::Graph graph = toy::flow();
+    run(graph, graph::flattening(graph, 1), registry, options);
+  });
+  EXPECT_THAT(text, testing::HasSubstr("setup of worker 0"));
+  *may_go_on = true;
+  while (trainers_built == built) std::this_thread::yield();
 }
 
 TEST(ExecutorFailures, UnknownModuleKindIsAnInputErrorThatListsTheKnown) {

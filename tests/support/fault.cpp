@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "collimate/base/error.h"
@@ -84,6 +85,7 @@ std::atomic<int64_t>& disk_bytes_left() {
 }
 
 std::atomic<const CountAnswers::Answer*> count_answer{nullptr};
+std::atomic<int> answering{0};  // threads that may be in an answer
 std::atomic<int> reparsing{0};
 
 }  // namespace
@@ -130,11 +132,17 @@ size_t allowed_disk_bytes(size_t wanted) {
 }
 
 CountAnswers::CountAnswers(Answer answer) : answer_(std::move(answer)), outer_(count_answer.exchange(&answer_)) {}
-CountAnswers::~CountAnswers() { count_answer = outer_; }
+CountAnswers::~CountAnswers() {
+  count_answer = outer_;
+  while (answering > 0) std::this_thread::yield();
+}
 
 int64_t fault_count(std::string_view place, int64_t count) {
+  ++answering;  // before the pointer is read
   const CountAnswers::Answer* answer = count_answer;
-  return answer == nullptr ? count : (*answer)(place, count);
+  const int64_t given = answer == nullptr ? count : (*answer)(place, count);
+  --answering;
+  return given;
 }
 
 Reparsing::Reparsing() { ++reparsing; }

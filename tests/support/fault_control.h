@@ -24,8 +24,8 @@ class Reparsing : private Immovable {
   ~Reparsing();
 };
 
-// While it lives, `answer` is what fault_count() gives, on any thread. Made and ended while no worker is there; an
-// inner one replaces outer ones.
+// While it lives, `answer` is what fault_count() gives, on any thread; an inner one replaces outer ones. It ends when
+// no thread is in an answer: one that a run has abandoned may still count.
 class CountAnswers : private Immovable {
  public:
   using Answer = std::function<int64_t(std::string_view place, int64_t count)>;
