@@ -88,6 +88,20 @@ TEST_F(PeftAdaptersTest, WhatIsSavedIsMergedAsTheWholeModelIs) {
   }
 }
 
+TEST_F(PeftAdaptersTest, ARowIsReadMerged) {
+  save(tiny_shape("llama"), {.rank = 3});
+  const auto whole = load_huggingface(adapter(), "", {}, {});
+  const auto mapped = load_huggingface(adapter(), "", {.mapped = true}, {});
+  for (size_t i = 0; i < whole->params().size(); ++i) {
+    const shape::ParamSpec& spec = whole->params()[i];
+    if (spec.sizes.size() < 2) continue;
+    std::vector<float> wanted(static_cast<size_t>(spec.sizes[1])), row = wanted;
+    whole->read(static_cast<int>(i), 1, wanted);
+    mapped->read(static_cast<int>(i), 1, row);
+    EXPECT_EQ(row, wanted) << spec.name;
+  }
+}
+
 TEST_F(PeftAdaptersTest, AScoreHeadComesWithThem) {
   shape::ModelShape shape = tiny_shape("llama");
   shape.head = shape::Head::kScore;
