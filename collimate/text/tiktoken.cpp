@@ -20,7 +20,7 @@ namespace {
 // What a family knows beside its file.
 struct Family {
   const char* pattern = "";
-  const char* normalizer = nullptr;
+  const char* normalizer = nullptr;  // of the whole text, before special tokens are looked for
   std::vector<std::string> specials;
   std::string bos, eos, pad;
 };
@@ -116,7 +116,8 @@ void add_specials(const Family& family, const TokenizerConfig& config, int32_t f
   for (int32_t id = first; const std::string& special : family.specials) {
     const auto same = [&](const AddedToken& token) { return token.id == id; };
     if (std::none_of(config.added.begin(), config.added.end(), same))
-      parts.added.push_back({.id = id, .content = special, .special = true});
+      parts.added.push_back(
+          {.id = id, .content = special, .special = true, .normalized = family.normalizer != nullptr});
     ++id;
   }
 }

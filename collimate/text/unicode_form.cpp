@@ -29,13 +29,16 @@ std::string form_of_run(std::string_view text, int options) {
   return {reinterpret_cast<const char*>(raw), static_cast<size_t>(length)};
 }
 
+// Composing, utf8proc 2.8 takes it for a final consonant that is none, and loses it after a syllable.
+constexpr uint32_t kBeforeFinals = 0x11A7;
+
 // What lies between inert characters is brought into the form, they stay.
 std::string form_around_inert(std::string_view run, int options) {
   std::string out;
   size_t from = 0;
   for (size_t at = 0; at < run.size();) {
     const Character character = character_at(run, at);
-    if (is_inert(character.code_point)) {
+    if (is_inert(character.code_point) || character.code_point == kBeforeFinals) {
       out += form_of_run(run.substr(from, at - from), options);
       out += run.substr(at, character.size);
       from = at + character.size;

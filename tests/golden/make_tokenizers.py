@@ -230,11 +230,13 @@ def write_vectors(only: list):
             continue
         rng = random.Random(name)
         side = side_of(OUT / name)
-        others = ["a<|im_end|>b<|eot_id|>", "你好<think>世界'sHTMLÀb々〇[BOS]"] if name in OTHER_FILES else []
+        others = ["a<|im_end|>b<|eot_id|>", "你好<think>世界'sHTMLÀb々〇[BOS]", "\ucb48\u11a7<|im_end|>\u0338"]
+        others = others if name in OTHER_FILES else []
         texts = TEXTS + others + [random_text(rng, words) for _ in range(60 if others else 30)]
         vectors += [side.vector(name, text) for text in texts if side.takes(text)]
         if isinstance(side, TiktokenSide):
             vectors += broken_vectors(name, side, rng, words, 20)
+    vectors.sort(key=lambda v: v["tokenizer"])
     lines = ",\n".join(json.dumps(v, separators=(",", ":")) for v in vectors)
     (OUT / "vectors.json").write_text(f"[\n{lines}\n]\n")
 
