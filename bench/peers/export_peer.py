@@ -1,8 +1,9 @@
 """The other side of export.py, run by a peer's Python: export_peer.py transformers|vllm ASKED.json ANSWER.jsonl
 
 Reads the directory of each job, continues prompts greedily, and for each prompt tells in how many first tokens it
-agrees with those that it was given, and where they part how far apart both tokens' logits are. Prompts are tokenized by
-the directory's tokenizer.json, whichever class transformers has for the family's own tokenizers.
+agrees with those that it was given, and where they part how far apart both tokens' logits are; or says why it does not
+read the directory. Prompts are tokenized by the directory's tokenizer.json, whichever class transformers has for the
+family's own tokenizers.
 """
 
 import json
@@ -83,7 +84,10 @@ def answer(job):
 
     tokenizer = tokenizers.Tokenizer.from_file((job["base"] or job["directory"]) + "/tokenizer.json")
     encoded = [tokenizer.encode(prompt).ids for prompt in asked["prompts"]]
-    continued = list((with_vllm if sys.argv[1] == "vllm" else with_transformers)(job, encoded))
+    try:
+        continued = list((with_vllm if sys.argv[1] == "vllm" else with_transformers)(job, encoded))
+    except Exception as error:  # whatever a peer says of a model that it does not read
+        return {"rows": f"{type(error).__name__}: {error}".splitlines()[0]}
     return {"rows": list(rows_of(job, encoded, continued))}
 
 
