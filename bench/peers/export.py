@@ -42,8 +42,12 @@ run: {{iterations: 60, seed: 1, samples_every: 0}}
 def widened(config):
     """The config with heads of 64: what is as wide as heads are grows with them."""
     named = lambda *names: next(config[name] for name in names if name in config)  # noqa: E731
-    heads, width = named("num_attention_heads", "num_heads", "n_head"), named("hidden_size", "n_embd")
-    return config | {name: config[name] * HEAD * heads // width for name in WIDTHS if isinstance(config.get(name), int)}
+    times = HEAD * named("num_attention_heads", "num_heads", "n_head") // named("hidden_size", "n_embd")
+    wide = config | {name: config[name] * times for name in WIDTHS if isinstance(config.get(name), int)}
+    for key, factors in (config.get("rope_scaling") or {}).items():
+        if isinstance(factors, list):
+            wide["rope_scaling"] = wide["rope_scaling"] | {key: [factor for factor in factors for _ in range(times)]}
+    return wide
 
 
 def shapes():

@@ -153,9 +153,10 @@ void warn_of_metrics(const std::string& checkpoint, const fs::path& run) {
   }
 }
 
+constexpr const char* kExportDtype = "train.export_dtype";
 // The run's length and what is kept of it: another value leaves alone what has been trained.
-constexpr const char* kMayChange[] = {"run.iterations",       "run.epochs",   "run.save_every",   "run.evaluate_every",
-                                      "run.keep_checkpoints", "run.patience", "run.samples_every"};
+constexpr const char* kMayChange[] = {"run.iterations",       "run.epochs",   "run.save_every",    "run.evaluate_every",
+                                      "run.keep_checkpoints", "run.patience", "run.samples_every", kExportDtype};
 
 // Keys of one config or both that differ, as in "train.learning_rate: 1e-06 -> 2e-06".
 struct Differences {
@@ -251,6 +252,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
                                    std::to_string(config.run.iterations.get()), "--resume DIR/checkpoints/step-N"));
     goes_on_ = !changed_.empty() && completed_ < config.run.iterations;
     check_inputs(inputs, source, another);
+    exports_anew_ = std::ranges::any_of(changed_, [](const auto& change) { return change.starts_with(kExportDtype); });
     if (ended()) {
       warn_of_metrics(checkpoint_, source);
     } else {
@@ -260,7 +262,9 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   }
   if (fresh_) begin(resolved_text(config, plan));
   if (own_ && !changed_.empty()) {
-    if (goes_on_) fs::remove(path_ / kSummary);  // first: with it the run would be one that has ended
+    // First: with these the run would be one that has ended.
+    if (goes_on_) fs::remove(path_ / kSummary);
+    if (exports_anew_ && has_model()) host::remove_directory(path_ / "model");
     host::write_file_atomically(path_ / kResolved, resolved_text(config, plan));
   }
   if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetrics);

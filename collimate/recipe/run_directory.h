@@ -53,8 +53,8 @@ class RunDirectory : private base::Immovable {
   std::filesystem::path log() const { return path_ / "logs" / "rank-0.log"; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   bool has_model() const { return std::filesystem::exists(path_ / "model"); }
-  // Nothing is left to do: this directory's run has come to its end and its model is there.
-  bool ended() const { return summary().has_value() && has_model(); }
+  // Nothing is left to do: this directory's run has come to its end and its model is there, as it is wanted.
+  bool ended() const { return summary().has_value() && has_model() && !exports_anew_; }
   // Files of an iteration's samples, and of the held-out rows of an evaluation after it (0: before the first).
   std::filesystem::path samples(int64_t step) const;
   std::filesystem::path held_out_samples(int64_t step, const std::string& evaluation) const;
@@ -71,6 +71,7 @@ class RunDirectory : private base::Immovable {
   bool own_ = true;     // the checkpoint is one of this directory
   std::vector<std::string> changed_;
   bool goes_on_ = false;       // it had come to its end, or was to, and is longer now
+  bool exports_anew_ = false;  // its model has another type now
   host::FileDescriptor lock_;  // of run.lock
   std::string checkpoint_;
   int64_t completed_ = 0;

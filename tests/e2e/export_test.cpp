@@ -56,6 +56,18 @@ TEST_F(Export, OfBfloat16RoundsTheModelAlone) {
             metrics_of(scratch_ / "whole").back().at("actor/loss"));
 }
 
+// The last checkpoint has what the model is made of.
+TEST_F(Export, OfARunThatHasEndedIsMadeAnew) {
+  train("changed", {});
+  const std::string was = model_bytes(scratch_ / "changed");
+  const nlohmann::json last = metrics_of(scratch_ / "changed").back();
+  train("changed", {"train.export_dtype=bfloat16"});
+  expect_rounded("changed", "whole");
+  EXPECT_EQ(metrics_of(scratch_ / "changed").back(), last);
+  train("changed", {});
+  EXPECT_EQ(model_bytes(scratch_ / "changed"), was);
+}
+
 // A model that begins from random weights has no type of its own.
 TEST_F(Export, ByItselfIsOfTheTypeThatTheRunBeganFrom) {
   train("random", {"train.export_dtype=auto"});
