@@ -88,9 +88,9 @@ Experts read_experts(const Fields& fields, int64_t intermediate) {
   if (experts.count <= 1) return {};
   experts.per_token = fields.count("num_experts_per_tok", experts.count);
   experts.intermediate = fields.count_or("moe_intermediate_size", kMaxHidden, intermediate);
-  experts.shared = fields.count_or("shared_expert_intermediate_size", kMaxHidden, 0);
+  experts.shared = fields.whole_or("shared_expert_intermediate_size", kMaxHidden, 0);
   if (fields.has("n_shared_experts"))
-    experts.shared = fields.count("n_shared_experts", kMaxLayers) * experts.intermediate;
+    experts.shared = fields.whole_or("n_shared_experts", kMaxLayers, 0) * experts.intermediate;
   return experts;
 }
 

@@ -46,7 +46,7 @@ void add_grouped_config(const ModelShape& shape, nlohmann::json& config) {
   config["num_experts_per_tok"] = experts.per_token;
   config["n_routed_experts"] = experts.count;
   config["moe_intermediate_size"] = experts.intermediate;
-  if (experts.shared > 0) config["n_shared_experts"] = experts.shared / experts.intermediate;
+  config["n_shared_experts"] = experts.shared / experts.intermediate;
   config["first_k_dense_replace"] = dense_layers(shape).size();
   config["norm_topk_prob"] = experts.normalized;
   config["n_group"] = experts.groups;
