@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "collimate/base/error.h"
+#include "collimate/shape/usual_windows.h"
 
 namespace collimate::shape {
 namespace {
@@ -10,6 +11,11 @@ namespace {
 using base::expectation;
 using base::InputError;
 using nlohmann::json;
+
+// Where a config says how positions turn. As in transformers, the later one counts where both do.
+constexpr const char* kRopeKeys[] = {"rope_parameters", "rope_scaling"};
+
+bool says_rope(const Fields& fields, const char* key) { return fields.has(key) && !fields.raw(key).empty(); }
 
 // The length at which a model was trained before its rope was scaled.
 int64_t original_positions(const Fields& scaling, const Fields& config, const ModelShape& shape) {
@@ -62,7 +68,7 @@ json read_yarn(const Fields& scaling, const Fields& config, const ModelShape& sh
 void read_rope_scaling(const Fields& fields, const Fields& config, ModelShape& shape) {
   const std::string where = fields.where();
   const std::string type = fields.text_or("rope_type", fields.text_or("type", "default"));
-  if (type == "default") return;
+  if (type == "default") return void(shape.rope_scaling = nullptr);
   if (type == "longrope" || type == "su") return void(shape.rope_scaling = read_longrope(fields, config, shape));
   if (type == "yarn") return void(shape.rope_scaling = read_yarn(fields, config, shape));
   if (type != "linear" && type != "dynamic" && type != "llama3")
@@ -117,18 +123,33 @@ Fields object_of(const Fields& fields, const char* key) {
   return {fields.raw(key), fields.at(key)};
 }
 
-void read_rope(const Fields& fields, ModelShape& shape) {
-  shape.rope_theta = fields.real_or("rope_theta", 10000.0);
-  if (fields.has("rope_scaling")) read_rope_scaling(object_of(fields, "rope_scaling"), fields, shape);
-  if (fields.has("rope_parameters")) read_rope_parameters(object_of(fields, "rope_parameters"), fields, shape);
+void read_rope(const Fields& fields, ModelShape& shape, double theta, const char* theta_key) {
+  shape.rope_theta = fields.real_or(theta_key, theta);
+  for (const char* key : kRopeKeys) read_rope_object(fields, key, fields, shape);
 }
 
-void read_rope_parameters(const Fields& parameters, const Fields& config, ModelShape& shape) {
-  read_rope_scaling(parameters, config, shape);
-  shape.rope_theta = parameters.real_or("rope_theta", shape.rope_theta);
+void read_rope_object(const Fields& fields, const char* key, const Fields& config, ModelShape& shape) {
+  if (!says_rope(fields, key)) return;
+  const Fields rope = object_of(fields, key);
+  for (const char* kind : {kFull, kSliding})
+    if (rope.has(kind))
+      throw InputError(expectation(rope.at(kind), "one rope for all layers", "an object for layers of that kind"));
+  read_rope_scaling(rope, config, shape);
+  shape.rope_theta = rope.real_or("rope_theta", shape.rope_theta);
+}
+
+double read_turned_part(const Fields& fields, const char* key, double fallback) {
+  double part = fields.real_or(key, fallback);
+  for (const char* rope : kRopeKeys)
+    if (says_rope(fields, rope)) part = object_of(fields, rope).real_or("partial_rotary_factor", part);
+  return part;
 }
 
 ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys) {
+  for (const char* key : kRopeKeys)
+    if (says_rope(fields, key))
+      throw InputError(
+          expectation(fields.at(key), "none: " + family + " has no RoPE that scales", fields.raw(key).dump()));
   ModelShape shape;
   shape.family = family;
   shape.vocabulary = fields.count("vocab_size", kMaxCount);

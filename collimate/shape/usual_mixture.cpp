@@ -9,11 +9,7 @@ namespace collimate::shape {
 
 ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how) {
   ModelShape shape = read_usual_shape(fields, family);
-  if (family != "mixtral" || fields.has("rope_theta") || fields.has("rope_parameters")) {
-    read_rope(fields, shape);
-  } else {
-    shape.rope_theta = 1e6;
-  }
+  read_rope(fields, shape, family == "mixtral" ? 1e6 : 1e4);
   fields.require("hidden_act", "silu");
   for (Block& block : shape.blocks) {
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;

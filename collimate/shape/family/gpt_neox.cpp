@@ -20,12 +20,8 @@ ModelShape parse_gpt_neox(const Fields& fields, const std::string& family) {
   block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_eps", 1e-5));
   block.parallel = fields.flag_or("use_parallel_residual", true);
   block.attention.bias = block.attention.output_bias = fields.flag_or("attention_bias", true);
-  shape.rope_theta = fields.real_or("rotary_emb_base", 10000.0);
-  double part = fields.real_or("rotary_pct", 0.25);
-  if (fields.has("rope_parameters")) {
-    read_rope(fields, shape);
-    part = Fields(fields.raw("rope_parameters"), fields.at("rope_parameters")).real_or("partial_rotary_factor", part);
-  }
+  read_rope(fields, shape, 1e4, "rotary_emb_base");
+  const double part = read_turned_part(fields, "rotary_pct", 0.25);
   block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
   block.mlp = {block.mlp.intermediate, /*gated=*/false,
                activation == "gelu" ? Activation::kGelu : Activation::kGeluTanh,

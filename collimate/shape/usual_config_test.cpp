@@ -1,0 +1,108 @@
+// Keys that many families have: each reads them, or refuses them by name.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <set>
+
+#include "collimate/shape/family.h"
+#include "tests/support/base/error_of.h"
+
+namespace collimate::shape {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+// A config of each family, without its rope.
+std::map<std::string, json> configs() {
+  std::map<std::string, json> configs;
+  for (const json& one : json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/families.json"))) {
+    json config = one.at("config");
+    config.erase("rope_scaling");
+    configs.emplace(config.at("model_type"), config);
+  }
+  EXPECT_EQ(configs.size(), families().size());
+  return configs;
+}
+
+std::string refusal_of(const json& config) {
+  return base::message_of([&] { parse_model_shape(config, "c"); });
+}
+
+const std::set<std::string> kNone = {"bloom", "gpt2", "gpt_neo", "gptj", "opt", "qwen"};  // no rope that scales
+
+TEST(Rope, EveryFamilyReadsItsScalingOrRefusesIt) {
+  for (auto& [family, config] : configs())
+    for (const char* key : {"rope_scaling", "rope_parameters"}) {
+      config[key] = json::object();
+      EXPECT_EQ(refusal_of(config), "") << family;
+      config[key] = {{key == std::string("rope_scaling") ? "type" : "rope_type", "linear"}, {"factor", 4.0}};
+      if (kNone.contains(family)) {
+        EXPECT_THAT(refusal_of(config),
+                    HasSubstr(fmt::format("[c {}] expected none: {} has no RoPE that scales", key, family)));
+      } else {
+        const ModelShape shape = parse_model_shape(config, "c");
+        EXPECT_EQ(shape.rope_scaling, json({{"rope_type", "linear"}, {"factor", 4.0}})) << family;
+        EXPECT_EQ(parse_model_shape(to_config(shape), "again").rope_scaling, shape.rope_scaling) << family;
+      }
+      config.erase(key);
+    }
+}
+
+TEST(Rope, EveryFamilyReadsTheBaseThatStandsBesideTheScaling) {
+  for (auto& [family, config] : configs())
+    for (const char* key : {"rope_scaling", "rope_parameters"}) {
+      if (kNone.contains(family)) continue;
+      for (const char* usual : {"rope_theta", "rotary_emb_base"}) config.erase(usual);
+      const double by_default = parse_model_shape(config, "c").rope_theta;
+      EXPECT_EQ(by_default, family == "mixtral" || family == "gemma3_text" ? 1e6 : 1e4) << family;
+      config[key] = {{"rope_type", "default"}};
+      EXPECT_EQ(parse_model_shape(config, "c").rope_theta, by_default) << family;
+      config[key]["rope_theta"] = 5e5;
+      EXPECT_EQ(parse_model_shape(config, "c").rope_theta, 5e5) << family;
+      config.erase(key);
+    }
+}
+
+// Of both transformers takes the older key.
+TEST(Rope, RopeScalingCountsWhereBothAreSaid) {
+  json config = configs().at("llama");
+  config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 7.0}};
+  config["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 3.0}};
+  EXPECT_EQ(parse_model_shape(config, "c").rope_scaling, config["rope_scaling"]);
+  config["rope_scaling"] = {{"rope_type", "default"}};
+  EXPECT_TRUE(parse_model_shape(config, "c").rope_scaling.is_null());
+}
+
+TEST(Rope, TheTurnedPartOfAHeadStandsInEither) {
+  for (const char* family : {"gpt_neox", "phi3"})
+    for (const char* key : {"rope_scaling", "rope_parameters"}) {
+      json config = configs().at(family);
+      config["head_dim"] = 8;
+      config[key] = {{"rope_type", "default"}, {"partial_rotary_factor", 0.75}};
+      EXPECT_EQ(parse_model_shape(config, "c").blocks[0].attention.turned(), 6) << family;
+    }
+}
+
+TEST(Rope, KindsOfLayersHaveRopesOfTheirOwnInGemmaAlone) {
+  const json both = {{"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}}},
+                     {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 77.0}}}};
+  json config = configs().at("qwen3");
+  config["rope_parameters"] = both;
+  EXPECT_THAT(refusal_of(config),
+              HasSubstr("[c rope_parameters full_attention] expected one rope for all layers, got an object"));
+  config = configs().at("gemma3_text");
+  config["rope_theta"] = 5e5;
+  config["rope_parameters"] = both;
+  const ModelShape shape = parse_model_shape(config, "c");
+  EXPECT_EQ(shape.rope_scaling.at("factor"), 8);
+  EXPECT_EQ(shape.rope_theta, 5e5);
+  EXPECT_EQ(shape.blocks[0].attention.rope_theta, 77);
+  config["rope_parameters"].erase("full_attention");
+  EXPECT_EQ(parse_model_shape(config, "c").blocks[0].attention.rope_theta, 77);
+  config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+  EXPECT_EQ(parse_model_shape(config, "c").rope_scaling.at("factor"), 2);
+}
+
+}  // namespace
+}  // namespace collimate::shape
