@@ -45,7 +45,8 @@ json read_longrope(const Fields& scaling, const Fields& config, const ModelShape
           {"attention_factor", scaling.real_or("attention_factor", inferred)}};
 }
 
-// YaRN (Peng et al. 2023).
+// YaRN (Peng et al. 2023). mscale is kept for programs that infer the attention factor from it, whatever a config says
+// of that.
 json read_yarn(const Fields& scaling, const Fields& config, const ModelShape& shape) {
   const int64_t original = original_positions(scaling, config, shape);
   const double longer = static_cast<double>(shape.max_positions) / static_cast<double>(original);
@@ -61,7 +62,8 @@ json read_yarn(const Fields& scaling, const Fields& config, const ModelShape& sh
                {"beta_fast", scaling.real_or("beta_fast", 32)},
                {"beta_slow", scaling.real_or("beta_slow", 1)},
                {"truncate", scaling.flag_or("truncate", true)}};
-  if (scaling.has("mscale_all_dim")) yarn["mscale_all_dim"] = scaling.real_or("mscale_all_dim", 1);
+  for (const char* key : {"mscale", "mscale_all_dim"})
+    if (scaling.has(key)) yarn[key] = scaling.real_or(key, 1);
   return yarn;
 }
 

@@ -1,6 +1,7 @@
 // Keys that many families have: each reads them, or refuses them by name.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -102,6 +103,25 @@ TEST(Rope, KindsOfLayersHaveRopesOfTheirOwnInGemmaAlone) {
   EXPECT_EQ(parse_model_shape(config, "c").blocks[0].attention.rope_theta, 77);
   config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
   EXPECT_EQ(parse_model_shape(config, "c").rope_scaling.at("factor"), 2);
+}
+
+// A program that infers the size of cosines and sines itself (vLLM's DeepSeek) needs both of the numbers.
+TEST(Rope, YarnGoesRoundAndBackInEveryFamily) {
+  for (auto& [family, config] : configs()) {
+    if (kNone.contains(family)) continue;
+    config["rope_scaling"] = {{"type", "yarn"},   {"factor", 40.0},        {"original_max_position_embeddings", 16},
+                              {"mscale", 1.2},    {"mscale_all_dim", 0.7}, {"beta_fast", 16.0},
+                              {"truncate", false}};
+    const ModelShape shape = parse_model_shape(config, "c");
+    const json written = to_config(shape).at("rope_scaling");
+    for (const char* key : {"factor", "mscale", "mscale_all_dim", "beta_fast", "truncate"})
+      EXPECT_EQ(written.at(key), config["rope_scaling"].at(key)) << family << " " << key;
+    const double inferred = (0.12 * std::log(40.0) + 1) / (0.07 * std::log(40.0) + 1);
+    EXPECT_DOUBLE_EQ(written.at("attention_factor"), inferred) << family;
+    EXPECT_EQ(parse_model_shape(to_config(shape), "again").rope_scaling, shape.rope_scaling) << family;
+    config["rope_scaling"].erase("mscale");
+    EXPECT_FALSE(to_config(parse_model_shape(config, "c")).at("rope_scaling").contains("mscale")) << family;
+  }
 }
 
 }  // namespace
