@@ -1,6 +1,10 @@
 #include "collimate/shape/usual_config.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "collimate/base/error.h"
 #include "collimate/shape/usual_windows.h"
@@ -16,6 +20,20 @@ using nlohmann::json;
 constexpr const char* kRopeKeys[] = {"rope_parameters", "rope_scaling"};
 
 bool says_rope(const Fields& fields, const char* key) { return fields.has(key) && !fields.raw(key).empty(); }
+
+struct NamedActivation {
+  std::string_view name;
+  Activation activation;
+};
+// The first name of each is written; the others are of other ways to compute the same.
+constexpr NamedActivation kActivations[] = {{"gelu", Activation::kGelu},
+                                            {"gelu_new", Activation::kGeluTanh},
+                                            {"relu", Activation::kRelu},
+                                            {"gelu_accurate", Activation::kGeluTanh},
+                                            {"gelu_fast", Activation::kGeluTanh},
+                                            {"gelu_python", Activation::kGelu},
+                                            {"gelu_python_tanh", Activation::kGeluTanh},
+                                            {"gelu_pytorch_tanh", Activation::kGeluTanh}};
 
 // The length at which a model was trained before its rope was scaled.
 int64_t original_positions(const Fields& scaling, const Fields& config, const ModelShape& shape) {
@@ -145,6 +163,20 @@ double read_turned_part(const Fields& fields, const char* key, double fallback) 
   for (const char* rope : kRopeKeys)
     if (says_rope(fields, rope)) part = object_of(fields, rope).real_or("partial_rotary_factor", part);
   return part;
+}
+
+Activation read_activation(const Fields& fields, const char* key, const char* fallback) {
+  const std::string name = fields.text_or(key, fallback);
+  const auto* found = std::ranges::find(kActivations, name, &NamedActivation::name);
+  if (found != std::end(kActivations)) return found->activation;
+  const auto names = kActivations | std::views::transform(&NamedActivation::name);
+  throw InputError(expectation(fields.at(key), fmt::format("one of {}", fmt::join(names, ", ")), "'" + name + "'"));
+}
+
+const char* activation_name(Activation activation) {
+  const auto* found = std::ranges::find(kActivations, activation, &NamedActivation::activation);
+  COLLIMATE_CHECK(found != std::end(kActivations), "an activation that needs a gate");
+  return found->name.data();
 }
 
 ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys) {

@@ -27,6 +27,10 @@ void read_rope(const Fields& fields, ModelShape& shape, double theta = 1e4, cons
 void read_rope_object(const Fields& fields, const char* key, const Fields& config, ModelShape& shape);
 // Which part of each head turns: as its rope says, else by that key.
 double read_turned_part(const Fields& fields, const char* key, double fallback);
+// The activation of an MLP without a gate by its name in transformers, and the name that is written for one of these.
+// InputError for other names.
+Activation read_activation(const Fields& fields, const char* key, const char* fallback);
+const char* activation_name(Activation activation);
 // YaRN's factor of cosines and sines (Peng et al. 2023, 3.4), times `scale` where a config says so.
 double yarn_magnitude(double factor, double scale);
 // The object of that key; InputError where it is none.

@@ -124,5 +124,35 @@ TEST(Rope, YarnGoesRoundAndBackInEveryFamily) {
   }
 }
 
+// By what transformers computes under these names (ACT2FN).
+TEST(Activations, HaveTheNamesOfTransformers) {
+  const std::map<std::string, Activation> names = {{"gelu", Activation::kGelu},
+                                                   {"gelu_python", Activation::kGelu},
+                                                   {"gelu_new", Activation::kGeluTanh},
+                                                   {"gelu_pytorch_tanh", Activation::kGeluTanh},
+                                                   {"gelu_python_tanh", Activation::kGeluTanh},
+                                                   {"gelu_fast", Activation::kGeluTanh},
+                                                   {"gelu_accurate", Activation::kGeluTanh},
+                                                   {"relu", Activation::kRelu}};
+  for (const std::string family : {"gpt2", "gpt_neo", "gpt_neox", "gptj", "opt"}) {
+    json config = configs().at(family);
+    const char* key = family == "gpt_neox" ? "hidden_act" : "activation_function";
+    for (const auto& [name, activation] : names) {
+      config[key] = name;
+      const ModelShape shape = parse_model_shape(config, "c");
+      EXPECT_EQ(shape.blocks.back().mlp.activation, activation) << family << " " << name;
+      EXPECT_EQ(parse_model_shape(to_config(shape), "again").blocks, shape.blocks) << family << " " << name;
+    }
+    config[key] = "quick_gelu";
+    EXPECT_THAT(refusal_of(config),
+                HasSubstr(fmt::format("[c {}] expected one of gelu, gelu_new, relu, gelu_accurate, ", key)));
+    config.erase(key);
+    const Activation by_default = family == "opt"        ? Activation::kRelu
+                                  : family == "gpt_neox" ? Activation::kGelu
+                                                         : Activation::kGeluTanh;
+    EXPECT_EQ(parse_model_shape(config, "c").blocks.back().mlp.activation, by_default) << family;
+  }
+}
+
 }  // namespace
 }  // namespace collimate::shape

@@ -140,6 +140,7 @@ CASES = {
     "gpt_neox, one half behind the other": NEOX | {"use_parallel_residual": False},
     "gpt_neox, linear rope": NEOX | {"rope_scaling": {"type": "linear", "factor": 4.0}},
     "gpt2": GPT2,
+    "gpt2, exact gelu": GPT2 | {"activation_function": "gelu"},
     "starcoder2": BASE | STARCODER2,
     "starcoder2, window, untied, no biases": BASE | STARCODER2 | {"sliding_window": 9, "tie_word_embeddings": False,
                                                                   "use_bias": False},
