@@ -15,7 +15,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 // A config of each family, without its rope.
-std::map<std::string, json> configs() {
+std::map<std::string, json> family_configs() {
   std::map<std::string, json> configs;
   for (const json& one : json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/families.json"))) {
     json config = one.at("config");
@@ -26,20 +26,20 @@ std::map<std::string, json> configs() {
   return configs;
 }
 
-std::string refusal_of(const json& config) {
+std::string refused_by(const json& config) {
   return base::message_of([&] { parse_model_shape(config, "c"); });
 }
 
-const std::set<std::string> kNone = {"bloom", "gpt2", "gpt_neo", "gptj", "opt", "qwen"};  // no rope that scales
+const std::set<std::string> kUnscaled = {"bloom", "gpt2", "gpt_neo", "gptj", "opt", "qwen"};  // no rope that scales
 
 TEST(Rope, EveryFamilyReadsItsScalingOrRefusesIt) {
-  for (auto& [family, config] : configs())
+  for (auto& [family, config] : family_configs())
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
       config[key] = json::object();
-      EXPECT_EQ(refusal_of(config), "") << family;
+      EXPECT_EQ(refused_by(config), "") << family;
       config[key] = {{key == std::string("rope_scaling") ? "type" : "rope_type", "linear"}, {"factor", 4.0}};
-      if (kNone.contains(family)) {
-        EXPECT_THAT(refusal_of(config),
+      if (kUnscaled.contains(family)) {
+        EXPECT_THAT(refused_by(config),
                     HasSubstr(fmt::format("[c {}] expected none: {} has no RoPE that scales", key, family)));
       } else {
         const ModelShape shape = parse_model_shape(config, "c");
@@ -51,9 +51,9 @@ TEST(Rope, EveryFamilyReadsItsScalingOrRefusesIt) {
 }
 
 TEST(Rope, EveryFamilyReadsTheBaseThatStandsBesideTheScaling) {
-  for (auto& [family, config] : configs())
+  for (auto& [family, config] : family_configs())
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
-      if (kNone.contains(family)) continue;
+      if (kUnscaled.contains(family)) continue;
       for (const char* usual : {"rope_theta", "rotary_emb_base"}) config.erase(usual);
       const double by_default = parse_model_shape(config, "c").rope_theta;
       EXPECT_EQ(by_default, family == "mixtral" || family == "gemma3_text" ? 1e6 : 1e4) << family;
@@ -67,7 +67,7 @@ TEST(Rope, EveryFamilyReadsTheBaseThatStandsBesideTheScaling) {
 
 // Of both transformers takes the older key.
 TEST(Rope, RopeScalingCountsWhereBothAreSaid) {
-  json config = configs().at("llama");
+  json config = family_configs().at("llama");
   config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 7.0}};
   config["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 3.0}};
   EXPECT_EQ(parse_model_shape(config, "c").rope_scaling, config["rope_scaling"]);
@@ -78,7 +78,7 @@ TEST(Rope, RopeScalingCountsWhereBothAreSaid) {
 TEST(Rope, TheTurnedPartOfAHeadStandsInEither) {
   for (const char* family : {"gpt_neox", "phi3"})
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
-      json config = configs().at(family);
+      json config = family_configs().at(family);
       config["head_dim"] = 8;
       config[key] = {{"rope_type", "default"}, {"partial_rotary_factor", 0.75}};
       EXPECT_EQ(parse_model_shape(config, "c").blocks[0].attention.turned(), 6) << family;
@@ -88,11 +88,11 @@ TEST(Rope, TheTurnedPartOfAHeadStandsInEither) {
 TEST(Rope, KindsOfLayersHaveRopesOfTheirOwnInGemmaAlone) {
   const json both = {{"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}}},
                      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 77.0}}}};
-  json config = configs().at("qwen3");
+  json config = family_configs().at("qwen3");
   config["rope_parameters"] = both;
-  EXPECT_THAT(refusal_of(config),
+  EXPECT_THAT(refused_by(config),
               HasSubstr("[c rope_parameters full_attention] expected one rope for all layers, got an object"));
-  config = configs().at("gemma3_text");
+  config = family_configs().at("gemma3_text");
   config["rope_theta"] = 5e5;
   config["rope_parameters"] = both;
   const ModelShape shape = parse_model_shape(config, "c");
@@ -107,8 +107,8 @@ TEST(Rope, KindsOfLayersHaveRopesOfTheirOwnInGemmaAlone) {
 
 // A program that infers the size of cosines and sines itself (vLLM's DeepSeek) needs both of the numbers.
 TEST(Rope, YarnGoesRoundAndBackInEveryFamily) {
-  for (auto& [family, config] : configs()) {
-    if (kNone.contains(family)) continue;
+  for (auto& [family, config] : family_configs()) {
+    if (kUnscaled.contains(family)) continue;
     config["rope_scaling"] = {{"type", "yarn"},   {"factor", 40.0},        {"original_max_position_embeddings", 16},
                               {"mscale", 1.2},    {"mscale_all_dim", 0.7}, {"beta_fast", 16.0},
                               {"truncate", false}};
@@ -135,7 +135,7 @@ TEST(Activations, HaveTheNamesOfTransformers) {
                                                    {"gelu_accurate", Activation::kGeluTanh},
                                                    {"relu", Activation::kRelu}};
   for (const std::string family : {"gpt2", "gpt_neo", "gpt_neox", "gptj", "opt"}) {
-    json config = configs().at(family);
+    json config = family_configs().at(family);
     const char* key = family == "gpt_neox" ? "hidden_act" : "activation_function";
     for (const auto& [name, activation] : names) {
       config[key] = name;
@@ -144,7 +144,7 @@ TEST(Activations, HaveTheNamesOfTransformers) {
       EXPECT_EQ(parse_model_shape(to_config(shape), "again").blocks, shape.blocks) << family << " " << name;
     }
     config[key] = "quick_gelu";
-    EXPECT_THAT(refusal_of(config),
+    EXPECT_THAT(refused_by(config),
                 HasSubstr(fmt::format("[c {}] expected one of gelu, gelu_new, relu, gelu_accurate, ", key)));
     config.erase(key);
     const Activation by_default = family == "opt"        ? Activation::kRelu
