@@ -30,6 +30,11 @@ std::string refused_by(const json& config) {
   return base::message_of([&] { parse_model_shape(config, "c"); });
 }
 
+// As a file would give it back.
+ModelShape written_again(const ModelShape& shape) {
+  return parse_model_shape(json::parse(to_config(shape).dump()), "again");
+}
+
 const std::set<std::string> kUnscaled = {"bloom", "gpt2", "gpt_neo", "gptj", "opt", "qwen"};  // no rope that scales
 
 TEST(Rope, EveryFamilyReadsItsScalingOrRefusesIt) {
@@ -44,7 +49,7 @@ TEST(Rope, EveryFamilyReadsItsScalingOrRefusesIt) {
       } else {
         const ModelShape shape = parse_model_shape(config, "c");
         EXPECT_EQ(shape.rope_scaling, json({{"rope_type", "linear"}, {"factor", 4.0}})) << family;
-        EXPECT_EQ(parse_model_shape(to_config(shape), "again").rope_scaling, shape.rope_scaling) << family;
+        EXPECT_EQ(written_again(shape).rope_scaling, shape.rope_scaling) << family;
       }
       config.erase(key);
     }
@@ -118,7 +123,7 @@ TEST(Rope, YarnGoesRoundAndBackInEveryFamily) {
       EXPECT_EQ(written.at(key), config["rope_scaling"].at(key)) << family << " " << key;
     const double inferred = (0.12 * std::log(40.0) + 1) / (0.07 * std::log(40.0) + 1);
     EXPECT_DOUBLE_EQ(written.at("attention_factor"), inferred) << family;
-    EXPECT_EQ(parse_model_shape(to_config(shape), "again").rope_scaling, shape.rope_scaling) << family;
+    EXPECT_EQ(written_again(shape).rope_scaling, shape.rope_scaling) << family;
     config["rope_scaling"].erase("mscale");
     EXPECT_FALSE(to_config(parse_model_shape(config, "c")).at("rope_scaling").contains("mscale")) << family;
   }
@@ -141,7 +146,7 @@ TEST(Activations, HaveTheNamesOfTransformers) {
       config[key] = name;
       const ModelShape shape = parse_model_shape(config, "c");
       EXPECT_EQ(shape.blocks.back().mlp.activation, activation) << family << " " << name;
-      EXPECT_EQ(parse_model_shape(to_config(shape), "again").blocks, shape.blocks) << family << " " << name;
+      EXPECT_EQ(written_again(shape).blocks, shape.blocks) << family << " " << name;
     }
     config[key] = "quick_gelu";
     EXPECT_THAT(refused_by(config),
