@@ -24,6 +24,11 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// A leading ~ stands for HOME.
+std::string with_home(const std::string& path) {
+  return path == "~" || path.starts_with("~/") ? variable("HOME") + path.substr(1) : path;
+}
+
 // Whether the words between slashes are such as hubs have, which cannot lead out of a directory.
 bool are_words(const std::string& text) {
   const auto is_word = [](const auto& part) {
@@ -101,9 +106,11 @@ std::optional<HubName> hub_name(const std::string& name) {
 }
 
 fs::path hub_cache() {
-  if (const std::string cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
-  if (const std::string home = variable("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
-  return fs::path(variable("HOME")) / ".cache/huggingface/hub";
+  static constexpr std::pair<const char*, const char*> kPlaces[] = {
+      {"HF_HUB_CACHE", ""}, {"HUGGINGFACE_HUB_CACHE", ""}, {"HF_HOME", "/hub"}, {"XDG_CACHE_HOME", "/huggingface/hub"}};
+  for (const auto& [name, below] : kPlaces)
+    if (const std::string place = variable(name); !place.empty()) return with_home(place + below);
+  return with_home("~/.cache/huggingface/hub");
 }
 
 std::string model_directory(const std::string& name) {

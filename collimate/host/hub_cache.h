@@ -6,7 +6,8 @@
 
 namespace collimate::host {
 
-// Hugging Face's local cache: HF_HUB_CACHE, else hub/ of HF_HOME, else ~/.cache/huggingface/hub.
+// Hugging Face's local cache, as huggingface_hub's constants.py has it: HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, its
+// older name, else hub/ of HF_HOME, else huggingface/hub/ of XDG_CACHE_HOME, else ~/.cache/huggingface/hub.
 std::filesystem::path hub_cache();
 inline constexpr const char* kMain = "main";
 

@@ -14,16 +14,18 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf, testing::EndsWith, testing::HasSubstr;
 
+constexpr const char* kVariables[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"};
+
 class HubCache : public TempDirectory {
  protected:
   void SetUp() override {
     TempDirectory::SetUp();
-    for (const char* name : {"HF_HUB_CACHE", "HF_HOME"}) ::unsetenv(name);
+    for (const char* name : kVariables) ::unsetenv(name);
     ::setenv("HF_HUB_CACHE", directory_.c_str(), 1);
     model_ = directory_ / "models--org--some-model";
   }
   void TearDown() override {
-    ::unsetenv("HF_HUB_CACHE");
+    for (const char* name : kVariables) ::unsetenv(name);
     TempDirectory::TearDown();
   }
   // A snapshot of org/some-model, which that branch or tag names.
@@ -106,11 +108,16 @@ TEST_F(HubCache, OtherNamesStay) {
 }
 
 TEST_F(HubCache, IsWhereTheEnvironmentSays) {
-  ::unsetenv("HF_HUB_CACHE");
-  ::setenv("HF_HOME", "/somewhere", 1);
-  EXPECT_EQ(hub_cache(), "/somewhere/hub");
-  ::unsetenv("HF_HOME");
-  EXPECT_EQ(hub_cache(), fs::path(std::getenv("HOME")) / ".cache/huggingface/hub");
+  const std::string home = std::getenv("HOME"), below[] = {"", "", "/hub", "/huggingface/hub"};
+  for (const char* name : kVariables) ::setenv(name, "/nowhere", 1);
+  for (size_t i = 0; i < std::size(kVariables); ++i) {
+    ::setenv(kVariables[i], "/somewhere", 1);
+    EXPECT_EQ(hub_cache(), "/somewhere" + below[i]) << kVariables[i];
+    ::setenv(kVariables[i], "~/away", 1);
+    EXPECT_EQ(hub_cache(), home + "/away" + below[i]) << kVariables[i];
+    ::unsetenv(kVariables[i]);
+  }
+  EXPECT_EQ(hub_cache(), home + "/.cache/huggingface/hub");
   EXPECT_EQ(hub_remedy("org/some-model"),
             "--download, or hf download org/some-model: nothing is downloaded unasked, and the local cache " +
                 hub_cache().string() + " does not have it");

@@ -67,6 +67,21 @@ TEST(Mixtures, HaveThePublishedParameters) {
   EXPECT_NEAR(static_cast<double>(parameter_count(parse_model_shape(dots_config(), "c"))), 142.8e9, 0.1e9);
 }
 
+// Qwen3-Coder-30B-A3B is Qwen3-30B-A3B with other numbers, and a 0 for shared experts.
+TEST(Mixtures, SharedExpertsMayBeNone) {
+  json coder = qwen3_moe_config();
+  coder.update({{"shared_expert_intermediate_size", 0}, {"qkv_bias", false}, {"use_qk_norm", true}});
+  EXPECT_EQ(parameter_count(parse_model_shape(coder, "c")), 30532122624);
+  for (const json& none : {json(0), json(nullptr)}) {
+    json config = dots_config();
+    config["n_shared_experts"] = none;
+    const ModelShape shape = parse_model_shape(config, "c");
+    EXPECT_EQ(shape.blocks.back().mlp.experts.shared, 0) << none;
+    EXPECT_EQ(to_config(shape).at("n_shared_experts"), 0) << "other readers have a default of their own";
+    EXPECT_EQ(parse_model_shape(to_config(shape), "again").blocks, shape.blocks);
+  }
+}
+
 // Of Mixtral's 46.7 billion 12.9 are met by a token; the embedding's table is none of a product.
 TEST(Mixtures, FlopsAreOfTheExpertsThatATokenMeets) {
   const ModelShape shape = parse_model_shape(mixtral_config(), "c");

@@ -144,14 +144,6 @@ TEST(ModelShape, PublishedConfigsGiveTheirParameters) {
   }
 }
 
-TEST(ModelShape, NewerRopeParameters) {
-  json config = llama_config();
-  config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 5e5}};
-  const ModelShape shape = parse_model_shape(config, "config");
-  EXPECT_EQ(shape.rope_theta, 5e5);
-  EXPECT_EQ(shape.rope_scaling["rope_type"], "linear");
-}
-
 TEST(ModelShape, WrongConfigsAreNamed) {
   json config = llama_config();
   config["model_type"] = "mamba";

@@ -1,8 +1,13 @@
 #include "collimate/shape/usual_config.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "collimate/base/error.h"
+#include "collimate/shape/usual_windows.h"
 
 namespace collimate::shape {
 namespace {
@@ -10,6 +15,25 @@ namespace {
 using base::expectation;
 using base::InputError;
 using nlohmann::json;
+
+// Where a config says how positions turn. As in transformers, the later one counts where both do.
+constexpr const char* kRopeKeys[] = {"rope_parameters", "rope_scaling"};
+
+bool says_rope(const Fields& fields, const char* key) { return fields.has(key) && !fields.raw(key).empty(); }
+
+struct NamedActivation {
+  std::string_view name;
+  Activation activation;
+};
+// The first name of each is written; the others are of other ways to compute the same.
+constexpr NamedActivation kActivations[] = {{"gelu", Activation::kGelu},
+                                            {"gelu_new", Activation::kGeluTanh},
+                                            {"relu", Activation::kRelu},
+                                            {"gelu_accurate", Activation::kGeluTanh},
+                                            {"gelu_fast", Activation::kGeluTanh},
+                                            {"gelu_python", Activation::kGelu},
+                                            {"gelu_python_tanh", Activation::kGeluTanh},
+                                            {"gelu_pytorch_tanh", Activation::kGeluTanh}};
 
 // The length at which a model was trained before its rope was scaled.
 int64_t original_positions(const Fields& scaling, const Fields& config, const ModelShape& shape) {
@@ -39,7 +63,8 @@ json read_longrope(const Fields& scaling, const Fields& config, const ModelShape
           {"attention_factor", scaling.real_or("attention_factor", inferred)}};
 }
 
-// YaRN (Peng et al. 2023).
+// YaRN (Peng et al. 2023). mscale is kept for programs that infer the attention factor from it, whatever a config says
+// of that.
 json read_yarn(const Fields& scaling, const Fields& config, const ModelShape& shape) {
   const int64_t original = original_positions(scaling, config, shape);
   const double longer = static_cast<double>(shape.max_positions) / static_cast<double>(original);
@@ -55,14 +80,15 @@ json read_yarn(const Fields& scaling, const Fields& config, const ModelShape& sh
                {"beta_fast", scaling.real_or("beta_fast", 32)},
                {"beta_slow", scaling.real_or("beta_slow", 1)},
                {"truncate", scaling.flag_or("truncate", true)}};
-  if (scaling.has("mscale_all_dim")) yarn["mscale_all_dim"] = scaling.real_or("mscale_all_dim", 1);
+  for (const char* key : {"mscale", "mscale_all_dim"})
+    if (scaling.has(key)) yarn[key] = scaling.real_or(key, 1);
   return yarn;
 }
 
 void read_rope_scaling(const Fields& fields, const Fields& config, ModelShape& shape) {
   const std::string where = fields.where();
   const std::string type = fields.text_or("rope_type", fields.text_or("type", "default"));
-  if (type == "default") return;
+  if (type == "default") return void(shape.rope_scaling = nullptr);
   if (type == "longrope" || type == "su") return void(shape.rope_scaling = read_longrope(fields, config, shape));
   if (type == "yarn") return void(shape.rope_scaling = read_yarn(fields, config, shape));
   if (type != "linear" && type != "dynamic" && type != "llama3")
@@ -88,9 +114,9 @@ Experts read_experts(const Fields& fields, int64_t intermediate) {
   if (experts.count <= 1) return {};
   experts.per_token = fields.count("num_experts_per_tok", experts.count);
   experts.intermediate = fields.count_or("moe_intermediate_size", kMaxHidden, intermediate);
-  experts.shared = fields.count_or("shared_expert_intermediate_size", kMaxHidden, 0);
+  experts.shared = fields.whole_or("shared_expert_intermediate_size", kMaxHidden, 0);
   if (fields.has("n_shared_experts"))
-    experts.shared = fields.count("n_shared_experts", kMaxLayers) * experts.intermediate;
+    experts.shared = fields.whole_or("n_shared_experts", kMaxLayers, 0) * experts.intermediate;
   return experts;
 }
 
@@ -117,18 +143,47 @@ Fields object_of(const Fields& fields, const char* key) {
   return {fields.raw(key), fields.at(key)};
 }
 
-void read_rope(const Fields& fields, ModelShape& shape) {
-  shape.rope_theta = fields.real_or("rope_theta", 10000.0);
-  if (fields.has("rope_scaling")) read_rope_scaling(object_of(fields, "rope_scaling"), fields, shape);
-  if (fields.has("rope_parameters")) read_rope_parameters(object_of(fields, "rope_parameters"), fields, shape);
+void read_rope(const Fields& fields, ModelShape& shape, double theta, const char* theta_key) {
+  shape.rope_theta = fields.real_or(theta_key, theta);
+  for (const char* key : kRopeKeys) read_rope_object(fields, key, fields, shape);
 }
 
-void read_rope_parameters(const Fields& parameters, const Fields& config, ModelShape& shape) {
-  read_rope_scaling(parameters, config, shape);
-  shape.rope_theta = parameters.real_or("rope_theta", shape.rope_theta);
+void read_rope_object(const Fields& fields, const char* key, const Fields& config, ModelShape& shape) {
+  if (!says_rope(fields, key)) return;
+  const Fields rope = object_of(fields, key);
+  for (const char* kind : {kFull, kSliding})
+    if (rope.has(kind))
+      throw InputError(expectation(rope.at(kind), "one rope for all layers", "an object for layers of that kind"));
+  read_rope_scaling(rope, config, shape);
+  shape.rope_theta = rope.real_or("rope_theta", shape.rope_theta);
+}
+
+double read_turned_part(const Fields& fields, const char* key, double fallback) {
+  double part = fields.real_or(key, fallback);
+  for (const char* rope : kRopeKeys)
+    if (says_rope(fields, rope)) part = object_of(fields, rope).real_or("partial_rotary_factor", part);
+  return part;
+}
+
+Activation read_activation(const Fields& fields, const char* key, const char* fallback) {
+  const std::string name = fields.text_or(key, fallback);
+  const auto* found = std::ranges::find(kActivations, name, &NamedActivation::name);
+  if (found != std::end(kActivations)) return found->activation;
+  const auto names = kActivations | std::views::transform(&NamedActivation::name);
+  throw InputError(expectation(fields.at(key), fmt::format("one of {}", fmt::join(names, ", ")), "'" + name + "'"));
+}
+
+const char* activation_name(Activation activation) {
+  const auto* found = std::ranges::find(kActivations, activation, &NamedActivation::activation);
+  COLLIMATE_CHECK(found != std::end(kActivations), "an activation that needs a gate");
+  return found->name.data();
 }
 
 ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys) {
+  for (const char* key : kRopeKeys)
+    if (says_rope(fields, key))
+      throw InputError(
+          expectation(fields.at(key), "none: " + family + " has no RoPE that scales", fields.raw(key).dump()));
   ModelShape shape;
   shape.family = family;
   shape.vocabulary = fields.count("vocab_size", kMaxCount);

@@ -9,7 +9,8 @@ namespace collimate::shape {
 // biases. They are Llama's, and what later models added to them. InputError naming file and key.
 ModelShape read_usual_shape(const Fields& fields, const std::string& family);
 // Sizes of a family that has other keys: the vocabulary, and blocks whose heads share the hidden size and have keys and
-// values of their own. InputError as above, and where the heads do not divide it.
+// values of their own. InputError as above, where the heads do not divide it, and where a config scales the RoPE, which
+// none of these families does.
 struct SizeKeys {
   const char* hidden;
   const char* layers;
@@ -19,10 +20,17 @@ inline constexpr SizeKeys kUsualSizes = {"hidden_size", "num_hidden_layers", "nu
 inline constexpr SizeKeys kGpt2Sizes = {"n_embd", "n_layer", "n_head"};
 ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys);
 void add_sizes(const ModelShape& shape, const SizeKeys& keys, nlohmann::json& config);
-// Reads rope_theta and its scaling, where older and where newer configs say them.
-void read_rope(const Fields& fields, ModelShape& shape);
-// Reads the same of one object of a config, as newer ones have it.
-void read_rope_parameters(const Fields& parameters, const Fields& config, ModelShape& shape);
+// Reads the base of the rope, `theta` where a config says none, and its scaling: in rope_scaling, as older configs have
+// it, and in rope_parameters. InputError for kinds that do not run, and for layers with ropes of their own.
+void read_rope(const Fields& fields, ModelShape& shape, double theta = 1e4, const char* theta_key = "rope_theta");
+// Reads the same of one object of a config, if it is there.
+void read_rope_object(const Fields& fields, const char* key, const Fields& config, ModelShape& shape);
+// Which part of each head turns: as its rope says, else by that key.
+double read_turned_part(const Fields& fields, const char* key, double fallback);
+// The activation of an MLP without a gate by its name in transformers, and the name that is written for one of these.
+// InputError for other names.
+Activation read_activation(const Fields& fields, const char* key, const char* fallback);
+const char* activation_name(Activation activation);
 // YaRN's factor of cosines and sines (Peng et al. 2023, 3.4), times `scale` where a config says so.
 double yarn_magnitude(double factor, double scale);
 // The object of that key; InputError where it is none.

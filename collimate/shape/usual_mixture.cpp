@@ -9,11 +9,7 @@ namespace collimate::shape {
 
 ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how) {
   ModelShape shape = read_usual_shape(fields, family);
-  if (family != "mixtral" || fields.has("rope_theta") || fields.has("rope_parameters")) {
-    read_rope(fields, shape);
-  } else {
-    shape.rope_theta = 1e6;
-  }
+  read_rope(fields, shape, family == "mixtral" ? 1e6 : 1e4);
   fields.require("hidden_act", "silu");
   for (Block& block : shape.blocks) {
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
@@ -46,7 +42,7 @@ void add_grouped_config(const ModelShape& shape, nlohmann::json& config) {
   config["num_experts_per_tok"] = experts.per_token;
   config["n_routed_experts"] = experts.count;
   config["moe_intermediate_size"] = experts.intermediate;
-  if (experts.shared > 0) config["n_shared_experts"] = experts.shared / experts.intermediate;
+  config["n_shared_experts"] = experts.shared / experts.intermediate;
   config["first_k_dense_replace"] = dense_layers(shape).size();
   config["norm_topk_prob"] = experts.normalized;
   config["n_group"] = experts.groups;

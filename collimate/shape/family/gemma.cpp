@@ -17,20 +17,19 @@ constexpr double kTheta = 1e6;  // of Gemma 3's layers without windows, where a 
 
 // The base of the layers with windows; other layers turn as the model's rope says.
 double read_two_ropes(const Fields& fields, ModelShape& shape) {
-  shape.rope_theta = kTheta;
   const double local = fields.real_or("rope_local_base_freq", 1e4);
-  const bool apart = fields.has("rope_parameters") && fields.raw("rope_parameters").contains(kFull);
-  if (!apart) {
-    read_rope(fields, shape);
-    if (!fields.has("rope_theta")) shape.rope_theta = kTheta;
+  const json parameters = fields.has("rope_parameters") ? fields.raw("rope_parameters") : json();
+  if (!parameters.contains(kFull) && !parameters.contains(kSliding)) {
+    read_rope(fields, shape, kTheta);
     return local;
   }
-  const Fields both = object_of(fields, "rope_parameters");
-  read_rope_parameters(object_of(both, kFull), fields, shape);
-  if (!both.has(kSliding)) return local;
+  const Fields both(parameters, fields.at("rope_parameters"));
+  shape.rope_theta = fields.real_or("rope_theta", kTheta);
+  read_rope_object(both, kFull, fields, shape);
+  read_rope_object(fields, "rope_scaling", fields, shape);
   ModelShape of_windows;
   of_windows.rope_theta = local;
-  read_rope_parameters(object_of(both, kSliding), fields, of_windows);
+  read_rope_object(both, kSliding, fields, of_windows);
   if (!of_windows.rope_scaling.is_null())
     throw InputError(expectation(both.at(kSliding), "rope_type default", of_windows.rope_scaling.dump()));
   return of_windows.rope_theta;

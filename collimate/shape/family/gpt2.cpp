@@ -1,12 +1,9 @@
-#include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
 
-using base::expectation;
-using base::InputError;
 using nlohmann::json;
 
 // GPT-2 (Radford et al. 2019): learned positions, layer norms, biases everywhere, an MLP with GELU.
@@ -15,9 +12,6 @@ ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
   shape.max_positions = fields.count("n_positions", kMaxCount);
   shape.learned_positions = true;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
-  const std::string activation = fields.text_or("activation_function", "gelu_new");
-  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh")
-    throw InputError(expectation(fields.at("activation_function"), "gelu_new", "'" + activation + "'"));
   fields.require("scale_attn_weights", true);
   fields.require("scale_attn_by_inverse_layer_idx", false);
   for (Block& block : shape.blocks) {
@@ -25,7 +19,8 @@ ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
     block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
     block.attention.rotary = false;
     block.attention.bias = block.attention.output_bias = true;
-    block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kGeluTanh,
+    block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
+                 read_activation(fields, "activation_function", "gelu_new"),
                  /*bias=*/true};
   }
   return shape;
@@ -37,7 +32,7 @@ void add_gpt2_config(const ModelShape& shape, json& config) {
   config["n_inner"] = block.mlp.intermediate;
   config["n_positions"] = config["n_ctx"] = shape.max_positions;
   config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
-  config["activation_function"] = "gelu_new";
+  config["activation_function"] = activation_name(block.mlp.activation);
   config["scale_attn_weights"] = true;
 }
 

@@ -43,7 +43,6 @@ ModelShape parse_gpt_neo(const Fields& fields, const std::string& family) {
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
   shape.learned_positions = true;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
-  fields.require("activation_function", "gelu_new");
   const int64_t window = fields.count_or("window_size", kMaxCount, 256);
   const std::vector<bool> windows = read_windows(fields, shape.layers());
   for (size_t layer = 0; layer < shape.blocks.size(); ++layer) {
@@ -55,7 +54,7 @@ ModelShape parse_gpt_neo(const Fields& fields, const std::string& family) {
     block.attention.scale = 1;
     block.attention.window = windows[layer] && window < shape.max_positions ? window : 0;
     block.mlp = {fields.count_or("intermediate_size", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
-                 Activation::kGeluTanh, /*bias=*/true};
+                 read_activation(fields, "activation_function", "gelu_new"), /*bias=*/true};
   }
   return shape;
 }
@@ -72,7 +71,7 @@ void add_gpt_neo_config(const ModelShape& shape, json& config) {
   config["intermediate_size"] = block.mlp.intermediate;
   config["max_position_embeddings"] = shape.max_positions;
   config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
-  config["activation_function"] = "gelu_new";
+  config["activation_function"] = activation_name(block.mlp.activation);
   config["attention_types"] = {{kinds, 1}};
   config["attention_layers"] = kinds;
   config["window_size"] = window;

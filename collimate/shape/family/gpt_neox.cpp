@@ -1,34 +1,22 @@
-#include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
 
-using base::expectation;
-using base::InputError;
-
 // GPT-NeoX and Pythia (Black et al. 2022, Biderman et al. 2023): a part of each head turns, and attention and MLP read
 // the same stream.
 ModelShape parse_gpt_neox(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
-  const std::string activation = fields.text_or("hidden_act", "gelu");
-  if (activation != "gelu" && activation != "gelu_new" && activation != "gelu_fast")
-    throw InputError(expectation(fields.at("hidden_act"), "gelu or gelu_new", "'" + activation + "'"));
   Block block = shape.blocks.front();
   block.norm = NormKind::kLayer;
   block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_eps", 1e-5));
   block.parallel = fields.flag_or("use_parallel_residual", true);
   block.attention.bias = block.attention.output_bias = fields.flag_or("attention_bias", true);
-  shape.rope_theta = fields.real_or("rotary_emb_base", 10000.0);
-  double part = fields.real_or("rotary_pct", 0.25);
-  if (fields.has("rope_parameters")) {
-    read_rope(fields, shape);
-    part = Fields(fields.raw("rope_parameters"), fields.at("rope_parameters")).real_or("partial_rotary_factor", part);
-  }
+  read_rope(fields, shape, 1e4, "rotary_emb_base");
+  const double part = read_turned_part(fields, "rotary_pct", 0.25);
   block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
-  block.mlp = {block.mlp.intermediate, /*gated=*/false,
-               activation == "gelu" ? Activation::kGelu : Activation::kGeluTanh,
+  block.mlp = {block.mlp.intermediate, /*gated=*/false, read_activation(fields, "hidden_act", "gelu"),
                /*bias=*/true};
   shape.blocks.assign(shape.blocks.size(), block);
   return shape;
@@ -39,7 +27,7 @@ void add_gpt_neox_config(const ModelShape& shape, nlohmann::json& config) {
   const Attention& attention = block.attention;
   add_usual_config(shape, config);
   for (const char* key : {"rms_norm_eps", "rope_theta", "num_key_value_heads", "head_dim"}) config.erase(key);
-  config["hidden_act"] = block.mlp.activation == Activation::kGelu ? "gelu" : "gelu_new";
+  config["hidden_act"] = activation_name(block.mlp.activation);
   config["layer_norm_eps"] = static_cast<double>(block.norm_epsilon);
   config["use_parallel_residual"] = block.parallel;
   config["attention_bias"] = attention.bias;

@@ -12,14 +12,14 @@ ModelShape parse_gptj(const Fields& fields, const std::string& family) {
   shape.max_positions = fields.count_or("n_positions", kMaxCount, 2048);
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", false);
   shape.head_bias = true;
-  fields.require("activation_function", "gelu_new");
   fields.require("scale_attn_weights", true);
   for (Block& block : shape.blocks) {
     block.parallel = block.shared_norm = true;
     block.norm = NormKind::kLayer;
     block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
     block.attention.rotary_dim = fields.count_or("rotary_dim", kMaxHidden, 64);
-    block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kGeluTanh,
+    block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
+                 read_activation(fields, "activation_function", "gelu_new"),
                  /*bias=*/true};
   }
   return shape;
@@ -32,7 +32,7 @@ void add_gptj_config(const ModelShape& shape, nlohmann::json& config) {
   config["n_positions"] = shape.max_positions;
   config["rotary_dim"] = block.attention.turned();
   config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
-  config["activation_function"] = "gelu_new";
+  config["activation_function"] = activation_name(block.mlp.activation);
 }
 
 }  // namespace

@@ -21,13 +21,13 @@ ModelShape parse_opt(const Fields& fields, const std::string& family) {
   shape.unused_positions = kUnusedPositions;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   for (const char* key : {"enable_bias", "layer_norm_elementwise_affine"}) fields.require(key, true);
-  fields.require("activation_function", "relu");
   for (Block& block : shape.blocks) {
     block.place = before ? NormPlace::kBefore : NormPlace::kAfter;
     block.norm = NormKind::kLayer;
     block.attention.rotary = false;
     block.attention.bias = block.attention.output_bias = true;
-    block.mlp = {fields.count_or("ffn_dim", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kRelu,
+    block.mlp = {fields.count_or("ffn_dim", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
+                 read_activation(fields, "activation_function", "relu"),
                  /*bias=*/true};
   }
   return shape;
@@ -40,7 +40,7 @@ void add_opt_config(const ModelShape& shape, json& config) {
   config["word_embed_proj_dim"] = shape.table_width();
   config["ffn_dim"] = block.mlp.intermediate;
   config["max_position_embeddings"] = shape.max_positions;
-  config["activation_function"] = "relu";
+  config["activation_function"] = activation_name(block.mlp.activation);
   config["do_layer_norm_before"] = before;
   config["_remove_final_layer_norm"] = before && !shape.final_norm;
 }

@@ -11,8 +11,7 @@ ModelShape parse_phi3(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   read_rope(fields, shape);
   fields.require("hidden_act", "silu");
-  double part = fields.real_or("partial_rotary_factor", 1.0);
-  if (fields.has("rope_parameters")) part = object_of(fields, "rope_parameters").real_or("partial_rotary_factor", part);
+  const double part = read_turned_part(fields, "partial_rotary_factor", 1.0);
   set_windows(shape, read_window_or(fields, 0), every_layer);
   for (Block& block : shape.blocks) {
     block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
