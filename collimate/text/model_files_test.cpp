@@ -4,6 +4,7 @@
 
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/file_io.h"
+#include "collimate/text/files.h"
 #include "collimate/text/tokenizer.h"
 #include "tests/support/text/written_files.h"
 
@@ -75,6 +76,53 @@ TEST_F(ModelFile, SavedFilesReadTheSame) {
   const auto tokenizer = load("llama3");
   tokenizer->save(to.path());
   EXPECT_EQ(load_tokenizer(to.path())->encode("the model<|eot_id|>"), tokenizer->encode("the model<|eot_id|>"));
+}
+
+// A tokenizer.json's model as vocab.json + merges.txt.
+class OlderForm : public ModelFile {
+ protected:
+  nlohmann::json write_model(const std::string& name) {
+    nlohmann::json file = read_json_file(testdata(name + "/tokenizer.json"));
+    write("vocab.json", file["model"]["vocab"].dump());
+    std::string merges = "#version: 0.2\n";
+    for (const auto& merge : file["model"]["merges"])
+      merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+    write("merges.txt", merges);
+    return file;
+  }
+};
+
+TEST_F(OlderForm, GivesTheSameIds) {
+  nlohmann::json added = nlohmann::json::object();
+  const nlohmann::json file = write_model("byte_level");
+  for (const auto& token : file.at("added_tokens")) added[std::to_string(token["id"].get<int>())] = token;
+  write("tokenizer_config.json",
+        nlohmann::json{{"tokenizer_class", "Qwen2Tokenizer"}, {"added_tokens_decoder", added}}.dump());
+  const auto older = load_tokenizer(directory_.path());
+  const auto newer = load_tokenizer(testdata("byte_level"));
+  for (const std::string text : {"", " ", "the  the\n\n x", "größe \xFF日本 it's 1234", "cafe\u0301<|im_end|>"})
+    EXPECT_EQ(older->encode(text), newer->encode(text)) << text;
+}
+
+// Ids of transformers 5.23 (GPT2Tokenizer of these files). OPT is published so, each token with its flags.
+TEST_F(OlderForm, NamedTokensAreSpecial) {
+  write_model("kinds/bloom");
+  const auto with = [&](const nlohmann::json& pad, const char* further) {
+    const nlohmann::json named = {{"unk_token", "</s>"},
+                                  {"bos_token", {{"content", "</s>"}, {"normalized", true}}},
+                                  {"eos_token", "</s>"},
+                                  {"pad_token", pad},
+                                  {"additional_special_tokens", {further}}};
+    write("tokenizer_config.json", named.dump());
+    return load_tokenizer(directory_.path());
+  };
+  const std::string text = "a</s>b  <pad> the<s><unk>";
+  const auto tokenizer = with("<pad>", "<none>");
+  EXPECT_EQ(tokenizer->encode(text), (Ids{68, 2, 69, 266, 3, 269, 31, 86, 33, 31, 331, 78, 33}));
+  EXPECT_TRUE(tokenizer->is_special(2));
+  EXPECT_EQ(tokenizer->decode(Ids{68, 2, 69, 3}), "ab");
+  EXPECT_EQ(with({{"content", "<pad>"}, {"lstrip", true}}, "<s>")->encode(text),
+            (Ids{68, 2, 69, 3, 269, 1, 31, 331, 78, 33}));
 }
 
 // PEFT's directories may have a tokenizer, but no configs of the model: those name further stop ids.

@@ -31,11 +31,9 @@ auto from_file(const std::string& path, Read read) {
 }
 
 // A special token is written as text, as {"content": text}, or null.
-std::string token_text(const json& config, const char* key) {
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) return "";
-  if (found->is_string()) return found->get<std::string>();
-  if (found->is_object()) return found->value("content", "");
+std::string token_text(const json& entry) {
+  if (entry.is_string()) return entry.get<std::string>();
+  if (entry.is_object()) return entry.value("content", "");
   return "";
 }
 
@@ -124,13 +122,19 @@ TokenizerConfig read_tokenizer_config(const std::string& directory) {
   const json map = read_optional(map_path);
   const auto named = [&](const char* key) {
     const bool own = config.json.contains(key);
-    return from_file(own ? path : map_path, [&] { return token_text(own ? config.json : map, key); });
+    const json entry = (own ? config.json : map).value(key, json());
+    const std::string text = from_file(own ? path : map_path, [&] { return token_text(entry); });
+    if (!text.empty()) config.named.push_back(entry);
+    return text;
   };
   config.bos = named("bos_token");
   config.eos = named("eos_token");
   config.pad = named("pad_token");
   config.unk = named("unk_token");
   config.separator = named("sep_token");
+  named("cls_token");
+  named("mask_token");
+  for (const json& further : config.json.value("additional_special_tokens", json())) config.named.push_back(further);
   config.add_bos = optional_flag(config.json, "add_bos_token");
   config.add_eos = optional_flag(config.json, "add_eos_token");
   from_file(path, [&] { read_added_decoder(path, config); });
