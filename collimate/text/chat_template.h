@@ -76,7 +76,8 @@ class Renderer {
  public:
   Renderer(const Tokenizer& tokenizer, std::unique_ptr<ChatTemplate> chat, RenderOptions options = {});
 
-  // Ids that generation starts from: bos where the model wants one, and the generation prompt for messages.
+  // Ids that generation starts from: of a conversation those of the template's text alone, with the generation prompt;
+  // of a text (and of a conversation without a template) with bos ahead where the model wants one.
   std::vector<int32_t> prompt_tokens(const Prompt& prompt) const;
   std::string prompt_text(const Prompt& prompt) const;
   RenderedTokens render_tokens(const Prompt& prompt, const std::string& completion) const;
@@ -92,7 +93,8 @@ class Renderer {
 
  private:
   std::optional<Conversation> as_conversation(const Prompt& prompt) const;
-  std::vector<int32_t> encode_prompt(const std::string& text) const;
+  std::vector<int32_t> encode_conversation(const std::string& text) const;
+  std::vector<int32_t> encode_text(const std::string& text) const;
   void append(RenderedTokens& out, const std::string& text, bool trainable) const;
   std::string answer_text(std::span<const Message> turns, const TemplateInputs& inputs,
                           const std::string& opening) const;
