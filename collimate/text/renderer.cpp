@@ -147,7 +147,7 @@ RenderedTokens Renderer::render_tokens(const Conversation& conversation) const {
     throw base::InputError(base::expectation("messages", "a last message by the assistant",
                                              turns.empty() ? "no message" : "'" + turns.back().role + "'"));
   }
-  if (options_.train_on == TrainOn::kAssistantTurns && chat_->marks_answers())
+  if (options_.train_on == TrainOn::kAssistantTurns && chat_->marks_answers(conversation.inputs))
     return render_marked(conversation);
   const bool last_only = options_.train_on == TrainOn::kCompletion;
   const bool all = options_.train_on == TrainOn::kAllTokens;
