@@ -138,8 +138,9 @@ RunData read_data(const Config& config, const Plan& plan) {
   data.notes.push_back("template: " + chat->description());
   if (config.data.trained_tokens() == text::TrainOn::kAssistantTurns)
     data.notes.emplace_back(
-        chat->marks_answers() ? "trained turns: what the template's {% generation %} marks as the assistant's"
-                              : "trained turns: what each turn of the assistant adds to the text of the turns before");
+        chat->marks_answers({})
+            ? "trained turns: what the template's {% generation %} marks as the assistant's"
+            : "trained turns: what each turn of the assistant adds to the text of the turns before");
   data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat),
                                                    text::RenderOptions{.train_on = config.data.trained_tokens()});
   const int64_t positions = shape::read_model_shape(host::base_directory(policy.path)).max_positions;

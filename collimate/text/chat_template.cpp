@@ -1,6 +1,7 @@
 #include "collimate/text/chat_template.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -65,7 +66,7 @@ class JinjaTemplate : public ChatTemplate {
                            bool add_generation_prompt) const override {
     return checked(turns, inputs, add_generation_prompt).text;
   }
-  bool marks_answers() const override { return template_.marks(); }
+  bool marks_answers(const TemplateInputs&) const override { return template_.marks(); }
   jinja::MarkedText render_marked(const Conversation& conversation) const override {
     return checked(conversation.turns, conversation.inputs, false);
   }
@@ -168,6 +169,31 @@ class Unreadable : public ChatTemplate {
   std::string why_;
 };
 
+// A ToolTemplates has a model's template and the one that it has for conversations with tools.
+class ToolTemplates : public ChatTemplate {
+ public:
+  ToolTemplates(std::unique_ptr<ChatTemplate> without, std::unique_ptr<ChatTemplate> with)
+      : without_(std::move(without)), with_(std::move(with)) {}
+
+  std::string render_turns(std::span<const Message> turns, const TemplateInputs& inputs,
+                           bool add_generation_prompt) const override {
+    return of(inputs).render_turns(turns, inputs, add_generation_prompt);
+  }
+  bool marks_answers(const TemplateInputs& inputs) const override { return of(inputs).marks_answers(inputs); }
+  jinja::MarkedText render_marked(const Conversation& conversation) const override {
+    return of(conversation.inputs).render_marked(conversation);
+  }
+  CallForm call_form() const override { return with_->call_form(); }
+  std::string description() const override {
+    return fmt::format("{}; with tools: {}", without_->description(), with_->description());
+  }
+
+ private:
+  const ChatTemplate& of(const TemplateInputs& inputs) const { return inputs.tools.is_null() ? *without_ : *with_; }
+
+  std::unique_ptr<ChatTemplate> without_, with_;
+};
+
 // Returns the variables that Hugging Face's tokenizers give to their templates.
 nlohmann::ordered_json special_tokens(const Tokenizer& tokenizer) {
   const TokenizerInfo& info = tokenizer.info();
@@ -189,20 +215,29 @@ std::unique_ptr<ChatTemplate> configured(jinja::Template jinja, nlohmann::ordere
   return chat;
 }
 
-std::unique_ptr<ChatTemplate> own_template(const Tokenizer& tokenizer, const nlohmann::ordered_json& variables,
-                                           const nlohmann::ordered_json& set) {
-  const std::string& jinja = tokenizer.info().chat_template;
-  if (jinja.empty())
-    return configured(jinja::Template(choices().at("plain").jinja), variables, set,
-                      "plain contents, because the model has no chat template (a base model)",
-                      /*marks_turns=*/false);
+// A template of the model's files.
+std::unique_ptr<ChatTemplate> template_of_file(const std::string& jinja, const nlohmann::ordered_json& variables,
+                                               const nlohmann::ordered_json& set, const std::string& description) {
   std::optional<jinja::Template> readable;
   try {
     readable.emplace(jinja);
   } catch (const InputError& error) {
     return std::make_unique<Unreadable>(error.what());
   }
-  return configured(std::move(*readable), variables, set, "the model's own", /*marks_turns=*/true);
+  return configured(std::move(*readable), variables, set, description, /*marks_turns=*/true);
+}
+
+std::unique_ptr<ChatTemplate> own_template(const Tokenizer& tokenizer, const nlohmann::ordered_json& variables,
+                                           const nlohmann::ordered_json& set) {
+  const TokenizerInfo& info = tokenizer.info();
+  if (info.chat_template.empty())
+    return configured(jinja::Template(choices().at("plain").jinja), variables, set,
+                      "plain contents, because the model has no chat template (a base model)",
+                      /*marks_turns=*/false);
+  auto own = template_of_file(info.chat_template, variables, set, "the model's own");
+  if (info.tool_template.empty()) return own;
+  return std::make_unique<ToolTemplates>(std::move(own),
+                                         template_of_file(info.tool_template, variables, set, "the model's tool_use"));
 }
 
 }  // namespace
@@ -220,8 +255,10 @@ std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, con
 }
 
 void save_chat_template(const std::string& choice, const std::string& directory) {
-  if (const auto found = choices().find(choice); found != choices().end())
-    host::write_file_atomically(directory + "/chat_template.jinja", found->second.jinja);
+  const auto found = choices().find(choice);
+  if (found == choices().end()) return;
+  host::write_file_atomically(directory + "/chat_template.jinja", found->second.jinja);
+  std::filesystem::remove_all(directory + "/additional_chat_templates");
 }
 
 }  // namespace collimate::text

@@ -28,8 +28,9 @@ class ChatTemplate {
   }
   // False for a model without a template whose configuration chose none: its turns would run into each other.
   virtual bool marks_turns() const { return true; }
-  // The whole conversation with what the assistant says marked, for a template that marks it: {% generation %}.
-  virtual bool marks_answers() const { return false; }
+  // Whether the template for conversations with such inputs marks what the assistant says: {% generation %}.
+  virtual bool marks_answers(const TemplateInputs&) const { return false; }
+  // The whole conversation with what the assistant says marked, for a template that marks it.
   virtual jinja::MarkedText render_marked(const Conversation& conversation) const {
     return {render(conversation, false), {}};
   }
@@ -39,7 +40,8 @@ class ChatTemplate {
   virtual std::string description() const = 0;
 };
 
-// `choice`: "auto" (the tokenizer's own template, of Jinja; contents joined where it has none), "chatml", "plain"
+// `choice`: "auto" (the tokenizer's own template, of Jinja, and its own for conversations with tools where it has one;
+// contents joined where it has none), "chatml", "plain"
 // (contents joined, nothing added), or "user-bot"; InputError for another. Where the tokenizer's cannot be read,
 // rendering messages is an InputError that names its line and the choices; prompts that are text or ids need no
 // template. `variables`: an object (chat_template_kwargs), over which a conversation's own go; InputError for one that
@@ -47,8 +49,8 @@ class ChatTemplate {
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice = "auto",
                                                  const nlohmann::ordered_json& variables = nullptr);
 
-// Writes the template that `choice` names to DIRECTORY/chat_template.jinja, where readers look first; "auto" names
-// none.
+// Writes the template that `choice` names to DIRECTORY/chat_template.jinja, where readers look first, and takes away
+// the model's templates for other uses; "auto" names none.
 void save_chat_template(const std::string& choice, const std::string& directory);
 
 // Says which tokens of a rendered example carry loss. The assistant's turns are what the template marks as such, or, of
@@ -76,7 +78,8 @@ class Renderer {
  public:
   Renderer(const Tokenizer& tokenizer, std::unique_ptr<ChatTemplate> chat, RenderOptions options = {});
 
-  // Ids that generation starts from: bos where the model wants one, and the generation prompt for messages.
+  // Ids that generation starts from: of a conversation those of the template's text alone, with the generation prompt;
+  // of a text (and of a conversation without a template) with bos ahead where the model wants one.
   std::vector<int32_t> prompt_tokens(const Prompt& prompt) const;
   std::string prompt_text(const Prompt& prompt) const;
   RenderedTokens render_tokens(const Prompt& prompt, const std::string& completion) const;
@@ -92,7 +95,8 @@ class Renderer {
 
  private:
   std::optional<Conversation> as_conversation(const Prompt& prompt) const;
-  std::vector<int32_t> encode_prompt(const std::string& text) const;
+  std::vector<int32_t> encode_conversation(const std::string& text) const;
+  std::vector<int32_t> encode_text(const std::string& text) const;
   void append(RenderedTokens& out, const std::string& text, bool trainable) const;
   std::string answer_text(std::span<const Message> turns, const TemplateInputs& inputs,
                           const std::string& opening) const;

@@ -171,7 +171,7 @@ TEST(Renderer, SeparatorStandsBetweenPromptAndAnswer) {
   const auto tokenizer = letters(kVerl, "|");
   const Renderer renderer(tokenizer, make_chat_template(tokenizer));
   const RenderedTokens tokens = renderer.render_tokens(Prompt(Messages{{"user", "ab"}}), "cd");
-  EXPECT_EQ(tokenizer.decode(tokens.ids, false), "^ab|cd$");
+  EXPECT_EQ(tokenizer.decode(tokens.ids, false), "ab|cd$");
   EXPECT_EQ(masked(tokenizer, tokens, 1), "cd$");
   const Renderer turns(tokenizer, make_chat_template(tokenizer), {.train_on = TrainOn::kAssistantTurns});
   const Messages two = {{"user", "a"}, {"assistant", "b"}, {"user", "c"}, {"assistant", "d"}};
@@ -208,7 +208,24 @@ TEST(Renderer, AnAnswerThatSaysItsEndHasNoSecondOne) {
   EXPECT_EQ(rendered("one<|im_end|>"), rendered("one"));
 }
 
-// A prompt that writes bos itself has it once, and no eos stands before the answer.
+// As apply_chat_template of transformers has it: bos where the template writes it, and only there.
+TEST(Renderer, AConversationHasWhatItsTemplateWrites) {
+  const auto rendered = [](const std::string& jinja, const std::string& choice) {
+    const auto tokenizer = letters(jinja);
+    const Renderer renderer(tokenizer, make_chat_template(tokenizer, choice));
+    const Prompt prompt(Messages{{"user", "ab"}});
+    const std::string trained = tokenizer.decode(renderer.render_tokens(prompt, "c").ids, false);
+    EXPECT_TRUE(trained.starts_with(tokenizer.decode(renderer.prompt_tokens(prompt), false))) << trained;
+    EXPECT_EQ(tokenizer.decode(renderer.prompt_tokens(Prompt(std::string("ab"))), false), "^ab");
+    return trained;
+  };
+  EXPECT_EQ(rendered("{% for m in messages %}{{ m['content'] + eos_token }}{% endfor %}", "auto"), "ab$c$");
+  EXPECT_EQ(rendered("{{ bos_token }}{% for m in messages %}{{ m['content'] }}{% endfor %}", "auto"), "^abc$");
+  EXPECT_EQ(rendered("", "plain"), "abc$");
+  EXPECT_EQ(rendered("", "auto"), "^abc$") << "no template: a text like any other";
+}
+
+// A text that writes bos itself has it once, and no eos stands before the answer.
 TEST(Renderer, OneBosAndNoEosInThePrompt) {
   const TemporaryDirectory directory;
   nlohmann::json file = read_json_file(testdata("sentencepiece/tokenizer.json"));

@@ -149,7 +149,7 @@ TEST(Renderer, MarksFindTheTurnsThatPrefixesFind) {
                               "{% else %}{{ m.content }}<|im_end|>{% endif %} {% endfor %}"
                               "{% if add_generation_prompt %}<|im_start|>assistant {% endif %}";
     const Renderer renderer(*base, make_chat_template(with_template(jinja)), {.train_on = TrainOn::kAssistantTurns});
-    EXPECT_EQ(renderer.chat().marks_answers(), !begin.empty());
+    EXPECT_EQ(renderer.chat().marks_answers({}), !begin.empty());
     return renderer.render_tokens(turns);
   };
   const RenderedTokens marked = rendered("{% generation %}", "{% endgeneration %}"), plain = rendered("", "");

@@ -133,12 +133,15 @@ std::optional<int32_t> HfTokenizer::id_of(std::string_view token) const {
 
 void HfTokenizer::save(const std::string& directory) const {
   namespace fs = std::filesystem;
+  std::vector<std::string> names = companion_files(info_.directory);
+  for (const std::string name : tokenizer_files())
+    if (name != "config.json" && name != "generation_config.json") names.push_back(name);  // the model's
   int written = 0;
-  for (const std::string_view name : tokenizer_files()) {
-    if (name == "config.json" || name == "generation_config.json") continue;  // the model's
-    const fs::path from = fs::path(info_.directory) / name;
+  for (const std::string& name : names) {
+    const fs::path from = fs::path(info_.directory) / name, to = fs::path(directory) / name;
     if (!file_exists(from.string())) continue;
-    host::write_file_atomically((fs::path(directory) / name).string(), host::read_file(from.string()));
+    fs::create_directories(to.parent_path());
+    host::write_file_atomically(to.string(), host::read_file(from.string()));
     ++written;
   }
   if (written == 0) throw base::RunError(fmt::format("[{}] the tokenizer's files are gone", info_.directory));

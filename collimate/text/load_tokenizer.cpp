@@ -8,6 +8,7 @@
 #include "collimate/host/hub_cache.h"
 #include "collimate/text/character_tokenizer.h"
 #include "collimate/text/files.h"
+#include "collimate/text/regex.h"
 #include "collimate/text/sentencepiece.h"
 #include "collimate/text/tiktoken.h"
 #include "collimate/text/tokenizer_config.h"
@@ -61,6 +62,30 @@ std::string tiktoken_file(const std::string& directory) {
   return first;
 }
 
+// Appends the modules that a file of Python imports from beside it: `from .name import`.
+void append_imports(const std::string& path, std::vector<std::string>& modules) {
+  const Regex import_line(R"((?m)^\s*from\s+\.\K\w+)");
+  const std::string source = valid_utf8(host::read_file(path));
+  Span match;
+  for (size_t at = 0; import_line.find(source, at, match); at = match.end)
+    modules.push_back(source.substr(match.begin, match.size()));
+}
+
+// The files of Python of the directory that tokenizer_config.json's auto_map leads to, each once.
+std::vector<std::string> python_files(const std::string& directory) {
+  std::vector<std::string> modules, found;
+  const nlohmann::json named = read_tokenizer_config(directory).json.value("auto_map", nlohmann::json()).flatten();
+  for (const nlohmann::json& reference : named)
+    if (reference.is_string()) modules.push_back(python_module(reference));
+  for (size_t next = 0; next < modules.size(); ++next) {
+    const std::string name = modules[next] + ".py", path = directory + "/" + name;
+    if (!file_exists(path) || std::ranges::find(found, name) != found.end()) continue;
+    found.push_back(name);
+    append_imports(path, modules);
+  }
+  return found;
+}
+
 bool has_vocab_and_merges(const std::string& directory) {
   return file_exists(directory + "/vocab.json") && file_exists(directory + "/merges.txt");
 }
@@ -95,11 +120,29 @@ bool has_tokenizer(const std::string& directory) {
 }
 
 std::span<const char* const> tokenizer_files() {
-  static constexpr const char* kFiles[] = {"tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
-                                           "added_tokens.json", "chat_template.jinja",   "vocab.json",
-                                           "merges.txt",        "tokenizer.model",       "tiktoken.model",
-                                           "qwen.tiktoken",     "config.json",           "generation_config.json"};
+  static constexpr const char* kFiles[] = {"additional_chat_templates/tool_use.jinja",
+                                           "tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "chat_template.jinja",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "tokenizer.model",
+                                           "tiktoken.model",
+                                           "qwen.tiktoken",
+                                           "config.json",
+                                           "generation_config.json"};
   return kFiles;
+}
+
+std::vector<std::string> companion_files(const std::string& directory) {
+  std::vector<std::string> found = python_files(directory);
+  const std::filesystem::path folder = "additional_chat_templates";
+  if (!std::filesystem::is_directory(directory / folder)) return found;
+  for (const auto& entry : std::filesystem::directory_iterator(directory / folder))
+    if (entry.path().extension() == ".jinja") found.push_back((folder / entry.path().filename()).string());
+  return found;
 }
 
 std::optional<int32_t> first_difference(const Tokenizer& one, const Tokenizer& other) {

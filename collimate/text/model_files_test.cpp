@@ -2,8 +2,12 @@
 // are compared with those libraries' own in tokenizer_kinds_test.cpp.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/file_io.h"
+#include "collimate/text/chat_template.h"
+#include "collimate/text/files.h"
 #include "collimate/text/tokenizer.h"
 #include "tests/support/text/written_files.h"
 
@@ -75,6 +79,102 @@ TEST_F(ModelFile, SavedFilesReadTheSame) {
   const auto tokenizer = load("llama3");
   tokenizer->save(to.path());
   EXPECT_EQ(load_tokenizer(to.path())->encode("the model<|eot_id|>"), tokenizer->encode("the model<|eot_id|>"));
+}
+
+// A tokenizer.json's model as vocab.json + merges.txt.
+class OlderForm : public ModelFile {
+ protected:
+  nlohmann::json write_model(const std::string& name) {
+    nlohmann::json file = read_json_file(testdata(name + "/tokenizer.json"));
+    write("vocab.json", file["model"]["vocab"].dump());
+    std::string merges = "#version: 0.2\n";
+    for (const auto& merge : file["model"]["merges"])
+      merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+    write("merges.txt", merges);
+    return file;
+  }
+};
+
+TEST_F(OlderForm, GivesTheSameIds) {
+  nlohmann::json added = nlohmann::json::object();
+  const nlohmann::json file = write_model("byte_level");
+  for (const auto& token : file.at("added_tokens")) added[std::to_string(token["id"].get<int>())] = token;
+  write("tokenizer_config.json",
+        nlohmann::json{{"tokenizer_class", "Qwen2Tokenizer"}, {"added_tokens_decoder", added}}.dump());
+  const auto older = load_tokenizer(directory_.path());
+  const auto newer = load_tokenizer(testdata("byte_level"));
+  for (const std::string text : {"", " ", "the  the\n\n x", "größe \xFF日本 it's 1234", "cafe\u0301<|im_end|>"})
+    EXPECT_EQ(older->encode(text), newer->encode(text)) << text;
+}
+
+// Ids of transformers 5.23 (GPT2Tokenizer of these files). OPT is published so, each token with its flags.
+TEST_F(OlderForm, NamedTokensAreSpecial) {
+  write_model("kinds/bloom");
+  const auto with = [&](const nlohmann::json& pad, const char* further) {
+    const nlohmann::json named = {{"unk_token", "</s>"},
+                                  {"bos_token", {{"content", "</s>"}, {"normalized", true}}},
+                                  {"eos_token", "</s>"},
+                                  {"pad_token", pad},
+                                  {"additional_special_tokens", {further}}};
+    write("tokenizer_config.json", named.dump());
+    return load_tokenizer(directory_.path());
+  };
+  const std::string text = "a</s>b  <pad> the<s><unk>";
+  const auto tokenizer = with("<pad>", "<none>");
+  EXPECT_EQ(tokenizer->encode(text), (Ids{68, 2, 69, 266, 3, 269, 31, 86, 33, 31, 331, 78, 33}));
+  EXPECT_TRUE(tokenizer->is_special(2));
+  EXPECT_EQ(tokenizer->decode(Ids{68, 2, 69, 3}), "ab");
+  EXPECT_EQ(with({{"content", "<pad>"}, {"lstrip", true}}, "<s>")->encode(text),
+            (Ids{68, 2, 69, 3, 269, 1, 31, 331, 78, 33}));
+}
+
+// transformers loads what auto_map names, and what that imports, from the tokenizer's directory.
+TEST_F(ModelFile, SavingKeepsThePythonOfAutoMap) {
+  write("tiktoken.model", host::read_file(testdata("kinds/moonshot/tiktoken.model")));
+  write("tokenizer_config.json", host::read_file(testdata("kinds/moonshot/tokenizer_config.json")));
+  write("tokenization_moonshot.py", "import json\nfrom .names import NAMES\nfrom . import nothing\n");
+  write("names.py", "from .tokenization_moonshot import X\nfrom .absent import Y\n");
+  write("modeling_moonshot.py", "");
+  const TemporaryDirectory to;
+  load_tokenizer(directory_.path())->save(to.path());
+  EXPECT_EQ(host::read_file(to.path("tokenization_moonshot.py")),
+            host::read_file(directory_.path("tokenization_moonshot.py")));
+  EXPECT_TRUE(file_exists(to.path("names.py")));
+  EXPECT_FALSE(file_exists(to.path("modeling_moonshot.py")));
+  EXPECT_EQ(read_json_file(to.path("tokenizer_config.json")).at("auto_map"),
+            read_json_file(directory_.path("tokenizer_config.json")).at("auto_map"));
+}
+
+// As transformers chooses: "tool_use" where a conversation has tools; files of their own go before the config's list.
+TEST_F(ModelFile, AListOfTemplatesHasOneForTools) {
+  const auto named = [](const char* name, const std::string& text) {
+    return nlohmann::json{{"name", name}, {"template", "{{ messages[0]['content'] }}" + text}};
+  };
+  const auto list = [](const nlohmann::json& entries) { return nlohmann::json{{"chat_template", entries}}.dump(); };
+  const auto rendered = [](const Tokenizer& tokenizer) {
+    const auto chat = make_chat_template(tokenizer);
+    const TemplateInputs tools{.tools = {{{"type", "function"}}}};
+    return chat->render(Messages{{"user", "a"}}, false) + chat->render({Messages{{"user", "a"}}, tools}, false);
+  };
+  const nlohmann::json tool_use = named("tool_use", "{{ tools[0].type }}");
+  EXPECT_EQ(rendered(*load("sp_llama", list({named("default", "."), tool_use, named("rag", "?")}))), "a.afunction");
+  EXPECT_THAT(message_of<base::InputError>([&] {
+                load("sp_llama", list({tool_use, named("rag", "")}));
+              }),
+              HasSubstr("tokenizer_config.json] expected a chat template named default, got rag, tool_use"));
+
+  write("chat_template.jinja", "{{ messages[0]['content'] }}!");
+  std::filesystem::create_directory(directory_.path("additional_chat_templates"));
+  write("additional_chat_templates/tool_use.jinja", "{{ messages[0]['content'] }}{{ tools[0].type }}!");
+  write("additional_chat_templates/rag.jinja", "of documents");
+  const auto tokenizer = load_tokenizer(directory_.path());
+  EXPECT_EQ(rendered(*tokenizer), "a!afunction!");
+  const TemporaryDirectory to;
+  tokenizer->save(to.path());
+  EXPECT_EQ(rendered(*load_tokenizer(to.path())), "a!afunction!");
+  EXPECT_EQ(host::read_file(to.path("additional_chat_templates/rag.jinja")), "of documents");
+  save_chat_template("chatml", to.path());
+  EXPECT_EQ(load_tokenizer(to.path())->info().tool_template, "") << "a chosen template is for all conversations";
 }
 
 // PEFT's directories may have a tokenizer, but no configs of the model: those name further stop ids.

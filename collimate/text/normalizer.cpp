@@ -9,7 +9,7 @@
 #include "collimate/text/characters.h"
 #include "collimate/text/charsmap.h"
 #include "collimate/text/component.h"
-#include "collimate/text/regex.h"
+#include "collimate/text/file_regex.h"
 #include "collimate/text/unicode_form.h"
 #include "collimate/text/utf8.h"
 
@@ -124,7 +124,7 @@ TextStep replace_step(const json& component, const std::string& where) {
     if (from.empty()) throw base::InputError(base::expectation(where, "a pattern to replace", "an empty one"));
     return [from, content](std::string& text, SegmentPlace) { replace_all(text, from, content); };
   }
-  auto regex = std::make_shared<const Regex>(pattern.at("Regex").get<std::string>());
+  auto regex = std::make_shared<const Regex>(read_file_regex(pattern, where));
   return [regex, content](std::string& text, SegmentPlace) {
     text = apply_to_valid(text, [&](std::string_view run) { return replace_matches(*regex, run, content); });
   };

@@ -4,6 +4,7 @@
 #include "collimate/text/byte_spelling.h"
 #include "collimate/text/characters.h"
 #include "collimate/text/component.h"
+#include "collimate/text/file_regex.h"
 #include "collimate/text/space_marks.h"
 #include "collimate/text/splitter.h"
 #include "collimate/text/utf8.h"
@@ -60,21 +61,12 @@ void add_change(PreTokenizer& out, Change change) {
   });
 }
 
-// PCRE2 has no intersections of classes and would read one as characters.
-std::string pattern_of(const json& regex, const std::string& where) {
-  const std::string pattern = regex;
-  if (pattern.find("&&[") != std::string::npos)
-    throw base::InputError(base::expectation(where, "a pattern without intersections of classes (&&)", pattern,
-                                             "(?![…]) before the class, or the model's tiktoken.model alone"));
-  return pattern;
-}
-
 void parse_split(const json& component, const std::string& where, PreTokenizer& out) {
   const json& pattern = component.at("pattern");
   const Behavior behavior = parse_behavior(component.at("behavior"), where);
   const bool invert = component.value("invert", false);
   if (!pattern.contains("String"))
-    return add_splitter(out, regex_splitter(pattern_of(pattern.at("Regex"), where), behavior, invert));
+    return add_splitter(out, regex_splitter(read_file_regex(pattern, where), behavior, invert));
   const std::string text = pattern.at("String");
   if (text.empty()) throw base::InputError(base::expectation(where, "a pattern to split at", "an empty one"));
   add_splitter(out, text_splitter(text, behavior, invert));
@@ -86,7 +78,8 @@ void parse_byte_level(const json& component, const std::string&, PreTokenizer& o
       if (!word.empty() && word[0] != ' ' && !(place.first && place.continues)) word.insert(word.begin(), ' ');
     });
   }
-  if (component.value("use_regex", true)) add_splitter(out, regex_splitter(kGpt2Pattern, Behavior::kIsolated, false));
+  if (component.value("use_regex", true))
+    add_splitter(out, regex_splitter(Regex(kGpt2Pattern), Behavior::kIsolated, false));
   out.byte_level = true;
 }
 

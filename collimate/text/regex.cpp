@@ -18,20 +18,6 @@ constexpr uint32_t kMostSteps = 10'000'000;
 constexpr uint32_t kMostHeapKib = 64 * 1024;  // of the interpreter, where there is no just-in-time compiler
 constexpr size_t kMostJitStackBytes = 16 * 1024 * 1024;
 
-// Bytes from the start of `text` that a bracket's set begins with and that do not end it: "[", "[^", with a "]" behind.
-size_t class_opening(std::string_view text) {
-  size_t size = 1;
-  if (text.substr(size, 1) == "^") ++size;
-  return text.substr(size, 1) == "]" ? size + 1 : size;
-}
-
-// Bytes of the named set ("[:alpha:]") at the start of `text`, 0 where there is none.
-size_t named_class(std::string_view text) {
-  if (!text.starts_with("[:")) return 0;
-  const size_t end = text.find(":]");
-  return end == std::string_view::npos ? 0 : end + 2;
-}
-
 // Writes `\s` and `\S` out as explicit sets, inside and outside of brackets.
 std::string spell_out_spaces(const std::string& pattern) {
   std::string out;
@@ -103,11 +89,11 @@ struct Regex::Impl {
 
 std::string Regex::problem(const std::string& pattern) { return Impl{.pattern = pattern}.compile(); }
 
-Regex::Regex(const std::string& pattern) : impl_(std::make_unique<Impl>()) {
+Regex::Regex(const std::string& pattern, const std::string& where) : impl_(std::make_unique<Impl>()) {
   impl_->pattern = pattern;
   if (const std::string why = impl_->compile(); !why.empty())
     throw base::InputError(
-        base::expectation("regex", "a pattern that PCRE2 compiles", fmt::format("'{}' ({})", pattern, why)));
+        base::expectation(where, "a pattern that PCRE2 compiles", fmt::format("'{}' ({})", pattern, why)));
   pcre2_jit_compile(impl_->code, PCRE2_JIT_COMPLETE);  // without a JIT, pcre2_match interprets
 }
 
@@ -127,6 +113,18 @@ bool Regex::find(std::string_view text, size_t from, Span& match) const {
   const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(state.data);
   match = {bounds[0], bounds[1]};
   return true;
+}
+
+size_t class_opening(std::string_view text) {
+  size_t size = 1;
+  if (text.substr(size, 1) == "^") ++size;
+  return text.substr(size, 1) == "]" ? size + 1 : size;
+}
+
+size_t named_class(std::string_view text) {
+  if (!text.starts_with("[:")) return 0;
+  const size_t end = text.find(":]");
+  return end == std::string_view::npos ? 0 : end + 2;
 }
 
 std::string regex_escape(std::string_view literal) {

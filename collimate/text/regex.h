@@ -19,8 +19,8 @@ class Regex {
  public:
   // Why PCRE2 does not compile a pattern, or "".
   static std::string problem(const std::string& pattern);
-  // Throws InputError with the pattern and PCRE2's message when it does not compile.
-  explicit Regex(const std::string& pattern);
+  // Throws InputError at `where` with the pattern and PCRE2's message when it does not compile.
+  explicit Regex(const std::string& pattern, const std::string& where = "regex");
   ~Regex();
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
@@ -33,6 +33,11 @@ class Regex {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Bytes from the start of `text` that a bracket's set begins with and that do not end it: "[", "[^", with a "]" behind.
+size_t class_opening(std::string_view text);
+// Bytes of the named set ("[:alpha:]") at the start of `text`, 0 where there is none.
+size_t named_class(std::string_view text);
 
 // The pattern with a backslash before every character that means something in a pattern.
 std::string regex_escape(std::string_view literal);

@@ -24,21 +24,29 @@ std::string Renderer::prompt_text(const Prompt& prompt) const {
   return std::get<std::string>(prompt);
 }
 
-std::vector<int32_t> Renderer::encode_prompt(const std::string& text) const {
+// What a template writes is all, as in transformers (apply_chat_template), TRL and vLLM. Contents that no template
+// joins are a text like any other.
+std::vector<int32_t> Renderer::encode_conversation(const std::string& text) const {
+  return chat_->marks_turns() ? tokenizer_.encode(text) : encode_text(text);
+}
+
+std::vector<int32_t> Renderer::encode_text(const std::string& text) const {
   std::vector<int32_t> ids = tokenizer_.encode(text, {.add_special = true, .open_end = true});
   const auto bos = tokenizer_.bos_id();
-  // A template that writes bos itself must not give it twice.
+  // A text that writes bos itself must not have it twice.
   if (bos && ids.size() > 1 && ids[0] == *bos && ids[1] == *bos) ids.erase(ids.begin());
   return ids;
 }
 
 std::vector<int32_t> Renderer::prompt_tokens(const Prompt& prompt) const {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
-  return encode_prompt(prompt_text(prompt));
+  const std::string text = prompt_text(prompt);
+  return as_conversation(prompt) ? encode_conversation(text) : encode_text(text);
 }
 
 void Renderer::append(RenderedTokens& out, const std::string& text, bool trainable) const {
-  const std::vector<int32_t> ids = out.ids.empty() ? encode_prompt(text) : tokenizer_.encode(text, {.continues = true});
+  const std::vector<int32_t> ids =
+      out.ids.empty() ? encode_conversation(text) : tokenizer_.encode(text, {.continues = true});
   out.ids.insert(out.ids.end(), ids.begin(), ids.end());
   out.trainable.resize(out.ids.size(), trainable ? 1 : 0);
 }
@@ -139,7 +147,8 @@ RenderedTokens Renderer::render_tokens(const Conversation& conversation) const {
     throw base::InputError(base::expectation("messages", "a last message by the assistant",
                                              turns.empty() ? "no message" : "'" + turns.back().role + "'"));
   }
-  if (options_.train_on == TrainOn::kAssistantTurns && chat_->marks_answers()) return render_marked(conversation);
+  if (options_.train_on == TrainOn::kAssistantTurns && chat_->marks_answers(conversation.inputs))
+    return render_marked(conversation);
   const bool last_only = options_.train_on == TrainOn::kCompletion;
   const bool all = options_.train_on == TrainOn::kAllTokens;
   RenderedTokens out;

@@ -84,8 +84,8 @@ Behavior parse_behavior(const std::string& name, const std::string& where) {
   unknown_component(where, "split behavior", name, "Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
 }
 
-Splitter regex_splitter(const std::string& pattern, Behavior behavior, bool invert) {
-  const auto regex = std::make_shared<const Regex>(pattern);
+Splitter regex_splitter(Regex pattern, Behavior behavior, bool invert) {
+  const auto regex = std::make_shared<const Regex>(std::move(pattern));
   return splitter_at(
       [regex](std::string_view text, size_t from, Span& match) { return regex->find(text, from, match); }, behavior,
       invert,

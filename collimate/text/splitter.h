@@ -19,7 +19,7 @@ enum class Behavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext,
 Behavior parse_behavior(const std::string& name, const std::string& where);
 
 // Splits at matches of a pattern; with `invert`, at what lies between them.
-Splitter regex_splitter(const std::string& pattern, Behavior behavior, bool invert);
+Splitter regex_splitter(Regex pattern, Behavior behavior, bool invert);
 
 // Splits at a text, which is not empty.
 Splitter text_splitter(const std::string& text, Behavior behavior, bool invert);

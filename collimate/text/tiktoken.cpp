@@ -60,19 +60,16 @@ Family moonshot(const std::string& path, const TokenizerConfig& config, int32_t 
 }
 
 // The file of Python that a config names as its tokenizer's ("tokenization_kimi"), or "".
-std::string python_module(const TokenizerConfig& config) {
+std::string tokenizer_module(const TokenizerConfig& config) {
   const nlohmann::json map = config.json.value("auto_map", nlohmann::json::object());
   nlohmann::json named = map.is_object() ? map.value("AutoTokenizer", nlohmann::json()) : nlohmann::json();
   if (named.is_array() && !named.empty()) named = nlohmann::json(named[0]);
-  if (!named.is_string()) return "";
-  std::string module = named.get<std::string>();
-  if (const size_t mark = module.find("--"); mark != std::string::npos) module.erase(0, mark + 2);  // "REPOSITORY--"
-  return module.substr(0, module.find('.'));
+  return named.is_string() ? python_module(named) : "";
 }
 
 // A file of a class of its own may split in another way. `first` is the id of the first special token.
 Family family_of(const std::string& path, const TokenizerConfig& config, int32_t first) {
-  const std::string name = std::filesystem::path(path).filename().string(), module = python_module(config);
+  const std::string name = std::filesystem::path(path).filename().string(), module = tokenizer_module(config);
   const std::string kind = config.json.value("tokenizer_class", "");
   const std::array<std::string_view, 5> generic = {"", "PreTrainedTokenizerFast", "PreTrainedTokenizer",
                                                    "LlamaTokenizer", "LlamaTokenizerFast"};

@@ -26,6 +26,7 @@ struct TokenizerInfo {
   std::optional<int32_t> bos, eos, pad, unk;
   std::vector<int32_t> stop_ids;  // eos and those of generation_config.json, ascending, no repeats
   std::string chat_template;      // Jinja text, empty when the directory has none
+  std::string tool_template;      // of conversations with tools, empty where it is the same
   std::string separator;          // sep_token as text, which templates may name; mostly empty
   std::string directory;          // where it was read from, empty when built in memory
   std::string kind;               // "byte-level BPE", "SentencePiece BPE with byte fallback", "characters"
@@ -86,6 +87,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory);
 bool has_tokenizer(const std::string& directory);
 // Names of all files that load_tokenizer looks at.
 std::span<const char* const> tokenizer_files();
+// Names of further files in a directory that belong to its tokenizer elsewhere: the Python modules that
+// tokenizer_config.json names (auto_map), those that these import from beside them, and templates for other uses.
+std::vector<std::string> companion_files(const std::string& directory);
 // The first id whose token differs. Ids that only one of them has (added tokens, places left free) are no difference.
 std::optional<int32_t> first_difference(const Tokenizer& one, const Tokenizer& other);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <ranges>
 
 #include "collimate/base/error.h"
 #include "collimate/host/base_model.h"
@@ -12,6 +14,8 @@ namespace collimate::text {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kToolTemplateFile = "/additional_chat_templates/tool_use.jinja";
 
 json read_optional(const std::string& path) {
   if (!file_exists(path)) return json::object();
@@ -31,11 +35,9 @@ auto from_file(const std::string& path, Read read) {
 }
 
 // A special token is written as text, as {"content": text}, or null.
-std::string token_text(const json& config, const char* key) {
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) return "";
-  if (found->is_string()) return found->get<std::string>();
-  if (found->is_object()) return found->value("content", "");
+std::string token_text(const json& entry) {
+  if (entry.is_string()) return entry.get<std::string>();
+  if (entry.is_object()) return entry.value("content", "");
   return "";
 }
 
@@ -45,18 +47,30 @@ std::optional<bool> optional_flag(const json& config, const char* key) {
   return found->get<bool>();
 }
 
-// One template, or a list of {name, template} of which "default" counts, or a file of its own, which wins.
-std::string read_chat_template(const json& config, const std::string& directory) {
-  const std::string file = directory + "/chat_template.jinja";
-  if (file_exists(file)) return host::read_file(file);
-  const auto found = config.find("chat_template");
-  if (found == config.end()) return "";
-  if (found->is_string()) return found->get<std::string>();
-  if (!found->is_array()) return "";
-  for (const json& entry : *found) {
-    if (entry.is_object() && entry.value("name", "") == "default") return entry.at("template");
-  }
-  return "";
+// The templates by name: files of their own go before the config, which has one text or a list of {name, template}.
+std::map<std::string, std::string> read_chat_templates(const json& config, const std::string& directory) {
+  std::map<std::string, std::string> templates;
+  for (const auto& [name, file] : {std::pair{"default", "/chat_template.jinja"}, {"tool_use", kToolTemplateFile}})
+    if (file_exists(directory + file)) templates[name] = host::read_file(directory + file);
+  if (!templates.empty()) return templates;
+  const json own = config.value("chat_template", json());
+  if (own.is_string()) return {{"default", own}};
+  if (!own.is_array()) return {};
+  for (const json& entry : own)
+    if (entry.is_object()) templates[entry.at("name")] = entry.at("template");
+  return templates;
+}
+
+// As in transformers: "tool_use" is for conversations with tools, "default" for all others.
+void set_chat_templates(const std::map<std::string, std::string>& templates, const std::string& path,
+                        TokenizerConfig& config) {
+  if (templates.empty()) return;
+  if (!templates.contains("default"))
+    throw base::InputError(base::expectation(path, "a chat template named default",
+                                             fmt::format("{}", fmt::join(std::views::keys(templates), ", ")),
+                                             "one of them by that name"));
+  config.chat_template = templates.at("default");
+  if (const auto found = templates.find("tool_use"); found != templates.end()) config.tool_template = found->second;
 }
 
 // A tokenizer beside adapters has the configs of the model that they belong to.
@@ -104,6 +118,12 @@ void read_older_added(const std::string& path, TokenizerConfig& config) {
 
 }  // namespace
 
+std::string python_module(const std::string& reference) {
+  const size_t mark = reference.find("--");
+  const std::string name = mark == std::string::npos ? reference : reference.substr(mark + 2);
+  return name.substr(0, name.find('.'));
+}
+
 AddedToken parse_added_token(int32_t id, const json& json) {
   AddedToken token;
   token.id = id;
@@ -124,20 +144,26 @@ TokenizerConfig read_tokenizer_config(const std::string& directory) {
   const json map = read_optional(map_path);
   const auto named = [&](const char* key) {
     const bool own = config.json.contains(key);
-    return from_file(own ? path : map_path, [&] { return token_text(own ? config.json : map, key); });
+    const json entry = (own ? config.json : map).value(key, json());
+    const std::string text = from_file(own ? path : map_path, [&] { return token_text(entry); });
+    if (!text.empty()) config.named.push_back(entry);
+    return text;
   };
   config.bos = named("bos_token");
   config.eos = named("eos_token");
   config.pad = named("pad_token");
   config.unk = named("unk_token");
   config.separator = named("sep_token");
+  named("cls_token");
+  named("mask_token");
+  for (const json& further : config.json.value("additional_special_tokens", json())) config.named.push_back(further);
   config.add_bos = optional_flag(config.json, "add_bos_token");
   config.add_eos = optional_flag(config.json, "add_eos_token");
   from_file(path, [&] { read_added_decoder(path, config); });
   const std::string older = directory + "/added_tokens.json";
   from_file(older, [&] { read_older_added(older, config); });
   config.eos_ids = read_eos_ids(directory);
-  config.chat_template = from_file(path, [&] { return read_chat_template(config.json, directory); });
+  set_chat_templates(from_file(path, [&] { return read_chat_templates(config.json, directory); }), path, config);
   return config;
 }
 

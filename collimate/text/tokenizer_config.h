@@ -15,13 +15,17 @@ struct TokenizerConfig {
   nlohmann::json json = nlohmann::json::object();  // tokenizer_config.json itself
   std::string bos, eos, pad, unk, separator;       // as text
   std::optional<bool> add_bos, add_eos;
-  std::vector<AddedToken> added;  // added_tokens_decoder, added_tokens.json
-  std::vector<int32_t> eos_ids;   // of generation_config.json, else config.json
-  std::string chat_template;
+  nlohmann::json named = nlohmann::json::array();  // the special tokens' entries: texts, or objects with a "content"
+  std::vector<AddedToken> added;                   // added_tokens_decoder, added_tokens.json
+  std::vector<int32_t> eos_ids;                    // of generation_config.json, else config.json
+  std::string chat_template, tool_template;        // of conversations with tools, "" where it is the same
 };
 
 // Throws InputError for a malformed file.
 TokenizerConfig read_tokenizer_config(const std::string& directory);
+
+// The module of a class in auto_map: "tokenization_kimi" of "REPOSITORY--tokenization_kimi.TikTokenTokenizer".
+std::string python_module(const std::string& reference);
 
 // One entry of "added_tokens" or "added_tokens_decoder".
 AddedToken parse_added_token(int32_t id, const nlohmann::json& json);
@@ -47,6 +51,7 @@ TokenizerInfo make_info(const TokenizerConfig& config, const std::string& direct
   if (!info.eos && !config.eos_ids.empty()) info.eos = config.eos_ids.front();
   info.stop_ids = stop_ids(info.eos, config.eos_ids);
   info.chat_template = config.chat_template;
+  info.tool_template = config.tool_template;
   info.separator = config.separator;
   info.directory = directory;
   return info;

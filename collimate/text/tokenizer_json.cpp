@@ -1,6 +1,7 @@
 #include "collimate/text/tokenizer_json.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -85,6 +86,22 @@ json pre_tokenizer_of(const TokenizerConfig& config) {
   return split_bytes(kQwen2Pattern);
 }
 
+// The special tokens that the config names and the vocabulary has: they are none of its words, as in transformers. What
+// added_tokens_decoder says of a token goes before.
+json named_tokens(const TokenizerConfig& config, const json& vocab) {
+  std::set<std::string> seen;
+  for (const AddedToken& token : config.added) seen.insert(token.content);
+  json tokens = json::array();
+  for (const json& entry : config.named) {
+    json token = entry.is_object() ? entry : json{{"content", entry}};
+    const std::string text = token.at("content");
+    if (!vocab.contains(text) || !seen.insert(text).second) continue;
+    token.update({{"id", vocab.at(text)}, {"special", true}});
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
 json read_merges_text(const std::string& path) {
   json merges = json::array();
   const std::string content = host::read_file(path);
@@ -120,6 +137,7 @@ std::unique_ptr<HfTokenizer> read_vocab_and_merges(const std::string& directory,
   file["decoder"] = {{"type", "ByteLevel"}};
   if (qwen2) file["normalizer"] = {{"type", "NFC"}};
   try {
+    file["added_tokens"] = named_tokens(config, file["model"]["vocab"]);
     return build(file, path, directory, config);
   } catch (const json::exception& error) {
     throw base::InputError(base::expectation(path, "a vocabulary of tokens and ids", error.what()));

@@ -206,27 +206,6 @@ TEST(Tokenizer, SavingKeepsFurtherStopIds) {
   EXPECT_EQ(load_tokenizer(to.path())->info().stop_ids, tokenizer->info().stop_ids);
 }
 
-// The first tokenizer as vocab.json + merges.txt gives the same ids.
-TEST(Tokenizer, OlderFormOfFiles) {
-  const TemporaryDirectory directory;
-  const auto file = read_json_file(testdata("byte_level/tokenizer.json"));
-  host::write_file_atomically(directory.path("vocab.json"), file["model"]["vocab"].dump());
-  std::string merges = "#version: 0.2\n";
-  for (const auto& merge : file["model"]["merges"]) {
-    merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
-  }
-  host::write_file_atomically(directory.path("merges.txt"), merges);
-  nlohmann::json added = nlohmann::json::object();
-  for (const auto& token : file["added_tokens"]) added[std::to_string(token["id"].get<int>())] = token;
-  host::write_file_atomically(
-      directory.path("tokenizer_config.json"),
-      nlohmann::json{{"tokenizer_class", "Qwen2Tokenizer"}, {"added_tokens_decoder", added}}.dump());
-  const auto older = load_tokenizer(directory.path());
-  const auto newer = load_tokenizer(testdata("byte_level"));
-  for (const std::string& text : kAwkward) EXPECT_EQ(older->encode(text), newer->encode(text)) << text;
-  EXPECT_EQ(older->encode("cafe\u0301<|im_end|>"), newer->encode("cafe\u0301<|im_end|>"));
-}
-
 TEST(Tokenizer, UnknownCharactersInARowAreOneTokenWhereTheFileFusesThem) {
   TemporaryDirectory directory;
   const auto unknowns = [&](bool fuse) {

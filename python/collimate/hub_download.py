@@ -16,7 +16,7 @@ import sys
 
 PACKAGE = "huggingface_hub==2.4.0"  # as tools/requirements-test.txt has it
 FILES = ["*.json", "*.safetensors", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model", "tiktoken.model",
-         "*.tiktoken", "LICENSE*", "README.md"]
+         "*.tiktoken", "*.py", "LICENSE*", "README.md"]  # Python is kept for others, and never run
 
 
 def failure(expected, got, remedy, is_input=True):

@@ -162,6 +162,18 @@ def make_falcon(size: int) -> Tokenizer:
     return t
 
 
+def make_bloom(size: int) -> Tokenizer:
+    """As BLOOM: its pattern has a class inside of a class."""
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r" ?[^(\s|[.,!?…。，、।۔،])]+"), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    t.post_processor = processors.ByteLevel(trim_offsets=False)
+    t.decoder = decoders.ByteLevel()
+    return trained(t, trainers.BpeTrainer(vocab_size=size, special_tokens=["<unk>", "<s>", "</s>", "<pad>"],
+                                          initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+
+
 def make_fallback(size: int) -> Tokenizer:
     """Byte fallback and a split by a text; without a decoder tokens are joined with spaces."""
     t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
@@ -225,6 +237,7 @@ def make_all(only: list, scale: int = 1) -> dict:
     makers = {"t5": (make_t5, 500), "unigram_bytes": (make_unigram_bytes, 450), "bert": (make_bert, 300),
               "clip": (make_clip, 620), "gpt1": (make_gpt1, 400), "prefixed": (make_prefixed, 400),
               "falcon": (make_falcon, 340), "fallback": (make_fallback, 500), "word_level": (make_words, 300),
+              "bloom": (make_bloom, 400),
               "scripts": (make_scripts, 500), "fixed_length": (make_fixed_length, 500),
               "few_bytes": (make_few_bytes, 400), "few_bytes_unk": (make_few_bytes_unk, 400),
               "few_bytes_fallback": (make_few_bytes_fallback, 400)}

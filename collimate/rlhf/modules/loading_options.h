@@ -27,7 +27,7 @@ struct LatentCacheOption : base::Option<bool> {
 struct ChatTemplateOption : base::Option<std::string> {
   explicit ChatTemplateOption(base::Section* parent)
       : Option(parent, "chat_template", "auto", "",
-               "how messages become text; auto recognises the model's own template",
+               "how messages become text; auto: by the model's own template, or contents joined where it has none",
                base::one_of({"auto", "chatml", "plain", "user-bot"})) {}
 };
 
