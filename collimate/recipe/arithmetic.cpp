@@ -68,9 +68,11 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
                                 n.group_size, counted(n.rows, "row")));
   else
     lines.push_back(fmt::format("batch: {} per iteration", counted(n.rows, "row")));
-  lines.push_back(fmt::format("updates: {} ÷ {} per update × {} = {} per iteration; × {} = {} in all",
-                              counted(n.rows, "row"), n.rows_per_update, counted(config.train.ppo_epochs, "epoch"),
-                              n.updates, counted(iterations, "iteration"), n.total_updates));
+  const int64_t passes = config.train.ppo_epochs;
+  lines.push_back(fmt::format("updates: {} ÷ {} per update{} = {} per iteration; × {} = {} in all",
+                              counted(n.rows, "row"), n.rows_per_update,
+                              passes == 1 ? "" : fmt::format(" × {} passes (train.ppo_epochs)", passes), n.updates,
+                              counted(iterations, "iteration"), n.total_updates));
   if (n.rows % n.rows_per_update != 0)
     lines.push_back(fmt::format(
         "updates: the last one of each iteration has {} of {} rows; try a train.samples_per_update that divides {}",

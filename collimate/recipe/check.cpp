@@ -118,8 +118,7 @@ RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data,
 
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const int threads = threads_of(config, placement);
-  return fmt::format("placement: {}, {} each; {} per iteration on {}", counted(placement.devices, "device"),
-                     counted(threads, "thread"), counted(static_cast<int64_t>(plan.graph.nodes.size()), "step"),
+  return fmt::format("placement: {}, {} each; {}", counted(placement.devices, "device"), counted(threads, "thread"),
                      counted(graph::worker_count(plan.graph, placement), "worker"));
 }
 

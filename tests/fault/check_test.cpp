@@ -73,13 +73,13 @@ TEST_F(Check, LeavesOutRowsWhereAskedTo) {
 
 TEST_F(Check, ShowsWhichTokensAreTrained) {
   const std::string sft = shown("sft");
-  for (const char* line : {"\n# batch: 8 rows per iteration\n", "\n# updates: 8 rows ÷ 8 per update × 1 epoch = 1",
+  for (const char* line : {"\n# batch: 8 rows per iteration\n", "\n# updates: 8 rows ÷ 8 per update = 1",
                            "\n# data.train: 40 rows; prompts of 4 tokens, with their answers 8 tokens\n",
                            "\n# data.train, example 1, row:\n#   masked      4 tokens  \"011=\"\n"
                            "#   trained     4 tokens  \"011<eos>\"\n#   EOS           trained: token 1\n"})
     EXPECT_THAT(sft, HasSubstr(line));
   const std::string one = shown("sft", {"train.samples_per_update=1", "run.epochs=1"});
-  for (const char* line : {"\n# updates: 1 row ÷ 1 per update × 1 epoch = 1 per", "\n# batch: 1 row per iteration\n",
+  for (const char* line : {"\n# updates: 1 row ÷ 1 per update = 1 per", "\n# batch: 1 row per iteration\n",
                            "\n# run: 40 iterations × 1 example = 40, 1 epoch of 40\n"})
     EXPECT_THAT(one, HasSubstr(line));
   EXPECT_THAT(shown("dpo", {"algorithm.beta=0.1"}),
