@@ -92,6 +92,17 @@ TEMPLATES = [
     "{{ rest | length }}",
     "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
     "{{ raise_exception('Roles must alternate') }}{% endif %}{% endfor %}",
+    "{{ {1: 'a', 'b': 2}[1] }} {{ {1: 'a', 'b': 2, 1.0: none} }} {{ {true: 1, none: 2, 2.5: 3} | tojson }}"
+    "{{ 1 in {1: 2} }}{{ {2: 'x'}.get(2) }}{{ {2: 1}.items() | first | first }}{{ {2: 1} == {2.0: 1} }}"
+    "{{ {2: 1}[3] }}",
+    "{{ 7 | round }} {{ 17 | round(-1) }} {{ 7 | round(0, 'ceil') }} {{ 2.5 | round }} {{ true | round }}"
+    " {{ '9007199254740993' | int }} {{ 1e3 | int }} {{ ' 12.9 ' | int }} {{ 'inf' | int(4) }}"
+    " {{ 'nan' | float | int(6) }}",
+    "{{ 'a,b-c (d\te.f <g' | title }} {{ 'a,b-c'.title() }} {{ missing is sequence }}{{ missing is iterable }}",
+    "{{ 'a--b--c'.rsplit('--', 1) }} {{ 'aXXXb'.rsplit('XX') }} {{ 'aXXXb'.split('XX') }} {{ 'abab'.rfind('ab') }}"
+    " {{ 'abc'.find('') }}{{ 'abc'.rfind('') }}{{ 'abc'.find('bd') }}{{ 'aaab'.replace('aab', 'c') }}{{ 'ab' in 'aab' }}",
+    "{{ 'añb'[1] }}{{ 'añb'[-1] }}{{ 'añb'[::-1] }}{{ 'añb' | length }}{{ 'añb'.find('b') }}{{ 'añb'[5] }}"
+    "{{ [1, 2, 3][1::9999999999 * 900000000] }}{{ range(1, 9, 9999999999 * 900000000) | list }}",
     # Refused.
     "{% if x %}", "{{ x", "{{ 'open }}", "{% for %}", "{{ missing.attribute }}", "{{ x | nofilter }}",
     "{{ 'a' + 1 }}", "{{ 1 / 0 }}",

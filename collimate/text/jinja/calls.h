@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +12,7 @@ namespace collimate::text::jinja {
 // Arguments are what filters, tests, methods and functions get; the first of a filter or method is the value it is of.
 struct Arguments {
   List positional;
-  Dict named;
+  Named named;
 
   // The argument at a place, or of that name; `fallback` where neither is given.
   Value get(size_t place, const std::string& name, Value fallback = {}) const;
@@ -28,12 +29,15 @@ bool is_function(const std::string& name);
 
 // The items that a for loop walks: of a list, the keys of a dictionary, the characters of a text. InputError for
 // others.
-List items_of(const Value& value);
+std::shared_ptr<const List> items_of(const Value& value);
 Value attribute_of(const Value& of, const std::string& name);
 Value item_of(const Value& of, const Value& key);
 // `a <sign> b` of + - * / // % ** ~.
 Value calculate(const std::string& sign, const Value& a, const Value& b);
 bool contains(const Value& in, const Value& what);
+// Where `what` stands first from `from` on, or last at or before it; npos where it does not.
+size_t place_of(const std::string& what, const std::string& in, size_t from);
+size_t last_place_of(const std::string& what, const std::string& in, size_t from);
 // of[first:last:step], each Undefined where it is not given.
 Value slice_of(const Value& of, const Value& first, const Value& last, const Value& step);
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "collimate/base/characters.h"
+#include "collimate/text/jinja/budget.h"
 #include "collimate/text/jinja/calls.h"
 
 namespace collimate::text::jinja {
@@ -31,8 +32,8 @@ std::string upper(const std::string& text) {
 }
 
 Value length(const Arguments& a) {
-  if (a.of().is_text()) return static_cast<int64_t>(characters(a.of().text()).size());
-  return static_cast<int64_t>(items_of(a.of()).size());
+  if (a.of().is_text()) return base::characters_in(text_of(a));
+  return static_cast<int64_t>(items_of(a.of())->size());
 }
 
 Value tojson(const Arguments& a) {
@@ -60,14 +61,13 @@ Value key_of(const Value& item, const Value& attribute) {
 Value join(const Arguments& a) {
   const std::string between = to_text(a.get(1, "d", ""));
   const Value attribute = a.get(2, "attribute");
-  std::string out;
-  bool first = true;
-  for (const Value& item : items_of(a.of())) {
-    if (!first) out += between;
-    first = false;
-    out += to_text(key_of(item, attribute));
+  const auto items = items_of(a.of());
+  Pieces out;
+  for (size_t i = 0; i < items->size(); ++i) {
+    if (i > 0) out << between;
+    out << to_text(key_of((*items)[i], attribute));
   }
-  return out;
+  return out.take();
 }
 
 Value indent(const Arguments& a) {
@@ -77,12 +77,13 @@ Value indent(const Arguments& a) {
                                 : std::string(static_cast<size_t>(std::clamp<int64_t>(width.whole(), 0, 1000)), ' ');
   const bool first = truth(a.get(2, "first", false)), blank = truth(a.get(3, "blank", false));
   const std::string text = text_of(a);
-  std::string out = first ? space : "";
+  Pieces out;
+  if (first) out << space;
   for (size_t i = 0; i < text.size(); ++i) {
-    out += text[i];
-    if (text[i] == '\n' && (blank || (i + 1 < text.size() && text[i + 1] != '\n'))) out += space;
+    out << text[i];
+    if (text[i] == '\n' && (blank || (i + 1 < text.size() && text[i + 1] != '\n'))) out << space;
   }
-  return out;
+  return out.take();
 }
 
 Value pairs_of(const Value& of) {
@@ -100,7 +101,7 @@ Value folded(const Value& value, bool case_sensitive) {
 Value sorted(const Arguments& a) {
   const bool reversed = truth(a.get(1, "reverse", false)), exact = truth(a.get(2, "case_sensitive", false));
   const Value attribute = a.get(3, "attribute");
-  List items = items_of(a.of());
+  List items = *items_of(a.of());
   const auto before = [&](const Value& x, const Value& y) {
     const Value left = folded(key_of(x, attribute), exact), right = folded(key_of(y, attribute), exact);
     return reversed ? less(right, left) : less(left, right);
@@ -120,8 +121,9 @@ Value dictsort(const Arguments& a) {
 }
 
 Value unique(const Arguments& a) {
+  const auto items = items_of(a.of());
   List kept;
-  for (const Value& item : items_of(a.of()))
+  for (const Value& item : *items)
     if (std::none_of(kept.begin(), kept.end(),
                      [&](const Value& other) { return equal(folded(item, false), folded(other, false)); }))
       kept.push_back(item);
@@ -129,7 +131,7 @@ Value unique(const Arguments& a) {
 }
 
 Value reversed(const Arguments& a) {
-  List items = items_of(a.of());
+  List items = *items_of(a.of());
   std::reverse(items.begin(), items.end());
   if (!a.of().is_text()) return items;
   std::string text;
@@ -140,7 +142,8 @@ Value reversed(const Arguments& a) {
 Value map(const Arguments& a) {
   List out;
   const Value attribute = a.get(99, "attribute");
-  for (const Value& item : items_of(a.of())) {
+  const auto items = items_of(a.of());
+  for (const Value& item : *items) {
     if (attribute.is_text()) {
       const Value found = attribute_of(item, attribute.text());
       out.push_back(found.is<Undefined>() ? a.get(99, "default", found) : found);
@@ -158,8 +161,9 @@ Value map(const Arguments& a) {
 Value chosen(const Arguments& a, bool wanted, bool by_attribute) {
   const size_t test = by_attribute ? 2 : 1;
   if (by_attribute && a.positional.size() < 2) refuse("the name of an attribute", "none");
+  const auto items = items_of(a.of());
   List kept;
-  for (const Value& item : items_of(a.of())) {
+  for (const Value& item : *items) {
     const Value value = by_attribute ? attribute_of(item, to_text(a.positional[1])) : item;
     bool passes = truth(value);
     if (a.positional.size() > test) {
@@ -173,19 +177,6 @@ Value chosen(const Arguments& a, bool wanted, bool by_attribute) {
   return kept;
 }
 
-Value to_whole(const Arguments& a) {
-  const Value& of = a.of();
-  if (of.is<double>())
-    return std::abs(of.real()) < 9e18 ? Value(static_cast<int64_t>(of.real())) : a.get(1, "default", 0);
-  if (of.is_number()) return of.whole();
-  if (!of.is_text()) return a.get(1, "default", 0);
-  double number = 0;
-  const std::string text = to_text(call_method("strip", {{of}, {}}));
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool good = error == std::errc() && end == text.data() + text.size() && std::abs(number) < 9e18;
-  return good ? Value(static_cast<int64_t>(number)) : a.get(1, "default", 0);
-}
-
 Value to_real(const Arguments& a) {
   if (a.of().is_number()) return a.of().real();
   double number = 0;
@@ -194,37 +185,72 @@ Value to_real(const Arguments& a) {
   return error == std::errc() && end == text.data() + text.size() ? Value(number) : a.get(1, "default", 0.0);
 }
 
+Value whole_of(double number) {
+  if (!(std::abs(number) < 0x1p63)) refuse("a number of 64 bits", to_text(number));
+  return static_cast<int64_t>(number);
+}
+
+// Python's int(), or that of float() where it takes none.
+Value to_whole(const Arguments& a) {
+  const Value& of = a.of();
+  if (of.is_number() && !of.is<double>()) return of.whole();
+  if (of.is_text()) {
+    int64_t exact = 0;
+    const std::string text = to_text(call_method("strip", {{of}, {}}));
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exact);
+    if (error == std::errc() && end == text.data() + text.size()) return exact;
+  }
+  const Value number = to_real({{of, None{}}, {}});
+  const bool none = number.is<None>() || std::isnan(number.real()) || (of.is_text() && std::isinf(number.real()));
+  return none ? a.get(1, "default", 0) : whole_of(number.real());
+}
+
 Value sum(const Arguments& a) {
   Value total = a.get(2, "start", 0);
   const Value attribute = a.get(1, "attribute");
-  for (const Value& item : items_of(a.of())) total = calculate("+", total, key_of(item, attribute));
+  const auto items = items_of(a.of());
+  for (const Value& item : *items) total = calculate("+", total, key_of(item, attribute));
   return total;
 }
 
 Value extreme(const Arguments& a, bool largest) {
   Value best = Undefined{"an item of an empty list"};
-  for (const Value& item : items_of(a.of()))
+  const auto items = items_of(a.of());
+  for (const Value& item : *items)
     if (best.is<Undefined>() || (largest ? less(best, item) : less(item, best))) best = item;
   return best;
 }
 
 Value rounded(const Arguments& a) {
+  const bool exact = !a.of().is<double>();  // Python rounds an int to one
   const int64_t digits = std::clamp<int64_t>(a.get(1, "precision", 0).whole(), -15, 15);
   const std::string method = to_text(a.get(2, "method", "common"));
   const double scale = std::pow(10.0, static_cast<double>(digits)), value = a.of().real() * scale;
   const double whole = method == "ceil"    ? std::ceil(value)
                        : method == "floor" ? std::floor(value)
                                            : std::nearbyint(value);
+  if (exact && method == "common") return digits >= 0 ? Value(a.of().whole()) : whole_of(whole / scale);
   return whole / scale;
 }
 
 Value first_of(const Arguments& a) {
-  const List items = items_of(a.of());
-  return items.empty() ? Value(Undefined{"the first item"}) : items.front();
+  const auto items = items_of(a.of());
+  return items->empty() ? Value(Undefined{"the first item"}) : items->front();
 }
 Value last_of(const Arguments& a) {
-  const List items = items_of(a.of());
-  return items.empty() ? Value(Undefined{"the last item"}) : items.back();
+  const auto items = items_of(a.of());
+  return items->empty() ? Value(Undefined{"the last item"}) : items->back();
+}
+
+// Jinja2's: a word begins behind spaces, hyphens and opening brackets, not behind each other sign as Python's does.
+Value title(const Arguments& a) {
+  std::string text = lower(text_of(a));
+  bool begins = true;
+  for (char& c : text) {
+    if (begins) c = upper({c})[0];
+    begins = std::string_view("-({[< \t\n\r\v\f").find(c) != std::string_view::npos;
+  }
+  return text;
 }
 
 Value as_method(const char* method, const Arguments& a) {
@@ -253,7 +279,7 @@ const std::map<std::string, Filter>& filters() {
       {"join", join},
       {"last", last_of},
       {"length", length},
-      {"list", [](const Arguments& a) { return Value(items_of(a.of())); }},
+      {"list", [](const Arguments& a) { return Value(*items_of(a.of())); }},
       {"lower", [](const Arguments& a) { return Value(lower(text_of(a))); }},
       {"map", map},
       {"max", [](const Arguments& a) { return extreme(a, true); }},
@@ -269,12 +295,16 @@ const std::map<std::string, Filter>& filters() {
       {"sort", sorted},
       {"string", [](const Arguments& a) { return Value(text_of(a)); }},
       {"sum", sum},
-      {"title", [](const Arguments& a) { return as_method("title", a); }},
+      {"title", title},
       {"tojson", tojson},
       {"trim", [](const Arguments& a) { return as_method("strip", a); }},
       {"unique", unique},
       {"upper", [](const Arguments& a) { return Value(upper(text_of(a))); }}};
   return kFilters;
+}
+
+bool has_items(const Arguments& a) {
+  return a.of().is_list() || a.of().is_dict() || a.of().is_text() || a.of().is<Undefined>();
 }
 
 bool same_case(const Arguments& a, std::string (*change)(const std::string&)) {
@@ -293,13 +323,13 @@ const std::map<std::string, Test>& tests() {
       {"float", [](const Arguments& a) { return a.of().is<double>(); }},
       {"in", [](const Arguments& a) { return contains(a.get(1, "seq"), a.of()); }},
       {"integer", [](const Arguments& a) { return a.of().is<int64_t>(); }},
-      {"iterable", [](const Arguments& a) { return a.of().is_list() || a.of().is_dict() || a.of().is_text(); }},
+      {"iterable", has_items},
       {"lower", [](const Arguments& a) { return same_case(a, lower); }},
       {"mapping", [](const Arguments& a) { return a.of().is_dict(); }},
       {"none", [](const Arguments& a) { return a.of().is<None>(); }},
       {"number", [](const Arguments& a) { return a.of().is_number(); }},
       {"odd", [](const Arguments& a) { return a.of().whole() % 2 != 0; }},
-      {"sequence", [](const Arguments& a) { return a.of().is_list() || a.of().is_dict() || a.of().is_text(); }},
+      {"sequence", has_items},
       {"string", [](const Arguments& a) { return a.of().is_text(); }},
       {"true", [](const Arguments& a) { return a.of().is<bool>() && truth(a.of()); }},
       {"undefined", [](const Arguments& a) { return a.of().is<Undefined>(); }},
@@ -332,12 +362,14 @@ Value Arguments::get(size_t place, const std::string& name, Value otherwise) con
 }
 
 Value apply_filter(const std::string& name, const Arguments& arguments) {
+  charge(kStepCost);
   const auto found = filters().find(name);
   if (found == filters().end()) refuse_name("filters", filters(), name);
   return found->second(arguments);
 }
 
 bool apply_test(const std::string& name, const Arguments& arguments) {
+  charge(kStepCost);
   if (const char* sign = comparison_of(name); sign != nullptr) {
     const Value other = arguments.get(1, "other");
     const std::string is = sign;

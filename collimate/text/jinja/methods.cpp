@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <ctime>
 #include <map>
 
 #include "collimate/base/characters.h"
+#include "collimate/text/jinja/budget.h"
 #include "collimate/text/jinja/calls.h"
 
 namespace collimate::text::jinja {
@@ -16,10 +18,12 @@ using Method = Value (*)(const std::string& text, const Arguments& a);
 
 std::string strip(const std::string& text, const Arguments& a, bool left, bool right) {
   const Value chars = a.get(1, "chars");
-  const std::string away = chars.is_text() ? chars.text() : kSpaces;
+  std::array<bool, 256> away = {};
+  for (const char c : chars.is_text() ? to_text(chars) : kSpaces) away[static_cast<unsigned char>(c)] = true;
+  const auto goes = [&](size_t at) { return away[static_cast<unsigned char>(text[at])]; };
   size_t begin = 0, end = text.size();
-  while (left && begin < end && away.find(text[begin]) != std::string::npos) ++begin;
-  while (right && end > begin && away.find(text[end - 1]) != std::string::npos) --end;
+  while (left && begin < end && goes(begin)) ++begin;
+  while (right && end > begin && goes(end - 1)) --end;
   return text.substr(begin, end - begin);
 }
 
@@ -42,19 +46,18 @@ Value split(const std::string& text, const Arguments& a, bool from_right) {
   if (!separator.is_text()) return split_spaces(text, most);
   const std::string& between = separator.text();
   if (between.empty()) refuse("a separator", "an empty text");
-  std::vector<std::string> parts;
-  std::string rest = text;
-  for (int64_t cuts = 0; most < 0 || cuts < most; ++cuts) {
-    const size_t at = from_right ? rest.rfind(between) : rest.find(between);
+  List parts;
+  size_t begin = 0, end = text.size();
+  for (int64_t cuts = 0; (most < 0 || cuts < most) && end - begin >= between.size(); ++cuts) {
+    const size_t at = from_right ? last_place_of(between, text, end - between.size()) : place_of(between, text, begin);
     if (at == std::string::npos) break;
-    parts.push_back(from_right ? rest.substr(at + between.size()) : rest.substr(0, at));
-    rest = from_right ? rest.substr(0, at) : rest.substr(at + between.size());
+    const size_t behind = at + between.size();
+    parts.emplace_back(from_right ? text.substr(behind, end - behind) : text.substr(begin, at - begin));
+    (from_right ? end : begin) = from_right ? at : behind;
   }
-  parts.push_back(rest);
+  parts.emplace_back(text.substr(begin, end - begin));
   if (from_right) std::reverse(parts.begin(), parts.end());
-  List out;
-  for (std::string& part : parts) out.emplace_back(std::move(part));
-  return out;
+  return parts;
 }
 
 Value split_lines(const std::string& text, const Arguments& a) {
@@ -71,41 +74,43 @@ Value split_lines(const std::string& text, const Arguments& a) {
 Value replace(const std::string& text, const Arguments& a) {
   const std::string from = to_text(a.get(1, "old")), to = to_text(a.get(2, "new"));
   const int64_t most = a.get(3, "count", -1).whole();
-  std::string out;
+  Pieces out;
   size_t at = 0;
   if (from.empty()) refuse("a text to replace", "an empty one");
   for (int64_t done = 0; most < 0 || done < most; ++done) {
-    const size_t found = text.find(from, at);
+    const size_t found = place_of(from, text, at);
     if (found == std::string::npos) break;
-    out.append(text, at, found - at).append(to);
+    out << std::string_view(text).substr(at, found - at) << to;
     at = found + from.size();
-    if (out.size() > kMostText) refuse("a text of at most 64 MiB", "a longer one");
   }
-  return out.append(text, at);
+  out << std::string_view(text).substr(at);
+  return out.take();
 }
 
 // A text or any of a list of them at an end.
 Value at_end(const std::string& text, const Arguments& a, bool begin) {
   const Value what = a.get(1, "prefix");
-  const List all = what.is_list() ? what.list() : List{what};
-  return std::any_of(all.begin(), all.end(), [&](const Value& each) {
+  const std::shared_ptr<const List> all = what.is_list() ? items_of(what) : items_of(List{what});
+  return std::any_of(all->begin(), all->end(), [&](const Value& each) {
     if (!each.is_text()) refuse("a text", each.kind());
+    charge(kItemCost + each.text().size());
     return begin ? text.starts_with(each.text()) : text.ends_with(each.text());
   });
 }
 
 Value position(const std::string& text, const Arguments& a, bool last) {
   const std::string what = to_text(a.get(1, "sub"));
-  const size_t at = last ? text.rfind(what) : text.find(what);
+  const size_t at = last ? last_place_of(what, text, text.size()) : place_of(what, text, 0);
   if (at == std::string::npos) return -1;
-  return static_cast<int64_t>(characters(text.substr(0, at)).size());
+  return base::characters_in(std::string_view(text).substr(0, at));
 }
 
 Value count(const std::string& text, const Arguments& a) {
   const std::string what = to_text(a.get(1, "sub"));
   if (what.empty()) refuse("a text to count", "an empty one");
   int64_t found = 0;
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++found;
+  for (size_t at = place_of(what, text, 0); at != std::string::npos; at = place_of(what, text, at + what.size()))
+    ++found;
   return found;
 }
 
@@ -127,15 +132,15 @@ Value is_all(const std::string& text, int (*kind)(int)) {
 }
 
 Value joined(const std::string& text, const Arguments& a) {
-  std::string out;
-  bool first = true;
-  for (const Value& item : items_of(a.get(1, "iterable"))) {
+  Pieces out;
+  const auto items = items_of(a.get(1, "iterable"));
+  for (size_t i = 0; i < items->size(); ++i) {
+    const Value& item = (*items)[i];
     if (!item.is_text()) refuse("texts to join", item.kind());
-    if (!first) out += text;
-    first = false;
-    out += item.text();
+    if (i > 0) out << text;
+    out << item.text();
   }
-  return out;
+  return out.take();
 }
 
 Value without(const std::string& text, const Arguments& a, bool begin) {
@@ -177,7 +182,7 @@ const std::map<std::string, Method>& text_methods() {
 Value dict_method(const std::string& name, const Arguments& a) {
   if (name == "get") {
     const Value key = a.get(1, "key");
-    const Value* member = key.is_text() ? find(a.of().dict(), key.text()) : nullptr;
+    const Value* member = find(a.of().dict(), key);
     return member == nullptr ? a.get(2, "default", None{}) : *member;
   }
   if (name == "items") return apply_filter("items", a);
@@ -207,7 +212,8 @@ Value range(const Arguments& a) {
   const int64_t step = a.get(2, "step", 1).whole();
   if (step == 0) refuse("a step", "0");
   List numbers;
-  for (int64_t at = first; step > 0 ? at < last : at > last; at += step) {
+  bool over = false;
+  for (int64_t at = first; !over && (step > 0 ? at < last : at > last); over = __builtin_add_overflow(at, step, &at)) {
     if (numbers.size() >= 100000) refuse("a range of at most 100,000 numbers", "more");
     numbers.emplace_back(at);
   }
@@ -225,11 +231,12 @@ Value now(const Arguments& a) {
 using FunctionPointer = Value (*)(const Arguments&);
 const std::map<std::string, FunctionPointer>& functions() {
   static const std::map<std::string, FunctionPointer> kFunctions = {
-      {"dict", [](const Arguments& a) { return Value(a.named); }},
+      {"dict", [](const Arguments& a) { return Value(Dict(a.named.begin(), a.named.end())); }},
       {"namespace",
        [](const Arguments& a) {
          auto made = std::make_shared<Namespace>();
-         if (!a.positional.empty() && a.of().is_dict()) made->members = a.of().dict();
+         if (!a.positional.empty() && a.of().is_dict())
+           for (const auto& [key, member] : a.of().dict()) made->members.emplace_back(to_text(key), member);
          made->members.insert(made->members.end(), a.named.begin(), a.named.end());
          return Value(made);
        }},
@@ -253,6 +260,7 @@ Value call_method(const std::string& name, const Arguments& arguments) {
   if (of.is_list()) return list_method(name, arguments);
   if (!of.is_text())
     refuse(fmt::format("a text, list or dictionary for .{}()", base::beginning_of(name, 40)), of.kind());
+  charge(of.text().size());
   const auto found = text_methods().find(name);
   if (found == text_methods().end())
     refuse("a method of texts that is known, as strip or split", fmt::format("'{}'", base::beginning_of(name, 40)));

@@ -3,29 +3,45 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "collimate/base/characters.h"
+#include "collimate/text/jinja/budget.h"
 #include "collimate/text/jinja/calls.h"
 
 namespace collimate::text::jinja {
 namespace {
-
-constexpr size_t kMostItems = size_t{1} << 20;
 
 [[noreturn]] void refuse_pair(const std::string& sign, const Value& a, const Value& b) {
   refuse(fmt::format("operands of {}", sign), fmt::format("{} and {}", a.kind(), b.kind()));
 }
 
 Value repeated(const Value& of, int64_t times) {
-  const auto count = static_cast<size_t>(std::max<int64_t>(0, times));
+  const size_t size = of.is_text() ? of.text().size() : of.list().size();
+  const size_t count = size == 0 ? 0 : static_cast<size_t>(std::max<int64_t>(0, times));
+  expect_room(count, size * (of.is_text() ? 1 : sizeof(Value)));
   if (of.is_text()) {
-    if (!of.text().empty() && count > kMostText / of.text().size()) refuse("a text of at most 64 MiB", "a longer one");
     std::string out;
+    out.reserve(count * size);
     for (size_t i = 0; i < count; ++i) out += of.text();
     return out;
   }
-  if (!of.list().empty() && count > kMostItems / of.list().size()) refuse("a list of at most a million items", "more");
   List out;
+  out.reserve(count * size);
   for (size_t i = 0; i < count; ++i) out.insert(out.end(), of.list().begin(), of.list().end());
+  return out;
+}
+
+Value joined(const std::string& a, const std::string& b) {
+  expect_room(a.size() + b.size(), 1);
+  return a + b;
+}
+Value joined(const List& a, const List& b) {
+  expect_room(a.size() + b.size(), sizeof(Value));
+  List out;
+  out.reserve(a.size() + b.size());
+  out.insert(out.end(), a.begin(), a.end());
+  out.insert(out.end(), b.begin(), b.end());
   return out;
 }
 
@@ -73,7 +89,8 @@ int64_t place_in(int64_t index, size_t size) { return index < 0 ? index + static
 // Places of a slice, as Python's slice.indices().
 std::vector<size_t> places(size_t size, const Value& first, const Value& last, const Value& step) {
   const auto given = [](const Value& value) { return !value.is<Undefined>() && !value.is<None>(); };
-  const int64_t by = given(step) ? step.whole() : 1, count = static_cast<int64_t>(size);
+  const int64_t count = static_cast<int64_t>(size);
+  const int64_t by = given(step) ? std::clamp(step.whole(), -count - 1, count + 1) : 1;
   if (by == 0) refuse("a step", "0");
   const int64_t low = by > 0 ? 0 : -1, high = by > 0 ? count : count - 1;
   const auto bound = [&](const Value& value, int64_t fallback) {
@@ -83,6 +100,16 @@ std::vector<size_t> places(size_t size, const Value& first, const Value& last, c
   std::vector<size_t> all;
   for (int64_t at = begin; by > 0 ? at < end : at > end; at += by) all.push_back(static_cast<size_t>(at));
   return all;
+}
+
+// The name is for errors; what holds it is copied.
+Value missing(const std::string& name) { return Undefined{base::beginning_of(name, 100)}; }
+
+// Whether `what` stands there; charges the bytes that are compared.
+bool stands_at(const std::string& what, const std::string& in, size_t at) {
+  const auto end = std::mismatch(what.begin(), what.end(), in.begin() + static_cast<int64_t>(at)).first;
+  charge(static_cast<size_t>(end - what.begin()) + 1);
+  return end == what.end();
 }
 
 Value loop_attribute(const Loop& loop, const std::string& name) {
@@ -105,23 +132,19 @@ Value loop_attribute(const Loop& loop, const std::string& name) {
 }  // namespace
 
 Value calculate(const std::string& sign, const Value& a, const Value& b) {
-  if (sign == "~") return to_text(a) + to_text(b);
+  charge(kItemCost);
+  if ((sign == "~" || sign == "+") && a.is_text() && b.is_text()) return joined(a.text(), b.text());
+  if (sign == "~") return joined(to_text(a), to_text(b));
   if (a.is_number() && b.is_number()) return number_result(sign, a, b);
-  if (sign == "+" && a.is_text() && b.is_text()) return a.text() + b.text();
-  if (sign == "+" && a.is_list() && b.is_list()) {
-    List joined = a.list();
-    joined.insert(joined.end(), b.list().begin(), b.list().end());
-    if (joined.size() > kMostItems) refuse("a list of at most a million items", "more");
-    return joined;
-  }
+  if (sign == "+" && a.is_list() && b.is_list()) return joined(a.list(), b.list());
   if (sign == "*" && b.is<int64_t>() && (a.is_text() || a.is_list())) return repeated(a, b.whole());
   if (sign == "*" && a.is<int64_t>() && (b.is_text() || b.is_list())) return repeated(b, a.whole());
   refuse_pair(sign, a, b);
 }
 
 bool contains(const Value& in, const Value& what) {
-  if (in.is_text() && what.is_text()) return in.text().find(what.text()) != std::string::npos;
-  if (in.is_dict()) return what.is_text() && find(in.dict(), what.text()) != nullptr;
+  if (in.is_text() && what.is_text()) return place_of(what.text(), in.text(), 0) != std::string::npos;
+  if (in.is_dict()) return find(in.dict(), what) != nullptr;
   if (in.is_list())
     return std::any_of(in.list().begin(), in.list().end(), [&](const Value& item) { return equal(item, what); });
   if (in.is<std::shared_ptr<Namespace>>())
@@ -129,17 +152,41 @@ bool contains(const Value& in, const Value& what) {
   refuse_pair("in", what, in);
 }
 
-List items_of(const Value& value) {
-  if (value.is_list()) return value.list();
+size_t place_of(const std::string& what, const std::string& in, size_t from) {
+  if (what.empty()) return from;
+  for (size_t at = from; at < in.size(); ++at) {
+    const size_t begin = std::exchange(at, std::min(in.find(what[0], at), in.size()));
+    charge(at - begin);
+    if (what.size() > in.size() - at) break;
+    if (stands_at(what, in, at)) return at;
+  }
+  return std::string::npos;
+}
+
+size_t last_place_of(const std::string& what, const std::string& in, size_t from) {
+  if (what.size() > in.size()) return std::string::npos;
+  for (size_t ends = std::min(from, in.size() - what.size()) + 1; ends > 0; --ends)
+    if (stands_at(what, in, ends - 1)) return ends - 1;
+  return std::string::npos;
+}
+
+std::shared_ptr<const List> items_of(const Value& value) {
+  if (value.is_list()) {
+    charge(value.list().size());
+    return value.shared_list();
+  }
   List items;
   if (value.is_dict()) {
-    for (const auto& [key, member] : value.dict()) items.emplace_back(key);
+    for (const auto& [key, member] : value.dict()) items.push_back(key);
   } else if (value.is_text()) {
-    for (std::string& each : characters(value.text())) items.emplace_back(std::move(each));
+    const auto all = characters(value.text());
+    expect_room(all.size(), sizeof(Value));
+    items.reserve(all.size());
+    for (const std::string_view each : all) items.emplace_back(each);
   } else if (!value.is<Undefined>()) {
     refuse("a list, a dictionary or a text to go through", value.kind());
   }
-  return items;
+  return Value(std::move(items)).shared_list();
 }
 
 Value attribute_of(const Value& of, const std::string& name) {
@@ -147,31 +194,31 @@ Value attribute_of(const Value& of, const std::string& name) {
   if (of.is<Undefined>())
     refuse(fmt::format("a value that has '{}'", name),
            fmt::format("'{}', which is undefined", of.as<Undefined>().name));
-  const Dict* members = of.is_dict()                          ? &of.dict()
-                        : of.is<std::shared_ptr<Namespace>>() ? &of.as<std::shared_ptr<Namespace>>()->members
+  const Value* member = of.is_dict()                          ? find(of.dict(), name)
+                        : of.is<std::shared_ptr<Namespace>>() ? find(of.as<std::shared_ptr<Namespace>>()->members, name)
                                                               : nullptr;
-  const Value* member = members == nullptr ? nullptr : find(*members, name);
-  return member == nullptr ? Value(Undefined{name}) : *member;
+  return member == nullptr ? missing(name) : *member;
 }
 
 Value item_of(const Value& of, const Value& key) {
   if (key.is_text()) return attribute_of(of, key.text());
   if (of.is<Undefined>()) return attribute_of(of, to_text(key));
-  if (!key.is<int64_t>() || !(of.is_list() || of.is_text())) return Undefined{to_text(key)};
-  if (of.is_list()) {
-    const int64_t at = place_in(key.whole(), of.list().size());
-    return at >= 0 && at < static_cast<int64_t>(of.list().size()) ? of.list()[static_cast<size_t>(at)]
-                                                                  : Value(Undefined{to_text(key)});
+  if (of.is_dict()) {
+    const Value* member = find(of.dict(), key);
+    return member == nullptr ? missing(to_text(key)) : *member;
   }
-  const std::vector<std::string> all = characters(of.text());
-  const int64_t at = place_in(key.whole(), all.size());
-  return at >= 0 && at < static_cast<int64_t>(all.size()) ? Value(all[static_cast<size_t>(at)])
-                                                          : Value(Undefined{to_text(key)});
+  if (!key.is<int64_t>() || !(of.is_list() || of.is_text())) return missing(to_text(key));
+  const auto item = [&](const auto& all) -> Value {
+    const int64_t at = place_in(key.whole(), all.size());
+    if (at < 0 || at >= static_cast<int64_t>(all.size())) return missing(to_text(key));
+    return Value(all[static_cast<size_t>(at)]);
+  };
+  return of.is_list() ? item(of.list()) : item(characters(of.text()));
 }
 
 Value slice_of(const Value& of, const Value& first, const Value& last, const Value& step) {
   if (of.is_text()) {
-    const std::vector<std::string> all = characters(of.text());
+    const std::vector<std::string_view> all = characters(of.text());
     std::string out;
     for (const size_t at : places(all.size(), first, last, step)) out += all[at];
     return out;

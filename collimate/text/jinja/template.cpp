@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collimate/base/error.h"
+#include "collimate/text/jinja/budget.h"
 #include "collimate/text/jinja/calls.h"
 #include "collimate/text/jinja/search.h"
 #include "collimate/text/jinja/syntax.h"
@@ -22,9 +23,6 @@ struct Scope {
 
 namespace {
 
-constexpr int64_t kMostSteps = 5'000'000;
-constexpr int kMostDepth = 200;
-
 enum class Flow { kOn, kBreak, kContinue };
 
 // A LineError names the line of what goes wrong, which the innermost statement adds once.
@@ -36,6 +34,12 @@ class LineError : public base::InputError {
 class Evaluator {
  public:
   explicit Evaluator(Scope& root) : root_(root) {}
+  // Namespaces may hold each other in any number, in circles too.
+  ~Evaluator() {
+    for (const auto& made : namespaces_) made->members.clear();
+  }
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
 
   MarkedText run(const Node& body) {
     out_ = &whole_.text;
@@ -62,18 +66,24 @@ class Evaluator {
 
   // ---- statements
   Flow statement(const Node& node, Scope& scope) {
-    step();
+    return at_line(node, [&] {
+      charge(kStepCost);
+      return execute(node, scope);
+    });
+  }
+
+  Flow execute(const Node& node, Scope& scope) {
     switch (node.op) {
       case Op::kText:
         write(node.text);
         return Flow::kOn;
       case Op::kPrint:
-        write(at_line(node, [&] { return to_text(value(node.children[0], scope)); }));
+        write(to_text(value(node.children[0], scope)));
         return Flow::kOn;
       case Op::kBody:
         return body(node, scope);
       case Op::kIf:
-        return choice(node, scope);
+        return statement(node.children[truth(value(node.children[0], scope)) ? 1 : 2], scope);
       case Op::kFor:
         return loop(node, scope);
       case Op::kBreak:
@@ -85,7 +95,7 @@ class Evaluator {
       case Op::kNothing:
         return Flow::kOn;
       default:
-        at_line(node, [&] { return definition(node, scope); });
+        definition(node, scope);
         return Flow::kOn;
     }
   }
@@ -98,54 +108,48 @@ class Evaluator {
   }
 
   Flow body(const Node& node, Scope& scope) {
-    const Deeper deeper(*this);
+    const Level level(levels_);
     for (const Node& child : node.children)
       if (const Flow flow = statement(child, scope); flow != Flow::kOn) return flow;
     return Flow::kOn;
   }
 
-  Flow choice(const Node& node, Scope& scope) {
-    const bool holds = at_line(node, [&] { return truth(value(node.children[0], scope)); });
-    return statement(node.children[holds ? 1 : 2], scope);
-  }
-
   Flow loop(const Node& node, Scope& scope) {
-    const auto items = std::make_shared<const List>(at_line(node, [&] { return kept_items(node, scope); }));
+    const auto items = kept_items(node, scope);
     if (items->empty()) return statement(node.children[3], scope);
     for (size_t i = 0; i < items->size(); ++i) {
       Scope inner{{}, &scope};
       inner.variables["loop"] = Loop{static_cast<int64_t>(i), items};
-      at_line(node, [&] { return assign(node.names, (*items)[i], inner); });
+      assign(node.names, (*items)[i], inner);
       if (statement(node.children[2], inner) == Flow::kBreak) break;
     }
     return Flow::kOn;
   }
 
   // Returns the items of a loop that its condition keeps.
-  List kept_items(const Node& node, Scope& scope) {
-    List all = items_of(value(node.children[0], scope));
+  std::shared_ptr<const List> kept_items(const Node& node, Scope& scope) {
+    const auto all = items_of(value(node.children[0], scope));
     if (node.children[1].op == Op::kNothing) return all;
     List kept;
-    for (Value& item : all) {
+    for (const Value& item : *all) {
       Scope inner{{}, &scope};
       assign(node.names, item, inner);
-      if (truth(value(node.children[1], inner))) kept.push_back(std::move(item));
+      if (truth(value(node.children[1], inner))) kept.push_back(item);
     }
-    return kept;
+    return Value(std::move(kept)).shared_list();
   }
 
-  bool assign(const std::vector<std::string>& names, const Value& to, Scope& scope) {
+  void assign(const std::vector<std::string>& names, const Value& to, Scope& scope) {
     if (names.size() == 1) {
       scope.variables[names[0]] = to;
-      return true;
+      return;
     }
-    const List parts = items_of(to);
-    if (parts.size() != names.size()) refuse(fmt::format("{} values", names.size()), fmt::format("{}", parts.size()));
-    for (size_t i = 0; i < parts.size(); ++i) scope.variables[names[i]] = parts[i];
-    return true;
+    const auto parts = items_of(to);
+    if (parts->size() != names.size()) refuse(fmt::format("{} values", names.size()), fmt::format("{}", parts->size()));
+    for (size_t i = 0; i < names.size(); ++i) scope.variables[names[i]] = (*parts)[i];
   }
 
-  bool definition(const Node& node, Scope& scope) {
+  void definition(const Node& node, Scope& scope) {
     if (node.op == Op::kSet || node.op == Op::kSetBlock) {
       const Value to = node.op == Op::kSet ? value(node.children[0], scope) : Value(captured(node.children[0], scope));
       return node.text.empty() ? assign(node.names, to, scope) : assign_member(node, to, scope);
@@ -158,20 +162,15 @@ class Evaluator {
       Arguments arguments = arguments_of(node.children[1], scope, Value(captured(node.children[0], scope)));
       write(to_text(apply_filter(node.children[1].text, arguments)));
     }
-    return true;
   }
 
-  bool assign_member(const Node& node, const Value& to, Scope& scope) {
+  void assign_member(const Node& node, const Value& to, Scope& scope) {
     const Value of = variable(node.names[0], scope);
     if (!of.is<std::shared_ptr<Namespace>>()) refuse(fmt::format("'{}' to be a namespace", node.names[0]), of.kind());
-    Dict& members = of.as<std::shared_ptr<Namespace>>()->members;
-    for (auto& [name, member] : members) {
-      if (name != node.text) continue;
-      member = to;
-      return true;
-    }
-    members.emplace_back(node.text, to);
-    return true;
+    Named& members = of.as<std::shared_ptr<Namespace>>()->members;
+    charge(members.size());
+    const auto same = std::ranges::find(members, node.text, &Named::value_type::first);
+    (same == members.end() ? members.emplace_back(node.text, Value()) : *same).second = to;
   }
 
   // Returns the text that a body writes.
@@ -186,16 +185,19 @@ class Evaluator {
 
   // ---- expressions
   Value value(const Node& node, Scope& scope) {
-    const Deeper deeper(*this);
-    step();
+    const Level level(levels_);
+    charge(kStepCost);
     const auto child = [&](size_t i) { return value(node.children[i], scope); };
     switch (node.op) {
       case Op::kNothing:
         return Undefined{"a value that is not given"};
       case Op::kValue:
         return node.value;
-      case Op::kName:
-        return variable(node.text, scope);
+      case Op::kName: {
+        Value found = variable(node.text, scope);
+        const bool is_caller = found.is<Macro>() && found.as<Macro>().scope != nullptr;
+        return is_caller ? Function{"caller"} : std::move(found);  // it must not outlive its scope
+      }
       case Op::kList:
         return list(node, scope);
       case Op::kDict:
@@ -257,8 +259,17 @@ class Evaluator {
   }
   Value dictionary(const Node& node, Scope& scope) {
     Dict members;
-    for (size_t i = 0; i + 1 < node.children.size(); i += 2)
-      members.emplace_back(to_text(value(node.children[i], scope)), value(node.children[i + 1], scope));
+    for (size_t i = 0; i + 1 < node.children.size(); i += 2) {
+      Value key = value(node.children[i], scope);
+      if (key.is_list() || key.is_dict()) refuse("a text or a number as a key", key.kind());
+      Value member = value(node.children[i + 1], scope);
+      const auto same = std::ranges::find_if(members, [&](const auto& each) { return equal(each.first, key); });
+      if (same == members.end()) {
+        members.emplace_back(std::move(key), std::move(member));
+      } else {
+        same->second = std::move(member);
+      }
+    }
     return members;
   }
 
@@ -295,7 +306,7 @@ class Evaluator {
     if (callee.op == Op::kName) {
       const Value macro = variable(callee.text, scope);
       if (macro.is<Macro>()) return call_macro(macro.as<Macro>(), arguments_of(node, scope, {}), caller);
-      if (macro.is<Function>()) return call_function(callee.text, arguments_of(node, scope, {}));
+      if (macro.is<Function>()) return call_known(macro.as<Function>(), arguments_of(node, scope, {}));
       refuse("a function or macro", fmt::format("'{}'", callee.text));
     }
     if (callee.op != Op::kAttribute) refuse("a function, macro or method", "another value");
@@ -307,6 +318,13 @@ class Evaluator {
         member.is<Macro>())
       return call_macro(member.as<Macro>(), arguments_of(node, scope, {}), caller);
     return call_method(callee.text, arguments_of(node, scope, std::move(of)));
+  }
+
+  Value call_known(const Function& function, const Arguments& arguments) {
+    if (!is_function(function.name)) refuse("a call by the name caller", "another name for it");
+    Value made = call_function(function.name, arguments);
+    if (made.is<std::shared_ptr<Namespace>>()) namespaces_.push_back(made.as<std::shared_ptr<Namespace>>());
+    return made;
   }
 
   static Value cycled(const Loop& loop, const Arguments& arguments) {
@@ -334,19 +352,6 @@ class Evaluator {
   }
 
   // ---- bounds
-  class Deeper {
-   public:
-    explicit Deeper(Evaluator& of) : depth_(of.depth_) {
-      if (++depth_ > kMostDepth) {
-        --depth_;
-        refuse(fmt::format("at most {} levels of calls and expressions", kMostDepth), "more");
-      }
-    }
-    ~Deeper() { --depth_; }
-
-   private:
-    int& depth_;
-  };
   class Restore {
    public:
     Restore(std::string*& place, std::string* to) : place_(place), to_(to) {}
@@ -356,19 +361,16 @@ class Evaluator {
     std::string*& place_;
     std::string* to_;
   };
-  void step() {
-    if (++steps_ > kMostSteps) refuse(fmt::format("at most {} steps", kMostSteps), "more");
-  }
   void write(const std::string& text) {
-    if (out_->size() + text.size() > kMostText) refuse("a text of at most 64 MiB", "a longer one");
+    charge(text.size());
     *out_ += text;
   }
 
   Scope& root_;
   MarkedText whole_;
-  std::string* out_ = nullptr;  // whole_'s, or what is captured
-  int64_t steps_ = 0;
-  int depth_ = 0;
+  std::string* out_ = nullptr;                          // whole_'s, or what is captured
+  std::vector<std::shared_ptr<Namespace>> namespaces_;  // all that were made
+  int levels_ = 0;
 };
 
 }  // namespace
@@ -388,6 +390,7 @@ bool Template::marks() const { return jinja::marks(impl_->body); }
 MarkedText Template::render_marked(const nlohmann::ordered_json& variables) const {
   Scope root;
   for (const auto& [name, variable] : variables.items()) root.variables[name] = from_json(variable);
+  const Budget budget;
   return Evaluator(root).run(impl_->body);
 }
 

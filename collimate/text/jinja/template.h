@@ -17,7 +17,7 @@ struct MarkedText {
 
 // A template of the language that Hugging Face's chat templates use: Jinja2 with trim_blocks and lstrip_blocks, loops
 // that break and continue, and {% generation %}. It reads nothing but its variables, changes nothing but its
-// namespaces, and ends: steps, levels and what it writes are bounded. Immutable; may be used by several threads.
+// namespaces, and ends: see budget.h. Immutable; may be used by several threads.
 class Template {
  public:
   // InputError naming the line of what is not of the language.

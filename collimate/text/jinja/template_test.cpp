@@ -85,6 +85,10 @@ TEST(Jinja, RefusalsNameTheirLine) {
               HasSubstr("[chat template line 2] expected a conversation that the template takes, got Only one turn"));
   EXPECT_THAT(refusal_of("\n{% import 'y' %}"), HasSubstr("line 2] expected for, if, set, "));
   EXPECT_THAT(refusal_of("{{ y.z }}"), HasSubstr("got 'y', which is undefined"));
+  EXPECT_THAT(refusal_of("{{ 1e17 * 1000 | int }}{{ (1e17 * 1000) | int }}"),
+              HasSubstr("expected a number of 64 bits, got 1e+20"));
+  EXPECT_THAT(refusal_of("\n{{ 'x' * 999999999999 }}"),
+              HasSubstr("line 2] expected at most 512 MiB of texts, lists and steps, got more"));
 }
 
 // Neither time nor memory nor the stack is without end.
@@ -98,6 +102,58 @@ TEST(Jinja, TemplatesEnd) {
         std::string("{% set s = 'ab' %}{% for i in range(99) %}{% set s = s ~ s %}{{ s }}{% endfor %}") +
             "{{ [0] * 99999999 }}"})
     EXPECT_THROW(Template(source).render({}), base::InputError) << source.substr(0, 80);
+}
+
+// What doubles is refused, and so is every use of lists that hold one list 2^45 times.
+TEST(Jinja, NothingGrowsWithoutEnd) {
+  const auto looped = [](const std::string& first, const std::string& next, int times, const std::string& use) {
+    return "{% set ns = namespace(a=" + first + ") %}{% for i in range(" + std::to_string(times) +
+           ") %}{% set ns.a = " + next + " %}{% endfor %}" + use;
+  };
+  std::vector<std::string> sources = {"{{ [[0] * 1000000] * 100000 }}",
+                                      "{{ ('a' * 3000000).split('a') | join('b' * 10000) }}",
+                                      "{{ 'b'.join(['a' * 1000000] * 100000) }}", looped("[]", "[ns.a]", 99999, ""),
+                                      looped("{}", "{'a': [ns.a]}", 99999, "")};
+  for (const char* next : {"ns.a ~ ns.a", "ns.a + ns.a", "ns.a * 2", "[ns.a, ns.a] | join", "ns.a.join([ns.a, ns.a])",
+                           "ns.a.replace('x', 'xx')", "(ns.a, ns.a) ~ ''"})
+    sources.push_back(looped("'x'", next, 99999, ""));
+  for (const char* next : {"ns.a + ns.a", "ns.a * 2", "(ns.a ~ ns.a) | list"})
+    sources.push_back(looped("[1]", next, 99999, ""));
+  for (const char* use : {"ns.a", "ns.a | tojson", "ns.a == [ns.a, 1][0]", "ns.a < ns.a", "ns.a in [ns.a]",
+                          "[ns.a, ns.a] | unique", "[ns.a, ns.a] | sort", "[ns.a].count(ns.a)"})
+    sources.push_back(looped("[0]", "[ns.a, ns.a]", 45, "{{ " + std::string(use) + " }}"));
+  const std::string big = "{% set a = 'y' * 100000 %}{% set b = ('y' * 9999) ~ 'x' %}{% set l = [0] * 100000 %}";
+  for (const char* work : {"'x' in a", "b in a", "a.rfind('x' ~ b)", "a.rsplit('x' ~ b)", "a.replace(b, '')",
+                           "a.strip(b)", "a.startswith(a)", "a < a", "a[5]", "a is upper", "1 in l", "l | sum",
+                           "l | max", "l[:]", "l | reject | list", "l | reverse"})
+    sources.push_back(big + "{% for i in range(99999) %}{% if " + std::string(work) + " %}{% endif %}{% endfor %}");
+  for (const std::string& source : sources) EXPECT_THROW(Template(source).render({}), base::InputError) << source;
+}
+
+// A megabyte in 1,000 messages, parts of which are collected and looked at again for each message.
+TEST(Jinja, LongConversationsAreWritten) {
+  ordered_json messages = ordered_json::array();
+  for (int i = 0; i < 1000; ++i)
+    messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", std::string(1000, 'a')}});
+  const Template chat(
+      "{% set ns = namespace(all='', last=-1) %}{% for m in messages %}"
+      "{% if '</think>' in m.content %}{% set ns.last = loop.index0 %}{% endif %}"
+      "{% set ns.all = ns.all ~ (m.content.split('</think>')[-1] | trim)[:100] %}"
+      "{% if messages[loop.index0:] | first == m and (messages | last).content[:3] == 'aaa' %}{{ m | tojson }}{% endif "
+      "%}"
+      "{% endfor %}{{ ns.all }}");
+  EXPECT_GT(chat.render({{"messages", messages}}).size(), 1'100'000U);
+}
+
+// A caller is a function only where it stands; namespaces may hold themselves and each other.
+TEST(Jinja, NothingOutlivesItsScope) {
+  EXPECT_THAT(refusal_of("{% set ns = namespace() %}{% macro m() %}{% set ns.c = caller %}{% endmacro %}"
+                         "{% for i in [1] %}{% call m() %}{{ i }}{% endcall %}{% endfor %}{% set c = ns.c %}{{ c() }}"),
+              HasSubstr("expected a call by the name caller"));
+  EXPECT_EQ(Template("{% set r = range %}{{ r(2) | last }}{% set ns = namespace() %}{% set ns.a = ns %}"
+                     "{% for i in range(99999) %}{% set ns.a = namespace(a=ns.a) %}{% endfor %}")
+                .render({}),
+            "1");
 }
 
 // Two templates behind each other with damage are written or refused, in COLLIMATE_TEMPLATE_ROUNDS rounds.

@@ -8,6 +8,7 @@
 
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
+#include "collimate/text/jinja/budget.h"
 
 namespace collimate::text::jinja {
 namespace {
@@ -22,28 +23,66 @@ std::string real_text(double value) {
   return text;
 }
 
-std::string quoted(const std::string& text) {
+void write_quoted(const std::string& text, Pieces& out) {
   const char quote = text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
-  std::string out(1, quote);
+  out << quote;
   for (const char c : text) {
     if (c == '\n') {
-      out += "\\n";
+      out << "\\n";
     } else if (c == '\r') {
-      out += "\\r";
+      out << "\\r";
     } else if (c == '\t') {
-      out += "\\t";
+      out << "\\t";
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+      out << fmt::format("\\x{:02x}", static_cast<unsigned>(c));
     } else {
-      if (c == quote || c == '\\') out += '\\';
-      out += c;
+      if (c == quote || c == '\\') out << '\\';
+      out << c;
     }
   }
-  return out + quote;
+  out << quote;
+}
+
+void write_repr(const Value& value, Pieces& out) {
+  charge(kItemCost);
+  const char* between = "";
+  if (value.is_text()) {
+    write_quoted(value.text(), out);
+  } else if (value.is<None>()) {
+    out << "None";
+  } else if (value.is<bool>()) {
+    out << (value.as<bool>() ? "True" : "False");
+  } else if (value.is<int64_t>()) {
+    out << std::to_string(value.as<int64_t>());
+  } else if (value.is<double>()) {
+    out << real_text(value.as<double>());
+  } else if (value.is_list()) {
+    out << '[';
+    for (const Value& item : value.list()) write_repr(item, out << std::exchange(between, ", "));
+    out << ']';
+  } else if (value.is_dict()) {
+    out << '{';
+    for (const auto& [key, member] : value.dict()) {
+      write_repr(key, out << std::exchange(between, ", "));
+      write_repr(member, out << ": ");
+    }
+    out << '}';
+  } else {
+    refuse("a value that has a text", value.kind());
+  }
 }
 
 std::string json_text(const std::string& text) {
+  charge(6 * text.size());  // \u0001 takes six bytes
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// What JSON calls none, a truth value or a number.
+std::string json_word(const Value& value) {
+  if (value.is<bool>()) return value.as<bool>() ? "true" : "false";
+  if (value.is<None>()) return "null";
+  if (value.is_number()) return to_repr(value);
+  refuse("something that JSON has", value.kind());
 }
 
 // Writes nested JSON.
@@ -52,9 +91,9 @@ class JsonWriter {
   explicit JsonWriter(const JsonFormat& format) : format_(format) {}
 
   void write(const Value& value, int64_t depth) {
-    if (depth > 100) refuse("JSON of at most 100 levels", "more");
+    charge(kItemCost);
     if (value.is_text()) {
-      out += json_text(value.text());
+      out << json_text(value.text());
     } else if (value.is_list()) {
       begin('[', value.list().size(), depth);
       for (size_t i = 0; i < value.list().size(); ++i) {
@@ -64,61 +103,74 @@ class JsonWriter {
       end(']', value.list().size(), depth);
     } else if (value.is_dict()) {
       write_dict(value.dict(), depth);
-    } else if (value.is<bool>()) {
-      out += value.as<bool>() ? "true" : "false";
-    } else if (value.is<None>()) {
-      out += "null";
-    } else if (value.is_number()) {
-      out += to_text(value);
     } else {
-      refuse("something that JSON has", value.kind());
+      out << json_word(value);
     }
   }
 
-  std::string out;
+  Pieces out;
 
  private:
   void write_dict(Dict dict, int64_t depth) {
     if (format_.sort_keys)
-      std::sort(dict.begin(), dict.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      std::sort(dict.begin(), dict.end(), [](const auto& a, const auto& b) { return less(a.first, b.first); });
     begin('{', dict.size(), depth);
     for (size_t i = 0; i < dict.size(); ++i) {
       separate(i, depth);
-      out += json_text(dict[i].first) + format_.key;
+      const Value& key = dict[i].first;
+      out << json_text(key.is_text() ? key.text() : json_word(key)) << format_.key;
       write(dict[i].second, depth + 1);
     }
     end('}', dict.size(), depth);
   }
-  void line(int64_t depth) { out.append("\n").append(static_cast<size_t>(format_.indent * depth), ' '); }
+  void line(int64_t depth) { out << '\n' << std::string(static_cast<size_t>(format_.indent * depth), ' '); }
   void begin(char bracket, size_t count, int64_t depth) {
-    out += bracket;
+    out << bracket;
     if (count > 0 && format_.indent >= 0) line(depth + 1);
   }
   void separate(size_t i, int64_t depth) {
     if (i == 0) return;
     if (format_.indent < 0) {
-      out += format_.item;
+      out << format_.item;
     } else {
-      out += ',';
+      out << ',';
       line(depth + 1);
     }
   }
   void end(char bracket, size_t count, int64_t depth) {
     if (count > 0 && format_.indent >= 0) line(depth);
-    out += bracket;
+    out << bracket;
   }
 
   const JsonFormat& format_;
 };
 
-template <class Items, class Each>
-std::string listed(const Items& items, const Each& each) {
-  std::string out;
-  for (const auto& item : items) out.append(out.empty() ? "" : ", ").append(each(item));
-  return out;
-}
+// The bytes that a text takes beside its own.
+constexpr size_t kTextCost = 64;
 
 }  // namespace
+
+Value::Value(std::string text) {
+  charge(kTextCost + text.size());
+  held_ = std::make_shared<const std::string>(std::move(text));
+}
+
+Value::Value(List items) {
+  charge(items.size() * sizeof(Value));
+  for (const Value& item : items) contain(item);
+  held_ = std::make_shared<const List>(std::move(items));
+}
+
+Value::Value(Dict members) {
+  charge(members.size() * 2 * sizeof(Value));
+  for (const auto& [key, member] : members) contain(member);
+  held_ = std::make_shared<const Dict>(std::move(members));
+}
+
+void Value::contain(const Value& item) {
+  levels_ = std::max(levels_, item.levels_ + 1);
+  if (levels_ > kMostLevels) refuse(fmt::format("lists of at most {} levels", kMostLevels), "more");
+}
 
 double Value::real() const {
   if (is<double>()) return as<double>();
@@ -165,8 +217,12 @@ bool truth(const Value& value) {
 }
 
 bool equal(const Value& a, const Value& b) {
+  charge(kItemCost);
   if (a.is_number() && b.is_number()) return a.real() == b.real();
-  if (a.is_text() && b.is_text()) return a.text() == b.text();
+  if (a.is_text() && b.is_text()) {
+    if (a.text().size() == b.text().size()) charge(a.text().size());
+    return a.text() == b.text();
+  }
   if (a.is_list() && b.is_list())
     return std::equal(a.list().begin(), a.list().end(), b.list().begin(), b.list().end(), equal);
   if (a.is_dict() && b.is_dict()) {
@@ -180,53 +236,63 @@ bool equal(const Value& a, const Value& b) {
 }
 
 bool less(const Value& a, const Value& b) {
+  charge(kItemCost);
   if (a.is_number() && b.is_number()) return a.real() < b.real();
-  if (a.is_text() && b.is_text()) return a.text() < b.text();
+  if (a.is_text() && b.is_text()) {
+    charge(std::min(a.text().size(), b.text().size()));
+    return a.text() < b.text();
+  }
   if (a.is_list() && b.is_list())
     return std::lexicographical_compare(a.list().begin(), a.list().end(), b.list().begin(), b.list().end(), less);
   refuse("two numbers, texts or lists to compare", fmt::format("{} and {}", a.kind(), b.kind()));
 }
 
 std::string to_text(const Value& value) {
-  if (value.is_text()) return value.text();
   if (value.is<Undefined>()) return "";
-  return to_repr(value);
+  if (!value.is_text()) return to_repr(value);
+  charge(value.text().size());
+  return value.text();
 }
 
 std::string to_repr(const Value& value) {
-  if (value.is_text()) return quoted(value.text());
-  if (value.is<None>()) return "None";
-  if (value.is<bool>()) return value.as<bool>() ? "True" : "False";
-  if (value.is<int64_t>()) return std::to_string(value.as<int64_t>());
-  if (value.is<double>()) return real_text(value.as<double>());
-  if (value.is_list()) return fmt::format("[{}]", listed(value.list(), to_repr));
-  if (value.is_dict()) {
-    const auto member = [](const auto& m) { return fmt::format("{}: {}", quoted(m.first), to_repr(m.second)); };
-    return fmt::format("{{{}}}", listed(value.dict(), member));
-  }
-  refuse("a value that has a text", value.kind());
+  Pieces out;
+  write_repr(value, out);
+  return out.take();
+}
+
+const Value* find(const Named& members, const std::string& name) {
+  charge(members.size());
+  const auto found = std::ranges::find(members, name, &Named::value_type::first);
+  return found == members.end() ? nullptr : &found->second;
+}
+
+const Value* find(const Dict& dict, const Value& key) {
+  if (key.is_text()) return find(dict, key.text());
+  const auto found = std::ranges::find_if(dict, [&](const auto& member) { return equal(member.first, key); });
+  return found == dict.end() ? nullptr : &found->second;
 }
 
 const Value* find(const Dict& dict, const std::string& key) {
-  for (const auto& [name, value] : dict)
-    if (name == key) return &value;
-  return nullptr;
+  charge(dict.size());
+  const auto is_it = [&](const auto& member) { return member.first.is_text() && member.first.text() == key; };
+  const auto found = std::ranges::find_if(dict, is_it);
+  return found == dict.end() ? nullptr : &found->second;
 }
 
 std::string to_json(const Value& value, const JsonFormat& format) {
   JsonWriter writer(format);
   writer.write(value, 0);
-  return std::move(writer.out);
+  return writer.out.take();
 }
 
-std::vector<std::string> characters(const std::string& text) {
-  std::vector<std::string> out;
-  for (const char c : text) {
-    if (!base::begins_character(c) && !out.empty() && out.back().size() < 4) {
-      out.back() += c;
-    } else {
-      out.emplace_back(1, c);
-    }
+std::vector<std::string_view> characters(const std::string& text) {
+  charge(text.size() * sizeof(std::string_view));
+  std::vector<std::string_view> out;
+  out.reserve(text.size());
+  for (size_t begin = 0, at = 1; begin < text.size(); ++at) {
+    if (at < text.size() && at - begin < 4 && !base::begins_character(text[at])) continue;
+    out.emplace_back(text.data() + begin, at - begin);
+    begin = at;
   }
   return out;
 }

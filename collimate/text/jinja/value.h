@@ -4,21 +4,21 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace collimate::text::jinja {
 
-// Whitespace, and the longest text that a template makes.
 inline constexpr const char* kSpaces = " \t\n\r\v\f";
-inline constexpr size_t kMostText = size_t{64} << 20;
 
 class Value;
 struct Node;
 struct Scope;
 using List = std::vector<Value>;
-using Dict = std::vector<std::pair<std::string, Value>>;  // in the order in which keys came
+using Dict = std::vector<std::pair<Value, Value>>;  // in the order in which keys came
+using Named = std::vector<std::pair<std::string, Value>>;
 
 struct Undefined {
   std::string name;  // of what was looked up, for errors
@@ -26,7 +26,7 @@ struct Undefined {
 struct None {};
 // A namespace: the one thing that templates may change.
 struct Namespace {
-  Dict members;
+  Named members;
 };
 // A macro, or the body of a call block, which sees the variables where it stands.
 struct Macro {
@@ -43,20 +43,23 @@ struct Loop {
   std::shared_ptr<const List> items;
 };
 
-// A value of the template language: Python's, as far as templates see them. Lists and dictionaries are shared, as
-// nothing changes them.
+// A value of the template language: Python's, as far as templates see them. Texts, lists and dictionaries are shared,
+// as nothing changes them; making one is charged to the budget. InputError for more than 200 levels of lists.
 class Value {
  public:
-  using Held = std::variant<Undefined, None, bool, int64_t, double, std::string, std::shared_ptr<const List>,
-                            std::shared_ptr<const Dict>, std::shared_ptr<Namespace>, Macro, Function, Loop>;
+  using Held = std::variant<Undefined, None, bool, int64_t, double, std::shared_ptr<const std::string>,
+                            std::shared_ptr<const List>, std::shared_ptr<const Dict>, std::shared_ptr<Namespace>, Macro,
+                            Function, Loop>;
 
   Value() = default;
   template <class T>
   Value(T held) : held_(std::move(held)) {}  // NOLINT(google-explicit-constructor): a Value is any of them
-  Value(const char* text) : held_(std::string(text)) {}
+  Value(std::string text);
+  explicit Value(std::string_view text) : Value(std::string(text)) {}
+  Value(const char* text) : Value(std::string(text)) {}
   Value(int number) : held_(int64_t{number}) {}
-  Value(List items) : held_(std::make_shared<const List>(std::move(items))) {}
-  Value(Dict items) : held_(std::make_shared<const Dict>(std::move(items))) {}
+  Value(List items);
+  Value(Dict members);
 
   template <class T>
   bool is() const {
@@ -69,16 +72,20 @@ class Value {
   bool is_list() const { return is<std::shared_ptr<const List>>(); }
   bool is_dict() const { return is<std::shared_ptr<const Dict>>(); }
   bool is_number() const { return is<int64_t>() || is<double>() || is<bool>(); }
-  bool is_text() const { return is<std::string>(); }
-  const List& list() const { return *as<std::shared_ptr<const List>>(); }
+  bool is_text() const { return is<std::shared_ptr<const std::string>>(); }
+  const List& list() const { return *shared_list(); }
+  const std::shared_ptr<const List>& shared_list() const { return as<std::shared_ptr<const List>>(); }
   const Dict& dict() const { return *as<std::shared_ptr<const Dict>>(); }
-  const std::string& text() const { return as<std::string>(); }
+  const std::string& text() const { return *as<std::shared_ptr<const std::string>>(); }
   double real() const;       // of a number
   int64_t whole() const;     // of a whole number or truth value
   const char* kind() const;  // a word for errors
 
  private:
+  void contain(const Value& item);
+
   Held held_;
+  int levels_ = 0;  // of lists and dictionaries in each other
 };
 
 Value from_json(const nlohmann::ordered_json& json);
@@ -89,7 +96,9 @@ bool less(const Value& a, const Value& b);
 // These give what str() and repr() of Python give.
 std::string to_text(const Value& value);
 std::string to_repr(const Value& value);
-// The member of that name, or null.
+// The member of that name or key, or null.
+const Value* find(const Named& members, const std::string& name);
+const Value* find(const Dict& dict, const Value& key);
 const Value* find(const Dict& dict, const std::string& key);
 
 // A JsonFormat writes as json.dumps does with ensure_ascii=False. An `indent` below 0 writes one line.
@@ -101,7 +110,7 @@ struct JsonFormat {
 std::string to_json(const Value& value, const JsonFormat& format);
 
 // Characters of UTF-8; a byte that begins none is one of its own.
-std::vector<std::string> characters(const std::string& text);
+std::vector<std::string_view> characters(const std::string& text);
 
 // Throws InputError as the evaluator wants it: it adds the line.
 [[noreturn]] void refuse(const std::string& expected, const std::string& got);

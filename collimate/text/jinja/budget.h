@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace collimate::text::jinja {
+
+// What a statement or an operation costs, and an item that is looked at; a byte that is made or read costs 1.
+inline constexpr size_t kStepCost = 100, kItemCost = 8;
+inline constexpr int kMostLevels = 200;
+
+// A Budget bounds time and memory of what a thread renders while it stands: 512 MiB of made and read bytes, where steps
+// and items count as bytes too.
+class Budget {
+ public:
+  Budget();
+  ~Budget();
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+
+ private:
+  size_t outer_;
+};
+
+// Takes so much from the thread's budget. InputError where less is left; without a budget there is no end.
+void charge(size_t cost);
+// InputError where less than `count` times `each` is left. It takes nothing: what is made then is charged as a Value.
+void expect_room(size_t count, size_t each);
+
+// One level more of calls and expressions in each other while it stands. InputError for too many.
+class Level {
+ public:
+  explicit Level(int& levels);
+  ~Level() { --levels_; }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+ private:
+  int& levels_;
+};
+
+// A text that grows piece by piece, each of which is charged twice: growing may take as much again.
+class Pieces {
+ public:
+  Pieces& operator<<(std::string_view piece) {
+    charge(2 * piece.size());
+    text_ += piece;
+    return *this;
+  }
+  Pieces& operator<<(char c) { return *this << std::string_view(&c, 1); }
+  bool empty() const { return text_.empty(); }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace collimate::text::jinja
