@@ -73,7 +73,7 @@ class Quantization {
   }
 
   void check_numbers(const TensorEntry& entry, const TensorEntry& numbers) const {
-    check_dtype(numbers, directory_);
+    check_scale_dtype(numbers, directory_);
     std::vector<int64_t> sizes;
     if (block_size_)
       for (size_t d = 0; d < entry.sizes.size(); ++d)

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,7 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 
 constexpr const char* kQuantized = "model.layers.1.mlp.down_proj.weight";  // [24, 40]
+constexpr const char* kScales = "model.layers.1.mlp.down_proj.weight_scale_inv";
 
 // A llama of which one layer is in fp8: all numbers 1.5, in blocks of [16, 16].
 class Quantized : public testing::InDirectory {
@@ -36,8 +38,7 @@ class Quantized : public testing::InDirectory {
   }
 
   void set_scales(const std::vector<int64_t>& sizes, const std::vector<float>& numbers) {
-    const std::string name = std::string(kQuantized) + "_scale_inv";
-    tensors_[name] = {name, "F32", sizes, bytes_of(numbers)};
+    tensors_[kScales] = {kScales, "F32", sizes, bytes_of(numbers)};
   }
 
   void write() const {
@@ -86,6 +87,24 @@ TEST_F(Quantized, OtherDtypesStayBesideIt) {
   EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), loaded->checksum());
 }
 
+TEST_F(Quantized, ScalesMayBePowersOfTwo) {
+  tensors_[kScales] = {kScales, "F8_E8M0", {2, 3}, bytes_of<uint8_t>({127, 128, 126, 1, 127, 120})};
+  write();
+  for (const bool mapped : {false, true}) {
+    const auto loaded = load_huggingface(directory_, "", {.mapped = mapped}, {});
+    std::vector<float> values(24 * 40);
+    loaded->read(loaded->index_of(kQuantized), 0, values);
+    EXPECT_EQ(values[0], 1.5F);
+    EXPECT_EQ(values[16], 3.0F);
+    EXPECT_EQ(values[39], 0.75F);
+    EXPECT_EQ(values[16 * 40], std::ldexp(1.5F, -126));
+    EXPECT_EQ(values[23 * 40 + 39], std::ldexp(1.5F, -7));
+  }
+  tensors_[kQuantized] = {kQuantized, "F8_E8M0", {24, 40}, std::string(24 * 40, '\x7F')};
+  tensors_.erase(kScales);
+  EXPECT_EQ(error_of(), "[D W dtype] expected F32, BF16 or F16, got F8_E8M0") << "no weights";
+}
+
 TEST_F(Quantized, MethodsAreNamed) {
   EXPECT_EQ(error_of(), "loaded");
   config_["quantization_config"]["quant_method"] = "gptq";
@@ -115,9 +134,9 @@ TEST_F(Quantized, ScalesFitTheirTensor) {
   EXPECT_EQ(error_of(), "[D W_scale_inv] expected one number, as there is no weight_block_size, got [3, 2]");
   set_scales({1}, {2});
   EXPECT_EQ(error_of(), "loaded");
-  tensors_.at(std::string(kQuantized) + "_scale_inv").dtype = "I32";
-  EXPECT_EQ(error_of(), "[D W_scale_inv dtype] expected F32, BF16 or F16, got I32");
-  tensors_.erase(std::string(kQuantized) + "_scale_inv");
+  tensors_.at(kScales).dtype = "I32";
+  EXPECT_EQ(error_of(), "[D W_scale_inv dtype] expected F32, BF16, F16 or F8_E8M0, got I32");
+  tensors_.erase(kScales);
   EXPECT_EQ(error_of(), "[D W] expected W_scale_inv beside it, as it is F8_E4M3, got none");
 }
 

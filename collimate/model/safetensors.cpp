@@ -1,6 +1,7 @@
 #include "collimate/model/safetensors.h"
 
 #include <c10/util/Float8_e4m3fn.h>
+#include <c10/util/Float8_e8m0fnu.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -178,19 +179,29 @@ float half_to_float(uint16_t half) {
 
 // visit(a value as the entry stores it, a function that widens it)
 template <typename Visit>
-void visit_storage(const TensorEntry& entry, const std::string& where, const Visit& visit) {
+void visit_storage(const TensorEntry& entry, const std::string& where, const Visit& visit,
+                   const char* dtypes = "F32, BF16 or F16") {
   if (entry.dtype == "F32") return visit(float{}, [](float value) { return value; });
   if (entry.dtype == "BF16")
     return visit(uint16_t{}, [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); });
   if (entry.dtype == "F16") return visit(uint16_t{}, half_to_float);
   if (entry.dtype == "F8_E4M3" && entry.scales.numbers != nullptr)
     return visit(uint8_t{}, c10::detail::fp8e4m3fn_to_fp32_value);
-  throw InputError(expectation(where + " " + shown(entry.name) + " dtype", "F32, BF16 or F16", entry.dtype));
+  throw InputError(expectation(where + " " + shown(entry.name) + " dtype", dtypes, entry.dtype));
 }
 
-float value_at(const TensorEntry& entry, const std::string& where, int64_t i) {
+// Scales may be powers of two as well (OCP Microscaling Formats 1.0, 5.4.1).
+template <typename Visit>
+void visit_scales(const TensorEntry& entry, const std::string& where, const Visit& visit) {
+  if (entry.dtype == "F8_E8M0")
+    return visit(uint8_t{},
+                 [](uint8_t bits) -> float { return c10::Float8_e8m0fnu(bits, c10::Float8_e8m0fnu::from_bits()); });
+  visit_storage(entry, where, visit, "F32, BF16, F16 or F8_E8M0");
+}
+
+float scale_at(const TensorEntry& entry, const std::string& where, int64_t i) {
   float value = 0;
-  visit_storage(entry, where, [&](auto stored, const auto& wide) {
+  visit_scales(entry, where, [&](auto stored, const auto& wide) {
     std::memcpy(&stored, entry.data.data() + static_cast<size_t>(i) * sizeof(stored), sizeof(stored));
     value = wide(stored);
   });
@@ -205,7 +216,7 @@ void multiply_scales(const BlockScales& by, const std::string& where, std::span<
     const int64_t row = (by.first + i) / by.columns, column = (by.first + i) % by.columns;
     const int64_t rest = std::min(by.block_columns - column % by.block_columns, by.columns - column);
     const int64_t end = std::min(count, i + rest);
-    const float scale = value_at(*by.numbers, where, row / by.block_rows * blocks + column / by.block_columns);
+    const float scale = scale_at(*by.numbers, where, row / by.block_rows * blocks + column / by.block_columns);
     for (; i < end; ++i) out[place(static_cast<size_t>(i))] *= scale;
   }
 }
@@ -226,8 +237,8 @@ void read_placed(const TensorEntry& entry, const std::string& where, std::span<f
 
 uint64_t dtype_bytes(const std::string& dtype) {
   static const std::map<std::string, uint64_t> kBytes = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
-      {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"I64", 8},     {"U64", 8}, {"F64", 8}};
+      {"BOOL", 1}, {"U8", 1},   {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"I16", 2}, {"U16", 2},
+      {"F16", 2},  {"BF16", 2}, {"I32", 4}, {"U32", 4},     {"F32", 4},     {"I64", 8},     {"U64", 8}, {"F64", 8}};
   const auto found = kBytes.find(dtype);
   return found == kBytes.end() ? 0 : found->second;
 }
@@ -328,6 +339,10 @@ const TensorEntry* TensorDirectory::find(const std::string& name) const {
 
 void check_dtype(const TensorEntry& entry, const std::string& where) {
   visit_storage(entry, where, [](auto, const auto&) {});
+}
+
+void check_scale_dtype(const TensorEntry& entry, const std::string& where) {
+  visit_scales(entry, where, [](auto, const auto&) {});
 }
 
 void read_floats(const TensorEntry& entry, const std::string& where, std::span<float> out) {

@@ -99,6 +99,8 @@ class TensorDirectory {
 
 // InputError on a dtype that is neither F32, BF16 nor F16, nor F8_E4M3 with scales.
 void check_dtype(const TensorEntry& entry, const std::string& where);
+// The same of scales, which may be F8_E8M0, powers of two, too.
+void check_scale_dtype(const TensorEntry& entry, const std::string& where);
 // Widens to fp32, multiplied by its scales in fp32. `out` holds entry.count() floats. InputError as check_dtype.
 void read_floats(const TensorEntry& entry, const std::string& where, std::span<float> out);
 // This does the same for a [rows, columns] tensor of the file, written as [columns, rows].

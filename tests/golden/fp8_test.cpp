@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <fstream>
+#include <numeric>
 
 #include "collimate/model/huggingface_check.h"
 #include "collimate/model/safetensors.h"
@@ -37,13 +38,13 @@ std::vector<float> read(const TensorEntry& entry) {
   return values;
 }
 
-TEST(Fp8, EveryByteIsTheNumberThatTorchReads) {
-  const std::string one = bytes_of<float>({1});
-  const TensorEntry scale{"scale", "F32", {1}, span_of(one)};
+std::string every_byte() {
   std::string bytes(256, '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i);
-  const auto got = read({"all", "F8_E4M3", {1, 256}, span_of(bytes), {&scale, 1, 256, 256}});
-  const auto wanted = from_bits(fp8_golden().at("values"));
+  std::iota(bytes.begin(), bytes.end(), '\0');
+  return bytes;
+}
+
+void expect_bits(const std::vector<float>& got, const std::vector<float>& wanted) {
   ASSERT_EQ(got.size(), wanted.size());
   for (size_t i = 0; i < got.size(); ++i) {
     if (std::isnan(wanted[i]))
@@ -51,6 +52,22 @@ TEST(Fp8, EveryByteIsTheNumberThatTorchReads) {
     else
       EXPECT_EQ(std::bit_cast<int32_t>(got[i]), std::bit_cast<int32_t>(wanted[i])) << i;
   }
+}
+
+TEST(Fp8, EveryByteIsTheNumberThatTorchReads) {
+  const std::string one = bytes_of<float>({1});
+  const TensorEntry scale{"scale", "F32", {1}, span_of(one)};
+  const std::string bytes = every_byte();
+  expect_bits(read({"all", "F8_E4M3", {1, 256}, span_of(bytes), {&scale, 1, 256, 256}}),
+              from_bits(fp8_golden().at("values")));
+}
+
+// Each scales a block of one number, which is 1.
+TEST(Fp8, EveryScaleIsThePowerOfTwoThatTorchReads) {
+  const auto wanted = from_bits(fp8_golden().at("powers"));
+  const std::string ones(256, '\x38'), bytes = every_byte();
+  const TensorEntry scales{"scales", "F8_E8M0", {1, 256}, span_of(bytes)};
+  expect_bits(read({"all", "F8_E4M3", {1, 256}, span_of(ones), {&scales, 1, 1, 256}}), wanted);
 }
 
 TEST(Fp8, BlocksAreMultipliedInFp32ToTheLastBit) {

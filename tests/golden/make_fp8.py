@@ -1,7 +1,8 @@
 """Writes tests/golden/fp8.json: what torch and Hugging Face transformers read from fp8 checkpoints.
 
-"values" are the 256 numbers of torch.float8_e4m3fn, as bits; "tensors" are dequantized in fp32, as bits; "models" have
-logits of tiny models. Their bytes and scales follow a formula that the test repeats, so that no weights are kept.
+"values" are the 256 numbers of torch.float8_e4m3fn, as bits, and "powers" those of torch.float8_e8m0fnu; "tensors" are
+dequantized in fp32, as bits; "models" have logits of tiny models. Their bytes and scales follow a formula that the test
+repeats, so that no weights are kept.
 transformers reads the same files itself, where it can: it knows whole blocks alone.
 
 Made with Python 3.11, torch 2.11.0 and transformers 5.23.0: python tests/golden/make_fp8.py
@@ -115,6 +116,7 @@ def tensor_case(rows, columns, block, dtype):
 
 if __name__ == "__main__":
     golden = {"values": bits(torch.arange(256).to(torch.uint8).view(torch.float8_e4m3fn)),
+              "powers": bits(torch.arange(256).to(torch.uint8).view(torch.float8_e8m0fnu)),
               "tensors": [tensor_case(5, 9, [2, 4], torch.float32), tensor_case(8, 8, [4, 4], torch.bfloat16),
                           tensor_case(7, 6, [16, 5], torch.float32)],
               "models": [model_case(name, *case) for name, case in CASES.items()]}
