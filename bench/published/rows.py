@@ -1,6 +1,7 @@
 """The rows of a results file: comma-separated values with a header line."""
 import csv
 import io
+import os
 import sys
 
 COLUMNS = ("id paper algo actor critic ref reward n_gpus gpu_type batch prompt_len gen_len system baseline metric "
@@ -34,6 +35,8 @@ def row_of(names, fields, number):
 
 def read_rows(path):
     try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            refuse(path, "a regular file", "something else")
         with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
             records = records_of(file.read(), path)
     except OSError:

@@ -56,6 +56,12 @@ class Rows(unittest.TestCase):
         self.assertEqual(bad[1]["id"], "row 2")
         self.assertIn("'actor' has 5000 characters", bad[2]["fault"])
 
+    def test_a_pipe_is_no_file_of_results(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkfifo(folder + "/rows.csv")
+            with self.assertRaises(SystemExit):
+                rows.read_rows(folder + "/rows.csv")
+
     def test_models_in_all_their_spellings(self):
         names = {"7": "llama2-7b", "7 (Qwen2.5-Math-7B)": "qwen2.5-7b",
                  "7 (Qwen2.5-7B multi-turn ReTool)": "qwen2.5-7b",
