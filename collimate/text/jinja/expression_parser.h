@@ -76,6 +76,8 @@ class ExpressionParser {
   Node make(Op op) const { return {op, peek().line}; }
   Node make(Op op, std::string text, std::vector<Node> children) const {
     Node node{op, peek().line, std::move(text)};
+    for (const Node& child : children) node.levels = std::max(node.levels, child.levels + 1);
+    if (node.levels > kMostChained) refuse_here(fmt::format("at most {} operators in a row", kMostChained));
     node.children = std::move(children);
     return node;
   }
@@ -111,7 +113,8 @@ class ExpressionParser {
   Node filtered_and_tested(Node node);
   Node tested(Node of);
 
-  static constexpr int kMostDepth = 100;  // of expressions and statements in each other
+  static constexpr int kMostDepth = 100;    // of expressions and statements in each other
+  static constexpr int kMostChained = 200;  // operators, as in a ~ b ~ c
 
   std::vector<Token> tokens_;
   int depth_ = 0;

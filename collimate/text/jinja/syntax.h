@@ -53,6 +53,7 @@ struct Node {
   std::vector<Node> children = {};
   std::vector<std::pair<std::string, Node>> named = {};
   std::vector<std::string> names = {};
+  int levels = 0;  // of expressions in each other, which a chain of operators has too
 };
 
 // A template as its statements. InputError naming the line for what the language has not, or has and is not built.

@@ -123,11 +123,13 @@ TEST(Jinja, NothingGrowsWithoutEnd) {
                           "[ns.a, ns.a] | unique", "[ns.a, ns.a] | sort", "[ns.a].count(ns.a)"})
     sources.push_back(looped("[0]", "[ns.a, ns.a]", 45, "{{ " + std::string(use) + " }}"));
   const std::string big = "{% set a = 'y' * 100000 %}{% set b = ('y' * 9999) ~ 'x' %}{% set l = [0] * 100000 %}";
-  for (const char* work : {"'x' in a", "b in a", "a.rfind('x' ~ b)", "a.rsplit('x' ~ b)", "a.replace(b, '')",
-                           "a.strip(b)", "a.startswith(a)", "a < a", "a[5]", "a is upper", "1 in l", "l | sum",
-                           "l | max", "l[:]", "l | reject | list", "l | reverse"})
+  for (const char* work : {"'x' in a", "a.rfind('x' ~ b)", "a.replace(b, '')", "a.strip(b)", "a < a", "1 in l",
+                           "l | sum", "l[:]", "l | reject | list"})
     sources.push_back(big + "{% for i in range(99999) %}{% if " + std::string(work) + " %}{% endif %}{% endfor %}");
   for (const std::string& source : sources) EXPECT_THROW(Template(source).render({}), base::InputError) << source;
+  std::string chain = "{{ 'a'";
+  for (int i = 0; i < 100'000; ++i) chain += " ~ 'a'";
+  EXPECT_THAT(refusal_of(chain + " }}"), HasSubstr("at most 200 operators in a row"));
 }
 
 // A megabyte in 1,000 messages, parts of which are collected and looked at again for each message.
