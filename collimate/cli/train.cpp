@@ -39,7 +39,9 @@ std::string change_of(const std::vector<base::MetricsRecord>& records, const std
 void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outcome, const std::string& output) {
   fmt::print("{} in {}\n", recipe::counted(outcome.iterations, "iteration"), report::duration(outcome.seconds));
   std::vector<std::string> unreadable;  // which the report names
-  const std::vector<base::MetricsRecord> records = base::read_metrics(output + "/metrics.jsonl", &unreadable);
+  const std::string metrics = output + "/metrics.jsonl";
+  std::vector<base::MetricsRecord> records;
+  if (std::filesystem::exists(metrics)) records = base::read_metrics(metrics, &unreadable);
   const bool trl = config.log.names == std::string("trl");
   const std::string reward = change_of(records, trl ? "reward" : "critic/rewards/mean", "reward");
   fmt::print("{}", reward.empty() ? change_of(records, trl ? "loss" : "actor/loss", "loss") : reward);
@@ -108,7 +110,9 @@ int train(const Arguments& arguments) {
   call.stop = &stop_on_signals();
   const recipe::TrainOutcome outcome = recipe::train(config, call);
   const std::filesystem::path page = std::filesystem::path(call.output) / "report.html";
-  host::write_file_atomically(page, report::render_report(call.output));
+  std::vector<std::string> unreadable;
+  host::write_file_atomically(page, report::render_report(call.output, &unreadable));
+  for (const std::string& problem : unreadable) base::log_warning("{}", problem);
   if (words.json) {
     nlohmann::ordered_json document = outcome.summary;
     document["output"] = call.output;

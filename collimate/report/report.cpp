@@ -49,8 +49,8 @@ std::string draw_warnings(const RunData& run) {
   return out;
 }
 
-std::string render_report(const fs::path& run_directory) {
-  const RunData run = read_run(run_directory);
+std::string render_report(const fs::path& run_directory, std::vector<std::string>* unreadable) {
+  const RunData run = read_run(run_directory, unreadable);
   return html_page(heading_of(run).title(run.name) + " - " + run.name,
                    draw_heading(run) + draw_warnings(run) + draw_tiles(run) + draw_curves(curves_of(run)) +
                        draw_samples(run) + time_section(run) + draw_memory(run) + draw_facts(run) +

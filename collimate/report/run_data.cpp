@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -96,7 +97,28 @@ std::vector<fs::path> sample_files(const fs::path& directory) {
   return files;
 }
 
-void read_metrics_into(const fs::path& path, RunData& run) {
+// Reads parts of a run. Where `unreadable` is given, a part that cannot be read is one of it and absent.
+struct Parts {
+  RunData& run;
+  std::vector<std::string>* unreadable;
+
+  void read(const std::string& name, const std::function<void()>& part) const {
+    try {
+      part();
+    } catch (const std::exception& error) {  // a value of another type than it was written with is the JSON library's
+      if (unreadable == nullptr) throw;
+      unreadable->emplace_back(error.what());
+      run.absent.push_back(name + " that can be read: " + error.what());
+    }
+  }
+};
+
+void read_metrics_into(const fs::path& directory, RunData& run) {
+  const fs::path path = directory / "metrics.jsonl";
+  if (!fs::exists(path)) {
+    throw base::InputError(base::expectation("report", "a run's directory with metrics.jsonl", directory.string(),
+                                             "the --output directory of a `collimate train`"));
+  }
   std::vector<std::string> unreadable;
   const std::vector<base::MetricsRecord> records = base::read_metrics(path, &unreadable);
   for (const std::string& problem : unreadable)
@@ -124,16 +146,18 @@ SampleFiles first_and_last(const std::string& measure, const std::vector<fs::pat
   return samples;
 }
 
-void read_samples_into(const fs::path& directory, RunData& run) {
+void read_samples_into(const fs::path& directory, const Parts& parts) {
+  RunData& run = parts.run;
   const std::vector<fs::path> files = sample_files(directory);
   if (files.empty())
     run.absent.push_back("samples/ (reward writes them if data.eval is set)");
   else
-    run.samples = first_and_last("", files);
+    parts.read("samples/", [&] { run.samples = first_and_last("", files); });
   if (!fs::is_directory(directory)) return;
   for (const auto& entry : fs::directory_iterator(directory))
     if (const std::vector<fs::path> measured = sample_files(entry.path()); !measured.empty())
-      run.measured.push_back(first_and_last(entry.path().filename().string(), measured));
+      parts.read("samples/" + entry.path().filename().string(),
+                 [&] { run.measured.push_back(first_and_last(entry.path().filename().string(), measured)); });
   std::ranges::sort(run.measured, {}, &SampleFiles::measure);
 }
 
@@ -163,29 +187,29 @@ const Series& RunData::series(std::string_view metric) const {
   return found == metrics.end() ? kNone : found->second;
 }
 
-RunData read_run(const fs::path& directory) {
+RunData read_run(const fs::path& directory, std::vector<std::string>* unreadable) {
   RunData run;
+  const Parts parts{run, unreadable};
   run.name = fs::weakly_canonical(directory).filename().string();
   run.directory = directory.lexically_normal().string();
   run.has_model = fs::exists(directory / "model" / "config.json");
-  const fs::path metrics = directory / "metrics.jsonl";
-  if (!fs::exists(metrics)) {
-    throw base::InputError(base::expectation("report", "a run's directory with metrics.jsonl", directory.string(),
-                                             "the --output directory of a `collimate train`"));
-  }
-  read_metrics_into(metrics, run);
-  const auto present = [&](const char* name) {
-    if (fs::exists(directory / name)) return true;
-    run.absent.push_back(name);
-    return false;
+  parts.read("metrics.jsonl", [&] { read_metrics_into(directory, run); });
+  const auto read = [&](const char* name, const std::function<void(const fs::path&)>& part) {
+    if (fs::exists(directory / name))
+      parts.read(name, [&] { part(directory / name); });
+    else
+      run.absent.emplace_back(name);
   };
-  if (present("summary.json")) run.summary = parse_file(directory / "summary.json");
-  if (run.summary.is_object()) run.seconds = run.summary.value("seconds", run.seconds);
-  if (present("config.resolved.yaml")) run.config = read_text(directory / "config.resolved.yaml");
-  if (!run.config.empty())
-    run.settings = base::to_json(base::parse_yaml(run.config, (directory / "config.resolved.yaml").string()));
-  if (present("trace.json")) read_trace(parse_file(directory / "trace.json"), run);
-  read_samples_into(directory / "samples", run);
+  read("summary.json", [&](const fs::path& path) {
+    run.summary = parse_file(path);
+    if (run.summary.is_object()) run.seconds = run.summary.value("seconds", run.seconds);
+  });
+  read("config.resolved.yaml", [&](const fs::path& path) {
+    run.config = read_text(path);
+    if (!run.config.empty()) run.settings = base::to_json(base::parse_yaml(run.config, path.string()));
+  });
+  read("trace.json", [&](const fs::path& path) { read_trace(parse_file(path), run); });
+  read_samples_into(directory / "samples", parts);
   return run;
 }
 

@@ -85,7 +85,8 @@ struct RunData {
   const Series& series(std::string_view metric) const;
 };
 
-// Throws InputError naming the file, and the line where there is one.
-RunData read_run(const std::filesystem::path& directory);
+// Throws InputError naming the file, and the line where there is one. Where `unreadable` is given, what cannot be read
+// is added to it, left out and named in `absent`.
+RunData read_run(const std::filesystem::path& directory, std::vector<std::string>* unreadable = nullptr);
 
 }  // namespace collimate::report

@@ -1,8 +1,10 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "tests/fault/runs.h"
 
@@ -27,6 +29,11 @@ void expect_refused(Runs& runs, const std::vector<std::string>& more, const std:
 class Disk : public testing::Test {
  protected:
   void SetUp() override { ASSERT_NO_FATAL_FAILURE(runs_.kill_at("policy.train:3", "run")); }
+  void expect_told(const std::string& part) {
+    const host::CommandResult result = runs_.train("run", {}, {});
+    EXPECT_TRUE(result.status.ok()) << result.status.description() << ": " << result.errors;
+    EXPECT_THAT(result.errors, testing::HasSubstr(part));
+  }
   std::string run() const { return runs_.directory("run"); }
   std::string newest() const { return checkpoint_of(run(), 2); }
   std::string weights(const std::string& file) const { return newest() + "/worker-0/policy/" + file; }
@@ -91,9 +98,30 @@ TEST_F(Disk, AFinishedRunSaysThatItsRecordsAreCutOrGone) {
   ASSERT_NO_FATAL_FAILURE(runs_.finish("run"));
   const std::string metrics = run() + "/metrics.jsonl", before = read_text(metrics);
   write_text(metrics, before.substr(0, before.size() / 4));
-  EXPECT_THAT(runs_.train("run", {}, {}).errors, testing::HasSubstr("bytes; try restoring the file"));
+  expect_told("bytes; try restoring the file");
   ASSERT_TRUE(fs::remove(metrics));
-  EXPECT_THAT(runs_.train("run", {}, {}).errors, testing::HasSubstr("bytes that were written are gone"));
+  expect_told("bytes that were written are gone");
+  EXPECT_THAT(read_text(run() + "/report.html"), testing::HasSubstr("expected a run's directory with metrics.jsonl"));
+  EXPECT_EQ(run_collimate({"report", run()}).status.code, 2);
+}
+
+TEST(DiskFiles, AFinishedRunOutlivesRecordsThatCannotBeRead) {
+  Runs runs("records", "grpo", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("run"));
+  const std::string run = runs.directory("run");
+  std::vector<std::string> records = {run + "/trace.json"};
+  for (const fs::directory_entry& entry : fs::directory_iterator(run + "/samples"))
+    if (entry.is_regular_file()) records.push_back(entry.path().string());
+  ASSERT_GT(records.size(), 1U);
+  for (const std::string& record : records) flip_bit(record, 0);
+  const host::CommandResult result = runs.train("run", {}, {});
+  EXPECT_TRUE(result.status.ok()) << result.status.description() << ": " << result.errors;
+  const std::string page = read_text(run + "/report.html");
+  for (const char* name : {"/trace.json", "/samples/"}) {
+    EXPECT_THAT(result.errors, testing::HasSubstr(run + name));
+    EXPECT_THAT(page, testing::HasSubstr(run + name));
+  }
+  EXPECT_EQ(run_collimate({"report", run}).status.code, 2);
 }
 
 // SIGXFSZ would end the process without a word.
