@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <unordered_set>
 
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
@@ -102,12 +103,16 @@ class HeaderReader {
     }
     if (depth == 1 && event == Event::key) {
       name_ = parsed.get<std::string>();
+      key_.clear();
+      parts_.clear();
+      if (!names_.insert(name_).second) refuse_again(path_, name_);
       return !is_metadata();
     }
     if (is_metadata()) return skip(depth);
     if (depth == 1) return on_tensor(event, parsed);
     if (depth == 2 && event == Event::key) {
       key_ = parsed.get<std::string>();
+      if (is_read() && !parts_.insert(key_).second) refuse_again(where(), key_);
       return is_read();
     }
     return is_read() ? on_value(depth, event) : skip(depth);
@@ -140,6 +145,9 @@ class HeaderReader {
   [[noreturn]] void refuse_header() const {
     throw InputError(expectation(path_, "a JSON object as header", "something else"));
   }
+  [[noreturn]] static void refuse_again(const std::string& where, const std::string& key) {
+    throw InputError(expectation(where, "each key once", shown(key) + " again"));
+  }
   bool is_metadata() const { return name_ == "__metadata__"; }
   bool is_read() const { return key_ == "dtype" || key_ == "shape" || key_ == "data_offsets"; }
   std::string where() const { return path_ + " " + shown(name_); }
@@ -147,7 +155,8 @@ class HeaderReader {
   const std::string& path_;
   const std::span<const std::byte> data_;
   std::string name_, key_;
-  size_t listed_ = 0;  // values of the list that is being read
+  std::unordered_set<std::string> names_, parts_;  // keys of the header, and those of the tensor that are read
+  size_t listed_ = 0;                              // values of the list that is being read
   std::vector<TensorEntry> entries_;
 };
 

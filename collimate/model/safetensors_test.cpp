@@ -137,6 +137,17 @@ TEST_F(Safetensors, WrongEntries) {
             "[F a] expected dtype, shape and data_offsets, got");
 }
 
+TEST_F(Safetensors, AKeyTwiceIsRefused) {
+  const std::string part = R"("dtype":"F32","shape":[1],"data_offsets":)";
+  EXPECT_EQ(error_of(file_of("{\"a\":{" + part + "[0,4]},\"a\":{" + part + "[4,8]}}", 8)),
+            "[F] expected each key once, got a again");
+  EXPECT_EQ(error_of(file_of(R"({"__metadata__":{},"__metadata__":{}})", 0)),
+            "[F] expected each key once, got __metadata__ again");
+  EXPECT_EQ(error_of(file_of("{\"a\":{\"shape\":[2]," + part + "[0,4]}}", 4)),
+            "[F a] expected each key once, got shape again");
+  EXPECT_EQ(error_of(file_of("{\"a\":{" + part + "[0,4]},\"b\":{" + part + "[4,8]}}", 8)), "accepted");
+}
+
 // The header is not well-formed, which only shows at its end: it is refused before, at the first number too many, when
 // no more than those before it are in memory.
 TEST_F(Safetensors, LongListsAreRefusedWhereTheyBecomeTooLong) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
+#include "collimate/base/json.h"
 #include "collimate/text/constraint/llguidance.h"
 
 namespace collimate::text {
@@ -179,6 +181,8 @@ std::unique_ptr<Constraint> Constrainer::make(const TextRule& rule, const std::s
   if (rule.text.find('\0') != std::string::npos) refuse("one with a zero byte");
   auto found = made_.find(rule);
   if (found == made_.end()) {
+    // The engine would take the later of two equal keys.
+    if (rule.kind == TextRule::Kind::kJsonSchema) base::parse_json(rule.text, name);
     auto made = std::make_unique<Followed>(vocabulary_, rule);
     if (made->allowed_after({}).empty()) refuse(made->problem());
     if (made_.size() >= kMostKept) made_.clear();

@@ -169,16 +169,18 @@ TEST(Constraint, RefusesWhatItCannotFollowByName) {
   EXPECT_THAT(rules.refusal(kRegex, "(a)\\1"), HasSubstr("backreferences are not supported"));
   EXPECT_THAT(rules.refusal(kRegex, "(a"), HasSubstr("unclosed group"));
   EXPECT_THAT(rules.refusal(kRegex, std::string("a\0b", 3)), HasSubstr("a zero byte"));
-  const std::pair<const char*, const char*> schemas[] = {{R"({"type": "array", "uniqueItems": true})", "uniqueItems"},
-                                                         {R"({"not": {}})", "\"not\""},
-                                                         {R"({"if": {}, "then": {}})", "\"if\""},
-                                                         {R"({"type": "string", "format": "foo"})", "foo"},
-                                                         {R"({"oneOf": [{"type": "integer"}, {}]})", "oneOf"},
-                                                         {R"({"type": "foo"})", "foo"},
-                                                         {R"({"$ref": "http://x"})", "http://x"},
-                                                         {"false", "Unsatisfiable"},
-                                                         {R"({"contains": {}})", "contains"},
-                                                         {"{", "EOF"}};
+  const std::pair<const char*, const char*> schemas[] = {
+      {R"({"type": "array", "uniqueItems": true})", "uniqueItems"},
+      {R"({"not": {}})", "\"not\""},
+      {R"({"if": {}, "then": {}})", "\"if\""},
+      {R"({"type": "string", "format": "foo"})", "foo"},
+      {R"({"oneOf": [{"type": "integer"}, {}]})", "oneOf"},
+      {R"({"type": "foo"})", "foo"},
+      {R"({"$ref": "http://x"})", "http://x"},
+      {"false", "Unsatisfiable"},
+      {R"({"contains": {}})", "contains"},
+      {"{", "ends before its value"},
+      {R"({"type": "integer", "type": "string"})", "expected each key once in an object, got \"type\" again"}};
   for (const auto& [schema, cause] : schemas) EXPECT_THAT(rules.refusal(kJsonSchema, schema), HasSubstr(cause));
   EXPECT_THAT(rules.refusal(kJsonSchema, R"({"$ref": "#"})"), HasSubstr("got no token of the vocabulary"));
 }
@@ -198,7 +200,7 @@ TEST(Constraint, HostileRulesAreBounded) {
   for (int i = 0; i < 5000; ++i) deep += R"({"type": "array", "items": )";
   for (int i = 0; i < 3000; ++i) many += fmt::format(R"({}"p{}": {{"type": "string"}})", i == 0 ? "" : ",", i);
   EXPECT_THAT(rules.refusal(TextRule::Kind::kJsonSchema, deep + "{}" + std::string(5000, '}')),
-              HasSubstr("recursion limit"));
+              HasSubstr("JSON of at most 200 levels"));
   const auto wide = rules.schema(many + "}}");
   EXPECT_TRUE(wide->allowed_after(bytes_of("{")).empty());
   EXPECT_THAT(wide->problem(), HasSubstr("max is 2000"));
