@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <mutex>
+#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/base/read_file.h"
 #include "collimate/serve/body.h"
 #include "collimate/serve/exchange.h"
 #include "collimate/serve/listener.h"
@@ -93,7 +94,7 @@ ListenerOptions listener_options(const ServerOptions& options) {
 }  // namespace
 
 std::vector<std::string> read_api_keys(const std::string& path) {
-  std::ifstream file(path);
+  std::istringstream file(base::read_file(path));
   std::vector<std::string> keys;
   constexpr const char* kBlank = " \t\r";
   for (std::string line; std::getline(file, line);) {

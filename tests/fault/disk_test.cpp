@@ -155,6 +155,17 @@ TEST(DiskFiles, AModelsFileThatIsAFifoIsRefused) {
   }
 }
 
+TEST(DiskFiles, AFileOfKeysThatIsAFifoIsRefused) {
+  Runs runs("fifo-keys", "sft", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  const std::string keys = runs.scratch() / "keys";
+  ASSERT_EQ(::mkfifo(keys.c_str(), 0600), 0);
+  const host::CommandResult result =
+      run_collimate({"serve", runs.directory("whole") + "/model", "--api-key-file", keys});
+  EXPECT_EQ(result.status.code, 2) << result.status.description() << ": " << result.errors;
+  EXPECT_THAT(result.errors, testing::HasSubstr("expected a regular file, got a pipe"));
+}
+
 TEST(DiskFiles, AConfigOrDataFileThatIsAFifoIsRefused) {
   const Scratch scratch("fifo-config");
   write_small_task(scratch.path());
