@@ -280,15 +280,17 @@ TEST_F(BadInput, AMismatchAboveItsLimitStopsTheRun) {
 TEST_F(BadInput, TheProgramThatIsShippedHasNoTestHooks) {
   const Environment hooks = {{"COLLIMATE_TEST_NUDGE_AT", "rollout.log_prob"},
                              {"COLLIMATE_TEST_KILL_AT", "policy.generate"},
-                             {"COLLIMATE_TEST_DISK_BYTES", "1"}};
+                             {"COLLIMATE_TEST_DISK_BYTES", "1"},
+                             {"COLLIMATE_TEST_REPARSE", "1"},
+                             {"COLLIMATE_TEST_DEVICE", "checked"}};
   replace("{learning_rate: 1e-3}", "{learning_rate: 1e-3, mismatch_limit: 1e-9}");
   write_text(config_, text_);
   const host::CommandResult result =
       run_words({COLLIMATE_BIN_DIR "/collimate", "train", config_, "--output", output_}, hooks);
   EXPECT_TRUE(result.status.ok()) << result.errors;
   EXPECT_TRUE(result.errors.starts_with(
-      "warning: COLLIMATE_TEST_KILL_AT, COLLIMATE_TEST_NUDGE_AT, COLLIMATE_TEST_DISK_BYTES: set, and changes nothing: "
-      "this program has no test hooks\n"))
+      "warning: COLLIMATE_TEST_KILL_AT, COLLIMATE_TEST_NUDGE_AT, COLLIMATE_TEST_DISK_BYTES, "
+      "COLLIMATE_TEST_REPARSE, COLLIMATE_TEST_DEVICE: set, and changes nothing: this program has no test hooks\n"))
       << result.errors;
   const host::CommandResult hooked = run_collimate({"version"}, {{"COLLIMATE_TEST_NUDGE_AT", "rollout.log_prob"}});
   EXPECT_EQ(hooked.errors,
