@@ -17,6 +17,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/checksum.h"
 #include "collimate/host/mapped_file.h"
+#include "collimate/model/safetensors.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/run_inputs.h"
 
@@ -293,6 +294,21 @@ std::optional<nlohmann::ordered_json> RunDirectory::summary() const {
   const bool of_checkpoint =
       summary.is_object() && summary.contains("iterations") && summary.at("iterations") == completed_;
   return of_checkpoint ? std::optional(std::move(summary)) : std::nullopt;
+}
+
+bool RunDirectory::has_model() const {
+  const fs::path model = path_ / "model";
+  const bool adapters = fs::exists(model / "adapter_config.json");
+  if (!adapters && !fs::exists(model / "config.json")) return false;
+  try {
+    if (adapters)
+      model::open_tensor_file(model::adapter_files(model.string()).back());
+    else
+      model::TensorDirectory{model.string()};
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
 }
 
 void RunDirectory::give_up() const {

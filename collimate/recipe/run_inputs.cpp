@@ -4,6 +4,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
+#include "collimate/base/log.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/base_model.h"
 #include "collimate/host/checksum.h"
@@ -104,7 +105,10 @@ void keep_inputs(const nlohmann::json& inputs, const fs::path& run) {
 
 void check_inputs(const nlohmann::json& inputs, const fs::path& run, const std::string& anew) {
   const fs::path kept = run / kModels;
-  if (!fs::exists(kept)) return;
+  if (!fs::exists(kept)) {
+    base::log_warning("{} is gone: files and data are not compared with what the run began with", kept.string());
+    return;
+  }
   const auto before = base::parse_json(host::read_file(kept), kept.string(), 1);
   if (!before.is_object()) throw InputError(expectation(kept.string(), "a JSON object", "something else"));
   nlohmann::json all = before;

@@ -105,6 +105,26 @@ TEST_F(Disk, AFinishedRunSaysThatItsRecordsAreCutOrGone) {
   EXPECT_EQ(run_collimate({"report", run()}).status.code, 2);
 }
 
+TEST_F(Disk, AFinishedRunExportsAModelThatIsCutOrGoneAgain) {
+  ASSERT_NO_FATAL_FAILURE(runs_.finish("run"));
+  const std::string weights = run() + "/model/model.safetensors", config = run() + "/model/config.json";
+  const std::string before = read_text(weights);
+  const std::function<void()> losses[] = {[&] { fs::remove(weights); }, [&] { fs::remove(config); },
+                                          [&] { fs::resize_file(weights, before.size() / 2); }};
+  for (const auto& lose : losses) {
+    lose();
+    ASSERT_NO_FATAL_FAILURE(runs_.finish("run"));
+    EXPECT_TRUE(read_text(weights) == before);
+    EXPECT_TRUE(fs::exists(config));
+  }
+}
+
+TEST_F(Disk, WithoutWhatItBeganFromARunSaysThatNothingWasCompared) {
+  ASSERT_TRUE(fs::remove(run() + "/models.json"));
+  expect_told("models.json is gone: files and data are not compared");
+  EXPECT_TRUE(fs::exists(run() + "/models.json"));
+}
+
 TEST(DiskFiles, AFinishedRunOutlivesRecordsThatCannotBeRead) {
   Runs runs("records", "grpo", "");
   ASSERT_NO_FATAL_FAILURE(runs.finish("run"));
