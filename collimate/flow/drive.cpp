@@ -28,15 +28,15 @@ Drive::Drive(Driver& driver, ResultJournal& journal, Parts parts)
 }
 
 void Drive::record(const std::string& path, const std::string& source) {
-  const bool resumed = recorded_bytes_ >= 0;
-  const std::string problem = resumed ? recording_problem(source, recorded_bytes_) : "";
+  const bool resumed = recorded_.bytes >= 0;
+  const std::string problem = resumed ? recording_problem(source, recorded_) : "";
   if (resumed && problem.empty()) {
-    recording_.emplace(path, source, recorded_bytes_);
+    recording_.emplace(path, source, recorded_);
     return;
   }
   if (resumed)
     base::log_warning("{}: expected the {} bytes that the checkpoint lists, got {}: a new recording begins here",
-                      source, recorded_bytes_, problem);
+                      source, recorded_.bytes, problem);
   recording_.emplace(
       path, graph::recording_header(parts_.graph, parts_.placement, parts_.schedule, resumed ? &schedule_ : nullptr));
 }
@@ -108,7 +108,7 @@ void Drive::act(const graph::Action& action) {
       timers_[action.timer] = base::now_seconds() + action.seconds;
       return;
     case graph::ActionKind::kSave:
-      if (recording_) recorded_bytes_ = recording_->sync();
+      if (recording_) recorded_ = recording_->sync();
       if (on_save) on_save(action.iteration);
       return;
     case graph::ActionKind::kEvaluate:
@@ -117,7 +117,7 @@ void Drive::act(const graph::Action& action) {
       return;
     case graph::ActionKind::kStop:
       stop_ = action;
-      if (recording_) recording_->bytes();
+      if (recording_) recording_->flush();
       return;
   }
 }
@@ -257,13 +257,15 @@ void Drive::save(base::StateWriter& out) const {
   }
   out.json("drive/open", open);
   out.json("drive/reported", reported_);
-  out.json("drive/recorded_bytes", recorded_bytes_);
+  out.json("drive/recorded_bytes", recorded_.bytes);
+  if (recorded_.crc32c) out.json("drive/recorded_crc32c", *recorded_.crc32c);
 }
 
 void Drive::load(base::StateReader& in) {
   schedule_.load(in);
   reported_ = in.json("drive/reported").get<int64_t>();
-  recorded_bytes_ = in.json("drive/recorded_bytes").get<int64_t>();
+  recorded_.bytes = in.json("drive/recorded_bytes").get<int64_t>();
+  if (in.has("drive/recorded_crc32c")) recorded_.crc32c = in.json("drive/recorded_crc32c").get<uint32_t>();
   for (const nlohmann::json& item : in.json("drive/open")) {
     int64_t number = item.at("iteration").get<int64_t>();
     Iteration& iteration = iterations_[number];

@@ -153,7 +153,7 @@ class Drive : public base::Stateful {
   bool stop_asked_ = false;
   nlohmann::ordered_json last_metrics_;
   std::optional<Recording> recording_;
-  int64_t recorded_bytes_ = -1;  // at the last save or load; -1: nothing was recorded
+  Recorded recorded_;  // at the last save or load
 };
 
 }  // namespace collimate::flow

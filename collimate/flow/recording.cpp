@@ -7,6 +7,8 @@
 #include <filesystem>
 
 #include "collimate/base/error.h"
+#include "collimate/host/checksum.h"
+#include "collimate/host/mapped_file.h"
 
 namespace collimate::flow {
 namespace {
@@ -17,26 +19,33 @@ host::FileDescriptor open_file(const std::string& path, int flags) {
   return fd;
 }
 
+uint32_t checksum_of(const std::string& path, int64_t bytes) {
+  const host::MappedFile file(path);
+  COLLIMATE_CHECK(static_cast<int64_t>(file.size()) >= bytes, "{} has no {} bytes", path, bytes);
+  return host::crc32c(file.bytes().first(static_cast<size_t>(bytes)));
+}
+
 }  // namespace
 
-std::string recording_problem(const std::string& path, int64_t bytes) {
+std::string recording_problem(const std::string& path, const Recorded& recorded) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   if (error) return error.message();
-  return static_cast<int64_t>(size) < bytes ? fmt::format("{} bytes", size) : "";
+  if (static_cast<int64_t>(size) < recorded.bytes) return fmt::format("{} bytes", size);
+  return recorded.crc32c && checksum_of(path, recorded.bytes) != *recorded.crc32c ? "others" : "";
 }
 
 Recording::Recording(const std::string& path, const std::string& header) : fd_(open_file(path, O_TRUNC)), path_(path) {
   write(header);
 }
 
-Recording::Recording(const std::string& path, const std::string& source, int64_t bytes) : path_(path), bytes_(bytes) {
-  COLLIMATE_CHECK(recording_problem(source, bytes).empty(), "{} has no {} bytes", source, bytes);
+Recording::Recording(const std::string& path, const std::string& source, const Recorded& recorded)
+    : path_(path), bytes_(recorded.bytes), crc32c_(checksum_of(source, recorded.bytes)) {
   if (!std::filesystem::equivalent(std::filesystem::path(path).parent_path(),
                                    std::filesystem::path(source).parent_path()))
     std::filesystem::copy_file(source, path, std::filesystem::copy_options::overwrite_existing);
   fd_ = open_file(path, 0);
-  if (::ftruncate(fd_.get(), bytes) != 0 || ::lseek(fd_.get(), bytes, SEEK_SET) < 0)
+  if (::ftruncate(fd_.get(), bytes_) != 0 || ::lseek(fd_.get(), bytes_, SEEK_SET) < 0)
     host::throw_io_error(path, "to cut the file", errno);
 }
 
@@ -44,22 +53,18 @@ void Recording::step(const graph::Event& event, std::span<const graph::Action> a
   write(writer_.step(event, actions));
 }
 
-int64_t Recording::bytes() {
-  write(writer_.flush());
-  return bytes_;
-}
-
-int64_t Recording::sync() {
-  const int64_t length = bytes();
+Recorded Recording::sync() {
+  flush();
   if (::fdatasync(fd_.get()) != 0) host::throw_io_error(path_, "to reach the disk", errno);
   host::sync_path(std::filesystem::path(path_).parent_path());
-  return length;
+  return {bytes_, crc32c_};
 }
 
 void Recording::write(const std::string& text) {
   if (text.empty()) return;
   host::write_fully(fd_.get(), std::as_bytes(std::span(text)), path_);
   bytes_ += static_cast<int64_t>(text.size());
+  crc32c_ = host::crc32c(std::as_bytes(std::span(text)), crc32c_);
 }
 
 }  // namespace collimate::flow
