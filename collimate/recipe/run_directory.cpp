@@ -265,7 +265,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   if (own_ && !changed_.empty()) {
     // First: with these the run would be one that has ended.
     if (goes_on_) fs::remove(path_ / kSummary);
-    if (exports_anew_ && has_model()) host::remove_directory(path_ / "model");
+    if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");
     host::write_file_atomically(path_ / kResolved, resolved_text(config, plan));
   }
   if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetrics);

@@ -52,16 +52,10 @@ class RunDirectory : private base::Immovable {
   // The process that trains writes this for a person.
   std::filesystem::path log() const { return path_ / "logs" / "rank-0.log"; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
-<<<<<<< HEAD
-  bool has_model() const { return std::filesystem::exists(path_ / "model"); }
-  // Nothing is left to do: this directory's run has come to its end and its model is there, as it is wanted.
-  bool ended() const { return summary().has_value() && has_model() && !exports_anew_; }
-=======
   // Its model is there: config, and weights that are not cut. Else it is exported again.
   bool has_model() const;
-  // Nothing is left to do: this directory's run has come to its end and its model is there.
-  bool ended() const { return summary().has_value() && has_model(); }
->>>>>>> A model that is cut or gone is exported again; a run without models.json says so
+  // Nothing is left to do: this directory's run has come to its end and its model is there, as it is wanted.
+  bool ended() const { return summary().has_value() && has_model() && !exports_anew_; }
   // Files of an iteration's samples, and of the held-out rows of an evaluation after it (0: before the first).
   std::filesystem::path samples(int64_t step) const;
   std::filesystem::path held_out_samples(int64_t step, const std::string& evaluation) const;
