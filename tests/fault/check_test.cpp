@@ -33,7 +33,8 @@ TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
   for (const char* line :
        {"\n  warmup_updates: 4\n", "\n# loss: grpo, advantage group, beta 0\n",
         "\n# batch: 4 prompts × 4 samples = 16 rows per iteration\n",
-        "\n# updates: 16 rows ÷ 6 per update × 2 epochs = 6 per iteration; × 3 iterations = 18 in all\n",
+        "\n# updates: 16 rows ÷ 6 per update × 2 passes (train.ppo_epochs) = 6 per iteration; × 3 iterations = 18 in "
+        "all\n",
         "\n# updates: the last one of each iteration has 4 of 6 rows; try a train.samples_per_update that divides 16\n",
         "\n# micro-batches: 6 rows of at most 4 (prompt) + 6 (completion) = 10 tokens, 30 tokens at a time = at most 2 "
         "per update\n",

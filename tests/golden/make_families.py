@@ -258,7 +258,8 @@ def probes(model, config):
 
 
 def training(model, config):
-    """Log-probs of the text, the loss that is their mean and that of routers, and the gradients of its sum."""
+    """Log-probs of the text, the loss that is their mean and that of routers, and the gradients of its sum. In float64:
+    gradients of float32 are sums that lose a ten-thousandth where their terms cancel."""
     ids = torch.tensor([IDS])
     routed = hasattr(model.config, "router_aux_loss_coef")  # of others transformers gives no such loss
     out = model(ids, use_cache=False, **({"output_router_logits": True} if routed else {}))
@@ -287,7 +288,7 @@ def case(name, config):
     model = model_of(config)
     return {"name": name, "config": config, "ids": IDS,
             "logits": [round(x, 6) for x in logits_of(model, IDS).flatten().tolist()],
-            "greedy": greedy(model), **training(model, config), "rounding": rounding(config)}
+            "greedy": greedy(model), **training(model.double(), config), "rounding": rounding(config)}
 
 
 if __name__ == "__main__":
