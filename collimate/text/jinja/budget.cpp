@@ -2,19 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <limits>
 
+#include "collimate/base/fault.h"
 #include "collimate/text/jinja/value.h"
 
 namespace collimate::text::jinja {
 namespace {
 
-constexpr size_t kWhole = size_t{512} << 20;
+constexpr int64_t kWhole = int64_t{512} << 20;
 thread_local size_t left = std::numeric_limits<size_t>::max();
 
 }  // namespace
 
-Budget::Budget() : outer_(std::exchange(left, kWhole)) {}
+Budget::Budget() : outer_(std::exchange(left, static_cast<size_t>(base::fault_count("template.budget", kWhole)))) {}
 Budget::~Budget() { left = outer_; }
 
 Level::Level(int& levels) : levels_(levels) {
