@@ -41,13 +41,20 @@ def logits(model, ids):
 
 def rows_of(job, encoded, continued):
     """Of each prompt: `same`, and at the first difference `gap` and `rounding`."""
+    same = [first_difference(theirs, mine) for theirs, mine in zip(continued, job["tokens"])]
+    if all(count == len(mine) for count, mine in zip(same, job["tokens"])):
+        return ({"same": count} for count in same)
+    return parted_rows(job, encoded, continued, same)
+
+
+def parted_rows(job, encoded, continued, same):
     import torch
 
     given = load(job, getattr(torch, DTYPES[job["dtype"]]))
     exact = load(job, torch.float64)
-    for ids, theirs, mine in zip(encoded, continued, job["tokens"]):
-        row = {"same": first_difference(theirs, mine)}
-        if row["same"] < len(mine):
+    for ids, theirs, mine, count in zip(encoded, continued, job["tokens"], same):
+        row = {"same": count}
+        if count < len(mine):
             before = ids + mine[: row["same"]]
             fine, coarse = logits(exact, before), logits(given, before)
             pair = [mine[row["same"]], theirs[row["same"]]]
