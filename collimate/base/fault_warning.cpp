@@ -1,20 +1,19 @@
 #include <cstdlib>
+#include <vector>
 
 #include "collimate/base/fault.h"
 
 namespace collimate::base {
 
 std::string test_hook_warning() {
-  const auto is_set = [](const char* name) {
-    const char* text = std::getenv(name);
-    return text != nullptr && *text != '\0';
-  };
+  std::vector<const char*> names = {"COLLIMATE_TEST_KILL_AT", "COLLIMATE_TEST_NUDGE_AT", "COLLIMATE_TEST_DISK_BYTES",
+                                    "COLLIMATE_TEST_REPARSE"};
+  if (!has_test_hooks()) names.push_back("COLLIMATE_TEST_DEVICE");  // of those with the hooks, some have the device
   std::string set;
-  for (const char* name :
-       {"COLLIMATE_TEST_KILL_AT", "COLLIMATE_TEST_NUDGE_AT", "COLLIMATE_TEST_DISK_BYTES", "COLLIMATE_TEST_REPARSE"})
-    if (is_set(name)) set += (set.empty() ? "" : ", ") + std::string(name);
-  if (is_set("COLLIMATE_TEST_DEVICE") && !has_test_hooks())  // of those with the hooks, some have the device
-    set += (set.empty() ? "" : ", ") + std::string("COLLIMATE_TEST_DEVICE");
+  for (const char* name : names) {
+    const char* text = std::getenv(name);
+    if (text && *text) set += (set.empty() ? "" : ", ") + std::string(name);
+  }
   if (set.empty()) return "";
   return "warning: " + set +
          (has_test_hooks() ? ": set, and this program, which is for tests, does what it says"

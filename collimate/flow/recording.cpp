@@ -40,7 +40,11 @@ Recording::Recording(const std::string& path, const std::string& header) : fd_(o
 }
 
 Recording::Recording(const std::string& path, const std::string& source, const Recorded& recorded)
-    : path_(path), bytes_(recorded.bytes), crc32c_(checksum_of(source, recorded.bytes)) {
+    : path_(path),
+      bytes_(recorded.bytes),
+      crc32c_(recorded.crc32c ? *recorded.crc32c : checksum_of(source, recorded.bytes)) {
+  COLLIMATE_CHECK(static_cast<int64_t>(std::filesystem::file_size(source)) >= bytes_, "{} has no {} bytes", source,
+                  bytes_);
   if (!std::filesystem::equivalent(std::filesystem::path(path).parent_path(),
                                    std::filesystem::path(source).parent_path()))
     std::filesystem::copy_file(source, path, std::filesystem::copy_options::overwrite_existing);

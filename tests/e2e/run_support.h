@@ -1,11 +1,14 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "collimate/base/error.h"
 #include "collimate/recipe/train.h"
 #include "tests/support/small_task.h"
 
@@ -25,6 +28,17 @@ inline Metrics metrics_of(const std::string& output) {
   Metrics metrics;
   for (const std::string& line : lines_of(output + "/metrics.jsonl")) metrics.push_back(nlohmann::json::parse(line));
   return metrics;
+}
+
+// The same for a small run of three iterations that is asked to stop from its beginning: it ends before its last one.
+inline void train_until_stopped(const std::string& text, const std::string& output,
+                                const std::vector<std::string>& sets) {
+  base::StopFlag asked;
+  asked.request();
+  recipe::TrainCall stopped;
+  stopped.stop = &asked;
+  EXPECT_THROW(train_text(text, output, sets, stopped), base::StoppedError);
+  EXPECT_LT(metrics_of(output).size(), 3U);
 }
 
 struct Span {

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "collimate/base/at.h"
-#include "collimate/base/error.h"
 #include "tests/e2e/wall_runs.h"
 #include "tests/support/graph/replay.h"
 #include "tests/support/watched_messages.h"
@@ -170,12 +169,7 @@ TEST_F(Walls, GenerationApartFromTrainingHasEqualBits) {
 TEST_F(Walls, GenerationApartFromTrainingGoesOnAfterAStop) {
   const std::vector<std::string> sets = {"algorithm.beta=0.04", kGenerationApart};
   const std::string whole = train("whole", "grpo", sets);
-  base::StopFlag asked;
-  asked.request();
-  recipe::TrainCall stopped;
-  stopped.stop = &asked;
-  EXPECT_THROW(train("resumed", "grpo", sets, stopped), base::StoppedError);
-  EXPECT_LT(metrics_of(directory("resumed")).size(), 3U);
+  train_until_stopped(small_config("grpo", scratch_.path()), directory("resumed"), sets);
   EXPECT_TRUE(whole == train("resumed", "grpo", sets));
   EXPECT_EQ(lasting_metrics(directory("whole")), lasting_metrics(directory("resumed")));
 }
