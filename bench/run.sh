@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # make bench: what is measured on this machine, one after another. Each prints its own table.
 #   bench/run.sh [kernels] [iteration] [phases] [engine] [peers] [sizes] [shapes] [decode] [scoring] [server] [export]
-#                [quickstart] [real] [planner] [mutations] [tidy]
-# All but phases and engine when none is named. kernels: shares of the machine's limits, and beside ATen. iteration:
+#                [quickstart] [real] [planner] [mutations] [tidy] [gpu]
+# All but phases, engine and gpu when none is named. kernels: shares of the machine's limits, and beside ATen. iteration:
 # FLOPs / peak / time of each phase at 15M; phases: at 260K, 15M and 110M. engine: decoding alone (bench/engine.sh).
 # peers, sizes (GRPO at 260K and 110M), shapes (Qwen3, Gemma, a mixture), decode, scoring and server: beside TRL, a plain
 # PyTorch loop, Hugging Face, llama.cpp and vLLM, where they are installed (the programs of bench/peers say how). export:
 # whether transformers and PEFT read a saved model of each family and continue as we do. planner: predicted and measured
 # seconds of an iteration, placement by placement. mutations: whether tests notice edits that break the source
-# (tools/mutate.py). tidy: clang-tidy over all sources.
+# (tools/mutate.py). tidy: clang-tidy over all sources. gpu: the CUDA operations beside a copy on the device, and the
+# planner beside plain PyTorch on it; needs a GPU, `tools/make.sh cuda` and a python3 with torch for it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin
@@ -40,8 +41,13 @@ for part in "${parts[@]}"; do
       tools/setup.sh check
       .venv/bin/python tools/check.py --only tidy
       ;;
+    gpu)
+      build/cuda/bin/bench_cuda "${REPEATS:-20}"
+      python3 bench/planner_gpu.py measure runs/bench/gpu.json
+      python3 bench/planner_gpu.py compare runs/bench/gpu.json
+      ;;
     *)
-      echo "[bench/run.sh] expected phases, engine, ${all[*]}, got $part" >&2
+      echo "[bench/run.sh] expected phases, engine, gpu, ${all[*]}, got $part" >&2
       exit 2
       ;;
   esac

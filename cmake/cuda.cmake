@@ -1,5 +1,5 @@
-# The GPU library: collimate/cuda/*.cu as `collimate_cuda`, its *_test.cu as `cuda_test`. Only the preset `cuda` includes
-# this file; the CPU build needs no toolkit.
+# The GPU library: collimate/cuda/*.cu as `collimate_cuda`, its *_test.cu as `cuda_test`, bench/cuda_bench.cu as
+# `bench_cuda`. Only the preset `cuda` includes this file; the CPU build needs no toolkit.
 find_program(NVCC nvcc PATHS /usr/local/cuda/bin REQUIRED)
 set(CMAKE_CUDA_COMPILER "${NVCC}" CACHE FILEPATH "")
 set(CMAKE_CUDA_ARCHITECTURES 80 90 CACHE STRING "")
@@ -21,3 +21,6 @@ if(cuda_tests AND COLLIMATE_TESTS)
   set_target_properties(cuda_test PROPERTIES CUDA_STANDARD 17)
   target_link_libraries(cuda_test PRIVATE collimate_cuda GTest::gtest_main)
 endif()
+add_executable(bench_cuda EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/bench/cuda_bench.cu")
+set_target_properties(bench_cuda PROPERTIES CUDA_STANDARD 17)
+target_link_libraries(bench_cuda PRIVATE collimate_cuda)
