@@ -42,17 +42,13 @@ bool is_expected_surplus(const std::string& name, const shape::ModelShape& shape
   return false;
 }
 
-// The base model alone is stored without the first part of each name.
-std::string without_prefix(const std::string& name) {
-  for (const char* prefix : {"transformer.", "model.", "gpt_neox."})
-    if (name.starts_with(prefix)) return name.substr(std::string(prefix).size());
-  return name;
-}
+// The base model alone is stored without the first part of each name ("model.", "transformer.").
+std::string without_first_part(const std::string& name) { return name.substr(name.find('.') + 1); }
 
 // Some versions of transformers write the head of every family under one name.
 const TensorEntry* find_entry(const TensorDirectory& files, const ParamSpec& spec) {
   const TensorEntry* entry = files.find(spec.name);
-  if (entry == nullptr) entry = files.find(without_prefix(spec.name));
+  if (entry == nullptr) entry = files.find(without_first_part(spec.name));
   if (entry != nullptr || spec.part != shape::Part::kHead) return entry;
   return files.find("lm_head" + spec.name.substr(spec.name.rfind('.')));
 }

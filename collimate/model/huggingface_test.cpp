@@ -260,22 +260,26 @@ TEST_F(HuggingFace, Gpt2FilesHoldTransposedMatrices) {
   EXPECT_EQ(second, weights->values(weights->index_of("transformer.h.0.attn.c_attn.weight"))[16]);
 }
 
-// The first GPT-2 files have names of the base model alone, and masks stored as if they were parameters.
-TEST_F(HuggingFace, BaseModelNamesAndOldBuffers) {
-  auto weights = tiny_weights(tiny_shape("gpt2"));
-  save_huggingface(*weights, directory_);
-  std::vector<TensorToWrite> tensors = {{"h.0.attn.bias", {1, 1, 2, 2}, [](std::span<float> out) { out[0] = 1; }}};
-  {
-    const TensorDirectory files(directory_);
-    for (const auto& [name, entry] : files.entries()) {
-      std::vector<float> values(static_cast<size_t>(entry->count()));
-      read_floats(*entry, "test", values);
-      tensors.push_back({name.substr(std::string("transformer.").size()), entry->sizes,
-                         [values](std::span<float> out) { std::copy(values.begin(), values.end(), out.begin()); }});
+// Files of the base model alone lack the first part of each name but the head's; the first ones of GPT-2 also have
+// masks stored as if they were parameters.
+TEST_F(HuggingFace, BaseModelNamesOfEveryFamilyAndOldBuffers) {
+  for (const std::string& family : testing::tiny_models()) {
+    auto weights = tiny_weights(tiny_shape(family));
+    save_huggingface(*weights, directory_);
+    std::vector<TensorToWrite> tensors = {{"h.0.attn.bias", {1, 1, 2, 2}, [](std::span<float> out) { out[0] = 1; }}};
+    {
+      const TensorDirectory files(directory_);
+      for (const auto& [name, entry] : files.entries()) {
+        std::vector<float> values(static_cast<size_t>(entry->count()));
+        read_floats(*entry, "test", values);
+        const bool of_head = std::ranges::count(name, '.') == 1;  // "lm_head.weight"
+        tensors.push_back({of_head ? name : name.substr(name.find('.') + 1), entry->sizes,
+                           [values](std::span<float> out) { std::copy(values.begin(), values.end(), out.begin()); }});
+      }
     }
+    write_safetensors(directory_ + "/model.safetensors", tensors);
+    EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum()) << family;
   }
-  write_safetensors(directory_ + "/model.safetensors", tensors);
-  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum());
 }
 
 // DeepSeek-V3's files hold blocks behind the last one, which predict further tokens.

@@ -36,7 +36,7 @@ Estimate paired_difference(const Measure& first, const Measure& second);
 // One completion of a prompt, as rewards judged it.
 struct GradedSample {
   double reward = 0;
-  int64_t answer = 0;  // equal where two samples give the same answer
+  int64_t answer = 0;  // equal where a reward reads the same answer out of two completions, whose texts may differ
 };
 struct GradedPrompt {
   int64_t uid = 0;
