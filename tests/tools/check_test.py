@@ -182,6 +182,11 @@ class Mutations(unittest.TestCase):
         self.assertEqual([f"{edit.file}: {edit.text}: {problem}" for edit in edits if (problem := edit.problem())], [])
         self.assertEqual([edit for edit in edits if edit.text == edit.replacement], [])
 
+    def test_the_table_for_contributors_counts_them(self):
+        page = mutate.PAGE.read_text()
+        self.assertEqual([table[0] for table in mutate.PAGE_TABLE.finditer(page)], [mutate.page_table()],
+                         "the table in CONTRIBUTING.md is old; try: tools/mutate.py --table")
+
     def test_a_line_that_is_no_edit_is_refused(self):
         with self.assertRaisesRegex(ValueError, "expected file | text"):
             mutate.parse("collimate/base/philox.cpp | text | replacement")
