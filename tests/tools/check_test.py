@@ -1,5 +1,6 @@
 """The checks must be able to fail: each is shown something wrong."""
 import contextlib
+import io
 import json
 import pathlib
 import subprocess
@@ -160,6 +161,30 @@ class Compiler(unittest.TestCase):
             self.assertTrue(compiler.shown_by_the_build(build, "collimate/base/error.h"))  # its source begins with it
             self.assertFalse(compiler.shown_by_the_build(build, "collimate/base/log.h"))  # its source is not compiled
             self.assertFalse(compiler.shown_by_the_build(build, "collimate/cli/main.h"))  # main.cpp has no such header
+
+
+class Changed(unittest.TestCase):
+    """clang-tidy on what changed: which sources it looks at."""
+    SOURCES = {"a/x.cpp": {"a/x.h", "a/alone.h"}, "b/y.cpp": {"b/y.h", "a/alone.h", "b/rows.inc"}}
+
+    def looked_at(self, paths: list, passed=(), budget: int = 24) -> list:
+        with mock.patch.multiple(compiler, TIDY_BUDGET=budget, tidy_sources=lambda _: list(self.SOURCES),
+                                 Passed=lambda _: passed, tidy_key=lambda _, source: source,
+                                 closure=lambda source: {source, *self.SOURCES[source]},
+                                 check_tidy=lambda _, sources: sources), \
+                mock.patch.object(compiler.changes, "changed_files", lambda: ("abc", paths)), \
+                contextlib.redirect_stderr(io.StringIO()):
+            return compiler.check_changed(pathlib.Path())
+
+    def test_what_passed_takes_no_place_in_the_budget(self):
+        self.assertEqual(self.looked_at(["a/x.cpp", "b/y.cpp"], budget=1), ["a/x.cpp"])
+        self.assertEqual(self.looked_at(["a/x.cpp", "b/y.cpp"], passed=["a/x.cpp"], budget=1), ["b/y.cpp"])
+
+    def test_a_header_is_seen_in_a_source(self):
+        self.assertEqual(self.looked_at(["b/y.h", "b/y.cpp"]), ["b/y.cpp"])
+        self.assertEqual(self.looked_at(["a/alone.h"]), ["a/x.cpp"])  # that of its own folder
+        self.assertEqual(self.looked_at(["b/rows.inc"]), ["b/y.cpp"])
+        self.assertEqual(self.looked_at(["tests/support/z.h", "b/y_test.cpp", "README.md"]), [])
 
 
 class CountLines(unittest.TestCase):
