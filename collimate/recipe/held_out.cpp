@@ -44,8 +44,8 @@ int64_t val_rows(const DataOptions& options, int64_t rows) {
   return static_cast<int64_t>(count);
 }
 
-// Of the first examples the model is asked to answer the prompt itself (rlhf::kAsked): of a pair's first row, and of no
-// row without a prompt or without an answer.
+// The model is asked to answer the prompts of the first examples itself (rlhf::kAsked): a pair's by its first row, and
+// none of a row without a prompt or without an answer.
 void ask_for_answers(Batch& rows, int64_t rows_of_each) {
   std::vector<uint8_t> asked(static_cast<size_t>(rows.rows()));
   for (int64_t r = 0; r < std::min(rows.rows(), kAskedExamples * rows_of_each); r += rows_of_each) {
@@ -64,7 +64,7 @@ void check_choice_lengths(const text::Dataset& dataset, const Batch& rows, int64
                                    std::to_string(tokens), fmt::format("a larger {}", option)));
 }
 
-// What messages about a measure's rows call the options that matter to them.
+// Gives what messages about a measure's rows call the options that matter to them.
 OptionNames names_of(const AskedMeasure& asked) {
   return {.of = [asked](const std::string& key) {
     if (key == "data") return asked.data_key;

@@ -101,6 +101,15 @@ class Lint(unittest.TestCase):
         for line in ("  on_exit(1);", "int exit_code();", 'log("exit(1)");', "// exit(1)", "using std::vector;"):
             self.assertFalse(self.broken(line, ".h"), line)
 
+    def test_a_comment_begins_with_its_subject(self):
+        for before, line, script in (("", "// What it reads.", False), ("", "  int y;\t// Of x.", False),
+                                     ("#!/bin/sh", "# The same again.", True), ("", "\"\"\"What is read.", True)):
+            self.assertTrue(lint.nameless(before, line, script), line)
+        for before, line, script in (("// It reads a row.", "// What a row has is read.", False),
+                                     ("", "// Gives what it reads.", False), ("", 'f("// Of x");', False),
+                                     ("", "// Often.", False), ("# One thing.", "# Of another.", True)):
+            self.assertFalse(lint.nameless(before, line, script), line)
+
     def test_a_name_like_an_option(self):
         with mock.patch.object(lint, "files", lambda *endings: ("--help/rows.jsonl",) if "" in endings else ()):
             self.assertIn("begins with a dash", lint.check_shape()[0].message)

@@ -78,7 +78,7 @@ class Chooser {
       for (int64_t e = 0; e < each; ++e) candidates_.push_back(static_cast<int32_t>(base::at(groups_, g) * each + e));
   }
 
-  // What a group counts by: its best expert's score, or the best two's.
+  // Gives what a group counts by: its best expert's score, or the best two's.
   float total(int64_t begin, int64_t count) const {
     float first = kLeast, second = kLeast;
     for (int64_t e = begin; e < begin + count; ++e) {
