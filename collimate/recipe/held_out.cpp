@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/choices.h"
@@ -50,7 +51,7 @@ void ask_for_answers(Batch& rows, int64_t rows_of_each) {
   std::vector<uint8_t> asked(static_cast<size_t>(rows.rows()));
   for (int64_t r = 0; r < std::min(rows.rows(), kAskedExamples * rows_of_each); r += rows_of_each) {
     const int64_t prompt = rows.get(batch::kPromptTokens, r);  // the whole of a row that was truncated within it
-    asked[static_cast<size_t>(r)] = prompt > 0 && prompt < rows.length(batch::kIds.name, r) ? 1 : 0;
+    base::at(asked, r) = prompt > 0 && prompt < rows.length(batch::kIds.name, r) ? 1 : 0;
   }
   rows.set(rlhf::kAsked, std::move(asked));
 }
