@@ -11,6 +11,7 @@
 #include "bench/models.h"
 #include "bench/peaks.h"
 #include "bench/words.h"
+#include "collimate/base/at.h"
 #include "collimate/model/model.h"
 #include "collimate/tensor/ops/experts.h"
 
@@ -45,7 +46,7 @@ class Layer {
         y_(noise(rows * n, 3)),
         panels_(static_cast<size_t>(experts)) {
     for (int64_t e = 0; e < experts; ++e) {
-      auto& packed = panels_[static_cast<size_t>(e)];
+      auto& packed = base::at(panels_, e);
       tensor::pack_linear(exec, w_.data() + e * n * k, n, k, type, 1, packed);
       pointers_.push_back(&packed);
       values_.push_back(w_.data() + e * n * k);

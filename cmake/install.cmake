@@ -1,4 +1,4 @@
-# What `cmake --install build/release --prefix DIR` puts below DIR, by component:
+# `cmake --install build/release --prefix DIR` puts this below DIR, by component:
 #   program      bin/collimate, lib/collimate/collimate_{parquet,llguidance}.so, lib/collimate/python/, completions, man
 #                page
 #   libraries    lib/collimate/*.so*: what those load and Debian 12 has not in its base system

@@ -19,8 +19,11 @@ endif()
 collimate_module(host INCLUDES base)
 collimate_module(shape INCLUDES base)
 collimate_module(tensor TORCH INCLUDES base host shape)
+set_source_files_properties("${PROJECT_SOURCE_DIR}/collimate/tensor/default_device.cpp" PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON)
 if(COLLIMATE_TESTS)
   # A device whose memory the host cannot touch: of every test program that computes (tests/support/checked_device.h).
+  # Its object defines default_device(), so that the library's is left out.
   add_library(collimate_checked_device_object OBJECT "${PROJECT_SOURCE_DIR}/tests/support/checked_device.cpp")
   target_link_libraries(collimate_checked_device_object PRIVATE collimate_tensor)
   add_library(collimate_checked_device INTERFACE)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the archive must do on a Debian 12 with nothing but its base packages and python3: archive_steps.sh DIRECTORY
+# The archive must do this on a Debian 12 with nothing but its base packages and python3: archive_steps.sh DIRECTORY
 # DIRECTORY is the extracted archive, wherever it lies. A line for each step; exit code 1 at the first that fails.
 set -eu
 collimate=$1/bin/collimate

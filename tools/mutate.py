@@ -2,6 +2,7 @@
 """Breaks the source on purpose and looks whether a test notices.
 
   tools/mutate.py [--build DIR] [--list] [WORD...]
+  tools/mutate.py --table                            writes the table of CONTRIBUTING.md again
 
 For each edit of tools/mutations.txt (those of which a WORD stands in the line; all without one) it applies the edit,
 builds the test program, runs its filter and expects a failure; then it puts the file back, also after Ctrl-C. Before
@@ -14,6 +15,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +24,8 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = ROOT / "tools" / "mutations.txt"
+PAGE = ROOT / "CONTRIBUTING.md"
+PAGE_TABLE = re.compile(r"^\| folder \| edits \| noticed by \|\n(\|.*\n)+", re.MULTILINE)
 LIMIT_SECONDS = 300  # for one filter; an edit that makes it hang is noticed by that
 
 
@@ -124,12 +128,26 @@ def table(results: list) -> str:
     return "\n".join(["| folder | edits | noticed |", "|---|---|---|", *rows])
 
 
+def page_table() -> str:
+    """The table of CONTRIBUTING.md: of each folder the number of edits, and the programs that have to notice them."""
+    by_folder = collections.defaultdict(list)
+    for edit in edits([]):
+        by_folder[edit.folder].append(edit.program)
+    rows = [f"| `{folder}` | {len(programs)} | {', '.join(f'`{name}`' for name in sorted(set(programs)))} |\n"
+            for folder, programs in sorted(by_folder.items())]
+    return "".join(["| folder | edits | noticed by |\n|---|---|---|\n", *rows])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="WORD", help="a folder, a file, a program or other part of a line")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--list", action="store_true", help="only shows the chosen edits")
+    parser.add_argument("--table", action="store_true", help="writes the table of CONTRIBUTING.md, and tries nothing")
     options = parser.parse_args()
+    if options.table:
+        PAGE.write_text(PAGE_TABLE.sub(lambda _: page_table(), PAGE.read_text()))
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `applied` puts the file back
     chosen, results = edits(options.words), []
     try:

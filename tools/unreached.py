@@ -206,7 +206,7 @@ DECLARED = re.compile(r"^(?:  )?(?:inline |constexpr |static |virtual |explicit 
 
 
 def unsaid_names() -> list:
-    """What a header of production declares and nothing of production says again."""
+    """Gives what a header of production declares and nothing of production says again."""
     paths = files(*CODE)
     tests, count, found = test_files(list(paths)), words(), []
     for path in paths:
@@ -232,12 +232,12 @@ def excepted(failure: Failure) -> str:
 
 
 def check_names() -> list:
-    """What the second look finds, for `make check`."""
+    """Gives what the second look finds, for `make check`."""
     return [failure for failure in unsaid_names() + headers_of_tests() if not excepted(failure)]
 
 
 def listed(build: pathlib.Path, everything: bool = False) -> list:
-    """What both looks find, a line each, and exceptions that hold for nothing."""
+    """Gives what both looks find, a line each, and exceptions that hold for nothing."""
     found = [f"name    {failure}" for failure in check_names()]
     held = {excepted(failure) for failure in unsaid_names()}
     for full, name, bench in said_of(unreached_symbols(load(build))):

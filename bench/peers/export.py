@@ -137,7 +137,7 @@ def jobs_of(family, config):
 
 
 def table(name, jobs):
-    """Of one peer; vLLM reads whole models."""
+    """Prints the table of one peer; vLLM reads whole models."""
     asked = {family: [job for job in mine if name != "vllm" or not job["base"]] for family, mine in jobs.items()}
     answers = iter(peer(name, [job for mine in asked.values() for job in mine]))
     columns = [f"{'adapters' if job['base'] else 'model'}, {job['dtype']}" for job in next(iter(asked.values()))]

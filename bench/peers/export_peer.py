@@ -40,7 +40,7 @@ def logits(model, ids):
 
 
 def rows_of(job, encoded, continued):
-    """Of each prompt: `same`, and at the first difference `gap` and `rounding`."""
+    """Gives of each prompt `same`, and at the first difference `gap` and `rounding`."""
     same = [first_difference(theirs, mine) for theirs, mine in zip(continued, job["tokens"])]
     if all(count == len(mine) for count, mine in zip(same, job["tokens"])):
         return ({"same": count} for count in same)

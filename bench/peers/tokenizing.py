@@ -22,7 +22,7 @@ BENCH = compare.ROOT / "build/release/bin/bench_tokenizer"
 ROUNDS, THREADS = 5, 2
 MOST_BYTES = 20_000_000
 
-# What runs in the peer's Python: prints the same line of JSON as bench_tokenizer.
+# This runs in the peer's Python and prints the same line of JSON as bench_tokenizer.
 PEER = """
 import json, pathlib, sys, time, unicodedata
 from make_tokenizers import HuggingFaceSide, SentencePieceSide, side_of

@@ -15,7 +15,7 @@ def has(text, word):
 
 
 def has_word(text, word):
-    """The same, with no letter on either side."""
+    """Whether the word stands there with no letter on either side."""
     return re.search(rf"(?<![a-z]){re.escape(word.lower())}(?![a-z])", text.lower()) is not None
 
 

@@ -340,7 +340,7 @@ TEST(Group, ASendOfAnotherSizeEndsBothRanks) {
     try {
       group.rank() == 0 ? group.send(bytes_of(values), 1) : group.receive(writable_bytes_of(values), 0);
     } catch (const base::RunError& error) {
-      heard[static_cast<size_t>(group.rank())] = error.what();
+      base::at(heard, group.rank()) = error.what();
     }
   });
   EXPECT_EQ(heard, std::vector<std::string>(2, "[group pair] expected 20 bytes from every rank, got 16"));

@@ -58,7 +58,7 @@ class Driver {
   void note_store(const cluster::Message& message);
   [[noreturn]] void expired(const std::string& waiting) const;
 
-  // Of its own: a thread that is abandoned while it sets up goes on making modules.
+  // The driver has a copy: a thread that is abandoned while it sets up goes on making modules.
   const std::shared_ptr<const Registry> registry_;
   const RunOptions& options_;
   cluster::WorkerSpec spec_;  // rank and incarnation differ

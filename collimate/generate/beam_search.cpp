@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kSearch = "generate.num_beams";
 
-// What ends a completion: the model's own end tokens, and those that are asked for.
+// Gives the tokens that end a completion: the model's own and those that are asked for.
 std::vector<int32_t> search_ends(const SamplingParams& params, const ServiceOptions& service) {
   return ending_ids(params, params.ignore_eos ? std::span<const int32_t>() : service.eos_ids);
 }

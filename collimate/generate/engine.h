@@ -45,7 +45,7 @@ struct EngineListener {
   std::function<void(const Completion&)> on_completion = {};
 };
 
-// What is to be made, before anything is: their uids and places.
+// Gives the completions before any token is drawn: their uids and places.
 std::vector<Completion> empty_completions(size_t prompts, const EngineOptions& options);
 
 // Generates for all prompts and returns when the last is done: completions in order of prompt, then sample. Blocking.

@@ -11,7 +11,7 @@
 
 namespace collimate::generate {
 
-// What completions of one model have to be, by their parameters (regex, json_schema). Not thread-safe.
+// Holds what completions of one model have to be, by their parameters (regex, json_schema). Not thread-safe.
 class Forms {
  public:
   // `tokenizer`, null for none, outlives it. Token ids are below `vocabulary`.

@@ -10,7 +10,7 @@
 
 namespace collimate::generate {
 
-// What RoutedBlocks of so many blocks takes, as the allocator counts it; 0 of a model without experts.
+// Gives the bytes of RoutedBlocks of so many blocks, as the allocator counts them; 0 of a model without experts.
 int64_t routed_bytes(const shape::ModelShape& shape, int64_t blocks);
 
 // The experts that a mixture's routers chose for the tokens of a cache, block by block as its keys and values: whoever
@@ -22,7 +22,7 @@ class RoutedBlocks {
   RoutedBlocks(const shape::ModelShape& shape, int64_t blocks, bool asked);
 
   bool keeps() const { return width_ > 0; }
-  // What a step chose for the tokens that it ran, where `tables` has their blocks.
+  // Keeps what a step chose for the tokens that it ran, where `tables` has their blocks.
   void put(const model::TokenBatch& tokens, std::span<const std::vector<int32_t>> tables,
            const model::RoutedExperts& chosen);
   void copy_block(int32_t from, int32_t to);

@@ -1,4 +1,4 @@
-// What a service tells of the experts that routers chose is what a pass over the whole sample chooses.
+// A service tells of the experts that routers chose what a pass over the whole sample chooses.
 #include <algorithm>
 
 #include "collimate/generate/routed_blocks.h"

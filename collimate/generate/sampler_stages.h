@@ -19,7 +19,7 @@ struct LogitHistory {
   std::vector<int32_t> ends;                       // forbidden before min_tokens: end of sequence and stop ids
   int64_t completion_tokens = 0;
   bool counts = false;  // some penalty looks at `generated`
-  // What the completion has to be; null: anything. Copies of a history share it: it is where it was asked last.
+  // The completion has to be this; null: anything. Copies of a history share it: it is where it was asked last.
   std::shared_ptr<text::Constraint> constraint;
   std::vector<int32_t> completion;  // where there is a constraint
 

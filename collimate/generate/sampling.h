@@ -32,7 +32,7 @@ struct SamplingParams {
   bool ignore_eos = false;
   std::vector<int32_t> stop_ids;
   std::vector<std::string> stop;  // UTF-8 text that ends the completion; needs a tokenizer. See completion_text.h
-  // What the completion has to be (text/constraint/constraint.h), if not empty: at most one. Tokens that lead away are
+  // The completion has to be this (text/constraint/constraint.h), if not empty: at most one. Tokens that lead away are
   // not drawn, and its end is where it may end. Needs a tokenizer and an end of sequence.
   std::string regex, json_schema;
   uint64_t seed = 0;           // mixed into the draw; equal seeds and uids give equal draws

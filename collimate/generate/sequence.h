@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/generate/block_pool.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/sampler_stages.h"
@@ -97,7 +98,7 @@ struct Sequence {
   // Gives back the blocks that lie behind the window of every token to come; window 0: none do.
   void release_behind(int64_t window) {
     const int64_t read = tensor::first_block_read(computed, window);
-    for (; released < read; ++released) blocks[static_cast<size_t>(released)].release();
+    for (; released < read; ++released) base::at(blocks, released).release();
   }
 
   // Gives the blocks back, last one first, so that beginnings are remembered longest; everything will be recomputed.

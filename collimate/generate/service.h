@@ -46,7 +46,7 @@ struct Emission {
   // [tokens, k] the most likely tokens in each one's place, in order, under the same distribution as log_probs; k is
   // the request's top_log_probs, the vocabulary at most.
   std::vector<TokenLogProb> top_log_probs;
-  // Of the last emission, where ServiceOptions::routed_experts asks: of the request's tokens from the first prompt
+  // The last emission has it, where ServiceOptions::routed_experts asks: of the request's tokens from the first prompt
   // token on those that were run, which are all but the last one of a request that ended by itself.
   model::RoutedExperts routed_experts;
   Finish finish = Finish::kRunning;
@@ -77,7 +77,7 @@ struct ServiceOptions {
 // what is out of range, and a draft that is no language model.
 ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, tensor::ComputeType compute);
 
-// What the cache and the steps of a draft with that shape and type are sized by: as many sequences as guess at a time.
+// Gives the sizes of a draft's cache and steps by its shape and type: as many sequences as guess at a time.
 // `options` are resolved.
 ServiceOptions of_draft(const ServiceOptions& options, const shape::ModelShape& draft, tensor::ComputeType compute);
 

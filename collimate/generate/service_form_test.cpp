@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/text/regex.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/generate/tiny_service.h"
@@ -30,7 +31,7 @@ class ServiceForm : public testing::Test {
   // As many requests of one prompt, with a length that most of them need not.
   std::vector<Request> requests(const SamplingParams& params, int64_t count = 24) {
     std::vector<Request> all(static_cast<size_t>(count), {.prompt = {5, 9, 40}, .params = params});
-    for (int64_t i = 0; i < count; ++i) all[static_cast<size_t>(i)].uid = i;
+    for (int64_t i = 0; i < count; ++i) base::at(all, i).uid = i;
     return all;
   }
   std::string text_of(const Result& result) const { return tokenizer_.decode(result.tokens); }

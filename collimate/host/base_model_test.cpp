@@ -51,7 +51,7 @@ TEST_F(BaseModel, AdaptersNameADirectoryOrAHubModel) {
   EXPECT_EQ(base_model_name(adapters_of("org/model")), "org/model");
 }
 
-// Of older tools, which write the model's config.json beside its adapters.
+// Older tools write the model's config.json beside its adapters.
 TEST_F(BaseModel, AConfigAloneIsNoWholeModel) {
   const fs::path model = directory_ / "model", adapters = adapters_of(model.string());
   fs::create_directories(model);

@@ -39,7 +39,7 @@ bool are_words(const std::string& text) {
   return !text.empty() && std::ranges::all_of(text | std::views::split('/'), is_word);
 }
 
-// What the cache has whole of a model.
+// Holds what the cache has whole of a model.
 struct Held {
   std::vector<std::string> commits;          // in order
   std::map<std::string, std::string> named;  // commits of branches and tags
@@ -79,7 +79,7 @@ fs::path folder_of(const HubName& name) {
   return hub_cache() / folder;
 }
 
-// Of the commits, those that a download has marked as unfinished are left out.
+// Commits that a download has marked as unfinished are left out.
 Held held_of(const HubName& name) {
   Held held;
   std::error_code ignored;

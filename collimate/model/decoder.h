@@ -34,7 +34,7 @@ class Decoder {
     std::optional<ExpertLayer> experts;
     std::optional<LatentLayer> latent;
   };
-  // What attends: queries, keys and values of x, turned.
+  // Gives what attends: queries, keys and values of x, turned.
   static Slot* heads_of(Step& step, const Block& block, Slot* x);
   Slot* run_block(Step& step, const Block& block, Slot* stream) const;
 

@@ -109,7 +109,7 @@ Slot* add_rows(Step& step, Slot* rows, const int32_t* places, Slot* weights, Slo
   return out;
 }
 
-// What every token passes.
+// Adds the experts that every token passes.
 Slot* add_shared(Step& step, const ExpertLayer& layer, Slot* x, Slot* stream) {
   Slot* inner = activate(step, {.intermediate = layer.how.shared}, linear(step, layer.shared_up, x));
   if (!layer.how.shared_gate) return add_linear(step, layer.shared_down, inner, stream);

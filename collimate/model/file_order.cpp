@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
+
 namespace collimate::model {
 
 std::vector<int64_t> file_sizes(const shape::ParamSpec& spec) {
@@ -28,7 +30,7 @@ void to_file_order(const shape::ParamSpec& spec, std::span<const float> values, 
     if (!spec.transposed_in_file) {
       std::copy_n(from, width, out.begin() + spec.file_row(row) * width);
     } else {
-      for (int64_t k = 0; k < width; ++k) out[static_cast<size_t>(k * rows + row)] = from[k];
+      for (int64_t k = 0; k < width; ++k) base::at(out, k * rows + row) = from[k];
     }
   }
 }

@@ -108,7 +108,7 @@ std::vector<const TensorEntry*> match(const std::string& directory, const Tensor
   return entries;
 }
 
-// What a directory's weights are read from: its own files, or beside adapters those of their model.
+// Holds the files that a directory's weights are read from: its own, or beside adapters those of their model.
 struct OpenFiles {
   // Everything is checked here.
   OpenFiles(const std::string& named, const std::string& head, const WeightsOptions& options)
@@ -190,8 +190,8 @@ bool are_all_bfloat16(const TensorDirectory& files, std::span<const ParamSpec> s
   });
 }
 
-// Of `total` bytes, as large a share in a shard as the largest of a directory's weight files has; a file of one tensor
-// may be larger than a shard is meant to be.
+// Gives a shard as large a share of `total` bytes as the largest of a directory's weight files has. A file of one
+// tensor may be larger than a shard is meant to be.
 int64_t shard_bytes_like(const std::string& directory, int64_t total) {
   const auto files = weight_files(directory);
   if (files.size() < 2) return INT64_MAX;

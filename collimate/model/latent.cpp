@@ -13,7 +13,7 @@ namespace {
 
 using shape::Part;
 
-// Of the norms inside, whatever the config says of the others: DeepSeek's own code leaves them at this default.
+// The norms inside have it, whatever the config says of the others: DeepSeek's own code leaves them at this default.
 constexpr float kEpsilon = 1e-6F;
 
 constexpr size_t kBlocksExpanded = kMostExpanded / tensor::KvLayout::kBlockTokens;

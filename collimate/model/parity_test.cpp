@@ -19,7 +19,7 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
-// Of every small model, by the word for its type in computing, as it is and with adapters.
+// Tests take every small model, by the word for its type in computing, as it is and with adapters.
 class Parity : public ::testing::TestWithParam<std::tuple<std::string, const char*, bool>> {
  protected:
   static ComputeType compute() { return tensor::compute_type_of(std::get<1>(GetParam())); }

@@ -32,8 +32,8 @@ class PeftAdapters {
   void check(std::span<const shape::ParamSpec> specs, std::span<const TensorEntry* const> entries,
              const LoraOptions& lora) const;
 
-  // What is added to one parameter, piece by piece: its A is widened once. Refers to the adapters and to the parameter;
-  // several threads may add at once.
+  // The sum is added to one parameter, piece by piece: its A is widened once. It refers to the adapters and to the
+  // parameter; several threads may add at once.
   class Sum {
    public:
     Sum() = default;  // adds nothing

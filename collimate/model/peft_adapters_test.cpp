@@ -39,7 +39,7 @@ class PeftAdaptersTest : public testing::InDirectory {
           entry.name, entry.dtype, entry.sizes, {reinterpret_cast<const char*>(entry.data.data()), entry.data.size()}};
   }
 
-  // What loading and checking say of the files as they are now; the directory as D, the config as C.
+  // Gives what loading and checking say of the files as they are now; the directory as D, the config as C.
   std::string error_of(const WeightsOptions& options = {}) const {
     host::write_file_atomically(adapter() + "/adapter_config.json", config_.dump());
     std::vector<RawTensor> tensors;

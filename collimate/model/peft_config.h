@@ -9,7 +9,7 @@
 
 namespace collimate::model {
 
-// What PEFT's adapter_config.json says of LoRA adapters. Layers are named by their modules,
+// Holds what PEFT's adapter_config.json says of LoRA adapters. Layers are named by their modules,
 // "model.layers.0.self_attn.q_proj".
 class PeftConfig {
  public:

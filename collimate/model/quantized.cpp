@@ -21,7 +21,7 @@ using BlockSize = std::array<int64_t, 2>;
 
 int64_t blocks_of(int64_t size, int64_t block) { return size / block + (size % block == 0 ? 0 : 1); }
 
-// What config.json says of how its tensors were quantized.
+// Holds what config.json says of how its tensors were quantized.
 class Quantization {
  public:
   explicit Quantization(const std::string& directory) : directory_(directory) {

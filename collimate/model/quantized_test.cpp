@@ -48,7 +48,7 @@ class Quantized : public testing::InDirectory {
     host::write_file_atomically(directory_ + "/config.json", config_.dump());
   }
 
-  // What loading and checking say, the directory as D and the layer as W.
+  // Gives what loading and checking say, the directory as D and the layer as W.
   std::string error_of() const {
     write();
     try {

@@ -20,7 +20,7 @@ float rope_magnitude(const shape::ModelShape& shape);
 // That is max_positions but for LongRoPE, which has factors for sequences up to the model's original length, and others
 // for longer ones: if none longer comes, the former are used, and the original length is the limit.
 int64_t longest_positions(const shape::ModelShape& shape, int64_t longest);
-// The same without scaling, by the base of the blocks that have one of their own; empty where none has.
+// Gives them without scaling, by the base of the blocks that have one of their own; empty where none has.
 std::vector<float> own_inverse_frequencies(const shape::ModelShape& shape);
 
 // cos and sin by position, grown on demand. A row depends on its position alone.

@@ -23,7 +23,7 @@ class RouterChoices {
   int32_t* kept(int router) const;
   // Compares what a router gave, and replays what was recorded.
   void compare(const shape::Experts& how, const tensor::Routed& routed, int router);
-  // What was kept.
+  // Gives what was kept.
   RoutedExperts chosen() const;
   // Adds what was compared since the last call to TokenBatch::agreement.
   void tell();

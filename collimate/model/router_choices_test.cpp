@@ -40,7 +40,7 @@ class RecordingDevice final : public tensor::Device {
   }
   bool reads_host_memory() const override { return true; }
 
-  // What was recorded since the last call.
+  // Gives what was recorded since the last call.
   static std::vector<Choices> take_choices() { return std::exchange(recorded(), {}); }
 
  private:
@@ -63,7 +63,7 @@ const RecordingDevice& recording_device() {
 
 class RouterChoices : public ::testing::TestWithParam<std::tuple<const char*, ComputeType>> {
  protected:
-  // Of each router, those of all tokens: the first nine in one step, then one by one.
+  // Gives each router's choices for all tokens: the first nine in one step, then one by one.
   std::vector<Choices> of_generation() {
     KvCache cache(shape_, kv_type(std::get<1>(GetParam())), 4, exec_);
     const std::vector<int32_t> table = {2, 0, 3, 1};
@@ -132,7 +132,7 @@ TEST_P(RouterChoices, OfGenerationAreThoseOfTraining) {
   EXPECT_GE(chosen.size(), 4U) << "the case would show nothing";
 }
 
-// What generation keeps of a step, compared with training and replayed in it, forward and recomputed, changes no bit.
+// Choices that generation keeps change no bit when training compares and replays them, forward and recomputed.
 TEST_P(RouterChoices, AreKeptComparedAndReplayedToTheBit) {
   weights_->initialize(3, 0.3F);
   TokenBatch tokens = testing::pack({ids_});

@@ -10,8 +10,8 @@
 
 namespace collimate::model {
 
-// What training asks of a mixture's routers: their load in a forward, and the loss of that load in its backward. Stays
-// where it is while a tape reads it.
+// Notes what training asks of a mixture's routers: their load in a forward, and the loss of that load in its backward.
+// Stays where it is while a tape reads it.
 class RouterNotes {
  public:
   // `counts` [T] as of TokenBatch.

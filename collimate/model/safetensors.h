@@ -16,8 +16,8 @@ namespace collimate::model {
 
 struct TensorEntry;
 
-// What the values of a tensor [rows, columns] are multiplied by: one number for each block of it, of which the last of
-// a row or column may be cut off.
+// These numbers multiply the values of a tensor [rows, columns]: one for each block of it, of which the last of a row
+// or column may be cut off.
 struct BlockScales {
   const TensorEntry* numbers = nullptr;  // [blocks of rows, blocks of columns]; null: the values are as they are
   int64_t block_rows = 1, block_columns = 1;
@@ -99,7 +99,7 @@ class TensorDirectory {
 
 // InputError on a dtype that is neither F32, BF16 nor F16, nor F8_E4M3 with scales.
 void check_dtype(const TensorEntry& entry, const std::string& where);
-// The same of scales, which may be F8_E8M0, powers of two, too.
+// Checks the dtype of scales, which may be F8_E8M0, powers of two, too.
 void check_scale_dtype(const TensorEntry& entry, const std::string& where);
 // Widens to fp32, multiplied by its scales in fp32. `out` holds entry.count() floats. InputError as check_dtype.
 void read_floats(const TensorEntry& entry, const std::string& where, std::span<float> out);

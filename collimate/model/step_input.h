@@ -25,7 +25,7 @@ class StepInput {
   // One per sequence; their tables lie on the device.
   std::span<const tensor::AttentionRun> runs() const { return runs_.runs; }
   std::span<const tensor::Document> documents() const { return runs_.documents; }
-  // Of the runs' blocks those that hold tokens ahead of them, each once: runs of those tokens, in rows from 0 on.
+  // Gives those of the runs' blocks that hold tokens ahead of them, each once: runs of those tokens, in rows from 0 on.
   std::vector<tensor::AttentionRun> earlier_blocks() const;
   int64_t blocks() const { return runs_.blocks; }
   int64_t last_position() const { return runs_.last_position; }

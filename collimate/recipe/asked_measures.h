@@ -36,7 +36,7 @@ struct AskedMeasure {
 // rows are held out. InputError, by its key, for an entry that has no data.
 std::vector<AskedMeasure> asked_measures(const Config& config);
 
-// Of a measure's completions: its own, else those of the recipe's samples, else 128.
+// Gives the length of a measure's completions: its own, else that of the recipe's samples, else 128.
 int64_t completion_tokens(const AskedMeasure& asked, const Config& config);
 
 // Checks the list that stands at `path` of a config, or its one entry, and gives it with the options of its rewards

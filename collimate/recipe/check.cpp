@@ -104,7 +104,7 @@ void check_pairs(const DataPreview& data, Findings& found) {
     found.lines.push_back("warning: " + problem);
 }
 
-// What the policy reads at most: rows, and prompts with their completions.
+// Gives the most that the policy reads: rows, and prompts with their completions.
 RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data, const DataPreview& train) {
   const int64_t drawn = train.kind == rlhf::RowKind::kPrompt ? config.rollout.completion_tokens.get() : 0;
   RowExtent extent{train.row.longest + drawn, train.largest_id};

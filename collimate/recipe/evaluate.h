@@ -11,7 +11,7 @@ namespace collimate::recipe {
 // Whether the model also answers the prompts of some rows itself, for people who read samples.
 enum class Answers { kNone, kOfAskedRows };
 
-// What a recipe measures by itself: the word for it, and how.
+// A recipe measures this by itself: the word for it, and how.
 struct OwnMeasure {
   Measured measured;
   std::function<EvaluationPlan(const AskedMeasure& asked)> plan;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
@@ -186,7 +187,7 @@ class HeldOut {
       const int64_t row = asked.at(rows.get(batch::kUid, r));
       nlohmann::ordered_json line = kept_columns(rows_.json(batch::kExample, row));
       if (held_.group_size > 1) line["sample"] = row % held_.group_size;
-      line["completion"] = samples[static_cast<size_t>(r)].completion;
+      line["completion"] = base::at(samples, r).completion;
       line["finish"] = generate::finish_reason(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
       line["reward"] = rows.get(batch::kReward, r);
       lines.push_back(std::move(line));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/choices.h"
@@ -44,13 +45,13 @@ int64_t val_rows(const DataOptions& options, int64_t rows) {
   return static_cast<int64_t>(count);
 }
 
-// Of the first examples the model is asked to answer the prompt itself (rlhf::kAsked): of a pair's first row, and of no
-// row without a prompt or without an answer.
+// The model is asked to answer the prompts of the first examples itself (rlhf::kAsked): a pair's by its first row, and
+// none of a row without a prompt or without an answer.
 void ask_for_answers(Batch& rows, int64_t rows_of_each) {
   std::vector<uint8_t> asked(static_cast<size_t>(rows.rows()));
   for (int64_t r = 0; r < std::min(rows.rows(), kAskedExamples * rows_of_each); r += rows_of_each) {
     const int64_t prompt = rows.get(batch::kPromptTokens, r);  // the whole of a row that was truncated within it
-    asked[static_cast<size_t>(r)] = prompt > 0 && prompt < rows.length(batch::kIds.name, r) ? 1 : 0;
+    base::at(asked, r) = prompt > 0 && prompt < rows.length(batch::kIds.name, r) ? 1 : 0;
   }
   rows.set(rlhf::kAsked, std::move(asked));
 }
@@ -64,7 +65,7 @@ void check_choice_lengths(const text::Dataset& dataset, const Batch& rows, int64
                                    std::to_string(tokens), fmt::format("a larger {}", option)));
 }
 
-// What messages about a measure's rows call the options that matter to them.
+// Gives what messages about a measure's rows call the options that matter to them.
 OptionNames names_of(const AskedMeasure& asked) {
   return {.of = [asked](const std::string& key) {
     if (key == "data") return asked.data_key;

@@ -298,7 +298,7 @@ generate::SamplingParams read_sampling(const json& sampling) {
   return generate::SamplingParams::from_json(all);
 }
 
-// What `read` makes of a body; its errors are the request's.
+// Gives what `read` makes of a body; its errors are the request's.
 template <class Read>
 auto of_request(const Read& read) {
   try {

@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "collimate/base/at.h"
+
 namespace collimate::serve {
 namespace {
 
@@ -133,7 +135,7 @@ TEST(Reply, CallsOfToolsAreOpenAis) {
     const ordered_json sent = stream.chunk(delta)["choices"][0]["delta"];
     EXPECT_FALSE(sent.contains("content"));
     ordered_json expected = {{"index", index}};
-    expected.update(calls[static_cast<size_t>(index)]);
+    expected.update(base::at(calls, index));
     EXPECT_EQ(sent["tool_calls"], ordered_json::array({expected}));
   }
 }

@@ -100,7 +100,7 @@ TEST(DeepSeek, OutlinesCountTheSameMatrices) {
   }
 }
 
-// Of V3's 671 billion 37 are met by a token (its page), the embedding's table among them.
+// A token meets 37 of V3's 671 billion (its page), the embedding's table among them.
 TEST(DeepSeek, FlopsAreOfTheExpertsThatATokenMeets) {
   const ModelShape shape = parse_model_shape(v3_config(), "c");
   EXPECT_NEAR(forward_flops(shape, 1, 1) / 2 + 129280.0 * 7168, 37.5e9, 0.2e9);

@@ -82,7 +82,7 @@ TEST(Mixtures, SharedExpertsMayBeNone) {
   }
 }
 
-// Of Mixtral's 46.7 billion 12.9 are met by a token; the embedding's table is none of a product.
+// A token meets 12.9 of Mixtral's 46.7 billion; the embedding's table is none of a product.
 TEST(Mixtures, FlopsAreOfTheExpertsThatATokenMeets) {
   const ModelShape shape = parse_model_shape(mixtral_config(), "c");
   EXPECT_NEAR(forward_flops(shape, 1, 1) / 2, 12.88e9 - 32000 * 4096.0, 0.02e9);

@@ -15,7 +15,7 @@ double keys_read(int64_t context, int64_t window) {
   return (most * (most + 1) / 2 + (all - most) * most) / all;
 }
 
-// Of all tokens, so many pass a linear layer on average.
+// So many of all tokens pass a linear layer on average.
 double share_of_tokens(const ModelShape& shape, const ParamSpec& spec) {
   if (spec.part != Part::kExpertUp && spec.part != Part::kExpertDown) return 1;
   const Experts& experts = base::at(shape.blocks, spec.segment - 1).mlp.experts;

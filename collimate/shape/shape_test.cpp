@@ -66,7 +66,7 @@ TEST(ModelShape, ConfigsGoRoundAndBack) {
   EXPECT_EQ(parse_model_shape(llama_config(), "s").eos_ids, (std::vector<int64_t>{2, 3}));
 }
 
-// What transformers counts in models of these published configs.
+// transformers counts these parameters in models of published configs.
 struct Published {
   const char* name;
   const char* config;

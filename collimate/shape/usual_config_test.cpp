@@ -70,7 +70,7 @@ TEST(Rope, EveryFamilyReadsTheBaseThatStandsBesideTheScaling) {
     }
 }
 
-// Of both transformers takes the older key.
+// transformers takes the older key where there are both.
 TEST(Rope, RopeScalingCountsWhereBothAreSaid) {
   json config = family_configs().at("llama");
   config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 7.0}};

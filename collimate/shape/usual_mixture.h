@@ -7,8 +7,8 @@
 
 namespace collimate::shape {
 
-// What families of mixtures have in common: Llama with experts in place of the MLPs. Where no key makes a block dense,
-// all have them, and route as `how` says. InputError where none has.
+// Reads what families of mixtures have in common: Llama with experts in place of the MLPs. Where no key makes a block
+// dense, all have them, and route as `how` says. InputError where none has.
 ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how);
 // Routing as DeepSeek-V3 has it (DeepSeek-AI 2024): by sigmoids that a bias corrects, of groups.
 Experts read_grouped_routing(const Fields& fields);

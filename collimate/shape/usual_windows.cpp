@@ -45,7 +45,7 @@ void read_windows(const Fields& fields, ModelShape& shape, int64_t window, const
   if (window == 0 && std::find(sliding.begin(), sliding.end(), true) != sliding.end())
     throw InputError(expectation(fields.at("layer_types"), fmt::format("\"{}\" alone without a window", kFull),
                                  fields.raw("layer_types").dump(), "sliding_window, and use_sliding_window: true"));
-  set_windows(shape, window, [&](int64_t layer) { return sliding[static_cast<size_t>(layer)]; });
+  set_windows(shape, window, [&](int64_t layer) { return base::at(sliding, layer); });
 }
 
 void add_window_size(const ModelShape& shape, json& config) {

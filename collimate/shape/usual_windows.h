@@ -17,7 +17,7 @@ inline bool every_layer(int64_t) { return true; }
 
 // sliding_window; 0 where it is null.
 int64_t read_window_or(const Fields& fields, int64_t fallback);
-// The same of Qwen's models from the second on: 0 without use_sliding_window, and transformers' default where none is
+// Reads it of Qwen's models from the second on: 0 without use_sliding_window, and transformers' default where none is
 // said.
 int64_t read_qwen_window(const Fields& fields);
 // Gives the blocks that the rule names a window of so many tokens, unless it holds all positions; 0 gives none.

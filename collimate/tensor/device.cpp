@@ -48,19 +48,11 @@ class Cpu final : public Device {
   bool reads_host_memory() const override { return true; }
 };
 
-const Device*& chosen() {
-  static const Device* device = &cpu_device();
-  return device;
-}
-
 }  // namespace
 
 const Device& cpu_device() {
   static const auto* device = new Cpu;  // outlives every buffer
   return *device;
 }
-
-const Device& default_device() { return *chosen(); }
-void set_default_device_for_tests(const Device& device) { chosen() = &device; }
 
 }  // namespace collimate::tensor

@@ -37,9 +37,8 @@ class Device {
 // The processor and its memory. Its operations have ended when they return.
 const Device& cpu_device();
 
-// The device of an Exec that names none: the CPU, but in test programs that choose another one.
+// The device of an Exec that names none: the CPU, but in programs that link tests/support/checked_device.cpp, which
+// defines this function in place of the library's default_device.cpp.
 const Device& default_device();
-// This is for tests, ahead of everything else.
-void set_default_device_for_tests(const Device& device);
 
 }  // namespace collimate::tensor

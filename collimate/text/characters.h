@@ -14,11 +14,11 @@ bool is_white_space(uint32_t code_point);
 bool is_word(uint32_t code_point);
 bool is_numeric(uint32_t code_point);
 bool is_punctuation(uint32_t code_point);
-// What BertNormalizer's clean_text drops beside U+0000 and U+FFFD.
+// BertNormalizer's clean_text drops it, beside U+0000 and U+FFFD.
 bool is_control(uint32_t code_point);
 bool is_nonspacing(uint32_t code_point);
 bool is_mark(uint32_t code_point);
-// What normal forms there (of Unicode 9) leave where and as it is, though those of utf8proc do not.
+// Normal forms there (of Unicode 9) leave it where and as it is, though those of utf8proc do not.
 bool is_inert(uint32_t code_point);
 // A Chinese character in the sense of BERT.
 bool is_ideograph(uint32_t code_point);
@@ -50,7 +50,7 @@ uint32_t stand_in(uint32_t code_point);
 // is well-formed UTF-8.
 std::string_view with_stand_ins(std::string_view text, std::string& buffer);
 
-// What `append(out, code_point)` makes of each character; bytes that belong to none are kept.
+// Gives what `append(out, code_point)` makes of each character; bytes that belong to none are kept.
 template <class Append>
 std::string map_characters(std::string_view text, Append append) {
   std::string out;

@@ -113,7 +113,7 @@ class JinjaTemplate : public ChatTemplate {
                                  "a model whose template has a place for them, or data without them"));
   }
 
-  // What no line of the template looks at.
+  // Refuses what no line of the template looks at.
   void check_read(std::span<const Message> turns, const TemplateInputs& inputs) const {
     if (inputs.variables.is_object()) check_variables(inputs.variables);
     if (!inputs.tools.is_null() && !template_.reads("tools")) refuse_unwritten("tools");
@@ -127,7 +127,7 @@ class JinjaTemplate : public ChatTemplate {
     }
   }
 
-  // What it looks at and leaves out all the same: the text is what it would be without.
+  // Refuses what it looks at and leaves out all the same: the text is what it would be without.
   void check_shown(std::span<const Message> turns, const TemplateInputs& inputs, bool add_generation_prompt,
                    const std::string& text) const {
     const auto same = [&](std::span<const Message> others, const TemplateInputs& other_inputs) {

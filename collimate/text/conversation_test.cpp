@@ -77,7 +77,7 @@ TEST(Conversation, VariablesOfTheModelGoBehindThoseOfTheRow) {
               HasSubstr("got stile"));
 }
 
-// What a template does not write is refused and not dropped.
+// Contents that a template does not write are refused and not dropped.
 TEST(Conversation, WhatATemplateLeavesOutIsRefused) {
   const std::string contents = "{% for m in messages %}{{ m.content }}{% endfor %}";
   const auto error = [](const std::string& jinja, const Conversation& conversation) {

@@ -166,7 +166,7 @@ Dataset Dataset::hold_out(int64_t count, uint64_t seed) {
     lots.emplace_back(base::random_bits(seed, kPurpose, static_cast<uint64_t>(row), 0), row);
   std::ranges::sort(lots);
   std::vector<bool> drawn(static_cast<size_t>(size()));
-  for (int64_t i = 0; i < count; ++i) drawn[static_cast<size_t>(base::at(lots, i).second)] = true;
+  for (int64_t i = 0; i < count; ++i) base::at(drawn, base::at(lots, i).second) = true;
   Dataset out;
   std::vector<Example> left;
   size_t row = 0;

@@ -112,7 +112,7 @@ class Dataset {
 // Would the turns of a conversation of `fewest` or more stand one after the other with nothing between, as the template
 // does not mark where one ends?
 bool joins_turns(const Prompt& prompt, const Renderer& renderer, size_t fewest);
-// What is said then; `remedy` says how the reader chooses another template.
+// Gives what is said then; `remedy` says how the reader chooses another template.
 std::string joined_turns_message(const std::string& where, const std::string& remedy);
 // InputError of that.
 void require_marked_turns(const Example& example, const Renderer& renderer, size_t fewest, const std::string& remedy);

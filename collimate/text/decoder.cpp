@@ -47,7 +47,7 @@ void parse_metaspace(const json& component, const std::string&, Parsed& out) {
   });
 }
 
-// What English tokenizers put apart, joined again.
+// Joins again what English tokenizers put apart.
 void clean_up(std::string& text) {
   static constexpr std::pair<const char*, const char*> kJoined[] = {
       {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},

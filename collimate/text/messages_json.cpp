@@ -31,12 +31,12 @@ void refuse_unread(const ordered_json& message, const std::string& where) {
       wrong(where, fmt::format("messages without {}, which nothing here reads", key), *found, remedy);
 }
 
-// What stands in a text of JSON, or the value itself.
+// Gives what stands in a text of JSON, or the value itself.
 ordered_json unquoted(const ordered_json& value, const std::string& where) {
   return value.is_string() ? base::parse_ordered_json(value.get_ref<const std::string&>(), where) : value;
 }
 
-// The same, or null where neither says anything.
+// Gives the value, or null where it says nothing.
 ordered_json said(const ordered_json& value, const std::string& where) {
   if (says_nothing(value)) return nullptr;
   ordered_json read = unquoted(value, where);

@@ -15,7 +15,7 @@ struct Replacement {
   uint32_t first, last, by;
 };
 
-// Of these classes here, not there.
+// These have the class here, not there.
 inline constexpr CodePoints kNotPunctuation[] = {
     {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},     {0xC84, 0xC84},
     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},   {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59},
@@ -66,8 +66,8 @@ inline constexpr CodePoints kNotMark[] = {
     {0x1CF30, 0x1CF46}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF},
     {0x1E4EC, 0x1E4EF}};
 
-// What PCRE2 does not know or has in another category, and what stands for it in a text: a character of the same
-// category and length in UTF-8, of Han, Hiragana, Katakana or Hangul where it is of one of them.
+// PCRE2 does not know these or has them in another category; another character stands for each in a text: one of the
+// same category and length in UTF-8, of Han, Hiragana, Katakana or Hangul where it is of one of them.
 inline constexpr Replacement kStandIns[] = {
     {0x897, 0x897, 0x816},       {0xCF3, 0xCF3, 0x903},       {0xECE, 0xECE, 0x816},       {0x1B4E, 0x1B4F, 0x830},
     {0x1B7F, 0x1B7F, 0x830},     {0x1C89, 0x1C89, 0x10A0},    {0x1C8A, 0x1C8A, 0x10D0},    {0x2427, 0x2429, 0x9FA},
@@ -111,7 +111,7 @@ inline constexpr Replacement kNewestLower[] = {
     {0xA7D2, 0xA7D2, 0xA7D3},    {0xA7D4, 0xA7D4, 0xA7D5},   {0xA7DA, 0xA7DA, 0xA7DB}, {0xA7DC, 0xA7DC, 0x19B},
     {0x10D50, 0x10D65, 0x10D70}, {0x16EA0, 0x16EB8, 0x16EBB}};
 
-// What normal forms there neither decompose, compose nor move.
+// Normal forms there neither decompose, compose nor move these.
 inline constexpr CodePoints kInert[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},

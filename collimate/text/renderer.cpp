@@ -24,8 +24,8 @@ std::string Renderer::prompt_text(const Prompt& prompt) const {
   return std::get<std::string>(prompt);
 }
 
-// What a template writes is all, as in transformers (apply_chat_template), TRL and vLLM. Contents that no template
-// joins are a text like any other.
+// Nothing is added to what a template writes, as in transformers (apply_chat_template), TRL and vLLM. Contents that no
+// template joins are a text like any other.
 std::vector<int32_t> Renderer::encode_conversation(const std::string& text) const {
   return chat_->marks_turns() ? tokenizer_.encode(text) : encode_text(text);
 }

@@ -7,7 +7,7 @@
 
 namespace collimate::text {
 
-// What a SentencePiece model file says (sentencepiece_model.proto), as far as encoding needs it.
+// Holds what a SentencePiece model file says (sentencepiece_model.proto), as far as encoding needs it.
 struct SentencePieceModel {
   enum { kUnigram = 1, kBpe = 2 };
   enum { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };

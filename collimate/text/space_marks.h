@@ -7,7 +7,7 @@
 
 namespace collimate::text {
 
-// What SentencePiece writes in the place of a space: U+2581.
+// SentencePiece writes U+2581 in the place of a space.
 constexpr std::string_view kSpaceMark = "\u2581";
 
 // Appends the parts of `text`, which end before every run of space marks.

@@ -12,7 +12,7 @@ namespace collimate::text {
 // Appends the parts of `piece` of `text`, which is well-formed UTF-8 there, in order.
 using Splitter = std::function<void(std::string_view text, Span piece, std::vector<Span>& parts)>;
 
-// What becomes of a part of a text that a pattern matches.
+// Says what becomes of a part of a text that a pattern matches.
 enum class Behavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 // Throws InputError at `where` for another name.

@@ -17,7 +17,7 @@
 namespace collimate::text {
 namespace {
 
-// What a family knows beside its file.
+// Holds what a family knows beside its file.
 struct Family {
   const char* pattern = "";
   const char* normalizer = nullptr;  // of the whole text, before special tokens are looked for

@@ -101,7 +101,7 @@ class StreamDecoder {
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true);
   // Gives decode(ids), which uses this.
   std::string whole(std::span<const int32_t> ids);
-  // What is pushed continues the text of `ids`: the pieces are what decode() of all ids has behind decode(ids).
+  // Pushed ids continue the text of `ids`: the pieces are what decode() of all ids has behind decode(ids).
   void follow(std::span<const int32_t> ids);
   // The text that is certain after `id`, perhaps empty.
   std::string push(int32_t id);

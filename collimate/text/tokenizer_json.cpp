@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a template puts before and after a single text, outside of what others put there.
+// Reads what a template puts before and after a single text, outside of what others put there.
 void read_template(const json& processor, TokenizerParts& parts) {
   std::vector<int32_t> before;
   bool after = false;

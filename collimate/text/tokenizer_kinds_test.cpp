@@ -68,7 +68,7 @@ TEST(TokenizerKinds, StreamsContinueAPrompt) {
   }
 }
 
-// What is pushed never changes: every beginning of the ids streams to a beginning of the text.
+// Text that was streamed never changes: every beginning of the ids streams to a beginning of the text.
 TEST(TokenizerKinds, StreamsOnlyGrow) {
   for (const auto& vector : read_json_file(testdata("kinds/vectors.json"))) {
     const auto tokenizer = load_tokenizer(testdata("kinds/" + vector.at("tokenizer").get<std::string>()));
@@ -102,7 +102,7 @@ TEST(TokenizerKinds, BrokenBytesAreKeptOrUnknown) {
   }
 }
 
-// What lies around bytes of no character is split as a text of its own; a space behind them is not one in front.
+// Text around bytes of no character is split as a text of its own; a space behind them is not one in front.
 TEST(TokenizerKinds, SplitsAroundBrokenBytesLoseNothing) {
   for (const char* name : {"scripts", "fixed_length"}) {
     const auto tokenizer = load_tokenizer(testdata(std::string("kinds/") + name));
@@ -158,7 +158,7 @@ TEST(TokenizerKinds, TheLastTokenLosesEveryEndOfWord) {
   EXPECT_EQ(tokenizer->decode(Ids{1, 0}), "c ab");
 }
 
-// Of cuts that are equally likely, the one whose last token begins first.
+// The cut whose last token begins first is taken of those that are equally likely.
 TEST(TokenizerKinds, EquallyLikelyCutsFallAsHuggingFaceHasThem) {
   const TemporaryDirectory directory;
   const auto model =

@@ -32,7 +32,7 @@ std::string form_of_run(std::string_view text, int options) {
 // Composing, utf8proc 2.8 takes it for a final consonant that is none, and loses it after a syllable.
 constexpr uint32_t kBeforeFinals = 0x11A7;
 
-// What lies between inert characters is brought into the form, they stay.
+// Characters between inert ones are brought into the form, inert ones stay.
 std::string form_around_inert(std::string_view run, int options) {
   std::string out;
   size_t from = 0;

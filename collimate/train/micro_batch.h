@@ -17,7 +17,7 @@ struct RowRange {
 };
 std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t rows_per_unit);
 
-// What is done with routed_experts, the choices that a mixture's routers made when rows were drawn.
+// Says what is done with routed_experts, the choices that a mixture's routers made when rows were drawn.
 enum class RecordedRoutes { kIgnored, kCompared, kReplayed };
 
 // A micro-batch as the model reads it: rows packed without padding, and where the trainable tokens are. The tokens

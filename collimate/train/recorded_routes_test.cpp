@@ -108,7 +108,7 @@ TEST_F(RecordedRoutesTest, OthersAreCountedAndTrainedThroughWhereTheyAreReplayed
   EXPECT_EQ(report.mismatch.routes.differing, 1);
   EXPECT_GT(report.mismatch.log_prob_abs_max, 0) << "against log-probs without replay";
   EXPECT_EQ(report.mismatch.tokens_compared, 6 * 6);
-  // What scoring replays, training does.
+  // Training replays what scoring replayed.
   rows_ = with_log_probs(model_, rows_, batch::kOldLogProbs, {.routes = RecordedRoutes::kReplayed});
   gradients(learner(RecordedRoutes::kReplayed), report);
   EXPECT_EQ(report.mismatch.log_prob_abs_max, 0);

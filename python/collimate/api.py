@@ -93,8 +93,8 @@ def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
 
 def check(config: Config, data: Data | None = None, rewards: Iterable[Reward] | Reward | None = None, *,
           overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What the config would train, as `collimate check --json` says it: the batch arithmetic, what data looks like and
-    what rewards give, as texts in "notes". "problems" is empty where the run could begin."""
+    """Gives what the config would train, as `collimate check --json` says it: the batch arithmetic, what data looks
+    like and what rewards give, as texts in "notes". "problems" is empty where the run could begin."""
     request, functions = _request(config, rewards, overrides)
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
         files = _add_data(request, data, pathlib.Path(directory), kept=False)
@@ -240,7 +240,7 @@ def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Pat
 
 
 def _unless_stopped(made: Any) -> Any:
-    """What a call made, or what the process does on the signal that stopped it."""
+    """Gives what a call made, or does what the process does on the signal that stopped it."""
     if isinstance(made, dict) and "signal" in made:
         _pass_on(made["signal"], made["message"])
     return made

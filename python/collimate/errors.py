@@ -1,4 +1,4 @@
-"""What Collimate raises. A message reads "[where] expected X, got Y; try Z", as on the command line."""
+"""Collimate raises these. A message reads "[where] expected X, got Y; try Z", as on the command line."""
 
 
 class Error(Exception):

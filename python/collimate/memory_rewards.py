@@ -34,7 +34,7 @@ class MemoryReward:
         return self.name, self.reserved, self.answer
 
     def cause_of(self, error: Exception) -> BaseException | None:
-        """What the function raised, where the run ended by that."""
+        """Gives what the function raised, where the run ended by that."""
         return self.function.raised if re.search(rf"\[reward {self.name}(\]| on row)", str(error)) else None
 
 

@@ -182,7 +182,7 @@ def shape_of(function):
 
 
 def answer(function, call, request):
-    """Of a request that rlhf/reward/python_answer.h makes."""
+    """Answers a request that rlhf/reward/python_answer.h makes."""
     results, batch_error = score(function, call, request["samples"])
     return {"results": results, "batch_error": batch_error}
 

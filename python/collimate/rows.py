@@ -24,7 +24,7 @@ def records(rows: Any) -> Iterable[Any]:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has no name for: NumPy's numbers and arrays."""
+    """Gives JSON's form of what it has no name for: NumPy's numbers and arrays."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a value of type {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""What the tests of the documents share: pages, their fenced blocks, the program."""
+"""The tests of the documents share this: pages, their fenced blocks, the program."""
 import dataclasses
 import os
 import pathlib

@@ -85,7 +85,7 @@ class Tutorials(unittest.TestCase):
 
     @classmethod
     def follow(cls, page: pathlib.Path) -> list:
-        """What is not as the page says."""
+        """Gives what is not as the page says."""
         output, failures = None, []
         for block in blocks_of(page.read_text(encoding="utf-8")):
             if block.attribute == "title":

@@ -170,7 +170,7 @@ TEST_F(EvaluationOfAModel, OfARunsChoicesReadsTheTemplatesVariables) {
   EXPECT_NE(line.at("value").get<double>(), recipe::evaluate(own / "run/model", asked).shown.at(0).outputs.at(0).value);
 }
 
-// What the recipe measures by itself keeps its names beside another measure.
+// The recipe's own measure keeps its names beside another measure.
 TEST_F(EvaluationOfAModel, OfARunsOwnMeasureKeepsItsNames) {
   const auto alone = run("sft", "demonstrations.jsonl", "", "alone-run");
   const auto both =

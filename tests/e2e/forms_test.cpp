@@ -11,7 +11,7 @@ namespace {
 
 class Forms : public Walls {};
 
-// What is drawn is what the expression matches; what is trained are the model's own log-probs, which scoring repeats.
+// The expression matches what is drawn; the model's own log-probs are trained, which scoring repeats.
 TEST_F(Forms, RolloutsMatchTheRegexWithoutMismatch) {
   for (const std::string recipe : {"grpo", "ppo"}) {
     train(recipe, recipe, {"rollout.regex=\"[0-9]{1,2}(?:=[5-9])?\"", "rollout.top_k=9"});

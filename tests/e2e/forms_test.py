@@ -1,4 +1,4 @@
-"""What answers have to be: `serve` and `generate` with regular expressions and JSON schemas."""
+"""Answers have to be what is asked: `serve` and `generate` with regular expressions and JSON schemas."""
 import json
 import re
 import subprocess

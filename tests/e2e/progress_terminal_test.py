@@ -1,4 +1,4 @@
-"""What `collimate train` draws on a terminal while its workers and its Python rewards print lines of their own."""
+"""`collimate train` draws on a terminal while its workers and its Python rewards print lines of their own."""
 import os
 import pty
 import re

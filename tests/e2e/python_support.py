@@ -50,6 +50,6 @@ def config(model: str, recipe: str = "grpo", **sections) -> dict:
 
 
 def of_numbers(metrics: dict) -> dict:
-    """What two runs of the same numbers have the same."""
+    """Gives what two runs of the same numbers have in common."""
     measured = ("timing_s/", "memory/", "perf/")
     return {name: value for name, value in metrics.items() if name != "time_seconds" and not name.startswith(measured)}

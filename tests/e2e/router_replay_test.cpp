@@ -72,7 +72,7 @@ TEST_P(RouterReplay, WhatARoundedCacheChoseIsReplayedByOldLogProbsToo) {
   EXPECT_NE(model_bytes(scratch_ / "rollout"), model_bytes(scratch_ / "compare"));
 }
 
-// Of a run that goes on where it stopped, whose samples come from another device.
+// The run goes on where it stopped, and its samples come from another device.
 TEST_P(RouterReplay, ARunGoesOnWhereItStopped) {
   const std::vector<std::string> sets = {
       "algorithm.beta=0.04", "train.router_replay=rollout",

@@ -30,7 +30,7 @@ inline Metrics metrics_of(const std::string& output) {
   return metrics;
 }
 
-// The same for a small run of three iterations that is asked to stop from its beginning: it ends before its last one.
+// Trains a small run of three iterations that is asked to stop from its beginning: it ends before its last one.
 inline void train_until_stopped(const std::string& text, const std::string& output,
                                 const std::vector<std::string>& sets) {
   base::StopFlag asked;

@@ -1,4 +1,4 @@
-"""What `log.wandb` writes, read by the program of PyPI's wandb that `wandb sync` runs."""
+"""The program of PyPI's wandb that `wandb sync` runs reads what `log.wandb` writes."""
 import json
 import os
 import pathlib

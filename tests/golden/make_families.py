@@ -251,7 +251,7 @@ def greedy(model):
 
 
 def probes(model, config):
-    """Of each tensor of the file the gradient's norm and its product with a wave of the same size."""
+    """Gives of each tensor of the file the gradient's norm and its product with a wave of the same size."""
     return {in_file: [float(f"{x:.7g}") for x in (piece.norm(), (piece * weights("probe " + in_file, piece)).sum())]
             for name, parameter in model.named_parameters()
             for in_file, piece in pieces_in_file(name, parameter.grad, config)}

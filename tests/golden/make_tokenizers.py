@@ -128,7 +128,7 @@ class TiktokenSide:
         return self.model.decode([i for i in ids if i not in self.specials])
 
     def broken_vector(self, name: str, left: str, byte: int, right: str) -> dict:
-        """Of two texts with a byte between them that is no UTF-8: it is a token, and they are split each for itself."""
+        """Gives two texts around a byte that is no UTF-8: the byte is a token, and they are split each for itself."""
         ids = self.ids(left) + [self.model.encode_single_token(bytes([byte]))] + self.ids(right)
         return {"tokenizer": name, "bytes": list(left.encode() + bytes([byte]) + right.encode()), "ids": ids,
                 "decoded": self.decoded(ids)}

@@ -87,7 +87,7 @@ def record(write, name, prompts, completions, rng, items):
 
 
 def first_file(write, tokens, rng):
-    """Of make_small.py's own random numbers, which the files after it draw from too."""
+    """Draws from make_small.py's own random numbers, as the files after it do."""
     prompts, completions = [[1] + tokens(2), [1] + tokens(4), [1] + tokens(2)], [tokens(4), tokens(6), tokens(2)]
     record(write, "grpo_loss_variants_tiny", prompts, completions, rng, 15)
 

@@ -41,7 +41,7 @@ TEST_P(OutlineOf, CountsTheAdaptersElements) {
       << planned << ", where the model has " << adapters << "; a layer of one piece has one A";
 }
 
-// Of latent attention the planner counts what a cache of latents keeps; one that keeps them has an array more, of one
+// The planner counts of latent attention what a cache of latents keeps; one that keeps them has an array more, of one
 // layer's keys and values.
 TEST_P(OutlineOf, CountsTheCache) {
   double values = static_cast<double>(model::kv_block_bytes(shape_, tensor::KvType::kFloat32)) / 4;

@@ -160,13 +160,10 @@ void say_where(int signal, siginfo_t* info, void*) {
   std::signal(signal, SIG_DFL);  // and the faulting instruction runs again
 }
 
-struct Choice {
-  Choice() {
-    const char* wanted = std::getenv("COLLIMATE_TEST_DEVICE");
-    if (wanted == nullptr || std::strcmp(wanted, "checked") != 0) return;
-    tensor::set_default_device_for_tests(checked_device());
-  }
-} const kChoice;
+bool is_asked_for() {
+  const char* wanted = std::getenv("COLLIMATE_TEST_DEVICE");
+  return wanted != nullptr && std::strcmp(wanted, "checked") == 0;
+}
 
 }  // namespace
 
@@ -185,3 +182,12 @@ const tensor::Device& checked_device() {
 }
 
 }  // namespace collimate::test
+
+namespace collimate::tensor {
+
+const Device& default_device() {
+  static const Device& device = test::is_asked_for() ? test::checked_device() : cpu_device();
+  return device;
+}
+
+}  // namespace collimate::tensor

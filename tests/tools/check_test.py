@@ -1,5 +1,6 @@
 """The checks must be able to fail: each is shown something wrong."""
 import contextlib
+import io
 import json
 import pathlib
 import subprocess
@@ -100,6 +101,15 @@ class Lint(unittest.TestCase):
         for line in ("  on_exit(1);", "int exit_code();", 'log("exit(1)");', "// exit(1)", "using std::vector;"):
             self.assertFalse(self.broken(line, ".h"), line)
 
+    def test_a_comment_begins_with_its_subject(self):
+        for before, line, script in (("", "// What it reads.", False), ("", "  int y;\t// Of x.", False),
+                                     ("#!/bin/sh", "# The same again.", True), ("", "\"\"\"What is read.", True)):
+            self.assertTrue(lint.nameless(before, line, script), line)
+        for before, line, script in (("// It reads a row.", "// What a row has is read.", False),
+                                     ("", "// Gives what it reads.", False), ("", 'f("// Of x");', False),
+                                     ("", "// Often.", False), ("# One thing.", "# Of another.", True)):
+            self.assertFalse(lint.nameless(before, line, script), line)
+
     def test_a_name_like_an_option(self):
         with mock.patch.object(lint, "files", lambda *endings: ("--help/rows.jsonl",) if "" in endings else ()):
             self.assertIn("begins with a dash", lint.check_shape()[0].message)
@@ -162,6 +172,30 @@ class Compiler(unittest.TestCase):
             self.assertFalse(compiler.shown_by_the_build(build, "collimate/cli/main.h"))  # main.cpp has no such header
 
 
+class Changed(unittest.TestCase):
+    """clang-tidy on what changed: which sources it looks at."""
+    SOURCES = {"a/x.cpp": {"a/x.h", "a/alone.h"}, "b/y.cpp": {"b/y.h", "a/alone.h", "b/rows.inc"}}
+
+    def looked_at(self, paths: list, passed=(), budget: int = 24) -> list:
+        with mock.patch.multiple(compiler, TIDY_BUDGET=budget, tidy_sources=lambda _: list(self.SOURCES),
+                                 Passed=lambda _: passed, tidy_key=lambda _, source: source,
+                                 closure=lambda source: {source, *self.SOURCES[source]},
+                                 check_tidy=lambda _, sources: sources), \
+                mock.patch.object(compiler.changes, "changed_files", lambda: ("abc", paths)), \
+                contextlib.redirect_stderr(io.StringIO()):
+            return compiler.check_changed(pathlib.Path())
+
+    def test_what_passed_takes_no_place_in_the_budget(self):
+        self.assertEqual(self.looked_at(["a/x.cpp", "b/y.cpp"], budget=1), ["a/x.cpp"])
+        self.assertEqual(self.looked_at(["a/x.cpp", "b/y.cpp"], passed=["a/x.cpp"], budget=1), ["b/y.cpp"])
+
+    def test_a_header_is_seen_in_a_source(self):
+        self.assertEqual(self.looked_at(["b/y.h", "b/y.cpp"]), ["b/y.cpp"])
+        self.assertEqual(self.looked_at(["a/alone.h"]), ["a/x.cpp"])  # that of its own folder
+        self.assertEqual(self.looked_at(["b/rows.inc"]), ["b/y.cpp"])
+        self.assertEqual(self.looked_at(["tests/support/z.h", "b/y_test.cpp", "README.md"]), [])
+
+
 class CountLines(unittest.TestCase):
     def test_what_serves_tests_alone_is_of_the_tests(self):
         includes_of = {"a/x.cpp": ["a/x.h", "a/shared.h"],
@@ -181,6 +215,11 @@ class Mutations(unittest.TestCase):
         self.assertGreaterEqual(len(edits), 60)
         self.assertEqual([f"{edit.file}: {edit.text}: {problem}" for edit in edits if (problem := edit.problem())], [])
         self.assertEqual([edit for edit in edits if edit.text == edit.replacement], [])
+
+    def test_the_table_for_contributors_counts_them(self):
+        page = mutate.PAGE.read_text()
+        self.assertEqual([table[0] for table in mutate.PAGE_TABLE.finditer(page)], [mutate.page_table()],
+                         "the table in CONTRIBUTING.md is old; try: tools/mutate.py --table")
 
     def test_a_line_that_is_no_edit_is_refused(self):
         with self.assertRaisesRegex(ValueError, "expected file | text"):

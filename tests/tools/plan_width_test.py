@@ -1,4 +1,4 @@
-"""What the verb plan prints fits the terminal."""
+"""The verb plan prints what fits the terminal."""
 import fcntl
 import os
 import pathlib

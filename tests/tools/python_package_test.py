@@ -1,4 +1,4 @@
-"""What `import collimate` says where its libraries are missing, and that its version of torch is the pinned one."""
+"""`import collimate` says which libraries are missing, and its version of torch is the pinned one."""
 import os
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""What tools/unreached.py finds without objects."""
+"""tools/unreached.py finds this without objects."""
 import pathlib
 import sys
 import unittest

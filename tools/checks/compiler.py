@@ -12,7 +12,7 @@ import sys
 
 from checks import changes
 from checks.includes import module_of
-from checks.tree import CODE, ROOT, Failure, Passed, digest, files, text
+from checks.tree import CODE, ROOT, Failure, Passed, closure, digest, files, text
 
 MESSAGE = re.compile(r"^(?P<path>[^:\s]+):(?P<line>\d+):\d+: (?P<kind>fatal error|error|warning): (?P<text>.*)$")
 WORKERS = min(os.cpu_count() or 1, 4)
@@ -134,17 +134,27 @@ def clang_flags(build: pathlib.Path, path: str) -> list:
 TIDY_BUDGET = 24  # sources a run: two minutes on two cores
 
 
+def reader_of(path: str, sources: list) -> str:
+    """The source in which clang-tidy sees this file: itself; of a header the one of its name, else the first that
+    includes it, out of its own folder if one does. "" when there is none."""
+    folder, named = os.path.dirname(path), os.path.splitext(path)[0] + ".cpp"
+    if named in sources:
+        return named
+    return min((s for s in sources if path in closure(s)), key=lambda s: (os.path.dirname(s) != folder, s), default="")
+
+
 def check_changed(build: pathlib.Path) -> list:
-    """clang-tidy on what changed since changes.base(), newest first, within the budget; says what it leaves out."""
+    """clang-tidy on what changed since changes.base() and did not pass as it is, newest first, within the budget; says
+    what it leaves out for the next run."""
     since, paths = changes.changed_files()
-    sources = set(tidy_sources(build))
-    wanted = dict.fromkeys(p.removesuffix(".h") + ".cpp" if p.endswith(".h") else p for p in paths)
-    passed = Passed("tidy")
-    changed = [p for p in wanted if p in sources]
-    newest, left = changed[:TIDY_BUDGET], changed[TIDY_BUDGET:]
-    print(f"tidy: {len(changed)} sources changed since {since}; the {len(newest)} that changed last are looked at, "
-          f"{sum(tidy_key(build, p) in passed for p in newest)} of them passed before", file=sys.stderr)
+    sources, passed = tidy_sources(build), Passed("tidy")
+    changed = dict.fromkeys(reader_of(p, sources) for p in paths if p.endswith(CODE))
+    changed.pop("", None)  # what only tests include
+    todo = [source for source in changed if tidy_key(build, source) not in passed]
+    newest, left = todo[:TIDY_BUDGET], todo[TIDY_BUDGET:]
+    print(f"tidy: {len(changed)} sources changed since {since}; {len(changed) - len(todo)} of them passed before, the "
+          f"{len(newest)} that changed last of the others are looked at", file=sys.stderr)
     if left:
-        print(f"tidy: {len(left)} left out, as {TIDY_BUDGET} is the limit of a run: {' '.join(left[:8])}"
+        print(f"tidy: {len(left)} left for the next run, as {TIDY_BUDGET} is the limit of one: {' '.join(left[:8])}"
               f"{' ...' if len(left) > 8 else ''}", file=sys.stderr)
     return check_tidy(build, newest)

@@ -13,14 +13,17 @@ LINE_RULES = [  # endings, pattern, message
     ((".h", ".cpp", ".cc"), r"\bstd::(cout|cerr)\b", "print through base/log.h, or in cli/ through its own output"),
     (CODE + (".py", ".sh", ".md"), r"\s+$", "trailing white space"),
 ]
+SCRIPTS = (".py", ".sh", ".cmake")
+NAMELESS = re.compile(r'(?:^|\s)(//|#|""")\s*(?:What|Of|The same)\b')
 LIMITS = {".h": 400, ".cpp": 400, ".cc": 400, ".inc": 400, ".cu": 400, ".py": 400, "README.md": 120}
 FUNCTION_LIMIT, TEST_LIMIT = 40, 60
+STRING = re.compile(r'"(\\.|[^"\\])*"')
 OPENS = re.compile(r"^( {0,2})(?!namespace|class |struct |enum |union |extern|#|//|\}|template|constexpr \w+ k)\S.*\{$")
 
 
 def code_of(line: str) -> str:
     """The line without string literals and // comments, so that prose is not taken for code."""
-    return re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
+    return STRING.sub('""', line).split("//")[0]
 
 
 def exempt(path: str, message: str) -> bool:
@@ -30,8 +33,23 @@ def exempt(path: str, message: str) -> bool:
     return message.startswith("exit()") and path.endswith("_test.cpp")
 
 
+def nameless(before: str, line: str, script: bool) -> bool:
+    """Whether a comment begins in this line, and with a word that leaves open what it is about."""
+    found = NAMELESS.search(line if script else STRING.sub('""', line))
+    if not found or found[1] == '"""' or before.startswith("#!"):
+        return bool(found)
+    return not all(at.lstrip().startswith(found[1]) for at in (before, line))  # it goes on with the line before
+
+
+def nameless_comments(path: str) -> list:
+    message = "a comment begins with What, Of or The same; name its subject or say what it does"
+    pairs = zip(("", *lines(path)), lines(path))
+    return [Failure(path, number, message) for number, (before, line) in enumerate(pairs, 1)
+            if nameless(before, line, path.endswith(SCRIPTS))]
+
+
 def check_lines() -> list:
-    failures = []
+    failures = [failure for path in files(*CODE, *SCRIPTS) for failure in nameless_comments(path)]
     for endings, pattern, message in LINE_RULES:
         rule = re.compile(pattern)
         prose = "own words" in message or "white space" in message

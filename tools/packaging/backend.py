@@ -1,4 +1,4 @@
-"""What `pip install .` calls (PEP 517): runs the build of the Makefile and packs package and program in a wheel.
+"""`pip install .` calls this (PEP 517): it runs the build of the Makefile and packs package and program in a wheel.
 
 The wheel names no packages that it needs: pip would take torch with all of its GPU packages, of which a CPU program
 loads none. tools/requirements.txt lists what is needed; `import collimate` says so where it is missing.

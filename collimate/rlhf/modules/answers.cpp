@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/engine.h"
 #include "collimate/model/rope_table.h"
@@ -42,7 +43,7 @@ Batch with_answers(Decoder& decoder, const DecoderOptions& options, std::vector<
     if (progress) progress();
   }};
   for (generate::Completion& completion : generate::generate_all(*decoder.model, prompts, greedy, engine, listener))
-    answers[asked[static_cast<size_t>(completion.prompt)]] = std::move(completion.tokens);
+    answers[base::at(asked, completion.prompt)] = std::move(completion.tokens);
   Batch out = rows;
   out.set_ragged(kModelAnswer, answers);
   return out;

@@ -28,8 +28,8 @@ class ScorerModule : public flow::Module {
  protected:
   const DecoderOptions& options() const { return options_; }
   float temperature() const { return temperature_; }  // of log-probs; known after setup
-  // Of a policy that draws samples: what training does with the choices of its routers. Known after setup. InputError
-  // where a model without experts is to replay them.
+  // Says of a policy that draws samples what training does with the choices of its routers. Known after setup.
+  // InputError where a model without experts is to replay them.
   train::RecordedRoutes routes() const;
   Decoder& decoder() { return *decoder_; }
   const Decoder& decoder() const { return *decoder_; }

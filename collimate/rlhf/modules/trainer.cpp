@@ -36,7 +36,7 @@ train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOp
           .temperature = temperature};
 }
 
-// Of the model that the run leaves: in as many files as the one that it began from.
+// Gives the form of the model that the run leaves: as many files as the one has that it began from.
 model::FileForm exported_form(const std::string& asked, const DecoderOptions& options, const model::Weights& weights) {
   const std::string dtype = asked == "auto" ? "" : asked == "bfloat16" ? "BF16" : "F32";
   if (options.from_scratch) return {.dtype = dtype.empty() ? "F32" : dtype};

@@ -32,7 +32,7 @@ class TrainerModule final : public ScorerModule {
   void check_later(std::span<const Batch> updates);
   // The version that trains first, and how many updates ago the oldest token was drawn.
   void report_versions(std::span<const Batch> updates);
-  // What rounding at sampling changed: log_probs beside old_log_probs, where the rows have both.
+  // Reports what rounding at sampling changed: log_probs beside old_log_probs, where the rows have both.
   void report_rounding(std::span<const Batch> updates);
   void report(const train::UpdateReport& update);
   void report_routers(const train::RouterReport& routers);

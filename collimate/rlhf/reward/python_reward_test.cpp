@@ -198,14 +198,15 @@ TEST_F(PythonRewardTest, AFunctionThatCannotBeCalledSaysHowItWouldBe) {
 TEST_F(PythonRewardTest, ACallTellsThatItGoesOn) {
   int told = 0;
   const auto slow = reward(
-      "import time\n"
+      "import os, time\n"
       "def score(prompts, completions, **kw):\n"
-      "    if 'one' in completions: time.sleep(1.5)\n"
+      "    while 'one' in completions and not os.path.exists(os.path.dirname(__file__) + '/told'): time.sleep(0.01)\n"
       "    return [7.0] * len(prompts)\n",
       "score", 30.0);
-  slow->on_progress([&] { ++told; });
-  EXPECT_EQ(slow->score(samples_)[1].value, 7.0);
-  EXPECT_GE(told, 5);
+  slow->on_progress([&] {
+    if (++told == 5) std::ofstream(directory_ / "told");
+  });
+  EXPECT_EQ(slow->score(samples_)[1].value, 7.0) << "after five calls of on_progress";
   told = 0;
   slow->score({samples_[1]});
   EXPECT_GE(told, 1);
@@ -311,18 +312,18 @@ TEST_F(PythonRewardTest, AHangingSampleTimesOutAlone) {
 TEST_F(PythonRewardTest, TheTimeOfACallIsThatOfOneSample) {
   samples_.resize(64, samples_[1]);
   // 64 times the limit would be enough for an answer.
-  const auto results = slow_at_one(20, 1.0)->score(samples_);
+  const auto results = slow_at_one(20, 0.4)->score(samples_);
   EXPECT_EQ(std::count_if(results.begin(), results.end(), [](const auto& r) { return !r.value; }), 1);
 }
 
 TEST_F(PythonRewardTest, ASlowFunctionIsAskedForOneSampleAtATime) {
   const auto slow = reward(
-      "import os, time\n"
+      "import os, signal\n"
       "def score(prompts, completions, **kw):\n"
       "    open(os.path.dirname(__file__) + '/calls', 'a').write(f'{len(prompts)} ')\n"
-      "    time.sleep(0.8 * len(prompts))\n"
+      "    if len(prompts) > 1: signal.pause()\n"
       "    return [7.0] * len(prompts)\n",
-      "score", 1.4);
+      "score", 0.4);
   for (int call = 0; call < 2; ++call)
     for (const RewardResult& result : slow->score(samples_)) EXPECT_EQ(result.value, 7.0) << result.error;
   std::string calls;

@@ -16,7 +16,7 @@ void silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_s
 void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
                        int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup);
 
-// The same with gelu_tanh below in place of silu.
+// This is silu_mul with gelu_tanh below in place of silu.
 void gelu_tanh_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
                    float* y, int64_t y_stride);
 void gelu_tanh_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,

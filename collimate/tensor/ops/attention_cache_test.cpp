@@ -9,7 +9,7 @@
 #include "collimate/base/at.h"
 #include "tests/support/tensor/ops/packed_attention.h"
 
-// What caches round keys and values to, and that attention over them is attention over the rounded values.
+// Tests say what caches round keys and values to, and that attention over them is attention over the rounded values.
 namespace collimate::tensor {
 namespace {
 
@@ -75,7 +75,7 @@ TEST(AttentionCacheBlock, ABlockOfOneByteIsSmaller) {
   EXPECT_EQ(floats(KvType::kInt8), floats(KvType::kFp8) + 2 * 4 * 16);
 }
 
-// What is not finite shows in the result.
+// Keys and values that are not finite show in the result.
 TEST(AttentionCacheBlock, RoundingToOneByteHidesNothing) {
   for (const KvType type : {KvType::kInt8, KvType::kFp8})
     for (const float wrong : {std::nanf(""), std::numeric_limits<float>::infinity()}) {

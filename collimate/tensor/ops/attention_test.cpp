@@ -261,7 +261,7 @@ INSTANTIATE_TEST_SUITE_P(Values, Attention,
                                          AttentionCase{30, 1, 24, {19, 3}, 0, false, 0, 16},
                                          AttentionCase{2, 2, 192, {20}, 0, false, 0, 128}));
 
-// What a cache keeps is read as it was written, also latents, which no attention could take.
+// A cache's values are read as they were written, also latents, which no attention could take.
 
 TEST(AttentionShape, HeadsThatDoNotDivideAreRejected) {
   EXPECT_THROW(attention_forward(Exec{}, {.layout = {3, 16}, .heads = 4}, {}), base::InputError);

@@ -78,7 +78,7 @@ class Chooser {
       for (int64_t e = 0; e < each; ++e) candidates_.push_back(static_cast<int32_t>(base::at(groups_, g) * each + e));
   }
 
-  // What a group counts by: its best expert's score, or the best two's.
+  // Gives what a group counts by: its best expert's score, or the best two's.
   float total(int64_t begin, int64_t count) const {
     float first = kLeast, second = kLeast;
     for (int64_t e = begin; e < begin + count; ++e) {
@@ -239,7 +239,7 @@ void cpu::expert_linear(const Exec& exec, const float* x, const int32_t* starts,
   const int64_t n = panels.front()->n, k = panels.front()->k;
   for_each_expert(exec, starts, static_cast<int64_t>(panels.size()), n * k,
                   [&](const Exec& with, int64_t e, int64_t first, int64_t rows) {
-                    const LinearPanels& w = *panels[static_cast<size_t>(e)];
+                    const LinearPanels& w = *base::at(panels, e);
                     cpu::linear(with, x + first * k, k, rows, w, y + first * n, n, {});
                   });
 }
@@ -248,8 +248,8 @@ void cpu::expert_grad_input(const Exec& exec, ComputeType type, const float* dy,
                             std::span<const float* const> w, int64_t n, int64_t k, float* dx) {
   for_each_expert(exec, starts, static_cast<int64_t>(w.size()), n * k,
                   [&](const Exec& with, int64_t e, int64_t first, int64_t rows) {
-                    cpu::linear_grad_input(with, type, dy + first * n, n, rows, w[static_cast<size_t>(e)], n, k,
-                                           dx + first * k, k, /*accumulate=*/false);
+                    cpu::linear_grad_input(with, type, dy + first * n, n, rows, base::at(w, e), n, k, dx + first * k, k,
+                                           /*accumulate=*/false);
                   });
 }
 
@@ -258,7 +258,7 @@ void cpu::expert_grad_weight(const Exec& exec, ComputeType type, const float* dy
   for_each_expert(exec, starts, static_cast<int64_t>(dw.size()), n * k,
                   [&](const Exec& with, int64_t e, int64_t first, int64_t rows) {
                     cpu::linear_grad_weight(with, type, dy + first * n, n, x + first * k, k, rows, n, k,
-                                            dw[static_cast<size_t>(e)], nullptr);
+                                            base::at(dw, e), nullptr);
                   });
 }
 

@@ -12,7 +12,7 @@ namespace collimate::tensor {
 // that it chose. Rows are sorted by expert, those of one by token, so that an expert's rows lie together. All numbers
 // lie on the device: how many rows an expert has is known there alone.
 
-// What a router made of its logits [T, E].
+// Holds what a router made of its logits [T, E].
 struct Routed {
   float* scores = nullptr;     // [T, E] the softmax of a row, or sigmoids
   int32_t* choices = nullptr;  // [T, K] experts, ascending
@@ -65,7 +65,7 @@ void expert_grad_input(const Exec& exec, ComputeType type, const float* dy, cons
 void expert_grad_weight(const Exec& exec, ComputeType type, const float* dy, const float* x, const int32_t* starts,
                         int64_t n, int64_t k, std::span<float* const> dw);
 
-// What rows are combined to: those of a token's choices, or with `places` null its own (K = 1).
+// Says which rows are combined: those of a token's choices, or with `places` null its own (K = 1).
 struct Combination {
   const int32_t* places = nullptr;  // [T, K]
   const float* weights = nullptr;   // [T, K]

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/tensor/autograd.h"
 #include "tests/support/tensor/ops/aten_doubles.h"
 
@@ -180,14 +181,14 @@ TEST_P(Routes, RowsAreSortedByExpert) {
   EXPECT_EQ(answer.starts.front(), 0);
   EXPECT_EQ(answer.starts.back(), kTokens * how().per_token);
   for (int64_t i = 0; i < kTokens * how().per_token; ++i) {
-    const int32_t expert = answer.choices[static_cast<size_t>(i)], row = answer.places[static_cast<size_t>(i)];
-    EXPECT_EQ(answer.tokens_of[static_cast<size_t>(row)], i / how().per_token);
-    EXPECT_GE(row, answer.starts[static_cast<size_t>(expert)]);
-    EXPECT_LT(row, answer.starts[static_cast<size_t>(expert) + 1]);
+    const int32_t expert = base::at(answer.choices, i), row = base::at(answer.places, i);
+    EXPECT_EQ(base::at(answer.tokens_of, row), i / how().per_token);
+    EXPECT_GE(row, base::at(answer.starts, expert));
+    EXPECT_LT(row, base::at(answer.starts, expert + 1));
   }
   for (int64_t e = 0; e < how().count; ++e)
-    EXPECT_TRUE(std::is_sorted(answer.tokens_of.begin() + answer.starts[static_cast<size_t>(e)],
-                               answer.tokens_of.begin() + answer.starts[static_cast<size_t>(e) + 1]));
+    EXPECT_TRUE(std::is_sorted(answer.tokens_of.begin() + base::at(answer.starts, e),
+                               answer.tokens_of.begin() + base::at(answer.starts, e + 1)));
 }
 
 std::string kind_name(const testing::TestParamInfo<Experts>& kind) { return "of_" + std::to_string(kind.param.count); }
@@ -230,10 +231,10 @@ TEST_P(Products, RowsHaveTheBitsOfALinearLayer) {
     std::vector<const LinearPanels*> pointers;
     Floats y = nans(rows_ * kN), alone = nans(rows_ * kN);
     for (int64_t e = 0; e < experts_; ++e) {
-      LinearPanels& packed = panels[static_cast<size_t>(e)];
+      LinearPanels& packed = base::at(panels, e);
       pack_linear(exec, of(e), kN, kK, GetParam(), 2, packed);
       pointers.push_back(&packed);
-      for (int64_t row = starts_[static_cast<size_t>(e)]; row < starts_[static_cast<size_t>(e) + 1]; ++row)
+      for (int64_t row = base::at(starts_, e); row < base::at(starts_, e + 1); ++row)
         linear(exec, x_.data() + row * kK, kK, 1, packed, alone.data() + row * kN, kN);
     }
     expert_linear(exec, x_.data(), starts_.data(), pointers, y.data());
@@ -250,7 +251,7 @@ TEST_P(TrainedProducts, GradientsHaveTheBitsOfALinearLayers) {
     for (int64_t e = 0; e < experts_; ++e) {
       w.push_back(of(e));
       gradients.push_back(dw.data() + e * kN * kK);
-      const int64_t first = starts_[static_cast<size_t>(e)], rows = starts_[static_cast<size_t>(e) + 1] - first;
+      const int64_t first = base::at(starts_, e), rows = base::at(starts_, e + 1) - first;
       const float* dy = dy_.data() + first * kN;
       linear_grad_input(exec, GetParam(), dy, kN, rows, of(e), kN, kK, dx_alone.data() + first * kK, kK);
       linear_grad_weight(exec, GetParam(), dy, kN, x_.data() + first * kK, kK, rows, kN, kK,
@@ -278,7 +279,7 @@ TEST(CombineExperts, SumAndGradientsAreAtens) {
   for (const int64_t per_token : {1, 3}) {
     const int64_t width = 37, rows = kTokens * per_token;
     std::vector<int32_t> places(static_cast<size_t>(rows));
-    for (int64_t i = 0; i < rows; ++i) places[static_cast<size_t>(i)] = static_cast<int32_t>(i * 7 % rows);
+    for (int64_t i = 0; i < rows; ++i) base::at(places, i) = static_cast<int32_t>(i * 7 % rows);
     const Floats y = noise(rows * width, 1), weights = noise(rows, 2), dout = noise(kTokens * width, 3);
     const Combination how{places.data(), weights.data(), kTokens, per_token, width};
     const Floats got = same_everywhere([&](const Exec& exec) {

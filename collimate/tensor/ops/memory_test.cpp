@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "tests/support/tensor/ops/same_everywhere.h"
 
 namespace collimate::tensor {
@@ -21,8 +22,8 @@ TEST(Heads, GoFromOnePlaceToAnother) {
   for (int64_t i = 0; i < kMovedRows * 25; ++i) {
     const int64_t head = i % 25 / 6, channel = i % 25 % 6 - 1;
     const bool is_of_head = head < kMovedHeads && channel >= 0;
-    const float want = is_of_head ? 2 * from[static_cast<size_t>(i / 25 * 30 + head * 7 + channel)] : -1;
-    EXPECT_EQ(to[static_cast<size_t>(i)], want) << i;
+    const float want = is_of_head ? 2 * base::at(from, i / 25 * 30 + head * 7 + channel) : -1;
+    EXPECT_EQ(base::at(to, i), want) << i;
   }
 }
 
@@ -43,10 +44,10 @@ TEST(Heads, MayBeOneForAll) {
       float sum = 0.5F;
       for (int64_t h = 0; h < kMovedHeads; ++h) {
         const auto at = static_cast<size_t>((r * kMovedHeads + h) * kMovedWidth + c);
-        EXPECT_EQ(copies[at], one[static_cast<size_t>(r * kMovedWidth + c)]);
+        EXPECT_EQ(copies[at], base::at(one, r * kMovedWidth + c));
         sum += many[at];
       }
-      EXPECT_EQ(sums[static_cast<size_t>(r * kMovedWidth + c)], sum);
+      EXPECT_EQ(base::at(sums, r * kMovedWidth + c), sum);
     }
   }
 }

@@ -12,7 +12,7 @@
 
 namespace collimate::text {
 
-// What a text has to be: one that a regular expression matches as a whole (Rust's syntax: neither look-around nor
+// Says what a text has to be: one that a regular expression matches as a whole (Rust's syntax: neither look-around nor
 // back-references), or a JSON value that a schema allows.
 struct TextRule {
   enum class Kind : uint8_t { kRegex, kJsonSchema };
@@ -37,7 +37,7 @@ class Constraint {
 // Makes constraints for one vocabulary. Not thread-safe.
 class Constrainer {
  public:
-  // Of the tokens below `vocabulary`, `end_ids` end a text; at least one does. Special tokens are part of none.
+  // A text has tokens below `vocabulary`, of which `end_ids`, at least one, end it. Special tokens are part of none.
   Constrainer(const Tokenizer& tokenizer, int64_t vocabulary, std::span<const int32_t> end_ids);
   ~Constrainer();
 

@@ -5,7 +5,7 @@
 
 namespace collimate::text {
 
-// What constraint.cpp calls of llguidance (github.com/guidance-ai/llguidance), the engine of structured output: a part
+// Declares what constraint.cpp calls of llguidance (github.com/guidance-ai/llguidance), which structures output: a part
 // of the interface in C that its version in tools/requirements.txt has, whose header (parser/llguidance.h) says what
 // each function does. Structures and order of members are that interface's.
 struct LlgTokenizer;

@@ -7,7 +7,7 @@
 
 namespace collimate::text::jinja {
 
-// What a statement or an operation costs, and an item that is looked at; a byte that is made or read costs 1.
+// A statement or an operation costs so much, and so an item that is looked at; a byte that is made or read costs 1.
 inline constexpr size_t kStepCost = 100, kItemCost = 8;
 inline constexpr int kMostLevels = 200;
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/characters.h"
 #include "collimate/text/jinja/budget.h"
 #include "collimate/text/jinja/calls.h"
@@ -115,7 +116,7 @@ bool stands_at(const std::string& what, const std::string& in, size_t at) {
 Value loop_attribute(const Loop& loop, const std::string& name) {
   const auto length = static_cast<int64_t>(loop.items->size());
   const auto item = [&](int64_t at) {
-    return at >= 0 && at < length ? (*loop.items)[static_cast<size_t>(at)] : Value(Undefined{"an item beside"});
+    return at >= 0 && at < length ? base::at(*loop.items, at) : Value(Undefined{"an item beside"});
   };
   if (name == "index") return loop.index + 1;
   if (name == "index0") return loop.index;
@@ -211,7 +212,7 @@ Value item_of(const Value& of, const Value& key) {
   const auto item = [&](const auto& all) -> Value {
     const int64_t at = place_in(key.whole(), all.size());
     if (at < 0 || at >= static_cast<int64_t>(all.size())) return missing(to_text(key));
-    return Value(all[static_cast<size_t>(at)]);
+    return Value(base::at(all, at));
   };
   return of.is_list() ? item(of.list()) : item(characters(of.text()));
 }

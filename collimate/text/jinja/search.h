@@ -4,7 +4,7 @@
 
 #include "collimate/text/jinja/syntax.h"
 
-// What a template may look at, whatever it is given.
+// Finds what a template may look at, whatever it is given.
 namespace collimate::text::jinja {
 
 // It looks a variable of that name up somewhere.

@@ -105,7 +105,7 @@ TEST(Jinja, TemplatesEnd) {
     EXPECT_THROW(Template(source).render({}), base::InputError) << source.substr(0, 80);
 }
 
-// What doubles is refused, and so is every use of lists that hold one list 2^45 times.
+// A template that doubles a value is refused, and so is every use of lists that hold one list 2^45 times.
 TEST(Jinja, NothingGrowsWithoutEnd) {
   const auto looped = [](const std::string& first, const std::string& next, int times, const std::string& use) {
     return "{% set ns = namespace(a=" + first + ") %}{% for i in range(" + std::to_string(times) +

@@ -77,7 +77,7 @@ std::string json_text(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// What JSON calls none, a truth value or a number.
+// Gives JSON's word for none, a truth value or a number.
 std::string json_word(const Value& value) {
   if (value.is<bool>()) return value.as<bool>() ? "true" : "false";
   if (value.is<None>()) return "null";

@@ -28,7 +28,7 @@ inline nlohmann::json other_value(const SamplingMember<std::vector<int32_t>>&) {
 inline nlohmann::json other_value(const SamplingMember<std::vector<std::string>>&) { return {"5", "x"}; }
 inline nlohmann::json other_value(const SamplingMember<std::string>&) { return "{}"; }
 
-// What the field may be depends on the tokenizer too.
+// The values that the field may have depend on the tokenizer too.
 inline bool is_form(const SamplingField& field) {
   return std::holds_alternative<SamplingMember<std::string>>(field.member);
 }
