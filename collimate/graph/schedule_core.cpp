@@ -36,7 +36,7 @@ void ScheduleCore::handle(const Event& event) {
     case EventKind::kFailed:
       return failed(event);
     case EventKind::kResident:
-      swap_state(event.model, event.worker) = event.resident ? SwapState::kPresent : SwapState::kAbsent;
+      swaps_.moved(event.model, event.worker, event.resident);
       changed_ = true;
       return;
     case EventKind::kWeightsAt:

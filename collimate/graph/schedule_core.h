@@ -14,6 +14,7 @@
 #include "collimate/base/words.h"
 #include "collimate/graph/rows.h"
 #include "collimate/graph/schedule_facts.h"
+#include "collimate/graph/schedule_swaps.h"
 
 // The state behind Schedule, one .cpp per concern: rows (what is fed to whom), start (what runs next), weights (links
 // and residency), failure, iterations (begin, save, evaluate, stop), state (save and load). Internal to schedule*.cpp.
@@ -107,8 +108,6 @@ struct Transfer {
   }
 };
 
-enum class SwapState { kAbsent, kLoading, kPresent, kOffloading };
-
 // Why a replica of a node does not start.
 enum class Wait { kNothing, kDone, kRows, kInputs, kWorker, kOrder, kAfter, kTransfer, kBarrier };
 constexpr auto words_of(Wait) {
@@ -186,7 +185,6 @@ class ScheduleCore {
   void release(const Transfer& transfer);
   void weights_at(const Event& event);
   bool blocked_by_transfer(int node, const Replica& workers) const;
-  SwapState& swap_state(const std::string& model, int worker) { return swaps_[{model, worker}]; }
 
   // schedule_failure.cpp
   void failed(const Event& event);
@@ -224,7 +222,7 @@ class ScheduleCore {
   std::vector<WorkerState> workers_;
   std::map<std::string, int64_t> trained_;                   // version of models that train
   std::map<std::pair<std::string, int>, int64_t> versions_;  // (destination of a link, worker)
-  std::map<std::pair<std::string, int>, SwapState> swaps_;   // (model, worker); absent when missing
+  Swaps swaps_;
   std::vector<Transfer> transfers_;
   std::map<int, int> timers_;  // timer → lost worker that may come back
   int next_timer_ = 0;

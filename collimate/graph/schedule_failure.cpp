@@ -83,8 +83,7 @@ void ScheduleCore::lost(const Event& event) {
   lose_transfers(event.worker);
   for (auto& [key, version] : versions_)
     if (key.second == event.worker) version = -1;
-  for (auto& [key, swap] : swaps_)
-    if (key.second == event.worker) swap = SwapState::kAbsent;
+  swaps_.lost(event.worker);
   move_lost_rows();
   Action& arm = emit(ActionKind::kArm);
   arm.timer = next_timer_;

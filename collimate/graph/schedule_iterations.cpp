@@ -31,7 +31,7 @@ void ScheduleCore::restart() {
   std::fill(workers_.begin(), workers_.end(), WorkerState());
   transfers_.clear();
   timers_.clear();
-  swaps_.clear();
+  swaps_ = Swaps();
   for (auto& [key, version] : versions_) version = -1;
   evaluating_ = false;
   stopped_ = stop_asked_ = save_asked_ = false;  // of the process that saved this state

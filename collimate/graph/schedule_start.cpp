@@ -93,34 +93,15 @@ bool ScheduleCore::versions_allow(const IterationRun& run, int node, const Repli
 
 // Whether all swapped models that the node uses are on its workers and no others are. If not, asks for what is missing.
 bool ScheduleCore::resident(int node, const Replica& workers) {
-  const std::vector<std::string>& models = facts_->node(node).models;
   bool all = true;
-  for (int index : workers) {
-    bool room = true;
-    const auto move = [&](const std::string& model, SwapState from, SwapState to, TransitionKind kind) {
-      SwapState& state = swap_state(model, index);
-      if (state == from) {
-        state = to;
-        Action& action = emit(ActionKind::kTransition);
-        action.transition = kind;
-        action.model = model;
-        action.worker = index;
-      }
-    };
-    const auto used = [&](const std::string& model) {
-      return std::find(models.begin(), models.end(), model) != models.end();
-    };
-    for (const std::string& model : base::at(facts_->swapped_on, index)) {
-      if (used(model)) continue;
-      move(model, SwapState::kPresent, SwapState::kOffloading, TransitionKind::kOffload);
-      room = room && swap_state(model, index) == SwapState::kAbsent;
-    }
-    for (const std::string& model : base::at(facts_->swapped_on, index)) {
-      if (!used(model)) continue;
-      if (room) move(model, SwapState::kAbsent, SwapState::kLoading, TransitionKind::kLoad);
-      all = all && swap_state(model, index) == SwapState::kPresent;
-    }
-    all = all && room;
+  std::vector<Swaps::Move> moves;
+  for (int index : workers)
+    all = swaps_.prepare(index, base::at(facts_->swapped_on, index), facts_->node(node).models, moves) && all;
+  for (Swaps::Move& move : moves) {
+    Action& action = emit(ActionKind::kTransition);
+    action.transition = move.load ? TransitionKind::kLoad : TransitionKind::kOffload;
+    action.model = std::move(move.model);
+    action.worker = move.worker;
   }
   return all;
 }
