@@ -5,9 +5,9 @@
 
 namespace collimate::graph {
 
-ScheduleCore::ScheduleCore(std::shared_ptr<const ScheduleFacts> facts) : facts_(std::move(facts)) {
+ScheduleCore::ScheduleCore(std::shared_ptr<const ScheduleFacts> facts)
+    : facts_(std::move(facts)), workers_(facts_->nodes_on.size()) {
   front_ = next_ = options().first_iteration;
-  workers_.resize(facts_->nodes_on.size());
   for (const auto& [name, model] : facts_->graph.models)
     if (facts_->graph.trains(name)) trained_[name] = front_;
   for (const WeightLink& link : facts_->graph.links)

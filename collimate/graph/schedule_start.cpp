@@ -45,7 +45,7 @@ Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const
   if (here.running || caught_up(run, node, here)) return Wait::kDone;
   if (evaluation_ || (stop_asked_ && run.number > front_)) return Wait::kBarrier;
   for (int index : workers)
-    if (worker(index).lost || worker(index).task || worker(index).transferring) return Wait::kWorker;
+    if (workers_[index].lost || workers_[index].task || workers_[index].transferring) return Wait::kWorker;
   if (!order_allows(run, node, workers)) return Wait::kOrder;
   if (facts.whole && !(run.settled && std::all_of(facts.producers.begin(), facts.producers.end(), complete)))
     return Wait::kInputs;
@@ -115,7 +115,7 @@ void ScheduleCore::start(IterationRun& run, int node, int replica) {
   ++here.part;
   const Task task{run.number, node, replica, here.part};
   emit(ActionKind::kStart, task).workers = workers_of_task(task);
-  for (int index : workers_of_task(task)) worker(index).task = task;
+  workers_.start(workers_of_task(task), task);
   feed(run, node, replica, {0, run.issued});
 }
 
