@@ -20,14 +20,12 @@ Worker::~Worker() = default;
 void Worker::run() {
   try {
     handler_ = make_(spec_);
-    Message ready;
-    ready.header = {{"type", "ready"}};
-    send(std::move(ready));
+    send(message_of(Ready()));
     loop();
   } catch (const base::Error& error) {
-    died(error.what(), error.exit_code());
+    send(message_of(Died{error.what(), error.exit_code()}));
   } catch (const std::exception& error) {
-    died(error.what(), 1);
+    send(message_of(Died{error.what()}));
   }
   while (!flush() && !outbox_.closed()) inbox_.pop(kIdleSeconds / 100);
   handler_.reset();
@@ -42,11 +40,7 @@ void Worker::loop() {
       if (inbox_.closed()) stopped_ = true;
       continue;
     }
-    if (message->type() == "stop") {
-      stopped_ = true;
-    } else if (message->incarnation == spec_.incarnation) {
-      handler_->handle(std::move(*message), *this);
-    }
+    if (message->incarnation == spec_.incarnation) handler_->handle(std::move(*message), *this);
   }
 }
 
@@ -60,12 +54,6 @@ void Worker::send(Message message) {
 bool Worker::flush() {
   while (!unsent_.empty() && outbox_.try_push(unsent_.front())) unsent_.pop_front();
   return unsent_.empty();
-}
-
-void Worker::died(const std::string& cause, int exit_code) {
-  Message message;
-  message.header = {{"type", "died"}, {"cause", cause}, {"exit_code", exit_code}};
-  send(std::move(message));
 }
 
 }  // namespace collimate::cluster

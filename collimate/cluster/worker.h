@@ -16,6 +16,7 @@ namespace collimate::cluster {
 // All that a worker is built from; functions are names in its program's registry. Hence a thread, a process and an
 // actor of another engine are the same worker.
 struct WorkerSpec {
+  static constexpr const char* kKind = "spec";
   std::string config;     // resolved config, JSON text
   std::string graph;      // Graph's text form
   std::string placement;  // Placement's text form
@@ -31,6 +32,27 @@ struct WorkerSpec {
     field("options", self.options);
     field("rank", self.rank);
     field("incarnation", self.incarnation);
+  }
+};
+
+// A worker says this when its handler is built.
+struct Ready {
+  static constexpr const char* kKind = "ready";
+  static void fields(auto&, auto&&) {}
+};
+
+// The last word of a worker that ended by itself, or of its link when its process is gone.
+struct Died {
+  static constexpr const char* kKind = "died";
+  std::string cause;
+  int exit_code = 1;  // of the error that ended it (base/error.h)
+  bool lost = false;  // its process is gone: another one may take its place
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("cause", self.cause);
+    field("exit_code", self.exit_code);
+    field("lost", self.lost);
   }
 };
 
@@ -54,9 +76,8 @@ using HandlerFactory = std::function<std::unique_ptr<Handler>(const WorkerSpec&)
 
 // The loop of one device. Consumes `inbox`, in order; produces into `outbox`; waits for a message only when no stream
 // has work; woken by a push, by `poke` and by space in the outbox. Replies that find the outbox full wait in a queue of
-// the worker's own, and while that is not empty no stream steps, so that memory is bounded by what was dispatched. Ends
-// at a message of type "stop", when the inbox is closed, or when the handler throws (a message of type "died" says
-// why).
+// the worker's own, and while that is not empty no stream steps, so that memory is bounded by what was dispatched. Says
+// Ready when the handler is built. Ends when the inbox is closed and empty, or when the handler throws (Died says why).
 class Worker : private Outbox {
  public:
   Worker(WorkerSpec spec, const HandlerFactory& make, Mailbox& inbox, Mailbox& outbox);
@@ -68,7 +89,6 @@ class Worker : private Outbox {
   void send(Message message) override;
   void loop();
   bool flush();  // true when nothing is left to send
-  void died(const std::string& cause, int exit_code);
 
   WorkerSpec spec_;
   const HandlerFactory& make_;

@@ -1,55 +1,77 @@
 #include "collimate/cluster/worker.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <thread>
 
 #include "collimate/base/error.h"
 #include "collimate/cluster/local/thread_worker.h"
 #include "collimate/cluster/reparse.h"
 #include "collimate/cluster/store.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/watched_messages.h"
 
 namespace collimate::cluster {
-namespace {
 
-class Text : public Payload {
- public:
-  explicit Text(std::string text) : text_(std::move(text)) {}
-  nlohmann::json to_frames(std::vector<std::vector<std::byte>>& frames) const override {
-    auto bytes = std::as_bytes(std::span(text_));
-    frames.emplace_back(bytes.begin(), bytes.end());
-    return {{"text", true}};
+template <>
+struct FrameForm<Bytes> {
+  static nlohmann::json write(const Bytes& bytes, std::vector<Bytes>& frames) {
+    frames.push_back(bytes);
+    return true;
   }
-
- private:
-  std::string text_;
+  static Bytes read(const nlohmann::json&, const NextFrame& next) { return next(); }
 };
 
-Message make(const std::string& type, uint64_t incarnation = 1) {
-  Message message;
-  message.header = {{"type", type}};
-  message.incarnation = incarnation;
-  return message;
+namespace {
+
+using testing::HasSubstr;
+
+struct Letter {
+  static constexpr const char* kKind = "letter";
+  int64_t number = 0;
+  Bytes body;
+  static void fields(auto& self, auto&& field) {
+    field("number", self.number);
+    field("body", self.body);
+  }
+};
+
+// Asks the Counter below for letters, or to end with an error.
+struct Count {
+  static constexpr const char* kKind = "count";
+  bool fails = false;
+  static void fields(auto& self, auto&& field) { field("fails", self.fails); }
+};
+
+// A kind that nobody here knows.
+struct Song {
+  static constexpr const char* kKind = "song";
+  static void fields(auto&, auto&&) {}
+};
+
+using Said = std::variant<Ready, Died, Letter, Count>;
+
+template <class T>
+T said(std::optional<Message> message) {
+  return std::get<T>(content_of<Said>(std::move(message.value())));
 }
 
-// Answers each "count" with `replies` messages; "throw" ends it; counts down `steps` pieces of stream work.
+Message letter(int64_t number) { return message_of(Letter{number, {}}); }
+Message count(uint64_t incarnation = 1) { return message_of(Count(), incarnation); }
+
+// Answers each Count with `replies` letters, and writes one for each of `steps` pieces of stream work.
 class Counter : public Handler {
  public:
   Counter(int replies, int steps) : replies_(replies), steps_(steps) {}
   void handle(Message message, Outbox& out) override {
-    if (message.type() == "throw") throw base::GuardError("[counter] told to");
-    for (int i = 0; i < replies_; ++i) {
-      Message reply = make("reply");
-      reply.header["number"] = next_++;
-      out.send(std::move(reply));
-    }
+    if (said<Count>(std::move(message)).fails) throw base::GuardError("[counter] told to");
+    for (int i = 0; i < replies_; ++i) out.send(letter(next_++));
   }
   bool step(Outbox& out) override {
     if (steps_ == 0) return false;
     --steps_;
-    out.send(make("step"));
+    out.send(letter(-1));
     return true;
   }
 
@@ -68,7 +90,7 @@ struct Rig {
     spec.incarnation = 1;
     link = start_thread_worker(spec, factory, capacity, driver);
     driver->on_space([this] { link->inbox().poke(); });
-    EXPECT_EQ(driver->pop(5)->type(), "ready");
+    EXPECT_EQ(driver->pop(5)->kind(), "ready");
   }
   ~Rig() {
     driver->close();
@@ -88,37 +110,54 @@ struct Rig {
 };
 
 TEST(Message, SurvivesTheWire) {
-  Message message = make("feed", 9);
+  const Letter content{5, {std::byte{1}, std::byte{2}}};
+  Message message = message_of(content, 9);
   message.sender = 4;
-  message.payload = std::make_shared<Text>("frames");
   const test::WatchedMessages watched;
   Message parsed = reparse(message);
   EXPECT_EQ(watched.of_workers(), 1);
-  EXPECT_EQ(parsed.type(), "feed");
+  EXPECT_EQ(parsed.kind(), "letter");
   EXPECT_EQ(parsed.sender, 4);
   EXPECT_EQ(parsed.incarnation, 9U);
-  EXPECT_FALSE(parsed.payload);
-  EXPECT_TRUE(parsed.payload_header.at("text"));
-  ASSERT_EQ(parsed.frames.size(), 1U);
-  EXPECT_EQ(std::memcmp(parsed.frames[0].data(), "frames", 6), 0);
-  EXPECT_EQ(reparse(parsed).frames, parsed.frames);
-  reparse(make("start"));  // the driver's
+  EXPECT_FALSE(parsed.content);
+  ASSERT_EQ(parsed.wire.frames.size(), 1U);
+  EXPECT_EQ(reparse(parsed).wire.frames, parsed.wire.frames);
+  const auto back = said<Letter>(std::move(parsed));
+  EXPECT_EQ(back.number, 5);
+  EXPECT_EQ(back.body, content.body);
+  EXPECT_EQ(said<Letter>(std::move(message)).body, content.body) << "between threads";
+  reparse(count());  // the driver's
   EXPECT_EQ(watched.of_driver(), 1);
   EXPECT_EQ(watched.of_workers(), 2);
   EXPECT_THROW(from_wire({nlohmann::json::array(), {}}), base::RunError);
 }
 
+TEST(Message, OfAnotherKindIsRefusedWithTheSendersName) {
+  const auto refused = [](Message message) {
+    return base::message_of<base::RunError>([&] { said<Letter>(std::move(message)); });
+  };
+  Message song = message_of(Song());
+  EXPECT_THAT(refused(reparse(song)), HasSubstr("[message 'song' of the driver] expected one of ready, died, letter"));
+  song.sender = 3;
+  EXPECT_THAT(refused(std::move(song)), HasSubstr("[message 'song' of worker 3]"));
+  for (const nlohmann::json& header : {nlohmann::json(), nlohmann::json("letter"), nlohmann::json{{"kind", 1}}}) {
+    Message broken;
+    broken.wire.header = header;
+    EXPECT_THAT(refused(std::move(broken)), HasSubstr("[message '' of the driver]"));
+  }
+}
+
 TEST(Mailbox, IsFirstInFirstOutAndBounded) {
   Mailbox box(2);
-  Message a = make("a"), b = make("b"), c = make("c");
+  Message a = letter(1), b = letter(2), c = letter(3);
   EXPECT_TRUE(box.try_push(a));
   EXPECT_TRUE(box.try_push(b));
   EXPECT_FALSE(box.try_push(c));
-  EXPECT_EQ(c.type(), "c");
-  EXPECT_EQ(box.pop(1)->type(), "a");
+  EXPECT_TRUE(c.content);
+  EXPECT_EQ(said<Letter>(box.pop(1)).number, 1);
   EXPECT_TRUE(box.try_push(c));
-  EXPECT_EQ(box.pop(1)->type(), "b");
-  EXPECT_EQ(box.pop(1)->type(), "c");
+  EXPECT_EQ(said<Letter>(box.pop(1)).number, 2);
+  EXPECT_EQ(said<Letter>(box.pop(1)).number, 3);
   EXPECT_FALSE(box.pop(0.001));
   box.poke();
   EXPECT_FALSE(box.pop(100));  // returns at once
@@ -126,7 +165,7 @@ TEST(Mailbox, IsFirstInFirstOutAndBounded) {
 
 TEST(Mailbox, TestsHearTheMostOfAllMailboxesAndMakeThemSmaller) {
   Mailbox one(1), two(2);
-  Message a = make("a"), b = make("b"), c = make("c");
+  Message a = letter(1), b = letter(2), c = letter(3);
   const test::WatchedMessages watched(1);
   EXPECT_TRUE(one.try_push(a));
   EXPECT_FALSE(one.try_push(b));
@@ -136,7 +175,7 @@ TEST(Mailbox, TestsHearTheMostOfAllMailboxesAndMakeThemSmaller) {
   EXPECT_EQ(watched.most_held(), 2);
   EXPECT_EQ(test::WatchedMessages().most_held(), 0);
   Mailbox asked_for_two(2);
-  Message d = make("d"), e = make("e");
+  Message d = letter(4), e = letter(5);
   EXPECT_TRUE(asked_for_two.try_push(d));
   EXPECT_FALSE(asked_for_two.try_push(e));
 }
@@ -144,44 +183,43 @@ TEST(Mailbox, TestsHearTheMostOfAllMailboxesAndMakeThemSmaller) {
 TEST(Worker, AnswersInOrderThroughFullQueues) {
   Rig rig(1, counter(5, 0));
   std::thread sender([&] {
-    for (int i = 0; i < 20; ++i) rig.send(make("count"));
+    for (int i = 0; i < 20; ++i) rig.send(count());
   });
   for (int i = 0; i < 100; ++i) {
     std::optional<Message> message = rig.receive();
     ASSERT_TRUE(message);
-    EXPECT_EQ(message->header.at("number"), i);
     EXPECT_EQ(message->sender, 3);
+    EXPECT_EQ(said<Letter>(std::move(message)).number, i);
   }
   sender.join();
 }
 
 TEST(Worker, StepsItsStreamsBetweenMessages) {
   Rig rig(4, counter(1, 3));
-  rig.send(make("count"));
+  rig.send(count());
   int steps = 0, replies = 0;
   while (steps < 3 || replies < 1) {
     std::optional<Message> message = rig.receive();
     ASSERT_TRUE(message);
-    message->type() == "step" ? ++steps : ++replies;
+    said<Letter>(std::move(message)).number < 0 ? ++steps : ++replies;
   }
 }
 
 TEST(Worker, IgnoresMessagesOfAnotherIncarnation) {
   Rig rig(4, counter(1, 0));
-  rig.send(make("count", 7));
-  rig.send(make("count", 1));
-  EXPECT_EQ(rig.receive()->header.at("number"), 0);
+  rig.send(count(7));
+  rig.send(count());
+  EXPECT_EQ(said<Letter>(rig.receive()).number, 0);
   for (int turn = 0; turn < 5; ++turn) EXPECT_FALSE(rig.driver->pop(0.01));
 }
 
 TEST(Worker, ReportsItsOwnDeath) {
   Rig rig(4, counter(1, 0));
-  rig.send(make("throw"));
-  std::optional<Message> message = rig.receive();
-  ASSERT_TRUE(message);
-  EXPECT_EQ(message->type(), "died");
-  EXPECT_EQ(message->header.at("cause"), "[counter] told to");
-  EXPECT_EQ(message->header.at("exit_code"), 4);
+  rig.send(message_of(Count{.fails = true}, 1));
+  const auto died = said<Died>(rig.receive());
+  EXPECT_EQ(died.cause, "[counter] told to");
+  EXPECT_EQ(died.exit_code, 4);
+  EXPECT_FALSE(died.lost);
 }
 
 TEST(WorkerSpec, TextAndBack) {

@@ -1,5 +1,6 @@
 #include "collimate/base/deadline.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,8 +10,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/immovable.h"
-#include "collimate/flow/payload.h"
-#include "collimate/flow/task_key.h"
+#include "collimate/flow/messages.h"
 #include "collimate/flow/worker_host.h"
 #include "tests/support/flow/toy_modules.h"
 
@@ -247,17 +247,10 @@ std::vector<cluster::Message> replies_of_reward() {
   registry.add("eager", [](const nlohmann::json& parameters) { return std::make_unique<EagerReward>(parameters); });
   WorkerHost host(spec, registry);
   Replies out;
-  cluster::Message message;
-  const nlohmann::json task = TaskKey{};
-  message.header = {{"type", "start"},   {"task", task},        {"node", "reward.score"},
-                    {"model", "reward"}, {"function", "score"}, {"parameters", {}},
-                    {"trains", false},   {"streams", false},    {"rank", 0}};
-  host.handle(message, out);
+  host.handle(cluster::message_of(message::Start{.node = "reward.score", .model = "reward", .function = "score"}), out);
   Batch rows = toy::rows(0, 0, 1);
   rows.set_ragged(batch::kIds, {{1, 2, 3}});
-  message.header = {{"type", "feed"}, {"task", task}, {"feed", 0}};
-  message.payload = std::make_shared<BatchPayload>(std::vector<Batch>{rows});
-  host.handle(message, out);
+  host.handle(cluster::message_of(message::Feed{.batches = {rows}}), out);
   return std::move(out.messages);
 }
 
@@ -265,11 +258,9 @@ TEST(Deadline, HeartbeatsAreFewAndBringNoNews) {
   const base::ManualClock clock;  // no time passes between them
   std::vector<cluster::Message> messages;
   std::thread([&] { messages = replies_of_reward(); }).join();  // a worker tags its thread's memory
-  ASSERT_EQ(messages.size(), 2U) << "one a second, and the rows";
-  EXPECT_EQ(messages.back().type(), "rows");
-  EXPECT_TRUE(messages.back().header.contains("store"));
-  messages.pop_back();
-  for (const cluster::Message& message : messages) EXPECT_EQ(message.header, (nlohmann::json{{"type", "heartbeat"}}));
+  std::vector<std::string> kinds;
+  for (const cluster::Message& message : messages) kinds.push_back(message.kind());
+  EXPECT_THAT(kinds, testing::ElementsAre("heartbeat", "puts", "rows")) << "one a second, and the rows with the news";
 }
 
 }  // namespace

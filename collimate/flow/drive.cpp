@@ -56,8 +56,8 @@ graph::StopKind Drive::run() {
     if (tasks_.empty() && answers_.empty() && timers_.empty())
       throw base::RunError(
           base::expectation("schedule", "something that runs or is waited for", "nothing:\n" + waiting()));
-    std::optional<cluster::Message> message = driver_.receive(kPollSeconds, [this] { return waiting(); });
-    if (message) handle(*message);
+    std::optional<Received> received = driver_.receive(kPollSeconds, [this] { return waiting(); });
+    if (received) handle(std::move(*received));
   }
   if (stop_->stop == graph::StopKind::kFailed)
     throw_failure(first_cause_.empty() ? fmt::format("{}{}", stop_->cause, first_note()) : first_cause_,
@@ -97,9 +97,9 @@ void Drive::act(const graph::Action& action) {
       return cancel(action.task);
     case graph::ActionKind::kPause:
     case graph::ActionKind::kResume: {
-      const char* type = action.kind == graph::ActionKind::kPause ? "pause" : "resume";
+      const bool paused = action.kind == graph::ActionKind::kPause;
       for (int worker : graph::workers_of(parts_.graph, parts_.placement, action.model))
-        driver_.send(worker, {{"type", type}, {"model", action.model}});
+        driver_.send(worker, message::Pause{action.model, paused});
       return;
     }
     case graph::ActionKind::kTransition:
@@ -122,28 +122,18 @@ void Drive::act(const graph::Action& action) {
   }
 }
 
-void Drive::handle(const cluster::Message& message) {
-  const std::string type = message.type();
-  if (message.header.contains("task") && message.header["task"].get<TaskKey>().drive != parts_.number) return;
-  if (type == "rows") return rows_came(message);
-  if (type == "finished") return task_finished(message.header.at("task").get<TaskKey>().task);
-  if (type == "failed") return failed(message);
-  if (type == "died") return died(message);
-  if (type == "ready") return events_.push_back(graph::Event::back(message.sender));
-  if (type != "done") return;
-  auto found = answers_.find(message.header.value("request", int64_t{0}));
-  if (found == answers_.end()) return;
-  auto answer = std::move(found->second);
-  answers_.erase(found);
-  answer(message);
-}
-
-void Drive::ask(int worker, nlohmann::json header, std::shared_ptr<const cluster::Payload> payload,
-                std::function<void(const cluster::Message&)> answer) {
-  int64_t number = next_ask_--;
-  header["request"] = number;
-  answers_[number] = std::move(answer);
-  driver_.send(worker, std::move(header), std::move(payload));
+void Drive::handle(Received received) {
+  const int worker = received.worker;
+  const auto take = [&](auto& said) {
+    if constexpr (requires { said.task; }) {
+      if (said.task.drive == parts_.number) on(said, worker);
+    } else if constexpr (requires { said.request; }) {
+      if (auto found = answers_.extract(said.request)) found.mapped()(std::move(received));
+    } else {
+      on(said, worker);
+    }
+  };
+  std::visit(take, received.content);
 }
 
 void Drive::poll_stop() {
@@ -167,36 +157,33 @@ void Drive::expire_timers() {
   }
 }
 
-void Drive::failed(const cluster::Message& message) {
-  const graph::Task task = message.header.at("task").get<TaskKey>().task;
+void Drive::on(const message::Failed& failed, int worker) {
+  const graph::Task task = failed.task.task;
   auto found = tasks_.find(task);
   if (found == tasks_.end()) return;
   const graph::Node& node = *found->second.node;
-  std::string cause =
-      fmt::format("{} (model {}, worker {}, iteration {}, node {})", message.header.at("cause").get<std::string>(),
-                  node.model, message.sender, graph::step_of(task.iteration), node.id);
-  bool retryable = message.header.at("retryable").get<bool>() && found->second.spec->retry_safe;
+  std::string cause = fmt::format("{} (model {}, worker {}, iteration {}, node {})", failed.cause, node.model, worker,
+                                  graph::step_of(task.iteration), node.id);
+  bool retryable = failed.retryable && found->second.spec->retry_safe;
   if (first_cause_.empty() && !retryable) {
     first_cause_ = cause;
-    first_exit_code_ = message.header.at("exit_code").get<int>();
+    first_exit_code_ = failed.exit_code;
   }
   if (cause != first_cause_) base::log_warning("{}", cause);  // that one ends the run, which says it
   cancel(task);
   events_.push_back(graph::Event::failed(task, retryable, cause));
 }
 
-void Drive::died(const cluster::Message& message) {
-  std::string cause = message.header.at("cause");
+void Drive::on(const cluster::Died& died, int worker) {
   // Only the run's own schedule gives a worker that was started again the weights of now.
-  if (parts_.number != 0)
-    throw_failure(cause + " during an evaluation; try --resume auto", message.header.value("exit_code", 1));
-  if (!message.header.value("lost", false)) throw_failure(cause, message.header.value("exit_code", 1));
+  if (parts_.number != 0) throw_failure(died.cause + " during an evaluation; try --resume auto", died.exit_code);
+  if (!died.lost) throw_failure(died.cause, died.exit_code);
   std::erase_if(tasks_, [&](const auto& item) {
     const std::vector<int>& workers = item.second.actor.workers();
-    return std::find(workers.begin(), workers.end(), message.sender) != workers.end();
+    return std::find(workers.begin(), workers.end(), worker) != workers.end();
   });
-  base::at(announced_, message.sender) = -1;
-  events_.push_back(graph::Event::lost(message.sender, cause));
+  base::at(announced_, worker) = -1;
+  events_.push_back(graph::Event::lost(worker, died.cause));
 }
 
 void Drive::finish_iterations() {
@@ -223,8 +210,7 @@ void Drive::finish_iterations() {
     iterations_.erase(number);
     if (parts_.number != 0) continue;
     for (int worker = 0; worker < driver_.workers(); ++worker)
-      if (base::at(announced_, worker) >= number)
-        driver_.send(worker, {{"type", "hook"}, {"before", false}, {"iteration", number}});
+      if (base::at(announced_, worker) >= number) driver_.send(worker, message::Hook{false, number});
   }
 }
 

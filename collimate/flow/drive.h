@@ -7,17 +7,16 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "collimate/flow/checkpoint.h"
 #include "collimate/flow/dist_actor.h"
 #include "collimate/flow/driver.h"
 #include "collimate/flow/executor.h"
+#include "collimate/flow/metric_key.h"
 #include "collimate/flow/recording.h"
 #include "collimate/flow/result_journal.h"
 #include "collimate/flow/row_table.h"
-#include "collimate/flow/task_key.h"
 #include "collimate/graph/schedule.h"
 
 namespace collimate::flow {
@@ -58,8 +57,7 @@ class Drive : public base::Stateful {
   void load(base::StateReader& in) override;
 
  private:
-  using MetricKey = std::tuple<int, int, int, int64_t, int>;  // node, replica, part, sequence, rank
-  struct Feed {
+  struct OpenFeed {
     std::vector<int64_t> numbers;
     std::vector<Batch> parts;  // by rank
     size_t missing = 0;
@@ -71,7 +69,7 @@ class Drive : public base::Stateful {
     DistActor actor;
     std::vector<int64_t> held;           // fed rows of a function that wants all at once
     std::map<int64_t, int64_t> numbers;  // uid → row number of what was sent
-    std::map<int64_t, Feed> feeds;       // sent and not fully answered, by feed number
+    std::map<int64_t, OpenFeed> feeds;   // sent and not fully answered, by feed number
     int64_t next_feed = 0;
     std::set<int64_t> answered;  // uids that came back since they were sent
     size_t finished = 0;         // ranks
@@ -88,15 +86,21 @@ class Drive : public base::Stateful {
   // drive.cpp
   void apply(const graph::Event& event);
   void act(const graph::Action& action);
-  void handle(const cluster::Message& message);
-  void ask(int worker, nlohmann::json header, std::shared_ptr<const cluster::Payload> payload,
-           std::function<void(const cluster::Message&)> answer);
+  void handle(Received received);
+  // What a worker said. Driver keeps puts and heartbeats to itself.
+  void on(const cluster::Ready&, int worker) { events_.push_back(graph::Event::back(worker)); }
+  void on(const cluster::Died& died, int worker);
+  void on(const message::Puts&, int) {}
+  void on(const message::Heartbeat&, int) {}
+  void on(message::Rows& rows, int worker);
+  void on(const message::Finished& finished, int worker);
+  void on(const message::Failed& failed, int worker);
+  template <class Asked>
+  void ask(int worker, Asked asked, std::function<void(const typename Asked::Answer&)> answer);
   void poll_stop();
   void expire_timers();
   void finish_iterations();
-  void died(const cluster::Message& message);
   void start_again(int worker, const std::string& cause);
-  void failed(const cluster::Message& message);
   std::string first_note() const;
   std::string waiting() const;
 
@@ -109,14 +113,17 @@ class Drive : public base::Stateful {
   void dispatch(TaskState& state, std::vector<int64_t> numbers);
   void dispatch_updates(TaskState& state);
   std::vector<int64_t> serve_from_journal(TaskState& state, const std::vector<int64_t>& numbers);
-  void send_to_ranks(TaskState& state, const nlohmann::json& header, const std::vector<std::vector<Batch>>& payloads);
+  TaskKey key_of(const graph::Task& task) const { return {parts_.number, task}; }
+  template <class Said>
+  void send_to_ranks(const TaskState& state, const Said& said);
+  // To each rank its batches, as one feed.
+  void send_feed(TaskState& state, std::vector<int64_t> numbers, std::vector<std::vector<Batch>> batches);
   Batch rows_for(const TaskState& state, const std::vector<int64_t>& numbers);
   void fetch_inputs(int64_t iteration, int64_t end);
-  void rows_came(const cluster::Message& message);
-  void report_call(const TaskState& state, const cluster::Message& message) const;
+  void report_call(const TaskState& state, const message::Rows& rows, int worker) const;
   // The call's number among those of its task: what its metrics are kept under.
-  int64_t note_call(const TaskState& state, const cluster::Message& message);
-  void feed_done(TaskState& state, const Feed& feed, int64_t sequence);
+  int64_t note_call(const TaskState& state, const message::Rows& rows, int worker);
+  void feed_done(TaskState& state, const OpenFeed& feed, int64_t sequence);
   void outputs(TaskState& state, const Batch& rows, const std::vector<int64_t>& fed, int64_t sequence);
   void journal(TaskState& state, const Batch& rows, const std::vector<int64_t>& uids,
                const std::vector<int64_t>& dropped, int64_t sequence);
@@ -125,7 +132,6 @@ class Drive : public base::Stateful {
   // The keys name what the node is asked about each row, as the journal knows it.
   std::vector<ResultJournal::Key> journal_keys(const TaskState& state, const Batch& rows) const;
   void push_runs(const graph::Task& task, std::vector<int64_t> numbers, bool dropped);
-  void task_finished(const graph::Task& task);
 
   // drive_transitions.cpp
   void transition(const graph::Action& action);
@@ -141,11 +147,11 @@ class Drive : public base::Stateful {
   std::deque<graph::Event> events_;
   std::map<graph::Task, TaskState> tasks_;
   std::map<int64_t, Iteration> iterations_;
-  std::map<int64_t, std::function<void(const cluster::Message&)>> answers_;
-  std::map<int, double> timers_;    // timer → base::now_seconds() when it expires
-  std::vector<int64_t> announced_;  // by worker: newest iteration it was told of
-  int64_t next_ask_ = -1;           // negative, apart from Driver::request's
-  int64_t reported_ = 0;            // iterations given to on_iteration
+  std::map<int64_t, std::function<void(Received)>> answers_;  // to its requests, by number
+  std::map<int, double> timers_;                              // timer → base::now_seconds() when it expires
+  std::vector<int64_t> announced_;                            // by worker: newest iteration it was told of
+  int64_t next_ask_ = -1;                                     // negative, apart from Driver::request's
+  int64_t reported_ = 0;                                      // iterations given to on_iteration
   double last_end_seconds_ = 0;
   std::string first_cause_;
   int first_exit_code_ = 1;

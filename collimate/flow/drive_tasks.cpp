@@ -22,6 +22,11 @@ bool wants_all(const graph::FunctionSpec& spec) {
 
 }  // namespace
 
+template <class Said>
+void Drive::send_to_ranks(const TaskState& state, const Said& said) {
+  for (int worker : state.actor.workers()) driver_.send(worker, said);
+}
+
 void Drive::start(const graph::Action& action) {
   const graph::Node& node = parts_.graph.node(action.task.node);
   const graph::FunctionSpec& spec = parts_.graph.spec(action.task.node);
@@ -31,14 +36,16 @@ void Drive::start(const graph::Action& action) {
   if (!spec.deterministic)
     placed.first->second.next_feed = journal_.next_sequence(action.task.iteration, parts_.journal_prefix + node.id);
   if (parts_.number == 0) announce_iteration(action.task.iteration, action.workers);
-  nlohmann::json header = {{"type", "start"},           {"task", TaskKey{parts_.number, action.task}},
-                           {"node", node.id},           {"model", node.model},
-                           {"function", node.function}, {"parameters", node.parameters},
-                           {"trains", trains(spec)},    {"streams", spec.streams}};
-  const std::vector<int>& workers = placed.first->second.actor.workers();
-  for (size_t rank = 0; rank < workers.size(); ++rank) {
-    header["rank"] = rank;
-    driver_.send(workers[rank], header);
+  message::Start start{.task = key_of(action.task),
+                       .node = node.id,
+                       .model = node.model,
+                       .function = node.function,
+                       .parameters = node.parameters,
+                       .trains = trains(spec),
+                       .streams = spec.streams};
+  for (int worker : placed.first->second.actor.workers()) {
+    driver_.send(worker, start);
+    ++start.rank;
   }
 }
 
@@ -47,7 +54,7 @@ void Drive::announce_iteration(int64_t iteration, const std::vector<int>& worker
     int64_t& newest = base::at(announced_, worker);
     if (newest >= iteration) continue;
     newest = iteration;
-    driver_.send(worker, {{"type", "hook"}, {"before", true}, {"iteration", iteration}});
+    driver_.send(worker, message::Hook{true, iteration});
   }
 }
 
@@ -96,24 +103,22 @@ void Drive::close(const graph::Task& task) {
     dispatch_updates(state);
   else if (!state.held.empty())
     dispatch(state, std::exchange(state.held, {}));
-  send_to_ranks(state, {{"type", "close"}, {"task", TaskKey{parts_.number, task}}}, {});
+  send_to_ranks(state, message::Close{key_of(task)});
 }
 
 void Drive::cancel(const graph::Task& task) {
   auto found = tasks_.find(task);
   if (found == tasks_.end()) return;
-  send_to_ranks(found->second, {{"type", "cancel"}, {"task", TaskKey{parts_.number, task}}}, {});
+  send_to_ranks(found->second, message::Cancel{key_of(task)});
   tasks_.erase(found);
 }
 
-void Drive::send_to_ranks(TaskState& state, const nlohmann::json& header,
-                          const std::vector<std::vector<Batch>>& payloads) {
-  const std::vector<int>& workers = state.actor.workers();
-  for (size_t rank = 0; rank < workers.size(); ++rank) {
-    std::shared_ptr<const cluster::Payload> payload;
-    if (!payloads.empty()) payload = std::make_shared<BatchPayload>(payloads[rank]);
-    driver_.send(workers[rank], header, std::move(payload));
-  }
+void Drive::send_feed(TaskState& state, std::vector<int64_t> numbers, std::vector<std::vector<Batch>> batches) {
+  const int64_t feed = state.next_feed++;
+  if (!state.spec->streams)
+    state.feeds[feed] = {std::move(numbers), std::vector<Batch>(batches.size()), batches.size()};
+  for (size_t rank = 0; rank < batches.size(); ++rank)
+    driver_.send(state.actor.workers()[rank], message::Feed{key_of(state.task), feed, std::move(batches[rank])});
 }
 
 std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vector<int64_t>& numbers) {
@@ -156,7 +161,8 @@ void Drive::count_journaled_call(const TaskState& state, const ResultJournal::Ke
   if (call == nullptr) return;
   Iteration& iteration = iterations_[state.task.iteration];
   for (const auto& [rank, measured] : call->metrics)
-    iteration.metrics.try_emplace({state.task.node, call->replica, call->part, call->sequence, rank}, measured);
+    iteration.metrics.try_emplace(MetricKey{state.task.node, call->replica, call->part, call->sequence, rank},
+                                  measured);
   iteration.sequence = std::max(iteration.sequence, call->sequence + 1);
 }
 
@@ -169,92 +175,79 @@ void Drive::dispatch(TaskState& state, std::vector<int64_t> numbers) {
     state.numbers[uid] = numbers[i];
     state.answered.erase(uid);
   }
-  std::vector<std::vector<Batch>> payloads;
-  for (Batch& part : state.actor.split(rows, parts_.schedule.group_size)) payloads.push_back({std::move(part)});
-  int64_t feed = state.next_feed++;
-  if (!state.spec->streams)
-    state.feeds[feed] = {std::move(numbers), std::vector<Batch>(payloads.size()), payloads.size()};
-  send_to_ranks(state, {{"type", "feed"}, {"task", TaskKey{parts_.number, state.task}}, {"feed", feed}}, payloads);
+  std::vector<std::vector<Batch>> batches;
+  for (Batch& part : state.actor.split(rows, parts_.schedule.group_size)) batches.push_back({std::move(part)});
+  send_feed(state, std::move(numbers), std::move(batches));
 }
 
 void Drive::dispatch_updates(TaskState& state) {
   std::vector<int64_t> numbers = std::exchange(state.held, {});
   std::vector<Batch> updates = cut_updates(rows_for(state, numbers), state.node->parameters);
-  std::vector<std::vector<Batch>> payloads(state.actor.workers().size());
+  std::vector<std::vector<Batch>> batches(state.actor.workers().size());
   for (const Batch& update : updates) {
     std::vector<Batch> parts = state.actor.split(update, pair_size(update));
-    for (size_t rank = 0; rank < parts.size(); ++rank) payloads[rank].push_back(std::move(parts[rank]));
+    for (size_t rank = 0; rank < parts.size(); ++rank) batches[rank].push_back(std::move(parts[rank]));
   }
-  int64_t feed = state.next_feed++;
-  state.feeds[feed] = {std::move(numbers), std::vector<Batch>(payloads.size()), payloads.size()};
-  send_to_ranks(state, {{"type", "feed"}, {"task", TaskKey{parts_.number, state.task}}, {"feed", feed}}, payloads);
+  send_feed(state, std::move(numbers), std::move(batches));
 }
 
-int64_t Drive::note_call(const TaskState& state, const cluster::Message& message) {
+int64_t Drive::note_call(const TaskState& state, const message::Rows& rows, int worker) {
   Iteration& iteration = iterations_[state.task.iteration];
-  int rank = message.header.at("rank").get<int>();
   const std::vector<int>& reporting = state.actor.reporting();
-  const bool counts = std::find(reporting.begin(), reporting.end(), rank) != reporting.end();
-  std::vector<Metric> metrics = message.header.at("metrics");
-  const nlohmann::json& feed = message.header.at("feed");
-  int64_t sequence = feed.is_null() ? iteration.sequence++ : feed.get<int64_t>();
-  if (counts && !metrics.empty())
-    iteration.metrics[{state.task.node, state.task.replica, state.task.part, sequence, rank}] = std::move(metrics);
-  const nlohmann::json& span = message.header.at("span");
-  if (span.at(0).get<double>() == 0.0) return sequence;
-  const std::pair<int, int> place{state.task.node, message.sender};
-  iteration.seconds[place] += span.at(2).get<double>();
-  iteration.peak_bytes[place] = std::max(iteration.peak_bytes[place], message.header.at("peak_bytes").get<int64_t>());
-  report_call(state, message);
+  const bool counts = std::find(reporting.begin(), reporting.end(), rows.rank) != reporting.end();
+  const int64_t sequence = rows.feed ? *rows.feed : iteration.sequence++;
+  if (counts && !rows.metrics.empty())
+    iteration.metrics[{state.task.node, state.task.replica, state.task.part, sequence, rows.rank}] = rows.metrics;
+  if (rows.begin_seconds == 0.0) return sequence;
+  const std::pair<int, int> place{state.task.node, worker};
+  iteration.seconds[place] += rows.busy_seconds;
+  iteration.peak_bytes[place] = std::max(iteration.peak_bytes[place], rows.peak_bytes);
+  report_call(state, rows, worker);
   base::SpanRecorder* spans = driver_.options().spans;
   if (spans == nullptr) return sequence;
-  auto at = [&](const nlohmann::json& t) {
-    return spans->now_ns() - static_cast<int64_t>((base::now_seconds() - t.get<double>()) * 1e9);
+  auto at = [&](double seconds) {
+    return spans->now_ns() - static_cast<int64_t>((base::now_seconds() - seconds) * 1e9);
   };
-  spans->record(state.node->id, message.sender, graph::step_of(state.task.iteration), at(span.at(0)), at(span.at(1)));
+  spans->record(state.node->id, worker, graph::step_of(state.task.iteration), at(rows.begin_seconds),
+                at(rows.end_seconds));
   return sequence;
 }
 
-void Drive::report_call(const TaskState& state, const cluster::Message& message) const {
-  const auto operations = message.header.find("operations");
-  if (parts_.number != 0 || operations == message.header.end()) return;
+void Drive::report_call(const TaskState& state, const message::Rows& rows, int worker) const {
+  if (parts_.number != 0 || !driver_.options().on_call) return;
   std::vector<tensor::OperationTime> times;
-  for (const auto& [name, time] : operations->items())
-    times.push_back({name, time.at(0).get<int64_t>(), time.at(1).get<double>(), time.at(2).get<double>()});
-  const nlohmann::json& span = message.header.at("span");
+  for (const auto& [name, sums] : rows.operations)
+    times.push_back({name, sums.calls, sums.total_seconds, sums.self_seconds});
   driver_.options().on_call({.node = state.node->id,
-                             .worker = message.sender,
+                             .worker = worker,
                              .iteration = state.task.iteration,
-                             .begin_seconds = span.at(0),
-                             .end_seconds = span.at(1),
-                             .busy_seconds = span.at(2),
+                             .begin_seconds = rows.begin_seconds,
+                             .end_seconds = rows.end_seconds,
+                             .busy_seconds = rows.busy_seconds,
                              .operations = times});
 }
 
-void Drive::rows_came(const cluster::Message& message) {
-  auto found = tasks_.find(message.header.at("task").get<TaskKey>().task);
+void Drive::on(message::Rows& rows, int worker) {
+  auto found = tasks_.find(rows.task.task);
   if (found == tasks_.end()) return;
   TaskState& state = found->second;
-  const int64_t sequence = note_call(state, message);
-  Batch rows = batches_of(message).at(0);
-  take_over(rows, kDriverAccount);
-  size_t rank = message.header.at("rank").get<size_t>();
-  if (message.header.at("feed").is_null()) {
+  const int64_t sequence = note_call(state, rows, worker);
+  take_over(rows.rows, kDriverAccount);
+  if (!rows.feed) {
     const std::vector<int>& collecting = state.actor.collecting();
-    bool counts = std::find(collecting.begin(), collecting.end(), static_cast<int>(rank)) != collecting.end();
-    if (counts && !rows.empty()) outputs(state, rows, {}, sequence);
+    bool counts = std::find(collecting.begin(), collecting.end(), rows.rank) != collecting.end();
+    if (counts && !rows.rows.empty()) outputs(state, rows.rows, {}, sequence);
     return;
   }
-  int64_t number = message.header.at("feed").get<int64_t>();
-  Feed& feed = state.feeds.at(number);
-  feed.parts[rank] = std::move(rows);
+  OpenFeed& feed = state.feeds.at(*rows.feed);
+  base::at(feed.parts, rows.rank) = std::move(rows.rows);
   if (--feed.missing > 0) return;
-  Feed complete = std::move(feed);
-  state.feeds.erase(number);
+  OpenFeed complete = std::move(feed);
+  state.feeds.erase(*rows.feed);
   feed_done(state, complete, sequence);
 }
 
-void Drive::feed_done(TaskState& state, const Feed& feed, int64_t sequence) {
+void Drive::feed_done(TaskState& state, const OpenFeed& feed, int64_t sequence) {
   if (trains(*state.spec) || state.actor.collecting().empty()) return;  // Finished says that the rows are done
   std::vector<Batch> parts;
   bool said = false;
@@ -296,9 +289,7 @@ ResultJournal::Call Drive::call_made(const TaskState& state, int64_t sequence) {
   const graph::Task& task = state.task;
   ResultJournal::Call call{task.replica, task.part, sequence, {}};
   for (const auto& [key, measured] : iterations_[task.iteration].metrics)
-    if (std::tie(std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key)) ==
-        std::tie(task.node, task.replica, task.part, sequence))
-      call.metrics[std::get<4>(key)] = measured;
+    if (key == MetricKey{task.node, task.replica, task.part, sequence, key.rank}) call.metrics[key.rank] = measured;
   return call;
 }
 
@@ -328,7 +319,8 @@ void Drive::push_runs(const graph::Task& task, std::vector<int64_t> numbers, boo
   }
 }
 
-void Drive::task_finished(const graph::Task& task) {
+void Drive::on(const message::Finished& finished, int) {
+  const graph::Task task = finished.task.task;
   auto found = tasks_.find(task);
   if (found == tasks_.end() || ++found->second.finished < found->second.actor.workers().size()) return;
   tasks_.erase(found);

@@ -2,17 +2,25 @@
 #include <memory>
 
 #include "collimate/flow/drive.h"
-#include "collimate/flow/payload.h"
 
 namespace collimate::flow {
+
+template <class Asked>
+void Drive::ask(int worker, Asked asked, std::function<void(const typename Asked::Answer&)> answer) {
+  asked.request = next_ask_--;
+  answers_[asked.request] = [answer = std::move(answer)](Received received) {
+    answer(answer_to<Asked>(std::move(received)));
+  };
+  driver_.send(worker, std::move(asked));
+}
 
 void Drive::transition(const graph::Action& action) {
   if (action.transition == graph::TransitionKind::kWeights) return transfer(action);
   bool load = action.transition == graph::TransitionKind::kLoad;
-  nlohmann::json header = {{"type", "reside"}, {"model", action.model}, {"on_device", load}};
-  ask(action.worker, std::move(header), nullptr, [this, action, load](const cluster::Message&) {
-    events_.push_back(graph::Event::resident_at(action.model, action.worker, load));
-  });
+  ask(action.worker, message::Reside{.model = action.model, .on_device = load},
+      [this, action, load](const message::Done&) {
+        events_.push_back(graph::Event::resident_at(action.model, action.worker, load));
+      });
 }
 
 // Every worker of the destination that holds the source too takes the weights there; the others get them from the
@@ -32,19 +40,17 @@ void Drive::transfer(const graph::Action& action) {
       elsewhere.push_back(worker);
       continue;
     }
-    nlohmann::json header = {{"type", "weights_here"}, {"source", action.source}, {"destination", action.model}};
-    ask(worker, std::move(header), nullptr, [arrived](const cluster::Message&) { arrived(); });
+    ask(worker, message::WeightsHere{.source = action.source, .destination = action.model},
+        [arrived](const message::Done&) { arrived(); });
   }
   if (!elsewhere.empty()) transfer_between(from.at(0), elsewhere, action, arrived);
 }
 
 void Drive::transfer_between(int from, const std::vector<int>& to, const graph::Action& action,
                              const std::function<void()>& arrived) {
-  nlohmann::json out = {{"type", "weights_out"}, {"source", action.source}, {"destination", action.model}};
-  ask(from, std::move(out), nullptr, [this, to, action, arrived](const cluster::Message& message) {
-    auto payload = std::make_shared<WeightPayload>(transfer_of(message));
-    nlohmann::json in = {{"type", "weights_in"}, {"source", action.source}, {"destination", action.model}};
-    for (int worker : to) ask(worker, in, payload, [arrived](const cluster::Message&) { arrived(); });
+  ask(from, message::WeightsOut{.source = action.source}, [this, to, action, arrived](const message::Weights& weights) {
+    const message::WeightsIn in{.source = action.source, .destination = action.model, .transfer = weights.transfer};
+    for (int worker : to) ask(worker, in, [arrived](const message::Done&) { arrived(); });
   });
 }
 

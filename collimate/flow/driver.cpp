@@ -63,6 +63,20 @@ void check_pins(const graph::Graph& graph, const Registry& registry, const RunOp
   }
 }
 
+void throw_if_died(const Received& received) {
+  if (const auto* died = std::get_if<cluster::Died>(&received.content)) throw_failure(died->cause, died->exit_code);
+}
+
+// Gives the number of the request that it answers; 0 where it is no answer.
+int64_t request_of(const message::ToDriver& content) {
+  return std::visit(
+      [](const auto& said) -> int64_t {
+        if constexpr (requires { said.request; }) return said.request;
+        return 0;
+      },
+      content);
+}
+
 }  // namespace
 
 void throw_failure(const std::string& cause, int exit_code) {
@@ -128,10 +142,10 @@ void Driver::wait_ready() {
     return text;
   };
   while (std::find(ready.begin(), ready.end(), false) != ready.end()) {
-    std::optional<cluster::Message> message = receive(0.2, waiting);
-    if (!message) continue;
-    if (message->type() == "died") throw_failure(message->header.at("cause"), message->header.value("exit_code", 1));
-    if (message->type() == "ready") base::at(ready, message->sender) = true;
+    const std::optional<Received> received = receive(0.2, waiting);
+    if (!received) continue;
+    throw_if_died(*received);
+    if (std::holds_alternative<cluster::Ready>(received->content)) base::at(ready, received->worker) = true;
   }
 }
 
@@ -146,16 +160,16 @@ bool Driver::restart(int worker) {
   return true;
 }
 
-void Driver::send(int worker, nlohmann::json header, std::shared_ptr<const cluster::Payload> payload) {
+void Driver::post(int worker, cluster::Message message) {
   Slot& slot = base::at(slots_, worker);
-  cluster::Message message;
-  message.header = std::move(header);
-  if (!slot.news.empty()) message.header["store"] = std::exchange(slot.news, {});
-  message.incarnation = slot.link->incarnation();
-  message.payload = std::move(payload);
-  if (reparse_) message = cluster::reparse(message);
-  slot.unsent.push_back(std::move(message));
+  if (!slot.news.empty()) queue(slot, cluster::message_of(message::Puts{std::exchange(slot.news, {})}));
+  queue(slot, std::move(message));
   flush();
+}
+
+void Driver::queue(Slot& slot, cluster::Message message) {
+  message.incarnation = slot.link->incarnation();
+  slot.unsent.push_back(reparse_ ? cluster::reparse(message) : std::move(message));
 }
 
 void Driver::flush() {
@@ -163,44 +177,45 @@ void Driver::flush() {
     while (!slot.unsent.empty() && slot.link->inbox().try_push(slot.unsent.front())) slot.unsent.pop_front();
 }
 
-void Driver::note_store(const cluster::Message& message) {
-  if (!message.header.contains("store")) return;
-  std::vector<StoreEntry> entries = message.header["store"];
-  store_.apply(entries);
-  for (int worker = 0; worker < workers(); ++worker) {
-    std::vector<StoreEntry>& news = base::at(slots_, worker).news;
-    if (worker != message.sender) news.insert(news.end(), entries.begin(), entries.end());
+void Driver::note(int worker, const message::Puts& puts) {
+  store_.apply(puts.entries);
+  for (int other = 0; other < workers(); ++other) {
+    std::vector<StoreEntry>& news = base::at(slots_, other).news;
+    if (other != worker) news.insert(news.end(), puts.entries.begin(), puts.entries.end());
   }
 }
 
-std::optional<cluster::Message> Driver::next(double seconds) {
+std::optional<Received> Driver::next(double seconds) {
   flush();
   std::optional<cluster::Message> message = inbox_->pop(seconds);
   flush();
   if (!message) return std::nullopt;
   last_progress_ = base::now_seconds();
-  const Slot& slot = base::at(slots_, message->sender);
-  if (message->incarnation != slot.link->incarnation()) return std::nullopt;
+  const int worker = message->sender;
+  if (message->incarnation != base::at(slots_, worker).link->incarnation()) return std::nullopt;
   if (reparse_) message = cluster::reparse(*message);
-  note_store(*message);
-  if (message->type() == "heartbeat") return std::nullopt;
-  return message;
+  Received received{worker, cluster::content_of<message::ToDriver>(std::move(*message))};
+  if (std::holds_alternative<message::Heartbeat>(received.content)) return std::nullopt;
+  const auto* puts = std::get_if<message::Puts>(&received.content);
+  if (puts == nullptr) return received;
+  note(worker, *puts);
+  return std::nullopt;
 }
 
-std::optional<cluster::Message> Driver::receive(double seconds, const std::function<std::string()>& waiting) {
+std::optional<Received> Driver::receive(double seconds, const std::function<std::string()>& waiting) {
   if (!deferred_.empty()) {
-    std::optional<cluster::Message> message = std::move(deferred_.front());
+    std::optional<Received> received = std::move(deferred_.front());
     deferred_.pop_front();
-    return message;
+    return received;
   }
   return next_in_time(seconds, waiting);
 }
 
-std::optional<cluster::Message> Driver::next_in_time(double seconds, const std::function<std::string()>& waiting) {
+std::optional<Received> Driver::next_in_time(double seconds, const std::function<std::string()>& waiting) {
   const double before = base::now_seconds();  // whatever comes while this thread does not run is progress
-  std::optional<cluster::Message> message = next(seconds);
-  if (!message && before - last_progress_ > options_.deadline_seconds) expired(waiting());
-  return message;
+  std::optional<Received> received = next(seconds);
+  if (!received && before - last_progress_ > options_.deadline_seconds) expired(waiting());
+  return received;
 }
 
 void Driver::expired(const std::string& waiting) const {
@@ -212,28 +227,20 @@ void Driver::expired(const std::string& waiting) const {
   throw base::RunError(text);
 }
 
-std::vector<cluster::Message> Driver::request(const std::vector<int>& to, nlohmann::json header,
-                                              std::shared_ptr<const cluster::Payload> payload) {
-  int64_t number = next_request_++;
-  header["request"] = number;
-  for (int worker : to) send(worker, header, payload);
-  std::vector<cluster::Message> answers(to.size());
+std::vector<Received> Driver::answers_to(int64_t request, const char* kind, const std::vector<int>& to) {
+  std::vector<Received> answers(to.size());
   size_t missing = to.size();
-  auto waiting = [&] {
-    return fmt::format("{} of {} workers have not answered {}", missing, to.size(), header.value("type", ""));
-  };
+  auto waiting = [&] { return fmt::format("{} of {} workers have not answered {}", missing, to.size(), kind); };
   while (missing > 0) {
-    std::optional<cluster::Message> message = next_in_time(0.2, waiting);
-    if (!message) continue;
-    auto place = std::find(to.begin(), to.end(), message->sender);
-    bool answer = message->type() == "done" && message->header.value("request", int64_t{0}) == number;
-    if (message->type() == "died" && place != to.end())
-      throw_failure(message->header.at("cause"), message->header.value("exit_code", 1));
-    if (!answer) {
-      deferred_.push_back(std::move(*message));
+    std::optional<Received> received = next_in_time(0.2, waiting);
+    if (!received) continue;
+    auto place = std::find(to.begin(), to.end(), received->worker);
+    if (place != to.end()) throw_if_died(*received);
+    if (request_of(received->content) != request) {
+      deferred_.push_back(std::move(*received));
       continue;
     }
-    base::at(answers, place - to.begin()) = std::move(*message);
+    base::at(answers, place - to.begin()) = std::move(*received);
     --missing;
   }
   return answers;

@@ -7,11 +7,28 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/error.h"
 #include "collimate/cluster/worker.h"
 #include "collimate/flow/executor.h"
+#include "collimate/flow/messages.h"
 #include "collimate/flow/shared_store.h"
 
 namespace collimate::flow {
+
+// What a worker said.
+struct Received {
+  int worker = 0;
+  message::ToDriver content;
+};
+
+// The answer to a request. RunError where the worker gave another one's.
+template <class Asked>
+typename Asked::Answer answer_to(Received received) {
+  using Answer = typename Asked::Answer;
+  if (auto* answer = std::get_if<Answer>(&received.content)) return std::move(*answer);
+  throw base::RunError(base::expectation(fmt::format("answer of worker {} to '{}'", received.worker, Asked::kKind),
+                                         Answer::kKind, "another kind"));
+}
 
 // The driver's side of all workers of a run: starts them, carries messages in order, keeps deadlines. Used by the
 // driver's thread alone. Sending never blocks: what a full mailbox refuses waits here and goes first when there is
@@ -24,16 +41,28 @@ class Driver {
   ~Driver();
 
   int workers() const { return static_cast<int>(slots_.size()); }
-  void send(int worker, nlohmann::json header, std::shared_ptr<const cluster::Payload> payload = nullptr);
+  // One of message::ToWorker.
+  template <class Said>
+  void send(int worker, Said said) {
+    post(worker, cluster::message_of(std::move(said)));
+  }
   // The next message of a worker's present life; nullopt after `seconds` or when woken for nothing. RunError when
-  // nothing has come from any worker for the deadline; the message has who waits for whom, from `waiting`.
-  std::optional<cluster::Message> receive(double seconds, const std::function<std::string()>& waiting);
-  // Sends to all of `to` and waits for all answers, in that order; what else arrives meanwhile is received later.
-  // A worker that dies meanwhile is an error.
-  std::vector<cluster::Message> request(const std::vector<int>& to, nlohmann::json header,
-                                        std::shared_ptr<const cluster::Payload> payload = nullptr);
+  // nothing has come from any worker for the deadline; the message has who waits for whom, from `waiting`. Puts and
+  // heartbeats are not among them.
+  std::optional<Received> receive(double seconds, const std::function<std::string()>& waiting);
+  // Sends a request to all of `to` and waits for all answers, in that order; what else arrives meanwhile is received
+  // later. A worker that dies meanwhile is an error.
+  template <class Asked>
+  std::vector<typename Asked::Answer> request(const std::vector<int>& to, Asked asked) {
+    asked.request = next_request_++;
+    for (int worker : to) send(worker, asked);
+    std::vector<typename Asked::Answer> answers;
+    for (Received& answer : answers_to(asked.request, Asked::kKind, to))
+      answers.push_back(answer_to<Asked>(std::move(answer)));
+    return answers;
+  }
 
-  // A worker's next life in place of a lost one, if its transport and the number of its lives allow; its "ready"
+  // A worker's next life in place of a lost one, if its transport and the number of its lives allow; its Ready
   // arrives as a message. False when it cannot be.
   bool restart(int worker);
 
@@ -51,11 +80,14 @@ class Driver {
   };
   void start(int worker, uint64_t incarnation);
   void wait_ready();
-  std::optional<cluster::Message> next(double seconds);
+  std::optional<Received> next(double seconds);
   // Does the same, with a RunError when nothing has come for longer than the deadline.
-  std::optional<cluster::Message> next_in_time(double seconds, const std::function<std::string()>& waiting);
+  std::optional<Received> next_in_time(double seconds, const std::function<std::string()>& waiting);
+  std::vector<Received> answers_to(int64_t request, const char* kind, const std::vector<int>& to);
+  void post(int worker, cluster::Message message);
+  void queue(Slot& slot, cluster::Message message);
   void flush();
-  void note_store(const cluster::Message& message);
+  void note(int worker, const message::Puts& puts);
   [[noreturn]] void expired(const std::string& waiting) const;
 
   // The driver has a copy: a thread that is abandoned while it sets up goes on making modules.
@@ -64,7 +96,7 @@ class Driver {
   cluster::WorkerSpec spec_;  // rank and incarnation differ
   std::shared_ptr<cluster::Mailbox> inbox_;
   std::vector<Slot> slots_;
-  std::deque<cluster::Message> deferred_;
+  std::deque<Received> deferred_;
   SharedStore store_;
   const bool reparse_;
   double last_progress_ = 0;  // base::now_seconds()

@@ -76,8 +76,8 @@ class Execution {
   void report_end() {
     if (!options_.on_end) return;
     end_.memory = nlohmann::json::array();
-    for (const cluster::Message& answer : driver_.request(all_workers(driver_), {{"type", "memory"}}))
-      end_.memory.push_back(answer.header.at("memory"));
+    for (const message::MemoryReport& report : driver_.request(all_workers(driver_), message::AskMemory()))
+      end_.memory.push_back(report.memory);
     options_.on_end(end_);
   }
 
@@ -87,7 +87,7 @@ class Execution {
     save_state(driver_.store(), directory + "/store");
     for (size_t i = 0; i < options_.state.size(); ++i)
       save_state(*options_.state[i], fmt::format("{}/state-{}", directory, i));
-    driver_.request(all_workers(driver_), {{"type", "save"}, {"directory", directory}});
+    driver_.request(all_workers(driver_), message::Save{.directory = directory});
     saved_ = checkpoints_->commit();
   }
 
@@ -96,7 +96,7 @@ class Execution {
     load_state(driver_.store(), directory + "/store");
     for (size_t i = 0; i < options_.state.size(); ++i)
       load_state(*options_.state[i], fmt::format("{}/state-{}", directory, i));
-    driver_.request(all_workers(driver_), {{"type", "load"}, {"directory", directory}});
+    driver_.request(all_workers(driver_), message::Load{.directory = directory});
     saved_ = directory;
   }
 
@@ -128,13 +128,11 @@ class Execution {
   void export_model(const std::string& model, const std::string& directory) {
     std::filesystem::create_directories(directory);
     std::vector<int> first = {graph::workers_of(drive_.graph(), placement_, model).at(0)};
-    const std::vector<cluster::Message> answers =
-        driver_.request(first, {{"type", "export"},
-                                {"model", model},
-                                {"directory", directory},
-                                {"iteration", options_.schedule.first_iteration + drive_.completed()}});
-    const nlohmann::json& answer = answers.at(0).header;
-    if (answer.contains("checksum")) end_.checksums[model] = answer.at("checksum").get<uint64_t>();
+    const std::vector<message::Exported> answers =
+        driver_.request(first, message::Export{.model = model,
+                                               .directory = directory,
+                                               .iteration = options_.schedule.first_iteration + drive_.completed()});
+    if (answers.at(0).checksum) end_.checksums[model] = *answers[0].checksum;
   }
 
   const graph::Placement& placement_;

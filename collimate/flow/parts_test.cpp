@@ -10,6 +10,7 @@
 #include "collimate/flow/checkpoint.h"
 #include "collimate/flow/dist_actor.h"
 #include "collimate/flow/metric.h"
+#include "collimate/flow/metric_key.h"
 #include "collimate/flow/row_table.h"
 #include "collimate/flow/shared_store.h"
 #include "collimate/flow/updates.h"
@@ -25,6 +26,13 @@ Batch numbered(std::vector<int64_t> uids) {
 
 std::vector<int64_t> uids(const Batch& batch) {
   return batch.empty() ? std::vector<int64_t>() : batch.all(batch::kUid);
+}
+
+TEST(MetricKey, IsAListInCheckpointsAndOrdersMetrics) {
+  const std::map<MetricKey, int> metrics = {{{2, 0, 0, 7, 0}, 3}, {{1, 2, 3, 4, 5}, 1}, {{1, 2, 3, 5, 0}, 2}};
+  const nlohmann::json saved = metrics;
+  EXPECT_EQ(saved.dump(), "[[[1,2,3,4,5],1],[[1,2,3,5,0],2],[[2,0,0,7,0],3]]");
+  EXPECT_EQ((saved.get<std::map<MetricKey, int>>()), metrics);
 }
 
 TEST(DistActor, SplitsOverDpRepeatsOverTpAndCollectsInOrder) {

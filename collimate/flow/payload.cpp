@@ -7,10 +7,6 @@
 namespace collimate::flow {
 namespace {
 
-[[noreturn]] void wrong_payload(const cluster::Message& message, const char* expected) {
-  throw base::RunError(base::expectation("message " + message.type(), expected, "something else"));
-}
-
 void put(std::string& text, const void* data, uint64_t size) {
   text.append(reinterpret_cast<const char*>(&size), sizeof size);
   text.append(static_cast<const char*>(data), size);
@@ -28,63 +24,6 @@ std::string_view take(std::string_view& text) {
 }
 
 }  // namespace
-
-nlohmann::json BatchPayload::to_frames(std::vector<std::vector<std::byte>>& frames) const {
-  nlohmann::json headers = nlohmann::json::array();
-  for (const Batch& batch : batches_) {
-    batch::WireBatch wire = batch::serialize(batch);
-    headers.push_back({{"header", wire.header}, {"frames", wire.frames.size()}});
-    for (auto& frame : wire.frames) frames.push_back(std::move(frame));
-  }
-  return {{"batches", headers}};
-}
-
-std::vector<Batch> batches_of(const cluster::Message& message) {
-  if (message.payload) {
-    auto payload = dynamic_cast<const BatchPayload*>(message.payload.get());
-    if (payload == nullptr) wrong_payload(message, "batches");
-    return payload->batches();
-  }
-  std::vector<Batch> batches;
-  if (message.payload_header.is_null()) return batches;
-  if (!message.payload_header.contains("batches")) wrong_payload(message, "batches");
-  size_t next = 0;
-  for (const nlohmann::json& header : message.payload_header["batches"]) {
-    size_t count = header.at("frames").get<size_t>();
-    if (count > message.frames.size() - next) wrong_payload(message, "as many frames as the header says");
-    batch::WireBatch wire;
-    wire.header = header.at("header").get<std::string>();
-    for (size_t i = 0; i < count; ++i) wire.frames.push_back(message.frames[next++]);
-    batches.push_back(batch::parse(wire));
-  }
-  return batches;
-}
-
-nlohmann::json WeightPayload::to_frames(std::vector<std::vector<std::byte>>& frames) const {
-  for (const std::vector<float>& segment : transfer_.segments) {
-    auto bytes = std::as_bytes(std::span(segment));
-    frames.emplace_back(bytes.begin(), bytes.end());
-  }
-  return {{"version", transfer_.version}, {"checksum", transfer_.checksum}};
-}
-
-WeightTransfer transfer_of(const cluster::Message& message) {
-  if (message.payload) {
-    auto payload = dynamic_cast<const WeightPayload*>(message.payload.get());
-    if (payload == nullptr) wrong_payload(message, "weights");
-    return payload->transfer();
-  }
-  if (!message.payload_header.contains("checksum")) wrong_payload(message, "weights");
-  WeightTransfer transfer;
-  transfer.version = message.payload_header.at("version").get<uint64_t>();
-  transfer.checksum = message.payload_header.at("checksum").get<uint64_t>();
-  for (const auto& frame : message.frames) {
-    std::vector<float> segment(frame.size() / sizeof(float));
-    std::memcpy(segment.data(), frame.data(), segment.size() * sizeof(float));
-    transfer.segments.push_back(std::move(segment));
-  }
-  return transfer;
-}
 
 std::string pack(const Batch& batch) {
   batch::WireBatch wire = batch::serialize(batch);
@@ -106,3 +45,56 @@ Batch unpack(std::string_view text) {
 }
 
 }  // namespace collimate::flow
+
+namespace collimate::cluster {
+
+nlohmann::json FrameForm<batch::Batch>::write(const batch::Batch& batch, std::vector<Bytes>& frames) {
+  batch::WireBatch wire = batch::serialize(batch);
+  for (Bytes& frame : wire.frames) frames.push_back(std::move(frame));
+  return {{"header", wire.header}, {"frames", wire.frames.size()}};
+}
+
+batch::Batch FrameForm<batch::Batch>::read(const nlohmann::json& description, const NextFrame& next) {
+  batch::WireBatch wire;
+  wire.header = description.at("header").get<std::string>();
+  for (auto left = description.at("frames").get<size_t>(); left > 0; --left) wire.frames.push_back(next());
+  return batch::parse(wire);
+}
+
+nlohmann::json FrameForm<std::vector<batch::Batch>>::write(const std::vector<batch::Batch>& batches,
+                                                           std::vector<Bytes>& frames) {
+  nlohmann::json descriptions = nlohmann::json::array();
+  for (const batch::Batch& batch : batches) descriptions.push_back(FrameForm<batch::Batch>::write(batch, frames));
+  return descriptions;
+}
+
+std::vector<batch::Batch> FrameForm<std::vector<batch::Batch>>::read(const nlohmann::json& description,
+                                                                     const NextFrame& next) {
+  std::vector<batch::Batch> batches;
+  for (const nlohmann::json& one : description) batches.push_back(FrameForm<batch::Batch>::read(one, next));
+  return batches;
+}
+
+using Transfer = std::shared_ptr<const flow::WeightTransfer>;
+
+nlohmann::json FrameForm<Transfer>::write(const Transfer& transfer, std::vector<Bytes>& frames) {
+  for (const std::vector<float>& segment : transfer->segments) {
+    auto bytes = std::as_bytes(std::span(segment));
+    frames.emplace_back(bytes.begin(), bytes.end());
+  }
+  return {{"version", transfer->version}, {"checksum", transfer->checksum}, {"segments", transfer->segments.size()}};
+}
+
+Transfer FrameForm<Transfer>::read(const nlohmann::json& description, const NextFrame& next) {
+  auto transfer = std::make_shared<flow::WeightTransfer>();
+  description.at("version").get_to(transfer->version);
+  description.at("checksum").get_to(transfer->checksum);
+  for (auto left = description.at("segments").get<size_t>(); left > 0; --left) {
+    const Bytes frame = next();
+    std::vector<float>& segment = transfer->segments.emplace_back(frame.size() / sizeof(float));
+    std::memcpy(segment.data(), frame.data(), segment.size() * sizeof(float));
+  }
+  return transfer;
+}
+
+}  // namespace collimate::cluster

@@ -16,8 +16,8 @@ void give_blocks(const Batch& rows, int account, std::optional<int> holder = std
 
 void take_over(const Batch& rows, int account) { give_blocks(rows, account); }
 
-ReceivedRows::ReceivedRows(const cluster::Message& message, const std::vector<Batch>& batches, int worker)
-    : batches_(batches), worker_(worker), shared_(message.payload != nullptr) {
+ReceivedRows::ReceivedRows(const std::vector<Batch>& batches, int worker, bool shared)
+    : batches_(batches), worker_(worker), shared_(shared) {
   for (const Batch& rows : batches_) take_over(rows, worker_);
 }
 

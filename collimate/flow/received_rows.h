@@ -4,7 +4,6 @@
 
 #include "collimate/base/immovable.h"
 #include "collimate/batch/batch.h"
-#include "collimate/cluster/message.h"
 
 namespace collimate::flow {
 
@@ -20,8 +19,8 @@ void take_over(const Batch& rows, int account);
 // blocks that came so and that nobody else has received since are the driver's again.
 class ReceivedRows : private base::Immovable {
  public:
-  // `batches`: of the message. They outlive this.
-  ReceivedRows(const cluster::Message& message, const std::vector<Batch>& batches, int worker);
+  // `batches`: of the message. They outlive this. `shared`: with the driver, as it came from a thread.
+  ReceivedRows(const std::vector<Batch>& batches, int worker, bool shared);
   ~ReceivedRows();
 
  private:

@@ -124,7 +124,7 @@ TEST_F(ReceivedRowsTest, StayWithTheirReceiverWhereNobodyElseHasThem) {
   std::vector<Batch> rows = {Batch(kPictures)};
   rows[0].set(kPicture, std::vector<float>(static_cast<size_t>(kPictures * kPictureFloats), 1.0F));
   const Accounts before;
-  { const ReceivedRows received(cluster::Message(), rows, 1); }
+  { const ReceivedRows received(rows, 1, false); }
   EXPECT_GE(Accounts().reader, before.reader + kPictureBytes);
   EXPECT_LT(Accounts().driver, before.driver + kPictureBytes);
 }

@@ -5,7 +5,6 @@
 #include "collimate/base/fault.h"
 #include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
-#include "collimate/flow/payload.h"
 #include "collimate/flow/received_rows.h"
 
 namespace collimate::flow {
@@ -27,6 +26,11 @@ int exit_code_of(const std::exception& error) {
   return known == nullptr ? 1 : known->exit_code();
 }
 
+template <class Asked>
+std::string link_name(const Asked& asked) {
+  return fmt::format("{} -> {}", asked.source, asked.destination);
+}
+
 }  // namespace
 
 WorkerHost::Hosted& WorkerHost::hosted(const std::string& model) {
@@ -35,43 +39,46 @@ WorkerHost::Hosted& WorkerHost::hosted(const std::string& model) {
   return *found->second;
 }
 
-void WorkerHost::reply(nlohmann::json header, cluster::Outbox& out) {
+template <class Said>
+void WorkerHost::reply(Said said) {
   std::vector<StoreEntry> fresh = store_.drain();
-  if (!fresh.empty()) header["store"] = fresh;
-  cluster::Message message;
-  message.header = std::move(header);
-  out.send(std::move(message));
+  if (!fresh.empty()) out_->send(cluster::message_of(message::Puts{std::move(fresh)}));
+  out_->send(cluster::message_of(std::move(said)));
 }
 
 void WorkerHost::handle(cluster::Message message, cluster::Outbox& out) {
   base::fault_count("worker.message", 1);
   out_ = &out;
-  if (message.header.contains("store")) store_.apply(message.header["store"]);
-  if (!message.header.contains("task")) {
-    dispatch(message.type(), message, out);
-    return;
-  }
-  const TaskKey key = message.header["task"];
-  try {
-    dispatch(message.type(), message, out);
-  } catch (const std::exception& error) {
-    fail(key, error, out);
+  shares_rows_ = message.content != nullptr;
+  const auto content = cluster::content_of<message::ToWorker>(std::move(message));
+  std::visit([this](const auto& asked) { obey(asked); }, content);
+}
+
+template <class Asked>
+void WorkerHost::obey(const Asked& asked) {
+  if constexpr (requires { asked.task; }) {
+    try {
+      on(asked);
+    } catch (const std::exception& error) {
+      fail(asked.task, error);
+    }
+  } else if constexpr (requires { asked.request; }) {
+    typename Asked::Answer answer = on(asked);
+    answer.request = asked.request;
+    reply(std::move(answer));
+  } else {
+    on(asked);
   }
 }
 
-void WorkerHost::fail(const TaskKey& key, const std::exception& error, cluster::Outbox& out) {
+void WorkerHost::fail(const TaskKey& key, const std::exception& error) {
   auto found = tasks_.find(key);
-  nlohmann::json header = {{"type", "failed"},
-                           {"task", key},
-                           {"cause", error.what()},
-                           {"exit_code", exit_code_of(error)},
-                           {"retryable", dynamic_cast<const RetryableError*>(&error) != nullptr}};
   if (found != tasks_.end()) {
-    header["model"] = found->second->model;
     found->second->hosted->group->abort(error.what());
     drop(key);
   }
-  reply(std::move(header), out);
+  const bool retryable = dynamic_cast<const RetryableError*>(&error) != nullptr;
+  reply(message::Failed{key, error.what(), exit_code_of(error), retryable});
 }
 
 // Ends a task that is cancelled or has failed: what its stream still works on is let go.
@@ -95,9 +102,7 @@ void WorkerHost::beat() {
   const double now = base::now_seconds();
   if (out_ == nullptr || now - last_beat_ < beat_seconds_) return;
   last_beat_ = now;
-  cluster::Message message;
-  message.header = {{"type", "heartbeat"}};
-  out_->send(std::move(message));
+  out_->send(cluster::message_of(message::Heartbeat()));
 }
 
 // Data-parallel ranks hold whole copies: after training they must be equal, or gradients were not reduced.
@@ -114,63 +119,30 @@ void WorkerHost::check_ranks_agree(Running& task) {
                                                "reducing gradients over the context's group"));
 }
 
-void WorkerHost::dispatch(const std::string& type, const cluster::Message& message, cluster::Outbox& out) {
-  const nlohmann::json& header = message.header;
-  if (type == "start") return start(message);
-  if (type == "cancel") return drop(header.at("task").get<TaskKey>());
-  if (type == "feed" || type == "close") {
-    auto found = tasks_.find(header.at("task").get<TaskKey>());
-    if (found == tasks_.end()) return;  // it failed here before this message came
-    return type == "feed" ? feed(message, *found->second, out) : close(*found->second, out);
-  }
-  if (type == "pause" || type == "resume") {
-    for (auto& [key, task] : tasks_)
-      if (task->model == header.at("model") && task->stream)
-        type == "pause" ? task->stream->pause() : task->stream->resume();
-    return;
-  }
-  if (type == "hook") return hooks(header.at("before").get<bool>(), header.at("iteration").get<int64_t>());
-  if (type == "memory") {
-  } else if (type == "reside") {
-    hosted(header.at("model")).module->reside(header.at("on_device").get<bool>());
-  } else if (type == "save") {
-    save(header.at("directory"));
-  } else if (type == "load") {
-    load(header.at("directory"));
-  } else if (type == "export") {
-    hosted(header.at("model")).module->save_checkpoint(header.at("directory"), header.at("iteration").get<int64_t>());
-  } else {
-    return weights(message, out);
-  }
-  nlohmann::json answer = {{"type", "done"}, {"request", header.value("request", int64_t{0})}};
-  if (type == "memory") answer["memory"] = ledger_.report();
-  if (type == "export")
-    if (const WeightsPort* port = hosted(header.at("model")).module->weights()) answer["checksum"] = port->checksum();
-  reply(std::move(answer), out);
-}
-
-void WorkerHost::start(const cluster::Message& message) {
-  const nlohmann::json& header = message.header;
+void WorkerHost::on(const message::Start& start) {
   auto task = std::make_unique<Running>();
-  task->key = header.at("task").get<TaskKey>();
-  task->model = header.at("model");
-  task->function = header.at("function");
+  task->key = start.task;
+  task->model = start.model;
+  task->function = start.function;
   task->hosted = &hosted(task->model);
-  task->trains = header.at("trains").get<bool>();
+  task->trains = start.trains;
   task->info.iteration = task->key.task.iteration;
-  task->info.node = header.at("node");
+  task->info.node = start.node;
   task->info.replica = task->key.task.replica;
   task->info.part = task->key.task.part;
-  task->info.rank = header.at("rank").get<int>();
-  task->info.parameters = header.at("parameters");
+  task->info.rank = start.rank;
+  task->info.parameters = start.parameters;
   Running& running = *task;
   tasks_[running.key] = std::move(task);
-  if (header.at("streams").get<bool>()) running.stream = running.hosted->module->open(running.function, running.info);
+  if (start.streams) running.stream = running.hosted->module->open(running.function, running.info);
 }
 
-void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::Outbox& out) {
-  const std::vector<Batch> batches = batches_of(message);
-  const ReceivedRows received(message, batches, spec_.rank);
+void WorkerHost::on(const message::Feed& feed) {
+  auto found = tasks_.find(feed.task);
+  if (found == tasks_.end()) return;  // it failed here before this message came
+  Running& task = *found->second;
+  const std::vector<Batch>& batches = feed.batches;
+  const ReceivedRows received(batches, spec_.rank, shares_rows_);
   if (task.stream) {
     task.stream->feed(batches.at(0));
     std::vector<int64_t> uids = batches[0].all(batch::kUid);
@@ -191,35 +163,41 @@ void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::O
   task.busy_seconds = base::now_seconds() - task.busy_since;
   task.peak_bytes = ledger_.call_bytes();
   note_operations(task);
-  reply_rows(task, message.header.at("feed"), std::move(made), out);
+  reply_rows(task, feed.feed, std::move(made));
 }
 
-void WorkerHost::close(Running& task, cluster::Outbox& out) {
-  if (task.stream) {
-    task.stream->close();
-    return;  // finished when its last row has been taken
-  }
-  TaskKey key = task.key;
+void WorkerHost::on(const message::Close& close) {
+  auto found = tasks_.find(close.task);
+  if (found == tasks_.end()) return;  // it failed here before this message came
+  if (found->second->stream)
+    found->second->stream->close();  // finished when its last row has been taken
+  else
+    finish(close.task);
+}
+
+void WorkerHost::finish(TaskKey key) {
   tasks_.erase(key);
-  reply({{"type", "finished"}, {"task", key}}, out);
+  reply(message::Finished{key});
 }
 
-void WorkerHost::reply_rows(Running& task, const nlohmann::json& feed, Batch rows, cluster::Outbox& out) {
-  cluster::Message message;
-  message.header = {{"type", "rows"},
-                    {"task", task.key},
-                    {"feed", feed},
-                    {"rank", task.info.rank},
-                    {"metrics", task.hosted->module->metrics()},
-                    {"span", {task.busy_since, base::now_seconds(), task.busy_seconds}},
-                    {"peak_bytes", task.peak_bytes}};
-  if (operation_times_) message.header["operations"] = std::exchange(task.operations, {});
-  task.busy_since = task.busy_seconds = 0;
-  task.peak_bytes = 0;
-  std::vector<StoreEntry> fresh = store_.drain();
-  if (!fresh.empty()) message.header["store"] = fresh;
-  message.payload = std::make_shared<BatchPayload>(std::vector<Batch>{std::move(rows)});
-  out.send(std::move(message));
+void WorkerHost::on(const message::Pause& pause) {
+  for (auto& [key, task] : tasks_)
+    if (task->model == pause.model && task->stream) pause.paused ? task->stream->pause() : task->stream->resume();
+}
+
+void WorkerHost::reply_rows(Running& task, std::optional<int64_t> feed, Batch rows) {
+  message::Rows said;
+  said.task = task.key;
+  said.feed = feed;
+  said.rank = task.info.rank;
+  said.rows = std::move(rows);
+  said.metrics = task.hosted->module->metrics();
+  said.begin_seconds = std::exchange(task.busy_since, 0);
+  said.end_seconds = base::now_seconds();
+  said.busy_seconds = std::exchange(task.busy_seconds, 0);
+  said.peak_bytes = std::exchange(task.peak_bytes, 0);
+  said.operations = std::exchange(task.operations, {});
+  reply(std::move(said));
 }
 
 void WorkerHost::begin_call() {
@@ -230,10 +208,10 @@ void WorkerHost::begin_call() {
 void WorkerHost::note_operations(Running& task) {
   if (!operation_times_) return;
   for (const tensor::OperationTime& time : operation_times_->take()) {
-    auto& [calls, total, self] = task.operations[time.name];
-    calls += static_cast<double>(time.calls);
-    total += time.total_seconds;
-    self += time.self_seconds;
+    message::OperationSums& sums = task.operations[time.name];
+    sums.calls += time.calls;
+    sums.total_seconds += time.total_seconds;
+    sums.self_seconds += time.self_seconds;
   }
 }
 
@@ -245,15 +223,15 @@ bool WorkerHost::step(cluster::Outbox& out) {
     if (task->stream) keys.push_back(key);
   for (const TaskKey& key : keys) {
     try {
-      worked = step_stream(*tasks_.at(key), out) || worked;
+      worked = step_stream(*tasks_.at(key)) || worked;
     } catch (const std::exception& error) {
-      fail(key, error, out);
+      fail(key, error);
     }
   }
   return worked;
 }
 
-bool WorkerHost::step_stream(Running& task, cluster::Outbox& out) {
+bool WorkerHost::step_stream(Running& task) {
   double began = base::now_seconds();
   begin_call();
   base::fault_point(task.info.node);
@@ -269,45 +247,49 @@ bool WorkerHost::step_stream(Running& task, cluster::Outbox& out) {
   bool done = task.stream->done();
   if (!rows.empty() && !rows.has(batch::kUid.name))
     throw base::RunError(base::expectation("node " + task.info.node, "a uid column in finished rows", "none"));
-  if (!rows.empty() || done) reply_rows(task, nullptr, std::move(rows), out);
-  if (done) {
-    TaskKey key = task.key;
-    tasks_.erase(key);
-    reply({{"type", "finished"}, {"task", key}}, out);
-  }
+  if (!rows.empty() || done) reply_rows(task, std::nullopt, std::move(rows));
+  if (done) finish(task.key);
   return worked;
 }
 
-void WorkerHost::weights(const cluster::Message& message, cluster::Outbox& out) {
-  const nlohmann::json& header = message.header;
-  auto port = [&](const char* end) -> WeightsPort& {
-    std::string model = header.at(end);
-    WeightsPort* weights = hosted(model).module->weights();
-    if (weights == nullptr) throw base::RunError(base::expectation("link", model + " to have weights", "none"));
-    return *weights;
-  };
-  std::string link = fmt::format("{} -> {}", header.value("source", ""), header.value("destination", ""));
-  nlohmann::json answer = {{"type", "done"}, {"request", header.at("request")}};
-  if (message.type() == "weights_here") {
-    answer["bytes"] = transfer_here(link, port("source"), port("destination"));
-  } else if (message.type() == "weights_in") {
-    answer["bytes"] = import_weights(link, transfer_of(message), port("destination"));
-  } else if (message.type() == "weights_out") {
-    cluster::Message full;
-    full.header = std::move(answer);
-    full.payload = std::make_shared<WeightPayload>(export_weights(port("source")));
-    out.send(std::move(full));
-    return;
-  } else {
-    throw base::RunError(base::expectation("worker", "a known message", message.type()));
-  }
-  reply(std::move(answer), out);
+void WorkerHost::on(const message::Hook& hook) {
+  for (auto& [model, hosted] : models_)
+    hook.before ? hosted->module->before_iteration(hook.iteration) : hosted->module->after_iteration(hook.iteration);
+  if (!hook.before) store_.trim(hook.iteration);
 }
 
-void WorkerHost::hooks(bool before, int64_t iteration) {
-  for (auto& [model, hosted] : models_)
-    before ? hosted->module->before_iteration(iteration) : hosted->module->after_iteration(iteration);
-  if (!before) store_.trim(iteration);
+message::Done WorkerHost::on(const message::Reside& reside) {
+  hosted(reside.model).module->reside(reside.on_device);
+  return {};
+}
+
+message::MemoryReport WorkerHost::on(const message::AskMemory&) { return {.memory = ledger_.report()}; }
+
+message::Exported WorkerHost::on(const message::Export& asked) {
+  Module& module = *hosted(asked.model).module;
+  module.save_checkpoint(asked.directory, asked.iteration);
+  const WeightsPort* weights = module.weights();
+  return {.checksum = weights == nullptr ? std::nullopt : std::optional(weights->checksum())};
+}
+
+WeightsPort& WorkerHost::port(const std::string& model) {
+  WeightsPort* weights = hosted(model).module->weights();
+  if (weights == nullptr) throw base::RunError(base::expectation("link", model + " to have weights", "none"));
+  return *weights;
+}
+
+message::Done WorkerHost::on(const message::WeightsHere& here) {
+  transfer_here(link_name(here), port(here.source), port(here.destination));
+  return {};
+}
+
+message::Weights WorkerHost::on(const message::WeightsOut& out) {
+  return {.transfer = std::make_shared<const WeightTransfer>(export_weights(port(out.source)))};
+}
+
+message::Done WorkerHost::on(const message::WeightsIn& in) {
+  import_weights(link_name(in), *in.transfer, port(in.destination));
+  return {};
 }
 
 }  // namespace collimate::flow

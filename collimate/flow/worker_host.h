@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,9 +10,9 @@
 #include "collimate/cluster/worker.h"
 #include "collimate/comm/group.h"
 #include "collimate/flow/memory_ledger.h"
+#include "collimate/flow/messages.h"
 #include "collimate/flow/module.h"
 #include "collimate/flow/registry.h"
-#include "collimate/flow/task_key.h"
 #include "collimate/graph/graph.h"
 #include "collimate/graph/placement.h"
 #include "collimate/tensor/operation_times.h"
@@ -49,29 +48,44 @@ class WorkerHost : public cluster::Handler {
     std::vector<int64_t> fed;  // uids given to the stream
     double busy_since = 0;     // base::now_seconds() of the first work not yet reported; 0 when there is none
     double busy_seconds = 0;
-    int64_t peak_bytes = 0;                                   // of the worker's memory in the work not yet reported
-    std::map<std::string, std::array<double, 3>> operations;  // timed ones of that work: calls, total, self seconds
+    int64_t peak_bytes = 0;                                    // of the worker's memory in the work not yet reported
+    std::map<std::string, message::OperationSums> operations;  // timed ones of that work
   };
 
   void build(const std::string& model, const Registry& registry, const nlohmann::json& options);
   void join_group(Hosted& hosted, const std::string& model, const nlohmann::json& options);
-  void dispatch(const std::string& type, const cluster::Message& message, cluster::Outbox& out);
-  void start(const cluster::Message& message);
-  void feed(const cluster::Message& message, Running& task, cluster::Outbox& out);
-  void close(Running& task, cluster::Outbox& out);
-  void weights(const cluster::Message& message, cluster::Outbox& out);
-  void save(const std::string& directory);
-  void load(const std::string& directory);
-  void hooks(bool before, int64_t iteration);
+  // Does what a message asks; a request's answer is returned.
+  void on(const message::Puts& puts) { store_.apply(puts.entries); }
+  void on(const message::Start& start);
+  void on(const message::Feed& feed);
+  void on(const message::Close& close);
+  void on(const message::Cancel& cancel) { drop(cancel.task); }
+  void on(const message::Pause& pause);
+  void on(const message::Hook& hook);
+  message::Done on(const message::Reside& reside);
+  message::Done on(const message::Save& save);
+  message::Done on(const message::Load& load);
+  message::MemoryReport on(const message::AskMemory&);
+  message::Exported on(const message::Export& asked);
+  message::Done on(const message::WeightsHere& here);
+  message::Weights on(const message::WeightsOut& out);
+  message::Done on(const message::WeightsIn& in);
+
+  template <class Asked>
+  void obey(const Asked& asked);
+  // Says what the store has got meanwhile, then this.
+  template <class Said>
+  void reply(Said said);
   void drop(const TaskKey& key);
   void beat();
   void check_ranks_agree(Running& task);
   void begin_call();
   void note_operations(Running& task);
-  bool step_stream(Running& task, cluster::Outbox& out);
-  void reply_rows(Running& task, const nlohmann::json& feed, Batch rows, cluster::Outbox& out);
-  void fail(const TaskKey& key, const std::exception& error, cluster::Outbox& out);
-  void reply(nlohmann::json header, cluster::Outbox& out);
+  bool step_stream(Running& task);
+  void reply_rows(Running& task, std::optional<int64_t> feed, Batch rows);
+  void finish(TaskKey key);
+  void fail(const TaskKey& key, const std::exception& error);
+  WeightsPort& port(const std::string& model);
   Hosted& hosted(const std::string& model);
 
   cluster::WorkerSpec spec_;
@@ -86,6 +100,7 @@ class WorkerHost : public cluster::Handler {
   std::map<std::string, std::unique_ptr<Hosted>> models_;
   std::map<TaskKey, std::unique_ptr<Running>> tasks_;
   cluster::Outbox* out_ = nullptr;  // while a message or step is handled
+  bool shares_rows_ = false;        // with the driver: the message that is handled came from a thread
   double beat_seconds_ = 0;         // between heartbeats to the driver, at least
   double last_beat_ = 0;            // base::now_seconds()
 };

@@ -109,16 +109,18 @@ void WorkerHost::join_group(Hosted& hosted, const std::string& model, const nloh
   context.group = hosted.group.get();
 }
 
-void WorkerHost::save(const std::string& directory) {
-  std::string mine = directory + "/worker-" + std::to_string(spec_.rank);
+message::Done WorkerHost::on(const message::Save& save) {
+  std::string mine = save.directory + "/worker-" + std::to_string(spec_.rank);
   save_state(store_, mine + "/store");
   for (const auto& [model, hosted] : models_) save_state(*hosted->module, mine + "/" + model);
+  return {};
 }
 
-void WorkerHost::load(const std::string& directory) {
-  std::string mine = directory + "/worker-" + std::to_string(spec_.rank);
+message::Done WorkerHost::on(const message::Load& load) {
+  std::string mine = load.directory + "/worker-" + std::to_string(spec_.rank);
   load_state(store_, mine + "/store");
   for (auto& [model, hosted] : models_) load_state(*hosted->module, mine + "/" + model);
+  return {};
 }
 
 }  // namespace collimate::flow

@@ -5,9 +5,9 @@
 
 namespace collimate::graph {
 
-ScheduleCore::ScheduleCore(std::shared_ptr<const ScheduleFacts> facts) : facts_(std::move(facts)) {
+ScheduleCore::ScheduleCore(std::shared_ptr<const ScheduleFacts> facts)
+    : facts_(std::move(facts)), workers_(facts_->nodes_on.size()) {
   front_ = next_ = options().first_iteration;
-  workers_.resize(facts_->nodes_on.size());
   for (const auto& [name, model] : facts_->graph.models)
     if (facts_->graph.trains(name)) trained_[name] = front_;
   for (const WeightLink& link : facts_->graph.links)
@@ -36,7 +36,7 @@ void ScheduleCore::handle(const Event& event) {
     case EventKind::kFailed:
       return failed(event);
     case EventKind::kResident:
-      swap_state(event.model, event.worker) = event.resident ? SwapState::kPresent : SwapState::kAbsent;
+      swaps_.moved(event.model, event.worker, event.resident);
       changed_ = true;
       return;
     case EventKind::kWeightsAt:

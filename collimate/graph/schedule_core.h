@@ -14,6 +14,8 @@
 #include "collimate/base/words.h"
 #include "collimate/graph/rows.h"
 #include "collimate/graph/schedule_facts.h"
+#include "collimate/graph/schedule_swaps.h"
+#include "collimate/graph/schedule_workers.h"
 
 // The state behind Schedule, one .cpp per concern: rows (what is fed to whom), start (what runs next), weights (links
 // and residency), failure, iterations (begin, save, evaluate, stop), state (save and load). Internal to schedule*.cpp.
@@ -73,21 +75,6 @@ struct IterationRun {
   }
 };
 
-struct WorkerState {
-  bool lost = false;
-  std::string cause;
-  std::optional<Task> task;
-  bool transferring = false;
-
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("lost", self.lost);
-    field("cause", self.cause);
-    field("transferring", self.transferring);
-    field("task", self.task);
-  }
-};
-
 struct Transfer {
   int link = 0;
   int64_t version = 0;
@@ -106,8 +93,6 @@ struct Transfer {
     field("targets", self.targets);
   }
 };
-
-enum class SwapState { kAbsent, kLoading, kPresent, kOffloading };
 
 // Why a replica of a node does not start.
 enum class Wait { kNothing, kDone, kRows, kInputs, kWorker, kOrder, kAfter, kTransfer, kBarrier };
@@ -141,8 +126,6 @@ class ScheduleCore {
   IterationRun* iteration(int64_t number);
   ReplicaRun* running(const Task& task);  // null when that task is gone
   const Replica& workers_of_task(const Task& task) const;
-  WorkerState& worker(int index) { return base::at(workers_, index); }
-  const WorkerState& worker(int index) const { return base::at(workers_, index); }
   Action& emit(ActionKind kind);
   Action& emit(ActionKind kind, const Task& task);
 
@@ -186,7 +169,6 @@ class ScheduleCore {
   void release(const Transfer& transfer);
   void weights_at(const Event& event);
   bool blocked_by_transfer(int node, const Replica& workers) const;
-  SwapState& swap_state(const std::string& model, int worker) { return swaps_[{model, worker}]; }
 
   // schedule_failure.cpp
   void failed(const Event& event);
@@ -199,7 +181,6 @@ class ScheduleCore {
   bool holds_trained_state(int index, std::string& model) const;
   void back(int index);
   void expired(int timer);
-  bool alive(const Replica& workers) const;
 
   // schedule_iterations.cpp
   void begin();
@@ -211,7 +192,6 @@ class ScheduleCore {
   void asked(Ask ask);
   void stop(StopKind kind, const std::string& cause);
   void stop_if_done();
-  bool idle() const;
 
   std::shared_ptr<const ScheduleFacts> facts_;
   std::vector<Action> actions_;  // of the current event
@@ -221,13 +201,11 @@ class ScheduleCore {
   int64_t front_ = 0;     // all iterations before it are complete
   int64_t next_ = 0;      // the first that is not begun
   std::deque<IterationRun> active_;
-  std::vector<WorkerState> workers_;
+  Workers workers_;
   std::map<std::string, int64_t> trained_;                   // version of models that train
   std::map<std::pair<std::string, int>, int64_t> versions_;  // (destination of a link, worker)
-  std::map<std::pair<std::string, int>, SwapState> swaps_;   // (model, worker); absent when missing
+  Swaps swaps_;
   std::vector<Transfer> transfers_;
-  std::map<int, int> timers_;  // timer → lost worker that may come back
-  int next_timer_ = 0;
   bool stop_asked_ = false, save_asked_ = false, evaluate_asked_ = false;
   std::optional<int64_t> evaluation_;  // wanted or running
   bool evaluating_ = false;

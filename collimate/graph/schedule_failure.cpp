@@ -6,10 +6,6 @@
 
 namespace collimate::graph {
 
-bool ScheduleCore::alive(const Replica& workers) const {
-  return std::none_of(workers.begin(), workers.end(), [&](int index) { return worker(index).lost; });
-}
-
 void ScheduleCore::failed(const Event& event) {
   if (running(event.task) == nullptr) return;
   const std::string cause = describe(facts_->graph, event.task) + ": " + event.cause;
@@ -28,7 +24,7 @@ void ScheduleCore::give_back(const Task& task) {
   replica.running = false;
   replica.fed = RowSet();
   if (facts_->node(task.node).whole) base::at(iteration(task.iteration)->nodes, task.node).called = false;
-  for (int index : workers_of_task(task)) worker(index).task.reset();
+  workers_.end(workers_of_task(task));
   changed_ = true;
 }
 
@@ -43,12 +39,12 @@ void ScheduleCore::move_rows(IterationRun& run, int node, int from) {
   rows.subtract(run.dropped);
   for (int step = 1; step < count && !rows.empty(); ++step) {
     const int to = (from + step) % count;
-    if (!alive(base::at(facts.replicas, to))) continue;
+    if (!workers_.alive(base::at(facts.replicas, to))) continue;
     base::at(state.replicas, from).home.subtract(rows);
     base::at(state.replicas, to).home.merge(rows);
     if (base::at(state.replicas, to).running) return feed(run, node, to, {0, run.issued});
     for (int index : base::at(facts.replicas, to))
-      if (const std::optional<Task> task = worker(index).task) cut(*task);
+      if (const std::optional<Task> task = workers_[index].task) cut(*task);
     return;
   }
 }
@@ -57,7 +53,8 @@ void ScheduleCore::move_lost_rows() {
   for (IterationRun& run : active_) {
     for (int n : facts_->order)
       for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r)
-        if (!facts_->node(n).whole && !alive(facts_->node(n).replicas[r])) move_rows(run, n, static_cast<int>(r));
+        if (!facts_->node(n).whole && !workers_.alive(facts_->node(n).replicas[r]))
+          move_rows(run, n, static_cast<int>(r));
     update(run);
   }
 }
@@ -71,10 +68,7 @@ bool ScheduleCore::holds_trained_state(int index, std::string& model) const {
 }
 
 void ScheduleCore::lost(const Event& event) {
-  WorkerState& state = worker(event.worker);
-  if (state.lost) return;
-  state.lost = true;
-  state.cause = event.cause;
+  if (!workers_.lose(event.worker, event.cause)) return;
   if (std::string model; holds_trained_state(event.worker, model))
     return stop(StopKind::kFailed,
                 fmt::format("worker {} with the trained state of {}: {}", event.worker, model, event.cause));
@@ -83,17 +77,15 @@ void ScheduleCore::lost(const Event& event) {
   lose_transfers(event.worker);
   for (auto& [key, version] : versions_)
     if (key.second == event.worker) version = -1;
-  for (auto& [key, swap] : swaps_)
-    if (key.second == event.worker) swap = SwapState::kAbsent;
+  swaps_.lost(event.worker);
   move_lost_rows();
   Action& arm = emit(ActionKind::kArm);
-  arm.timer = next_timer_;
+  arm.timer = workers_.arm(event.worker);
   arm.seconds = options().lost_timeout_seconds;
-  timers_[next_timer_++] = event.worker;
 }
 
 void ScheduleCore::lose_task(int index, const std::string& cause) {
-  const std::optional<Task> task = worker(index).task;
+  const std::optional<Task> task = workers_[index].task;
   if (!task) return;
   if (!facts_->node(task->node).spec->retry_safe)
     return stop(StopKind::kFailed, fmt::format("worker {} in {}, which may not run twice: {}", index,
@@ -122,12 +114,11 @@ void ScheduleCore::lose_transfers(int index) {
     }
     ++i;
   }
-  worker(index).transferring = false;
+  workers_[index].transferring = false;
 }
 
 void ScheduleCore::back(int index) {
-  worker(index).lost = false;
-  std::erase_if(timers_, [&](const auto& timer) { return timer.second == index; });
+  workers_.back(index);
   for (size_t i = 0; i < facts_->graph.links.size(); ++i) {
     const WeightLink& link = facts_->graph.links[i];
     if (versions_.count({link.destination, index})) request_transfer(static_cast<int>(i), trained_[link.source], index);
@@ -138,18 +129,16 @@ void ScheduleCore::back(int index) {
 
 // A run goes on without a worker as long as every node has a replica that works.
 void ScheduleCore::expired(int timer) {
-  auto found = timers_.find(timer);
-  if (found == timers_.end()) return;
-  const int index = found->second;
-  timers_.erase(found);
-  for (int n : base::at(facts_->nodes_on, index)) {
+  const std::optional<int> index = workers_.expired(timer);
+  if (!index) return;
+  for (int n : base::at(facts_->nodes_on, *index)) {
     const std::vector<Replica>& all = facts_->node(n).replicas;
-    if (std::any_of(all.begin(), all.end(), [&](const Replica& replica) { return alive(replica); })) continue;
+    if (std::any_of(all.begin(), all.end(), [&](const Replica& replica) { return workers_.alive(replica); })) continue;
     return stop(StopKind::kFailed,
-                base::expectation(fmt::format("worker {}", index),
+                base::expectation(fmt::format("worker {}", *index),
                                   fmt::format("to be back within {} s, for {}", options().lost_timeout_seconds,
                                               facts_->graph.node(n).id),
-                                  worker(index).cause));
+                                  workers_[*index].cause));
   }
   move_lost_rows();
   changed_ = true;

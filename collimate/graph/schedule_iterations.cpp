@@ -28,10 +28,9 @@ void ScheduleCore::restart() {
         --replica.part;
       }
     }
-  std::fill(workers_.begin(), workers_.end(), WorkerState());
+  workers_.reset();
   transfers_.clear();
-  timers_.clear();
-  swaps_.clear();
+  swaps_ = Swaps();
   for (auto& [key, version] : versions_) version = -1;
   evaluating_ = false;
   stopped_ = stop_asked_ = save_asked_ = false;  // of the process that saved this state
@@ -67,17 +66,13 @@ void ScheduleCore::after_iteration(int64_t number) {
   if (stop_asked_ && !last) stop(StopKind::kAsked, fmt::format("after iteration {}", step_of(number)));
 }
 
-bool ScheduleCore::idle() const {
-  return std::none_of(workers_.begin(), workers_.end(), [](const WorkerState& w) { return w.task || w.transferring; });
-}
-
 // An evaluation has the workers for itself: running tasks end with what they have. A lost worker that may still come
 // back would take part with the weights of the start: it is waited for.
 void ScheduleCore::advance_evaluation() {
   if (!evaluation_ || evaluating_ || !transfers_.empty()) return;
-  for (const WorkerState& state : workers_)
+  for (const WorkerState& state : workers_.all())
     if (state.task) cut(*state.task);
-  if (!idle() || !timers_.empty()) return;
+  if (!workers_.idle() || workers_.awaited()) return;
   evaluating_ = true;
   emit(ActionKind::kEvaluate).iteration = *evaluation_;
 }

@@ -17,7 +17,7 @@ void ScheduleCore::issue(IterationRun& run, int64_t count) {
     std::vector<ReplicaRun>& replicas = base::at(run.nodes, n).replicas;
     std::vector<size_t> homes;
     for (size_t r = 0; r < replicas.size(); ++r)
-      if (alive(facts.replicas[r])) homes.push_back(r);
+      if (workers_.alive(facts.replicas[r])) homes.push_back(r);
     for (size_t r = 0; homes.empty() && r < replicas.size(); ++r) homes.push_back(r);
     const int64_t over = static_cast<int64_t>(homes.size());
     for (int64_t h = 0; initial && h < over; ++h)
@@ -156,7 +156,7 @@ void ScheduleCore::finished(const Task& task) {
   COLLIMATE_CHECK(replica->closed, "{} finished before it was closed", describe(facts_->graph, task));
   replica->running = false;
   const RowSet rest = std::exchange(replica->fed, RowSet());
-  for (int index : workers_of_task(task)) worker(index).task.reset();
+  workers_.end(workers_of_task(task));
   IterationRun& run = *iteration(task.iteration);
   if (!rest.empty()) rows_done(run, task.node, rest);
   update(run);

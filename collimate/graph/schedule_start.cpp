@@ -45,7 +45,7 @@ Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const
   if (here.running || caught_up(run, node, here)) return Wait::kDone;
   if (evaluation_ || (stop_asked_ && run.number > front_)) return Wait::kBarrier;
   for (int index : workers)
-    if (worker(index).lost || worker(index).task || worker(index).transferring) return Wait::kWorker;
+    if (workers_[index].lost || workers_[index].task || workers_[index].transferring) return Wait::kWorker;
   if (!order_allows(run, node, workers)) return Wait::kOrder;
   if (facts.whole && !(run.settled && std::all_of(facts.producers.begin(), facts.producers.end(), complete)))
     return Wait::kInputs;
@@ -93,34 +93,15 @@ bool ScheduleCore::versions_allow(const IterationRun& run, int node, const Repli
 
 // Whether all swapped models that the node uses are on its workers and no others are. If not, asks for what is missing.
 bool ScheduleCore::resident(int node, const Replica& workers) {
-  const std::vector<std::string>& models = facts_->node(node).models;
   bool all = true;
-  for (int index : workers) {
-    bool room = true;
-    const auto move = [&](const std::string& model, SwapState from, SwapState to, TransitionKind kind) {
-      SwapState& state = swap_state(model, index);
-      if (state == from) {
-        state = to;
-        Action& action = emit(ActionKind::kTransition);
-        action.transition = kind;
-        action.model = model;
-        action.worker = index;
-      }
-    };
-    const auto used = [&](const std::string& model) {
-      return std::find(models.begin(), models.end(), model) != models.end();
-    };
-    for (const std::string& model : base::at(facts_->swapped_on, index)) {
-      if (used(model)) continue;
-      move(model, SwapState::kPresent, SwapState::kOffloading, TransitionKind::kOffload);
-      room = room && swap_state(model, index) == SwapState::kAbsent;
-    }
-    for (const std::string& model : base::at(facts_->swapped_on, index)) {
-      if (!used(model)) continue;
-      if (room) move(model, SwapState::kAbsent, SwapState::kLoading, TransitionKind::kLoad);
-      all = all && swap_state(model, index) == SwapState::kPresent;
-    }
-    all = all && room;
+  std::vector<Swaps::Move> moves;
+  for (int index : workers)
+    all = swaps_.prepare(index, base::at(facts_->swapped_on, index), facts_->node(node).models, moves) && all;
+  for (Swaps::Move& move : moves) {
+    Action& action = emit(ActionKind::kTransition);
+    action.transition = move.load ? TransitionKind::kLoad : TransitionKind::kOffload;
+    action.model = std::move(move.model);
+    action.worker = move.worker;
   }
   return all;
 }
@@ -134,7 +115,7 @@ void ScheduleCore::start(IterationRun& run, int node, int replica) {
   ++here.part;
   const Task task{run.number, node, replica, here.part};
   emit(ActionKind::kStart, task).workers = workers_of_task(task);
-  for (int index : workers_of_task(task)) worker(index).task = task;
+  workers_.start(workers_of_task(task), task);
   feed(run, node, replica, {0, run.issued});
 }
 

@@ -10,13 +10,11 @@ void ScheduleCore::fields(Self& self, auto&& field) {
   field("front", self.front_);
   field("next", self.next_);
   field("active", self.active_);
-  field("workers", self.workers_);
+  Workers::fields(self.workers_, field);
   field("transfers", self.transfers_);
   field("trained", self.trained_);
   field("versions", self.versions_);
   field("swaps", self.swaps_);
-  field("timers", self.timers_);
-  field("next_timer", self.next_timer_);
   field("stop_asked", self.stop_asked_);
   field("save_asked", self.save_asked_);
   field("evaluate_asked", self.evaluate_asked_);

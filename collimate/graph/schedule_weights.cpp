@@ -51,7 +51,7 @@ std::vector<int> ScheduleCore::targets_of(const Transfer& transfer) const {
   if (transfer.running) return transfer.targets;
   std::vector<int> targets;
   for (int index : facts_->workers.at(base::at(facts_->graph.links, transfer.link).destination))
-    if (!worker(index).lost && (transfer.worker < 0 || transfer.worker == index)) targets.push_back(index);
+    if (!workers_[index].lost && (transfer.worker < 0 || transfer.worker == index)) targets.push_back(index);
   return targets;
 }
 
@@ -72,7 +72,7 @@ bool ScheduleCore::may_stay(const Transfer& transfer, const Task& task) const {
 
 bool ScheduleCore::waits_for_destination(const Transfer& transfer) const {
   for (int index : targets_of(transfer)) {
-    const std::optional<Task>& task = worker(index).task;
+    const std::optional<Task>& task = workers_[index].task;
     if (task && uses_destination(transfer, *task) && !may_stay(transfer, *task)) return true;
   }
   return false;
@@ -82,8 +82,8 @@ void ScheduleCore::advance(Transfer& transfer) {
   const bool destination_first = waits_for_destination(transfer);
   bool free = !destination_first;
   for (int index : destination_first ? targets_of(transfer) : workers_of(transfer)) {
-    const std::optional<Task> task = worker(index).task;
-    free = free && !worker(index).transferring && !worker(index).lost;
+    const std::optional<Task> task = workers_[index].task;
+    free = free && !workers_[index].transferring && !workers_[index].lost;
     if (!task || may_stay(transfer, *task)) continue;
     free = false;
     if (!destination_first || uses_destination(transfer, *task)) cut(*task);
@@ -97,10 +97,10 @@ void ScheduleCore::run_transfer(Transfer& transfer) {
   transfer.running = true;
   transfer.version = trained_[link.source];
   for (int index : transfer.targets) {
-    const std::optional<Task>& task = worker(index).task;
+    const std::optional<Task>& task = workers_[index].task;
     transfer.paused = transfer.paused || (task && uses_destination(transfer, *task));
   }
-  for (int index : workers_of(transfer)) worker(index).transferring = true;
+  for (int index : workers_of(transfer)) workers_[index].transferring = true;
   if (transfer.paused) emit(ActionKind::kPause).model = link.destination;
   Action& action = emit(ActionKind::kTransition);
   action.transition = TransitionKind::kWeights;
@@ -112,7 +112,7 @@ void ScheduleCore::run_transfer(Transfer& transfer) {
 
 // Frees the workers of a transfer that runs.
 void ScheduleCore::release(const Transfer& transfer) {
-  for (int index : workers_of(transfer)) worker(index).transferring = false;
+  for (int index : workers_of(transfer)) workers_[index].transferring = false;
   if (transfer.paused) emit(ActionKind::kResume).model = base::at(facts_->graph.links, transfer.link).destination;
   changed_ = true;
 }

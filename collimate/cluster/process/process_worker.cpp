@@ -106,10 +106,9 @@ class ProcessWorker final : public WorkerLink {
     }
     if (stopped_) return;
     cause = fmt::format("the worker process ended with {}{}", end_child(kEndSeconds).description(), cause);
-    Message died;
+    Message died = message_of(Died{.cause = fmt::format("[worker {}] {}", spec_.rank, cause), .lost = true});
     died.sender = spec_.rank;
     died.incarnation = spec_.incarnation;
-    died.header = {{"type", "died"}, {"cause", fmt::format("[worker {}] {}", spec_.rank, cause)}, {"lost", true}};
     push(*driver_, std::move(died), stopped_);
   }
 
@@ -122,13 +121,9 @@ class ProcessWorker final : public WorkerLink {
 
   void write() {
     try {
-      Message hello;
-      hello.header = {{"type", "spec"}, {"spec", spec_}};
-      send_message(socket_, hello);
+      send_message(socket_, message_of(spec_));
       pump_out(inbox_, socket_);
-      Message last;
-      last.header = {{"type", "stop"}};
-      send_message(socket_, last);
+      ::shutdown(socket_.descriptor(), SHUT_WR);  // ends the child's messages, and with them the child
     } catch (const std::exception&) {
       inbox_.close();  // the reader reports the loss
     }
@@ -156,8 +151,8 @@ std::unique_ptr<WorkerLink> start_process_worker(const WorkerSpec& spec, std::ve
 void join_driver(const std::string& address, const HandlerFactory& make) {
   host::FrameSocket socket = host::inherited_socket(address, "driver");
   std::optional<Message> hello = receive_message(socket);
-  if (!hello || hello->type() != "spec")
-    throw base::RunError(base::expectation("worker", "its texts from " + address, hello ? hello->type() : "nothing"));
+  if (!hello) throw base::RunError(base::expectation("worker", "its texts from " + address, "nothing"));
+  const auto spec = std::get<WorkerSpec>(content_of<std::variant<WorkerSpec>>(std::move(*hello)));
   Mailbox inbox(64);
   Mailbox outbox(64);
   inbox.on_space([&] { outbox.poke(); });
@@ -178,7 +173,7 @@ void join_driver(const std::string& address, const HandlerFactory& make) {
       outbox.close();  // the driver is gone: the reader ends the worker
     }
   });
-  Worker(hello->header.at("spec").get<WorkerSpec>(), make, inbox, outbox).run();
+  Worker(spec, make, inbox, outbox).run();
   outbox.close();
   writer.join();
   ended = true;

@@ -1,0 +1,341 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "collimate/base/fields.h"
+#include "collimate/cluster/worker.h"
+#include "collimate/flow/metric.h"
+#include "collimate/flow/payload.h"
+#include "collimate/flow/shared_store.h"
+#include "collimate/flow/task_key.h"
+
+// The protocol between the driver and the workers of a run: one struct for each kind of message. Each worker gets its
+// messages in the order in which the driver sent them, and the driver gets a worker's in its order.
+namespace collimate::flow::message {
+
+// Both ways, ahead of the message that they come with: what models have put into the SharedStore and the receiver has
+// not been told. A worker puts them into its replica; the driver keeps them and tells the other workers.
+struct Puts {
+  static constexpr const char* kKind = "puts";
+  std::vector<StoreEntry> entries;
+  static void fields(auto& self, auto&& field) { field("entries", self.entries); }
+};
+
+// ---- from the driver to a worker: tasks
+
+// Begins a task, on every rank of its replica. Nothing answers it but what is done with what is fed, or Failed.
+struct Start {
+  static constexpr const char* kKind = "start";
+  TaskKey task;
+  std::string node;
+  std::string model;
+  std::string function;
+  nlohmann::json parameters;  // of the node
+  bool trains = false;
+  bool streams = false;
+  int rank = 0;  // of the worker in the replica
+
+  static void fields(auto& self, auto&& field) {
+    field("task", self.task);
+    field("node", self.node);
+    field("model", self.model);
+    field("function", self.function);
+    field("parameters", self.parameters);
+    field("trains", self.trains);
+    field("streams", self.streams);
+    field("rank", self.rank);
+  }
+};
+
+// Rows for a task, this rank's share. A function that streams answers with Rows as they are finished, every other one
+// with Rows of the same number. A task that has failed forgets it.
+struct Feed {
+  static constexpr const char* kKind = "feed";
+  TaskKey task;
+  int64_t feed = 0;            // its number in the task
+  std::vector<Batch> batches;  // one; of a function that trains one for each update
+
+  static void fields(auto& self, auto&& field) {
+    field("task", self.task);
+    field("feed", self.feed);
+    field("batches", self.batches);
+  }
+};
+
+// Nothing more is fed: answered by Finished when all that was fed is done.
+struct Close {
+  static constexpr const char* kKind = "close";
+  TaskKey task;
+  static void fields(auto& self, auto&& field) { field("task", self.task); }
+};
+
+// Ends a task at once. No answer; what still comes of it counts no more.
+struct Cancel {
+  static constexpr const char* kKind = "cancel";
+  TaskKey task;
+  static void fields(auto& self, auto&& field) { field("task", self.task); }
+};
+
+// The streams of a model stop between two steps, while its weights change, or go on. No answer.
+struct Pause {
+  static constexpr const char* kKind = "pause";
+  std::string model;
+  bool paused = true;
+
+  static void fields(auto& self, auto&& field) {
+    field("model", self.model);
+    field("paused", self.paused);
+  }
+};
+
+// Sent before an iteration's first task on this worker and when the iteration has ended. No answer.
+struct Hook {
+  static constexpr const char* kKind = "hook";
+  bool before = true;
+  int64_t iteration = 0;
+
+  static void fields(auto& self, auto&& field) {
+    field("before", self.before);
+    field("iteration", self.iteration);
+  }
+};
+
+// ---- from the worker to the driver: tasks
+
+// Calls of an operation together; times as in tensor::OperationTime.
+struct OperationSums {
+  int64_t calls = 0;
+  double total_seconds = 0;
+  double self_seconds = 0;
+
+  static void fields(auto& self, auto&& field) {
+    field("calls", self.calls);
+    field("total_seconds", self.total_seconds);
+    field("self_seconds", self.self_seconds);
+  }
+};
+
+// Rows that came out of a task, and what its work since the last ones took. Answers a Feed; of a stream, as they come.
+struct Rows {
+  static constexpr const char* kKind = "rows";
+  TaskKey task;
+  std::optional<int64_t> feed;  // nothing: of a stream
+  int rank = 0;                 // of the worker in the replica
+  Batch rows;                   // those fed and not among them were dropped; no columns at all: nothing is said of them
+  std::vector<Metric> metrics;
+  double begin_seconds = 0;  // base::now_seconds() of the worker's machine; 0: there was no work
+  double end_seconds = 0;
+  double busy_seconds = 0;                          // of the time between, in the function
+  int64_t peak_bytes = 0;                           // of the worker's memory meanwhile
+  std::map<std::string, OperationSums> operations;  // by name; where RunOptions::on_call asks for them
+
+  static void fields(auto& self, auto&& field) {
+    field("task", self.task);
+    field("feed", self.feed);
+    field("rank", self.rank);
+    field("rows", self.rows);
+    field("metrics", self.metrics);
+    field("begin_seconds", self.begin_seconds);
+    field("end_seconds", self.end_seconds);
+    field("busy_seconds", self.busy_seconds);
+    field("peak_bytes", self.peak_bytes);
+    field("operations", self.operations);
+  }
+};
+
+// A task that was closed has done everything on this rank: the last message of it.
+struct Finished {
+  static constexpr const char* kKind = "finished";
+  TaskKey task;
+  static void fields(auto& self, auto&& field) { field("task", self.task); }
+};
+
+// A task that threw is gone on this rank: the last message of it.
+struct Failed {
+  static constexpr const char* kKind = "failed";
+  TaskKey task;
+  std::string cause;
+  int exit_code = 1;       // of the error (base/error.h)
+  bool retryable = false;  // a RetryableError
+
+  static void fields(auto& self, auto&& field) {
+    field("task", self.task);
+    field("cause", self.cause);
+    field("exit_code", self.exit_code);
+    field("retryable", self.retryable);
+  }
+};
+
+// A sign of life from inside long work, which nothing answers.
+struct Heartbeat {
+  static constexpr const char* kKind = "heartbeat";
+  static void fields(auto&, auto&&) {}
+};
+
+// ---- requests of the driver, each with a number of its own, and their answers, which repeat it
+
+struct Done {
+  static constexpr const char* kKind = "done";
+  int64_t request = 0;
+  static void fields(auto& self, auto&& field) { field("request", self.request); }
+};
+
+// What Module::reside says.
+struct Reside {
+  static constexpr const char* kKind = "reside";
+  using Answer = Done;
+  int64_t request = 0;
+  std::string model;
+  bool on_device = true;
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("model", self.model);
+    field("on_device", self.on_device);
+  }
+};
+
+// The worker writes its part of a checkpoint into the directory …
+struct Save {
+  static constexpr const char* kKind = "save";
+  using Answer = Done;
+  int64_t request = 0;
+  std::string directory;
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("directory", self.directory);
+  }
+};
+
+// … or reads it.
+struct Load {
+  static constexpr const char* kKind = "load";
+  using Answer = Done;
+  int64_t request = 0;
+  std::string directory;
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("directory", self.directory);
+  }
+};
+
+struct MemoryReport {
+  static constexpr const char* kKind = "memory_report";
+  int64_t request = 0;
+  nlohmann::json memory;  // MemoryLedger::report
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("memory", self.memory);
+  }
+};
+
+// When a run has ended.
+struct AskMemory {
+  static constexpr const char* kKind = "ask_memory";
+  using Answer = MemoryReport;
+  int64_t request = 0;
+  static void fields(auto& self, auto&& field) { field("request", self.request); }
+};
+
+struct Exported {
+  static constexpr const char* kKind = "exported";
+  int64_t request = 0;
+  std::optional<uint64_t> checksum;  // of the model's weights, where it has any
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("checksum", self.checksum);
+  }
+};
+
+// To a model's first worker: Module::save_checkpoint.
+struct Export {
+  static constexpr const char* kKind = "export";
+  using Answer = Exported;
+  int64_t request = 0;
+  std::string model;
+  std::string directory;
+  int64_t iteration = 0;
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("model", self.model);
+    field("directory", self.directory);
+    field("iteration", self.iteration);
+  }
+};
+
+// A link's transfer to a worker that holds both of its models.
+struct WeightsHere {
+  static constexpr const char* kKind = "weights_here";
+  using Answer = Done;
+  int64_t request = 0;
+  std::string source;
+  std::string destination;
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("source", self.source);
+    field("destination", self.destination);
+  }
+};
+
+struct Weights {
+  static constexpr const char* kKind = "weights";
+  int64_t request = 0;
+  std::shared_ptr<const WeightTransfer> transfer;
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("transfer", self.transfer);
+  }
+};
+
+// The first half of a transfer between workers, to the source's first one.
+struct WeightsOut {
+  static constexpr const char* kKind = "weights_out";
+  using Answer = Weights;
+  int64_t request = 0;
+  std::string source;
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("source", self.source);
+  }
+};
+
+// The other half, with what the first one gave.
+struct WeightsIn {
+  static constexpr const char* kKind = "weights_in";
+  using Answer = Done;
+  int64_t request = 0;
+  std::string source;
+  std::string destination;
+  std::shared_ptr<const WeightTransfer> transfer;
+
+  static void fields(auto& self, auto&& field) {
+    field("request", self.request);
+    field("source", self.source);
+    field("destination", self.destination);
+    field("transfer", self.transfer);
+  }
+};
+
+// What a worker understands: WorkerHost has an `on` for each.
+using ToWorker = std::variant<Puts, Start, Feed, Close, Cancel, Pause, Hook, Reside, Save, Load, AskMemory, Export,
+                              WeightsHere, WeightsOut, WeightsIn>;
+// What the driver understands: Drive has an `on` for each that Driver does not take itself.
+using ToDriver = std::variant<cluster::Ready, cluster::Died, Puts, Rows, Finished, Failed, Heartbeat, Done,
+                              MemoryReport, Exported, Weights>;
+
+}  // namespace collimate::flow::message
