@@ -204,7 +204,7 @@ def train(shape, tokens):
 
 
 def device_limits():
-    """What the device table says of a GPU, measured: FLOP/s, bytes a second of memory and of the host, usable bytes."""
+    """The device table's numbers of a GPU, measured: FLOP/s, bytes a second of memory and the host, usable bytes."""
     import torch
     free, total = torch.cuda.mem_get_info()
     found = {"name": torch.cuda.get_device_name(), "free_bytes": free, "total_bytes": total}

@@ -35,8 +35,8 @@ concept HasFrameForm = requires(const T& value, std::vector<Bytes>& frames) {
   FrameForm<T>::write(value, frames);
 };
 
-// What a message says: a struct with the name of its kind, `kKind`, and a list of its fields (base/fields.h). Between
-// threads the struct itself is moved; between processes it goes as a Wire.
+// The content of a message: a struct with the name of its kind, `kKind`, and a list of its fields (base/fields.h).
+// Between threads the struct itself is moved; between processes it goes as a Wire.
 class Content {
  public:
   virtual ~Content() = default;
@@ -118,7 +118,7 @@ class ContentReader {
 
 [[noreturn]] void refuse_kind(const Message& message, const std::vector<std::string_view>& known);
 
-// What the message says, as one of the structs of `Protocol`, a std::variant. RunError, naming the sender, for any
+// Returns the content as one of the structs of `Protocol`, a std::variant. RunError, naming the sender, for any
 // other kind, and as ContentReader.
 template <class Protocol>
 Protocol content_of(Message message) {

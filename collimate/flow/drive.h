@@ -87,7 +87,7 @@ class Drive : public base::Stateful {
   void apply(const graph::Event& event);
   void act(const graph::Action& action);
   void handle(Received received);
-  // What a worker said. Driver keeps puts and heartbeats to itself.
+  // Take what a worker said. Driver keeps puts and heartbeats to itself.
   void on(const cluster::Ready&, int worker) { events_.push_back(graph::Event::back(worker)); }
   void on(const cluster::Died& died, int worker);
   void on(const message::Puts&, int) {}

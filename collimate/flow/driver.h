@@ -15,7 +15,7 @@
 
 namespace collimate::flow {
 
-// What a worker said.
+// A message of a worker.
 struct Received {
   int worker = 0;
   message::ToDriver content;

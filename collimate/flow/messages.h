@@ -187,7 +187,7 @@ struct Done {
   static void fields(auto& self, auto&& field) { field("request", self.request); }
 };
 
-// What Module::reside says.
+// Moves a model to its devices or off them, by Module::reside.
 struct Reside {
   static constexpr const char* kKind = "reside";
   using Answer = Done;
@@ -202,7 +202,7 @@ struct Reside {
   }
 };
 
-// The worker writes its part of a checkpoint into the directory …
+// The worker writes its part of a checkpoint into the directory.
 struct Save {
   static constexpr const char* kKind = "save";
   using Answer = Done;
@@ -215,7 +215,7 @@ struct Save {
   }
 };
 
-// … or reads it.
+// The worker reads its part of the checkpoint in the directory.
 struct Load {
   static constexpr const char* kKind = "load";
   using Answer = Done;
@@ -239,7 +239,7 @@ struct MemoryReport {
   }
 };
 
-// When a run has ended.
+// Asks for the memory that a worker has used, when a run has ended.
 struct AskMemory {
   static constexpr const char* kKind = "ask_memory";
   using Answer = MemoryReport;
@@ -331,10 +331,10 @@ struct WeightsIn {
   }
 };
 
-// What a worker understands: WorkerHost has an `on` for each.
+// A worker understands these: WorkerHost has an `on` for each.
 using ToWorker = std::variant<Puts, Start, Feed, Close, Cancel, Pause, Hook, Reside, Save, Load, AskMemory, Export,
                               WeightsHere, WeightsOut, WeightsIn>;
-// What the driver understands: Drive has an `on` for each that Driver does not take itself.
+// The driver understands these: Drive has an `on` for each that Driver does not take itself.
 using ToDriver = std::variant<cluster::Ready, cluster::Died, Puts, Rows, Finished, Failed, Heartbeat, Done,
                               MemoryReport, Exported, Weights>;
 

@@ -17,7 +17,7 @@ Batch unpack(std::string_view text);
 
 }  // namespace collimate::flow
 
-// What goes as frames between processes. Between threads batches are shared views and weights one object: never copied.
+// These go as frames between processes. Between threads batches are shared views and weights one object: never copied.
 namespace collimate::cluster {
 
 template <>

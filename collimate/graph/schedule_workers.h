@@ -27,8 +27,8 @@ struct WorkerState {
   }
 };
 
-// What each worker does, and which are lost. A worker has one task at most, and all workers of a replica have the same.
-// For each loss a timer runs until the worker is back or the time is over. Internal to schedule*.cpp.
+// Knows what each worker does, and which are lost. A worker has one task at most, and all workers of a replica have the
+// same. For each loss a timer runs until the worker is back or the time is over. Internal to schedule*.cpp.
 class Workers {
  public:
   explicit Workers(size_t count) : states_(count) {}
