@@ -155,7 +155,7 @@ def programs(build: pathlib.Path, kind: str, only: list, parts: list = (), once:
     found = [Program(k, pathlib.Path(p)) for k, p in listed if pathlib.Path(p).name not in filters]
     found += [Program("system", p) for p in sorted((ROOT / "tests").rglob("*_test.py"))]
     found += [Program(p.kind, p.path, again=AGAIN[p.name][0], extra=AGAIN[p.name][1])
-              for p in found if p.name in AGAIN and not once]
+              for p in found if p.path.name in AGAIN and not once]
     found = [p for p in found if kind in ("", p.kind)]
     found = [p for p in found if not only or p.path.stem in only or p.path.stem.removesuffix("_test") in only]
     return found + [Program(kinds.get(name, "system"), build / "bin" / name, part=tests)

@@ -4,6 +4,7 @@ import importlib.util
 import pathlib
 import re
 import sys
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -13,10 +14,16 @@ class Recorder(unittest.TextTestResult):
         super().__init__(*arguments, **options)
         self.root = ElementTree.Element("testsuites")
         self.failed = set()  # by subtests, which unittest also reports as a success of the whole
+        self.begin = time.monotonic()
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.begin = time.monotonic()
 
     def record(self, test, tag=None, text=""):
         kind, _, name = test.id().rpartition(".")
-        case = ElementTree.SubElement(self.root, "testcase", classname=kind, name=name, status="run")
+        case = ElementTree.SubElement(self.root, "testcase", classname=kind, name=name, status="run",
+                                      time=f"{time.monotonic() - self.begin:.3f}")
         if tag:
             text = re.sub("[\x00-\x08\x0b-\x1f]", "?", text)  # which XML cannot hold
             ElementTree.SubElement(case, tag, message=text).text = text

@@ -136,15 +136,15 @@ struct Fault {
   }
 };
 
-// The killed call of a sample is waited for one second each: one iteration, and fewer such samples.
-constexpr const char* kNoAnswer = "no answer within 1 s";
+// The killed call of a sample is waited for half a second each: one iteration, and fewer such samples.
+constexpr const char* kNoAnswer = "no answer within 0.5 s";
 constexpr Fault kFaults[] = {
     {"Raises", "01234", "raise ValueError('no answer')", "", "ValueError: no answer", 3},
     {"IsLargerThanAFloat", "01234", "values.append(1e300)", "",
      "reward is 1e+300: at weight 1 the sample's sum is beyond the range of float", 1},
     {"IsNone", "01234", "values.append(None)", "", "no reward judged the sample", 3},
     {"IsNan", "01234", "values.append(float('nan'))", "", "the function returned nan", 3},
-    {"Hangs", "01", "time.sleep(1000)", ", timeout_seconds: 1, batch_samples: 1", kNoAnswer, 1}};
+    {"Hangs", "01", "time.sleep(1000)", ", timeout_seconds: 0.5, batch_samples: 1", kNoAnswer, 1}};
 
 class RewardFaults : public RewardErrors, public testing::WithParamInterface<Fault> {
  protected:

@@ -145,6 +145,15 @@ class Case(unittest.TestCase):
         self.assertEqual([text.splitlines()[-1] for text in shown], ["given=", "given=1"])
         self.assertEqual([p.kind for p in chosen], ["unit", "system", "system"])
 
+    def test_a_python_test_of_the_same_name_runs_once(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            build = pathlib.Path(scratch)
+            (build / "tests.txt").write_text(f"unit {build}/generate_test\n")
+            chosen = run_tests.programs(build, "", ["generate"])
+        self.assertEqual([(p.kind, p.name) for p in chosen],
+                         [("unit", "generate_test"), ("system", "generate_test"),
+                          ("unit", "generate_test (checked device)")])
+
 
 class WholeOfCi(unittest.TestCase):
     """.ci/run over a make.sh that only says what each stage says at its end."""
