@@ -16,6 +16,7 @@ struct AddedToken {
   std::string content;
   bool special = false;
   bool normalized = false;   // looked for in the normalized text
+  bool spelled = false;      // its content is spelled as normalized text already
   bool single_word = false;  // only where no letter, digit or underscore touches it
   bool left_strip = false;   // takes the white space before it
   bool right_strip = false;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/text/answers.h"
 #include "collimate/text/conversation.h"
 #include "collimate/text/jinja/template.h"
 #include "collimate/text/tokenizer.h"
@@ -54,7 +55,8 @@ std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, con
 void save_chat_template(const std::string& choice, const std::string& directory);
 
 // Says which tokens of a rendered example carry loss. The assistant's turns are what the template marks as such, or, of
-// one that marks nothing, what it adds to the text of the turns before.
+// one that marks nothing, what it adds to the text of the turns before; where that text changes with later turns, what
+// find_answers finds.
 enum class TrainOn { kCompletion, kAssistantTurns, kAllTokens };
 enum class WrapText { kAsIs, kAsUserMessage };  // what becomes of a prompt that is plain text
 
@@ -85,8 +87,7 @@ class Renderer {
   RenderedTokens render_tokens(const Prompt& prompt, const std::string& completion) const;
   RenderedTokens render_tokens(const Prompt& prompt, const Message& answer) const;
   // A conversation that ends with the assistant; `train_on` decides between that turn, all of the assistant's, and
-  // everything. Throws InputError for another last role, or for several turns under a template whose text for a
-  // conversation does not begin with its text for the turns before.
+  // everything. Throws InputError for another last role, or where a turn has no one place in the template's text.
   RenderedTokens render_tokens(const Conversation& conversation) const;
 
   const ChatTemplate& chat() const { return *chat_; }
@@ -98,9 +99,10 @@ class Renderer {
   std::vector<int32_t> encode_conversation(const std::string& text) const;
   std::vector<int32_t> encode_text(const std::string& text) const;
   void append(RenderedTokens& out, const std::string& text, bool trainable) const;
-  std::string answer_text(std::span<const Message> turns, const TemplateInputs& inputs,
-                          const std::string& opening) const;
-  void append_answer(RenderedTokens& out, const std::string& answer, const std::string& content, bool last) const;
+  std::optional<Answer> added_answer(std::span<const Message> turns, const TemplateInputs& inputs,
+                                     const std::string& opening) const;
+  std::optional<std::vector<Answer>> added_answers(const Conversation& conversation) const;
+  void append_answer(RenderedTokens& out, const std::string& said, const std::string& end, bool last) const;
   RenderedTokens render_marked(const Conversation& conversation) const;
   void append_calls(RenderedTokens& out, const std::string& answer, bool last) const;
 

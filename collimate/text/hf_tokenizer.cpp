@@ -31,7 +31,8 @@ HfTokenizer::HfTokenizer(TokenizerParts parts, TokenizerInfo info) : parts_(std:
 void HfTokenizer::add_matcher(const AddedToken& token) {
   if (!token.normalized) return raw_matcher_.add(token);
   AddedToken spelled = token;  // matched in normalized text, so it is normalized itself
-  for (const TextStep& step : parts_.normalizer) step(spelled.content, {});
+  if (!token.spelled)
+    for (const TextStep& step : parts_.normalizer) step(spelled.content, {});
   normalized_matcher_.add(spelled);
 }
 

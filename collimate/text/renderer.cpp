@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
+#include "collimate/base/stripped.h"
+#include "collimate/text/answers.h"
 #include "collimate/text/chat_template.h"
 
 namespace collimate::text {
@@ -51,27 +53,14 @@ void Renderer::append(RenderedTokens& out, const std::string& text, bool trainab
   out.trainable.resize(out.ids.size(), trainable ? 1 : 0);
 }
 
-// Gives what the template writes after `opening` for the last message. A template that writes a finished turn in
-// another way than it opens one (verl's separator stands in the generation prompt alone) gives the bare content.
-std::string Renderer::answer_text(std::span<const Message> turns, const TemplateInputs& inputs,
-                                  const std::string& opening) const {
-  const std::string closed = chat_->render_turns(turns, inputs, false);
-  if (closed.starts_with(opening)) return closed.substr(opening.size());
-  if (!turns.back().calls_tools()) return turns.back().content;
-  throw base::InputError(base::expectation("chat template", "a turn with calls of tools that begins as its prompt ends",
-                                           chat_->description(), "rows whose answers call no tools"));
-}
-
 // Where the tokenizer has no special token for the template's end of a turn, eos stands in its place after the last
-// one: trained on the text of the mark, a model would say it. Between turns the text stays, as a prompt has it.
-void Renderer::append_answer(RenderedTokens& out, const std::string& answer, const std::string& content,
-                             bool last) const {
-  const size_t at = answer.find(content);
-  const size_t end = at == std::string::npos ? answer.size() : at + content.size();
+// one: trained on the text of the mark, a model would say it. Between turns the text stays, as a prompt has it. A mark
+// is trained up to its stop token, or to its first special one (Cohere's have two).
+void Renderer::append_answer(RenderedTokens& out, const std::string& said, const std::string& end, bool last) const {
   const size_t before = out.ids.size();
-  append(out, answer.substr(0, end), true);
+  append(out, said, true);
   if (!options_.end_turn) return;
-  const std::vector<int32_t> mark = tokenizer_.encode(answer.substr(end), {.continues = true});
+  const std::vector<int32_t> mark = tokenizer_.encode(end, {.continues = true});
   const bool special = std::any_of(mark.begin(), mark.end(), [&](int32_t id) { return tokenizer_.is_special(id); });
   // An answer that says its own end, "a</s>", has no second one.
   std::optional<int32_t> stop;
@@ -86,12 +75,13 @@ void Renderer::append_answer(RenderedTokens& out, const std::string& answer, con
     out.trainable.push_back(1);
     return;
   }
-  bool ended = !special && tokenizer_.eos_id();
-  for (const int32_t id : mark) {
-    out.ids.push_back(id);
-    out.trainable.push_back(ended ? 0 : 1);
-    ended = ended || tokenizer_.is_special(id);
-  }
+  auto ended = std::ranges::find_first_of(mark, tokenizer_.info().stop_ids);
+  if (ended == mark.end()) ended = std::ranges::find_if(mark, [&](int32_t id) { return tokenizer_.is_special(id); });
+  const bool open = ended == mark.end() && tokenizer_.eos_id();
+  const size_t left = ended == mark.end() ? 0 : static_cast<size_t>(mark.end() - ended) - 1;
+  out.ids.insert(out.ids.end(), mark.begin(), mark.end());
+  out.trainable.resize(out.ids.size() - (open ? mark.size() : left), 1);
+  out.trainable.resize(out.ids.size(), 0);
 }
 
 // How calls of tools look is the template's: its last special token ends the turn. Where it has none, eos stands after
@@ -119,7 +109,7 @@ RenderedTokens Renderer::render_tokens(const Prompt& prompt, const Message& answ
   out.ids = prompt_tokens(prompt);
   out.trainable.assign(out.ids.size(), options_.train_on == TrainOn::kAllTokens ? 1 : 0);
   out.prompt_tokens = static_cast<int64_t>(out.ids.size());
-  append_answer(out, answer.content, answer.content, true);
+  append_answer(out, answer.content, "", true);
   return out;
 }
 
@@ -140,34 +130,67 @@ RenderedTokens Renderer::render_marked(const Conversation& conversation) const {
   return out;
 }
 
-RenderedTokens Renderer::render_tokens(const Conversation& conversation) const {
+// Returns what the last message adds to `opening`, its prompt; nothing where the template writes it in another way. One
+// that opens a finished turn in another way (verl's separator stands in the generation prompt alone) adds the bare
+// content where no other turn is trained.
+std::optional<Answer> Renderer::added_answer(std::span<const Message> turns, const TemplateInputs& inputs,
+                                             const std::string& opening) const {
+  const Message& turn = turns.back();
+  const std::string closed = chat_->render_turns(turns, inputs, false);
+  if (!closed.starts_with(opening)) {
+    if (turn.calls_tools() || options_.train_on != TrainOn::kCompletion) return std::nullopt;
+    return Answer{.said = turn.content};
+  }
+  std::string_view content = turn.content;
+  if (closed.find(content, opening.size()) == std::string::npos) content = base::stripped(content);
+  const size_t at = closed.find(content, opening.size());
+  if (at == std::string::npos) return std::nullopt;
+  const size_t end = at + content.size();
+  return Answer{.said = closed.substr(opening.size(), end - opening.size()),
+                .mark = closed.substr(end),
+                .calls = turn.calls_tools()};
+}
+
+// Returns what each turn adds to the text of the turns before it. Nothing where a later turn changes an earlier one's
+// text.
+std::optional<std::vector<Answer>> Renderer::added_answers(const Conversation& conversation) const {
   const std::span<const Message> turns(conversation.turns);
-  const TemplateInputs& inputs = conversation.inputs;
+  std::vector<Answer> answers;
+  std::string done;
+  for (size_t turn = options_.train_on == TrainOn::kCompletion ? turns.size() - 1 : 0; turn < turns.size(); ++turn) {
+    if (turns[turn].role != "assistant") continue;
+    const std::string opening = chat_->render_turns(turns.first(turn), conversation.inputs, true);
+    if (!opening.starts_with(done)) return std::nullopt;
+    auto answer = added_answer(turns.first(turn + 1), conversation.inputs, opening);
+    if (!answer) return std::nullopt;
+    answer->before = opening.substr(done.size());
+    done = opening + answer->said + answer->mark;
+    answers.push_back(std::move(*answer));
+  }
+  return answers;
+}
+
+RenderedTokens Renderer::render_tokens(const Conversation& conversation) const {
+  const Messages& turns = conversation.turns;
   if (turns.empty() || turns.back().role != "assistant") {
     throw base::InputError(base::expectation("messages", "a last message by the assistant",
                                              turns.empty() ? "no message" : "'" + turns.back().role + "'"));
   }
   if (options_.train_on == TrainOn::kAssistantTurns && chat_->marks_answers(conversation.inputs))
     return render_marked(conversation);
-  const bool last_only = options_.train_on == TrainOn::kCompletion;
-  const bool all = options_.train_on == TrainOn::kAllTokens;
+  auto added = added_answers(conversation);
+  const std::vector<Answer> answers =
+      added ? std::move(*added)
+            : find_answers(*chat_, tokenizer_, conversation, options_.train_on == TrainOn::kCompletion);
   RenderedTokens out;
-  std::string done;
-  for (size_t turn = last_only ? turns.size() - 1 : 0; turn < turns.size(); ++turn) {
-    if (turns[turn].role != "assistant") continue;
-    const std::string opening = chat_->render_turns(turns.first(turn), inputs, true);
-    if (!opening.starts_with(done)) {
-      throw base::InputError(base::expectation("chat template", "turns that only add text, to train on several",
-                                               chat_->description(), "training on the completion alone"));
-    }
-    append(out, opening.substr(done.size()), all);
+  for (const Answer& answer : answers) {
+    append(out, answer.before, options_.train_on == TrainOn::kAllTokens);
     out.prompt_tokens = static_cast<int64_t>(out.ids.size());
-    const std::string answer = answer_text(turns.first(turn + 1), inputs, opening);
-    if (turns[turn].calls_tools())
-      append_calls(out, answer, turn + 1 == turns.size());
+    const bool last = &answer == &answers.back();
+    if (answer.calls)
+      append_calls(out, answer.said + answer.mark, last);
     else
-      append_answer(out, answer, turns[turn].content, turn + 1 == turns.size());
-    done = opening + answer;
+      append_answer(out, answer.said, answer.mark, last);
   }
   return out;
 }

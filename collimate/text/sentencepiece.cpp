@@ -81,7 +81,7 @@ VocabularyModel model_of(const Model& model, const std::string& where) {
     scores.push_back(is_part(piece) ? piece.score : std::numeric_limits<double>::quiet_NaN());
   out.model = std::make_unique<Unigram>(
       out.vocabulary, std::move(scores),
-      Unigram::Options{.unk = unk_of(model), .byte_fallback = model.byte_fallback, .where = where});
+      Unigram::Options{.unk = unk_of(model), .byte_fallback = model.byte_fallback, .float_sums = true, .where = where});
   return out;
 }
 
@@ -90,8 +90,14 @@ std::vector<AddedToken> added_of(const Model& model) {
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const Model::Piece& piece = model.pieces[id];
     const bool special = piece.type == Model::kControl || piece.type == Model::kUnknown;
+    // Marks are looked for where spaces have become marks too, as SentencePiece does.
+    const bool marks = !special && piece.text.find(kSpaceMark) != std::string::npos;
     if (special || piece.type == Model::kUserDefined)
-      added.push_back({.id = static_cast<int32_t>(id), .content = piece.text, .special = special});
+      added.push_back({.id = static_cast<int32_t>(id),
+                       .content = piece.text,
+                       .special = special,
+                       .normalized = marks,
+                       .spelled = marks});
   }
   return added;
 }

@@ -43,10 +43,11 @@ Unigram::Unigram(std::shared_ptr<const Vocabulary> vocabulary, std::vector<doubl
       unk_(options.unk),
       where_(std::move(options.where)),
       byte_fallback_(options.byte_fallback ? byte_fallback_ids(*vocabulary_) : std::vector<int32_t>()),
+      float_sums_(options.float_sums),
       trie_(parts_of(*vocabulary_, scores_)) {
   double least = std::numeric_limits<double>::infinity();
   for (const double score : scores_) least = std::fmin(least, score);
-  unk_score_ = least - kUnknownPenalty;
+  unk_score_ = sum(least, -kUnknownPenalty);
 }
 
 void Unigram::encode(std::string_view word, std::vector<int32_t>& ids) const {
@@ -59,10 +60,10 @@ void Unigram::encode(std::string_view word, std::vector<int32_t>& ids) const {
     const auto begin = static_cast<int32_t>(at);
     bool single = false;
     trie_.prefixes(word.substr(at), [&](size_t size, int32_t id) {
-      offer(cuts[at + size], {scores_[id] + score, id, begin});
+      offer(cuts[at + size], {sum(scores_[id], score), id, begin});
       single = single || size == character;
     });
-    if (!single) offer(cuts[at + character], {unk_score_ + score, -1, begin});
+    if (!single) offer(cuts[at + character], {sum(unk_score_, score), -1, begin});
     at += character;
   }
   pieces.clear();

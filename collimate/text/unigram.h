@@ -11,14 +11,15 @@
 namespace collimate::text {
 
 // The unigram language model of SentencePiece (Kudo 2018): the cut of a word whose tokens' log-probs sum up highest
-// (Viterbi), as Hugging Face tokenizers have it. A character that is no token costs 10 more than the least likely
-// token; such characters in a row are one unk, or their bytes where all of these are tokens.
+// (Viterbi), as Hugging Face tokenizers have it, or SentencePiece's library. A character that is no token costs 10 more
+// than the least likely token; such characters in a row are one unk, or their bytes where all of these are tokens.
 class Unigram : public WordModel {
  public:
   struct Options {
     std::optional<int32_t> unk;
     bool byte_fallback = false;
-    std::string where;  // names the tokenizer in errors
+    bool float_sums = false;  // sums are rounded to float, as SentencePiece's: of cuts equal in it the first counts
+    std::string where;        // names the tokenizer in errors
   };
   // `scores` are the tokens' log-probs by id. A token whose score is not a number is in no cut.
   Unigram(std::shared_ptr<const Vocabulary> vocabulary, std::vector<double> scores, Options options);
@@ -26,6 +27,7 @@ class Unigram : public WordModel {
   std::string kind() const override { return byte_fallback_.empty() ? "Unigram" : "Unigram with byte fallback"; }
 
  private:
+  double sum(double a, double b) const { return float_sums_ ? static_cast<float>(a + b) : a + b; }
   void push_unknown(std::string_view bytes, std::vector<int32_t>& ids) const;
 
   std::shared_ptr<const Vocabulary> vocabulary_;
@@ -33,6 +35,7 @@ class Unigram : public WordModel {
   std::optional<int32_t> unk_;
   std::string where_;
   std::vector<int32_t> byte_fallback_;  // by byte; empty without byte fallback
+  bool float_sums_;
   double unk_score_ = 0;
   Trie trie_;
 };

@@ -136,7 +136,7 @@ class TiktokenSide:
 
 def make_sentencepiece(name: str, kind: str, size: int, **options):
     (OUT / name).mkdir(parents=True, exist_ok=True)
-    train_sentencepiece(OUT / name / "tokenizer", kind, size, user_defined_symbols=["<tool>"], **options)
+    train_sentencepiece(OUT / name / "tokenizer", kind, size, **{"user_defined_symbols": ["<tool>"], **options})
     (OUT / name / "tokenizer.vocab").unlink()
     write_config(name, {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True})
 
@@ -202,6 +202,9 @@ OTHER_FILES = {
     "sp_llama": lambda: make_sentencepiece(
         "sp_llama", "bpe", 700, byte_fallback=True, normalization_rule_name="identity", split_digits=True,
         remove_extra_whitespaces=False, allow_whitespace_only_pieces=True),
+    "sp_marks": lambda: make_sentencepiece(  # as Gemma's: runs of spaces are symbols
+        "sp_marks", "bpe", 380, normalization_rule_name="identity", remove_extra_whitespaces=False,
+        allow_whitespace_only_pieces=True, user_defined_symbols=[MARK * 2, MARK * 4, f"x{MARK}y"]),
     "qwen": lambda: make_tiktoken("qwen", "qwen.tiktoken", SPLIT % "", {}),
     "llama3": lambda: make_tiktoken("llama3", "tokenizer.model", SPLIT % "{1,3}", {}),
     "moonshot": lambda: make_tiktoken("moonshot", "tiktoken.model", MOONSHOT_SPLIT, MOONSHOT_CONFIG)}
@@ -232,6 +235,9 @@ def write_vectors(only: list):
         side = side_of(OUT / name)
         others = ["a<|im_end|>b<|eot_id|>", "你好<think>世界'sHTMLÀb々〇[BOS]", "\ucb48\u11a7<|im_end|>\u0338"]
         others = others if name in OTHER_FILES else []
+        if name.startswith("sp_"):  # cuts of one probability, and marks that the text has itself
+            others += ["l" * 21, "l" * 25, "*" * 25, "XlXlXlllXlXllXXlXllXXlllllll"]
+            others += [f" {MARK}{MARK}a", f"{MARK * 3} x y{MARK}", f"a  {MARK}  b{MARK * 5}", f"x{MARK}y  x y"]
         texts = TEXTS + others + [random_text(rng, words) for _ in range(60 if others else 30)]
         vectors += [side.vector(name, text) for text in texts if side.takes(text)]
         if isinstance(side, TiktokenSide):

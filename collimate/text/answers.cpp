@@ -1,0 +1,146 @@
+#include "collimate/text/answers.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "collimate/base/error.h"
+#include "collimate/text/chat_template.h"
+
+namespace collimate::text {
+namespace {
+
+size_t common_size(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+bool has_special(const Tokenizer& tokenizer, std::string_view text) {
+  return std::ranges::any_of(tokenizer.encode(text, {.continues = true}),
+                             [&](int32_t id) { return tokenizer.is_special(id); });
+}
+
+// The most of `size` bytes that end where a token of the text ends.
+size_t whole_tokens(const Tokenizer& tokenizer, std::string_view text, size_t size) {
+  const std::vector<int32_t> whole = tokenizer.encode(text, {.continues = true});
+  for (; size > 0; --size) {
+    std::vector<int32_t> ids = tokenizer.encode(text.substr(0, size), {.continues = true});
+    const std::vector<int32_t> rest = tokenizer.encode(text.substr(size), {.continues = true});
+    ids.insert(ids.end(), rest.begin(), rest.end());
+    if (ids == whole) break;
+  }
+  return size;
+}
+
+// The length of the special token that the text begins with, 0 where it begins with none.
+size_t special_size(const Tokenizer& tokenizer, std::string_view text) {
+  const std::vector<int32_t> ids = tokenizer.encode(text, {.continues = true});
+  return !ids.empty() && tokenizer.is_special(ids.front()) ? tokenizer.token_bytes(ids.front()).size() : 0;
+}
+
+[[noreturn]] void refuse(const std::string& got) {
+  throw base::InputError(base::expectation("chat template", "a text in which each turn of the assistant has one place",
+                                           got,
+                                           "a template with {% generation %}, or training on the completion alone"));
+}
+
+// A text with a word in it.
+struct Split {
+  std::string before, behind;
+};
+Split split_at(const std::string& text, const std::string& word) {
+  const size_t at = text.find(word);
+  if (at == std::string::npos || text.find(word, at + 1) != std::string::npos)
+    refuse("one that writes an answer never or more than once");
+  return {text.substr(0, at), text.substr(at + word.size())};
+}
+
+class Finder {
+ public:
+  Finder(const ChatTemplate& chat, const Tokenizer& tokenizer, const Conversation& conversation)
+      : chat_(chat), tokenizer_(tokenizer), conversation_(conversation), whole_(chat.render(conversation, false)) {
+    for (int n = 0; whole_.find(word_) != std::string::npos || whole_.find(former_) != std::string::npos; ++n) {
+      word_ = fmt::format("Xq{}", n) + word_;
+      former_ = fmt::format("Yq{}", n) + former_;
+    }
+  }
+
+  std::vector<Answer> find(bool last_only) {
+    std::vector<Answer> answers;
+    for (size_t turn = last_only ? conversation_.turns.size() - 1 : 0; turn < conversation_.turns.size(); ++turn)
+      if (conversation_.turns[turn].role == "assistant") answers.push_back(at(turn));
+    return answers;
+  }
+
+ private:
+  Answer at(size_t turn) {
+    const Split here = split_at(rendered(turn, conversation_.turns.size(), false), word_);
+    if (!whole_.ends_with(here.behind)) refuse("one in which what an answer says changes what stands after it");
+    const size_t end = whole_.size() - here.behind.size();
+    const size_t begin = begin_of(turn, here.before, end);
+    if (begin < done_ || begin > end || !here.before.starts_with(std::string_view(whole_).substr(0, begin)))
+      refuse("one in which what an answer says changes what stands before it");
+    const size_t mark = mark_size(turn, here.behind);
+    Answer answer{whole_.substr(done_, begin - done_), whole_.substr(begin, end - begin), whole_.substr(end, mark),
+                  conversation_.turns[turn].calls_tools()};
+    done_ = end + mark;
+    return answer;
+  }
+
+  // Where a turn's header ends, which the prompt for that turn ends with: all of it, or of a prompt that goes on, as
+  // with an open <think>, as much as both have, which then names the turn by a special token.
+  size_t begin_of(size_t turn, const std::string& before, size_t end) const {
+    const std::string opening = after_former(turn, rendered(turn, turn, true));
+    const std::string header =
+        after_former(turn, split_at(rendered(turn, conversation_.turns.size(), false, true), word_).before);
+    if (!before.ends_with(header)) refuse("one in which an answer's header changes with the message before");
+    const size_t start = before.size() - header.size();
+    const bool complete = start + opening.size() <= end && whole_.compare(start, opening.size(), opening) == 0;
+    if (complete) return start + opening.size();
+    const size_t size = whole_tokens(tokenizer_, header, common_size(opening, header));
+    if (!has_special(tokenizer_, header.substr(0, size))) refuse("one that opens no earlier turn as its prompt does");
+    return start + size;
+  }
+
+  // The length of the mark that ends a turn: what stands behind it also where it is the last one, or the special token
+  // right behind it that ends a turn elsewhere, as <|end|> and <|return|> do.
+  size_t mark_size(size_t turn, const std::string& behind) const {
+    if (turn + 1 == conversation_.turns.size()) return behind.size();
+    const std::string closed = split_at(rendered(turn, turn + 1, false), word_).behind;
+    const size_t size = whole_tokens(tokenizer_, behind, common_size(closed, behind));
+    if (size > 0) return size;
+    const size_t special = special_size(tokenizer_, behind);
+    const auto& stops = tokenizer_.info().stop_ids;
+    const auto is_stop = [&] { return std::ranges::count(stops, tokenizer_.encode(behind.substr(0, special))[0]) > 0; };
+    return special > 0 && (special_size(tokenizer_, closed) > 0 || is_stop()) ? special : 0;
+  }
+
+  // The conversation's first turns with a word in the place of what one says, and of the content of the one before.
+  std::string rendered(size_t turn, size_t turns, bool prompt, bool former = false) const {
+    Messages messages(conversation_.turns.begin(), conversation_.turns.begin() + static_cast<std::ptrdiff_t>(turns));
+    if (turn < turns) {
+      messages[turn].content = word_;
+      if (messages[turn].calls_tools()) messages[turn].more.erase("tool_calls");
+    }
+    if ((former || prompt) && turn > 0) messages[turn - 1].content = former_;
+    return chat_.render_turns(messages, conversation_.inputs, prompt);
+  }
+
+  std::string after_former(size_t turn, const std::string& text) const {
+    return turn == 0 ? text : split_at(text, former_).behind;
+  }
+
+  const ChatTemplate& chat_;
+  const Tokenizer& tokenizer_;
+  const Conversation& conversation_;
+  const std::string whole_;
+  std::string word_ = "Xanswer", former_ = "Yformer";
+  size_t done_ = 0;
+};
+
+}  // namespace
+
+std::vector<Answer> find_answers(const ChatTemplate& chat, const Tokenizer& tokenizer, const Conversation& conversation,
+                                 bool last_only) {
+  return Finder(chat, tokenizer, conversation).find(last_only);
+}
+
+}  // namespace collimate::text
