@@ -27,8 +27,8 @@ ConfigSource load_config(const std::filesystem::path& path, const std::vector<st
 ConfigSource parse_config(const std::string& text, const std::string& file_name,
                           const std::vector<std::string>& sets = {}, const Section* schema = nullptr);
 
-// Reads every key into `root` and runs the checks. Throws InputError for an unknown key (naming the nearest one), a
-// wrong type or a failed check, each with its line. `root` is unspecified after a throw.
+// Reads every key into `root` and runs the checks. Throws InputError for unknown keys, all of them
+// (base/unknown_keys.h), a wrong type or a failed check, each with its line. `root` is unspecified after a throw.
 void apply(const ConfigSource& source, Section& root);
 // This does the same for a part of it, which stands at `path` ("reward.0").
 void apply(const ConfigNode& part, const std::string& path, Section& section);

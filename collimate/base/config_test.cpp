@@ -93,6 +93,24 @@ TEST(Config, UnknownKeyNamesLineAndNearest) {
             "[config.yaml:1] expected a key of section train, got \"colour\"; try one of learning_rate, steps, dtype");
 }
 
+TEST(Config, UnknownKeysAreNamedTogether) {
+  EXPECT_EQ(error_of("recpie: sft\ntrain:\n  colour: red\n  stps: 1\ntrian: {dtpe: bf16, steps: 1}\n"),
+            "[config.yaml:1] expected a key of the configuration, got \"recpie\"; try \"recipe\"\n"
+            "[config.yaml:3] expected a key of section train, got \"colour\"; try one of learning_rate, steps, dtype\n"
+            "[config.yaml:4] expected a key of section train, got \"stps\"; try \"steps\"\n"
+            "[config.yaml:5] expected a key of the configuration, got \"trian\"; try \"train\"\n"
+            "[config.yaml:5] expected a key of section train, got \"dtpe\"; try \"dtype\"");
+}
+
+TEST(Config, AKeyOfTheSameNameElsewhereComesBeforeOneThatIsLikeIt) {
+  EXPECT_EQ(error_of("steps: 1", {"dtype=bf16"}),
+            "[config.yaml:1] expected a key of the configuration, got \"steps\"; try \"train.steps\"\n"
+            "[--set dtype] expected a key of the configuration, got \"dtype\"; try \"train.dtype\"");
+  EXPECT_EQ(error_of("larning_rate: 1"),
+            "[config.yaml:1] expected a key of the configuration, got \"larning_rate\"; try \"train.learning_rate\"");
+  EXPECT_THAT(error_of("stpes: 1"), HasSubstr("got \"stpes\"; try one of recipe, "));
+}
+
 TEST(Config, WrongTypeNamesLineKeyAndBothTypes) {
   EXPECT_EQ(error_of("train:\n  steps: ten"), "[config.yaml:2] expected train.steps to be an integer, got \"ten\"");
   EXPECT_EQ(error_of("train: {steps: 1.5}"), "[config.yaml:1] expected train.steps to be an integer, got \"1.5\"");

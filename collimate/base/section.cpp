@@ -1,7 +1,6 @@
 #include "collimate/base/section.h"
 
-#include "collimate/base/config_errors.h"
-#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
 #include "collimate/base/section_map.h"
 
 namespace collimate::base {
@@ -20,15 +19,11 @@ std::vector<const ConfigItem*> Section::section_items() const {
 
 void Section::read_section(const ConfigNode& node, const std::string& path) {
   expect_map(node, path);
-  const auto items = section_items();
   for (size_t i = 0; i < node.keys.size(); ++i) {
     ConfigItem* found = nullptr;
-    std::vector<std::string> names;
-    for (const ConfigItem* item : items) {
-      names.push_back(item->item_name());
+    for (const ConfigItem* item : section_items())
       if (item->item_name() == node.keys[i]) found = const_cast<ConfigItem*>(item);  // a member of *this
-    }
-    if (!found) throw UnknownKeyError(node.children[i].where, path, node.keys[i], nearest(node.keys[i], names));
+    COLLIMATE_CHECK(found != nullptr, "{} of {}", node.keys[i], section_title(path));
     found->item_read(node.children[i], join_path(path, node.keys[i]));
   }
 }

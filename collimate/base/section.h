@@ -63,7 +63,7 @@ class Section {
   void add_item(ConfigItem* item);  // called by the members' constructors
   std::vector<const ConfigItem*> section_items() const;
 
-  // Reads a map; keys not named keep their value. `path` is "" for the root. Throws InputError.
+  // Reads a map of known keys (base::apply refuses others); the rest keep their value. `path`: "" for the root.
   void read_section(const ConfigNode& node, const std::string& path);
   // Runs all checks, for values that were assigned from code. Throws InputError naming the option.
   void check_section(const std::string& path = "") const;
@@ -72,7 +72,7 @@ class Section {
   // Throws InputError where the section's options do not fit together, or one of them needs more than a Check, by
   // Option::item_refuse. check_section calls it, of the section at `path`, when every option has held its own checks.
   virtual void section_demands(const std::string& /*path*/) const {}
-  // Says what to write in place of a key that no section has, such as another program's name; "" where it knows none.
+  // What to write for a key that no section has, as "num_epochs" or "trainer.num_epochs"; "" where it knows none.
   virtual std::string section_remedy(const std::string& /*key*/) const { return ""; }
 
  protected:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace collimate::recipe {
 namespace {
@@ -25,6 +26,13 @@ std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train)
   if (schedule == "constant") return line + "constant";
   const double floor = schedule == "cosine_with_min" ? train.lr_minimum_ratio * peak : 0.0;
   return line + fmt::format("{} to {} at update {}", schedule, floor, n.total_updates);
+}
+
+// A run has whole iterations: so many of its examples come after run.epochs.
+int64_t beyond_epochs(const Config& config, const BatchArithmetic& n) {
+  if (!config.run.epochs.get()) return 0;
+  const double asked = *config.run.epochs.get() * static_cast<double>(n.examples);
+  return config.run.iterations * n.rows / n.group_size - static_cast<int64_t>(std::ceil(asked));
 }
 
 }  // namespace
@@ -54,6 +62,7 @@ BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t
       most_micro_batches(n.rows_per_update, n.longest_row, n.micro_batch_tokens, n.rollouts ? 1 : n.group_size);
   n.examples = examples;
   n.epochs = static_cast<double>(config.run.iterations * n.rows) / static_cast<double>(n.group_size * examples);
+  n.examples_beyond = beyond_epochs(config, n);
   return n;
 }
 
@@ -99,7 +108,8 @@ nlohmann::ordered_json to_json(const BatchArithmetic& n) {
           {"longest_row_tokens", n.longest_row},
           {"micro_batches_per_update_at_most", n.micro_batches},
           {"examples", n.examples},
-          {"epochs", n.epochs}};
+          {"epochs", n.epochs},
+          {"examples_beyond_epochs", n.examples_beyond}};
 }
 
 }  // namespace collimate::recipe

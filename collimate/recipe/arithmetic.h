@@ -26,6 +26,7 @@ struct BatchArithmetic {
   int64_t micro_batches = 0;       // of an update, at most
   int64_t examples = 0;            // of data.train, an epoch
   double epochs = 0;               // of the run
+  int64_t examples_beyond = 0;     // those that the last iteration reads after run.epochs, where this is set
 };
 
 // The token budget of the trained model's micro-batches.

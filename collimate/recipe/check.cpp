@@ -1,6 +1,7 @@
 #include "collimate/recipe/check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "collimate/base/config.h"
@@ -116,6 +117,18 @@ RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data,
   return extent;
 }
 
+// Of a run of whole epochs the rows that it names are read once more than all others.
+std::string rounding_line(const Config& config, const BatchArithmetic& n, const rlhf::RowSource& rows) {
+  const double epochs = *config.run.epochs.get();
+  const int64_t read = config.run.iterations * n.rows / n.group_size;
+  return fmt::format(
+      "run: {} epoch{} (run.epochs) would end within iteration {}, which is filled up with {} more (row {} of "
+      "data.train{})",
+      epochs, epochs == 1 ? "" : "s", config.run.iterations.get(), counted(n.examples_beyond, "example"),
+      first_rows(rows.order(read - n.examples_beyond, n.examples_beyond)),
+      epochs == std::floor(epochs) ? ", read once more than the others" : "");
+}
+
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const int threads = threads_of(config, placement);
   return fmt::format("placement: {}, {} each; {}", counted(placement.devices, "device"), counted(threads, "thread"),
@@ -137,6 +150,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   const std::vector<Objective> learned = objectives(plan);
   for (const std::string& line : objective_lines(learned)) found.lines.push_back(line);
   for (const std::string& line : arithmetic_lines(numbers, config)) found.lines.push_back(line);
+  if (numbers.examples_beyond > 0) found.lines.push_back(rounding_line(config, numbers, *data.train));
   found.lines.push_back(placement_line(config, plan, placement));
   for (const std::string& idle : idle_options(config)) found.lines.push_back("warning: " + idle);
   found.facts["objective"] = to_json(learned);

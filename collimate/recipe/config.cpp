@@ -1,13 +1,14 @@
 #include "collimate/recipe/config.h"
 
 #include "collimate/base/config_yaml.h"
-#include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/unknown_keys.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/recipe/asked_measures.h"
+#include "collimate/recipe/attempt.h"
+#include "collimate/recipe/check.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/list.h"
-#include "collimate/recipe/other_names.h"
 #include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::recipe {
@@ -53,21 +54,37 @@ const rlhf::ModelOptions& Config::model(const std::string& role) const {
 
 namespace {
 
-// `name` is what an error calls the whole.
+// Lists of entries that have options by kind; none where the config does not have them.
+struct Lists {
+  std::optional<nlohmann::json> reward, evaluation_reward, measure;
+};
+
+Lists read_lists(const base::ConfigNode& root, std::vector<std::string>& wrong) {
+  Lists lists;
+  if (const auto* list = written(root, "", "reward"))
+    attempt(wrong, [&] { lists.reward = rlhf::resolved_rewards(*list, "reward"); });
+  if (const auto* list = written(root, "evaluation", "reward"))
+    attempt(wrong, [&] { lists.evaluation_reward = rlhf::resolved_rewards(*list, "evaluation.reward"); });
+  if (const auto* list = written(root, "evaluation", "measure"))
+    attempt(wrong, [&] { lists.measure = resolved_measures(*list, "evaluation.measure"); });
+  for (const char* key : {"train", "eval"})
+    if (const auto* sources = written(root, "data", key))
+      attempt(wrong, [&] { check_source_keys(*sources, fmt::format("data.{}", key)); });
+  return lists;
+}
+
+// Every key is looked at before any value. `name` is what an error calls the whole.
 Config read_config(const base::ConfigSource& source, const std::string& name) {
   Config config;
-  refuse_other_names(source.root);
-  if (base::nearest("recipe", source.root.keys).empty())  // a misspelt one is for apply() to name
+  std::vector<std::string> wrong = base::unknown_keys(source.root, "", config);  // a misspelt `recipe` may be one
+  const Lists lists = read_lists(source.root, wrong);
+  refuse(wrong);
+  if (source.root.find("recipe") == nullptr)
     throw base::InputError(base::expectation(name, "a key recipe", "none", "recipe: grpo"));
   base::apply(source, config);
-  if (const auto* list = written(source.root, "", "reward")) config.reward = rlhf::resolved_rewards(*list, "reward");
-  if (const auto* list = written(source.root, "evaluation", "reward"))
-    config.evaluation.reward = rlhf::resolved_rewards(*list, "evaluation.reward");
-  if (const auto* list = written(source.root, "evaluation", "measure"))
-    config.evaluation.measure = resolved_measures(*list, "evaluation.measure");
-  for (const char* key : {"train", "eval"})
-    if (const auto* sources = written(source.root, "data", key))
-      check_source_keys(*sources, fmt::format("data.{}", key));
+  if (lists.reward) config.reward = *lists.reward;
+  if (lists.evaluation_reward) config.evaluation.reward = *lists.evaluation_reward;
+  if (lists.measure) config.evaluation.measure = *lists.measure;
   for (const auto& [role, model] : config.models)
     if (const std::string found = host::model_directory(model.path, config.download); found != model.path.get())
       config.models[role].path = found;

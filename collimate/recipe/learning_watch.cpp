@@ -60,8 +60,8 @@ constexpr Sign kSigns[] = {
     {"far from the reference",
      [](const base::MetricsRecord& record) { return value_or(record, "actor/kl_loss", 0) > kFarFromReference; },
      [](const base::MetricsRecord&) {
-       return "the policy was more than a nat a token away from its reference in {} iterations in a row: try a larger "
-              "algorithm.beta or a lower train.learning_rate";
+       return "the KL divergence from the reference (actor/kl_loss) was above 1 nat a token in {} iterations in a row: "
+              "try a larger algorithm.beta or a lower train.learning_rate";
      }},
     // This is the same KL, by the estimator of the penalty that PPO takes off its rewards.
     {"far from the reference, by the penalty",
@@ -69,8 +69,8 @@ constexpr Sign kSigns[] = {
        return value_or(record, "actor/reward_kl_penalty", 0) > kFarFromReference;
      },
      [](const base::MetricsRecord&) {
-       return "the policy was more than a nat a token away from its reference in {} iterations in a row: try a larger "
-              "algorithm.kl_coefficient or a lower train.learning_rate";
+       return "the KL divergence from the reference (actor/reward_kl_penalty) was above 1 nat a token in {} iterations "
+              "in a row: try a larger algorithm.kl_coefficient or a lower train.learning_rate";
      }}};
 
 bool has_rewards(const base::MetricsRecord& record) { return record.find("critic/rewards/mean") != nullptr; }

@@ -35,8 +35,16 @@ TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
                         "learned from them: the prompts are solved, or too easy"));
   EXPECT_THAT(said_after(10, all(0)).at(0), HasSubstr("all rewards were 0 in 10 iterations in a row"));
   EXPECT_THAT(said({{"response_length/clip_ratio", 1}}), HasSubstr("every completion was cut at its limit"));
-  EXPECT_THAT(said({{"actor/kl_loss", 1.5}}), HasSubstr("try a larger algorithm.beta"));
+  EXPECT_THAT(said({{"actor/kl_loss", 1.5}}),
+              HasSubstr("the KL divergence from the reference (actor/kl_loss) was above 1 nat a token in 10 iterations "
+                        "in a row: try a larger algorithm.beta"));
   EXPECT_THAT(said({{"actor/reward_kl_penalty", 1.5}}), HasSubstr("try a larger algorithm.kl_coefficient"));
+}
+
+// It is one from the policy that drew the samples: large where updates of an iteration are, whatever the reference.
+TEST(LearningWatch, TheKlOfUpdatesSaysNothingOfTheReference) {
+  EXPECT_TRUE(said_after(20, record_of({{"actor/ppo_kl", 5}, {"actor/kl_loss", 0.5}})).empty());
+  EXPECT_TRUE(said_after(20, record_of({{"actor/ppo_kl", 5}})).empty()) << "without a reference";
 }
 
 TEST(LearningWatch, SaysNothingOfWhatPassesAndEachOnce) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
@@ -55,26 +56,65 @@ TEST(OtherNames, AreFoundAtAnyDepth) {
   EXPECT_THAT(verl, expected("trainer.total_epochs", "\"run.epochs\""));
   EXPECT_THAT(verl, expected("kl_ctrl.kl_coef", "\"algorithm.kl_coefficient\""));
   EXPECT_THAT(verl, testing::HasSubstr("a key of section algorithm"));
-  EXPECT_EQ(std::ranges::count(verl, '\n'), 4);
+  EXPECT_THAT(verl, expected("trainer.nowhere", "\"run\": other keys stand elsewhere"));
+  EXPECT_EQ(std::ranges::count(verl, '\n'), 5);
 }
 
-TEST(OtherNames, AreNamedBeforeARecipeIsMissed) {
-  const std::string factory = loaded({{"stage", "sft"}, {"cutoff_len", 2048}, {"packing", true}});
-  EXPECT_THAT(factory, testing::HasSubstr("got \"stage\"; try \"recipe\""));
-  EXPECT_THAT(factory, testing::HasSubstr("got \"packing\"; try leaving it out: rows are always packed"));
-  EXPECT_THAT(loaded(nlohmann::json::object(), {"actor_rollout_ref.rollout.n=8"}),
-              testing::HasSubstr("[--set actor_rollout_ref.rollout.n] expected a key of the configuration"));
+TEST(OtherNames, AreNamedTogetherWithMisspeltKeys) {
+  EXPECT_EQ(loaded({{"recipe", "grpo"}, {"rollot", {{"samples_per_promt", 4}}}, {"cutoff_len", 8}}, {"beta=1"}),
+            "[config] expected a key of the configuration, got \"cutoff_len\"; try \"data.max_tokens\"\n"
+            "[config] expected a key of the configuration, got \"rollot\"; try \"rollout\"\n"
+            "[config] expected a key of section rollout, got \"samples_per_promt\"; try \"samples_per_prompt\"\n"
+            "[--set beta] expected a key of the configuration, got \"beta\"; try \"algorithm.beta\"");
+  EXPECT_THAT(loaded({{"temperature", 1}, {"recipe", "grpo"}}),
+              testing::HasSubstr("try \"rollout.temperature\" or \"evaluation.temperature\""));
 }
 
-TEST(OtherNames, LeadToKeysThatExist) {
+TEST(OtherNames, OfSeveralRowsTheLongestNameIsMeant) {
+  EXPECT_EQ(remedy_for_name("actor_rollout_ref.rollout.val_kwargs.n"), "\"evaluation.samples_per_prompt\"");
+  EXPECT_THAT(remedy_for_name("vllm_mode"), testing::StartsWith("leaving it out: "));
+  EXPECT_THAT(remedy_for_name("vllm_gpu_memory_utilization"), testing::StartsWith("\"run.memory_budget\""));
+  EXPECT_EQ(remedy_for_name("not_vllm_mode"), "");
+}
+
+std::set<std::string> our_keys() {
   std::vector<base::OptionInfo> options;
   Config().describe_section("", options);
   std::set<std::string> keys;
   for (const base::OptionInfo& option : options) keys.insert(option.path);
-  std::set<std::string> names;
+  return keys;
+}
+
+// The fields of TRL 1.16's GRPOConfig, DPOConfig, SFTConfig and RewardConfig that are not TrainingArguments', and keys
+// of the scripts of verl and LLaMA-Factory: each has a row, or the same name here.
+TEST(OtherNames, HaveTheFieldsOfTrlAndTheKeysOfScripts) {
+  std::set<std::string> ours;
+  for (const std::string& key : our_keys()) ours.insert(key.substr(key.rfind('.') + 1));
+  std::istringstream keys(R"(
+    model_init_kwargs trust_remote_code router_aux_loss_coef disable_dropout num_generations num_generations_eval
+    max_completion_length ds3_gather_for_generation shuffle_dataset pad_to_multiple_of generation_batch_size
+    steps_per_generation temperature top_p top_k min_p generation_kwargs chat_template_kwargs repetition_penalty
+    cache_implementation use_vllm vllm_mode vllm_server_base_url vllm_structured_outputs_regex
+    vllm_gpu_memory_utilization vllm_max_model_length vllm_tensor_parallel_size beta num_iterations epsilon delta
+    epsilon_high sapo_temperature_neg vespo_k_pos importance_sampling_level reward_weights
+    multi_objective_aggregation scale_rewards loss_type mask_truncated_completions sync_ref_model
+    ref_model_mixup_alpha ref_model_sync_steps top_entropy_quantile entropy_coef use_adaptive_entropy entropy_target
+    max_tool_calling_iterations vllm_importance_sampling_correction off_policy_mask_threshold use_bias_correction_kl
+    log_completions num_completions_to_print use_transformers_continuous_batching dataset_num_proc max_length
+    truncation_mode padding_free precompute_ref_log_probs loss_weights ld_alpha f_divergence_type
+    f_alpha_divergence_coef label_smoothing use_weighting discopop_tau activation_offloading pad_token
+    chat_template_path dataset_text_field dataset_kwargs eos_token packing packing_strategy eval_packing
+    completion_only_loss assistant_only_loss center_rewards_coefficient kl_coef do_train loss_agg_mode cutoff_len
+    actor_rollout_ref trainer pref_ftx neat_packing preprocessing_num_workers)");
+  for (std::string key; keys >> key;) EXPECT_TRUE(ours.contains(key) || !remedy_for_name(key).empty()) << key;
+}
+
+TEST(OtherNames, LeadToKeysThatExist) {
+  const std::set<std::string> keys = our_keys();
+  std::set<std::string_view> names;
   for (const OtherName& other : other_names()) {
     EXPECT_TRUE(names.insert(other.name).second) << other.name << " stands twice";
-    std::string key = other.key;
+    std::string key(other.key);
     if (key.starts_with("--") || key.empty()) continue;
     for (const std::string role : {"policy", "reward", "reference", "value"})
       if (key.starts_with("models." + role + ".")) key.replace(7, role.size(), "<name>");

@@ -165,13 +165,13 @@ def call_each(function, samples):
 
 
 def score(function, call, samples):
-    """Results of one call and no error; when it raises, those of one call per sample, and what was raised."""
+    """Results of one call and no trace; when it raises, those of one call per sample, and the first call's trace."""
     try:
         return call(function, samples), ""
     except Exception as error:
         if len(samples) == 1:
             return [failed(error)], ""
-        return [score(function, call, [s])[0][0] for s in samples], failed(error)["error"]
+        return [score(function, call, [s])[0][0] for s in samples], trace(error)
 
 
 def shape_of(function):
@@ -183,8 +183,8 @@ def shape_of(function):
 
 def answer(function, call, request):
     """Answers a request that rlhf/reward/python_answer.h makes."""
-    results, batch_error = score(function, call, request["samples"])
-    return {"results": results, "batch_error": batch_error}
+    results, batch_trace = score(function, call, request["samples"])
+    return {"results": results, "batch_trace": batch_trace}
 
 
 class Remembered:

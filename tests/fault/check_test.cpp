@@ -56,6 +56,18 @@ TEST_F(Check, EpochsBecomeIterations) {
                         "both, and run.iterations is 4; try leaving one of them out"));
 }
 
+TEST_F(Check, RowsBeyondTheEpochsAreNamed) {
+  const std::vector<std::string> sets = {"train.samples_per_update=16", "data.shuffle=false"};
+  EXPECT_THAT(shown("sft", {sets[0], sets[1], "run.epochs=1"}),
+              HasSubstr("\n# run: 3 iterations × 16 examples = 48, 1.2 epochs of 40\n"
+                        "# run: 1 epoch (run.epochs) would end within iteration 3, which is filled up with 8 examples "
+                        "more (row 1, 2, 3, … of data.train, read once more than the others)\n"));
+  EXPECT_THAT(shown("sft", {sets[0], sets[1], "run.epochs=0.25"}),
+              HasSubstr("\n# run: 0.25 epochs (run.epochs) would end within iteration 1, which is filled up with 6 "
+                        "examples more (row 11, 12, 13, … of data.train)\n"));
+  EXPECT_THAT(shown("sft", {"run.epochs=1"}), testing::Not(HasSubstr("filled up")));
+}
+
 TEST_F(Check, LeavesOutRowsWhereAskedTo) {
   write_text(root_ / "demonstrations.jsonl",
              "{\"prompt\": \"12=\", \"completion\": \"1\"}\n{\"prompt\": \n{\"prompt\": \"12=\", \"completion\": "

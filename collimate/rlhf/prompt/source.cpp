@@ -270,6 +270,13 @@ Batch RowSource::rows(int64_t iteration, int64_t rows, int64_t first, int64_t co
   return make(picks);
 }
 
+std::vector<int64_t> RowSource::order(int64_t first, int64_t count) const {
+  std::vector<int64_t> numbers;
+  for (int64_t i = first; i < first + count; ++i)
+    numbers.push_back(static_cast<int64_t>(example_of(pick(0, first + count, i))));
+  return numbers;
+}
+
 Batch RowSource::all(int64_t examples) const {
   std::vector<Pick> picks;
   const int64_t count = examples > 0 ? std::min(examples, this->examples()) : this->examples();

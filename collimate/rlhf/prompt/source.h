@@ -56,6 +56,8 @@ class RowSource {
   // random examples. One that its weight uses more than once in an epoch has uids of its own each time. Columns: uid,
   // ids, trainable, prompt_tokens, prompt_uid, example; pair_uid (kPreference), sampling (kPrompt, when set).
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
+  // The numbers in file order, from 0, of examples [first, first + count) of that sequence.
+  std::vector<int64_t> order(int64_t first, int64_t count) const;
   // Every example once, in file order: for evaluation. At most `examples` of them; 0: all.
   Batch all(int64_t examples = 0) const;
 

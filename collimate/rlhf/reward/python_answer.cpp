@@ -23,6 +23,10 @@ std::string quoted(const std::string& text) {
       .dump();
 }
 
+std::string shown(const RewardSample& sample) {
+  return fmt::format("prompt: {}\ncompletion: {}", quoted(sample.prompt), quoted(sample.completion));
+}
+
 std::vector<StepReward> steps_of(const json& result) {
   std::vector<StepReward> steps;
   for (const json& step : result.value("steps", json::array()))
@@ -48,7 +52,7 @@ json python_request(std::span<const RewardSample> samples) {
 }
 
 PythonAnswer parse_python_answer(const json& answer) {
-  PythonAnswer out{.batch_error = answer.at("batch_error")};
+  PythonAnswer out{.batch_trace = answer.at("batch_trace")};
   for (const json& one : answer.at("results")) {
     if (one.at("value").is_number()) {
       out.results.push_back({one.at("value").get<double>(), "", steps_of(one), answer_of(one)});
@@ -73,25 +77,24 @@ void refuse_reserved(const std::vector<std::string>& reserved, const std::string
 
 void PythonWarnings::tell(const PythonAnswer& answer, std::span<const RewardSample> asked) {
   if (!answer.trace.empty() && answer.raised < asked.size())
-    tell_raise(base::at(asked, answer.raised), answer.trace, !answer.batch_error.empty());
-  else
-    tell_batch_error(answer.batch_error, asked.size());
+    tell_raise(base::at(asked, answer.raised), answer.trace, !answer.batch_trace.empty());
+  else if (!answer.batch_trace.empty())
+    tell_batch(answer.batch_trace, asked);
 }
 
 // A function that compares the samples of a call gives other values when it is asked for each alone.
-void PythonWarnings::tell_batch_error(std::string error, size_t samples) {
-  if (error.empty() || std::exchange(batch_error_told_, true)) return;
-  std::ranges::replace(error, '\n', ' ');  // the log's line stays one
-  base::log_warning("reward.python: {} failed on {} samples in one call ({}); they were asked one by one", function_,
-                    samples, error);
+void PythonWarnings::tell_batch(const std::string& trace, std::span<const RewardSample> asked) {
+  if (std::exchange(batch_told_, true)) return;
+  base::log_warning(
+      "reward.python: {} raised on {} samples in one call and on none of them alone; they were asked one by one.\n"
+      "{}{}\n(the first of the {})",
+      function_, asked.size(), trace, shown(asked.front()), asked.size());
 }
 
 void PythonWarnings::tell_raise(const RewardSample& sample, const std::string& trace, bool one_by_one) {
   if (std::exchange(raise_told_, true)) return;
-  base::log_warning(
-      "reward.python: {} raised; later ones are counted in reward/errors{}.\n{}prompt: {}\ncompletion: {}", function_,
-      one_by_one ? ", and the samples of such a call are asked one by one" : "", trace, quoted(sample.prompt),
-      quoted(sample.completion));
+  base::log_warning("reward.python: {} raised; later ones are counted in reward/errors{}.\n{}{}", function_,
+                    one_by_one ? ", and the samples of such a call are asked one by one" : "", trace, shown(sample));
 }
 
 }  // namespace collimate::rlhf

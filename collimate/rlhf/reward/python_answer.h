@@ -17,30 +17,30 @@ nlohmann::json python_request(std::span<const RewardSample> samples);
 
 struct PythonAnswer {
   std::vector<RewardResult> results;  // by sample
-  std::string batch_error;            // of the call of all samples, when they were asked one by one after it; else ""
-  size_t raised = 0;                  // the first sample on which the function raised
-  std::string trace;                  // Python's lines of that; "" when it raised on none
+  std::string batch_trace;  // Python's lines of a call of all that raised, after which each was asked; else ""
+  size_t raised = 0;        // the first sample on which the function raised
+  std::string trace;        // Python's lines of that; "" when it raised on none
 };
-// Parses {"results": [{"value", "error", "steps", "answer", "trace"}, …], "batch_error"}.
+// Parses {"results": [{"value", "error", "steps", "answer", "trace"}, …], "batch_trace"}.
 PythonAnswer parse_python_answer(const nlohmann::json& answer);
 
 // InputError for a row of the data with a column by whose name the function gets something else.
 void refuse_reserved(const std::vector<std::string>& reserved, const std::string& function,
                      const nlohmann::json& example);
 
-// Logs, each once, on what a function raised first, with its place, and that it failed on several samples at once where
-// it raised on none of them alone.
+// Logs, each once, with Python's lines and a sample: on what a function raised first; that it raised on several samples
+// at once and on none of them alone.
 class PythonWarnings {
  public:
   explicit PythonWarnings(std::string function) : function_(std::move(function)) {}
   void tell(const PythonAnswer& answer, std::span<const RewardSample> asked);
 
  private:
-  void tell_batch_error(std::string error, size_t samples);
+  void tell_batch(const std::string& trace, std::span<const RewardSample> asked);
   void tell_raise(const RewardSample& sample, const std::string& trace, bool one_by_one);
 
   std::string function_;
-  bool batch_error_told_ = false;
+  bool batch_told_ = false;
   bool raise_told_ = false;
 };
 

@@ -123,7 +123,8 @@ TEST_F(PythonRewardTest, OnlyTheGuiltySampleFails) {
   EXPECT_EQ(results[1].value, 2.0);
 }
 
-// A function that compares its batch gives other values one by one: the log says what it raised, once.
+// A function that compares its batch gives other values one by one: the log says what it raised, with its place and the
+// first sample, once.
 TEST_F(PythonRewardTest, WhatACallOfSeveralRaisesIsLoggedOnce) {
   const auto comparing = reward(
       "def score(prompts, completions, **kw):\n"
@@ -136,13 +137,14 @@ TEST_F(PythonRewardTest, WhatACallOfSeveralRaisesIsLoggedOnce) {
       for (const RewardResult& result : comparing->score(samples_)) EXPECT_EQ(result.value, 1.0);
   }
   std::ifstream file(path);
-  std::string line, more;
-  std::getline(file, line);
-  EXPECT_TRUE(
-      line.ends_with(" warning reward.python: score failed on 2 samples in one call (ValueError: not today); "
-                     "they were asked one by one"))
-      << line;
-  EXPECT_FALSE(std::getline(file, more)) << more;
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, testing::HasSubstr(
+                        " warning reward.python: score raised on 2 samples in one call and on none of them alone; they "
+                        "were asked one by one.\n  File \""));
+  EXPECT_THAT(text, testing::HasSubstr("r.py\", line 2, in score\n    if len(completions) == 2: raise "));
+  EXPECT_TRUE(text.ends_with("\nValueError: not\ntoday\nprompt: \"p\"\ncompletion: \"one\"\n(the first of the 2)\n"))
+      << text;
+  EXPECT_EQ(text.find(" warning"), text.rfind(" warning")) << text;
 }
 
 // Someone who wrote the function finds the line, and what it was asked about, in the log.
