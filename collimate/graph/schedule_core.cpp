@@ -79,7 +79,7 @@ IterationRun* ScheduleCore::iteration(int64_t number) {
 ReplicaRun* ScheduleCore::running(const Task& task) {
   IterationRun* run = iteration(task.iteration);
   if (run == nullptr || task.node < 0 || task.node >= static_cast<int>(run->nodes.size())) return nullptr;
-  std::vector<ReplicaRun>& replicas = base::at(run->nodes, task.node).replicas;
+  std::vector<ReplicaRun>& replicas = run->node(task.node).replicas;
   if (task.replica < 0 || task.replica >= static_cast<int>(replicas.size())) return nullptr;
   ReplicaRun& replica = base::at(replicas, task.replica);
   return replica.running && replica.part == task.part ? &replica : nullptr;

@@ -12,68 +12,16 @@
 #include "collimate/base/at.h"
 #include "collimate/base/fields.h"
 #include "collimate/base/words.h"
-#include "collimate/graph/rows.h"
 #include "collimate/graph/schedule_facts.h"
+#include "collimate/graph/schedule_iteration.h"
 #include "collimate/graph/schedule_swaps.h"
 #include "collimate/graph/schedule_workers.h"
 
-// The state behind Schedule, one .cpp per concern: rows (what is fed to whom), start (what runs next), weights (links
-// and residency), failure, iterations (begin, save, evaluate, stop), state (save and load). Internal to schedule*.cpp.
+// The state behind Schedule, of values that know nothing of each other's decisions: iterations, workers, swaps; and
+// what follows from all of them, one .cpp per concern: rows (what is fed to whom), start (what runs next), weights
+// (links and residency), failure, iterations (begin, save, evaluate, stop), state (save and load). Internal to
+// schedule*.cpp.
 namespace collimate::graph {
-
-// A node on one replica in one iteration. Rows of a whole node's one call have no home.
-struct ReplicaRun {
-  RowSet home;  // issued rows that are to be done here
-  RowSet fed;   // given to the running task and not yet out
-  int part = -1;
-  bool running = false;
-  bool closed = false;
-
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("home", self.home);
-    field("fed", self.fed);
-    field("part", self.part);
-    field("running", self.running);
-    field("closed", self.closed);
-  }
-};
-
-struct NodeRun {
-  RowSet done;  // rows with outputs
-  std::vector<ReplicaRun> replicas;
-  int failures = 0;
-  bool called = false;    // a whole node's call is running or done
-  bool complete = false;  // nothing more will come from it
-
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("done", self.done);
-    field("failures", self.failures);
-    field("called", self.called);
-    field("complete", self.complete);
-    field("replicas", self.replicas);
-  }
-};
-
-struct IterationRun {
-  int64_t number = 0;
-  int64_t issued = 0;   // rows [0, issued) were asked for
-  int64_t deficit = 0;  // rows dropped by filters and not yet replaced
-  RowSet dropped;
-  bool settled = false;  // no filter can ask for more rows
-  std::vector<NodeRun> nodes;
-
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("number", self.number);
-    field("issued", self.issued);
-    field("deficit", self.deficit);
-    field("dropped", self.dropped);
-    field("settled", self.settled);
-    field("nodes", self.nodes);
-  }
-};
 
 struct Transfer {
   int link = 0;
@@ -130,9 +78,6 @@ class ScheduleCore {
   Action& emit(ActionKind kind, const Task& task);
 
   // schedule_rows.cpp
-  void issue(IterationRun& run, int64_t count);
-  RowSet ready(const IterationRun& run, int node, int replica, RowRange window) const;
-  bool caught_up(const IterationRun& run, int node, const ReplicaRun& replica) const;
   void rows_done(IterationRun& run, int node, const RowSet& rows);
   void rows_dropped(IterationRun& run, const Task& task, RowRange range);
   void refill(IterationRun& run);

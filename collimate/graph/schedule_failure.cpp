@@ -10,7 +10,7 @@ void ScheduleCore::failed(const Event& event) {
   if (running(event.task) == nullptr) return;
   const std::string cause = describe(facts_->graph, event.task) + ": " + event.cause;
   IterationRun& run = *iteration(event.task.iteration);
-  NodeRun& state = base::at(run.nodes, event.task.node);
+  NodeRun& state = run.node(event.task.node);
   give_back(event.task);
   const bool again = event.retryable && facts_->node(event.task.node).spec->retry_safe;
   if (!again || ++state.failures > options().retries) return stop(StopKind::kFailed, cause);
@@ -23,7 +23,7 @@ void ScheduleCore::give_back(const Task& task) {
   ReplicaRun& replica = *running(task);
   replica.running = false;
   replica.fed = RowSet();
-  if (facts_->node(task.node).whole) base::at(iteration(task.iteration)->nodes, task.node).called = false;
+  if (facts_->node(task.node).whole) iteration(task.iteration)->node(task.node).called = false;
   workers_.end(workers_of_task(task));
   changed_ = true;
 }
@@ -32,17 +32,13 @@ void ScheduleCore::give_back(const Task& task) {
 // runs on that one's workers ends early, because it may wait for these rows.
 void ScheduleCore::move_rows(IterationRun& run, int node, int from) {
   const NodeFacts& facts = facts_->node(node);
-  NodeRun& state = base::at(run.nodes, node);
-  const int count = static_cast<int>(state.replicas.size());
-  RowSet rows = base::at(state.replicas, from).home;
-  rows.subtract(state.done);
-  rows.subtract(run.dropped);
+  const int count = static_cast<int>(facts.replicas.size());
+  const RowSet rows = run.open(node, from);
   for (int step = 1; step < count && !rows.empty(); ++step) {
     const int to = (from + step) % count;
     if (!workers_.alive(base::at(facts.replicas, to))) continue;
-    base::at(state.replicas, from).home.subtract(rows);
-    base::at(state.replicas, to).home.merge(rows);
-    if (base::at(state.replicas, to).running) return feed(run, node, to, {0, run.issued});
+    run.move(node, from, to, rows);
+    if (run.replica(node, to).running) return feed(run, node, to, {0, run.issued});
     for (int index : base::at(facts.replicas, to))
       if (const std::optional<Task> task = workers_[index].task) cut(*task);
     return;

@@ -20,9 +20,8 @@ void ScheduleCore::begin() {
 void ScheduleCore::restart() {
   for (IterationRun& run : active_)
     for (int n : facts_->order) {
-      NodeRun& state = base::at(run.nodes, n);
-      for (int r = 0; r < static_cast<int>(state.replicas.size()); ++r) {
-        ReplicaRun& replica = base::at(state.replicas, r);
+      for (int r = 0; r < static_cast<int>(run.node(n).replicas.size()); ++r) {
+        ReplicaRun& replica = run.replica(n, r);
         if (!replica.running) continue;
         give_back({run.number, n, r, replica.part});
         --replica.part;
@@ -39,19 +38,14 @@ void ScheduleCore::restart() {
 
 void ScheduleCore::open_iterations() {
   while (next_ < options().iterations && next_ <= front_ + options().staleness && !stop_asked_) {
-    IterationRun& run = active_.emplace_back();
-    run.number = next_++;
-    run.nodes.resize(facts_->nodes.size());
-    for (size_t n = 0; n < run.nodes.size(); ++n) run.nodes[n].replicas.resize(facts_->nodes[n].replicas.size());
-    issue(run, options().rows);
+    IterationRun& run = active_.emplace_back(next_++, *facts_);
+    run.issue(*facts_, workers_, options().rows);
     update_settled(run);
   }
 }
 
 void ScheduleCore::close_iterations() {
-  const auto complete = [](const NodeRun& node) { return node.complete; };
-  while (!stopped_ && !active_.empty() &&
-         std::all_of(active_.front().nodes.begin(), active_.front().nodes.end(), complete)) {
+  while (!stopped_ && !active_.empty() && active_.front().complete()) {
     active_.pop_front();
     after_iteration(front_++);
   }
@@ -96,7 +90,7 @@ void ScheduleCore::stop_if_done() {
 void ScheduleCore::stop(StopKind kind, const std::string& cause) {
   for (const IterationRun& run : active_)
     for (int n : facts_->order) {
-      const std::vector<ReplicaRun>& replicas = base::at(run.nodes, n).replicas;
+      const std::vector<ReplicaRun>& replicas = run.node(n).replicas;
       for (int r = 0; r < static_cast<int>(replicas.size()); ++r)
         if (const ReplicaRun& replica = base::at(replicas, r); replica.running)
           emit(ActionKind::kCancel, Task{run.number, n, r, replica.part});
