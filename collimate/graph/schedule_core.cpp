@@ -6,12 +6,8 @@
 namespace collimate::graph {
 
 ScheduleCore::ScheduleCore(std::shared_ptr<const ScheduleFacts> facts)
-    : facts_(std::move(facts)), workers_(facts_->nodes_on.size()) {
+    : facts_(std::move(facts)), workers_(facts_->nodes_on.size()), transfers_(facts_) {
   front_ = next_ = options().first_iteration;
-  for (const auto& [name, model] : facts_->graph.models)
-    if (facts_->graph.trains(name)) trained_[name] = front_;
-  for (const WeightLink& link : facts_->graph.links)
-    for (int worker : facts_->workers.at(link.destination)) versions_[{link.destination, worker}] = -1;
 }
 
 std::span<const Action> ScheduleCore::on(const Event& event) {

@@ -70,9 +70,7 @@ void ScheduleCore::lost(const Event& event) {
                 fmt::format("worker {} with the trained state of {}: {}", event.worker, model, event.cause));
   lose_task(event.worker, event.cause);
   if (stopped_) return;
-  lose_transfers(event.worker);
-  for (auto& [key, version] : versions_)
-    if (key.second == event.worker) version = -1;
+  for (const Transfer& transfer : transfers_.lost(event.worker, workers_)) ended(transfer);
   swaps_.lost(event.worker);
   move_lost_rows();
   Action& arm = emit(ActionKind::kArm);
@@ -90,35 +88,9 @@ void ScheduleCore::lose_task(int index, const std::string& cause) {
   give_back(*task);
 }
 
-// A transfer goes on to the workers that are left; without its source, or with nobody left, it ends.
-void ScheduleCore::lose_transfers(int index) {
-  for (size_t i = 0; i < transfers_.size();) {
-    Transfer& transfer = transfers_[i];
-    const WeightLink& link = base::at(facts_->graph.links, transfer.link);
-    const std::vector<int>& sources = facts_->workers.at(link.source);
-    const bool source_lost = std::find(sources.begin(), sources.end(), index) != sources.end();
-    std::vector<int>& targets = transfer.targets;
-    if (transfer.running && !source_lost)
-      targets.erase(std::remove(targets.begin(), targets.end(), index), targets.end());
-    if (transfer.running && (source_lost || targets.empty())) {
-      const Transfer ended = transfer;
-      transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(i));
-      release(ended);
-      if (source_lost) transfers_.push_back({ended.link, ended.version, ended.worker});
-      i = 0;
-      continue;
-    }
-    ++i;
-  }
-  workers_[index].transferring = false;
-}
-
 void ScheduleCore::back(int index) {
   workers_.back(index);
-  for (size_t i = 0; i < facts_->graph.links.size(); ++i) {
-    const WeightLink& link = facts_->graph.links[i];
-    if (versions_.count({link.destination, index})) request_transfer(static_cast<int>(i), trained_[link.source], index);
-  }
+  transfers_.request_for(index);
   move_lost_rows();  // of workers that were lost while nobody else worked
   changed_ = true;
 }

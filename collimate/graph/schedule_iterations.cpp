@@ -11,8 +11,7 @@ void ScheduleCore::begin() {
   if (!begun_ && options().evaluate_first) evaluation_ = front_ - 1;
   begun_ = true;
   changed_ = true;
-  for (size_t i = 0; i < facts_->graph.links.size(); ++i)
-    request_transfer(static_cast<int>(i), trained_[facts_->graph.links[i].source], -1);
+  transfers_.request_all();
 }
 
 // A new process goes on from a loaded state: nothing runs, workers are as at setup; what was open starts again as
@@ -28,9 +27,8 @@ void ScheduleCore::restart() {
       }
     }
   workers_.reset();
-  transfers_.clear();
+  transfers_.reset();
   swaps_ = Swaps();
-  for (auto& [key, version] : versions_) version = -1;
   evaluating_ = false;
   stopped_ = stop_asked_ = save_asked_ = false;  // of the process that saved this state
   for (IterationRun& run : active_) update(run);

@@ -138,8 +138,7 @@ void ScheduleCore::node_complete(IterationRun& run, int node) {
   if (!facts_->node(node).writes) return;
   for (size_t n = 0; n < facts_->nodes.size(); ++n)
     if (facts_->nodes[n].writes && facts_->graph.nodes[n].model == model && !run.nodes[n].complete) return;
-  trained_[model] = run.number + 1;
-  request_transfers(model);
+  transfers_.trained(model, run.number + 1);
 }
 
 }  // namespace collimate::graph

@@ -49,7 +49,7 @@ Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const
     return Wait::kInputs;
   if (!std::all_of(facts.after.begin(), facts.after.end(), complete)) return Wait::kAfter;
   if (facts.writes && run.number != front_) return Wait::kOrder;
-  if (blocked_by_transfer(node, workers)) return Wait::kTransfer;
+  if (transfers_.blocks(node, workers, workers_)) return Wait::kTransfer;
   if (!facts.whole && run.ready(*facts_, node, replica, {0, run.issued}).empty()) return Wait::kRows;
   return Wait::kNothing;
 }
@@ -74,21 +74,6 @@ bool ScheduleCore::order_allows(const IterationRun& run, int node, const Replica
   return true;
 }
 
-// Follows from the order of iterations and from blocked_by_transfer; a start on stale weights would be a defect.
-bool ScheduleCore::versions_allow(const IterationRun& run, int node, const Replica& workers) const {
-  for (const WeightLink& link : facts_->graph.links) {
-    const std::vector<std::string>& models = facts_->node(node).models;
-    if (std::find(models.begin(), models.end(), link.destination) == models.end()) continue;
-    const int64_t wanted =
-        std::max(options().first_iteration, (run.number - options().staleness) / link.every * link.every);
-    for (int index : workers) {
-      auto found = versions_.find({link.destination, index});
-      if (found != versions_.end() && found->second < wanted) return false;
-    }
-  }
-  return true;
-}
-
 // Whether all swapped models that the node uses are on its workers and no others are. If not, asks for what is missing.
 bool ScheduleCore::resident(int node, const Replica& workers) {
   bool all = true;
@@ -106,8 +91,8 @@ bool ScheduleCore::resident(int node, const Replica& workers) {
 
 void ScheduleCore::start(IterationRun& run, int node, int replica) {
   ReplicaRun& here = run.replica(node, replica);
-  COLLIMATE_CHECK(versions_allow(run, node, base::at(facts_->node(node).replicas, replica)), "stale weights in {}",
-                  describe(facts_->graph, Task{run.number, node, replica, here.part + 1}));
+  COLLIMATE_CHECK(transfers_.fresh(node, base::at(facts_->node(node).replicas, replica), run.number),
+                  "stale weights in {}", describe(facts_->graph, Task{run.number, node, replica, here.part + 1}));
   here.running = true;
   here.closed = false;
   ++here.part;
@@ -146,9 +131,9 @@ std::string ScheduleCore::waiting() const {
         }
       }
     }
-  for (const Transfer& transfer : transfers_)
-    lines += fmt::format("weights {} -> {} at {} {}\n", base::at(facts_->graph.links, transfer.link).source,
-                         base::at(facts_->graph.links, transfer.link).destination, transfer.version,
+  for (const Transfer& transfer : transfers_.all())
+    lines += fmt::format("weights {} -> {} at {} {}\n", transfers_.link(transfer).source,
+                         transfers_.link(transfer).destination, transfer.version,
                          transfer.running ? "are being transferred" : "wait for the workers");
   return lines;
 }
