@@ -46,8 +46,7 @@ void ScheduleCore::handle(const Event& event) {
     case EventKind::kAsked:
       return asked(event.ask);
     case EventKind::kEvaluated:
-      if (evaluating_) evaluation_.reset();
-      evaluating_ = false;
+      barrier_.evaluated();
       changed_ = true;
       return;
   }

@@ -12,6 +12,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/fields.h"
 #include "collimate/base/words.h"
+#include "collimate/graph/schedule_barrier.h"
 #include "collimate/graph/schedule_facts.h"
 #include "collimate/graph/schedule_iteration.h"
 #include "collimate/graph/schedule_swaps.h"
@@ -19,8 +20,8 @@
 #include "collimate/graph/schedule_workers.h"
 
 // The state behind Schedule, of values that know nothing of each other's decisions: iterations, workers, swaps,
-// transfers; and what follows from all of them, one .cpp per concern: rows (what is fed to whom), start (what runs
-// next), weights (links and residency), failure, iterations (begin, save, evaluate, stop), state (save and load).
+// transfers, barrier; and what follows from all of them, one .cpp per concern: rows (what is fed to whom), start (what
+// runs next), weights (links and residency), failure, iterations (begin, save, evaluate, stop), state (save and load).
 // Internal to schedule*.cpp.
 namespace collimate::graph {
 
@@ -120,9 +121,7 @@ class ScheduleCore {
   Workers workers_;
   Swaps swaps_;
   Transfers transfers_;
-  bool stop_asked_ = false, save_asked_ = false, evaluate_asked_ = false;
-  std::optional<int64_t> evaluation_;  // wanted or running
-  bool evaluating_ = false;
+  Barrier barrier_;
 };
 
 }  // namespace collimate::graph

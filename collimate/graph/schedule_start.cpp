@@ -41,7 +41,7 @@ Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const
   const Replica& workers = base::at(facts.replicas, replica);
   const auto complete = [&](int n) { return run.node(n).complete; };
   if (run.replica(node, replica).running || run.caught_up(*facts_, node, replica)) return Wait::kDone;
-  if (evaluation_ || (stop_asked_ && run.number > front_)) return Wait::kBarrier;
+  if (barrier_.holds(run.number, front_)) return Wait::kBarrier;
   for (int index : workers)
     if (workers_[index].lost || workers_[index].task || workers_[index].transferring) return Wait::kWorker;
   if (!order_allows(run, node, workers)) return Wait::kOrder;
