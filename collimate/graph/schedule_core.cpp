@@ -6,12 +6,8 @@
 namespace collimate::graph {
 
 ScheduleCore::ScheduleCore(std::shared_ptr<const ScheduleFacts> facts)
-    : facts_(std::move(facts)), workers_(facts_->nodes_on.size()) {
+    : facts_(std::move(facts)), workers_(facts_->nodes_on.size()), transfers_(facts_) {
   front_ = next_ = options().first_iteration;
-  for (const auto& [name, model] : facts_->graph.models)
-    if (facts_->graph.trains(name)) trained_[name] = front_;
-  for (const WeightLink& link : facts_->graph.links)
-    for (int worker : facts_->workers.at(link.destination)) versions_[{link.destination, worker}] = -1;
 }
 
 std::span<const Action> ScheduleCore::on(const Event& event) {
@@ -50,8 +46,7 @@ void ScheduleCore::handle(const Event& event) {
     case EventKind::kAsked:
       return asked(event.ask);
     case EventKind::kEvaluated:
-      if (evaluating_) evaluation_.reset();
-      evaluating_ = false;
+      barrier_.evaluated();
       changed_ = true;
       return;
   }
@@ -79,7 +74,7 @@ IterationRun* ScheduleCore::iteration(int64_t number) {
 ReplicaRun* ScheduleCore::running(const Task& task) {
   IterationRun* run = iteration(task.iteration);
   if (run == nullptr || task.node < 0 || task.node >= static_cast<int>(run->nodes.size())) return nullptr;
-  std::vector<ReplicaRun>& replicas = base::at(run->nodes, task.node).replicas;
+  std::vector<ReplicaRun>& replicas = run->node(task.node).replicas;
   if (task.replica < 0 || task.replica >= static_cast<int>(replicas.size())) return nullptr;
   ReplicaRun& replica = base::at(replicas, task.replica);
   return replica.running && replica.part == task.part ? &replica : nullptr;

@@ -12,87 +12,18 @@
 #include "collimate/base/at.h"
 #include "collimate/base/fields.h"
 #include "collimate/base/words.h"
-#include "collimate/graph/rows.h"
+#include "collimate/graph/schedule_barrier.h"
 #include "collimate/graph/schedule_facts.h"
+#include "collimate/graph/schedule_iteration.h"
 #include "collimate/graph/schedule_swaps.h"
+#include "collimate/graph/schedule_transfers.h"
 #include "collimate/graph/schedule_workers.h"
 
-// The state behind Schedule, one .cpp per concern: rows (what is fed to whom), start (what runs next), weights (links
-// and residency), failure, iterations (begin, save, evaluate, stop), state (save and load). Internal to schedule*.cpp.
+// The state behind Schedule, of values that know nothing of each other's decisions: iterations, workers, swaps,
+// transfers, barrier; and what follows from all of them, one .cpp per concern: rows (what is fed to whom), start (what
+// runs next), weights (links and residency), failure, iterations (begin, save, evaluate, stop), state (save and load).
+// Internal to schedule*.cpp.
 namespace collimate::graph {
-
-// A node on one replica in one iteration. Rows of a whole node's one call have no home.
-struct ReplicaRun {
-  RowSet home;  // issued rows that are to be done here
-  RowSet fed;   // given to the running task and not yet out
-  int part = -1;
-  bool running = false;
-  bool closed = false;
-
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("home", self.home);
-    field("fed", self.fed);
-    field("part", self.part);
-    field("running", self.running);
-    field("closed", self.closed);
-  }
-};
-
-struct NodeRun {
-  RowSet done;  // rows with outputs
-  std::vector<ReplicaRun> replicas;
-  int failures = 0;
-  bool called = false;    // a whole node's call is running or done
-  bool complete = false;  // nothing more will come from it
-
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("done", self.done);
-    field("failures", self.failures);
-    field("called", self.called);
-    field("complete", self.complete);
-    field("replicas", self.replicas);
-  }
-};
-
-struct IterationRun {
-  int64_t number = 0;
-  int64_t issued = 0;   // rows [0, issued) were asked for
-  int64_t deficit = 0;  // rows dropped by filters and not yet replaced
-  RowSet dropped;
-  bool settled = false;  // no filter can ask for more rows
-  std::vector<NodeRun> nodes;
-
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("number", self.number);
-    field("issued", self.issued);
-    field("deficit", self.deficit);
-    field("dropped", self.dropped);
-    field("settled", self.settled);
-    field("nodes", self.nodes);
-  }
-};
-
-struct Transfer {
-  int link = 0;
-  int64_t version = 0;
-  int worker = -1;  // of the destination; -1: all
-  bool running = false;
-  bool paused = false;       // the destination's service
-  std::vector<int> targets;  // destination workers that take part, once running
-
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("link", self.link);
-    field("version", self.version);
-    field("worker", self.worker);
-    field("running", self.running);
-    field("paused", self.paused);
-    field("targets", self.targets);
-  }
-};
 
 // Why a replica of a node does not start.
 enum class Wait { kNothing, kDone, kRows, kInputs, kWorker, kOrder, kAfter, kTransfer, kBarrier };
@@ -130,9 +61,6 @@ class ScheduleCore {
   Action& emit(ActionKind kind, const Task& task);
 
   // schedule_rows.cpp
-  void issue(IterationRun& run, int64_t count);
-  RowSet ready(const IterationRun& run, int node, int replica, RowRange window) const;
-  bool caught_up(const IterationRun& run, int node, const ReplicaRun& replica) const;
   void rows_done(IterationRun& run, int node, const RowSet& rows);
   void rows_dropped(IterationRun& run, const Task& task, RowRange range);
   void refill(IterationRun& run);
@@ -150,25 +78,15 @@ class ScheduleCore {
   bool start_one();
   Wait wait_of(const IterationRun& run, int node, int replica) const;
   bool order_allows(const IterationRun& run, int node, const Replica& workers) const;
-  bool versions_allow(const IterationRun& run, int node, const Replica& workers) const;
   bool resident(int node, const Replica& workers);
   void start(IterationRun& run, int node, int replica);
   void start_whole(IterationRun& run, int node);
 
   // schedule_weights.cpp
-  void request_transfers(const std::string& source);
-  void request_transfer(int link, int64_t version, int worker);
   void advance_transfers();
-  void advance(Transfer& transfer);
-  std::vector<int> targets_of(const Transfer& transfer) const;
-  std::vector<int> workers_of(const Transfer& transfer) const;
-  bool uses_destination(const Transfer& transfer, const Task& task) const;
-  bool may_stay(const Transfer& transfer, const Task& task) const;
-  bool waits_for_destination(const Transfer& transfer) const;
-  void run_transfer(Transfer& transfer);
-  void release(const Transfer& transfer);
+  void begin_transfer(size_t index);
   void weights_at(const Event& event);
-  bool blocked_by_transfer(int node, const Replica& workers) const;
+  void ended(const Transfer& transfer);
 
   // schedule_failure.cpp
   void failed(const Event& event);
@@ -177,7 +95,6 @@ class ScheduleCore {
   void move_lost_rows();
   void lost(const Event& event);
   void lose_task(int index, const std::string& cause);
-  void lose_transfers(int index);
   bool holds_trained_state(int index, std::string& model) const;
   void back(int index);
   void expired(int timer);
@@ -202,13 +119,9 @@ class ScheduleCore {
   int64_t next_ = 0;      // the first that is not begun
   std::deque<IterationRun> active_;
   Workers workers_;
-  std::map<std::string, int64_t> trained_;                   // version of models that train
-  std::map<std::pair<std::string, int>, int64_t> versions_;  // (destination of a link, worker)
   Swaps swaps_;
-  std::vector<Transfer> transfers_;
-  bool stop_asked_ = false, save_asked_ = false, evaluate_asked_ = false;
-  std::optional<int64_t> evaluation_;  // wanted or running
-  bool evaluating_ = false;
+  Transfers transfers_;
+  Barrier barrier_;
 };
 
 }  // namespace collimate::graph

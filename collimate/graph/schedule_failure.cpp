@@ -10,7 +10,7 @@ void ScheduleCore::failed(const Event& event) {
   if (running(event.task) == nullptr) return;
   const std::string cause = describe(facts_->graph, event.task) + ": " + event.cause;
   IterationRun& run = *iteration(event.task.iteration);
-  NodeRun& state = base::at(run.nodes, event.task.node);
+  NodeRun& state = run.node(event.task.node);
   give_back(event.task);
   const bool again = event.retryable && facts_->node(event.task.node).spec->retry_safe;
   if (!again || ++state.failures > options().retries) return stop(StopKind::kFailed, cause);
@@ -23,7 +23,7 @@ void ScheduleCore::give_back(const Task& task) {
   ReplicaRun& replica = *running(task);
   replica.running = false;
   replica.fed = RowSet();
-  if (facts_->node(task.node).whole) base::at(iteration(task.iteration)->nodes, task.node).called = false;
+  if (facts_->node(task.node).whole) iteration(task.iteration)->node(task.node).called = false;
   workers_.end(workers_of_task(task));
   changed_ = true;
 }
@@ -32,17 +32,13 @@ void ScheduleCore::give_back(const Task& task) {
 // runs on that one's workers ends early, because it may wait for these rows.
 void ScheduleCore::move_rows(IterationRun& run, int node, int from) {
   const NodeFacts& facts = facts_->node(node);
-  NodeRun& state = base::at(run.nodes, node);
-  const int count = static_cast<int>(state.replicas.size());
-  RowSet rows = base::at(state.replicas, from).home;
-  rows.subtract(state.done);
-  rows.subtract(run.dropped);
+  const int count = static_cast<int>(facts.replicas.size());
+  const RowSet rows = run.open(node, from);
   for (int step = 1; step < count && !rows.empty(); ++step) {
     const int to = (from + step) % count;
     if (!workers_.alive(base::at(facts.replicas, to))) continue;
-    base::at(state.replicas, from).home.subtract(rows);
-    base::at(state.replicas, to).home.merge(rows);
-    if (base::at(state.replicas, to).running) return feed(run, node, to, {0, run.issued});
+    run.move(node, from, to, rows);
+    if (run.replica(node, to).running) return feed(run, node, to, {0, run.issued});
     for (int index : base::at(facts.replicas, to))
       if (const std::optional<Task> task = workers_[index].task) cut(*task);
     return;
@@ -74,9 +70,7 @@ void ScheduleCore::lost(const Event& event) {
                 fmt::format("worker {} with the trained state of {}: {}", event.worker, model, event.cause));
   lose_task(event.worker, event.cause);
   if (stopped_) return;
-  lose_transfers(event.worker);
-  for (auto& [key, version] : versions_)
-    if (key.second == event.worker) version = -1;
+  for (const Transfer& transfer : transfers_.lost(event.worker, workers_)) ended(transfer);
   swaps_.lost(event.worker);
   move_lost_rows();
   Action& arm = emit(ActionKind::kArm);
@@ -94,35 +88,9 @@ void ScheduleCore::lose_task(int index, const std::string& cause) {
   give_back(*task);
 }
 
-// A transfer goes on to the workers that are left; without its source, or with nobody left, it ends.
-void ScheduleCore::lose_transfers(int index) {
-  for (size_t i = 0; i < transfers_.size();) {
-    Transfer& transfer = transfers_[i];
-    const WeightLink& link = base::at(facts_->graph.links, transfer.link);
-    const std::vector<int>& sources = facts_->workers.at(link.source);
-    const bool source_lost = std::find(sources.begin(), sources.end(), index) != sources.end();
-    std::vector<int>& targets = transfer.targets;
-    if (transfer.running && !source_lost)
-      targets.erase(std::remove(targets.begin(), targets.end(), index), targets.end());
-    if (transfer.running && (source_lost || targets.empty())) {
-      const Transfer ended = transfer;
-      transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(i));
-      release(ended);
-      if (source_lost) transfers_.push_back({ended.link, ended.version, ended.worker});
-      i = 0;
-      continue;
-    }
-    ++i;
-  }
-  workers_[index].transferring = false;
-}
-
 void ScheduleCore::back(int index) {
   workers_.back(index);
-  for (size_t i = 0; i < facts_->graph.links.size(); ++i) {
-    const WeightLink& link = facts_->graph.links[i];
-    if (versions_.count({link.destination, index})) request_transfer(static_cast<int>(i), trained_[link.source], index);
-  }
+  transfers_.request_for(index);
   move_lost_rows();  // of workers that were lost while nobody else worked
   changed_ = true;
 }

@@ -6,58 +6,8 @@
 
 namespace collimate::graph {
 
-// Asks for `count` more rows: the first ones in blocks over the replicas, refilled groups in turn.
-void ScheduleCore::issue(IterationRun& run, int64_t count) {
-  const int64_t group = options().group_size, first = run.issued / group, groups = count / group;
-  const bool initial = run.issued == 0;
-  run.issued += count;
-  for (int n : facts_->order) {
-    const NodeFacts& facts = facts_->node(n);
-    if (facts.whole) continue;
-    std::vector<ReplicaRun>& replicas = base::at(run.nodes, n).replicas;
-    std::vector<size_t> homes;
-    for (size_t r = 0; r < replicas.size(); ++r)
-      if (workers_.alive(facts.replicas[r])) homes.push_back(r);
-    for (size_t r = 0; homes.empty() && r < replicas.size(); ++r) homes.push_back(r);
-    const int64_t over = static_cast<int64_t>(homes.size());
-    for (int64_t h = 0; initial && h < over; ++h)
-      replicas[base::at(homes, h)].home.add({groups * h / over * group, groups * (h + 1) / over * group});
-    for (int64_t g = first; !initial && g < first + groups; ++g)
-      replicas[base::at(homes, g % over)].home.add({g * group, (g + 1) * group});
-  }
-}
-
-// Rows in the window whose inputs are all there and which the replica has not been fed; whole groups where it wants
-// them.
-RowSet ScheduleCore::ready(const IterationRun& run, int node, int replica, RowRange window) const {
-  const NodeFacts& facts = facts_->node(node);
-  const NodeRun& state = base::at(run.nodes, node);
-  const ReplicaRun& here = base::at(state.replicas, replica);
-  const int64_t group = options().group_size;
-  if (facts.group) window = {window.first / group * group, (window.end + group - 1) / group * group};
-  RowSet rows = facts.whole ? RowSet(window.first, window.end) : here.home.clip(window);
-  for (int producer : facts.producers) rows = rows.intersect(base::at(run.nodes, producer).done.clip(window));
-  const RowSet dropped = run.dropped.clip(window), done = state.done.clip(window), fed = here.fed.clip(window);
-  for (const RowSet* gone : {&dropped, &done, &fed}) rows.subtract(*gone);
-  if (!facts.group) return rows;
-  RowSet known = rows;
-  for (const RowSet* gone : {&dropped, &done, &fed}) known.merge(*gone);
-  return rows.intersect(known.whole_groups(group));
-}
-
-// Nothing runs there and every row asked for so far is done or dropped.
-bool ScheduleCore::caught_up(const IterationRun& run, int node, const ReplicaRun& replica) const {
-  const NodeRun& state = base::at(run.nodes, node);
-  if (replica.running) return false;
-  if (facts_->node(node).whole) return state.called;
-  RowSet open = replica.home;
-  open.subtract(state.done);
-  open.subtract(run.dropped);
-  return open.empty();
-}
-
 void ScheduleCore::rows_done(IterationRun& run, int node, const RowSet& rows) {
-  base::at(run.nodes, node).done.merge(rows);
+  run.node(node).done.merge(rows);
   for (int consumer : facts_->node(node).consumers) {
     if (facts_->node(consumer).whole) continue;
     const int replicas = static_cast<int>(facts_->node(consumer).replicas.size());
@@ -69,12 +19,10 @@ void ScheduleCore::rows_done(IterationRun& run, int node, const RowSet& rows) {
 
 void ScheduleCore::rows_dropped(IterationRun& run, const Task& task, RowRange range) {
   const NodeFacts& facts = facts_->node(task.node);
-  RowSet rows(range.first, range.end);
-  running(task)->fed.subtract(rows);
-  rows.subtract(run.dropped);  // another filter may have dropped them before
-  run.dropped.merge(rows);
+  running(task)->fed.subtract(RowSet(range.first, range.end));
+  const int64_t fresh = run.drop(range);
   if (facts.spec->drops_rows) {
-    run.deficit += rows.count();
+    run.deficit += fresh;
     refill(run);
     if (stopped_) return;
   }
@@ -85,7 +33,7 @@ void ScheduleCore::rows_dropped(IterationRun& run, const Task& task, RowRange ra
 
 // Replaces dropped groups by new rows. Nodes that share workers with those that have to do the new rows let go of them.
 void ScheduleCore::refill(IterationRun& run) {
-  const int64_t count = run.deficit / options().group_size * options().group_size;
+  const int64_t count = run.replaceable(options().group_size);
   if (count == 0) return;
   if (run.issued + count > options().refill_limit * options().rows)
     return stop(StopKind::kFailed,
@@ -96,10 +44,10 @@ void ScheduleCore::refill(IterationRun& run) {
                                   "prompts that are neither always right nor always wrong, or a larger refill_limit"));
   const int64_t first = run.issued;
   run.deficit -= count;
-  issue(run, count);
+  run.issue(*facts_, workers_, count);
   for (int n : facts_->order) {
     const NodeFacts& facts = facts_->node(n);
-    const NodeRun& state = base::at(run.nodes, n);
+    const NodeRun& state = run.node(n);
     for (int r = 0; r < static_cast<int>(state.replicas.size()); ++r) {
       const ReplicaRun& replica = base::at(state.replicas, r);
       if (!facts.whole && !facts.holds && replica.running) cut({run.number, n, r, replica.part});
@@ -111,14 +59,14 @@ void ScheduleCore::refill(IterationRun& run) {
 
 // Feeds the running task what is ready in the window; a task that has not started is fed when it does.
 void ScheduleCore::feed(IterationRun& run, int node, int replica, RowRange window) {
-  ReplicaRun& here = base::at(base::at(run.nodes, node).replicas, replica);
+  ReplicaRun& here = run.replica(node, replica);
   if (!here.running) {
     changed_ = true;
     return;
   }
   if (here.closed) return;
   const Task task{run.number, node, replica, here.part};
-  const RowSet rows = ready(run, node, replica, window);
+  const RowSet rows = run.ready(*facts_, node, replica, window);
   for (const RowRange& range : rows.ranges()) {
     Action& action = emit(ActionKind::kFeed, task);
     action.first = range.first;
@@ -131,11 +79,10 @@ void ScheduleCore::feed(IterationRun& run, int node, int replica, RowRange windo
 // Closes a task that has been fed all it will get: at once, or when the filters have decided.
 void ScheduleCore::close_if_fed(IterationRun& run, int node, int replica) {
   const NodeFacts& facts = facts_->node(node);
-  NodeRun& state = base::at(run.nodes, node);
-  ReplicaRun& here = base::at(state.replicas, replica);
+  ReplicaRun& here = run.replica(node, replica);
   if (!here.running || here.closed || (facts.holds && !run.settled)) return;
-  RowSet open = here.home;
-  for (const RowSet* gone : {&here.fed, &state.done, &run.dropped}) open.subtract(*gone);
+  RowSet open = run.open(node, replica);
+  open.subtract(here.fed);
   if (open.empty()) close({run.number, node, replica, here.part}, here);
 }
 
@@ -168,20 +115,17 @@ void ScheduleCore::update(IterationRun& run) {
   update_settled(run);
   if (!run.settled) return;
   for (int n : facts_->order) {
-    NodeRun& state = base::at(run.nodes, n);
+    NodeRun& state = run.node(n);
     if (state.complete) continue;
-    state.complete = std::all_of(state.replicas.begin(), state.replicas.end(),
-                                 [&](const ReplicaRun& replica) { return caught_up(run, n, replica); });
+    state.complete = true;
+    for (int r = 0; state.complete && r < static_cast<int>(state.replicas.size()); ++r)
+      state.complete = run.caught_up(*facts_, n, r);
     if (state.complete) node_complete(run, n);
   }
 }
 
 void ScheduleCore::update_settled(IterationRun& run) {
-  if (run.settled) return;
-  RowSet open(0, run.issued);
-  open.subtract(run.dropped);
-  for (int filter : facts_->filters)
-    if (!base::at(run.nodes, filter).done.contains(open)) return;
+  if (run.settled || !run.decided(*facts_)) return;
   run.settled = true;
   changed_ = true;
   for (int n : facts_->order)
@@ -194,8 +138,7 @@ void ScheduleCore::node_complete(IterationRun& run, int node) {
   if (!facts_->node(node).writes) return;
   for (size_t n = 0; n < facts_->nodes.size(); ++n)
     if (facts_->nodes[n].writes && facts_->graph.nodes[n].model == model && !run.nodes[n].complete) return;
-  trained_[model] = run.number + 1;
-  request_transfers(model);
+  transfers_.trained(model, run.number + 1);
 }
 
 }  // namespace collimate::graph

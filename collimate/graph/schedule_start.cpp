@@ -38,12 +38,10 @@ bool ScheduleCore::start_one() {
 // The first reason why the replica does not start; kDone when there is nothing to start for.
 Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const {
   const NodeFacts& facts = facts_->node(node);
-  const NodeRun& state = base::at(run.nodes, node);
-  const ReplicaRun& here = base::at(state.replicas, replica);
   const Replica& workers = base::at(facts.replicas, replica);
-  const auto complete = [&](int n) { return base::at(run.nodes, n).complete; };
-  if (here.running || caught_up(run, node, here)) return Wait::kDone;
-  if (evaluation_ || (stop_asked_ && run.number > front_)) return Wait::kBarrier;
+  const auto complete = [&](int n) { return run.node(n).complete; };
+  if (run.replica(node, replica).running || run.caught_up(*facts_, node, replica)) return Wait::kDone;
+  if (barrier_.holds(run.number, front_)) return Wait::kBarrier;
   for (int index : workers)
     if (workers_[index].lost || workers_[index].task || workers_[index].transferring) return Wait::kWorker;
   if (!order_allows(run, node, workers)) return Wait::kOrder;
@@ -51,8 +49,8 @@ Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const
     return Wait::kInputs;
   if (!std::all_of(facts.after.begin(), facts.after.end(), complete)) return Wait::kAfter;
   if (facts.writes && run.number != front_) return Wait::kOrder;
-  if (blocked_by_transfer(node, workers)) return Wait::kTransfer;
-  if (!facts.whole && ready(run, node, replica, {0, run.issued}).empty()) return Wait::kRows;
+  if (transfers_.blocks(node, workers, workers_)) return Wait::kTransfer;
+  if (!facts.whole && run.ready(*facts_, node, replica, {0, run.issued}).empty()) return Wait::kRows;
   return Wait::kNothing;
 }
 
@@ -64,29 +62,14 @@ bool ScheduleCore::order_allows(const IterationRun& run, int node, const Replica
     for (int index : workers)
       for (int n : base::at(facts_->nodes_on, index)) {
         if (other.number == run.number && facts_->node(n).position >= facts_->node(node).position) break;
-        if (base::at(other.nodes, n).complete) continue;
+        if (other.node(n).complete) continue;
         if (other.number < run.number && !other.settled) return false;
         for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r) {
           const Replica& used = facts_->node(n).replicas[r];
           if (std::find(used.begin(), used.end(), index) == used.end()) continue;
-          if (!caught_up(other, n, base::at(other.nodes, n).replicas[r])) return false;
+          if (!other.caught_up(*facts_, n, static_cast<int>(r))) return false;
         }
       }
-  }
-  return true;
-}
-
-// Follows from the order of iterations and from blocked_by_transfer; a start on stale weights would be a defect.
-bool ScheduleCore::versions_allow(const IterationRun& run, int node, const Replica& workers) const {
-  for (const WeightLink& link : facts_->graph.links) {
-    const std::vector<std::string>& models = facts_->node(node).models;
-    if (std::find(models.begin(), models.end(), link.destination) == models.end()) continue;
-    const int64_t wanted =
-        std::max(options().first_iteration, (run.number - options().staleness) / link.every * link.every);
-    for (int index : workers) {
-      auto found = versions_.find({link.destination, index});
-      if (found != versions_.end() && found->second < wanted) return false;
-    }
   }
   return true;
 }
@@ -107,9 +90,9 @@ bool ScheduleCore::resident(int node, const Replica& workers) {
 }
 
 void ScheduleCore::start(IterationRun& run, int node, int replica) {
-  ReplicaRun& here = base::at(base::at(run.nodes, node).replicas, replica);
-  COLLIMATE_CHECK(versions_allow(run, node, base::at(facts_->node(node).replicas, replica)), "stale weights in {}",
-                  describe(facts_->graph, Task{run.number, node, replica, here.part + 1}));
+  ReplicaRun& here = run.replica(node, replica);
+  COLLIMATE_CHECK(transfers_.fresh(node, base::at(facts_->node(node).replicas, replica), run.number),
+                  "stale weights in {}", describe(facts_->graph, Task{run.number, node, replica, here.part + 1}));
   here.running = true;
   here.closed = false;
   ++here.part;
@@ -120,8 +103,8 @@ void ScheduleCore::start(IterationRun& run, int node, int replica) {
 }
 
 void ScheduleCore::start_whole(IterationRun& run, int node) {
-  NodeRun& state = base::at(run.nodes, node);
-  if (ready(run, node, 0, {0, run.issued}).empty())
+  NodeRun& state = run.node(node);
+  if (run.ready(*facts_, node, 0, {0, run.issued}).empty())
     return stop(StopKind::kFailed, base::expectation(fmt::format("iteration {}", step_of(run.number)),
                                                      "rows for " + facts_->graph.node(node).id,
                                                      fmt::format("none: all {} were dropped", run.issued)));
@@ -135,7 +118,7 @@ std::string ScheduleCore::waiting() const {
   std::string lines;
   for (const IterationRun& run : active_)
     for (int n : facts_->order) {
-      const std::vector<ReplicaRun>& replicas = base::at(run.nodes, n).replicas;
+      const std::vector<ReplicaRun>& replicas = run.node(n).replicas;
       for (int r = 0; r < static_cast<int>(replicas.size()); ++r) {
         const ReplicaRun& here = base::at(replicas, r);
         const std::string task = describe(facts_->graph, Task{run.number, n, r, std::max(here.part, 0)});
@@ -148,9 +131,9 @@ std::string ScheduleCore::waiting() const {
         }
       }
     }
-  for (const Transfer& transfer : transfers_)
-    lines += fmt::format("weights {} -> {} at {} {}\n", base::at(facts_->graph.links, transfer.link).source,
-                         base::at(facts_->graph.links, transfer.link).destination, transfer.version,
+  for (const Transfer& transfer : transfers_.all())
+    lines += fmt::format("weights {} -> {} at {} {}\n", transfers_.link(transfer).source,
+                         transfers_.link(transfer).destination, transfer.version,
                          transfer.running ? "are being transferred" : "wait for the workers");
   return lines;
 }

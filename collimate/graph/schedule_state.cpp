@@ -11,15 +11,9 @@ void ScheduleCore::fields(Self& self, auto&& field) {
   field("next", self.next_);
   field("active", self.active_);
   Workers::fields(self.workers_, field);
-  field("transfers", self.transfers_);
-  field("trained", self.trained_);
-  field("versions", self.versions_);
+  Transfers::fields(self.transfers_, field);
   field("swaps", self.swaps_);
-  field("stop_asked", self.stop_asked_);
-  field("save_asked", self.save_asked_);
-  field("evaluate_asked", self.evaluate_asked_);
-  field("evaluation", self.evaluation_);
-  field("evaluating", self.evaluating_);
+  Barrier::fields(self.barrier_, field);
 }
 
 nlohmann::json ScheduleCore::to_json() const {

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collimate/base/at.h"
+#include "collimate/base/fields.h"
+#include "collimate/graph/rows.h"
+#include "collimate/graph/schedule_facts.h"
+#include "collimate/graph/schedule_workers.h"
+
+// The rows of an iteration in progress. Internal to schedule*.cpp.
+namespace collimate::graph {
+
+// A node on one replica in one iteration. Rows of a whole node's one call have no home.
+struct ReplicaRun {
+  RowSet home;  // issued rows that are to be done here
+  RowSet fed;   // given to the running task and not yet out
+  int part = -1;
+  bool running = false;
+  bool closed = false;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("home", self.home);
+    field("fed", self.fed);
+    field("part", self.part);
+    field("running", self.running);
+    field("closed", self.closed);
+  }
+};
+
+struct NodeRun {
+  RowSet done;  // rows with outputs
+  std::vector<ReplicaRun> replicas;
+  int failures = 0;
+  bool called = false;    // a whole node's call is running or done
+  bool complete = false;  // nothing more will come from it
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("done", self.done);
+    field("failures", self.failures);
+    field("called", self.called);
+    field("complete", self.complete);
+    field("replicas", self.replicas);
+  }
+};
+
+// Which rows were asked for, where each is to be done, how far each node is with them. Every issued row of a node that
+// is not whole has one home; rows are done or fed only where they were issued.
+struct IterationRun {
+  int64_t number = 0;
+  int64_t issued = 0;   // rows [0, issued) were asked for
+  int64_t deficit = 0;  // rows dropped by filters and not yet replaced
+  RowSet dropped;
+  bool settled = false;  // no filter can ask for more rows
+  std::vector<NodeRun> nodes;
+
+  IterationRun() = default;
+  IterationRun(int64_t number, const ScheduleFacts& facts);
+
+  NodeRun& node(int index) { return base::at(nodes, index); }
+  const NodeRun& node(int index) const { return base::at(nodes, index); }
+  ReplicaRun& replica(int index, int of) { return base::at(node(index).replicas, of); }
+  const ReplicaRun& replica(int index, int of) const { return base::at(node(index).replicas, of); }
+
+  // Asks for `count` more rows, whole groups: the first ones in blocks over the replicas that work, later ones in turn.
+  void issue(const ScheduleFacts& facts, const Workers& workers, int64_t count);
+  // Rows in the window whose inputs are all there and which the replica has not been fed; whole groups where it wants
+  // them.
+  RowSet ready(const ScheduleFacts& facts, int index, int of, RowRange window) const;
+  // Rows at home there that are neither done nor dropped.
+  RowSet open(int index, int of) const;
+  // Nothing runs there and every row asked for so far is done or dropped.
+  bool caught_up(const ScheduleFacts& facts, int index, int of) const;
+  // Gives the number of them that were not dropped before.
+  int64_t drop(RowRange range);
+  // Rows that may now be asked for in place of dropped ones, whole groups.
+  int64_t replaceable(int64_t group_size) const { return deficit / group_size * group_size; }
+  // Every filter has let pass or dropped every row asked for.
+  bool decided(const ScheduleFacts& facts) const;
+  // Gives rows of a replica to another one.
+  void move(int index, int from, int to, const RowSet& rows);
+  bool complete() const;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("number", self.number);
+    field("issued", self.issued);
+    field("deficit", self.deficit);
+    field("dropped", self.dropped);
+    field("settled", self.settled);
+    field("nodes", self.nodes);
+  }
+};
+
+}  // namespace collimate::graph

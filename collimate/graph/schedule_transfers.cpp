@@ -1,0 +1,182 @@
+#include "collimate/graph/schedule_transfers.h"
+
+#include <algorithm>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+
+namespace collimate::graph {
+namespace {
+
+template <class T>
+bool contains(const std::vector<T>& list, const T& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+}  // namespace
+
+Transfers::Transfers(std::shared_ptr<const ScheduleFacts> facts) : facts_(std::move(facts)) {
+  for (const auto& [name, model] : facts_->graph.models)
+    if (facts_->graph.trains(name)) trained_[name] = facts_->options.first_iteration;
+  for (const WeightLink& link : facts_->graph.links)
+    for (int worker : facts_->workers.at(link.destination)) versions_[{link.destination, worker}] = -1;
+}
+
+void Transfers::request_all() {
+  for (size_t i = 0; i < facts_->graph.links.size(); ++i) request(static_cast<int>(i), -1);
+}
+
+void Transfers::request_for(int worker) {
+  for (size_t i = 0; i < facts_->graph.links.size(); ++i)
+    if (versions_.count({facts_->graph.links[i].destination, worker})) request(static_cast<int>(i), worker);
+}
+
+void Transfers::trained(const std::string& model, int64_t version) {
+  trained_[model] = version;
+  for (size_t i = 0; i < facts_->graph.links.size(); ++i) {
+    const WeightLink& link = facts_->graph.links[i];
+    if (link.source == model && version % link.every == 0) request(static_cast<int>(i), -1);
+  }
+}
+
+void Transfers::reset() {
+  wanted_.clear();
+  for (auto& [place, version] : versions_) version = -1;
+}
+
+// A later one takes the place of those to the same workers that have not begun.
+void Transfers::request(int link, int worker) {
+  std::erase_if(wanted_, [&](const Transfer& other) {
+    return other.link == link && !other.running && (worker < 0 || other.worker == worker);
+  });
+  wanted_.push_back({link, trained_[base::at(facts_->graph.links, link).source], worker});
+}
+
+void Transfers::prune(const Workers& workers) {
+  std::erase_if(wanted_, [&](const Transfer& transfer) { return targets_of(transfer, workers).empty(); });
+}
+
+// Workers of the destination that are there to receive.
+std::vector<int> Transfers::targets_of(const Transfer& transfer, const Workers& workers) const {
+  if (transfer.running) return transfer.targets;
+  std::vector<int> targets;
+  for (int index : facts_->workers.at(link(transfer).destination))
+    if (!workers[index].lost && (transfer.worker < 0 || transfer.worker == index)) targets.push_back(index);
+  return targets;
+}
+
+std::vector<int> Transfers::workers_of(const Transfer& transfer, const Workers& workers) const {
+  std::vector<int> all = facts_->workers.at(link(transfer).source);
+  for (int index : targets_of(transfer, workers))
+    if (!contains(all, index)) all.push_back(index);
+  return all;
+}
+
+bool Transfers::uses_destination(const Transfer& transfer, const Task& task) const {
+  return contains(facts_->node(task.node).models, link(transfer).destination);
+}
+
+bool Transfers::may_stay(const Transfer& transfer, const Task& task) const {
+  return facts_->options.update_in_flight && uses_destination(transfer, task) && facts_->node(task.node).spec->streams;
+}
+
+bool Transfers::waits_for_destination(const Transfer& transfer, const Workers& workers) const {
+  for (int index : targets_of(transfer, workers)) {
+    const std::optional<Task>& task = workers[index].task;
+    if (task && uses_destination(transfer, *task) && !may_stay(transfer, *task)) return true;
+  }
+  return false;
+}
+
+Transfers::Step Transfers::step(const Transfer& transfer, const Workers& workers) const {
+  const bool destination_first = waits_for_destination(transfer, workers);
+  Step step{{}, !destination_first};
+  for (int index : destination_first ? targets_of(transfer, workers) : workers_of(transfer, workers)) {
+    const WorkerState& state = workers[index];
+    step.begins = step.begins && !state.transferring && !state.lost;
+    if (!state.task || may_stay(transfer, *state.task)) continue;
+    step.begins = false;
+    if (!destination_first || uses_destination(transfer, *state.task)) step.cut.push_back(*state.task);
+  }
+  return step;
+}
+
+const Transfer& Transfers::begin(size_t index, Workers& workers) {
+  Transfer& transfer = wanted_[index];
+  transfer.targets = targets_of(transfer, workers);
+  transfer.running = true;
+  transfer.version = trained_[link(transfer).source];
+  for (int target : transfer.targets) {
+    const std::optional<Task>& task = workers[target].task;
+    transfer.paused = transfer.paused || (task && uses_destination(transfer, *task));
+  }
+  for (int taken : workers_of(transfer, workers)) workers[taken].transferring = true;
+  return transfer;
+}
+
+// Takes it off the list and frees its workers.
+Transfer Transfers::end(size_t index, Workers& workers) {
+  Transfer ended = std::move(wanted_[index]);
+  wanted_.erase(wanted_.begin() + static_cast<std::ptrdiff_t>(index));
+  for (int freed : workers_of(ended, workers)) workers[freed].transferring = false;
+  return ended;
+}
+
+std::optional<Transfer> Transfers::arrived(const std::string& model, int worker, int64_t version, Workers& workers) {
+  for (size_t i = 0; i < wanted_.size(); ++i) {
+    const Transfer& transfer = wanted_[i];
+    if (!transfer.running || link(transfer).destination != model || transfer.worker != worker) continue;
+    COLLIMATE_CHECK(version == transfer.version, "weights of {} at {}, not at {}", model, version, transfer.version);
+    for (int target : transfer.targets) versions_[{model, target}] = version;
+    return end(i, workers);
+  }
+  return std::nullopt;
+}
+
+std::vector<Transfer> Transfers::lost(int worker, Workers& workers) {
+  std::vector<Transfer> ended;
+  for (size_t i = 0; i < wanted_.size();) {
+    Transfer& transfer = wanted_[i];
+    const bool source_lost = contains(facts_->workers.at(link(transfer).source), worker);
+    if (transfer.running && !source_lost) std::erase(transfer.targets, worker);
+    if (!transfer.running || (!source_lost && !transfer.targets.empty())) {
+      ++i;
+      continue;
+    }
+    ended.push_back(end(i, workers));
+    if (source_lost) wanted_.push_back({ended.back().link, ended.back().version, ended.back().worker});
+  }
+  workers[worker].transferring = false;
+  for (auto& [place, version] : versions_)
+    if (place.second == worker) version = -1;
+  return ended;
+}
+
+bool Transfers::blocks(int node, const Replica& replica, const Workers& workers) const {
+  const NodeFacts& facts = facts_->node(node);
+  for (const Transfer& transfer : wanted_) {
+    if (transfer.running) continue;
+    if (facts.writes && facts_->graph.node(node).model == link(transfer).source) return true;
+    const bool destination_first = waits_for_destination(transfer, workers);
+    if (destination_first && !contains(facts.models, link(transfer).destination)) continue;
+    const std::vector<int> kept = destination_first ? targets_of(transfer, workers) : workers_of(transfer, workers);
+    for (int index : replica)
+      if (contains(kept, index)) return true;
+  }
+  return false;
+}
+
+bool Transfers::fresh(int node, const Replica& replica, int64_t iteration) const {
+  const ScheduleOptions& options = facts_->options;
+  for (const WeightLink& link : facts_->graph.links) {
+    if (!contains(facts_->node(node).models, link.destination)) continue;
+    const int64_t wanted = std::max(options.first_iteration, (iteration - options.staleness) / link.every * link.every);
+    for (int index : replica) {
+      auto found = versions_.find({link.destination, index});
+      if (found != versions_.end() && found->second < wanted) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace collimate::graph
