@@ -72,7 +72,7 @@ class Section {
   // Throws InputError where the section's options do not fit together, or one of them needs more than a Check, by
   // Option::item_refuse. check_section calls it, of the section at `path`, when every option has held its own checks.
   virtual void section_demands(const std::string& /*path*/) const {}
-  // What to write for a key that no section has, as "num_epochs" or "trainer.num_epochs"; "" where it knows none.
+  // Says what to write for a key that no section has, as "num_epochs" or "trainer.num_epochs"; "" where it knows none.
   virtual std::string section_remedy(const std::string& /*key*/) const { return ""; }
 
  protected:

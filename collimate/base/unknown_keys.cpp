@@ -131,7 +131,7 @@ class UnknownKeys {
     return fmt::format("{}", fmt::join(same, " or "));
   }
 
-  // Of a short key every other short one is near.
+  // A short key is no evidence: every other short one is near it.
   std::string nearest_elsewhere(const std::string& key) const {
     constexpr size_t kLongEnough = 6;
     if (key.size() < kLongEnough) return "";

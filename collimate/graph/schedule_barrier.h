@@ -8,9 +8,9 @@
 
 namespace collimate::graph {
 
-// What takes place between iterations: saving, an evaluation, a stop, because the options say so or somebody asked.
-// An evaluation is wanted first, runs when the workers are free, and until it has ended no task starts. Internal to
-// schedule*.cpp.
+// Decides what takes place between iterations: saving, an evaluation, a stop, because the options say so or somebody
+// asked. An evaluation is wanted first, runs when the workers are free, and until it has ended no task starts. Internal
+// to schedule*.cpp.
 class Barrier {
  public:
   // The first event; `first` is the first iteration.
@@ -23,7 +23,7 @@ class Barrier {
   void ask(Ask ask);
   bool stop_asked() const { return stop_asked_; }
 
-  // What follows an iteration that is complete; an evaluation is wanted from now on.
+  // Says what follows an iteration that is complete; an evaluation is wanted from now on.
   struct Due {
     bool save = false;
     bool stop = false;

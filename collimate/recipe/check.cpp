@@ -117,7 +117,7 @@ RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data,
   return extent;
 }
 
-// Of a run of whole epochs the rows that it names are read once more than all others.
+// Names the rows that a run of epochs reads once more than all others.
 std::string rounding_line(const Config& config, const BatchArithmetic& n, const rlhf::RowSource& rows) {
   const double epochs = *config.run.epochs.get();
   const int64_t read = config.run.iterations * n.rows / n.group_size;
