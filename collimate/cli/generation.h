@@ -20,13 +20,17 @@
 
 namespace collimate::cli {
 
-struct DrawOptions : generate::SamplingOptions {
+// How completions are made, from the command line and from Python.
+struct CompletionOptions : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::LatentCacheOption latent_cache{this};
   rlhf::ChatTemplateOptions chat{this};
   generate::KvCacheOption kv_cache_dtype{this};
   generate::SpeculationOptions speculation{this};
   generate::BeamOptions beams{this};
+};
+
+struct DrawOptions : CompletionOptions {
   MeasureInt8Option measure_int8{this};
 };
 

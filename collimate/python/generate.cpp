@@ -4,14 +4,11 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/config.h"
+#include "collimate/cli/generation.h"
 #include "collimate/cli/open_draft.h"
 #include "collimate/cli/open_model.h"
-#include "collimate/generate/beam_options.h"
 #include "collimate/generate/beam_search.h"
 #include "collimate/generate/completion_text.h"
-#include "collimate/generate/kv_cache_option.h"
-#include "collimate/generate/sampling_options.h"
-#include "collimate/generate/speculation_options.h"
 #include "collimate/host/hub_cache.h"
 #include "collimate/python/process_scope.h"
 #include "collimate/text/dataset.h"
@@ -19,13 +16,7 @@
 namespace collimate::python {
 namespace {
 
-struct GenerateSection : generate::SamplingOptions {
-  rlhf::ComputeOption compute{this, tensor::inference_type_words()};
-  rlhf::LatentCacheOption latent_cache{this};
-  rlhf::ChatTemplateOptions chat{this};
-  generate::KvCacheOption kv_cache_dtype{this};
-  generate::SpeculationOptions speculation{this};
-  generate::BeamOptions beams{this};
+struct GenerateSection : cli::CompletionOptions {
   base::Option<std::string> model{this, "model", "", "", "model directory", base::not_empty()};
   base::Option<std::string> data{this, "data", "", "", "file of prompts", base::not_empty()};
   base::Option<int64_t> max_tokens{this,

@@ -91,7 +91,7 @@ class Input(Hostile):
         self.check_alive(server)
 
     def test_heads(self):
-        server = self.start()
+        server = self.start("--idle-seconds", "1")  # after some answers the connection stays open
         for path, (lines, status) in itertools.product((PATH, CHAT), HEADS):
             answer = server.raw(f"POST {path} HTTP/1.1\r\nHost: a\r\n{lines}".encode())
             self.assertEqual(status_of(answer), status, (path, lines))

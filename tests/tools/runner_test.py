@@ -150,9 +150,9 @@ class Case(unittest.TestCase):
             build = pathlib.Path(scratch)
             (build / "tests.txt").write_text(f"unit {build}/generate_test\n")
             chosen = run_tests.programs(build, "", ["generate"])
-        self.assertEqual([(p.kind, p.name) for p in chosen],
-                         [("unit", "generate_test"), ("system", "generate_test"),
-                          ("unit", "generate_test (checked device)")])
+        self.assertEqual([(p.kind, p.lane, p.name) for p in chosen],
+                         [("unit", "unit", "generate_test"), ("system", "python", "generate_test"),
+                          ("unit", "unit", "generate_test (checked device)")])
 
 
 class WholeOfCi(unittest.TestCase):
