@@ -1,5 +1,5 @@
-"""`import collimate` says which libraries are missing, its version of torch is the pinned one, and the documented command
-of pip downloads no more than is promised."""
+"""`import collimate` says which libraries are missing, its torch is the pinned one, and the documented command of pip
+downloads no more than is promised."""
 import json
 import os
 import pathlib
