@@ -68,7 +68,9 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
     prompts_[prompt].top_log_probs = channel.prompt_log_probs()[prompt].top_log_probs;
   }
   if (!request_.tools.empty())
-    call_readers_.assign(static_cast<size_t>(request_.choices()), {model_.renderer.chat().call_form(), request_.tools});
+    call_readers_.assign(
+        static_cast<size_t>(request_.choices()),
+        {model_.renderer.chat().call_form(), std::get<text::Conversation>(request_.prompts.at(0)).inputs.tools});
   reply_.emplace(request_, prompts_, model_.renderer.tokenizer(), model_.name, new_id(request_.endpoint),
                  std::time(nullptr));
 }
@@ -87,8 +89,8 @@ std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const 
     throw ApiError(
         400,
         base::expectation("tools",
-                          "a model whose chat template writes calls as those of Hermes and Qwen, Llama 3 or "
-                          "Mistral do, so that they can be read out of an answer",
+                          "a model whose chat template writes calls as those of Hermes, Qwen, Llama 3, Mistral, "
+                          "DeepSeek or GLM do, so that they can be read out of an answer",
                           "another template: " + model_.renderer.chat().description(), "the request without tools"),
         "tools", "unsupported_parameter");
   for (const text::Prompt& prompt : request.prompts) {

@@ -141,6 +141,7 @@ TEST(ModelShape, PublishedConfigsGiveTheirParameters) {
     EXPECT_EQ(parameter_count(shape), one.parameters) << one.name;
     const json written = to_config(shape);
     EXPECT_EQ(written, to_config(parse_model_shape(written, "again"))) << one.name;
+    EXPECT_EQ(written.contains("auto_map"), shape.family == "qwen") << "transformers has a class: " << one.name;
   }
 }
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "collimate/base/error.h"
+#include "collimate/base/json.h"
 #include "collimate/base/nearest_path.h"
 #include "collimate/host/base_model.h"
 #include "collimate/host/file_io.h"
@@ -71,12 +72,21 @@ void append_imports(const std::string& path, std::vector<std::string>& modules) 
     modules.push_back(source.substr(match.begin, match.size()));
 }
 
-// The files of Python of the directory that tokenizer_config.json's auto_map leads to, each once.
+// The modules that a file's auto_map names.
+void append_named(const nlohmann::json& file, std::vector<std::string>& modules) {
+  for (const nlohmann::json& reference : file.value("auto_map", nlohmann::json()).flatten())
+    if (reference.is_string()) modules.push_back(python_module(reference));
+}
+
+// The files of Python of the directory that auto_map leads to, of tokenizer_config.json and, for a model that
+// transformers has no class for (Qwen 1), of config.json; each once.
 std::vector<std::string> python_files(const std::string& directory) {
   std::vector<std::string> modules, found;
-  const nlohmann::json named = read_tokenizer_config(directory).json.value("auto_map", nlohmann::json()).flatten();
-  for (const nlohmann::json& reference : named)
-    if (reference.is_string()) modules.push_back(python_module(reference));
+  append_named(read_tokenizer_config(directory).json, modules);
+  if (const std::string path = directory + "/config.json"; file_exists(path)) {
+    const nlohmann::json config = base::parse_json(host::read_file(path), path);
+    if (config.is_object() && config.value("model_type", nlohmann::json()) == "qwen") append_named(config, modules);
+  }
   for (size_t next = 0; next < modules.size(); ++next) {
     const std::string name = modules[next] + ".py", path = directory + "/" + name;
     if (!file_exists(path) || std::ranges::find(found, name) != found.end()) continue;

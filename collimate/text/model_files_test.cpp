@@ -145,6 +145,23 @@ TEST_F(ModelFile, SavingKeepsThePythonOfAutoMap) {
             read_json_file(directory_.path("tokenizer_config.json")).at("auto_map"));
 }
 
+// transformers has no class for Qwen 1, so that its exports need their Python; those of other families are written for
+// transformers' own class and do without.
+TEST_F(ModelFile, SavingKeepsThePythonOfAModelWithoutAClass) {
+  for (const bool unknown : {true, false}) {
+    write("tokenizer.model", host::read_file(testdata("kinds/sp_llama/tokenizer.model")));
+    write("config.json", nlohmann::json{{"model_type", unknown ? "qwen" : "deepseek_v3"},
+                                        {"auto_map", {{"AutoModelForCausalLM", "modeling_own.Model"}}}}
+                             .dump());
+    write("modeling_own.py", "from .configuration_own import Config\n");
+    write("configuration_own.py", "");
+    const TemporaryDirectory to;
+    load_tokenizer(directory_.path())->save(to.path());
+    for (const char* name : {"modeling_own.py", "configuration_own.py"})
+      EXPECT_EQ(file_exists(to.path(name)), unknown) << name;
+  }
+}
+
 // As transformers chooses: "tool_use" where a conversation has tools; files of their own go before the config's list.
 TEST_F(ModelFile, AListOfTemplatesHasOneForTools) {
   const auto named = [](const char* name, const std::string& text) {

@@ -87,8 +87,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory);
 bool has_tokenizer(const std::string& directory);
 // Names of all files that load_tokenizer looks at.
 std::span<const char* const> tokenizer_files();
-// Names of further files in a directory that belong to its tokenizer elsewhere: the Python modules that
-// tokenizer_config.json names (auto_map), those that these import from beside them, and templates for other uses.
+// Names of further files in a directory that belong to its model elsewhere: the Python modules that auto_map names in
+// tokenizer_config.json, and in the config.json of Qwen 1, those that these import from beside them, and templates for
+// other uses.
 std::vector<std::string> companion_files(const std::string& directory);
 // The first id whose token differs. Ids that only one of them has (added tokens, places left free) are no difference.
 std::optional<int32_t> first_difference(const Tokenizer& one, const Tokenizer& other);

@@ -1,75 +1,12 @@
 #include "collimate/text/tool_calls.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
-#include "collimate/base/error.h"
-#include "collimate/base/json.h"
 #include "collimate/base/stripped.h"
 
 namespace collimate::text {
 namespace {
-
-using nlohmann::ordered_json;
-
-constexpr std::string_view kOpenTag = "<tool_call>", kCloseTag = "</tool_call>", kListMark = "[TOOL_CALLS]";
-
-// The length of the JSON value, an object or a list, that the text begins with; 0 where it does not end.
-size_t json_length(std::string_view text) {
-  int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      if (c == '"') quoted = false;
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if ((c == '}' || c == ']') && --depth == 0) {
-      return i + 1;
-    }
-  }
-  return 0;
-}
-
-std::optional<ToolCall> call_of(const ordered_json& value) {
-  if (!value.is_object() || !value.contains("name") || !value.at("name").is_string()) return std::nullopt;
-  const char* key = value.contains("arguments") ? "arguments" : "parameters";
-  const ordered_json arguments = value.value(key, ordered_json::object());
-  if (!arguments.is_object()) return std::nullopt;
-  return ToolCall{value.at("name").get<std::string>(), arguments.dump()};
-}
-
-// The calls that a text of JSON values holds, objects or lists of them, which blanks and semicolons may divide; none
-// where it holds anything else.
-std::vector<ToolCall> calls_of(std::string_view text) {
-  std::vector<ToolCall> calls;
-  while (!(text = base::stripped(text)).empty()) {
-    if (text.front() == ';' && !calls.empty()) {
-      text.remove_prefix(1);
-      continue;
-    }
-    const size_t length = text.front() == '{' || text.front() == '[' ? json_length(text) : 0;
-    if (length == 0) return {};
-    ordered_json value;
-    try {
-      value = base::parse_ordered_json(text.substr(0, length), "a call");
-    } catch (const base::InputError&) {  // a text that only looks like one
-      return {};
-    }
-    for (const ordered_json& one : value.is_array() ? value : ordered_json::array({value})) {
-      const std::optional<ToolCall> call = call_of(one);
-      if (!call) return {};
-      calls.push_back(*call);
-    }
-    text.remove_prefix(length);
-  }
-  return calls;
-}
 
 // How much of the end of `text` may be the beginning of `mark`.
 size_t begun(std::string_view text, std::string_view mark) {
@@ -78,20 +15,54 @@ size_t begun(std::string_view text, std::string_view mark) {
   return 0;
 }
 
+bool reads(CallForm form, std::string_view body, std::string_view name) {
+  const std::vector<ToolCall> calls = calls_of(form, body, nlohmann::ordered_json::array());
+  return calls.size() == 1 && calls[0].name == name;
+}
+
+bool stands_between_marks(CallForm form, std::string_view text, size_t at, std::string_view name) {
+  const CallMarks marks = call_marks(form);
+  const size_t open = text.rfind(marks.open, at), close = text.find(marks.close, at);
+  if (open == std::string_view::npos || close == std::string_view::npos) return false;
+  const size_t begin = open + marks.open.size();
+  return reads(form, text.substr(begin, close - begin), name);
+}
+
+// The text up to the end of the first JSON value that begins with `bracket`.
+std::string_view through_json(std::string_view text, char bracket) {
+  const size_t at = std::min(text.find(bracket), text.size());
+  return text.substr(0, at + json_length(text.substr(at)));
+}
+
+bool stands_behind_mark(CallForm form, std::string_view text, size_t at, std::string_view name) {
+  const std::string_view mark = call_mark_ahead(form);
+  const size_t ahead = text.rfind(mark, at);
+  if (ahead == std::string_view::npos) return false;
+  return reads(form, through_json(text.substr(ahead + mark.size()), form == CallForm::kList ? '[' : '{'), name);
+}
+
+bool stands_alone(std::string_view text, size_t at, std::string_view opening, std::string_view name) {
+  const size_t begin = text.rfind('{', at);
+  if (begin == std::string_view::npos) return false;
+  const bool opens = base::stripped(text.substr(0, begin)) == base::stripped(opening);
+  return opens && reads(CallForm::kObject, through_json(text.substr(begin), '{'), name);
+}
+
 }  // namespace
 
 CallForm call_form_of(std::string_view text, std::string_view opening, std::string_view name) {
   const size_t at = text.find(name);
-  const size_t begin = at == std::string_view::npos ? at : text.rfind('{', at);
-  if (begin == std::string_view::npos) return CallForm::kUnknown;
-  const size_t length = json_length(text.substr(begin));
-  if (calls_of(text.substr(begin, length)).size() != 1) return CallForm::kUnknown;
-  std::string_view before = base::stripped(text.substr(0, begin)), after = base::stripped(text.substr(begin + length));
-  if (before.ends_with(kOpenTag) && after.starts_with(kCloseTag)) return CallForm::kTagged;
-  if (before == base::stripped(opening)) return CallForm::kObject;
-  if (!before.ends_with('[') || !after.starts_with(']')) return CallForm::kUnknown;
-  before = base::stripped(before.substr(0, before.size() - 1));
-  return before.ends_with(kListMark) ? CallForm::kList : CallForm::kUnknown;
+  if (at == std::string_view::npos) return CallForm::kUnknown;
+  for (const CallForm form : {CallForm::kTagged, CallForm::kFunction, CallForm::kKeys, CallForm::kDeepSeek})
+    if (stands_between_marks(form, text, at, name)) return form;
+  for (const CallForm form : {CallForm::kList, CallForm::kNamed, CallForm::kObject})
+    if (stands_behind_mark(form, text, at, name)) return form;
+  return stands_alone(text, at, opening, name) ? CallForm::kObject : CallForm::kUnknown;
+}
+
+CallReader::CallReader(CallForm form, nlohmann::ordered_json tools) : form_(form), tools_(std::move(tools)) {
+  for (const auto& tool : tools_)
+    names_.push_back((tool.contains("function") ? tool.at("function") : tool).value("name", ""));
 }
 
 bool CallReader::known(const std::vector<ToolCall>& calls) const {
@@ -100,8 +71,8 @@ bool CallReader::known(const std::vector<ToolCall>& calls) const {
 }
 
 // False where it is none.
-bool CallReader::take_call(std::string_view json, Read& read) {
-  std::vector<ToolCall> calls = calls_of(json);
+bool CallReader::take_call(std::string_view body, Read& read) {
+  std::vector<ToolCall> calls = calls_of(form_, body, tools_);
   if (!known(calls)) return false;
   any_ = true;
   std::ranges::move(calls, std::back_inserter(read.calls));
@@ -111,7 +82,7 @@ bool CallReader::take_call(std::string_view json, Read& read) {
 CallReader::Read CallReader::read(std::string_view text, bool last) {
   held_ += text;
   Read read;
-  if (form_ == CallForm::kTagged)
+  if (!call_marks(form_).open.empty())
     read_tagged(read, last);
   else
     read_alone(read, last);
@@ -119,13 +90,14 @@ CallReader::Read CallReader::read(std::string_view text, bool last) {
 }
 
 void CallReader::read_tagged(Read& read, bool last) {
+  const auto [open_tag, close_tag] = call_marks(form_);
   while (!held_.empty()) {
-    const size_t open = held_.find(kOpenTag);
+    const size_t open = held_.find(open_tag);
     const bool found = open != std::string::npos;
-    std::string_view before = std::string_view(held_).substr(0, found ? open : held_.size() - begun(held_, kOpenTag));
-    if (found && held_.find(kCloseTag, open) != std::string::npos) {
-      const size_t close = held_.find(kCloseTag, open), begin = open + kOpenTag.size();
-      const size_t end = close + kCloseTag.size();
+    std::string_view before = std::string_view(held_).substr(0, found ? open : held_.size() - begun(held_, open_tag));
+    if (found && held_.find(close_tag, open) != std::string::npos) {
+      const size_t close = held_.find(close_tag, open), begin = open + open_tag.size();
+      const size_t end = close + close_tag.size();
       if (take_call(std::string_view(held_).substr(begin, close - begin), read)) {
         read.text += before.substr(0, before.find_last_not_of(base::kBlanks) + 1);
       } else {
@@ -147,14 +119,23 @@ void CallReader::read_tagged(Read& read, bool last) {
   }
 }
 
+// Whether calls may begin so, in a form whose calls stand alone.
+bool CallReader::may_begin(std::string_view answer) const {
+  const std::string_view mark = call_mark_ahead(form_);
+  if (mark.starts_with(answer)) return true;
+  if (answer.starts_with(mark)) answer = base::stripped(answer.substr(mark.size()));
+  const auto begins = [&](const std::string& name) { return name.starts_with(answer) || answer.starts_with(name); };
+  if (form_ == CallForm::kNamed) return std::ranges::any_of(names_, begins);
+  return answer.empty() || answer.front() == (form_ == CallForm::kList ? '[' : '{');
+}
+
 // The answer is a text or calls: its beginning says which it may be.
 void CallReader::read_alone(Read& read, bool last) {
   std::string_view answer = base::stripped(held_);
-  if (form_ == CallForm::kList && answer.starts_with(kListMark)) answer.remove_prefix(kListMark.size());
-  const bool mark = form_ == CallForm::kList && kListMark.starts_with(answer);
-  answer = base::stripped(answer);
-  text_begun_ = text_begun_ || !(answer.empty() || mark || answer.front() == (form_ == CallForm::kList ? '[' : '{'));
+  text_begun_ = text_begun_ || !may_begin(answer);
   if (!text_begun_ && !last) return;
+  const std::string_view mark = call_mark_ahead(form_);
+  if (answer.starts_with(mark)) answer.remove_prefix(mark.size());
   if (text_begun_ || !take_call(answer, read)) read.text = held_;
   held_.clear();
 }

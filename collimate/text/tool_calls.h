@@ -1,27 +1,15 @@
 #pragma once
 
-#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "collimate/text/call_body.h"
+
 namespace collimate::text {
 
-struct ToolCall {
-  std::string name;
-  std::string arguments;  // JSON of an object, as it was written
-  bool operator==(const ToolCall&) const = default;
-};
-
-// How templates write an assistant's calls.
-enum class CallForm {
-  kUnknown,
-  kTagged,  // <tool_call>{"name", "arguments"}</tool_call> after a text or none, as of Hermes and Qwen
-  kObject,  // {"name", "parameters"} alone, as of Llama 3
-  kList     // [TOOL_CALLS] [{"name", "arguments"}] alone, as of Mistral; its mark may be a token that is not shown
-};
-
-// Found where the text has {"name": name, …}: by what stands around it. `opening`: the text before the turn.
+// Found where the text has a call of `name`: by what stands around it. `opening`: the text before the turn.
 CallForm call_form_of(std::string_view text, std::string_view opening, std::string_view name);
 
 // Reads calls out of the text of an answer as it comes. What may be the beginning of a call is held back; what turns
@@ -33,8 +21,8 @@ class CallReader {
     std::vector<ToolCall> calls;
   };
 
-  // `names`: the tools that may be called; something else is no call.
-  CallReader(CallForm form, std::vector<std::string> names) : form_(form), names_(std::move(names)) {}
+  // `tools`: the definitions of those that may be called; something else is no call.
+  CallReader(CallForm form, nlohmann::ordered_json tools);
 
   // `last`: nothing follows.
   Read read(std::string_view text, bool last);
@@ -43,10 +31,12 @@ class CallReader {
  private:
   void read_tagged(Read& read, bool last);
   void read_alone(Read& read, bool last);
-  bool take_call(std::string_view json, Read& read);
+  bool take_call(std::string_view body, Read& read);
+  bool may_begin(std::string_view answer) const;
   bool known(const std::vector<ToolCall>& calls) const;
 
   CallForm form_;
+  nlohmann::ordered_json tools_;
   std::vector<std::string> names_;
   std::string held_;
   bool any_ = false;

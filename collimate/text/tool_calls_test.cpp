@@ -10,9 +10,15 @@ namespace {
 
 using Calls = std::vector<ToolCall>;
 
+using nlohmann::ordered_json;
+
+const ordered_json kTools = ordered_json::parse(R"([{"type": "function", "function": {"name": "add", "parameters":
+    {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"type": "array"}}}}},
+    {"type": "function", "function": {"name": "now"}}])");
+
 // A text given in pieces of so many bytes.
 CallReader::Read read_in_pieces(CallForm form, const std::string& text, size_t bytes) {
-  CallReader reader(form, {"add", "now"});
+  CallReader reader(form, kTools);
   CallReader::Read all;
   for (size_t at = 0; at <= text.size(); at += bytes) {
     const CallReader::Read read = reader.read(text.substr(at, bytes), at + bytes > text.size());
@@ -62,6 +68,49 @@ TEST(CallReader, ReadsCallsThatStandAlone) {
   expect_read(CallForm::kList, "[" + kAddJson + "]", "", kAdd);
 }
 
+// As Qwen3-Coder and GLM 4.5 write them: a value is a text or JSON, by the type that the tool's definition says.
+TEST(CallReader, ReadsArgumentsOneByOne) {
+  const Calls both = {{"add", R"({"a":"1","b":2,"c":[1],"d":"x"})"}};
+  const std::string function =
+      "<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</parameter>\n<parameter=c>\n"
+      "[1]\n</parameter>\n<parameter=d>\nx\n</parameter>\n</function>\n</tool_call>";
+  expect_read(CallForm::kFunction, "So: " + function, "So:", both);
+  expect_read(CallForm::kFunction, function + "\n" + function, "", {both[0], both[0]});
+  const auto pair = [](const std::string& key, const std::string& value) {
+    return "<arg_key>" + key + "</arg_key>\n<arg_value>" + value + "</arg_value>\n";
+  };
+  const std::string keys =
+      "<tool_call>add\n" + pair("a", "1") + pair("b", "2") + pair("c", "[1]") + pair("d", "x") + "</tool_call>";
+  expect_read(CallForm::kKeys, "\n" + keys, "", both);
+  expect_read(CallForm::kKeys, "<tool_call>now</tool_call>", "", {{"now", "{}"}});
+  const std::string lines = "<tool_call><function=add><parameter=a>\n x\n\n</parameter></function></tool_call>";
+  expect_read(CallForm::kFunction, lines, "", {{"add", R"({"a":" x\n"})"}});
+  const std::string broken = "<tool_call><function=add><parameter=b>2</function></tool_call>";
+  expect_read(CallForm::kFunction, broken, broken, {});
+  const std::string other = "<tool_call>other\n" + pair("a", "1") + "</tool_call>";
+  expect_read(CallForm::kKeys, other, other, {});
+}
+
+TEST(CallReader, ReadsCallsOfDeepSeek) {
+  const std::string begin = "<｜tool▁call▁begin｜>", separator = "<｜tool▁sep｜>", end = "<｜tool▁call▁end｜>";
+  const std::string fenced = begin + "function" + separator + "add\n```json\n{\"b\": 1}\n```" + end;
+  const std::string plain = begin + "now" + separator + "{}" + end;
+  const auto all = [](const std::string& calls) { return "<｜tool▁calls▁begin｜>" + calls + "<｜tool▁calls▁end｜>"; };
+  const ToolCall add{"add", R"({"b":1})"}, now{"now", "{}"};
+  expect_read(CallForm::kDeepSeek, "I look. " + all(fenced + "\n" + plain), "I look.", {add, now});
+  for (const std::string& broken : {all(fenced + "x"), all(begin + "add" + end), all("")})
+    expect_read(CallForm::kDeepSeek, broken, broken, {});
+}
+
+TEST(CallReader, MarksAheadMayBeShown) {
+  expect_read(CallForm::kObject, "<|python_tag|>" + kAddJson, "", kAdd);
+  expect_read(CallForm::kNamed, "[TOOL_CALLS]add[ARGS]{\"b\": 1}[TOOL_CALLS]now[ARGS]{}", "",
+              {{"add", R"({"b":1})"}, {"now", "{}"}});
+  expect_read(CallForm::kNamed, "add{\"b\": 1}", "", {{"add", R"({"b":1})"}});
+  for (const std::string text : {"<|python", "[TOOL_CALLS]other[ARGS]{}", "added value", "add", "nowhere {}"})
+    expect_read(text.starts_with('<') ? CallForm::kObject : CallForm::kNamed, text, text, {});
+}
+
 CallForm form_of(const std::string& turn) {
   const CharacterTokenizer tokenizer(
       {.specials = {"$"},
@@ -80,6 +129,18 @@ TEST(CallForm, IsWhatTheTemplateWrites) {
   EXPECT_EQ(form_of("<assistant><tool_call>\n" + with("arguments") + "\n</tool_call>"), CallForm::kTagged);
   EXPECT_EQ(form_of("<assistant>" + with("parameters")), CallForm::kObject);
   EXPECT_EQ(form_of("[TOOL_CALLS] [" + with("arguments") + "]"), CallForm::kList);
+  EXPECT_EQ(form_of("<assistant><|python_tag|>" + with("parameters")), CallForm::kObject);
+  EXPECT_EQ(form_of("[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}"), CallForm::kNamed);
+  EXPECT_EQ(
+      form_of("<assistant><tool_call>\n<function={{ f.name }}>\n{% for k, v in f.arguments.items() %}<parameter={{ k "
+              "}}>\n{{ v }}\n</parameter>\n{% endfor %}</function>\n</tool_call>"),
+      CallForm::kFunction);
+  EXPECT_EQ(form_of("<assistant>\n<tool_call>{{ f.name }}\n{% for k, v in f.arguments.items() %}<arg_key>{{ k "
+                    "}}</arg_key>\n<arg_value>{{ v }}</arg_value>\n{% endfor %}</tool_call>"),
+            CallForm::kKeys);
+  EXPECT_EQ(form_of("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{{ f.name }}\n```json\n{{ "
+                    "f.arguments | tojson }}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
+            CallForm::kDeepSeek);
   EXPECT_EQ(form_of("<assistant>call " + with("arguments")), CallForm::kUnknown);
   EXPECT_EQ(form_of("{{ f.name }}({{ f.arguments | tojson }})"), CallForm::kUnknown);
   EXPECT_EQ(form_of("<assistant>{{ raise_exception('no') }}"), CallForm::kUnknown);

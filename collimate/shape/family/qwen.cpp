@@ -36,6 +36,9 @@ void add_qwen_config(const ModelShape& shape, nlohmann::json& config) {
   config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
   config["rotary_emb_base"] = shape.rope_theta;
   config["no_bias"] = true;
+  // The classes of its published files: transformers has none of its own.
+  config["auto_map"] = {{"AutoConfig", "configuration_qwen.QWenConfig"},
+                        {"AutoModelForCausalLM", "modeling_qwen.QWenLMHeadModel"}};
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collimate::text {
+
+struct ToolCall {
+  std::string name;
+  std::string arguments;  // JSON of an object, as it was written
+  bool operator==(const ToolCall&) const = default;
+};
+
+// How templates write an assistant's calls.
+enum class CallForm {
+  kUnknown,
+  kTagged,    // <tool_call>{"name", "arguments"}</tool_call> after a text or none, as of Hermes and Qwen
+  kFunction,  // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>: Qwen3-Coder,
+              // Nemotron 3
+  kKeys,      // <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>, as of GLM 4.5
+  kDeepSeek,  // <｜tool▁calls▁begin｜> … <｜tool▁calls▁end｜>, a name and JSON between marks for each call: V3, V3.1
+  kObject,  // {"name", "parameters"} alone, as of Llama 3; <|python_tag|> may stand ahead
+  kList,    // [TOOL_CALLS] [{"name", "arguments"}] alone, as of Mistral; its mark may be a token that is not shown
+  kNamed    // [TOOL_CALLS]NAME[ARGS]{…} alone, as of later ones of Mistral; the marks likewise
+};
+
+// Texts around the calls of a form that may stand behind other text; empty for one whose calls stand alone.
+struct CallMarks {
+  std::string_view open, close;
+};
+CallMarks call_marks(CallForm form);
+// What may stand ahead of calls that stand alone.
+std::string_view call_mark_ahead(CallForm form);
+
+// The length of the JSON value, an object or a list, that the text begins with; 0 where it does not end.
+size_t json_length(std::string_view text);
+
+// The calls that the text between the marks of a form says, or the text of a form without them; none where it says
+// anything else. `tools`: the definitions, whose parameters say which values of kFunction and kKeys are texts; a value
+// of another type is JSON. The names are not compared.
+std::vector<ToolCall> calls_of(CallForm form, std::string_view body, const nlohmann::ordered_json& tools);
+
+}  // namespace collimate::text
