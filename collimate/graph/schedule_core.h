@@ -1,16 +1,12 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "collimate/base/at.h"
-#include "collimate/base/fields.h"
 #include "collimate/base/words.h"
 #include "collimate/graph/schedule_barrier.h"
 #include "collimate/graph/schedule_facts.h"
