@@ -39,7 +39,7 @@ class Parts {
     rest_ = base::stripped(rest_.substr(mark.size()));
     return true;
   }
-  // What stands before a mark, which is read too.
+  // Takes what stands before a mark, which is read too.
   std::optional<std::string_view> until(std::string_view mark) {
     const size_t at = rest_.find(mark);
     if (at == std::string_view::npos) return std::nullopt;
@@ -47,7 +47,7 @@ class Parts {
     rest_ = base::stripped(rest_.substr(at + mark.size()));
     return before;
   }
-  // What stands between two marks, untouched.
+  // Takes what stands between two marks, untouched.
   std::optional<std::string_view> between(std::string_view open, std::string_view close) {
     if (!rest_.starts_with(open)) return std::nullopt;
     rest_.remove_prefix(open.size());

@@ -31,7 +31,7 @@ struct CallMarks {
   std::string_view open, close;
 };
 CallMarks call_marks(CallForm form);
-// What may stand ahead of calls that stand alone.
+// A mark that may stand ahead of calls that stand alone.
 std::string_view call_mark_ahead(CallForm form);
 
 // The length of the JSON value, an object or a list, that the text begins with; 0 where it does not end.
