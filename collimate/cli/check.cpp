@@ -1,7 +1,6 @@
 #include "collimate/cli/check.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -19,19 +18,19 @@ constexpr std::string_view kWarning = "warning: ";
 
 }  // namespace
 
-void show_check(const recipe::Config& config, CheckForm form) {
+int show_check(const recipe::Config& config, CheckForm form) {
   recipe::Findings found = recipe::check(config);
   std::stable_partition(found.lines.begin(), found.lines.end(),
                         [](const std::string& line) { return !line.starts_with(kWarning); });
+  for (const std::string& problem : found.problems) fmt::print(stderr, "{}\n", problem);
   if (form == CheckForm::kJson) {
     print_json(recipe::to_json(config, found));
   } else {
     const bool all = form == CheckForm::kAll;
     for (const std::string& line : found.lines) fmt::print("{}{}\n", all ? "# " : "", line);
     if (all) fmt::print("{}\n", found.config);
-    std::fflush(stdout);
   }
-  recipe::refuse(found.problems);
+  return found.problems.empty() ? 0 : 2;
 }
 
 int check(const Arguments& arguments) {
@@ -51,8 +50,7 @@ int check(const Arguments& arguments) {
   if (download) sets.emplace_back("download=true");
   recipe::Config config = recipe::load(config_path, sets);
   choose_placement(config, config_path, sets, "");
-  show_check(config, json ? CheckForm::kJson : all ? CheckForm::kAll : CheckForm::kShort);
-  return 0;
+  return show_check(config, json ? CheckForm::kJson : all ? CheckForm::kAll : CheckForm::kShort);
 }
 
 }  // namespace collimate::cli

@@ -102,10 +102,7 @@ int train(const Arguments& arguments) {
   recipe::TrainCall& call = words.call;
   recipe::Config config = recipe::load(words.config, words.sets);
   choose_placement(config, words.config, words.sets, recipe::run_to_resume(call.resume, call.output));
-  if (words.dry_run) {
-    show_check(config, words.json ? CheckForm::kJson : CheckForm::kShort);
-    return 0;
-  }
+  if (words.dry_run) return show_check(config, words.json ? CheckForm::kJson : CheckForm::kShort);
   call.note = [](const std::string& line) { base::log().show(line); };
   call.stop = &stop_on_signals();
   const recipe::TrainOutcome outcome = recipe::train(config, call);

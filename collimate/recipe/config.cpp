@@ -29,6 +29,15 @@ double usual_rate(const Config& config) {
   return find_recipe(config.recipe).learning_rate * (adapters ? kOfAdapters : 1.0);
 }
 
+// Rows of an update where the data has them: 32 examples, as in Ouyang et al. 2022 (appendix C, SFT) and Tunstall et
+// al. 2023 (Zephyr, DPO). Of samples all of an iteration make one update.
+int64_t usual_rows(const Config& config) {
+  constexpr int64_t kExamples = 32;
+  const rlhf::RowKind rows = find_recipe(config.recipe).rows;
+  if (rows == rlhf::RowKind::kPrompt) return 0;
+  return rows == rlhf::RowKind::kPreference ? 2 * kExamples : kExamples;
+}
+
 }  // namespace
 
 text::TrainOn DataOptions::trained_tokens() const {
@@ -90,6 +99,7 @@ Config read_config(const base::ConfigSource& source, const std::string& name) {
       config.models[role].path = found;
   if (auto& draft = config.rollout.speculation.draft_model; !draft->empty())
     draft = host::model_directory(draft, config.download);
+  if (config.train.samples_per_update == 0) config.train.samples_per_update = usual_rows(config);
   if (!config.train.learning_rate->has_value()) config.train.learning_rate = usual_rate(config);
   return config;
 }

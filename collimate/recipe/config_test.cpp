@@ -62,6 +62,18 @@ TEST_F(ConfigFile, ARateThatIsNotSetIsTheRecipes) {
   EXPECT_EQ(rate("recipe: grpo\nmodels: {policy: /nowhere}\ntrain: {learning_rate: 0}\n"), 0);
 }
 
+TEST_F(ConfigFile, AnUpdateHasTheUsualRowsOfItsRecipe) {
+  const auto rows = [&](const std::string& yaml) {
+    std::ofstream(path_) << yaml + "models: {policy: /nowhere}\n";
+    return load(path_, {}).train.samples_per_update.get();
+  };
+  EXPECT_EQ(rows("recipe: sft\n"), 32);
+  EXPECT_EQ(rows("recipe: dpo\n"), 64);
+  EXPECT_EQ(rows("recipe: reward\n"), 64);
+  EXPECT_EQ(rows("recipe: grpo\n"), 0) << "all samples of the iteration";
+  EXPECT_EQ(rows("recipe: sft\ntrain: {samples_per_update: 8}\n"), 8);
+}
+
 TEST_F(ConfigFile, ADirectoryAloneIsAModel) {
   std::ofstream(path_) << "recipe: grpo\nmodels: {policy: /nowhere, reference: {path: /there}}\n";
   const Config config = load(path_, {});

@@ -60,7 +60,7 @@ void Recorder::iteration(const flow::IterationResult& result) {
   base::MetricsRecord record;
   record.step = result.iteration + 1;
   record.time_seconds = seconds();
-  warn_of_errors(fmt::format("step {}", record.step), result);
+  warn_of_errors(fmt::format("iteration {}", record.step), result);
   const auto samples = result.batches.find(plan_.samples_node);
   if (samples != result.batches.end()) add_sample_metrics(samples->second, result.seconds, record);
   copy_metrics(result.metrics, plan_, record);
@@ -99,7 +99,8 @@ bool Recorder::evaluation(const EvaluationPlan& plan, const flow::IterationResul
 // Adds what the evaluation says of the rows of its last node; nothing where on_error dropped them all.
 void Recorder::add_evaluation(const EvaluationPlan& plan, const flow::IterationResult& result,
                               base::MetricsRecord& record) {
-  const std::string where = fmt::format("step {}, held-out{}", record.step, plan.name.empty() ? "" : " " + plan.name);
+  const std::string where =
+      fmt::format("iteration {}, held-out{}", record.step, plan.name.empty() ? "" : " " + plan.name);
   warn_of_errors(where, result);
   if (const auto errors = result.metrics.find(kRewardErrors); errors != result.metrics.end())
     record.set(plan.metric(kRewardErrors), errors->get<double>());
@@ -142,7 +143,7 @@ void Recorder::write_rows(const EvaluationPlan& plan, int64_t step, const Batch&
 void Recorder::write(base::MetricsRecord record) {
   last_ = record;
   totals_.add(record);
-  for (const std::string& warning : watch_.add(record)) base::log_warning("step {}: {}", record.step, warning);
+  for (const std::string& warning : watch_.add(record)) base::log_warning("iteration {}: {}", record.step, warning);
   if (config_.log.names == std::string("trl"))
     for (auto& [name, value] : record.values)
       if (const std::string_view theirs = base::trl_name(name); !theirs.empty()) name = theirs;

@@ -260,7 +260,7 @@ class Run {
     std::vector<std::string> values;
     for (const auto& [name, value] : recorder_.last_evaluation().items())
       values.push_back(fmt::format("{} {:.4g}", name, value.get<double>()));
-    if (!values.empty()) note(fmt::format("step {}: {}", result.iteration + 1, fmt::join(values, ", ")));
+    if (!values.empty()) note(fmt::format("iteration {}: {}", result.iteration + 1, fmt::join(values, ", ")));
     if (recorder_.out_of_patience()) stop_.request();
   }
 

@@ -115,7 +115,8 @@ std::string axes(const Frame& frame, const Chart& chart) {
                        short_number(tick));
   }
   out += fmt::format(R"(<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>)", kLeft, kRight, kBottom, kBottom);
-  out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (kLeft + kRight) / 2, kBottom + 36);
+  out +=
+      fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">iteration</text>)", (kLeft + kRight) / 2, kBottom + 36);
   out += fmt::format(R"(<text class="unit" x="2" y="13">{}</text>)", escape(chart.unit));
   return out;
 }
@@ -153,7 +154,7 @@ std::string legend(const std::vector<ChartLine>& lines) {
         R"(style="stroke:{}" stroke-dasharray="{}"/></svg>{}</li>)",
         color(line.style), kDashes[line.style % std::size(kDashes)], escape(line.label));
   }
-  if (width) out += fmt::format("<li>faint: each step; bold: running mean of {} steps</li>", width);
+  if (width) out += fmt::format("<li>faint: each iteration; bold: running mean of {}</li>", width);
   return out + "</ul>";
 }
 
@@ -171,7 +172,7 @@ std::string points_json(const Frame& frame, const std::vector<ChartLine>& lines,
 
 // The curve in words, for those who do not see it.
 std::string spoken(const Chart& chart, const std::vector<ChartLine>& lines) {
-  std::string out = chart.title + " over the steps.";
+  std::string out = chart.title + " over the iterations.";
   for (const ChartLine& line : lines) {
     if (line.series.empty()) continue;
     const bool percent = chart.scale == Scale::kPercent;

@@ -74,7 +74,7 @@ TEST(Chart, PointsLieWhereTheAxesSay) {
   for (const auto& [scale, values, labels] : cases) {
     const std::string picture = draw_chart({"Title", "tokens & more", scale, {{"mean", {{1, 6, 11}, values}}}});
     const Axes axes = axes_of(picture);
-    EXPECT_EQ(axes.x_name, "step");
+    EXPECT_EQ(axes.x_name, "iteration");
     EXPECT_EQ(axes.y_name, "tokens &amp; more");
     const auto points = elements(picture, "circle");
     ASSERT_EQ(points.size(), 3U);
@@ -120,7 +120,7 @@ TEST(Curves, HaveAxesWithTicksAndUnits) {
     const Curves curves = curves_of(run);
     ASSERT_THAT(curves.charts, SizeIs(1)) << metric;
     const Axes axes = axes_of(draw_chart(curves.charts[0]));
-    EXPECT_EQ(axes.x_name, "step") << metric;
+    EXPECT_EQ(axes.x_name, "iteration") << metric;
     EXPECT_THAT(axes.x_ticks, AllOf(Contains(Key("1")), Contains(Key("2")), Contains(Key("3")))) << metric;
     EXPECT_THAT(axes.y_name, Not(testing::IsEmpty())) << metric;
     EXPECT_GE(axes.y_ticks.size(), curves.charts[0].scale == Scale::kLog ? 2U : 3U) << metric;
@@ -142,6 +142,17 @@ TEST(Curves, PeakMemoryIsInTheUnitOfItsAxis) {
   EXPECT_NEAR(attribute(elements(picture, "circle").at(2).first, "cy"), axes.y_ticks.at("6"), kRounding);
 }
 
+TEST(Curves, PeakMemoryOfManyMebibytesIsInGibibytes) {
+  RunData run;
+  run.metrics["memory/peak_bytes"] = {{1, 2, 3}, {1LL << 30, 2LL << 30, 6LL << 30}};
+  run.metrics["memory/peak_bytes/0"] = {{1, 2, 3}, {1LL << 30, 2LL << 30, 3LL << 30}};
+  for (const Chart& chart : {curves_of(run).charts.at(0), curves_of(std::vector{run, run}).charts.at(0)}) {
+    EXPECT_EQ(chart.unit, "GiB");
+    EXPECT_THAT(chart.lines.at(0).series.y, testing::ElementsAre(1, 2, 6));
+  }
+  EXPECT_THAT(curves_of(run).charts.at(0).lines.at(1).series.y, testing::ElementsAre(1, 2, 3));
+}
+
 TEST(Phases, AreStackedInSecondsOverSteps) {
   RunData run;
   run.first_step = 1;
@@ -150,7 +161,7 @@ TEST(Phases, AreStackedInSecondsOverSteps) {
   run.metrics["timing_s/gen"] = {{1, 2, 3, 4, 5}, {1.5, 1.5, 1.5, 1.5, 1.5}};
   const std::string picture = draw_phases(phase_table(run));
   const Axes axes = axes_of(picture);
-  EXPECT_EQ(axes.x_name, "step");
+  EXPECT_EQ(axes.x_name, "iteration");
   EXPECT_EQ(axes.y_name, "seconds");
   EXPECT_THAT(axes.x_ticks, ElementsAre(Key("1"), Key("2"), Key("3"), Key("4"), Key("5")));
   ASSERT_THAT(axes.y_ticks, ElementsAre(Key("0"), Key("0.5"), Key("1"), Key("1.5"), Key("2")));

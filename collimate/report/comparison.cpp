@@ -63,16 +63,19 @@ std::vector<Difference> facts_of(const std::vector<RunData>& runs) {
   return rows;
 }
 
-// The tiles of all runs, by their labels in the order of the first run that has them.
+// The tiles that the page of any of the runs has, of each run; in the order of the first run that has them.
 std::vector<Difference> numbers_of(const std::vector<RunData>& runs) {
   std::vector<Difference> rows;
+  const auto row_of = [&](const Tile& tile) {
+    return std::find_if(rows.begin(), rows.end(), [&](const Difference& d) { return d.key == tile.label; });
+  };
+  for (const RunData& run : runs)
+    for (const Tile& tile : tiles_of(run))
+      if (row_of(tile) == rows.end()) rows.push_back({tile.label, std::vector<std::string>(runs.size(), kNothing)});
   for (size_t r = 0; r < runs.size(); ++r)
-    for (const Tile& tile : tiles_of(runs[r])) {
-      auto row = std::find_if(rows.begin(), rows.end(), [&](const Difference& d) { return d.key == tile.label; });
-      if (row == rows.end())
-        row = rows.insert(rows.end(), {tile.label, std::vector<std::string>(runs.size(), kNothing)});
-      row->values[r] = tile.value + (tile.detail.empty() ? "" : " (" + tile.detail + ")");
-    }
+    for (const Tile& tile : all_tiles_of(runs[r]))
+      if (const auto row = row_of(tile); row != rows.end())
+        row->values[r] = tile.value + (tile.detail.empty() ? "" : " (" + tile.detail + ")");
   return rows;
 }
 

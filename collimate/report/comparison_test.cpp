@@ -58,6 +58,20 @@ TEST_F(ComparisonTest, NumbersStandSideBySide) {
   EXPECT_THAT(page(), HasSubstr("<th scope=\"row\">held-out loss</th><td>4 → 1</td><td>4 → 2</td>"));
 }
 
+// The reward of one run is its accuracy, which its own page says once; beside the other's it is said.
+TEST_F(ComparisonTest, ARowHasTheNumberOfEachRunThatHasOne) {
+  const auto write = [&](const fs::path& name, double reward) {
+    std::ofstream file(root_ / name / "metrics.jsonl");
+    for (int step = 1; step <= 3; ++step)
+      file << fmt::format("{{\"step\":{0},\"time_seconds\":{0},\"val/accuracy\":{1},\"val/reward/mean\":{2}}}\n", step,
+                          step / 4.0, reward * step / 4.0);
+  };
+  write("fast", 1);
+  write("slow", 2);
+  EXPECT_THAT(page(), HasSubstr("<th scope=\"row\">held-out reward</th><td>0.25 → 0.75</td><td>0.5 → 1.5</td>"));
+  EXPECT_THAT(render_report(root_ / "fast"), testing::Not(HasSubstr("held-out reward")));
+}
+
 TEST_F(ComparisonTest, ListsTheKeysThatDifferAlone) {
   std::vector<RunData> runs = {read_run(root_ / "fast"), read_run(root_ / "slow")};
   const std::vector<Difference> found = config_differences(runs);

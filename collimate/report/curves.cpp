@@ -29,6 +29,7 @@ struct ChartKind {
 constexpr size_t kMostLines = 6;
 constexpr std::string_view kHeldOut = "val/";
 constexpr double kMebibytes = 1.0 / (1 << 20);
+constexpr const char* kMebibyteAxis = "MiB";
 
 constexpr ChartKind kChartKinds[] = {
     {"Held-out accuracy", "accuracy", Scale::kPercent, {{"val/accuracy", "accuracy"}, {"val/test_score/", ""}}},
@@ -86,9 +87,9 @@ constexpr ChartKind kChartKinds[] = {
      "share of tokens",
      Scale::kPercent,
      {{"actor/pg_clipfrac", "policy"}, {"critic/vf_clipfrac", "value model"}}},
-    {"Speed", "tokens per second", Scale::kLinear, {{"perf/throughput", "whole step"}}},
+    {"Speed", "tokens per second", Scale::kLinear, {{"perf/throughput", "whole iteration"}}},
     {"Peak memory",
-     "MiB",
+     kMebibyteAxis,
      Scale::kLinear,
      {{"memory/peak_bytes", "whole process"}, {"memory/peak_bytes/", ""}},
      kMebibytes},
@@ -109,6 +110,14 @@ double highest(const Chart& chart) {
 }
 
 std::string name_of(const Chart& chart, const ChartLine& line) { return chart.title + " (" + line.label + ")"; }
+
+// The axis of memory has the unit that its numbers are short in.
+void fit_unit(Chart& chart) {
+  constexpr double kMebibytesOfGibibyte = 1024;
+  if (chart.unit != kMebibyteAxis || highest(chart) < kMebibytesOfGibibyte) return;
+  chart.unit = "GiB";
+  for (ChartLine& line : chart.lines) line.series = scaled(std::move(line.series), 1 / kMebibytesOfGibibyte);
+}
 
 void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& chart) {
   const std::string_view name = wanted.metric;
@@ -160,6 +169,7 @@ Chart compared(const std::vector<RunData>& runs, const ChartKind& kind, const Wa
     const Series& series = runs[r].series(wanted.metric);
     if (!series.empty()) chart.lines.push_back({runs[r].name, scaled(series, kind.factor), r});
   }
+  fit_unit(chart);
   return chart;
 }
 
@@ -250,6 +260,7 @@ Curves curves_of(const RunData& run) {
     Chart chart{kind.title, kind.unit, kind.scale, {}};
     for (const Wanted& wanted : kind.lines)
       if (wanted.metric) add_line(run, wanted, kind.factor, chart);
+    fit_unit(chart);
     keep_telling_lines(chart, curves);
     if (!chart.lines.empty()) curves.charts.push_back(std::move(chart));
   }
@@ -278,8 +289,8 @@ Curves curves_of(const std::vector<RunData>& runs) {
 std::string draw_curves(const Curves& curves) {
   std::string out = R"(<h2>Curves</h2><div class="charts">)";
   for (const Chart& chart : curves.charts) out += draw_chart(chart);
-  return out + "</div>" + listed("Zero at every step (below 1e-7), so not drawn", curves.zeros) +
-         listed("The same at every step, so not drawn", curves.constants) +
+  return out + "</div>" + listed("Zero in every iteration (below 1e-7), so not drawn", curves.zeros) +
+         listed("The same in every iteration, so not drawn", curves.constants) +
          listed("The same numbers as another curve, so not drawn", curves.repeats);
 }
 

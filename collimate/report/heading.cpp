@@ -82,7 +82,7 @@ std::string draw_heading(const RunData& run) {
   std::string facts = "Run " + run.name;
   facts += run.summary.is_null() ? ", which has not ended" : heading.ended.empty() ? "" : ", ended " + heading.ended;
   std::string out =
-      fmt::format(R"(<h1>{}</h1><p class="soft">{} · steps {} to {} · {}</p>)", escape(heading.title(run.name)),
+      fmt::format(R"(<h1>{}</h1><p class="soft">{} · iterations {} to {} · {}</p>)", escape(heading.title(run.name)),
                   escape(facts), run.first_step, run.last_step, duration(run.seconds));
   if (!heading.command.empty())
     out += fmt::format(R"(<p>To try the model: <code>{}</code></p>)", escape(heading.command));

@@ -12,7 +12,7 @@ h1 { font-size:26px; margin:0 0 2px; } h2 { font-size:19px; margin:38px 0 10px; 
 p { margin:4px 0 10px; } code { font:13px ui-monospace, "DejaVu Sans Mono", monospace; background:var(--panel); padding:2px 6px;
   border-radius:5px; overflow-wrap:anywhere; } :focus-visible { outline:2px solid var(--c0); outline-offset:2px; }
  .soft { color:var(--soft); }
-.warning { border-left:4px solid var(--bad); background:var(--panel); padding:8px 12px; margin:12px 0 0; }
+.warning { border-left:4px solid var(--bad); background:var(--panel); padding:8px 12px; margin:12px 0; }
 .tiles { display:grid; grid-template-columns:repeat(auto-fit, minmax(min(100%, 172px), 1fr)); gap:12px; margin-top:18px; }
 .tile { background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px; }
 .tile b { display:block; font-size:18px; font-weight:650; line-height:1.35; } .tile span { color:var(--soft); font-size:13px; }
@@ -56,7 +56,7 @@ for (const figure of document.querySelectorAll('figure[data-points]')) {
   let at = steps.length - 1;
   const point = index => {
     at = Math.max(0, Math.min(steps.length - 1, index));
-    const step = steps[at], parts = ['step ' + step];
+    const step = steps[at], parts = ['iteration ' + step];
     for (const line of data.lines) { const i = line.x.indexOf(step); if (i >= 0) parts.push(line.label + ' ' + line.y[i]); }
     tip.textContent = parts.join(' · ');
     const px = data.left + (step - data.low) / ((data.high - data.low) || 1) * (data.right - data.left);

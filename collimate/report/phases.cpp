@@ -52,7 +52,7 @@ std::string bars(const PhaseTable& table, double high) {
       if (height < 0.05) continue;
       below += height;
       out += fmt::format(
-          R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" style="fill:{}"><title>step {:.0f}, {}: {}</title></rect>)",
+          R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" style="fill:{}"><title>iteration {:.0f}, {}: {}</title></rect>)",
           kPhasesLeft + pitch * (static_cast<double>(bar) + 0.5) - width / 2, kPhasesBottom - below, width, height,
           color(i), table.bar_starts[bar], escape(table.phases[i].name), duration(seconds));
     }
@@ -76,7 +76,7 @@ std::string bar_axes(const PhaseTable& table, double high) {
         fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{:.0f}</text>)",
                     kPhasesLeft + pitch * (static_cast<double>(bar) + 0.5), kPhasesBottom + 18, table.bar_starts[bar]);
   }
-  out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (kPhasesLeft + kPhasesRight) / 2,
+  out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">iteration</text>)", (kPhasesLeft + kPhasesRight) / 2,
                      kPhasesBottom + 38);
   out += R"(<text class="unit" x="2" y="13">seconds</text>)";
   return out;
@@ -157,7 +157,7 @@ PhaseTable phase_table(const RunData& run) {
     table.bar_starts.push_back(step);
   }
   const Series& whole = run.series("timing_s/step");
-  PhaseTimes other{"the rest of each step", {}, 0};
+  PhaseTimes other{"the rest of each iteration", {}, 0};
   accumulate(other, table, whole, 1);
   for (const auto& [name, series] : run.metrics) {
     if (!name.starts_with(kFamily) || &series == &whole) continue;
@@ -174,7 +174,7 @@ PhaseTable phase_table(const RunData& run) {
   for (const PhaseTimes& phase : table.phases) table.total += phase.total;
   if (const double outside = run.seconds - table.total; !whole.empty() && outside > 0) {
     table.phases.push_back(
-        {"outside of the steps: start, checkpoints, end", std::vector<double>(table.bar_starts.size()), outside});
+        {"outside of the iterations: start, checkpoints, end", std::vector<double>(table.bar_starts.size()), outside});
     table.total += outside;
   }
   return table;
@@ -189,8 +189,8 @@ std::string draw_phases(const PhaseTable& table) {
     high = std::max(high, sum * 1.04);
   }
   const std::string unit = table.steps_per_bar > 1
-                               ? fmt::format("seconds per step, mean of {:.0f} steps a bar", table.steps_per_bar)
-                               : "seconds of each step";
+                               ? fmt::format("seconds per iteration, mean of {:.0f} a bar", table.steps_per_bar)
+                               : "seconds of each iteration";
   return fmt::format(
       R"(<figure class="wide bars"><h3>Time by phase</h3><p class="soft">{}</p>{})"
       R"(<div class="scroll" tabindex="0"><svg viewBox="0 0 {} {}" role="img" )"

@@ -102,7 +102,7 @@ TEST_F(ReportTest, TheTitleSaysWhatWasTrainedOnWhatAndHowToTryIt) {
   const std::string page = render_report(run_);
   EXPECT_THAT(page, HasSubstr("<h1>SFT of stories/hf-llama on a.jsonl and b.jsonl</h1>"));
   EXPECT_THAT(page, HasSubstr("<title>SFT of stories/hf-llama on a.jsonl and b.jsonl - "));
-  EXPECT_THAT(page, HasSubstr(", ended 2026-11-24 19:36 UTC · steps 1 to 20 · 41.5 s</p>"));
+  EXPECT_THAT(page, HasSubstr(", ended 2026-11-24 19:36 UTC · iterations 1 to 20 · 41.5 s</p>"));
   EXPECT_THAT(page, HasSubstr("<code>collimate chat " + run_.string() + "/model</code>"));
 }
 
@@ -137,7 +137,7 @@ TEST_F(ReportTest, DrawsOneCurveForEachFact) {
   EXPECT_THAT(page, Not(HasSubstr("<h3>Held-out reward</h3>")));
   EXPECT_THAT(page, HasSubstr("not drawn: Held-out reward (reward) is Held-out accuracy (accuracy), "
                               "Loss (policy gradient alone) is Loss (trained model)."));
-  EXPECT_THAT(page, HasSubstr("The same at every step, so not drawn: Learning rate (trained model) 1e-06."));
+  EXPECT_THAT(page, HasSubstr("The same in every iteration, so not drawn: Learning rate (trained model) 1e-06."));
   EXPECT_THAT(page, HasSubstr("<h3>Learning rate</h3>"));  // the value model's
   EXPECT_THAT(page, Not(HasSubstr("held-out reward</span>")));
 }
@@ -150,8 +150,8 @@ TEST_F(ReportTest, PhasesAddUpToTheTimeOfTheRun) {
   write("summary.json", R"({"seconds": 8})");
   const std::string page = render_report(run_);
   for (const char* row : {"training</td><td class=\"n\">3 s</td>", "held-out evaluation</td><td class=\"n\">2 s</td>",
-                          "the rest of each step</td><td class=\"n\">1 s</td>",
-                          "outside of the steps: start, checkpoints, end</td><td class=\"n\">2 s</td>",
+                          "the rest of each iteration</td><td class=\"n\">1 s</td>",
+                          "outside of the iterations: start, checkpoints, end</td><td class=\"n\">2 s</td>",
                           "<th>whole time</th><th class=\"n\">8 s</th>", "<b>8 s</b><span>whole time</span>"})
     EXPECT_THAT(page, HasSubstr(row));
 }
@@ -180,8 +180,9 @@ TEST_F(ReportTest, RowsOfDataShowTheModelsOwnAnswers) {
         R"({"prompt":"q","measure":"loss","target":"also right","value":0.5,"model_answer":"new"})"
         "\n");
   const std::string page = render_report(run_);
-  EXPECT_THAT(page, testing::ContainsRegex("the data&#39;s answer</span>.*>right<.*model&#39;s answer before, step 0<"
-                                           ".*>wrong<.*model&#39;s answer after, step 20<.*>better<"));
+  EXPECT_THAT(page,
+              testing::ContainsRegex("the data&#39;s answer</span>.*>right<.*model&#39;s answer before, iteration 0<"
+                                     ".*>wrong<.*model&#39;s answer after, iteration 20<.*>better<"));
   EXPECT_THAT(page, HasSubstr(">(nothing)<"));
 }
 
@@ -305,7 +306,7 @@ TEST_F(ReportTest, ARunThatEndsBelowItsBestSaysSo) {
         "{\"step\":2,\"time_seconds\":2,\"val/accuracy\":0.6,\"val/loss\":3}\n"
         "{\"step\":3,\"time_seconds\":3,\"val/accuracy\":0.2,\"val/loss\":1}\n");
   const std::string page = render_report(run_);
-  EXPECT_THAT(page, HasSubstr("held-out accuracy, best 60 % at step 2</span>"));
+  EXPECT_THAT(page, HasSubstr("held-out accuracy, best 60 % at iteration 2</span>"));
   EXPECT_THAT(page, HasSubstr("held-out loss</span>"));
 }
 
@@ -322,7 +323,7 @@ TEST_F(ReportTest, PairsSamplesByPrompt) {
   const std::string page = render_report(run_);
   EXPECT_THAT(page, testing::ContainsRegex("p2.*old2.*reward 1.*new2.*p1.*e1.*old1.*reward 0.25.*new1"));
   EXPECT_THAT(page, Not(HasSubstr("second of p2")));
-  EXPECT_THAT(page, HasSubstr("after, step 20"));
+  EXPECT_THAT(page, HasSubstr("after, iteration 20"));
   EXPECT_THAT(page, HasSubstr("<p class=\"soft\">Prompts of the first and of the last file of training samples, in the "
                               "order of the last.</p>"));
   EXPECT_THAT(page, Not(HasSubstr("evaluation")));
@@ -390,7 +391,7 @@ TEST(PhaseTable, AddsWhatStepsSpentElsewhere) {
   EXPECT_EQ(table.phases[0].name, "generating completions");
   EXPECT_DOUBLE_EQ(table.phases[0].total, 180);
   EXPECT_DOUBLE_EQ(table.phases[0].per_bar[59], 1.5);
-  EXPECT_EQ(table.phases[1].name, "the rest of each step");
+  EXPECT_EQ(table.phases[1].name, "the rest of each iteration");
   EXPECT_DOUBLE_EQ(table.phases[1].total, 60);
 }
 

@@ -125,7 +125,7 @@ void read_metrics_into(const fs::path& directory, RunData& run) {
     run.absent.push_back("a line of metrics.jsonl that cannot be read: " + problem);
   if (records.empty()) {
     throw base::InputError(
-        base::expectation("report", "a step in " + path.string(), "none", "a run that has finished a step"));
+        base::expectation("report", "an iteration in " + path.string(), "none", "a run that has finished one"));
   }
   for (const base::MetricsRecord& record : records) {
     for (const auto& [name, value] : record.values) {

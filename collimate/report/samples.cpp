@@ -68,8 +68,9 @@ std::string card(const Sample& sample, const std::vector<std::string>& rows) {
 
 std::string drawn_columns(const Sample& before, const Sample& after, const SampleFiles& files) {
   const SampleText &first = before.texts.front(), &last = after.texts.front();
-  return column(fmt::format("before, step {}", files.first.step), value_chip(first, "flat"), first.text) +
-         column(fmt::format("after, step {}", files.last.step), value_chip(last, direction(first, last)), last.text);
+  return column(fmt::format("before, iteration {}", files.first.step), value_chip(first, "flat"), first.text) +
+         column(fmt::format("after, iteration {}", files.last.step), value_chip(last, direction(first, last)),
+                last.text);
 }
 
 const char* data_label(const SampleText& text) {
@@ -96,8 +97,8 @@ std::string data_columns(const Sample& before, const Sample& after) {
 }
 
 std::string model_columns(const Sample& before, const Sample& after, const SampleFiles& files) {
-  return answer_column(fmt::format("the model's answer before, step {}", files.first.step), before.model_answer) +
-         answer_column(fmt::format("the model's answer after, step {}", files.last.step), after.model_answer);
+  return answer_column(fmt::format("the model's answer before, iteration {}", files.first.step), before.model_answer) +
+         answer_column(fmt::format("the model's answer after, iteration {}", files.last.step), after.model_answer);
 }
 
 std::string paired(const SampleFiles& files) {
@@ -121,9 +122,9 @@ std::string listed(const SampleFile& file, const char* when) {
     if (count++ >= kMostSamples / 2) break;
     std::string columns;
     for (const SampleText& text : sample->texts)
-      columns += column(is_drawn(*sample) ? fmt::format("{}, step {}", when, file.step) : data_label(text),
+      columns += column(is_drawn(*sample) ? fmt::format("{}, iteration {}", when, file.step) : data_label(text),
                         value_chip(text, "flat"), text.text);
-    out += card(*sample, {columns, answer_column(fmt::format("the model's answer {}, step {}", when, file.step),
+    out += card(*sample, {columns, answer_column(fmt::format("the model's answer {}, iteration {}", when, file.step),
                                                  sample->model_answer)});
   }
   return out + "</div>";
@@ -138,7 +139,7 @@ std::string compared(const std::vector<const Sample*>& samples, const std::vecto
   if (is_drawn(any)) {
     for (size_t r = 0; r < runs.size(); ++r) {
       const SampleText& text = samples[r]->texts.front();
-      columns += column(fmt::format("{}, step {}", runs[r].name, newest(runs[r].samples).step),
+      columns += column(fmt::format("{}, iteration {}", runs[r].name, newest(runs[r].samples).step),
                         value_chip(text, "flat"), text.text);
     }
     return card(any, {columns});
@@ -155,7 +156,7 @@ std::string compared(const std::vector<const Sample*>& samples, const std::vecto
   }
   std::string answers;
   for (size_t r = 0; r < runs.size(); ++r)
-    answers += answer_column(fmt::format("the answer of {}, step {}", runs[r].name, newest(runs[r].samples).step),
+    answers += answer_column(fmt::format("the answer of {}, iteration {}", runs[r].name, newest(runs[r].samples).step),
                              samples[r]->model_answer);
   return card(any, {columns, answers});
 }

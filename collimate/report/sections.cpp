@@ -32,11 +32,11 @@ void flatten(const Json& value, std::string name, Rows& rows) {
   rows.emplace_back(std::move(name), std::move(text));
 }
 
-// "best val/accuracy", "0.94 at step 4".
+// "best val/accuracy", "0.94 at iteration 4".
 void add_best(const Json& best, Rows& rows) {
   for (const auto& [metric, where] : best.items())
-    rows.emplace_back("best " + metric,
-                      fmt::format("{:.6g} at step {}", where.value("value", 0.0), where.value("step", int64_t{0})));
+    rows.emplace_back("best " + metric, fmt::format("{:.6g} at iteration {}", where.value("value", 0.0),
+                                                    where.value("step", int64_t{0})));
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ struct Tile {
   std::string value, label;
   std::string detail;  // of how it was taken; ""
 };
-std::vector<Tile> tiles_of(const RunData& run);
+std::vector<Tile> tiles_of(const RunData& run);      // but for those that say nothing of their own
+std::vector<Tile> all_tiles_of(const RunData& run);  // with them, beside another run's
 
 std::string draw_tiles(const RunData& run);
 std::string draw_samples(const RunData& run);                // the same prompts before and after, with their rewards

@@ -25,7 +25,8 @@ void add_change(const Series& series, const char* label, Scale scale, int best, 
       fmt::format("{} → {}{}", short_number(series.y.front() * factor), short_number(series.y.back() * factor), unit),
       label, ""};
   if (series.y[top] != series.y.back())
-    tile.detail = fmt::format("best {}{} at step {:.0f}", short_number(series.y[top] * factor), unit, series.x[top]);
+    tile.detail =
+        fmt::format("best {}{} at iteration {:.0f}", short_number(series.y[top] * factor), unit, series.x[top]);
   tiles.push_back(std::move(tile));
 }
 
@@ -37,11 +38,14 @@ void add_noisy(const Series& series, const char* label, std::vector<Tile>& tiles
   tiles.push_back({short_number(change->before) + " → " + short_number(change->after), label, change->basis()});
 }
 
-// Held out numbers; the mean reward only where it is not the accuracy itself.
-void add_held_out(const RunData& run, std::vector<Tile>& tiles) {
+// Whether a tile is left out that says nothing of its own: a loss of 0, a reward that is the accuracy.
+enum class Telling { kOnly, kAll };
+
+void add_held_out(const RunData& run, Telling telling, std::vector<Tile>& tiles) {
   const Series &accuracy = run.series("val/accuracy"), &reward = run.series("val/reward/mean");
   add_change(accuracy, "held-out accuracy", Scale::kPercent, 1, tiles);
-  if (!is_same(accuracy, reward)) add_change(reward, "held-out reward", Scale::kLinear, 1, tiles);
+  if (telling == Telling::kAll || !is_same(accuracy, reward))
+    add_change(reward, "held-out reward", Scale::kLinear, 1, tiles);
   add_change(run.series("val/margin"), "held-out margin", Scale::kLinear, 1, tiles);
   add_change(run.series("val/rewards/accuracies"), "held-out pairs in order", Scale::kPercent, 1, tiles);
   add_change(run.series("val/rewards/margins"), "held-out implicit margin", Scale::kLinear, 1, tiles);
@@ -65,16 +69,14 @@ double largest(const RunData& run, std::string_view family) {
   return most;
 }
 
-}  // namespace
-
-std::vector<Tile> tiles_of(const RunData& run) {
+std::vector<Tile> make_tiles(const RunData& run, Telling telling) {
   std::vector<Tile> tiles;
-  add_held_out(run, tiles);
+  add_held_out(run, telling, tiles);
   const Series& rewards = run.series("critic/rewards/mean");
   add_noisy(rewards.empty() ? run.series("critic/score/mean") : rewards, "mean reward", tiles);
   const Series &actor = run.series("actor/loss"), &loss = actor.empty() ? run.series("train/loss") : actor;
-  if (!is_zero(loss)) add_noisy(loss, "loss", tiles);
-  tiles.push_back({fmt::format("{}", run.last_step), "steps", ""});
+  if (telling == Telling::kAll || !is_zero(loss)) add_noisy(loss, "loss", tiles);
+  tiles.push_back({fmt::format("{}", run.last_step), "iterations", ""});
   if (run.seconds > 0) tiles.push_back({duration(run.seconds), "whole time", ""});
   add_speed(run, tiles);
   const double memory = largest(run, "memory/peak_bytes");
@@ -85,6 +87,11 @@ std::vector<Tile> tiles_of(const RunData& run) {
                      "largest difference of log-probs", "generation against training"});
   return tiles;
 }
+
+}  // namespace
+
+std::vector<Tile> tiles_of(const RunData& run) { return make_tiles(run, Telling::kOnly); }
+std::vector<Tile> all_tiles_of(const RunData& run) { return make_tiles(run, Telling::kAll); }
 
 std::string draw_tiles(const RunData& run) {
   std::string out = R"(<div class="tiles">)";

@@ -260,7 +260,7 @@ UpdateReport Learner::update(const Batch& rows, const Objective& objective) {
     throw base::GuardError(base::expectation(
         "train", "a finite loss and gradient",
         fmt::format("loss {} and gradient norm {} at update {}", report.loss, report.grad_norm, steps() + 1),
-        fmt::format("a lower train.learning_rate, or look at the {} of this step",
+        fmt::format("a lower train.learning_rate, or look at the {} of this iteration",
                     rows.has(batch::kAdvantages.name) ? "rewards" : "rows")));
   report.learning_rate = learning_rate(options_.schedule, steps());
   clip_and_step(report.learning_rate, report.grad_norm);

@@ -24,7 +24,7 @@ double learning_rate(const LrSchedule& schedule, int64_t step) {
   if (step < schedule.warmup) return schedule.peak * static_cast<double>(step) / static_cast<double>(schedule.warmup);
   if (schedule.name == "constant") return schedule.peak;
   if (schedule.total <= schedule.warmup)
-    throw base::InputError(base::expectation("train.lr_schedule", "more optimizer steps than warm-up steps",
+    throw base::InputError(base::expectation("train.lr_schedule", "more updates than those of the warm-up",
                                              fmt::format("{} and {}", schedule.total, schedule.warmup)));
   const double progress =
       static_cast<double>(step - schedule.warmup) / static_cast<double>(schedule.total - schedule.warmup);

@@ -152,7 +152,7 @@ class RewardFaults : public RewardErrors, public testing::WithParamInterface<Fau
     return train(name, GetParam().reward(on_error), {fmt::format("run.iterations={}", GetParam().iterations)});
   }
   std::string warning(size_t step, const nlohmann::json& line, const std::string& effect) const {
-    return fmt::format("step {}: failed rewards: {}; the first: [reward score] {}; {}", step,
+    return fmt::format("iteration {}: failed rewards: {}; the first: [reward score] {}; {}", step,
                        line.at("reward/errors").get<double>(), GetParam().reason, effect);
   }
 };
@@ -249,7 +249,7 @@ TEST_F(RewardErrors, HeldOutSamplesWithoutARewardAreCountedAndLeftOut) {
     EXPECT_EQ(metrics[number].at("val/reward/errors"), 3.0);
     EXPECT_NEAR(metrics[number].at("val/reward/mean").get<double>(), reward_sum(judged) / 5, 1e-6);
     shown.push_back(
-        fmt::format("step {}, held-out: failed rewards: 3; the first: [reward score] "
+        fmt::format("iteration {}, held-out: failed rewards: 3; the first: [reward score] "
                     "ValueError: no answer; dropped",
                     number));
   }
@@ -268,7 +268,7 @@ TEST_F(RewardErrors, AnEvaluationWithoutRewardsMeasuresNothingAndTheRunGoesOn) {
   }
   EXPECT_EQ(step("judge", 1).size(), kRows);
   ASSERT_EQ(warnings("judge").size(), 4U);
-  EXPECT_EQ(warnings("judge")[1], "step 0, held-out: every sample was dropped: nothing is measured");
+  EXPECT_EQ(warnings("judge")[1], "iteration 0, held-out: every sample was dropped: nothing is measured");
 }
 
 }  // namespace

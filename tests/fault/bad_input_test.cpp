@@ -228,7 +228,7 @@ TEST_F(BadInput, RewardThatFailsIsCountedUnderItsStatedPolicy) {
   const double failed = metrics.at("reward/errors").get<double>();
   EXPECT_GT(failed, 0);
   EXPECT_THAT(result.errors,
-              testing::HasSubstr(fmt::format(" warning step 1: failed rewards: {}; the first: [reward score] "
+              testing::HasSubstr(fmt::format(" warning iteration 1: failed rewards: {}; the first: [reward score] "
                                              "ZeroDivisionError: division by zero; given -1\n",
                                              failed)));
   EXPECT_THAT(result.errors, testing::ContainsRegex(fmt::format("\ngrpo  1/1  .*  failed rewards {}\n", failed)));
@@ -244,7 +244,7 @@ TEST_F(BadInput, ARunThatDivergesIsStopped) {
   EXPECT_EQ(result.status.code, 4) << result.status.description();
   EXPECT_EQ(with_word(last_line(result.errors), "loss \\S+ and gradient norm \\S+ at", "loss X and gradient norm Y at"),
             "[train] expected a finite loss and gradient, got loss X and gradient norm Y at update 2; try a lower "
-            "train.learning_rate, or look at the rows of this step (model policy, worker 0, iteration 2, node "
+            "train.learning_rate, or look at the rows of this iteration (model policy, worker 0, iteration 2, node "
             "policy.train)");
   EXPECT_FALSE(fs::exists(output_ + "/model/model.safetensors"));
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "collimate/base/html.h"
 #include "collimate/base/ticks.h"
@@ -153,6 +154,13 @@ constexpr const char* kHatch =
     R"x(<defs><pattern id="passing" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">)x"
     R"(<line x1="0" x2="0" y1="0" y2="8" style="stroke:var(--panel);stroke-width:2;stroke-opacity:.45"/></pattern></defs>)";
 
+// "all that can be used: 75.2 GB", of each kind of device.
+std::string limits_text(const std::set<double>& gigabytes) {
+  std::string text = "all that can be used: ";
+  for (const double limit : gigabytes) text += (limit == *gigabytes.begin() ? "" : " or ") + three_digits(limit, 1);
+  return text + " GB";
+}
+
 }  // namespace
 
 std::string timeline_figure(const Plan& plan, const Timeline& timeline) {
@@ -180,10 +188,12 @@ std::string memory_figure(const Request& request, const Plan& plan) {
     end = std::max({end, memory.usable_bytes / 1e9, memory.peak_bytes / 1e9});
   const double bottom = kTop + kLane * static_cast<double>(plan.memory.size());
   std::vector<std::string> known;
+  std::set<double> limits;
   double y = kTop;
   for (const DeviceMemory& memory : plan.memory) {
     const std::string devices = devices_text(request.cluster, memory.devices);
     const double usable = memory.usable_bytes / 1e9, x = to_x(usable, end);
+    limits.insert(usable);
     boxes += lane_label(y, devices) + held_boxes(memory, end, y, known) +
              fmt::format(R"(<line class="limit" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"><title>{3:.1f} GB usable)"
                          "</title></line>",
@@ -194,9 +204,9 @@ std::string memory_figure(const Request& request, const Plan& plan) {
   }
   std::vector<Entry> entries;
   for (size_t i = 0; i < known.size(); ++i) entries.push_back({"fill:" + memory_color(i), known[i]});
-  entries.push_back({"fill:var(--bad)", "all that can be used"});
+  entries.push_back({"fill:var(--bad)", limits_text(limits)});
   entries.push_back({kMoving, "hatched: only while a function runs", true});
-  return figure(legend(entries), bottom, said, kHatch + axis(end, bottom, "GB of a device") + boxes);
+  return figure(legend(entries), bottom, said, kHatch + axis(end, bottom, "GB on each device") + boxes);
 }
 
 }  // namespace collimate::plan

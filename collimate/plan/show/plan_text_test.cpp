@@ -206,9 +206,9 @@ TEST(PlanText, ShowsPictureMemoryCostAndRunnerUps) {
                            "policy.generate", "placements"})
     EXPECT_THAT(text, HasSubstr(part));
   const std::string page = search_html(request, result, 100);
-  for (const char* part :
-       {"<svg", "</svg>policy.generate</li>", "</svg>optimizer</li>", "GB of a device</text>", ">seconds</text>",
-        ">70</text>", "<dt>staleness</dt>", "prefers-color-scheme: dark", "aria-label=\"One iteration of "})
+  for (const char* part : {"<svg", "</svg>policy.generate</li>", "</svg>optimizer</li>", "GB on each device</text>",
+                           "</svg>all that can be used: 75.2 GB</li>", ">seconds</text>", ">70</text>",
+                           "<dt>staleness</dt>", "prefers-color-scheme: dark", "aria-label=\"One iteration of "})
     EXPECT_THAT(page, HasSubstr(part));
   EXPECT_THAT(page, testing::Not(HasSubstr("http")));
   const nlohmann::ordered_json json = search_json(request, result, 100);

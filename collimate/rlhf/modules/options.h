@@ -116,7 +116,8 @@ struct TrainOptions : base::Section {
                                            "samples_per_update",
                                            0,
                                            "rows",
-                                           "rows of one optimizer step; 0 takes all rows of the iteration",
+                                           "rows of one optimizer step; 0 takes all samples of the iteration, or 32 "
+                                           "rows of the data (64 of pairs, which have two rows)",
                                            base::at_least(int64_t{0})};
   base::Option<int64_t> ppo_epochs{
       this,
