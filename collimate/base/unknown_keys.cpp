@@ -51,6 +51,7 @@ class UnknownKeys {
   }
 
   std::vector<std::string> of(const ConfigNode& part, const std::string& path) {
+    if (path.empty()) whole_ = &part;
     look_at(part, tree_, path);
     return std::move(found_);
   }
@@ -106,18 +107,29 @@ class UnknownKeys {
         report_inside(outer, name + "." + node.keys[i], node.children[i], path);
       return;
     }
-    std::string text = section_.section_remedy(name);
+    std::string text = other_name(name);
     if (text.empty()) text = same_elsewhere(last_part(name));
-    add(node, path, name, text.empty() ? section_.section_remedy(outer) : text);
+    add(node, path, name, text.empty() ? other_name(outer) : text);
   }
 
   void add(const ConfigNode& node, const std::string& path, const std::string& key, const std::string& text) {
     found_.push_back(expectation(node.where, "a key of " + section_title(path), quoted(key), text));
   }
 
+  // Gives what the section says of another program's name. A counterpart that the config has already is not written
+  // twice.
+  std::string other_name(const std::string& key) const {
+    const std::string text = section_.section_remedy(key);
+    if (whole_ == nullptr || !text.starts_with('"')) return text;
+    const ConfigNode* node = whole_;
+    for (const std::string& part : parts_below("", text.substr(1, text.find('"', 1) - 1)))
+      if (node != nullptr) node = node->find(part);
+    return node == nullptr ? text : "leaving it out, as the config has " + text;
+  }
+
   std::string remedy(const std::string& key, const KeyTree& known) const {
     for (const std::string& text :
-         {section_.section_remedy(key), same_elsewhere(key), quoted(nearest(key, known.names)), nearest_elsewhere(key)})
+         {other_name(key), same_elsewhere(key), quoted(nearest(key, known.names)), nearest_elsewhere(key)})
       if (!text.empty()) return text;
     const size_t listed = std::min(known.names.size(), kKeysListed);
     return fmt::format("one of {}{}", fmt::join(known.names.begin(), known.names.begin() + listed, ", "),
@@ -142,6 +154,7 @@ class UnknownKeys {
   }
 
   const Section& section_;
+  const ConfigNode* whole_ = nullptr;  // where all of a config is looked at
   std::vector<std::string> paths_;
   KeyTree tree_;
   std::vector<std::string> found_;

@@ -27,6 +27,10 @@ TEST(OtherNames, AreNamedByOurs) {
   EXPECT_EQ(error_of("train: {per_device_train_batch_size: 4}\n"),
             "[a.yaml:2] expected a key of section train, got \"per_device_train_batch_size\"; try "
             "\"train.samples_per_update\": rows of an optimizer step on all devices together");
+  EXPECT_EQ(
+      error_of("train: {per_device_train_batch_size: 4, samples_per_update: 8}\n"),
+      "[a.yaml:2] expected a key of section train, got \"per_device_train_batch_size\"; try leaving it out, as the "
+      "config has \"train.samples_per_update\": rows of an optimizer step on all devices together");
   EXPECT_EQ(error_of("num_train_epochs: 3\n"),
             "[a.yaml:2] expected a key of the configuration, got \"num_train_epochs\"; try \"run.epochs\"");
   EXPECT_THAT(error_of("train: {epochs: 3}\n"), testing::HasSubstr("try \"train.ppo_epochs\": passes over"));
