@@ -69,7 +69,7 @@ TEST(Conversation, VariablesOfTheModelGoBehindThoseOfTheRow) {
   };
   EXPECT_EQ(error({{"stile", 1}}),
             "[chat_template_kwargs] expected variables that the chat template reads, got stile, which it does not (the "
-            "model's own); try leaving it out");
+            "model's own chat template); try leaving it out");
   EXPECT_THAT(error({{"tools", 1}}), HasSubstr("got tools, which a conversation says by itself"));
   EXPECT_THAT(message_of<base::InputError>([&] {
                 chat->render({{{"user", "a"}}, {.variables = {{"stile", false}}}}, true);
