@@ -49,21 +49,23 @@ class Group {
 // One rank alone: every collective is the identity. The null object.
 std::unique_ptr<Group> null_group();
 
-// The back ends that this build has, for messages; `gloo_group` and the like of an absent one throw InputError naming
-// them.
 struct GroupPlace {
   std::string name;   // equal on all ranks, unique in the run
-  std::string store;  // rendezvous address; unused by threads
+  std::string store;  // address() of the back end's store; unused where it has none
   int rank = 0;
   int size = 1;
   double deadline_seconds = 600.0;  // without a beat of any rank before a wait is an error
 };
-// Ranks are threads of this process that call it with one name; returns when all have joined.
-std::unique_ptr<Group> thread_group(const GroupPlace& place);
-// Ranks are processes of this machine.
-std::unique_ptr<Group> shm_group(const GroupPlace& place);
-std::unique_ptr<Group> gloo_group(const GroupPlace& place);
-std::unique_ptr<Group> nccl_group(const GroupPlace& place);
+
+// A kind of group: how its ranks reach each other. collimate/comm/back_ends.cpp lists those that there are.
+struct BackEnd {
+  std::string name;
+  // Returns when all ranks have joined.
+  std::unique_ptr<Group> (*join)(const GroupPlace& place) = nullptr;
+};
+const std::vector<BackEnd>& back_ends();
+// InputError, which has the known names, for another one.
+const BackEnd& back_end(const std::string& name);
 
 // Σ over rows of parts[r][i] by the tree above, for i in [begin, end): the one place that knows the order.
 void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, float* out);

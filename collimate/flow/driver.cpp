@@ -35,12 +35,15 @@ std::string unique_run_name() {
   return fmt::format("run-{}-{}", getpid(), runs++);
 }
 
+// The back end of collectives that such workers have.
+const char* back_end_of(Transport transport) { return transport == Transport::kProcesses ? "shm" : "threads"; }
+
 cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement& placement, const RunOptions& options) {
   nlohmann::json texts = {{"seed", options.seed},
                           {"run", unique_run_name()},
                           {"modules", module_choices(options)},
                           {"calls", calls_of(graph, options)},
-                          {"threads", options.transport == Transport::kThreads},
+                          {"back_end", back_end_of(options.transport)},
                           {"threads_per_worker", options.threads_per_worker},
                           {"memory_budget_bytes", options.memory_budget_bytes},
                           {"times_operations", options.on_call != nullptr},
