@@ -6,7 +6,8 @@
 // A line for each folder of this one: the function that gives its entry.
 // clang-format off
 #define COLLIMATE_BACK_ENDS(EACH) \
-  EACH(thread_back_end)
+  EACH(thread_back_end) \
+  EACH(shm_back_end)
 // clang-format on
 
 namespace collimate::comm {

@@ -13,10 +13,8 @@ std::string expired(const std::string& waited, double deadline_seconds) {
   return fmt::format("{}: no progress of any rank for {} s (run.deadline_seconds)", waited, deadline_seconds);
 }
 
-void check_bytes(const std::string& group, size_t got, size_t expected) {
-  if (got == expected) return;
-  throw base::RunError(
-      base::expectation("group " + group, fmt::format("{} bytes from every rank", expected), std::to_string(got)));
+std::string other_size(const std::string& group, size_t got, size_t expected) {
+  return base::expectation("group " + group, fmt::format("{} bytes from every rank", expected), std::to_string(got));
 }
 
 }  // namespace collimate::comm

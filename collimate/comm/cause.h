@@ -11,7 +11,7 @@ namespace collimate::comm {
 std::string waited(const std::string& group, int rank, const std::string& what, const std::vector<int>& missing);
 // "WAITED: no progress of any rank for 20 s (run.deadline_seconds)".
 std::string expired(const std::string& waited, double deadline_seconds);
-// RunError when ranks came to a collective with sizes that differ.
-void check_bytes(const std::string& group, size_t got, size_t expected);
+// Says that ranks came to a collective with sizes that differ.
+std::string other_size(const std::string& group, size_t got, size_t expected);
 
 }  // namespace collimate::comm

@@ -51,10 +51,18 @@ std::unique_ptr<Group> null_group();
 
 struct GroupPlace {
   std::string name;   // equal on all ranks, unique in the run
-  std::string store;  // address() of the back end's store; unused where it has none
+  std::string store;  // address() of the back end's store; "" where it needs none
   int rank = 0;
   int size = 1;
   double deadline_seconds = 600.0;  // without a beat of any rank before a wait is an error
+};
+
+// Where the ranks of a run find each other. It is made, and kept until all have joined, by the process that starts
+// them.
+class GroupStore {
+ public:
+  virtual ~GroupStore() = default;
+  virtual std::string address() const { return ""; }
 };
 
 // A kind of group: how its ranks reach each other. collimate/comm/back_ends.cpp lists those that there are.
@@ -62,6 +70,7 @@ struct BackEnd {
   std::string name;
   // Returns when all ranks have joined.
   std::unique_ptr<Group> (*join)(const GroupPlace& place) = nullptr;
+  std::unique_ptr<GroupStore> (*open_store)() = std::make_unique<GroupStore>;
 };
 const std::vector<BackEnd>& back_ends();
 // InputError, which has the known names, for another one.
@@ -69,6 +78,8 @@ const BackEnd& back_end(const std::string& name);
 
 // Σ over rows of parts[r][i] by the tree above, for i in [begin, end): the one place that knows the order.
 void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, float* out);
+// The maximum over rows, likewise.
+void max_over(std::span<const float* const> parts, size_t begin, size_t end, float* out);
 
 template <class T>
 std::span<const std::byte> bytes_of(const std::vector<T>& values) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <functional>
 #include <numeric>
@@ -10,35 +9,14 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/base/immovable.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/comm/ranks.h"
+#include "tests/support/comm/two_cores.h"
 
 namespace collimate::comm {
 namespace {
-
-// Keeps this thread, and those it starts, to two of the cores it may run on; its end gives the others back.
-class TwoCores : private base::Immovable {
- public:
-  TwoCores() {
-    CPU_ZERO(&before_);
-    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) return;
-    cpu_set_t two;
-    CPU_ZERO(&two);
-    for (size_t core = 0; core < CPU_SETSIZE && CPU_COUNT(&two) < 2; ++core)
-      if (CPU_ISSET(core, &before_)) CPU_SET(core, &two);
-    limited_ = ::sched_setaffinity(0, sizeof two, &two) == 0;
-  }
-  ~TwoCores() {
-    if (limited_) ::sched_setaffinity(0, sizeof before_, &before_);
-  }
-
- private:
-  cpu_set_t before_;
-  bool limited_ = false;
-};
 
 class Ranks : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
@@ -49,19 +27,21 @@ class Ranks : public testing::TestWithParam<std::tuple<std::string, int>> {
 };
 
 TEST_P(Ranks, AllReduceSumsByTheTree) {
-  std::vector<std::vector<float>> results(static_cast<size_t>(size));
   auto value = [](int rank, size_t i) { return 1.0F / static_cast<float>(3 + rank * 7 + static_cast<int>(i)); };
-  run("sum", [&](Group& group) {
-    std::vector<float> mine(1000);
-    for (size_t i = 0; i < mine.size(); ++i) mine[i] = value(group.rank(), i);
-    group.all_reduce(mine);
-    base::at(results, group.rank()) = mine;
-  });
-  for (size_t i = 0; i < 1000; ++i) {
-    float sum = value(0, i);
-    if (size == 2) sum = value(0, i) + value(1, i);
-    if (size == 4) sum = (value(0, i) + value(1, i)) + (value(2, i) + value(3, i));
-    for (const auto& result : results) ASSERT_EQ(result[i], sum) << i;
+  for (const size_t count : {100, 1000, 150001}) {
+    std::vector<std::vector<float>> results(static_cast<size_t>(size));
+    run("sum", [&](Group& group) {
+      std::vector<float> mine(count);
+      for (size_t i = 0; i < count; ++i) mine[i] = value(group.rank(), i);
+      group.all_reduce(mine);
+      base::at(results, group.rank()) = mine;
+    });
+    for (size_t i = 0; i < count; ++i) {
+      float sum = value(0, i);
+      if (size == 2) sum = value(0, i) + value(1, i);
+      if (size == 4) sum = (value(0, i) + value(1, i)) + (value(2, i) + value(3, i));
+      for (const auto& result : results) ASSERT_EQ(result[i], sum) << i << " of " << count;
+    }
   }
 }
 

@@ -46,19 +46,8 @@ class ThreadGroup final : public Group {
   int rank() const override { return rank_; }
   int size() const override { return shared_->size; }
 
-  tensor::Pending all_reduce(std::span<float> values) override {
-    return reduce(values, [](auto parts, size_t begin, size_t end, float* out) { tree_sum(parts, begin, end, out); });
-  }
-
-  tensor::Pending all_reduce_max(std::span<float> values) override {
-    return reduce(values, [](auto parts, size_t begin, size_t end, float* out) {
-      for (size_t i = begin; i < end; ++i) {
-        float best = parts[0][i];
-        for (const float* part : parts) best = std::max(best, part[i]);
-        out[i - begin] = best;
-      }
-    });
-  }
+  tensor::Pending all_reduce(std::span<float> values) override { return reduce(values, tree_sum); }
+  tensor::Pending all_reduce_max(std::span<float> values) override { return reduce(values, max_over); }
 
   tensor::Pending reduce_scatter(std::span<const float> all, std::span<float> mine) override {
     return exchange("reduce_scatter", std::as_bytes(all), [&] {
@@ -184,7 +173,9 @@ class ThreadGroup final : public Group {
     return parts;
   }
 
-  void check_size(size_t got, size_t expected) const { check_bytes(shared_->name, got, expected); }
+  void check_size(size_t got, size_t expected) const {
+    if (got != expected) throw base::RunError(other_size(shared_->name, got, expected));
+  }
 
   void copy(std::span<const std::byte> from, std::span<std::byte> to) const {
     check_size(from.size(), to.size());

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,12 +21,13 @@ inline constexpr double kDeadlineOfRanks = 20.0;  // seconds
 inline void with_ranks(int size, const std::string& name, const std::function<void(Group&)>& body,
                        const std::string& kind = "threads") {
   const BackEnd& ends = back_end(kind);
+  const std::unique_ptr<GroupStore> store = ends.open_store();
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> failures(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        body(*ends.join({name, "", rank, size, kDeadlineOfRanks}));
+        body(*ends.join({name, store->address(), rank, size, kDeadlineOfRanks}));
       } catch (...) {
         base::at(failures, rank) = std::current_exception();
       }
