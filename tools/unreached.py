@@ -46,8 +46,6 @@ EXCEPTIONS = {
     "aten_node": LAYOUTS,
     "relocate": LAYOUTS,
     "restore": LAYOUTS,
-    "shm_group": LAYOUTS,
-    "nccl_group": LAYOUTS,
     "loss_names": "coverage_test.cpp asks by it which losses the goldens have",
     "set_instruction_set": "tests compare instruction sets within one process; COLLIMATE_ISA is read once",
     "memory_used": "tests of budgets and moved rows read the allocator's books",

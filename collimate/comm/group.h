@@ -49,24 +49,37 @@ class Group {
 // One rank alone: every collective is the identity. The null object.
 std::unique_ptr<Group> null_group();
 
-// The back ends that this build has, for messages; `gloo_group` and the like of an absent one throw InputError naming
-// them.
 struct GroupPlace {
   std::string name;   // equal on all ranks, unique in the run
-  std::string store;  // rendezvous address; unused by threads
+  std::string store;  // address() of the back end's store; "" where it needs none
   int rank = 0;
   int size = 1;
   double deadline_seconds = 600.0;  // without a beat of any rank before a wait is an error
 };
-// Ranks are threads of this process that call it with one name; returns when all have joined.
-std::unique_ptr<Group> thread_group(const GroupPlace& place);
-// Ranks are processes of this machine.
-std::unique_ptr<Group> shm_group(const GroupPlace& place);
-std::unique_ptr<Group> gloo_group(const GroupPlace& place);
-std::unique_ptr<Group> nccl_group(const GroupPlace& place);
+
+// Where the ranks of a run find each other. It is made, and kept until all have joined, by the process that starts
+// them.
+class GroupStore {
+ public:
+  virtual ~GroupStore() = default;
+  virtual std::string address() const { return ""; }
+};
+
+// A kind of group: how its ranks reach each other. collimate/comm/back_ends.cpp lists those that there are.
+struct BackEnd {
+  std::string name;
+  // Returns when all ranks have joined.
+  std::unique_ptr<Group> (*join)(const GroupPlace& place) = nullptr;
+  std::unique_ptr<GroupStore> (*open_store)() = std::make_unique<GroupStore>;
+};
+const std::vector<BackEnd>& back_ends();
+// InputError, which has the known names, for another one.
+const BackEnd& back_end(const std::string& name);
 
 // Σ over rows of parts[r][i] by the tree above, for i in [begin, end): the one place that knows the order.
 void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, float* out);
+// The maximum over rows, likewise.
+void max_over(std::span<const float* const> parts, size_t begin, size_t end, float* out);
 
 template <class T>
 std::span<const std::byte> bytes_of(const std::vector<T>& values) {

@@ -33,4 +33,12 @@ void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, flo
   }
 }
 
+void max_over(std::span<const float* const> parts, size_t begin, size_t end, float* out) {
+  for (size_t i = begin; i < end; ++i) {
+    float best = parts[0][i];
+    for (const float* part : parts) best = std::max(best, part[i]);
+    out[i - begin] = best;
+  }
+}
+
 }  // namespace collimate::comm

@@ -35,12 +35,19 @@ std::string unique_run_name() {
   return fmt::format("run-{}-{}", getpid(), runs++);
 }
 
-cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement& placement, const RunOptions& options) {
+// The collectives of such workers.
+const comm::BackEnd& back_end_of(Transport transport) {
+  return comm::back_end(transport == Transport::kProcesses ? "shm" : "threads");
+}
+
+cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement& placement, const RunOptions& options,
+                              const comm::GroupStore& store) {
   nlohmann::json texts = {{"seed", options.seed},
                           {"run", unique_run_name()},
                           {"modules", module_choices(options)},
                           {"calls", calls_of(graph, options)},
-                          {"threads", options.transport == Transport::kThreads},
+                          {"back_end", back_end_of(options.transport).name},
+                          {"group_store", store.address()},
                           {"threads_per_worker", options.threads_per_worker},
                           {"memory_budget_bytes", options.memory_budget_bytes},
                           {"times_operations", options.on_call != nullptr},
@@ -90,7 +97,8 @@ Driver::Driver(const graph::Graph& graph, const graph::Placement& placement, con
                const RunOptions& options)
     : registry_(std::make_shared<const Registry>(registry)),
       options_(options),
-      spec_(make_spec(graph, placement, options)),
+      group_store_(back_end_of(options.transport).open_store()),
+      spec_(make_spec(graph, placement, options, *group_store_)),
       inbox_(std::make_shared<cluster::Mailbox>(kMailboxMessages)),
       slots_(static_cast<size_t>(graph::worker_count(graph, placement))),
       reparse_(base::reparse_every_run()),

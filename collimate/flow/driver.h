@@ -9,6 +9,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/cluster/worker.h"
+#include "collimate/comm/group.h"
 #include "collimate/flow/executor.h"
 #include "collimate/flow/messages.h"
 #include "collimate/flow/shared_store.h"
@@ -93,6 +94,7 @@ class Driver {
   // The driver has a copy: a thread that is abandoned while it sets up goes on making modules.
   const std::shared_ptr<const Registry> registry_;
   const RunOptions& options_;
+  const std::unique_ptr<comm::GroupStore> group_store_;
   cluster::WorkerSpec spec_;  // rank and incarnation differ
   std::shared_ptr<cluster::Mailbox> inbox_;
   std::vector<Slot> slots_;

@@ -155,6 +155,21 @@ TEST(ExecutorFailures, ALostTrainerEndsTheRunAndSaysHowItDied) {
   EXPECT_EQ(testing::internal::GetCapturedStderr().find("starting it again"), std::string::npos);
 }
 
+// The other one waits for it in a sum: who says first that it is gone names it.
+TEST(ExecutorFailures, ALostRankOfATrainerOfTwoProcessesEndsTheRun) {
+  const std::string error = base::message_of<base::RunError>([&] {
+    run_with(
+        [](RunOptions& options) {
+          options.transport = Transport::kProcesses;
+          options.deadline_seconds = 1e6;
+          options.modules["trainer"] = {"trainer", {{"die_at", 1}, {"die_rank", 1}}};
+        },
+        Place::kBothOnTwo);
+  });
+  EXPECT_THAT(error, testing::AnyOf(testing::HasSubstr("[worker 1] the worker process ended with signal 9 (Killed)"),
+                                    testing::ContainsRegex("the process of rank 1 \\([0-9]+\\) has ended")));
+}
+
 TEST(ExecutorFailures, ARowThatComesTwiceIsAnError) {
   EXPECT_THAT(base::message_of<base::RunError>([&] {
                 run_with([](RunOptions& options) { options.modules["policy"] = {"policy", {{"twice", true}}}; });

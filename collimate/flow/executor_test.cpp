@@ -75,7 +75,8 @@ TEST(Executor, QueuesOfOneAndRandomDelaysDoNotLock) {
 }
 
 TEST(Executor, WorkersAsProcessesGiveTheSame) {
-  EXPECT_EQ(plain(), run_with([](RunOptions& options) { options.transport = Transport::kProcesses; }, Place::kApart));
+  for (const Place place : {Place::kApart, Place::kBothOnTwo})
+    EXPECT_EQ(plain(), run_with([](RunOptions& options) { options.transport = Transport::kProcesses; }, place));
 }
 
 // The toy policy finishes its first four rows, which are a group when their uids take equal steps, and nothing more

@@ -101,10 +101,11 @@ void WorkerHost::join_group(Hosted& hosted, const std::string& model, const nloh
     context.size = static_cast<int>(ranks.size());
     comm::GroupPlace at;
     at.name = fmt::format("{}/{}/{}", options.at("run").get<std::string>(), spec_.incarnation, model);
+    at.store = options.at("group_store").get<std::string>();
     at.rank = context.rank;
     at.size = context.size;
     at.deadline_seconds = context.deadline_seconds;
-    hosted.group = options.value("threads", true) ? comm::thread_group(at) : comm::gloo_group(at);
+    hosted.group = comm::back_end(options.at("back_end").get<std::string>()).join(at);
   }
   context.group = hosted.group.get();
 }

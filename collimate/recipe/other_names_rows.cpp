@@ -361,7 +361,7 @@ constexpr OtherName kNames[] = {
     {"param_offload", "verl", "placement", "auto lets the planner choose"},
     {"optimizer_offload", "verl", "placement", "auto lets the planner choose"},
     {"strategy", "verl", "placement", "flattening, auto, or groups of devices"},
-    {"ddp_*", "TRL, LLaMA-Factory", "", "ranks are threads of one program"},
+    {"ddp_*", "TRL, LLaMA-Factory", "", "ranks are threads or processes of one machine"},
     {"local_rank", "TRL, LLaMA-Factory", "devices"},
     {"use_cpu", "TRL, LLaMA-Factory", "", "runs use CPUs"},
     {"balance_batch", "verl", "", "rows are always spread evenly over the devices"},

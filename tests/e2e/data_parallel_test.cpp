@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +8,7 @@
 #include "collimate/model/weights.h"
 #include "collimate/shape/param_spec.h"
 #include "tests/e2e/wall_runs.h"
+#include "tests/support/base/error_of.h"
 
 // Two ranks that share what one rank did, against that one: equal but for the order of sums.
 namespace collimate::test {
@@ -177,6 +179,52 @@ TEST_F(DataParallel, PpoStaysCloseToOneRank) {
   const Metrics one = metrics_of(directory("one"));
   expect_near(one, metrics_of(directory("dp")));
   EXPECT_GT(one[0].at("critic/loss").get<double>(), 0);  // or nothing was compared relatively
+}
+
+class ProcessRanks : public DataParallel {
+ protected:
+  // Trains with workers that are processes.
+  std::string train_apart(const std::string& name, const std::string& recipe, std::vector<std::string> sets,
+                          std::vector<std::string> worker_command = {collimate_program(), "worker"}) {
+    sets.emplace_back("cluster=local-processes");
+    recipe::TrainCall call;
+    call.worker_command = std::move(worker_command);
+    return train(name, recipe, sets, call);
+  }
+};
+
+// Ranks that are processes sum by the same tree as threads.
+TEST_F(ProcessRanks, GiveTheBitsOfThreads) {
+  const std::map<std::string, std::vector<std::string>> recipes = {
+      {"sft", {"devices=2"}},
+      {"grpo", {kReferenceDataParallel, "algorithm.beta=0.1", "algorithm.loss_type=dapo"}},
+      {"ppo", with_reward_model({kDataParallel})}};
+  for (const auto& [recipe, sets] : recipes) {
+    const std::string threads = train(recipe + "-threads", recipe, sets);
+    const std::string processes = directory(recipe + "-processes");
+    EXPECT_TRUE(threads == train_apart(recipe + "-processes", recipe, sets)) << recipe;
+    EXPECT_EQ(lasting_metrics(directory(recipe + "-threads")), lasting_metrics(processes)) << recipe;
+    EXPECT_EQ(spans_of(processes, 1, {recipe == "sft" ? "policy.train" : "policy_trainer.train"}).size(), 2U) << recipe;
+  }
+  EXPECT_EQ(value_weights(directory("ppo-threads")), value_weights(directory("ppo-processes")));
+}
+
+// The first worker that starts is killed in its second iteration; the other one hears of it, and so does the user. The
+// same command goes on from the checkpoint.
+TEST_F(ProcessRanks, OneKilledOfTwoEndsTheRunWhichGoesOn) {
+  const std::vector<std::string> sets = {kPolicyDataParallel, "run.deadline_seconds=1000000", "run.save_every=1"};
+  const std::string whole = train_apart("whole", "grpo", sets);
+  const Environment killed = {{"COLLIMATE_TEST_KILL_AT", "policy_trainer.train:2"}};
+  write_text(scratch_ / "worker.sh",
+             fmt::format("mkdir '{}' 2>/dev/null && export {}={}\nexec '{}' worker \"$@\"\n", scratch_ / "first worker",
+                         killed[0].first, killed[0].second, collimate_program(killed)));
+  const std::string error = base::message_of<base::RunError>([&] {
+    train_apart("killed", "grpo", sets, {"/bin/sh", scratch_ / "worker.sh"});
+  });
+  EXPECT_THAT(error, testing::AnyOf(testing::HasSubstr("the worker process ended with signal 9 (Killed)"),
+                                    testing::ContainsRegex("the process of rank [01] \\([0-9]+\\) has ended")));
+  EXPECT_TRUE(whole == train_apart("killed", "grpo", sets));
+  EXPECT_EQ(lasting_metrics(directory("whole")), lasting_metrics(directory("killed")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/comm/cause.h"
 #include "collimate/comm/group.h"
 
 namespace collimate::comm {
@@ -45,19 +46,8 @@ class ThreadGroup final : public Group {
   int rank() const override { return rank_; }
   int size() const override { return shared_->size; }
 
-  tensor::Pending all_reduce(std::span<float> values) override {
-    return reduce(values, [](auto parts, size_t begin, size_t end, float* out) { tree_sum(parts, begin, end, out); });
-  }
-
-  tensor::Pending all_reduce_max(std::span<float> values) override {
-    return reduce(values, [](auto parts, size_t begin, size_t end, float* out) {
-      for (size_t i = begin; i < end; ++i) {
-        float best = parts[0][i];
-        for (const float* part : parts) best = std::max(best, part[i]);
-        out[i - begin] = best;
-      }
-    });
-  }
+  tensor::Pending all_reduce(std::span<float> values) override { return reduce(values, tree_sum); }
+  tensor::Pending all_reduce_max(std::span<float> values) override { return reduce(values, max_over); }
 
   tensor::Pending reduce_scatter(std::span<const float> all, std::span<float> mine) override {
     return exchange("reduce_scatter", std::as_bytes(all), [&] {
@@ -184,9 +174,7 @@ class ThreadGroup final : public Group {
   }
 
   void check_size(size_t got, size_t expected) const {
-    if (got != expected)
-      throw base::RunError(base::expectation("group " + shared_->name,
-                                             fmt::format("{} bytes from every rank", expected), std::to_string(got)));
+    if (got != expected) throw base::RunError(other_size(shared_->name, got, expected));
   }
 
   void copy(std::span<const std::byte> from, std::span<std::byte> to) const {
@@ -212,19 +200,17 @@ class ThreadGroup final : public Group {
     const base::Deadline deadline = base::Deadline::after_last_beat(deadline_seconds_, shared_->heartbeat);
     const auto over = [&] { return !shared_->cause.empty() || ready(); };
     if (!base::wait_until(shared_->changed, lock, deadline, over))
-      abort_locked(
-          fmt::format("[group {}] rank {} waited in {}{}: no progress of any rank for {} s (run.deadline_seconds)",
-                      shared_->name, rank_, what, meeting > 0 ? absent(meeting) : "", deadline_seconds_));
+      abort_locked(expired(waited(shared_->name, rank_, what, absent(meeting)), deadline_seconds_));
     if (shared_->cause.empty()) return;
     shared_->changed.wait(lock, [&] { return shared_->readers == 0; });
     throw base::RunError(shared_->cause);
   }
 
-  std::string absent(uint64_t meeting) const {
+  std::vector<int> absent(uint64_t meeting) const {
     std::vector<int> ranks;
     for (int r = 0; r < size(); ++r)
       if (base::at(shared_->arrived, r) < meeting) ranks.push_back(r);
-    return fmt::format(" for rank {}", fmt::join(ranks, ", "));
+    return ranks;
   }
 
   std::shared_ptr<Shared> shared_;
@@ -248,13 +234,16 @@ std::shared_ptr<Shared> join(const GroupPlace& place) {
   return mine;
 }
 
-}  // namespace
-
-std::unique_ptr<Group> thread_group(const GroupPlace& place) {
+// Ranks are threads of this process that call it with one name.
+std::unique_ptr<Group> join_threads(const GroupPlace& place) {
   COLLIMATE_CHECK(place.rank >= 0 && place.rank < place.size);
   auto group = std::make_unique<ThreadGroup>(join(place), place.rank, place.deadline_seconds);
   group->barrier();
   return group;
 }
+
+}  // namespace
+
+BackEnd thread_back_end() { return {"threads", join_threads}; }
 
 }  // namespace collimate::comm

@@ -215,7 +215,9 @@ class Trainer : public Module {
     port_ = std::make_unique<NumbersPort>(numbers_);
   }
   void train_step(const std::string&, std::span<const Batch> updates, const CallInfo& info) override {
-    if (info.iteration == context_->parameters.value("die_at", int64_t{-1})) std::raise(SIGKILL);
+    if (info.iteration == context_->parameters.value("die_at", int64_t{-1}) &&
+        context_->rank == context_->parameters.value("die_rank", context_->rank))
+      std::raise(SIGKILL);
     for (const Batch& update : updates) {
       std::vector<float> sum = {0.0F};
       for (int64_t i = 0; i < update.rows(); ++i)

@@ -1,0 +1,36 @@
+#include <algorithm>
+
+#include "collimate/base/error.h"
+#include "collimate/comm/group.h"
+
+// A line for each folder of this one: the function that gives its entry.
+// clang-format off
+#define COLLIMATE_BACK_ENDS(EACH) \
+  EACH(thread_back_end) \
+  EACH(shm_back_end)
+// clang-format on
+
+namespace collimate::comm {
+
+#define COLLIMATE_DECLARE(entry) BackEnd entry();
+COLLIMATE_BACK_ENDS(COLLIMATE_DECLARE)
+#undef COLLIMATE_DECLARE
+
+const std::vector<BackEnd>& back_ends() {
+#define COLLIMATE_ENTRY(entry) entry(),
+  static const std::vector<BackEnd> all = {COLLIMATE_BACK_ENDS(COLLIMATE_ENTRY)};
+#undef COLLIMATE_ENTRY
+  return all;
+}
+
+const BackEnd& back_end(const std::string& name) {
+  std::vector<std::string> known;
+  for (const BackEnd& one : back_ends()) {
+    if (one.name == name) return one;
+    known.push_back(one.name);
+  }
+  throw base::InputError(
+      base::expectation("back end of collectives", fmt::format("one of {}", fmt::join(known, ", ")), name));
+}
+
+}  // namespace collimate::comm
