@@ -1,16 +1,24 @@
 #include "collimate/text/answers.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include "collimate/base/error.h"
 #include "collimate/text/chat_template.h"
+#include "collimate/text/stand_in.h"
 
 namespace collimate::text {
 namespace {
 
 size_t common_size(std::string_view a, std::string_view b) {
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+size_t common_end_size(std::string_view a, std::string_view b) {
+  const auto ends = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend());
+  return static_cast<size_t>(ends.first - a.rbegin());
 }
 
 bool has_special(const Tokenizer& tokenizer, std::string_view text) {
@@ -42,52 +50,61 @@ size_t special_size(const Tokenizer& tokenizer, std::string_view text) {
                                            "a template with {% generation %}, or training on the completion alone"));
 }
 
-// A text with a word in it.
-struct Split {
-  std::string before, behind;
-};
-Split split_at(const std::string& text, const std::string& word) {
-  const size_t at = text.find(word);
-  if (at == std::string::npos || text.find(word, at + 1) != std::string::npos)
-    refuse("one that writes an answer never or more than once");
-  return {text.substr(0, at), text.substr(at + word.size())};
+Between split_at(const std::string& text, const std::string& word) {
+  auto found = split_at_word(text, word);
+  if (!found) refuse("one that writes an answer never or more than once");
+  return std::move(*found);
+}
+
+// Says something else in the last of the turn's calls of tools; what it calls stays, as results may be named by it.
+void replace_call(Message& turn, const std::string& word) {
+  turn.more["tool_calls"].back()["function"]["arguments"] = {{word, 0}};
 }
 
 class Finder {
  public:
-  Finder(const ChatTemplate& chat, const Tokenizer& tokenizer, const Conversation& conversation)
-      : chat_(chat), tokenizer_(tokenizer), conversation_(conversation), whole_(chat.render(conversation, false)) {
-    for (int n = 0; whole_.find(word_) != std::string::npos || whole_.find(former_) != std::string::npos; ++n) {
-      word_ = fmt::format("Xq{}", n) + word_;
-      former_ = fmt::format("Yq{}", n) + former_;
-    }
-  }
+  Finder(const ChatTemplate& chat, const Tokenizer& tokenizer, const Conversation& conversation, bool last_only)
+      : chat_(chat),
+        tokenizer_(tokenizer),
+        conversation_(conversation),
+        last_only_(last_only),
+        whole_(chat.render(conversation, false)),
+        word_(word_outside(whole_, "Xanswer")),
+        former_(word_outside(whole_, "Yformer")) {}
 
-  std::vector<Answer> find(bool last_only) {
+  std::vector<Answer> find() {
     std::vector<Answer> answers;
-    for (size_t turn = last_only ? conversation_.turns.size() - 1 : 0; turn < conversation_.turns.size(); ++turn)
+    for (size_t turn = last_only_ ? conversation_.turns.size() - 1 : 0; turn < conversation_.turns.size(); ++turn)
       if (conversation_.turns[turn].role == "assistant") answers.push_back(at(turn));
     return answers;
   }
 
  private:
   Answer at(size_t turn) {
-    const Split here = split_at(rendered(turn, conversation_.turns.size(), false), word_);
-    if (!whole_.ends_with(here.behind)) refuse("one in which what an answer says changes what stands after it");
-    const size_t end = whole_.size() - here.behind.size();
-    const size_t begin = begin_of(turn, here.before, end);
+    const Between here = split_at(rendered(turn, conversation_.turns.size(), false), word_);
+    const bool calls = conversation_.turns[turn].calls_tools();
+    const size_t same = common_end_size(here.behind, whole_);
+    const size_t replaced = here.behind.size() - same;  // of a call's other arguments
+    if (replaced > 0 && !calls) refuse("one in which what an answer says changes what stands after it");
+    const size_t end = whole_.size() - same;
+    const std::optional<size_t> opened = begin_of(turn, here.before, end);
+    if (!opened && !(last_only_ && here.before == before(turn, false)))
+      refuse("one that opens no earlier turn as its prompt does");
+    const size_t begin = opened.value_or(here.before.size());
     if (begin < done_ || begin > end || !here.before.starts_with(std::string_view(whole_).substr(0, begin)))
       refuse("one in which what an answer says changes what stands before it");
-    const size_t mark = mark_size(turn, here.behind);
-    Answer answer{whole_.substr(done_, begin - done_), whole_.substr(begin, end - begin), whole_.substr(end, mark),
-                  conversation_.turns[turn].calls_tools()};
+    const size_t mark = std::max(mark_size(turn, here.behind), replaced) - replaced;
+    Answer answer{opened ? whole_.substr(done_, begin - done_) : before(turn, true), whole_.substr(begin, end - begin),
+                  whole_.substr(end, mark), calls};
     done_ = end + mark;
     return answer;
   }
 
   // Where a turn's header ends, which the prompt for that turn ends with: all of it, or of a prompt that goes on, as
-  // with an open <think>, as much as both have, which then names the turn by a special token.
-  size_t begin_of(size_t turn, const std::string& before, size_t end) const {
+  // with an open <think>, as much as both have, which then names the turn by a special token. Nothing without one:
+  // where an answer has no header at all (verl's separator stands in the prompt alone), its prompt stands in that
+  // place, if no other turn is trained.
+  std::optional<size_t> begin_of(size_t turn, const std::string& before, size_t end) const {
     const std::string opening = after_former(turn, rendered(turn, turn, true));
     const std::string header =
         after_former(turn, split_at(rendered(turn, conversation_.turns.size(), false, true), word_).before);
@@ -96,7 +113,7 @@ class Finder {
     const bool complete = start + opening.size() <= end && whole_.compare(start, opening.size(), opening) == 0;
     if (complete) return start + opening.size();
     const size_t size = whole_tokens(tokenizer_, header, common_size(opening, header));
-    if (!has_special(tokenizer_, header.substr(0, size))) refuse("one that opens no earlier turn as its prompt does");
+    if (!has_special(tokenizer_, header.substr(0, size))) return std::nullopt;
     return start + size;
   }
 
@@ -113,15 +130,23 @@ class Finder {
     return special > 0 && (special_size(tokenizer_, closed) > 0 || is_stop()) ? special : 0;
   }
 
-  // The conversation's first turns with a word in the place of what one says, and of the content of the one before.
+  // The conversation's first turns with a word in the place of what one says or calls a tool with, and of the content
+  // of the one before.
   std::string rendered(size_t turn, size_t turns, bool prompt, bool former = false) const {
     Messages messages(conversation_.turns.begin(), conversation_.turns.begin() + static_cast<std::ptrdiff_t>(turns));
     if (turn < turns) {
-      messages[turn].content = word_;
-      if (messages[turn].calls_tools()) messages[turn].more.erase("tool_calls");
+      if (messages[turn].calls_tools())
+        replace_call(messages[turn], word_);
+      else
+        messages[turn].content = word_;
     }
     if ((former || prompt) && turn > 0) messages[turn - 1].content = former_;
     return chat_.render_turns(messages, conversation_.inputs, prompt);
+  }
+
+  // The text of the turns before one.
+  std::string before(size_t turn, bool prompt) const {
+    return chat_.render_turns(std::span(conversation_.turns).first(turn), conversation_.inputs, prompt);
   }
 
   std::string after_former(size_t turn, const std::string& text) const {
@@ -131,8 +156,9 @@ class Finder {
   const ChatTemplate& chat_;
   const Tokenizer& tokenizer_;
   const Conversation& conversation_;
+  const bool last_only_;
   const std::string whole_;
-  std::string word_ = "Xanswer", former_ = "Yformer";
+  const std::string word_, former_;
   size_t done_ = 0;
 };
 
@@ -140,7 +166,7 @@ class Finder {
 
 std::vector<Answer> find_answers(const ChatTemplate& chat, const Tokenizer& tokenizer, const Conversation& conversation,
                                  bool last_only) {
-  return Finder(chat, tokenizer, conversation).find(last_only);
+  return Finder(chat, tokenizer, conversation, last_only).find();
 }
 
 }  // namespace collimate::text

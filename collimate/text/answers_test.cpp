@@ -62,7 +62,7 @@ std::vector<std::string> trained(const Tokenizer& tokenizer, const RenderedToken
   return runs;
 }
 
-// Without marks, the turns are found that transformers finds by them.
+// Without marks, the turns are found that transformers finds by them, all of them or the last one alone.
 TEST(Answers, AreThoseThatMarksSay) {
   const ordered_json cases = turn_cases();
   EXPECT_GT(cases.size(), 20U);
@@ -71,15 +71,18 @@ TEST(Answers, AreThoseThatMarksSay) {
     const auto text = one.at("text").get<std::string>();
     const auto tokenizer =
         tokenizer_of(one.at("template"), one.at("specials").get<std::vector<std::string>>(), text + one.dump());
-    const Renderer renderer(tokenizer, make_chat_template(tokenizer), {.train_on = TrainOn::kAssistantTurns});
-    RenderedTokens tokens;
-    EXPECT_EQ(message_of<base::InputError>([&] { tokens = renderer.render_tokens(messages_of(one)); }), "");
     std::vector<std::string> marked;
     for (const auto& [begin, end] : one.at("marked").get<std::vector<std::pair<size_t, size_t>>>())
       marked.emplace_back(base::stripped(text.substr(begin, end - begin)));
-    if (!one.at("same")) continue;
-    EXPECT_EQ(trained(tokenizer, tokens), marked);
-    EXPECT_EQ(tokenizer.decode(tokens.ids, false), text);
+    for (const TrainOn train_on : {TrainOn::kAssistantTurns, TrainOn::kCompletion}) {
+      const Renderer renderer(tokenizer, make_chat_template(tokenizer), {.train_on = train_on});
+      RenderedTokens tokens;
+      EXPECT_EQ(message_of<base::InputError>([&] { tokens = renderer.render_tokens(messages_of(one)); }), "");
+      if (!one.at("same")) continue;
+      if (train_on == TrainOn::kCompletion) marked = {marked.back()};
+      EXPECT_EQ(trained(tokenizer, tokens), marked);
+      EXPECT_EQ(tokenizer.decode(tokens.ids, false), text);
+    }
   }
 }
 
@@ -88,6 +91,19 @@ std::string error_of(const std::string& jinja, const Messages& messages) {
   return message_of<base::InputError>([&] {
     Renderer(tokenizer, make_chat_template(tokenizer), {.train_on = TrainOn::kAssistantTurns}).render_tokens(messages);
   });
+}
+
+// A prompt that opens a thought where the template writes none leaves no place for an answer.
+TEST(Answers, BehindAnOpenThoughtAreRefused) {
+  const auto tokenizer = tokenizer_of(
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]<think>"
+      "{% endif %}",
+      {"$"}, "[]<>");
+  EXPECT_THAT(
+      message_of<base::InputError>([&] {
+        Renderer(tokenizer, make_chat_template(tokenizer)).render_tokens(Messages{{"user", "a"}, {"assistant", "b"}});
+      }),
+      HasSubstr("got one that opens no earlier turn as its prompt does"));
 }
 
 TEST(Answers, WithoutOnePlaceAreRefused) {

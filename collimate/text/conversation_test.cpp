@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <regex>
 
 #include "collimate/text/character_tokenizer.h"
 #include "collimate/text/dataset.h"
@@ -156,6 +157,28 @@ TEST(Renderer, MarksFindTheTurnsThatPrefixesFind) {
   EXPECT_EQ(marked.ids, plain.ids);
   EXPECT_EQ(marked.trainable, plain.trainable);
   EXPECT_EQ(marked.prompt_tokens, plain.prompt_tokens);
+}
+
+// An answer whose words its thoughts have too is tokenized as transformers tokenizes the whole text.
+TEST(Renderer, AnswersThatStandInTheirThoughtsCutNoToken) {
+  const auto base = load_tokenizer(testdata("byte_level"));
+  int thoughts = 0;
+  for (const ordered_json& one : goldens()) {
+    const Example example = to_example(DataShape::kMessages, Row(one.at("row")), {"f.jsonl", 0, 1});
+    if (!example.completion->more.contains("reasoning_content")) continue;
+    ++thoughts;
+    const std::string bare = std::regex_replace(
+        one.at("template").get<std::string>(), std::regex("\\{%- (end)?generation %\\}"), "{%- if true %}{%- endif %}");
+    for (const TrainOn train_on : {TrainOn::kCompletion, TrainOn::kAssistantTurns, TrainOn::kAllTokens}) {
+      const Renderer renderer(*base, make_chat_template(with_template(bare)), {.train_on = train_on});
+      EXPECT_FALSE(renderer.chat().marks_answers({}));
+      const RenderedTokens tokens = renderer.render_tokens(example.prompt, *example.completion);
+      EXPECT_EQ(tokens.ids, one.at("ids").get<std::vector<int32_t>>()) << one.at("row");
+      if (train_on == TrainOn::kAllTokens) continue;
+      EXPECT_EQ(tokens.trainable, one.at("mask").get<std::vector<uint8_t>>());
+    }
+  }
+  EXPECT_GT(thoughts, 5);
 }
 
 TEST(Renderer, AMarkThatHasNoPlaceIsRefused) {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
-#include "collimate/base/stripped.h"
 #include "collimate/text/answers.h"
 #include "collimate/text/chat_template.h"
+#include "collimate/text/stand_in.h"
 
 namespace collimate::text {
 
@@ -130,25 +130,19 @@ RenderedTokens Renderer::render_marked(const Conversation& conversation) const {
   return out;
 }
 
-// Returns what the last message adds to `opening`, its prompt; nothing where the template writes it in another way. One
-// that opens a finished turn in another way (verl's separator stands in the generation prompt alone) adds the bare
-// content where no other turn is trained.
+// Returns what the last message adds to `opening`, its prompt; nothing where the template writes it in another way. The
+// same words may stand in its thoughts, so that a word that no text has shows where the content ends.
 std::optional<Answer> Renderer::added_answer(std::span<const Message> turns, const TemplateInputs& inputs,
                                              const std::string& opening) const {
-  const Message& turn = turns.back();
   const std::string closed = chat_->render_turns(turns, inputs, false);
-  if (!closed.starts_with(opening)) {
-    if (turn.calls_tools() || options_.train_on != TrainOn::kCompletion) return std::nullopt;
-    return Answer{.said = turn.content};
-  }
-  std::string_view content = turn.content;
-  if (closed.find(content, opening.size()) == std::string::npos) content = base::stripped(content);
-  const size_t at = closed.find(content, opening.size());
-  if (at == std::string::npos) return std::nullopt;
-  const size_t end = at + content.size();
-  return Answer{.said = closed.substr(opening.size(), end - opening.size()),
-                .mark = closed.substr(end),
-                .calls = turn.calls_tools()};
+  if (!closed.starts_with(opening)) return std::nullopt;
+  if (turns.back().calls_tools()) return Answer{.said = closed.substr(opening.size()), .calls = true};
+  Messages others(turns.begin(), turns.end());
+  others.back().content = word_outside(closed, "Xanswer");
+  const auto split = split_at_word(chat_->render_turns(others, inputs, false), others.back().content);
+  if (!split || !std::string_view(closed).substr(opening.size()).ends_with(split->behind)) return std::nullopt;
+  const size_t end = closed.size() - split->behind.size();
+  return Answer{.said = closed.substr(opening.size(), end - opening.size()), .mark = split->behind};
 }
 
 // Returns what each turn adds to the text of the turns before it. Nothing where a later turn changes an earlier one's

@@ -39,6 +39,14 @@ JOINED = """{% for m in messages %}{% if m['role'] == 'assistant' and m['content
 {{ '<|im_end|>' }}{% else %}{{ '<|im_start|>' + m['role'] + ' ' + m['content'] + '<|im_end|>' }}{% endif %}{% endfor %}
 {% if style == 'loud' %}{{ '!' }}{% endif %}{% if add_generation_prompt %}{{ '<|im_start|>assistant ' }}{% endif %}"""
 
+# As Qwen3's write thoughts beside a content.
+THOUGHTS = """{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' }}{%- if m.role == 'assistant' %}
+{%- generation %}{%- if m.reasoning_content %}
+{{- '<think>\\n' + m.reasoning_content.strip('\\n') + '\\n</think>\\n\\n' }}
+{%- endif %}{{- m.content.lstrip('\\n') + '<|im_end|>' }}{%- endgeneration %}{{- '\\n' }}
+{%- else %}{{- m.content + '<|im_end|>\\n' }}{%- endif %}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+
 TOOLS = [{"type": "function", "function": {"name": "weather", "description": "Wetter in Zürich & <elsewhere>",
           "parameters": {"type": "object", "properties": {"zone": {"type": "string", "default": None},
                                                           "days": {"type": "integer"}}, "required": ["zone"]}}},
@@ -55,6 +63,7 @@ CALLED = [{"role": "assistant", "content": None, "tool_calls": [call("weather", 
 ANSWERED = [{"role": "assistant", "content": "on the mat"}]
 SYSTEM = [{"role": "system", "content": "the"}]
 LATER = [{"role": "user", "content": "and then"}]
+THOUGHT = "All numbers and the cat are Animals"  # has each answer in it, most of them inside a token
 TEXT_CALL = [{"role": "assistant", "content": None, "tool_calls": [call("weather", "{\"zone\": \"Zürich\"}")]}]
 
 ROWS = [
@@ -69,6 +78,8 @@ ROWS = [
     (HERMES, {"messages": ASKED + ANSWERED, "chat_template_kwargs": {"enable_thinking": False}}),
     (JOINED, {"messages": ASKED + TEXT_CALL + CALLED[1:] + ANSWERED}),
     (JOINED, {"messages": ASKED + ANSWERED, "chat_template_kwargs": {"style": "loud"}}),
+    *((THOUGHTS, {"messages": ASKED + [{"role": "assistant", "content": said, "reasoning_content": THOUGHT}]})
+      for said in ("A", "a", "be", "cat", "the cat\n", "</think>", "assistant")),
 ]
 
 
