@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/stripped.h"
 #include "collimate/recipe/arithmetic.h"
 
 namespace collimate::recipe {
@@ -28,13 +29,6 @@ std::vector<MaskRun> mask_runs(std::span<const int32_t> ids, std::span<const uin
   return runs;
 }
 
-// Returns the last token that is trained, or -1.
-int32_t last_trained(std::span<const int32_t> ids, std::span<const uint8_t> trainable) {
-  for (size_t t = ids.size(); t-- > 0;)
-    if (trainable[t] != 0) return ids[t];
-  return -1;
-}
-
 // Returns the text in quotes, escaped, cut where it is long.
 std::string quoted(const std::string& text) {
   if (text.size() <= kShownBytes)
@@ -53,11 +47,25 @@ bool is_stop(const text::Tokenizer& tokenizer, int32_t id) {
   return std::find(stops.begin(), stops.end(), id) != stops.end();
 }
 
+// Returns the last token that is trained, or -1: with white space behind a token that ends a completion that one, as in
+// templates whose {% generation %} encloses the line's end.
+int32_t last_trained(const text::RenderedTokens& row, const text::Tokenizer& tokenizer) {
+  int32_t last = -1;
+  for (size_t t = row.ids.size(); t-- > 0;) {
+    if (row.trainable[t] == 0 && last < 0) continue;
+    if (row.trainable[t] == 0) break;
+    if (is_stop(tokenizer, row.ids[t])) return row.ids[t];
+    if (last < 0) last = row.ids[t];
+    if (!base::stripped(tokenizer.token_bytes(row.ids[t])).empty()) break;
+  }
+  return last;
+}
+
 void add_row(const text::RenderedTokens& row, const text::Tokenizer& tokenizer, DataPreview& out) {
   const int64_t number = out.rows++;
   for (int32_t id : row.ids) out.largest_id = std::max(out.largest_id, id);
   if (out.kind == rlhf::RowKind::kPrompt) return;
-  const int32_t last = last_trained(row.ids, row.trainable);
+  const int32_t last = last_trained(row, tokenizer);
   if (last < 0)
     out.masked.push_back(number);
   else if (!row.cut && !is_stop(tokenizer, last))
@@ -97,7 +105,7 @@ DataPreview preview(const std::string& key, const rlhf::RowSource& source, rlhf:
   if (source.examples() == 0) return out;
   for (const text::RenderedTokens& row : source.rendered(0)) {
     out.example.push_back(mask_runs(row.ids, row.trainable, tokenizer));
-    out.last_ids.push_back(last_trained(row.ids, row.trainable));
+    out.last_ids.push_back(last_trained(row, tokenizer));
   }
   out.answer = source.example(0).value("ground_truth", nlohmann::json());
   return out;

@@ -44,6 +44,8 @@ size_t special_size(const Tokenizer& tokenizer, std::string_view text) {
   return !ids.empty() && tokenizer.is_special(ids.front()) ? tokenizer.token_bytes(ids.front()).size() : 0;
 }
 
+constexpr const char* kChangesBefore = "one in which what an answer says changes what stands before it";
+
 [[noreturn]] void refuse(const std::string& got) {
   throw base::InputError(base::expectation("chat template", "a text in which each turn of the assistant has one place",
                                            got,
@@ -91,8 +93,7 @@ class Finder {
     if (!opened && !(last_only_ && here.before == before(turn, false)))
       refuse("one that opens no earlier turn as its prompt does");
     const size_t begin = opened.value_or(here.before.size());
-    if (begin < done_ || begin > end || !here.before.starts_with(std::string_view(whole_).substr(0, begin)))
-      refuse("one in which what an answer says changes what stands before it");
+    if (begin < done_ || begin > end) refuse(kChangesBefore);
     const size_t mark = std::max(mark_size(turn, here.behind), replaced) - replaced;
     Answer answer{opened ? whole_.substr(done_, begin - done_) : before(turn, true), whole_.substr(begin, end - begin),
                   whole_.substr(end, mark), calls};
@@ -110,10 +111,12 @@ class Finder {
         after_former(turn, split_at(rendered(turn, conversation_.turns.size(), false, true), word_).before);
     if (!before.ends_with(header)) refuse("one in which an answer's header changes with the message before");
     const size_t start = before.size() - header.size();
-    const bool complete = start + opening.size() <= end && whole_.compare(start, opening.size(), opening) == 0;
-    if (complete) return start + opening.size();
-    const size_t size = whole_tokens(tokenizer_, header, common_size(opening, header));
-    if (!has_special(tokenizer_, header.substr(0, size))) return std::nullopt;
+    if (start > end || whole_.compare(0, start, before, 0, start) != 0) refuse(kChangesBefore);
+    const std::string_view turn_text = std::string_view(whole_).substr(start, end - start);
+    if (turn_text.starts_with(opening)) return start + opening.size();
+    const size_t same = std::min(common_size(opening, header), common_size(opening, turn_text));
+    const size_t size = whole_tokens(tokenizer_, turn_text, same);
+    if (!has_special(tokenizer_, turn_text.substr(0, size))) return std::nullopt;
     return start + size;
   }
 

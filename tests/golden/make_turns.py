@@ -30,6 +30,11 @@ TEMPLATES = {
     "an open thought": LOOP + "{% if m.role == 'assistant' %}" + THOUGHT + HEAD +
     "{% generation %}{{ answer }}<|im_end|>{% endgeneration %}" + OTHERS + "{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}",
+    # The prompt says that nothing is thought, as Qwen3.5's without thinking; thoughts of the data are written.
+    "a closed thought": LOOP + "{% if m.role == 'assistant' %}" + THOUGHT + HEAD + "<think>"
+    "{% generation %}{{ think.replace('<think>', '') if '</think>' in m.content and loop.last }}</think>{{ answer }}"
+    "<|im_end|>{% endgeneration %}" + OTHERS + "{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n<think>-</think>{% endif %}",
     # A conversation without a prompt ends with eos, as Phi-3's.
     "eos behind all": LOOP + "{% if m.role == 'assistant' %}" + HEAD + "{% generation %}{{ m.content }}<|im_end|>"
     "{{ '\\n' + eos_token if loop.last }}{% endgeneration %}{{ '\\n' if not loop.last }}"
