@@ -17,6 +17,7 @@ struct AddedToken {
   bool special = false;
   bool normalized = false;   // looked for in the normalized text
   bool spelled = false;      // its content is spelled as normalized text already
+  bool weighed = false;      // not looked for: the model weighs it against other cuts
   bool single_word = false;  // only where no letter, digit or underscore touches it
   bool left_strip = false;   // takes the white space before it
   bool right_strip = false;

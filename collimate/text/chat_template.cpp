@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "collimate/base/error.h"
-#include "collimate/base/stripped.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/text/jinja/spaces.h"
 #include "collimate/text/jinja/template.h"
 #include "collimate/text/tool_form.h"
 
@@ -44,7 +44,7 @@ constexpr const char* kRemedy = "models.<role>.chat_template (--chat-template) c
 void check_contents(std::span<const Message> turns, const std::string& text) {
   for (const Message& message : turns) {
     if (message.role == "assistant" || message.role == "tool") continue;
-    if (text.find(base::stripped(message.content)) == std::string::npos)
+    if (text.find(jinja::stripped(message.content)) == std::string::npos)
       throw InputError(expectation("chat template", "one that writes what each message says",
                                    fmt::format("one that leaves out a message of '{}'", message.role),
                                    "data without that role"));

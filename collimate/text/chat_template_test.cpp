@@ -225,6 +225,13 @@ TEST(Renderer, AConversationHasWhatItsTemplateWrites) {
   EXPECT_EQ(rendered("", "auto"), "^abc$") << "no template: a text like any other";
 }
 
+// Templates strip the white space that Python knows.
+TEST(ChatTemplate, BlanksAtTheEndsOfAMessageMayBeLeftOut) {
+  const auto tokenizer = letters("{% for m in messages %}{{ m.content | trim }}{% endfor %}");
+  const auto chat = make_chat_template(tokenizer);
+  EXPECT_EQ(chat->render(Messages{{"user", "\u3000\x1fhi\v\f\u0085\u00a0"}}, false), "hi");
+}
+
 // A text that writes bos itself has it once, and no eos stands before the answer.
 TEST(Renderer, OneBosAndNoEosInThePrompt) {
   const TemporaryDirectory directory;

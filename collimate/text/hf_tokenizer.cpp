@@ -29,6 +29,7 @@ HfTokenizer::HfTokenizer(TokenizerParts parts, TokenizerInfo info) : parts_(std:
 }
 
 void HfTokenizer::add_matcher(const AddedToken& token) {
+  if (token.weighed) return;
   if (!token.normalized) return raw_matcher_.add(token);
   AddedToken spelled = token;  // matched in normalized text, so it is normalized itself
   if (!token.spelled)

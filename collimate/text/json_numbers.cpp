@@ -1,7 +1,9 @@
 #include "collimate/text/json_numbers.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+#include "collimate/base/json.h"
 
 namespace collimate::text {
 namespace {
@@ -18,19 +20,25 @@ bool is_truth(std::string_view key) {
   return key == "ground_truth" || key == "answer" || key == "solution" || key == "label";
 }
 
-// Tells what becomes of a number that reading changes.
-std::optional<std::string> kept_otherwise(std::string_view number, std::string_view key) {
-  const bool fraction = number.find_first_of(".eE") != std::string_view::npos;
-  if (fraction ? !is_truth(key) : number.size() < 19) return std::nullopt;  // 18 digits and a sign fit 64 bits
+bool is_fraction(std::string_view number) { return number.find_first_of(".eE") != std::string_view::npos; }
+
+// Tells what becomes of a whole number that reading changes.
+std::optional<std::string> kept_otherwise(std::string_view number) {
+  if (is_fraction(number) || number.size() < 19) return std::nullopt;  // 18 digits and a sign fit 64 bits
   const auto value = nlohmann::json::parse(number);
-  if (!fraction && value.is_number_integer()) return std::nullopt;
-  std::string kept = value.dump();
+  return value.is_number_integer() ? std::nullopt : std::optional(value.dump());
+}
+
+// Tells that of whole numbers and of all numbers of ground truths.
+std::optional<std::string> truth_kept_otherwise(std::string_view number, std::string_view key) {
+  if (!is_fraction(number) || !is_truth(key)) return kept_otherwise(number);
+  std::string kept = nlohmann::json::parse(number).dump();
   return kept == number ? std::nullopt : std::optional(std::move(kept));
 }
 
-}  // namespace
-
-std::optional<ChangedNumber> find_changed_number(std::string_view json) {
+// The first number of which `kept_as(number, key)` gives something.
+template <class Kept>
+std::optional<ChangedNumber> find_number(std::string_view json, const Kept& kept_as) {
   std::string_view key;
   for (size_t at = 0; at < json.size();) {
     const char c = json[at];
@@ -41,13 +49,30 @@ std::optional<ChangedNumber> find_changed_number(std::string_view json) {
     } else if (c == '-' || (c >= '0' && c <= '9')) {
       const size_t end = std::min(json.find_first_not_of("+-.0123456789eE", at), json.size());
       const std::string_view number = json.substr(at, end - at);
-      if (auto kept = kept_otherwise(number, key)) return ChangedNumber{std::string(key), std::string(number), *kept};
+      if (auto kept = kept_as(number, key)) return ChangedNumber{std::string(key), std::string(number), *kept};
       at = end;
     } else {
       ++at;
     }
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ChangedNumber> find_changed_number(std::string_view json) {
+  return find_number(json, truth_kept_otherwise);
+}
+
+nlohmann::ordered_json parse_exact_json(std::string_view text, const std::string& where, int64_t first_line) {
+  nlohmann::ordered_json json = base::parse_ordered_json(text, where, first_line);
+  const auto changed =
+      find_number(text, [](std::string_view number, std::string_view) { return kept_otherwise(number); });
+  if (changed)
+    throw base::InputError(base::expectation(where, "whole numbers of 64 bits",
+                                             fmt::format("{}, which would become {}", changed->written, changed->kept),
+                                             fmt::format("quotes around it, \"{}\"", changed->written)));
+  return json;
 }
 
 }  // namespace collimate::text

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,5 +17,8 @@ struct ChangedNumber {
 // becomes another number, and, in ground truths (ground_truth, answer, solution, label), which are compared as text, a
 // fraction written in another way than it would be again, as 1.10. Time linear in the text.
 std::optional<ChangedNumber> find_changed_number(std::string_view json);
+
+// base::parse_ordered_json for what templates write out again. InputError also for a whole number beyond 64 bits.
+nlohmann::ordered_json parse_exact_json(std::string_view text, const std::string& where, int64_t first_line = 0);
 
 }  // namespace collimate::text

@@ -6,7 +6,7 @@
 
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
-#include "collimate/base/json.h"
+#include "collimate/text/json_numbers.h"
 
 namespace collimate::text {
 namespace {
@@ -33,7 +33,7 @@ void refuse_unread(const ordered_json& message, const std::string& where) {
 
 // Gives what stands in a text of JSON, or the value itself.
 ordered_json unquoted(const ordered_json& value, const std::string& where) {
-  return value.is_string() ? base::parse_ordered_json(value.get_ref<const std::string&>(), where) : value;
+  return value.is_string() ? parse_exact_json(value.get_ref<const std::string&>(), where) : value;
 }
 
 // Gives the value, or null where it says nothing.

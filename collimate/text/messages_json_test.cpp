@@ -49,6 +49,14 @@ TEST(MessagesJson, CallsOfOtherFormsAreRefused) {
   EXPECT_THAT(error(R"("role": "tool", "content": "c", "name": 5)"), HasSubstr("expected name as text, got 5"));
 }
 
+// Python's json, which has no bounds, would keep it; as a double it would be 1.2345678901234568e+22.
+TEST(MessagesJson, ANumberThatReadingWouldChangeIsRefused) {
+  EXPECT_THAT(error_of_call(R"({"name": "f", "arguments": "{\"n\": 12345678901234567890123, \"answer\": 1.10}"})"),
+              HasSubstr("arguments of f] expected whole numbers of 64 bits, got 12345678901234567890123, which would"));
+  EXPECT_NO_THROW(message_of_text(
+      R"("role": "assistant", "tool_calls": [{"name": "f", "arguments": "{\"n\": 9223372036854775807, \"answer\": 1.10}"}])"));
+}
+
 TEST(MessagesJson, ThoughtsHaveOneName) {
   for (const std::string name : {"reasoning_content", "thinking", "reasoning"})
     EXPECT_EQ(message_of_text(R"("role": "assistant", "content": "c", ")" + name + R"(": "hm")").more,

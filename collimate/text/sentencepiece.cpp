@@ -65,6 +65,22 @@ std::optional<int32_t> unk_of(const Model& model) {
   return has ? std::optional(static_cast<int32_t>(model.unk)) : std::nullopt;
 }
 
+// The least and the highest score of normal pieces, where SentencePiece begins to look for the highest at FLT_MIN.
+std::pair<float, float> score_limits(const Model& model) {
+  std::pair limits{std::numeric_limits<float>::max(), std::numeric_limits<float>::min()};
+  for (const Model::Piece& piece : model.pieces)
+    if (piece.type == Model::kNormal)
+      limits = {std::min(limits.first, piece.score), std::max(limits.second, piece.score)};
+  return limits;
+}
+
+// A symbol of the user counts as so many of the likeliest pieces as it has bytes (SentencePiece's unigram_model.cc): of
+// logarithms, all below 0, that is -0.1, more than any.
+double unigram_score(const Model::Piece& piece, float most) {
+  if (piece.type == Model::kUserDefined) return static_cast<float>(piece.text.size()) * most - 0.1;
+  return is_part(piece) ? piece.score : std::numeric_limits<double>::quiet_NaN();
+}
+
 VocabularyModel model_of(const Model& model, const std::string& where) {
   VocabularyModel out{.vocabulary = vocabulary_of(model, where)};
   if (model.kind == Model::kBpe) {
@@ -76,12 +92,15 @@ VocabularyModel model_of(const Model& model, const std::string& where) {
             .unk = unk_of(model), .fuse_unk = true, .byte_fallback = model.byte_fallback, .where = where});
     return out;
   }
+  const auto [least, most] = score_limits(model);
   std::vector<double> scores;
-  for (const Model::Piece& piece : model.pieces)
-    scores.push_back(is_part(piece) ? piece.score : std::numeric_limits<double>::quiet_NaN());
-  out.model = std::make_unique<Unigram>(
-      out.vocabulary, std::move(scores),
-      Unigram::Options{.unk = unk_of(model), .byte_fallback = model.byte_fallback, .float_sums = true, .where = where});
+  for (const Model::Piece& piece : model.pieces) scores.push_back(unigram_score(piece, most));
+  out.model = std::make_unique<Unigram>(out.vocabulary, std::move(scores),
+                                        Unigram::Options{.unk = unk_of(model),
+                                                         .byte_fallback = model.byte_fallback,
+                                                         .float_sums = true,
+                                                         .least = least,
+                                                         .where = where});
   return out;
 }
 
@@ -90,16 +109,37 @@ std::vector<AddedToken> added_of(const Model& model) {
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const Model::Piece& piece = model.pieces[id];
     const bool special = piece.type == Model::kControl || piece.type == Model::kUnknown;
-    // Marks are looked for where spaces have become marks too, as SentencePiece does.
-    const bool marks = !special && piece.text.find(kSpaceMark) != std::string::npos;
+    // Symbols of the user are looked for where spaces have become marks, as SentencePiece does.
     if (special || piece.type == Model::kUserDefined)
       added.push_back({.id = static_cast<int32_t>(id),
                        .content = piece.text,
                        .special = special,
-                       .normalized = marks,
-                       .spelled = marks});
+                       .normalized = !special,
+                       .spelled = !special,
+                       .weighed = !special && model.kind == Model::kUnigram});
   }
   return added;
+}
+
+TokenMatcher symbols_of(const Model& model) {
+  TokenMatcher symbols;
+  for (const AddedToken& token : added_of(model))
+    if (!token.special) symbols.add(token);
+  return symbols;
+}
+
+// Joins what `change` makes of the well-formed text between symbols, and these.
+std::string apply_between(const TokenMatcher& symbols, std::string_view text,
+                          const std::function<std::string(std::string_view)>& change) {
+  std::string out;
+  Span match;
+  int32_t id = 0;
+  size_t at = 0;
+  for (; symbols.find(text, at, false, match, id); at = match.end) {
+    out += apply_to_valid(std::string(text.substr(at, match.begin - at)), change);
+    out += text.substr(match.begin, match.size());
+  }
+  return out + apply_to_valid(std::string(text.substr(at)), change);
 }
 
 // No spaces at the beginning of a text and no two in a row.
@@ -113,8 +153,8 @@ std::vector<TextStep> steps_of(const Model& model, bool prefix, bool legacy, con
   std::vector<TextStep> steps;
   if (!model.charsmap.empty()) {
     const auto map = std::make_shared<const Charsmap>(model.charsmap, where);
-    steps.push_back([map](std::string& text, SegmentPlace) {
-      text = apply_to_valid(text, [&](std::string_view run) { return map->replace_longest(run); });
+    steps.push_back([map, symbols = symbols_of(model)](std::string& text, SegmentPlace) {
+      text = apply_between(symbols, text, [&](std::string_view run) { return map->replace_longest(run); });
     });
   }
   if (model.strip_spaces) steps.push_back(join_spaces);

@@ -1,8 +1,8 @@
 #include "collimate/text/tool_form.h"
 
 #include "collimate/base/error.h"
-#include "collimate/base/json.h"
 #include "collimate/text/jinja/value.h"
+#include "collimate/text/json_numbers.h"
 
 namespace collimate::text {
 namespace {
@@ -15,7 +15,7 @@ std::string dumped(const ordered_json& value) { return jinja::to_json(jinja::fro
 ordered_json shaped_arguments(const ordered_json& arguments, const ToolForm& form) {
   if (form.arguments_as_text) return arguments.is_string() ? arguments : ordered_json(dumped(arguments));
   if (!arguments.is_string()) return arguments;
-  return base::parse_ordered_json(arguments.get_ref<const std::string&>(), "arguments of a call");
+  return parse_exact_json(arguments.get_ref<const std::string&>(), "arguments of a call");
 }
 
 // A call that no conversation has; its id is one that Mistral's templates take.

@@ -47,7 +47,7 @@ Unigram::Unigram(std::shared_ptr<const Vocabulary> vocabulary, std::vector<doubl
       trie_(parts_of(*vocabulary_, scores_)) {
   double least = std::numeric_limits<double>::infinity();
   for (const double score : scores_) least = std::fmin(least, score);
-  unk_score_ = sum(least, -kUnknownPenalty);
+  unk_score_ = sum(options.least.value_or(least), -kUnknownPenalty);
 }
 
 void Unigram::encode(std::string_view word, std::vector<int32_t>& ids) const {

@@ -19,7 +19,9 @@ class Unigram : public WordModel {
     std::optional<int32_t> unk;
     bool byte_fallback = false;
     bool float_sums = false;  // sums are rounded to float, as SentencePiece's: of cuts equal in it the first counts
-    std::string where;        // names the tokenizer in errors
+    // The least likely token's log-prob, where `scores` have others that are less.
+    std::optional<double> least = {};
+    std::string where;  // names the tokenizer in errors
   };
   // `scores` are the tokens' log-probs by id. A token whose score is not a number is in no cut.
   Unigram(std::shared_ptr<const Vocabulary> vocabulary, std::vector<double> scores, Options options);

@@ -22,7 +22,8 @@ MESSAGES = [{"role": "system", "content": " Be brief. "}, {"role": "user", "cont
             {"role": "tool", "content": "12:00"}, {"role": "user", "content": "<b>&'\"</b>"}]
 VARIABLES = {"messages": MESSAGES, "tools": None, "add_generation_prompt": True, "bos_token": "<s>",
              "eos_token": "</s>", "x": 7, "y": -3, "z": 2.5, "words": ["pear", "Apple", "fig", "apple"],
-             "d": {"b": 1, "a": [2, "t"]}, "e": ""}
+             "d": {"b": 1, "a": [2, "t"]}, "e": "", "big": 2**53 + 1,
+             "blanks": "\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000 \r"}
 
 TEMPLATES = [
     # Output and whitespace.
@@ -35,7 +36,8 @@ TEMPLATES = [
     "{{ z * 2 }} {{ 7.0 }} {{ 1e-7 if false else 0.1 + 0.2 }} {{ [1, 'a', none, 2.0, {'k': \"it's\"}] }}"
     " {{ (1, 2) | list }}",
     "{{ 1 < 2 < 3 }} {{ x == 7 and not y > 0 or false }} {{ 'a' in 'cat' }} {{ 'k' not in d }} {{ 'b' in d }}",
-    "{{ 'yes' if x > 5 else 'no' }}{{ 'never' if x > 50 }}{{ x is odd }}{{ x is divisibleby 7 }}{{ y is not defined }}",
+    "{{ 'yes' if x > 5 else 'no' }}{{ 'never' if x > 50 }}{{ x is odd }}{{ x is divisibleby 7 }}{{ y is not"
+    " defined }}",
     "{{ 'a' * 3 }} {{ [1] * 2 + [3] }} {{ words[0] }} {{ words[-1][1:3] }} {{ words[::-1] }} {{ 'héllo'[1:] }}"
     " {{ 'abc'[::-2] }}",
     "{{ messages[0]['content'] }} {{ messages[0].role }}"
@@ -76,7 +78,8 @@ TEMPLATES = [
     " {{ d | items | map('join', ':') | list }} {{ d | dictsort | map('last') | list }} {{ d | string }}",
     "{{ 'a\nb\n\nc' | indent(2) }} {{ 'a\nb' | indent(2, true) }} {{ '3' | int + 1 }} {{ 'x' | int(5) }}"
     " {{ '2.5' | float }} {{ 3.7 | int }} {{ -2 | abs }} {{ 2.5 | round }} {{ [1, 2] | sum }} {{ [3, 1] | max }}",
-    "{{ 'hello world' | capitalize }} {{ 'hello world' | title }} {{ 'ABC' | lower }} {{ 'aXbX' | replace('X', '-') }}",
+    "{{ 'hello world' | capitalize }} {{ 'hello world' | title }} {{ 'ABC' | lower }} {{ 'aXbX' |"
+    " replace('X', '-') }}",
     "{{ x is number }}{{ 'a' is string }}{{ d is mapping }}{{ words is iterable }}{{ words is sequence }}"
     "{{ none is none }}{{ missing is undefined }}{{ true is true }}{{ x is boolean }}{{ z is float }}"
     "{{ x is integer }}{{ x is in [7] }}{{ range is defined }}",
@@ -104,6 +107,42 @@ TEMPLATES = [
     "{{ 'ab' in 'aab' }}",
     "{{ 'añb'[1] }}{{ 'añb'[-1] }}{{ 'añb'[::-1] }}{{ 'añb' | length }}{{ 'añb'.find('b') }}{{ 'añb'[5] }}"
     "{{ [1, 2, 3][1::9999999999 * 900000000] }}{{ range(1, 9, 9999999999 * 900000000) | list }}",
+    # Numbers as Python's repr writes them.
+    "{{ 200000 / 2 }} {{ 1e16 }} {{ 1e15 + 0.5 }} {{ 0.0001 }} {{ 0.00001 }} {{ 1732620000000000.0 }} {{ -0.0"
+    " }} {{ 1e300 }}"
+    " {{ [1e5, 0.0001, 1e22, 'inf' | float, 'nan' | float] | tojson }} {{ {1e5: -1e5} | tojson }} {{ 123456.789e3 }}",
+    "{{ big }} {{ big == big - 1 }} {{ big - 1 < big }} {{ big == big * 1.0 }} {{ [big, big - 1] | unique | list }}"
+    " {{ (big - 1) in [big] }} {{ 2 ** 62 }} {{ (-3) ** 39 }} {{ 9007199254740993 / 1 }} {{ true == 1.0 }}",
+    # White space and lines as Python has them.
+    "[{{ blanks ~ 'a' ~ blanks ~ 'b' ~ blanks }}]{% for form in [(blanks ~ 'a' ~ blanks ~ 'b' ~ blanks)] %}"
+    "[{{ form | trim }}][{{ form.strip() }}][{{ form.lstrip() }}][{{ form.rstrip() }}]{{ form.split() | tojson }}"
+    "{{ form.split(none, 1) | tojson }}{{ form.rsplit(none, 1) | tojson }}{{ blanks.isspace() }}{{ ''.isspace() }}"
+    "{{ form.isspace() }}{{ form.splitlines() | tojson }}{{ form.splitlines(true) | tojson }}{% endfor %}"
+    "{{ '\u3000\xa012\x85\x0b' | int }}{{ blanks.split() }}{{ blanks | trim }}{{ '\u200b\u2060\ufeff' |"
+    " trim | length }}",
+    "{{ 'ñx'.lstrip('é') }} {{ 'éñxñé'.strip('ñé') }} {{ 'xé'.rstrip('©') }} {{ 'aé日b日é'.strip('日éa') }} {{"
+    " 'aa'.strip('a') }}"
+    " {{ ' a '.strip('') }}",
+    "{{ 'a b c d'.rsplit(none, 2) }} {{ ' a  b c '.rsplit(none, 1) }} {{ ' a  b c '.rsplit() }} {{ 'a"
+    " b'.rsplit(none, 0) }}"
+    " {{ ' a b '.split(none, 0) }}",
+    "{{ 'a\r\nb\rc\n\nd\x0be\u2028f' | indent(2) }}|{{ 'a\r\n\r\nb\n' | indent(2, true, true) }}|{{ 'a\n\n' |"
+    " indent }}"
+    "|{{ '' | indent(2, true) }}|{{ '\n' | indent('> ', blank=true) }}|{{ 'a\\rb\\r\\nc\\x1cd\\x85e' | indent(1) }}"
+    "|{{ '\\n\\r\\n\\ra'.splitlines() }}",
+    "a\u3000{%- if x -%}\u00a0b\x1f{%- endif %}\rc\u2003{% if x %}\u2003\n \u3000{% if x %}d{% endif %}{%"
+    " endif %}{{\u00a0x }}",
+    "{% raw -%}  \n {{ x }} \n {%- endraw -%} \n e", "a {%- raw %} {{ x }}\n  {% endraw %}\nb {%+ raw %}c{%+"
+    " endraw +%}\nd",
+    "{% raw %}\n{% endrawn %}{% x %}{{% endraw %}{% raw %}endraw{%endraw%}{{ x }}", "{% raw +%}a{% endraw %}",
+    "{% raw %}a{% endraw", "{% raw %}{% raw %}{% endraw %}{% endraw %}",
+    # Others.
+    "{{ 'é\x7f\u2028😀<' | tojson(ensure_ascii=true) }} {{ {'é': 'é\x7f'} | tojson(true) }} {{ d | tojson(false, 1) }}"
+    " {{ d | tojson(indent='--', sort_keys=true) }} {{ d | tojson(indent=0) }} {{ d | tojson(indent=1,"
+    " separators=(' ; ', '=')) }}"
+    " {{ d | tojson(2) }} {{ [[], {}] | tojson(indent=2) }}",
+    "{{ 'ÉCOLE' | capitalize }} {{ '日本ABC'.capitalize() }} {{ 'a\u00a0b\u2003c-d' | title }} {{ 'éA' |"
+    " capitalize | length }}",
     # Refused.
     "{% if x %}", "{{ x", "{{ 'open }}", "{% for %}", "{{ missing.attribute }}", "{{ x | nofilter }}",
     "{{ 'a' + 1 }}", "{{ 1 / 0 }}",

@@ -92,7 +92,7 @@ class SentencePieceSide:
         self.model = sentencepiece.SentencePieceProcessor(model_file=str(path))
 
     def takes(self, text: str) -> bool:
-        return not any(special in text for special in ("<s>", "</s>", "<unk>", "<tool>", "\0"))
+        return not any(special in text for special in ("<s>", "</s>", "<unk>", "\0"))
 
     def vector(self, name: str, text: str) -> dict:
         ids = self.model.encode(text)
@@ -191,14 +191,15 @@ def spell(byte: int) -> str:
     return chr(byte) if byte in printable else chr(256 + [b for b in range(256) if b not in printable].index(byte))
 
 
-def make_unigram_file():
+def make_with_rules(name: str, kind: str, size: int):
     with tempfile.TemporaryDirectory() as folder:
-        make_sentencepiece("sp_unigram", "unigram", 420, normalization_rule_tsv=write_rules(folder))
+        make_sentencepiece(name, kind, size, normalization_rule_tsv=write_rules(folder))
 
 
 # Tokenizers that are no tokenizer.json.
 OTHER_FILES = {
-    "sp_unigram": make_unigram_file,
+    "sp_unigram": lambda: make_with_rules("sp_unigram", "unigram", 420),
+    "sp_bpe": lambda: make_with_rules("sp_bpe", "bpe", 380),
     "sp_llama": lambda: make_sentencepiece(
         "sp_llama", "bpe", 700, byte_fallback=True, normalization_rule_name="identity", split_digits=True,
         remove_extra_whitespaces=False, allow_whitespace_only_pieces=True),
@@ -237,6 +238,8 @@ def write_vectors(only: list):
         others = others if name in OTHER_FILES else []
         if name.startswith("sp_"):  # cuts of one probability, and marks that the text has itself
             others += ["l" * 21, "l" * 25, "*" * 25, "XlXlXlllXlXllXXlXllXXlllllll"]
+            others += ["the <tool> b", "<tool> the", " <tool>", "  <tool>  "]
+            others += ["the  <tool>b<tool> ", "<tool><tool> a", "<tool"]
             others += [f" {MARK}{MARK}a", f"{MARK * 3} x y{MARK}", f"a  {MARK}  b{MARK * 5}", f"x{MARK}y  x y"]
         texts = TEXTS + others + [random_text(rng, words) for _ in range(60 if others else 30)]
         vectors += [side.vector(name, text) for text in texts if side.takes(text)]

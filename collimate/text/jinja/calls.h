@@ -34,6 +34,7 @@ Value attribute_of(const Value& of, const std::string& name);
 Value item_of(const Value& of, const Value& key);
 // `a <sign> b` of + - * / // % ** ~.
 Value calculate(const std::string& sign, const Value& a, const Value& b);
+Value negative(const Value& of);
 bool contains(const Value& in, const Value& what);
 // Where `what` stands first from `from` on, or last at or before it; npos where it does not.
 size_t place_of(const std::string& what, const std::string& in, size_t from);

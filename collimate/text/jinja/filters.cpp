@@ -10,6 +10,7 @@
 #include "collimate/base/characters.h"
 #include "collimate/text/jinja/budget.h"
 #include "collimate/text/jinja/calls.h"
+#include "collimate/text/jinja/spaces.h"
 
 namespace collimate::text::jinja {
 namespace {
@@ -37,10 +38,11 @@ Value length(const Arguments& a) {
 }
 
 Value tojson(const Arguments& a) {
-  JsonFormat format;
-  if (const Value indent = a.get(1, "indent"); indent.is<int64_t>())
-    format.indent = std::min<int64_t>(indent.whole(), 16);
-  format.sort_keys = truth(a.get(4, "sort_keys", false));
+  JsonFormat format{.ascii = truth(a.get(1, "ensure_ascii", false)), .sort_keys = truth(a.get(4, "sort_keys", false))};
+  if (const Value indent = a.get(2, "indent", None{}); !indent.is<None>()) {
+    format.indent = indent.is_text() ? indent.text() : calculate("*", " ", indent.whole()).text();
+    format.item = ',';
+  }
   if (const Value separators = a.get(3, "separators"); separators.is_list() && separators.list().size() == 2) {
     format.item = to_text(separators.list()[0]);
     format.key = to_text(separators.list()[1]);
@@ -76,12 +78,14 @@ Value indent(const Arguments& a) {
                                 ? width.text()
                                 : std::string(static_cast<size_t>(std::clamp<int64_t>(width.whole(), 0, 1000)), ' ');
   const bool first = truth(a.get(2, "first", false)), blank = truth(a.get(3, "blank", false));
-  const std::string text = text_of(a);
+  const std::string text = text_of(a) + "\n";  // Jinja2 adds it, so that an empty last line counts
   Pieces out;
   if (first) out << space;
-  for (size_t i = 0; i < text.size(); ++i) {
-    out << text[i];
-    if (text[i] == '\n' && (blank || (i + 1 < text.size() && text[i + 1] != '\n'))) out << space;
+  const std::vector<std::string_view> lines = lines_of(text, false);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i > 0) out << '\n';
+    if (i > 0 && (blank || !lines[i].empty())) out << space;
+    out << lines[i];
   }
   return out.take();
 }
@@ -246,9 +250,15 @@ Value last_of(const Arguments& a) {
 Value title(const Arguments& a) {
   std::string text = lower(text_of(a));
   bool begins = true;
-  for (char& c : text) {
-    if (begins) c = upper({c})[0];
-    begins = std::string_view("-({[< \t\n\r\v\f").find(c) != std::string_view::npos;
+  const auto starts_words = [](std::string_view each) {
+    return is_space(each) || std::string_view("-({[<").find(each) != std::string_view::npos;
+  };
+  for (size_t at = 0; at < text.size(); ++at) {
+    const size_t end = skip(text, at, starts_words);
+    begins = begins || end > at;
+    at = end;
+    if (begins && at < text.size()) text[at] = upper({text[at]})[0];
+    begins = false;
   }
   return text;
 }

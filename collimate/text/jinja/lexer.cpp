@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "collimate/base/error.h"
-#include "collimate/text/jinja/value.h"
+#include "collimate/text/jinja/spaces.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::text::jinja {
@@ -14,8 +15,10 @@ namespace {
 
 class Lexer {
  public:
-  explicit Lexer(std::string source) : source_(std::move(source)) {
-    for (size_t at = source_.find("\r\n"); at != std::string::npos; at = source_.find("\r\n", at)) source_.erase(at, 1);
+  explicit Lexer(const std::string& source) {
+    for (size_t at = 0; at < source.size(); ++at)
+      if (source[at] != '\r' || !source.substr(at + 1, 1).starts_with('\n'))
+        source_ += source[at] == '\r' ? '\n' : source[at];
     if (source_.ends_with('\n')) source_.pop_back();
   }
 
@@ -44,7 +47,7 @@ class Lexer {
     const int lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
     const bool begins_line = at_ == 0 || source_[at_ - 1] == '\n' || trimmed_newline_;
     if (tag < source_.size()) strip_before(tag, begins_line, text);
-    if (strip_next_) text.erase(0, std::min(text.find_first_not_of(kSpaces), text.size()));
+    if (strip_next_) text.erase(0, skip(text, 0, is_space));
     strip_next_ = false;
     if (!text.empty()) add(TokenKind::kText, text);
     line_ += lines;
@@ -53,14 +56,14 @@ class Lexer {
   void strip_before(size_t tag, bool begins_line, std::string& text) const {
     const char sign = tag + 2 < source_.size() ? source_[tag + 2] : ' ';
     if (sign == '-') {
-      text.erase(text.find_last_not_of(kSpaces) + 1);
+      text.erase(skip_back(text, text.size(), is_space));
       return;
     }
     if (source_[tag + 1] == '{' || sign == '+') return;
     const size_t line = text.rfind('\n');
     const size_t first = line == std::string::npos ? 0 : line + 1;
     if (line == std::string::npos && !begins_line) return;
-    if (text.find_first_not_of(" \t", first) == std::string::npos) text.erase(first);
+    if (skip(text, first, is_space) == text.size()) text.erase(first);
   }
 
   void read_tag() {
@@ -97,20 +100,32 @@ class Lexer {
     after_tag(true, sign);
   }
 
-  // {% raw %} … {% endraw %}
+  // The end of a tag that is this word and no more, from behind its sign on, and the sign at its end; npos for others.
+  size_t end_of_word(size_t at, std::string_view word, char& sign) const {
+    at = skip(source_, at, is_space);
+    if (source_.compare(at, word.size(), word) != 0) return std::string::npos;
+    at = skip(source_, at + word.size(), is_space);
+    sign = at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at++] : ' ';
+    return source_.compare(at, 2, "%}") == 0 ? at + 2 : std::string::npos;
+  }
+
+  // {% raw %} … {% endraw %}: tags on both sides take from the text between as from any other.
   bool is_raw() {
-    size_t at = source_.find_first_not_of(kSpaces, at_);
-    if (at == std::string::npos || source_.compare(at, 3, "raw") != 0) return false;
-    at = source_.find_first_not_of(kSpaces, at + 3);
-    if (at == std::string::npos || source_.compare(at, 2, "%}") != 0) return false;
-    const size_t begin = at + 2, end = source_.find("endraw", begin);
-    const size_t open = end == std::string::npos ? end : source_.rfind("{%", end);
-    const size_t close = end == std::string::npos ? end : source_.find("%}", end);
-    if (close == std::string::npos || open < begin) refuse_here("endraw", "none");
-    add(TokenKind::kText, source_.substr(begin, open - begin));
-    at_ = close + 2;
-    after_tag(true, ' ');
-    return true;
+    char sign = ' ';
+    const size_t begin = end_of_word(at_, "raw", sign);
+    if (begin == std::string::npos || sign == '+') return false;
+    at_ = begin;
+    after_tag(false, sign);
+    for (size_t open = source_.find("{%", at_); open != std::string::npos; open = source_.find("{%", open + 1)) {
+      const bool signed_begin = source_.substr(open + 2, 1).find_first_of("-+") == 0;
+      const size_t end = end_of_word(open + (signed_begin ? 3 : 2), "endraw", sign);
+      if (end == std::string::npos) continue;
+      add_text(open);
+      at_ = end;
+      after_tag(true, sign);
+      return true;
+    }
+    refuse_here("endraw", "none");
   }
 
   bool ends_tag(bool block) {
@@ -127,8 +142,9 @@ class Lexer {
   }
 
   void skip_spaces() {
-    for (; at_ < source_.size() && std::isspace(static_cast<unsigned char>(source_[at_])) != 0; ++at_)
-      line_ += source_[at_] == '\n' ? 1 : 0;
+    const size_t begin = std::exchange(at_, skip(source_, at_, is_space));
+    line_ += static_cast<int>(
+        std::count(source_.begin() + static_cast<int64_t>(begin), source_.begin() + static_cast<int64_t>(at_), '\n'));
   }
 
   void read_token() {

@@ -2,14 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <ctime>
 #include <map>
+#include <set>
 
 #include "collimate/base/characters.h"
 #include "collimate/text/jinja/budget.h"
 #include "collimate/text/jinja/calls.h"
+#include "collimate/text/jinja/spaces.h"
 
 namespace collimate::text::jinja {
 namespace {
@@ -18,32 +19,43 @@ using Method = Value (*)(const std::string& text, const Arguments& a);
 
 std::string strip(const std::string& text, const Arguments& a, bool left, bool right) {
   const Value chars = a.get(1, "chars");
-  std::array<bool, 256> away = {};
-  for (const char c : chars.is_text() ? to_text(chars) : kSpaces) away[static_cast<unsigned char>(c)] = true;
-  const auto goes = [&](size_t at) { return away[static_cast<unsigned char>(text[at])]; };
-  size_t begin = 0, end = text.size();
-  while (left && begin < end && goes(begin)) ++begin;
-  while (right && end > begin && goes(end - 1)) --end;
+  std::set<std::string_view> away;
+  if (chars.is_text())
+    for (const std::string_view each : characters(chars.text())) away.insert(each);
+  const IsKind goes = [&](std::string_view each) { return chars.is_text() ? away.contains(each) : is_space(each); };
+  const size_t end = right ? skip_back(text, text.size(), goes) : text.size();
+  const size_t begin = left ? skip(std::string_view(text).substr(0, end), 0, goes) : 0;
   return text.substr(begin, end - begin);
 }
 
 // Splits at runs of whitespace, at most `most` times; below 0 without limit.
 List split_spaces(const std::string& text, int64_t most) {
   List parts;
-  size_t at = text.find_first_not_of(kSpaces);
-  while (at != std::string::npos) {
-    const size_t end =
-        most >= 0 && static_cast<int64_t>(parts.size()) == most ? std::string::npos : text.find_first_of(kSpaces, at);
-    parts.emplace_back(text.substr(at, end == std::string::npos ? end : end - at));
-    at = end == std::string::npos ? end : text.find_first_not_of(kSpaces, end);
+  for (size_t at = skip(text, 0, is_space); at < text.size();) {
+    const bool all = static_cast<int64_t>(parts.size()) == most;
+    const size_t end = all ? text.size() : skip(text, at, is_no_space);
+    parts.emplace_back(text.substr(at, end - at));
+    at = skip(text, end, is_space);
   }
+  return parts;
+}
+
+List split_spaces_back(const std::string& text, int64_t most) {
+  List parts;
+  for (size_t end = skip_back(text, text.size(), is_space); end > 0;) {
+    const bool all = static_cast<int64_t>(parts.size()) == most;
+    const size_t begin = all ? 0 : skip_back(text, end, is_no_space);
+    parts.emplace_back(text.substr(begin, end - begin));
+    end = skip_back(text, begin, is_space);
+  }
+  std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
 Value split(const std::string& text, const Arguments& a, bool from_right) {
   const Value separator = a.get(1, "sep");
   const int64_t most = a.get(2, "maxsplit", -1).whole();
-  if (!separator.is_text()) return split_spaces(text, most);
+  if (!separator.is_text()) return from_right ? split_spaces_back(text, most) : split_spaces(text, most);
   const std::string& between = separator.text();
   if (between.empty()) refuse("a separator", "an empty text");
   List parts;
@@ -61,13 +73,8 @@ Value split(const std::string& text, const Arguments& a, bool from_right) {
 }
 
 Value split_lines(const std::string& text, const Arguments& a) {
-  const bool keep = truth(a.get(1, "keepends", false));
   List lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = text.find('\n', at), next = end == std::string::npos ? text.size() : end + 1;
-    lines.emplace_back(text.substr(at, (keep || end == std::string::npos ? next : end) - at));
-    at = next;
-  }
+  for (const std::string_view line : lines_of(text, truth(a.get(1, "keepends", false)))) lines.emplace_back(line);
   return lines;
 }
 
@@ -119,6 +126,7 @@ std::string titled(std::string text, bool every_word) {
   bool begins = true;
   for (char& c : text) {
     const auto letter = static_cast<unsigned char>(c);
+    if (letter >= 128) begins = begins && every_word;
     if (letter >= 128) continue;
     c = static_cast<char>(begins ? std::toupper(letter) : std::tolower(letter));
     begins = every_word && std::isalpha(letter) == 0;
@@ -160,7 +168,7 @@ const std::map<std::string, Method>& text_methods() {
       {"find", [](Text t, Given a) { return position(t, a, false); }},
       {"isalpha", [](Text t, Given) { return is_all(t, std::isalpha); }},
       {"isdigit", [](Text t, Given) { return is_all(t, std::isdigit); }},
-      {"isspace", [](Text t, Given) { return is_all(t, std::isspace); }},
+      {"isspace", [](Text t, Given) { return Value(!t.empty() && skip(t, 0, is_space) == t.size()); }},
       {"join", joined},
       {"lower", [](Text, Given a) { return apply_filter("lower", a); }},
       {"lstrip", [](Text t, Given a) { return Value(strip(t, a, true, false)); }},

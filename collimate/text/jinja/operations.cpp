@@ -81,8 +81,11 @@ Value number_result(const std::string& sign, const Value& a, const Value& b) {
   if (!whole || sign == "/") return real_result(sign, a.real(), b.real());
   if (sign != "**") return whole_result(sign, a.whole(), b.whole());
   const double power = std::pow(a.real(), b.real());
-  if (b.whole() < 0 || std::abs(power) > 9e15) return power;
-  return static_cast<int64_t>(power);
+  if (b.whole() < 0) return power;
+  if (std::abs(power) < 0x1p53) return static_cast<int64_t>(power);
+  Value whole_power = 1;
+  for (int64_t i = 0; i < b.whole(); ++i) whole_power = whole_result("*", whole_power.whole(), a.whole());
+  return whole_power;
 }
 
 int64_t place_in(int64_t index, size_t size) { return index < 0 ? index + static_cast<int64_t>(size) : index; }
@@ -141,6 +144,11 @@ Value calculate(const std::string& sign, const Value& a, const Value& b) {
   if (sign == "*" && b.is<int64_t>() && (a.is_text() || a.is_list())) return repeated(a, b.whole());
   if (sign == "*" && a.is<int64_t>() && (b.is_text() || b.is_list())) return repeated(b, a.whole());
   refuse_pair(sign, a, b);
+}
+
+Value negative(const Value& of) {
+  if (of.is<double>()) return -of.real();  // 0.0 too has a sign
+  return calculate("-", 0, of);
 }
 
 bool contains(const Value& in, const Value& what) {

@@ -225,7 +225,7 @@ class Evaluator {
       case Op::kNot:
         return !truth(child(0));
       case Op::kNegative:
-        return calculate("-", 0, child(0));
+        return negative(child(0));
       case Op::kAnd: {
         Value left = child(0);
         return truth(left) ? child(1) : left;

@@ -92,6 +92,17 @@ TEST(Jinja, RefusalsNameTheirLine) {
               HasSubstr("line 2] expected at most 512 MiB of texts, lists and steps, got more"));
 }
 
+TEST(Jinja, WholeNumbersBeyond64BitsAreRefused) {
+  const auto written = [](const char* number) { return Template("{{ x }}").render(ordered_json::parse(number)); };
+  EXPECT_EQ(written(R"({"x": [9223372036854775807, -9223372036854775808]})"),
+            "[9223372036854775807, -9223372036854775808]");
+  for (const char* number : {"9223372036854775808", "12345678901234567890", "18446744073709551615"})
+    EXPECT_THAT(base::message_of([&] { written((std::string(R"({"x": [)") + number + "]}").c_str()); }),
+                HasSubstr(std::string("expected whole numbers up to 9223372036854775807, got ") + number));
+  for (const char* power : {"2 ** 63", "10 ** 400", "(-3) ** 41"})
+    EXPECT_THAT(refusal_of("{{ " + std::string(power) + " }}"), HasSubstr("expected numbers of 64 bits")) << power;
+}
+
 // Neither time nor memory nor the stack is without end.
 TEST(Jinja, TemplatesEnd) {
   const std::string deep(5000, '(');

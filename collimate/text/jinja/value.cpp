@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
@@ -13,11 +14,14 @@
 namespace collimate::text::jinja {
 namespace {
 
+// repr() of a float: the fewest digits that read as it, with an exponent below 1e-4 and from 1e16 on.
 std::string real_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  const bool plain = value == 0 || (std::abs(value) >= 1e-4 && std::abs(value) < 1e16);
+  const auto form = plain ? std::chars_format::fixed : std::chars_format::scientific;
   char shortest[32];
-  const auto end = std::to_chars(shortest, shortest + sizeof(shortest), value).ptr;
+  const auto end = std::to_chars(shortest, shortest + sizeof(shortest), value, form).ptr;
   std::string text(shortest, end);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
@@ -72,15 +76,17 @@ void write_repr(const Value& value, Pieces& out) {
   }
 }
 
-std::string json_text(const std::string& text) {
+std::string json_text(const std::string& text, bool ascii) {
   charge(6 * text.size());  // \u0001 takes six bytes
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(text).dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
 }
 
 // Gives JSON's word for none, a truth value or a number.
 std::string json_word(const Value& value) {
   if (value.is<bool>()) return value.as<bool>() ? "true" : "false";
   if (value.is<None>()) return "null";
+  if (value.is<double>() && std::isnan(value.real())) return "NaN";
+  if (value.is<double>() && std::isinf(value.real())) return value.real() > 0 ? "Infinity" : "-Infinity";
   if (value.is_number()) return to_repr(value);
   refuse("something that JSON has", value.kind());
 }
@@ -93,7 +99,7 @@ class JsonWriter {
   void write(const Value& value, int64_t depth) {
     charge(kItemCost);
     if (value.is_text()) {
-      out << json_text(value.text());
+      out << json_text(value.text(), format_.ascii);
     } else if (value.is_list()) {
       begin('[', value.list().size(), depth);
       for (size_t i = 0; i < value.list().size(); ++i) {
@@ -118,32 +124,38 @@ class JsonWriter {
     for (size_t i = 0; i < dict.size(); ++i) {
       separate(i, depth);
       const Value& key = dict[i].first;
-      out << json_text(key.is_text() ? key.text() : json_word(key)) << format_.key;
+      out << json_text(key.is_text() ? key.text() : json_word(key), format_.ascii) << format_.key;
       write(dict[i].second, depth + 1);
     }
     end('}', dict.size(), depth);
   }
-  void line(int64_t depth) { out << '\n' << std::string(static_cast<size_t>(format_.indent * depth), ' '); }
+  void line(int64_t depth) {
+    if (!format_.indent) return;
+    out << '\n';
+    for (int64_t i = 0; i < depth; ++i) out << *format_.indent;
+  }
   void begin(char bracket, size_t count, int64_t depth) {
     out << bracket;
-    if (count > 0 && format_.indent >= 0) line(depth + 1);
+    if (count > 0) line(depth + 1);
   }
   void separate(size_t i, int64_t depth) {
     if (i == 0) return;
-    if (format_.indent < 0) {
-      out << format_.item;
-    } else {
-      out << ',';
-      line(depth + 1);
-    }
+    out << format_.item;
+    line(depth + 1);
   }
   void end(char bracket, size_t count, int64_t depth) {
-    if (count > 0 && format_.indent >= 0) line(depth);
+    if (count > 0) line(depth);
     out << bracket;
   }
 
   const JsonFormat& format_;
 };
+
+// A number, whole ones of 64 bits without rounding.
+long double exact(const Value& number) {
+  static_assert(std::numeric_limits<long double>::digits >= 63);
+  return number.is<double>() ? number.as<double>() : static_cast<long double>(number.whole());
+}
 
 // The bytes that a text takes beside its own.
 constexpr size_t kTextCost = 64;
@@ -193,6 +205,8 @@ const char* Value::kind() const {
 Value from_json(const nlohmann::ordered_json& json) {
   if (json.is_null()) return None{};
   if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_unsigned() && json.get<uint64_t>() > std::numeric_limits<int64_t>::max())
+    refuse("whole numbers up to 9223372036854775807", fmt::to_string(json.get<uint64_t>()));
   if (json.is_number_integer()) return json.get<int64_t>();
   if (json.is_number()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
@@ -218,7 +232,7 @@ bool truth(const Value& value) {
 
 bool equal(const Value& a, const Value& b) {
   charge(kItemCost);
-  if (a.is_number() && b.is_number()) return a.real() == b.real();
+  if (a.is_number() && b.is_number()) return exact(a) == exact(b);
   if (a.is_text() && b.is_text()) {
     if (a.text().size() == b.text().size()) charge(a.text().size());
     return a.text() == b.text();
@@ -237,7 +251,7 @@ bool equal(const Value& a, const Value& b) {
 
 bool less(const Value& a, const Value& b) {
   charge(kItemCost);
-  if (a.is_number() && b.is_number()) return a.real() < b.real();
+  if (a.is_number() && b.is_number()) return exact(a) < exact(b);
   if (a.is_text() && b.is_text()) {
     charge(std::min(a.text().size(), b.text().size()));
     return a.text() < b.text();

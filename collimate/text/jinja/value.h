@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,8 +11,6 @@
 #include <vector>
 
 namespace collimate::text::jinja {
-
-inline constexpr const char* kSpaces = " \t\n\r\v\f";
 
 class Value;
 struct Node;
@@ -88,6 +87,7 @@ class Value {
   int levels_ = 0;  // of lists and dictionaries in each other
 };
 
+// InputError for a whole number beyond 64 bits with a sign.
 Value from_json(const nlohmann::ordered_json& json);
 bool truth(const Value& value);
 bool equal(const Value& a, const Value& b);
@@ -101,10 +101,10 @@ const Value* find(const Named& members, const std::string& name);
 const Value* find(const Dict& dict, const Value& key);
 const Value* find(const Dict& dict, const std::string& key);
 
-// A JsonFormat writes as json.dumps does with ensure_ascii=False. An `indent` below 0 writes one line.
+// A JsonFormat writes as json.dumps does: in one line without an `indent`, which is written once a level.
 struct JsonFormat {
-  int64_t indent = -1;
-  bool sort_keys = false;
+  std::optional<std::string> indent = {};
+  bool ascii = false, sort_keys = false;
   std::string item = ", ", key = ": ";
 };
 std::string to_json(const Value& value, const JsonFormat& format);
