@@ -115,7 +115,7 @@ TEST(Config, WrongTypeNamesLineKeyAndBothTypes) {
   EXPECT_EQ(error_of("train:\n  steps: ten"), "[config.yaml:2] expected train.steps to be an integer, got \"ten\"");
   EXPECT_EQ(error_of("train: {steps: 1.5}"), "[config.yaml:1] expected train.steps to be an integer, got \"1.5\"");
   EXPECT_EQ(error_of("train: {steps: '5'}"),
-            "[config.yaml:1] expected train.steps to be an integer, got the text \"5\"");
+            "[config.yaml:1] expected train.steps to be an integer, got the text \"5\"; try 5 without quotes");
   EXPECT_EQ(error_of("train: {steps: 99999999999999999999}"),
             "[config.yaml:1] expected train.steps to be an integer, got \"99999999999999999999\"");
   for (const std::string word : {"+5", "0x10", "0o7"})
@@ -140,7 +140,9 @@ TEST(Config, FailedCheckNamesTheLine) {
 
 TEST(Config, BrokenYaml) {
   EXPECT_THAT(error_of("train: {steps: 1\nfast: true"), HasSubstr("[config.yaml:2] expected valid YAML, got"));
-  EXPECT_EQ(error_of("fast: true\nfast: false"), "[config.yaml:2] expected every key once, got \"fast\" twice");
+  EXPECT_EQ(error_of("fast: true\nfast: false"),
+            "[config.yaml:2] expected every key once, got \"fast\" twice; try one of "
+            "the two lines alone");
   EXPECT_THAT(error_of("fast: true\n---\nfast: false"), HasSubstr("expected one YAML document"));
   for (const char* list : {"[a], [b]", "\"a\", b", "{a: 1}, b"}) {  // the parser would read them for ever
     EXPECT_THAT(error_of(list), HasSubstr("expected one YAML document")) << list;
@@ -226,7 +228,7 @@ TEST(Config, AQuotedVariableHasTheTypeOfItsValue) {
   EXPECT_FALSE(options.fast);
   EXPECT_EQ(options.recipe, "12");
   EXPECT_EQ(error_of("train: {steps: \"1${COLLIMATE_CONFIG_TEST}\"}"),
-            "[config.yaml:1] expected train.steps to be an integer, got the text \"112\"");
+            "[config.yaml:1] expected train.steps to be an integer, got the text \"112\"; try 112 without quotes");
   EXPECT_EQ(error_of("train: {steps: \"${COLLIMATE_CONFIG_ABSENT:ten}\"}"),
             "[config.yaml:1] expected train.steps to be an integer, got \"ten\"");
 }

@@ -51,7 +51,8 @@ class Converter {
     const std::string at = where(key.Mark());
     if (!key.IsScalar()) throw InputError(expectation(at, "a key", "a list or mapping in its place"));
     if (out.find(key.Scalar())) {
-      throw InputError(expectation(at, "every key once", fmt::format("\"{}\" twice", key.Scalar())));
+      throw InputError(
+          expectation(at, "every key once", fmt::format("\"{}\" twice", key.Scalar()), "one of the two lines alone"));
     }
     out.keys.push_back(key.Scalar());
     out.children.push_back(convert(value, key.Mark()));

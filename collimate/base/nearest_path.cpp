@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "collimate/base/edit_distance.h"
@@ -37,6 +38,16 @@ std::string nearest_path(const fs::path& missing) {
     changed = true;
   }
   return changed && fs::exists(found, ignored) ? fmt::format("{}, which is there", found.string()) : "";
+}
+
+std::string directory_below(const fs::path& directory, const std::string& file) {
+  std::vector<std::string> names = names_in(directory);
+  std::ranges::sort(names);
+  std::error_code ignored;
+  for (const std::string& name : names)
+    if (fs::exists(directory / name / file, ignored))
+      return fmt::format("{}, which has {}", (directory / name).string(), file);
+  return "";
 }
 
 }  // namespace collimate::base

@@ -17,7 +17,10 @@ namespace {
 
 template <class T>
 T required(const std::optional<T>& value, const ConfigNode& node, const std::string& path, const std::string& type) {
-  if (!value || node.quoted) wrong_type(node, path, type);
+  if (!value) wrong_type(node, path, type);
+  if (node.quoted)
+    throw InputError(expectation(node.where, fmt::format("{} to be {}", path, type), node.description(),
+                                 node.text + " without quotes"));
   return *value;
 }
 

@@ -339,6 +339,9 @@ TEST_F(HuggingFace, LatentsAreCachedWhereTheyAreAskedFor) {
 TEST_F(HuggingFace, WrongDirectoriesAreNamed) {
   EXPECT_EQ(error_of(), "[D/config.json] expected a model's config.json, got no such file");
   auto weights = tiny_weights(tiny_shape("llama"));
+  save_huggingface(*weights, directory_ + "/hf");
+  EXPECT_EQ(error_of(),
+            "[D/config.json] expected a model's config.json, got no such file; try D/hf, which has config.json");
   save_huggingface(*weights, directory_);
   EXPECT_EQ(error_of("critic"), "[head] expected one of lm, score, value, got 'critic'");
   auto config = shape::to_config(weights->shape());

@@ -84,7 +84,7 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
                               counted(iterations, "iteration"), n.total_updates));
   if (n.rows % n.rows_per_update != 0)
     lines.push_back(fmt::format(
-        "updates: the last one of each iteration has {} of {} rows; try a train.samples_per_update that divides {}",
+        "warning: the last update of each iteration has {} of {} rows; try a train.samples_per_update that divides {}",
         n.rows % n.rows_per_update, n.rows_per_update, n.rows));
   const std::string longest = n.rollouts ? fmt::format("{} (prompt) + {} (completion) = {}", n.longest_prompt,
                                                        config.rollout.completion_tokens.get(), n.longest_row)

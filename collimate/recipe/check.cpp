@@ -121,12 +121,11 @@ RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data,
 std::string rounding_line(const Config& config, const BatchArithmetic& n, const rlhf::RowSource& rows) {
   const double epochs = *config.run.epochs.get();
   const int64_t read = config.run.iterations * n.rows / n.group_size;
-  return fmt::format(
-      "run: {} epoch{} (run.epochs) would end within iteration {}, which is filled up with {} more (row {} of "
-      "data.train{})",
-      epochs, epochs == 1 ? "" : "s", config.run.iterations.get(), counted(n.examples_beyond, "example"),
-      first_rows(rows.order(read - n.examples_beyond, n.examples_beyond)),
-      epochs == std::floor(epochs) ? ", read once more than the others" : "");
+  return fmt::format("run: {} epoch{} (run.epochs) {} {}, the last one filled up with {} (row {} of data.train{})",
+                     epochs, epochs == 1 ? "" : "s", epochs == 1 ? "is" : "are",
+                     counted(config.run.iterations.get(), "iteration"), counted(n.examples_beyond, "example"),
+                     first_rows(rows.order(read - n.examples_beyond, n.examples_beyond)),
+                     epochs == std::floor(epochs) ? ", read once more" : "");
 }
 
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {

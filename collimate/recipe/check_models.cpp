@@ -33,10 +33,11 @@ void check_size(const std::string& directory, const RowExtent& rows, bool drawn,
   const shape::ModelShape shape = shape::read_model_shape(host::base_directory(directory));
   const std::string where = "model " + directory;
   if (rows.tokens > shape.max_positions)
-    problems.push_back(
-        expectation(where, fmt::format("rows of at most its {} positions", shape.max_positions),
-                    fmt::format("{} tokens", rows.tokens),
-                    drawn ? "shorter prompts or rows, or a smaller rollout.completion_tokens" : "shorter rows"));
+    problems.push_back(expectation(
+        where, fmt::format("rows of at most its {} positions", shape.max_positions),
+        fmt::format("{} tokens", rows.tokens),
+        drawn ? "shorter prompts or rows, or a smaller rollout.completion_tokens"
+              : fmt::format("data.max_tokens: {} with data.long_rows: drop or truncate", shape.max_positions)));
   if (rows.largest_id >= shape.vocabulary)
     problems.push_back(expectation(where, fmt::format("token ids below its vocabulary of {}", shape.vocabulary),
                                    std::to_string(rows.largest_id), "the tokenizer that belongs to the model"));

@@ -30,6 +30,7 @@ std::vector<rlhf::RewardSample> truth_samples(const rlhf::RowSource& source, con
   return samples;
 }
 
+constexpr const char* kMending = "mending the reward, or the rows";  // where none is judged, on_error leaves nothing
 constexpr const char* kRemedy = "mending the reward, or on_error: drop, or a value, for it";
 
 // An error with what a reward may read of a row beside it.
@@ -57,7 +58,8 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
   if (failed > 0 && (count == 0 || spec.on_error.action == rlhf::OnError::Action::kStop))
     found.problems.push_back(base::expectation(
         where, "rows that it can judge",
-        with_columns(fmt::format("{} of {} that fail; {}", failed, results.size(), first), samples.front()), kRemedy));
+        with_columns(fmt::format("{} of {} that fail; {}", failed, results.size(), first), samples.front()),
+        count == 0 ? kMending : kRemedy));
   else if (failed > 0)
     found.lines.push_back(fmt::format("{}: {} of {} rows fail, and on_error decides what they count; {}", where, failed,
                                       results.size(), first));
@@ -94,7 +96,8 @@ bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
   if (!judged && spec.reward->pure()) return true;  // ask() has said so
   if (!judged && spec.on_error.action == rlhf::OnError::Action::kStop) {
     found.problems.push_back(base::expectation(fmt::format("reward {} on row 1 of {}", spec.name, key),
-                                               "a reward for some completion", with_columns(error, first), kRemedy));
+                                               "a reward for at least one completion",
+                                               with_columns("the error " + error, first), kMending));
     return true;
   }
   found.lines.push_back(fmt::format("{}reward {} on row 1 of {}: {}", error.empty() ? "" : "warning: ", spec.name, key,

@@ -234,7 +234,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   const std::string &output = call.output, &resume = call.resume, another = anew(call);
   if (!fresh_ && resume == "never")
     throw InputError(expectation("--output", "a new or empty directory with --resume never", output,
-                                 "--resume auto, which goes on with what is there, or " + another));
+                                 another + ", or --resume auto, which goes on with what is there"));
   if (!fresh_) changed_ = check_same_run(config, path_, "--output", another);
   const bool by_name = resume != "auto" && resume != "never";
   const fs::path source = by_name ? fs::path(run_to_resume(resume, output)) : path_;

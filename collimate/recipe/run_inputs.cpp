@@ -117,7 +117,8 @@ void check_inputs(const nlohmann::json& inputs, const fs::path& run, const std::
     const std::string kind = kind_of(input);
     if (!before.contains(name) && !kept_kind(before, kind)) continue;
     if (const std::string then = describe(before, name), now = describe(inputs, name); then != now)
-      throw InputError(expectation(name, fmt::format("what {} began with, {}", run.string(), then), now,
+      throw InputError(expectation(name, fmt::format("what {} began with, {}", run.string(), then),
+                                   now + ": it has changed since",
                                    fmt::format("that {} again, or {}", kind == "data" ? "data" : "file", anew)));
   }
 }

@@ -31,13 +31,17 @@ constexpr const char* kRows =
     "  long_rows: drop              # what happens to longer rows: drop, truncate or stop\n";
 
 constexpr const char* kRollout =
-    "reward:\n"
-    "  - {{rule: exact}}              # or {{python: rewards.py:score}}; collimate help rewards lists the rules\n"
+    "reward:\n{reward}"
     "rollout:\n"
     "  prompts_per_iteration: 16\n"
     "  samples_per_prompt: 8        # answers to each prompt\n"
     "  prompt_tokens: {half:<13} # the longest prompt\n"
     "  completion_tokens: {half:<9} # the longest answer\n";
+
+constexpr const char* kRule =
+    "  - {rule: exact}              # or {python: rewards.py:score}; collimate help rewards lists the rules\n";
+constexpr const char* kOwnReward =
+    "  - {python: rewards.py:score} # the data has no ground_truth; def score(prompts, completions, **columns)\n";
 
 constexpr const char* kTemplate = "    chat_template: chatml      # the model has none; the data has conversations\n";
 
@@ -68,18 +72,26 @@ std::string yaml_word(const std::string& path) {
   return path.find_first_not_of(kPlain) == std::string::npos ? path : nlohmann::json(path).dump();
 }
 
-// A model directory without a chat template, and data that begins with a conversation.
-bool lacks_template(const std::string& model, const std::string& data) {
-  if (!std::filesystem::is_directory(model) || !std::filesystem::is_regular_file(data)) return false;
-  if (!text::load_tokenizer(model)->info().chat_template.empty()) return false;
+// The first row of a file, where there is one that can be read; check says what is wrong with another.
+std::optional<text::Example> first_example(const std::string& data) {
+  if (!std::filesystem::is_regular_file(data)) return std::nullopt;
   try {
     std::optional<text::Row> row = text::first_row(data);
     const auto shape = row ? text::recognise_shape(*row) : std::nullopt;
-    return shape && text::turns_of(text::to_example(*shape, std::move(*row), {data}).prompt) != nullptr;
+    if (shape) return text::to_example(*shape, std::move(*row), {data});
   } catch (const base::InputError&) {
-    return false;  // check says what is wrong with the row
   }
+  return std::nullopt;
 }
+
+// A model directory without a chat template, and data that begins with a conversation.
+bool lacks_template(const std::string& model, const std::optional<text::Example>& first) {
+  return first && std::filesystem::is_directory(model) && text::turns_of(first->prompt) != nullptr &&
+         text::load_tokenizer(model)->info().chat_template.empty();
+}
+
+// Rules compare with a ground truth; without one only a reward of one's own can judge.
+bool lacks_truth(const std::optional<text::Example>& first) { return first && first->ground_truth.is_null(); }
 
 int64_t positions_of(const std::string& model, int64_t most) {
   if (!std::filesystem::is_directory(model)) return most;
@@ -91,14 +103,15 @@ int64_t positions_of(const std::string& model, int64_t most) {
 std::string starter(const std::string& recipe, const std::string& model, const std::string& data) {
   const RecipeEntry& entry = find_recipe(recipe);
   const Middle middle = middle_of(entry);
+  const std::optional<text::Example> first = first_example(data);
   const int64_t row = positions_of(model, 1024);
   std::string summary = entry.summary;
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
   return fmt::format(fmt::runtime(kHead + middle.text + kTail), fmt::arg("summary", summary),
-                     fmt::arg("recipe", recipe), fmt::arg("template", lacks_template(model, data) ? kTemplate : ""),
-                     fmt::arg("row", row), fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)),
-                     fmt::arg("data", yaml_word(data)), fmt::arg("update", middle.update),
-                     fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
+                     fmt::arg("recipe", recipe), fmt::arg("template", lacks_template(model, first) ? kTemplate : ""),
+                     fmt::arg("reward", lacks_truth(first) ? kOwnReward : kRule), fmt::arg("row", row),
+                     fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)), fmt::arg("data", yaml_word(data)),
+                     fmt::arg("update", middle.update), fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
 }
 
 std::string data_shapes(const std::string& recipe) {

@@ -113,7 +113,10 @@ ModelShape read_model_shape(const std::string& directory) {
   const std::string path = directory + "/config.json";
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
-    throw InputError(expectation(path, "a model's config.json", "no such file", base::nearest_path(directory)));
+    throw InputError(expectation(path, "a model's config.json", "no such file",
+                                 std::filesystem::exists(directory, ignored)
+                                     ? base::directory_below(directory, "config.json")
+                                     : base::nearest_path(directory)));
   const std::string body = base::read_file(path);
   if (static_cast<int64_t>(body.size()) > kMaxConfigBytes)
     throw InputError(expectation(path, "a config of at most 16 MiB", fmt::format("{} bytes", body.size())));

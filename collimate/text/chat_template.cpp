@@ -234,7 +234,7 @@ std::unique_ptr<ChatTemplate> own_template(const Tokenizer& tokenizer, const nlo
     return configured(jinja::Template(choices().at("plain").jinja), variables, set,
                       "plain contents, because the model has no chat template (a base model)",
                       /*marks_turns=*/false);
-  auto own = template_of_file(info.chat_template, variables, set, "the model's own");
+  auto own = template_of_file(info.chat_template, variables, set, "the model's own chat template");
   if (info.tool_template.empty()) return own;
   return std::make_unique<ToolTemplates>(std::move(own),
                                          template_of_file(info.tool_template, variables, set, "the model's tool_use"));

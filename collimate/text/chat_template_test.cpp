@@ -56,7 +56,7 @@ TEST(ChatTemplate, TheModelsOwnHasItsDefaultSystemMessage) {
   EXPECT_EQ(chat->render(Messages{{"system", "Be brief."}, {"user", "hi"}, {"assistant", "yo"}}, false),
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nyo"
             "<|im_end|>\n");
-  EXPECT_EQ(chat->description(), "the model's own");
+  EXPECT_EQ(chat->description(), "the model's own chat template");
 }
 
 TEST(ChatTemplate, WithoutATemplateContentsAreJoined) {

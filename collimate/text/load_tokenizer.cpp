@@ -116,11 +116,12 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory) {
   if (has_vocab_and_merges(directory)) return read_vocab_and_merges(directory, config);
   if (file_exists(directory + "/tokenizer.model")) return read_model_file(directory, config);
   if (const std::string path = tiktoken_file(directory); !path.empty()) return read_tiktoken(path, directory, config);
+  const std::string below = base::directory_below(directory, "config.json");
   throw base::InputError(
       base::expectation("tokenizer " + directory,
                         "tokenizer.json, vocab.json with merges.txt, tokenizer.model, tiktoken.model, "
                         "qwen.tiktoken, or char_ords in tokenizer_config.json",
-                        "no vocabulary", "the model's complete directory"));
+                        "no vocabulary", below.empty() ? "the model's complete directory" : below));
 }
 
 bool has_tokenizer(const std::string& directory) {

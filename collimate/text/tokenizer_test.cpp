@@ -241,6 +241,10 @@ TEST_F(BadTokenizer, WithoutVocabulary) {
 
 TEST_F(BadTokenizer, DirectoryWithoutTokenizer) {
   EXPECT_THAT(message_of<base::InputError>([&] { load_tokenizer(directory_.path()); }), HasSubstr("no vocabulary"));
+  std::filesystem::create_directory(directory_.path("hf"));
+  std::ofstream(directory_.path("hf/config.json")) << "{}";
+  EXPECT_THAT(message_of<base::InputError>([&] { load_tokenizer(directory_.path()); }),
+              testing::EndsWith("; try " + directory_.path("hf") + ", which has config.json"));
   EXPECT_THAT(message_of<base::InputError>([] { load_tokenizer("/nowhere"); }), HasSubstr("/nowhere"));
 }
 

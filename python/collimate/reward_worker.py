@@ -130,6 +130,10 @@ def matched(function, *arguments, **columns):
         signature.bind(*arguments, **columns)
     except TypeError as error:
         name = getattr(function, "__name__", "the function")
+        absent = [n for n, p in signature.parameters.items() if p.default is p.empty and n not in columns
+                  and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        if absent and "completions" in signature.parameters:
+            raise TypeError(f"{name}{signature} asks for {', '.join(absent)}, which the data does not have") from None
         raise TypeError(f"{name}{signature} cannot be called: {error}; expected {SHAPES}") from None
 
 

@@ -131,7 +131,8 @@ class Download(unittest.TestCase):
         return self.generate(*words, "--download", code=code, **named).stderr.splitlines()[-1]
 
     def test_a_model_is_downloaded_once_and_only_when_asked(self):
-        self.assertIn("try --download, or hf download org/tiny", self.generate(code=2).stderr)
+        self.assertIn("try --download (by PyPI's huggingface_hub), or hf download org/tiny",
+                      self.generate(code=2).stderr)
         self.assertEqual(self.hub.sent, [])
         first = self.generate(NAME, "--download")
         self.assertEqual(first.stdout, self.generate("./tiny").stdout)

@@ -101,7 +101,7 @@ class RunAgain : public testing::Test {
   void expect_other_data_refused(const fs::path& file, const std::string& key, const std::function<void()>& run) {
     expect_refused_with(file, read_text(file) + read_text(file),
                         {fmt::format("[{}] expected what {} began with, 40 rows with fingerprint ", key, output_),
-                         "; try that data again, or another --output"},
+                         ": it has changed since; try that data again, or another --output"},
                         run);
   }
   // One more line, which says nothing.
@@ -110,7 +110,7 @@ class RunAgain : public testing::Test {
     expect_refused_with(
         file, text + line + "\n",
         {fmt::format("[{}] expected what {} began with, {} bytes with CRC-32C ", file.string(), output_, text.size()),
-         "; try that file again, or another --output"},
+         ": it has changed since; try that file again, or another --output"},
         run);
   }
 

@@ -110,9 +110,10 @@ TEST_F(CheckModels, ARowLongerThanTheModel) {
   const std::string rows = read_text(root_ / "demonstrations.jsonl");
   write_text(root_ / "demonstrations.jsonl",
              rows + "{\"prompt\": \"0123456789=\", \"completion\": \"" + std::string(30, '7') + "\"}\n");
-  expect_refused(
-      "sft", {},
-      "[model " + (root_ / "start") + "] expected rows of at most its 32 positions, got 42 tokens; try shorter rows");
+  expect_refused("sft", {},
+                 "[model " + (root_ / "start") +
+                     "] expected rows of at most its 32 positions, got 42 tokens; try "
+                     "data.max_tokens: 32 with data.long_rows: drop or truncate");
 }
 
 TEST_F(CheckModels, AnIdBeyondTheVocabulary) {

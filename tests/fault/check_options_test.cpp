@@ -72,7 +72,7 @@ TEST_F(CheckOptions, AModelOfAHub) {
   for (const std::string name : {"org/none", "none"}) {
     const std::string said = reasons("sft", {"models.policy.path=" + name});
     EXPECT_THAT(said, HasSubstr("[models.policy.path] expected a model directory, got " + name +
-                                ", which is none; try --download, or hf download " + name));
+                                ", which is none; try --download (by PyPI's huggingface_hub), or hf download " + name));
     EXPECT_THAT(said, Not(HasSubstr("config.json")));
   }
 }

@@ -35,7 +35,8 @@ TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
         "\n# batch: 4 prompts × 4 samples = 16 rows per iteration\n",
         "\n# updates: 16 rows ÷ 6 per update × 2 passes (train.ppo_epochs) = 6 per iteration; × 3 iterations = 18 in "
         "all\n",
-        "\n# updates: the last one of each iteration has 4 of 6 rows; try a train.samples_per_update that divides 16\n",
+        "\n# warning: the last update of each iteration has 4 of 6 rows; try a train.samples_per_update that divides "
+        "16\n",
         "\n# micro-batches: 6 rows of at most 4 (prompt) + 6 (completion) = 10 tokens, 30 tokens at a time = at most 2 "
         "per update\n",
         "\n# learning rate: 0 to 0.001 over 4 updates, then cosine to 0 at update 18\n",
@@ -58,13 +59,15 @@ TEST_F(Check, EpochsBecomeIterations) {
 
 TEST_F(Check, RowsBeyondTheEpochsAreNamed) {
   const std::vector<std::string> sets = {"train.samples_per_update=16", "data.shuffle=false"};
-  EXPECT_THAT(shown("sft", {sets[0], sets[1], "run.epochs=1"}),
-              HasSubstr("\n# run: 3 iterations × 16 examples = 48, 1.2 epochs of 40\n"
-                        "# run: 1 epoch (run.epochs) would end within iteration 3, which is filled up with 8 examples "
-                        "more (row 1, 2, 3, … of data.train, read once more than the others)\n"));
-  EXPECT_THAT(shown("sft", {sets[0], sets[1], "run.epochs=0.25"}),
-              HasSubstr("\n# run: 0.25 epochs (run.epochs) would end within iteration 1, which is filled up with 6 "
-                        "examples more (row 11, 12, 13, … of data.train)\n"));
+  EXPECT_THAT(
+      shown("sft", {sets[0], sets[1], "run.epochs=1"}),
+      HasSubstr("\n# run: 3 iterations × 16 examples = 48, 1.2 epochs of 40\n"
+                "# run: 1 epoch (run.epochs) is 3 iterations, the last one filled up with 8 examples (row 1, 2, 3, … "
+                "of data.train, read once more)\n"));
+  EXPECT_THAT(
+      shown("sft", {sets[0], sets[1], "run.epochs=0.25"}),
+      HasSubstr("\n# run: 0.25 epochs (run.epochs) are 1 iteration, the last one filled up with 6 examples (row "
+                "11, 12, 13, … of data.train)\n"));
   EXPECT_THAT(shown("sft", {"run.epochs=1"}), testing::Not(HasSubstr("filled up")));
 }
 

@@ -105,7 +105,8 @@ std::string length_error(const text::Example& example, const std::vector<text::R
                                                 : "data.max_tokens",
                          remedy);
   else
-    remedy += fmt::format(" (the model has positions for {} tokens{})", options.model_tokens,
+    remedy += fmt::format(", with {} of at most {}, for which the model has positions{}",
+                          prompt ? "rollout.prompt_tokens" : "data.max_tokens", options.model_tokens,
                           prompt ? " beside a completion" : "");
   return expectation(place(example), fmt::format("at most {} tokens", options.max_tokens), std::to_string(longest),
                      remedy);

@@ -161,10 +161,12 @@ TEST_F(PromptSource, TheRemedyOfALongRowIsOneThatWorks) {
   };
   EXPECT_EQ(remedy(RowKind::kDemonstration, 7), "a larger data.max_tokens, or data.long_rows: drop or truncate");
   EXPECT_EQ(remedy(RowKind::kDemonstration, 6),
-            "data.long_rows: drop or truncate (the model has positions for 6 tokens)");
+            "data.long_rows: drop or truncate, with data.max_tokens of at most 6, for which the model has positions");
   EXPECT_EQ(remedy(RowKind::kPrompt, 7), "a larger rollout.prompt_tokens, or data.long_rows: drop or truncate");
-  EXPECT_EQ(remedy(RowKind::kPrompt, 6),
-            "data.long_rows: drop or truncate (the model has positions for 6 tokens beside a completion)");
+  EXPECT_EQ(
+      remedy(RowKind::kPrompt, 6),
+      "data.long_rows: drop or truncate, with rollout.prompt_tokens of at most 6, for which the model has positions "
+      "beside a completion");
 }
 
 TEST_F(PromptSource, ATruncatedPromptKeepsItsEnd) {

@@ -187,6 +187,8 @@ TEST_F(PythonRewardTest, ARaiseIsToldOnceForTheCallAndItsSamples) {
 }
 
 TEST_F(PythonRewardTest, AFunctionThatCannotBeCalledSaysHowItWouldBe) {
+  const auto lacking = reward("def score(completions, answer, **kw):\n    return [1.0]\n")->score(samples_);
+  EXPECT_THAT(lacking[0].error, testing::HasSubstr("asks for answer, which the data does not have"));
   for (const std::string head : {"completion, **kw", "completion, ground_truth"}) {
     const auto results = reward("def score(" + head + "):\n    return 1.0\n")->score(samples_);
     EXPECT_THAT(results[0].error, testing::HasSubstr("TypeError: score(" + head + ") cannot be called: "));
