@@ -7,6 +7,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/base/stripped.h"
 #include "collimate/text/dataset.h"
 
 namespace collimate::serve {
@@ -67,10 +68,13 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
     prompts_[prompt].log_probs = channel.prompt_log_probs()[prompt].log_probs;
     prompts_[prompt].top_log_probs = channel.prompt_log_probs()[prompt].top_log_probs;
   }
-  if (!request_.tools.empty())
-    call_readers_.assign(
-        static_cast<size_t>(request_.choices()),
-        {model_.renderer.chat().call_form(), std::get<text::Conversation>(request_.prompts.at(0)).inputs.tools});
+  if (!request_.tools.empty()) {
+    const text::Prompt& prompt = request_.prompts.at(0);
+    const std::string opening = model_.renderer.prompt_text(prompt);
+    call_readers_.assign(static_cast<size_t>(request_.choices()),
+                         {model_.renderer.chat().call_form(), std::get<text::Conversation>(prompt).inputs.tools,
+                          base::stripped(opening).ends_with("<think>")});
+  }
   reply_.emplace(request_, prompts_, model_.renderer.tokenizer(), model_.name, new_id(request_.endpoint),
                  std::time(nullptr));
 }

@@ -1,31 +1,17 @@
 #include "collimate/text/call_body.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
-#include "collimate/base/error.h"
-#include "collimate/base/json.h"
 #include "collimate/base/stripped.h"
+#include "collimate/text/argument_value.h"
 
 namespace collimate::text {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::optional<ordered_json> json_of(std::string_view text) {
-  try {
-    return base::parse_ordered_json(text, "a call");
-  } catch (const base::InputError&) {  // a text that only looks like one
-    return std::nullopt;
-  }
-}
-
-std::optional<ToolCall> call_of(const ordered_json& value) {
-  if (!value.is_object() || !value.contains("name") || !value.at("name").is_string()) return std::nullopt;
-  const char* key = value.contains("arguments") ? "arguments" : "parameters";
-  const ordered_json arguments = value.value(key, ordered_json::object());
-  if (!arguments.is_object()) return std::nullopt;
-  return ToolCall{value.at("name").get<std::string>(), arguments.dump()};
-}
 
 // A text that is read from its beginning. Each part is read or, where it is not there, nothing is.
 class Parts {
@@ -54,7 +40,7 @@ class Parts {
     return until(close);
   }
   std::optional<std::string_view> json() {
-    const size_t length = rest_.starts_with('{') || rest_.starts_with('[') ? json_length(rest_) : 0;
+    const size_t length = json_length(rest_);
     if (length == 0) return std::nullopt;
     const std::string_view value = rest_.substr(0, length);
     rest_ = base::stripped(rest_.substr(length));
@@ -65,16 +51,38 @@ class Parts {
   std::string_view rest_;
 };
 
-// Objects or lists of them, which blanks and semicolons may divide.
+std::optional<std::string> object_text(std::optional<std::string_view> written) {
+  if (!written || !written->starts_with('{')) return std::nullopt;
+  return json_text(*written);
+}
+
+// The call that well-formed JSON says.
+std::optional<ToolCall> call_of(std::string_view json) {
+  if (!json.starts_with('{')) return std::nullopt;
+  std::map<std::string, std::string> members;
+  for (Parts parts(json.substr(1, json.size() - 2)); !parts.empty(); parts.skip(",")) {
+    const std::string key = ordered_json::parse(*parts.json());
+    parts.skip(":");
+    members[key] = *parts.json();
+  }
+  if (!members["name"].starts_with('"')) return std::nullopt;
+  std::string& arguments = members[members.contains("arguments") ? "arguments" : "parameters"];
+  if (arguments.empty()) arguments = "{}";
+  if (!arguments.starts_with('{')) return std::nullopt;
+  return ToolCall{ordered_json::parse(members["name"]), arguments};
+}
+
+// Objects or lists of them, which blanks may divide.
 std::vector<ToolCall> json_calls(std::string_view text) {
   std::vector<ToolCall> calls;
   for (Parts parts(text); !parts.empty();) {
-    if (!calls.empty() && parts.skip(";")) continue;
     const auto written = parts.json();
-    const auto value = written ? json_of(*written) : std::nullopt;
+    const auto value = written ? json_text(*written) : std::nullopt;
     if (!value) return {};
-    for (const ordered_json& one : value->is_array() ? *value : ordered_json::array({*value})) {
-      const std::optional<ToolCall> call = call_of(one);
+    const bool list = value->starts_with('[');
+    for (Parts all(list ? std::string_view(*value).substr(1, value->size() - 2) : *value); !all.empty();
+         all.skip(",")) {
+      const std::optional<ToolCall> call = call_of(*all.json());
       if (!call) return {};
       calls.push_back(*call);
     }
@@ -82,20 +90,15 @@ std::vector<ToolCall> json_calls(std::string_view text) {
   return calls;
 }
 
-// Names with an object of arguments behind each; a mark may stand ahead and between.
-std::vector<ToolCall> named_calls(std::string_view text) {
-  std::vector<ToolCall> calls;
-  for (Parts parts(text); !parts.empty();) {
-    parts.skip(call_mark_ahead(CallForm::kNamed));
-    std::string_view name = parts.rest().substr(0, parts.rest().find('{'));
-    parts.skip(name);
-    const auto written = parts.json();
-    const auto arguments = written ? json_of(*written) : std::nullopt;
-    if (!arguments || !arguments->is_object()) return {};
-    if (name = base::stripped(name); name.ends_with("[ARGS]")) name.remove_suffix(6);
-    calls.push_back({std::string(base::stripped(name)), arguments->dump()});
-  }
-  return calls;
+// A name with an object of arguments behind it.
+std::vector<ToolCall> named_call(std::string_view text) {
+  Parts parts(text);
+  std::string_view name = parts.rest().substr(0, parts.rest().find('{'));
+  parts.skip(name);
+  const auto arguments = object_text(parts.json());
+  if (!arguments || !parts.empty()) return {};
+  if (name = base::stripped(name); name.ends_with(kArgumentsMark)) name.remove_suffix(kArgumentsMark.size());
+  return {{std::string(base::stripped(name)), *arguments}};
 }
 
 // V3 writes a type, a mark, a name and fenced JSON, V3.1 a name, a mark and JSON.
@@ -107,31 +110,49 @@ std::vector<ToolCall> deepseek_calls(std::string_view text) {
     Parts call(*one);
     auto name = call.until("<｜tool▁sep｜>");
     if (name && !call.rest().starts_with('{')) name = call.until("```json");
-    const auto written = name ? call.json() : std::nullopt;
-    const auto arguments = written ? json_of(*written) : std::nullopt;
-    if (!arguments || !arguments->is_object()) return {};
+    const auto arguments = name ? object_text(call.json()) : std::nullopt;
+    if (!arguments) return {};
     call.skip("```");
     if (!call.empty()) return {};
-    calls.push_back({std::string(base::stripped(*name)), arguments->dump()});
+    calls.push_back({std::string(base::stripped(*name)), *arguments});
   }
   return calls;
 }
 
-// The type of a function's parameter, "string" where nothing says one.
-std::string type_of(const ordered_json& tools, std::string_view function, const std::string& key) {
+// The schema of a function's parameter, null where there is none.
+ordered_json schema_of(const ordered_json& tools, std::string_view function, const std::string& key) {
   for (const ordered_json& tool : tools) {
     const ordered_json& one = tool.contains("function") ? tool.at("function") : tool;
     if (one.value("name", "") != function) continue;
-    const auto pointer = ordered_json::json_pointer("/parameters/properties") / key / "type";
-    return one.contains(pointer) && one.at(pointer).is_string() ? one.at(pointer).get<std::string>() : "string";
+    const auto pointer = ordered_json::json_pointer("/parameters/properties") / key;
+    return one.contains(pointer) ? one.at(pointer) : ordered_json();
   }
-  return "string";
+  return {};
 }
 
-void add_argument(ordered_json& arguments, const std::string& key, std::string_view value, const std::string& type) {
-  const auto parsed = type == "string" ? std::nullopt : json_of(value);
-  arguments[key] = parsed ? *parsed : ordered_json(value);
-}
+// Arguments that are written one by one; of those with one name the last stays.
+class Arguments {
+ public:
+  Arguments(const ordered_json& tools, std::string_view function) : tools_(tools), function_(function) {}
+
+  void set(std::string_view key, std::string_view value) {
+    const std::string name(key);
+    const auto has_name = [&](const auto& one) { return one.first == name; };
+    auto one = std::ranges::find_if(all_, has_name);
+    if (one == all_.end()) one = all_.insert(one, {name, ""});
+    one->second = argument_value(value, schema_of(tools_, function_, name));
+  }
+  std::string json() const {
+    std::string out;
+    for (const auto& [name, value] : all_) out += (out.empty() ? "" : ",") + ordered_json(name).dump() + ":" + value;
+    return "{" + out + "}";
+  }
+
+ private:
+  const ordered_json& tools_;
+  std::string_view function_;
+  std::vector<std::pair<std::string, std::string>> all_;
+};
 
 // A value stands on lines of its own.
 std::string_view without_lines(std::string_view value) {
@@ -144,29 +165,28 @@ std::vector<ToolCall> function_call(std::string_view text, const ordered_json& t
   Parts parts(text);
   const auto name = parts.between("<function=", ">");
   if (!name) return {};
-  ordered_json arguments = ordered_json::object();
+  Arguments arguments(tools, *name);
   while (const auto parameter = parts.between("<parameter=", "</parameter>")) {
     const size_t end = parameter->find('>');
     if (end == std::string_view::npos) return {};
-    const std::string key(parameter->substr(0, end));
-    add_argument(arguments, key, without_lines(parameter->substr(end + 1)), type_of(tools, *name, key));
+    arguments.set(parameter->substr(0, end), without_lines(parameter->substr(end + 1)));
   }
   if (!parts.skip("</function>") || !parts.empty()) return {};
-  return {{std::string(*name), arguments.dump()}};
+  return {{std::string(*name), arguments.json()}};
 }
 
 std::vector<ToolCall> keys_call(std::string_view text, const ordered_json& tools) {
   Parts parts(text);
   const std::string_view all = parts.rest(), name = base::stripped(all.substr(0, all.find("<arg_key>")));
   parts.skip(name);
-  ordered_json arguments = ordered_json::object();
+  Arguments arguments(tools, name);
   while (const auto key = parts.between("<arg_key>", "</arg_key>")) {
     const auto value = parts.between("<arg_value>", "</arg_value>");
     if (!value) return {};
-    add_argument(arguments, std::string(*key), *value, type_of(tools, name, std::string(*key)));
+    arguments.set(*key, *value);
   }
   if (!parts.empty()) return {};
-  return {{std::string(name), arguments.dump()}};
+  return {{std::string(name), arguments.json()}};
 }
 
 }  // namespace
@@ -195,13 +215,16 @@ size_t json_length(std::string_view text) {
     const char c = text[i];
     if (quoted) {
       if (c == '\\') ++i;
-      if (c == '"') quoted = false;
+      quoted = i >= text.size() || c != '"';
+      if (!quoted && depth == 0) return i + 1;
     } else if (c == '"') {
       quoted = true;
     } else if (c == '{' || c == '[') {
       ++depth;
-    } else if ((c == '}' || c == ']') && --depth == 0) {
-      return i + 1;
+    } else if (c == '}' || c == ']') {
+      if (--depth <= 0) return depth == 0 ? i + 1 : 0;
+    } else if (depth == 0) {
+      return std::min(text.find_first_of(",:]} \t\r\n"), text.size());
     }
   }
   return 0;
@@ -216,7 +239,7 @@ std::vector<ToolCall> calls_of(CallForm form, std::string_view body, const order
     case CallForm::kDeepSeek:
       return deepseek_calls(body);
     case CallForm::kNamed:
-      return named_calls(body);
+      return named_call(body);
     default:
       return json_calls(body);
   }

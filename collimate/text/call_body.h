@@ -9,7 +9,7 @@ namespace collimate::text {
 
 struct ToolCall {
   std::string name;
-  std::string arguments;  // JSON of an object, as it was written
+  std::string arguments;  // JSON of an object, as it was written but for what json_text mends
   bool operator==(const ToolCall&) const = default;
 };
 
@@ -31,15 +31,16 @@ struct CallMarks {
   std::string_view open, close;
 };
 CallMarks call_marks(CallForm form);
-// A mark that may stand ahead of calls that stand alone.
+// A mark that may stand ahead of calls that have none around them.
 std::string_view call_mark_ahead(CallForm form);
+inline constexpr std::string_view kArgumentsMark = "[ARGS]";  // of kNamed, behind a name
 
-// The length of the JSON value, an object or a list, that the text begins with; 0 where it does not end.
+// The length of the JSON value that the text begins with; 0 where it does not end.
 size_t json_length(std::string_view text);
 
-// The calls that the text between the marks of a form says, or the text of a form without them; none where it says
-// anything else. `tools`: the definitions, whose parameters say which values of kFunction and kKeys are texts; a value
-// of another type is JSON. The names are not compared.
+// The calls that the text between the marks of a form says, or that of one call of a form without them; none where it
+// says anything else. `tools`: the definitions, whose parameters say how values of kFunction and kKeys are read
+// (argument_value). The names are not compared.
 std::vector<ToolCall> calls_of(CallForm form, std::string_view body, const nlohmann::ordered_json& tools);
 
 }  // namespace collimate::text

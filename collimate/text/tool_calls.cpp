@@ -60,7 +60,15 @@ CallForm call_form_of(std::string_view text, std::string_view opening, std::stri
   return stands_alone(text, at, opening, name) ? CallForm::kObject : CallForm::kUnknown;
 }
 
-CallReader::CallReader(CallForm form, nlohmann::ordered_json tools) : form_(form), tools_(std::move(tools)) {
+CallReader::CallReader(CallForm form, nlohmann::ordered_json tools, bool thinking)
+    : form_(form),
+      tools_(std::move(tools)),
+      mark_(call_marks(form).open),
+      alone_(mark_.empty()),
+      begins_(alone_),
+      thinking_(thinking),
+      begun_(thinking) {
+  if (alone_) mark_ = call_mark_ahead(form);
   for (const auto& tool : tools_)
     names_.push_back((tool.contains("function") ? tool.at("function") : tool).value("name", ""));
 }
@@ -79,65 +87,91 @@ bool CallReader::take_call(std::string_view body, Read& read) {
   return true;
 }
 
+void CallReader::show(size_t size, Read& read) {
+  read.text += std::string_view(held_).substr(0, size);
+  held_.erase(0, size);
+}
+
 CallReader::Read CallReader::read(std::string_view text, bool last) {
   held_ += text;
   Read read;
-  if (!call_marks(form_).open.empty())
-    read_tagged(read, last);
-  else
-    read_alone(read, last);
+  if (!show_thoughts(read, last)) read_calls(read, last);
+  if (last && !(any_ && base::stripped(held_).empty())) show(held_.size(), read);
   return read;
 }
 
-void CallReader::read_tagged(Read& read, bool last) {
-  const auto [open_tag, close_tag] = call_marks(form_);
-  while (!held_.empty()) {
-    const size_t open = held_.find(open_tag);
-    const bool found = open != std::string::npos;
-    std::string_view before = std::string_view(held_).substr(0, found ? open : held_.size() - begun(held_, open_tag));
-    if (found && held_.find(close_tag, open) != std::string::npos) {
-      const size_t close = held_.find(close_tag, open), begin = open + open_tag.size();
-      const size_t end = close + close_tag.size();
-      if (take_call(std::string_view(held_).substr(begin, close - begin), read)) {
-        read.text += before.substr(0, before.find_last_not_of(base::kBlanks) + 1);
-      } else {
-        read.text += held_.substr(0, end);
-      }
-      held_.erase(0, end);
+// False once the thoughts, if there are any, have ended.
+bool CallReader::show_thoughts(Read& read, bool last) {
+  constexpr std::string_view kOpen = "<think>", kClose = "</think>";
+  const std::string_view answer = base::stripped(held_);
+  if (!begun_ && !last && kOpen.starts_with(answer)) return true;
+  if (!begun_) thinking_ = answer.starts_with(kOpen);
+  begun_ = true;
+  if (!thinking_) return false;
+  const size_t close = held_.find(kClose);
+  thinking_ = close == std::string::npos;
+  show(thinking_ ? held_.size() - (last ? 0 : begun(held_, kClose)) : close + kClose.size(), read);
+  return thinking_;
+}
+
+// Shows what stands before a mark, but for blanks, which may stand beside a call. False where there is no mark.
+bool CallReader::show_text(Read& read) {
+  const size_t mark = held_.find(mark_);
+  begins_ = mark != std::string::npos;
+  const std::string_view before =
+      std::string_view(held_).substr(0, begins_ ? mark : held_.size() - begun(held_, mark_));
+  show(before.find_last_not_of(base::kBlanks) + 1, read);
+  return begins_;
+}
+
+void CallReader::read_calls(Read& read, bool last) {
+  while (begins_ || show_text(read)) {
+    const std::string_view between = any_ && form_ == CallForm::kObject ? "; \t\r\n" : base::kBlanks;
+    const size_t begin = std::min(held_.find_first_not_of(between), held_.size());
+    const std::string_view rest = std::string_view(held_).substr(begin);
+    if (!last && std::string_view(mark_).starts_with(rest)) return;
+    const size_t marked = rest.starts_with(mark_) ? mark_.size() : 0;
+    const std::optional<Place> place = place_of_call(rest.substr(marked), last);
+    if (!place && !last) return;
+    begins_ = alone_;
+    if (place && take_call(rest.substr(marked, place->body), read)) {
+      held_.erase(0, begin + marked + place->end);
       continue;
     }
-    if (last) {
-      if (!any_ || !base::stripped(held_).empty()) read.text += held_;
-      held_.clear();
-      return;
-    }
-    // Blanks before what may be a call, and after one, are held as long as they may stand beside it.
-    const size_t shown = before.find_last_not_of(base::kBlanks) + 1;
-    read.text += before.substr(0, shown);
-    held_.erase(0, shown);
-    return;
+    begins_ = false;
+    if (marked > 0) show(begin + marked, read);
   }
 }
 
-// Whether calls may begin so, in a form whose calls stand alone.
-bool CallReader::may_begin(std::string_view answer) const {
-  const std::string_view mark = call_mark_ahead(form_);
-  if (mark.starts_with(answer)) return true;
-  if (answer.starts_with(mark)) answer = base::stripped(answer.substr(mark.size()));
-  const auto begins = [&](const std::string& name) { return name.starts_with(answer) || answer.starts_with(name); };
-  if (form_ == CallForm::kNamed) return std::ranges::any_of(names_, begins);
-  return answer.empty() || answer.front() == (form_ == CallForm::kList ? '[' : '{');
+// Empty where the text begins with no call; nothing where that is not known yet.
+std::optional<CallReader::Place> CallReader::place_of_call(std::string_view text, bool last) const {
+  const std::string_view begin = text.substr(std::min(text.find_first_not_of(base::kBlanks), text.size()));
+  const size_t blanks = text.size() - begin.size(), brace = begin.find('{');
+  if (alone_ && !may_begin(begin)) return Place{};
+  if (alone_) {
+    const size_t name = form_ == CallForm::kNamed ? std::min(brace, begin.size()) : 0;
+    const size_t json = json_length(begin.substr(name)), end = blanks + name + json;
+    return json == 0 ? std::nullopt : std::optional(Place{end, end});
+  }
+  const std::string_view close = call_marks(form_).close;
+  size_t at = text.find(close);
+  if (form_ == CallForm::kTagged && at != std::string_view::npos &&
+      (begin.starts_with('{') || begin.starts_with('['))) {
+    const size_t json = json_length(begin);
+    if (json > 0 || !last) at = json > 0 ? text.find(close, blanks + json) : std::string_view::npos;
+  }
+  return at == std::string_view::npos ? std::nullopt : std::optional(Place{at, at + close.size()});
 }
 
-// The answer is a text or calls: its beginning says which it may be.
-void CallReader::read_alone(Read& read, bool last) {
-  std::string_view answer = base::stripped(held_);
-  text_begun_ = text_begun_ || !may_begin(answer);
-  if (!text_begun_ && !last) return;
-  const std::string_view mark = call_mark_ahead(form_);
-  if (answer.starts_with(mark)) answer.remove_prefix(mark.size());
-  if (text_begun_ || !take_call(answer, read)) read.text = held_;
-  held_.clear();
+// Whether a call may begin so, in a form without marks around it.
+bool CallReader::may_begin(std::string_view text) const {
+  if (text.empty()) return true;
+  if (form_ != CallForm::kNamed) return text.front() == (form_ == CallForm::kList ? '[' : '{');
+  return std::ranges::any_of(names_, [&](const std::string& name) {
+    if (!text.starts_with(name)) return name.starts_with(text);
+    const std::string_view behind = base::stripped(text.substr(name.size()));
+    return behind.starts_with('{') || kArgumentsMark.starts_with(behind) || behind.starts_with(kArgumentsMark);
+  });
 }
 
 }  // namespace collimate::text

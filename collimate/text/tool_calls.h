@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,9 @@ namespace collimate::text {
 CallForm call_form_of(std::string_view text, std::string_view opening, std::string_view name);
 
 // Reads calls out of the text of an answer as it comes. What may be the beginning of a call is held back; what turns
-// out to be none is text, unchanged. Beside a call, white space before and after it is left out.
+// out to be none is text, unchanged, and calls behind it are read. Beside a call, white space before and after it is
+// left out. Calls without marks stand at the beginning or behind another; thoughts (<think> … </think>) that the answer
+// begins with have none.
 class CallReader {
  public:
   struct Read {
@@ -21,26 +24,36 @@ class CallReader {
     std::vector<ToolCall> calls;
   };
 
-  // `tools`: the definitions of those that may be called; something else is no call.
-  CallReader(CallForm form, nlohmann::ordered_json tools);
+  // `tools`: the definitions of those that may be called; something else is no call. `thinking`: the prompt has opened
+  // the thoughts.
+  CallReader(CallForm form, nlohmann::ordered_json tools, bool thinking = false);
 
   // `last`: nothing follows.
   Read read(std::string_view text, bool last);
   bool any() const { return any_; }
 
  private:
-  void read_tagged(Read& read, bool last);
-  void read_alone(Read& read, bool last);
+  struct Place {
+    size_t body, end;  // sizes, from behind the mark ahead
+  };
+  bool show_thoughts(Read& read, bool last);
+  bool show_text(Read& read);
+  void show(size_t size, Read& read);
+  void read_calls(Read& read, bool last);
+  std::optional<Place> place_of_call(std::string_view text, bool last) const;
+  bool may_begin(std::string_view text) const;
   bool take_call(std::string_view body, Read& read);
-  bool may_begin(std::string_view answer) const;
   bool known(const std::vector<ToolCall>& calls) const;
 
   CallForm form_;
   nlohmann::ordered_json tools_;
   std::vector<std::string> names_;
+  std::string mark_;  // opens calls
   std::string held_;
+  bool alone_;   // no mark is needed
+  bool begins_;  // what is held may begin with a call
+  bool thinking_, begun_;
   bool any_ = false;
-  bool text_begun_ = false;
 };
 
 }  // namespace collimate::text

@@ -37,7 +37,7 @@ void expect_read(CallForm form, const std::string& answer, const std::string& te
   }
 }
 
-const Calls kAdd = {{"add", R"({"b":1,"a":"}"})"}};
+const Calls kAdd = {{"add", R"({"b": 1, "a": "}"})"}};
 const std::string kAddJson = R"({"name": "add", "arguments": {"b": 1, "a": "}"}})";
 
 TEST(CallReader, ReadsTaggedCallsBesideText) {
@@ -96,7 +96,7 @@ TEST(CallReader, ReadsCallsOfDeepSeek) {
   const std::string fenced = begin + "function" + separator + "add\n```json\n{\"b\": 1}\n```" + end;
   const std::string plain = begin + "now" + separator + "{}" + end;
   const auto all = [](const std::string& calls) { return "<｜tool▁calls▁begin｜>" + calls + "<｜tool▁calls▁end｜>"; };
-  const ToolCall add{"add", R"({"b":1})"}, now{"now", "{}"};
+  const ToolCall add{"add", R"({"b": 1})"}, now{"now", "{}"};
   expect_read(CallForm::kDeepSeek, "I look. " + all(fenced + "\n" + plain), "I look.", {add, now});
   for (const std::string& broken : {all(fenced + "x"), all(begin + "add" + end), all("")})
     expect_read(CallForm::kDeepSeek, broken, broken, {});
@@ -105,10 +105,68 @@ TEST(CallReader, ReadsCallsOfDeepSeek) {
 TEST(CallReader, MarksAheadMayBeShown) {
   expect_read(CallForm::kObject, "<|python_tag|>" + kAddJson, "", kAdd);
   expect_read(CallForm::kNamed, "[TOOL_CALLS]add[ARGS]{\"b\": 1}[TOOL_CALLS]now[ARGS]{}", "",
-              {{"add", R"({"b":1})"}, {"now", "{}"}});
-  expect_read(CallForm::kNamed, "add{\"b\": 1}", "", {{"add", R"({"b":1})"}});
+              {{"add", R"({"b": 1})"}, {"now", "{}"}});
+  expect_read(CallForm::kNamed, "add{\"b\": 1}", "", {{"add", R"({"b": 1})"}});
   for (const std::string text : {"<|python", "[TOOL_CALLS]other[ARGS]{}", "added value", "add", "nowhere {}"})
     expect_read(text.starts_with('<') ? CallForm::kObject : CallForm::kNamed, text, text, {});
+}
+
+TEST(CallReader, TextMayStandAheadOfMarksAndBehindCalls) {
+  const std::string named = "[TOOL_CALLS]add[ARGS]{\"a\": \"[TOOL_CALLS]\"}";
+  const ToolCall add{"add", R"({"a": "[TOOL_CALLS]"})"}, now{"now", "{}"};
+  expect_read(CallForm::kNamed, "Let me see. " + named, "Let me see.", {add});
+  expect_read(CallForm::kNamed, named + " done", " done", {add});
+  expect_read(CallForm::kNamed, "add{\"a\": \"[TOOL_CALLS]\"}\nnow{} and now", " and now", {add, now});
+  expect_read(CallForm::kNamed, named + "[TOOL_CALLS]no", "[TOOL_CALLS]no", {add});
+  expect_read(CallForm::kNamed, "The mark [TOOL_CALLS] is one.\n" + named, "The mark [TOOL_CALLS] is one.", {add});
+  expect_read(CallForm::kNamed, "add is a word {}", "add is a word {}", {});
+  expect_read(CallForm::kList, "So:\n[TOOL_CALLS] [" + kAddJson + "] [1]", "So: [1]", kAdd);
+  expect_read(CallForm::kObject, kAddJson + " and {", " and {", kAdd);
+  expect_read(CallForm::kObject, "So <|python_tag|>" + kAddJson + "; 5", "So; 5", kAdd);
+}
+
+TEST(CallReader, ReadsTheCallBehindAMention) {
+  const std::string tagged = "<tool_call>\n" + kAddJson + "\n</tool_call>";
+  const std::string function = "<tool_call>\n<function=now>\n</function>\n</tool_call>";
+  const std::string mention = "I would use <tool_call> here.", broken = "<tool_call>{\"name\": \"add</tool_call>";
+  const Calls now = {{"now", "{}"}};
+  expect_read(CallForm::kTagged, mention + "\n\n" + tagged, mention, kAdd);
+  expect_read(CallForm::kFunction, mention + "\n\n" + function, mention, now);
+  expect_read(CallForm::kKeys, mention + "\n\n<tool_call>now</tool_call>", mention, now);
+  expect_read(CallForm::kTagged, broken + "\n" + tagged, broken, kAdd);
+  expect_read(CallForm::kTagged, tagged + "<tool_call>{\"name\"", "<tool_call>{\"name\"", kAdd);
+}
+
+TEST(CallReader, MarksInATextOfJsonAreText) {
+  const std::string arguments = R"({"a": "} \" </tool_call> <tool_call>"})";
+  const std::string call = R"(<tool_call>{"name": "add", "arguments": )" + arguments + "}</tool_call>";
+  expect_read(CallForm::kTagged, call + "\n" + call, "", {{"add", arguments}, {"add", arguments}});
+}
+
+TEST(CallReader, ArgumentsAreAsWritten) {
+  for (const std::string arguments :
+       {R"({"b": 12345678901234567890123, "x": 1.0,  "a": "\u00e9"})", R"({ "c":[1e2 , {}] })", "{}"})
+    expect_read(CallForm::kObject, R"({"parameters": )" + arguments + R"(, "name": "add"})", "", {{"add", arguments}});
+  expect_read(CallForm::kObject, R"({"name": "add", "parameters": {"a": "\ud83d", "a": "x"}})", "",
+              {{"add", R"({"a":"x"})"}});
+  const std::string optional = R"([{"name": "add", "parameters": {"properties": {"a": {"anyOf": [{"type": "integer"},
+                                   {"type": "null"}]}}}}])";
+  const std::string body = "<function=add><parameter=a>7</parameter><parameter=a>5</parameter></function>";
+  EXPECT_THAT(calls_of(CallForm::kFunction, body, ordered_json::parse(optional)),
+              testing::ElementsAre(ToolCall{"add", R"({"a":5})"}));
+}
+
+TEST(CallReader, ThoughtsHaveNoCalls) {
+  const std::string tagged = "<tool_call>" + kAddJson + "</tool_call>", object = "<|python_tag|>" + kAddJson;
+  const std::string thought = "\n<think>\n" + tagged + object + " <tool_call>\n</think>";
+  expect_read(CallForm::kTagged, thought + "\n\n" + tagged, thought, kAdd);
+  expect_read(CallForm::kObject, thought + "\n\n" + kAddJson, thought, kAdd);
+  expect_read(CallForm::kTagged, "<think>" + tagged + "</thin", "<think>" + tagged + "</thin", {});
+  expect_read(CallForm::kTagged, "A <think> " + tagged, "A <think>", kAdd);
+  expect_read(CallForm::kTagged, "<thin", "<thin", {});
+  CallReader opened(CallForm::kTagged, kTools, true);
+  EXPECT_EQ(opened.read(tagged + "</think>", false).text, tagged + "</think>");
+  EXPECT_EQ(opened.read(tagged, true).calls, kAdd);
 }
 
 CallForm form_of(const std::string& turn) {
