@@ -234,15 +234,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   const std::string &output = call.output, &resume = call.resume, another = anew(call);
   if (!fresh_ && resume == "never")
     throw InputError(expectation("--output", "a new or empty directory with --resume never", output,
-<<<<<<< HEAD
-<<<<<<< HEAD
                                  "--resume auto, which goes on with a run of the same config, or " + another));
-=======
-                                 another + ", or --resume auto, which goes on with what is there"));
->>>>>>> 55fac9eae49e6c647c08bb1b9e26f704bba43e30
-=======
-                                 another + ", or --resume auto, which goes on with what is there"));
->>>>>>> 2d605dae12e67cff0cbc61c8133b3cee4246e3a4
   if (!fresh_) changed_ = check_same_run(config, path_, "--output", another);
   const bool by_name = resume != "auto" && resume != "never";
   const fs::path source = by_name ? fs::path(run_to_resume(resume, output)) : path_;
