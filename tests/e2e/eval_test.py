@@ -80,8 +80,8 @@ class Eval(WithRows):
         self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices", refused)
         for name in ("org/none", "none"):
             refused = self.run_verb("eval", name, "--data", self.data, "--reward", "exact", code=2)[1]
-            self.assertIn(f"[tokenizer {name}] expected a model directory, got none there; try --download, or hf "
-                          f"download {name}", refused)
+            self.assertIn(f"[tokenizer {name}] expected a model directory, got none there; try --download (by PyPI's "
+                          f"huggingface_hub), or hf download {name}", refused)
 
 
     def test_completions_are_those_of_generate(self):

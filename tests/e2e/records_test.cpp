@@ -215,8 +215,8 @@ TEST(DataRecords, TheModelAnswersPromptsOfTheTrainingWhereNoneAreHeldOut) {
                                     {"run.evaluate_every=1", "train.learning_rate=1e-2"}, call);
     EXPECT_TRUE(outcome.last_evaluation.is_null()) << recipe;
     EXPECT_EQ(metrics_of(run).size(), 3U) << recipe << ": a line for each iteration alone";
-    EXPECT_EQ(std::ranges::count_if(told, [](const std::string& line) { return line.starts_with("samples: no rows"); }),
-              1)
+    EXPECT_EQ(
+        std::ranges::count_if(told, [](const std::string& line) { return line.starts_with("samples: the model"); }), 1)
         << recipe;
     for (const std::string step : {"000001", "000002"})
       EXPECT_FALSE(fs::exists(run + "/samples/step-" + step + ".jsonl"));

@@ -46,7 +46,7 @@ class Tools(WithModel):
         self.assertEqual((choice["finish_reason"], choice["message"]["content"]), ("tool_calls", None))
         given = choice["message"]["tool_calls"]
         self.assertEqual([call["function"] for call in given],
-                         [{"name": "add", "arguments": '{"a":2}'}] * (answer["usage"]["completion_tokens"] - 1))
+                         [{"name": "add", "arguments": '{"a": 2}'}] * (answer["usage"]["completion_tokens"] - 1))
         _, stream = server.post("/v1/chat/completions", asked | {"stream": True})
         events = [event["choices"][0] for event in events_of(stream)]
         calls = [one for event in events for one in event["delta"].get("tool_calls", [])]
