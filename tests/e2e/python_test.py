@@ -282,8 +282,9 @@ class Errors(WithTask):
             return ratio(prompts, completions) if len(calls) > 1 else [1.0] * len(prompts)
 
         for error, words, reward in (
-                (collimate.InputError, r"^\[reward ratio on row 1 of data.train\] expected a reward for at "
-                 "least one completion, got the error ZeroDivisionError: .*; the data has the columns ground_truth, prompt; ", ratio),
+                (collimate.InputError, r"^\[reward ratio on row 1 of data.train\] expected a reward for at least one "
+                 "completion, got the error ZeroDivisionError: .*; the data has the columns ground_truth, prompt; ",
+                 ratio),
                 (collimate.RunError, r"^\[reward late\] ZeroDivisionError", late)):
             with self.assertRaisesRegex(error, words) as caught:
                 self.train(config(self.model), rewards=[low, reward])
