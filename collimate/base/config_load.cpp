@@ -74,16 +74,6 @@ ConfigNode load_node(const fs::path& path, const std::string& included_at, std::
   return root;
 }
 
-std::vector<std::string> split_path(const std::string& path) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('.', begin), path.size());
-    parts.push_back(path.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 bool is_index(const std::string& part) {
   return !part.empty() && part.size() < 7 && part.find_first_not_of("0123456789") == std::string::npos;
 }

@@ -9,6 +9,12 @@
 
 namespace collimate::base {
 
+// Holds what to write in the place of a key that no section has.
+struct KeyRemedy {
+  std::string key;   // the path of the one that has its meaning, "" where none has
+  std::string text;  // for an error; "" where nothing is known of the name
+};
+
 class Section;
 
 // Help and the reference page say this of one option or section.
@@ -72,8 +78,8 @@ class Section {
   // Throws InputError where the section's options do not fit together, or one of them needs more than a Check, by
   // Option::item_refuse. check_section calls it, of the section at `path`, when every option has held its own checks.
   virtual void section_demands(const std::string& /*path*/) const {}
-  // Says what to write for a key that no section has, as "num_epochs" or "trainer.num_epochs"; "" where it knows none.
-  virtual std::string section_remedy(const std::string& /*key*/) const { return ""; }
+  // Says what to write for a key that no section has, as "num_epochs" or "trainer.num_epochs".
+  virtual KeyRemedy section_remedy(const std::string& /*key*/) const { return {}; }
 
  protected:
   Section(const Section&) = default;
@@ -84,6 +90,7 @@ class Section {
 };
 
 std::string join_path(const std::string& path, const std::string& name);
+std::vector<std::string> split_path(const std::string& path);
 // "section train", or "the configuration" for the root.
 std::string section_title(const std::string& path);
 

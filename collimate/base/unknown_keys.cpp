@@ -46,7 +46,8 @@ class UnknownKeys {
     for (const OptionInfo& option : options) {
       paths_.push_back(option.path);
       KeyTree* node = &tree_;
-      for (const std::string& part : parts_below(path, option.path)) node = &node->child(part);
+      const std::string below = option.path.substr(path.empty() ? 0 : path.size() + 1);
+      for (const std::string& part : split_path(below)) node = &node->child(part);
     }
   }
 
@@ -57,16 +58,6 @@ class UnknownKeys {
   }
 
  private:
-  static std::vector<std::string> parts_below(const std::string& path, const std::string& option) {
-    std::vector<std::string> parts;
-    for (size_t begin = path.empty() ? 0 : path.size() + 1; begin <= option.size();) {
-      const size_t end = std::min(option.find('.', begin), option.size());
-      parts.push_back(option.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return parts;
-  }
-
   void look_at(const ConfigNode& node, const KeyTree& known, const std::string& path) {
     if (const auto entry = known.under.find("<i>"); entry != known.under.end()) {
       const auto entries = list_entries(node);
@@ -94,7 +85,7 @@ class UnknownKeys {
   bool knows_inside(const std::string& key, const ConfigNode& node) const {
     for (size_t i = 0; i < node.keys.size(); ++i) {
       const std::string name = key + "." + node.keys[i];
-      if (!section_.section_remedy(name).empty() || knows_inside(name, node.children[i])) return true;
+      if (!section_.section_remedy(name).text.empty() || knows_inside(name, node.children[i])) return true;
     }
     return false;
   }
@@ -102,7 +93,7 @@ class UnknownKeys {
   // `outer` is the unknown section's own name, of which the remedy serves where nothing else does.
   void report_inside(const std::string& outer, const std::string& name, const ConfigNode& node,
                      const std::string& path) {
-    if (!node.keys.empty() && (section_.section_remedy(name).empty() || knows_inside(name, node))) {
+    if (!node.keys.empty() && (section_.section_remedy(name).text.empty() || knows_inside(name, node))) {
       for (size_t i = 0; i < node.keys.size(); ++i)
         report_inside(outer, name + "." + node.keys[i], node.children[i], path);
       return;
@@ -119,12 +110,10 @@ class UnknownKeys {
   // Gives what the section says of another program's name. A counterpart that the config has already is not written
   // twice.
   std::string other_name(const std::string& key) const {
-    const std::string text = section_.section_remedy(key);
-    if (whole_ == nullptr || !text.starts_with('"')) return text;
-    const ConfigNode* node = whole_;
-    for (const std::string& part : parts_below("", text.substr(1, text.find('"', 1) - 1)))
-      if (node != nullptr) node = node->find(part);
-    return node == nullptr ? text : "leaving it out, as the config has " + text;
+    const KeyRemedy known = section_.section_remedy(key);
+    const ConfigNode* node = known.key.empty() ? nullptr : whole_;
+    for (const std::string& part : split_path(known.key)) node = node == nullptr ? nullptr : node->find(part);
+    return node == nullptr ? known.text : "leaving it out, as the config has " + known.text;
   }
 
   std::string remedy(const std::string& key, const KeyTree& known) const {

@@ -215,16 +215,13 @@ int64_t Drive::note_call(const TaskState& state, const message::Rows& rows, int 
 
 void Drive::report_call(const TaskState& state, const message::Rows& rows, int worker) const {
   if (parts_.number != 0 || !driver_.options().on_call) return;
-  std::vector<tensor::OperationTime> times;
-  for (const auto& [name, sums] : rows.operations)
-    times.push_back({name, sums.calls, sums.total_seconds, sums.self_seconds});
   driver_.options().on_call({.node = state.node->id,
                              .worker = worker,
                              .iteration = state.task.iteration,
                              .begin_seconds = rows.begin_seconds,
                              .end_seconds = rows.end_seconds,
                              .busy_seconds = rows.busy_seconds,
-                             .operations = times});
+                             .operations = rows.operations});
 }
 
 void Drive::on(message::Rows& rows, int worker) {

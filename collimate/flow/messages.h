@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "collimate/flow/payload.h"
 #include "collimate/flow/shared_store.h"
 #include "collimate/flow/task_key.h"
+#include "collimate/tensor/operation_times.h"
 
 // The protocol between the driver and the workers of a run: one struct for each kind of message. Each worker gets its
 // messages in the order in which the driver sent them, and the driver gets a worker's in its order.
@@ -109,19 +109,6 @@ struct Hook {
 
 // ---- from the worker to the driver: tasks
 
-// Calls of an operation together; times as in tensor::OperationTime.
-struct OperationSums {
-  int64_t calls = 0;
-  double total_seconds = 0;
-  double self_seconds = 0;
-
-  static void fields(auto& self, auto&& field) {
-    field("calls", self.calls);
-    field("total_seconds", self.total_seconds);
-    field("self_seconds", self.self_seconds);
-  }
-};
-
 // Rows that came out of a task, and what its work since the last ones took. Answers a Feed; of a stream, as they come.
 struct Rows {
   static constexpr const char* kKind = "rows";
@@ -132,9 +119,9 @@ struct Rows {
   std::vector<Metric> metrics;
   double begin_seconds = 0;  // base::now_seconds() of the worker's machine; 0: there was no work
   double end_seconds = 0;
-  double busy_seconds = 0;                          // of the time between, in the function
-  int64_t peak_bytes = 0;                           // of the worker's memory meanwhile
-  std::map<std::string, OperationSums> operations;  // by name; where RunOptions::on_call asks for them
+  double busy_seconds = 0;                        // of the time between, in the function
+  int64_t peak_bytes = 0;                         // of the worker's memory meanwhile
+  std::vector<tensor::OperationTime> operations;  // where RunOptions::on_call asks for them
 
   static void fields(auto& self, auto&& field) {
     field("task", self.task);

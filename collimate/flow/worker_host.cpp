@@ -196,7 +196,7 @@ void WorkerHost::reply_rows(Running& task, std::optional<int64_t> feed, Batch ro
   said.end_seconds = base::now_seconds();
   said.busy_seconds = std::exchange(task.busy_seconds, 0);
   said.peak_bytes = std::exchange(task.peak_bytes, 0);
-  said.operations = std::exchange(task.operations, {});
+  for (auto& [name, sums] : std::exchange(task.operations, {})) said.operations.push_back(std::move(sums));
   reply(std::move(said));
 }
 
@@ -208,7 +208,8 @@ void WorkerHost::begin_call() {
 void WorkerHost::note_operations(Running& task) {
   if (!operation_times_) return;
   for (const tensor::OperationTime& time : operation_times_->take()) {
-    message::OperationSums& sums = task.operations[time.name];
+    tensor::OperationTime& sums = task.operations[time.name];
+    sums.name = time.name;
     sums.calls += time.calls;
     sums.total_seconds += time.total_seconds;
     sums.self_seconds += time.self_seconds;

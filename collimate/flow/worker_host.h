@@ -48,8 +48,8 @@ class WorkerHost : public cluster::Handler {
     std::vector<int64_t> fed;  // uids given to the stream
     double busy_since = 0;     // base::now_seconds() of the first work not yet reported; 0 when there is none
     double busy_seconds = 0;
-    int64_t peak_bytes = 0;                                    // of the worker's memory in the work not yet reported
-    std::map<std::string, message::OperationSums> operations;  // timed ones of that work
+    int64_t peak_bytes = 0;                                   // of the worker's memory in the work not yet reported
+    std::map<std::string, tensor::OperationTime> operations;  // timed ones of that work, by name
   };
 
   void build(const std::string& model, const Registry& registry, const nlohmann::json& options);

@@ -218,7 +218,7 @@ struct LogOptions : base::Section {
 // The whole configuration of a run: one YAML file.
 struct Config : base::Section {
   Config();
-  std::string section_remedy(const std::string& key) const override;  // recipe/other_names.h
+  base::KeyRemedy section_remedy(const std::string& key) const override;  // recipe/other_names.h
 
   base::Option<std::string> recipe;  // one of recipe_names(), recipe/list.h
   base::SectionMap<rlhf::ModelOptions> models{this, "models",

@@ -25,15 +25,15 @@ std::string other_names_table() {
   return table;
 }
 
-std::string remedy_for_name(const std::string& path) {
+base::KeyRemedy remedy_for_name(const std::string& path) {
   const OtherName* found = nullptr;
   for (const OtherName& other : other_names())
     if (is_called(path, other.name) && (found == nullptr || other.name.size() > found->name.size())) found = &other;
-  if (found == nullptr) return "";
-  if (found->key.empty()) return fmt::format("leaving it out: {}", found->note);
-  return fmt::format("\"{}\"{}{}", found->key, found->note.empty() ? "" : ": ", found->note);
+  if (found == nullptr) return {};
+  if (found->key.empty()) return {"", fmt::format("leaving it out: {}", found->note)};
+  return {std::string(found->key), fmt::format("\"{}\"{}{}", found->key, found->note.empty() ? "" : ": ", found->note)};
 }
 
-std::string Config::section_remedy(const std::string& key) const { return remedy_for_name(key); }
+base::KeyRemedy Config::section_remedy(const std::string& key) const { return remedy_for_name(key); }
 
 }  // namespace collimate::recipe

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "collimate/base/section.h"
+
 namespace collimate::recipe {
 
 // A key of another program's configuration (TRL, verl, LLaMA-Factory, OpenRLHF), or an earlier one of ours.
@@ -17,8 +19,8 @@ struct OtherName {
 std::span<const OtherName> other_names();
 // Gives those of other programs as a Markdown table.
 std::string other_names_table();
-// The key in its place, for an error: "" where nobody is known to call anything so. `path`: a key with or without its
-// sections, "actor_rollout_ref.rollout.n". Of several rows the one with the longest name is taken.
-std::string remedy_for_name(const std::string& path);
+// The key in its place; nothing where nobody is known to call anything so. `path`: a key with or without its sections,
+// "actor_rollout_ref.rollout.n". Of several rows the one with the longest name is taken.
+base::KeyRemedy remedy_for_name(const std::string& path);
 
 }  // namespace collimate::recipe

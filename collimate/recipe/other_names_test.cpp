@@ -75,10 +75,10 @@ TEST(OtherNames, AreNamedTogetherWithMisspeltKeys) {
 }
 
 TEST(OtherNames, OfSeveralRowsTheLongestNameIsMeant) {
-  EXPECT_EQ(remedy_for_name("actor_rollout_ref.rollout.val_kwargs.n"), "\"evaluation.samples_per_prompt\"");
-  EXPECT_THAT(remedy_for_name("vllm_mode"), testing::StartsWith("leaving it out: "));
-  EXPECT_THAT(remedy_for_name("vllm_gpu_memory_utilization"), testing::StartsWith("\"run.memory_budget\""));
-  EXPECT_EQ(remedy_for_name("not_vllm_mode"), "");
+  EXPECT_EQ(remedy_for_name("actor_rollout_ref.rollout.val_kwargs.n").text, "\"evaluation.samples_per_prompt\"");
+  EXPECT_THAT(remedy_for_name("vllm_mode").text, testing::StartsWith("leaving it out: "));
+  EXPECT_THAT(remedy_for_name("vllm_gpu_memory_utilization").text, testing::StartsWith("\"run.memory_budget\""));
+  EXPECT_EQ(remedy_for_name("not_vllm_mode").text, "");
 }
 
 std::set<std::string> our_keys() {
@@ -110,7 +110,7 @@ TEST(OtherNames, HaveTheFieldsOfTrlAndTheKeysOfScripts) {
     chat_template_path dataset_text_field dataset_kwargs eos_token packing packing_strategy eval_packing
     completion_only_loss assistant_only_loss center_rewards_coefficient kl_coef do_train loss_agg_mode cutoff_len
     actor_rollout_ref trainer pref_ftx neat_packing preprocessing_num_workers)");
-  for (std::string key; keys >> key;) EXPECT_TRUE(ours.contains(key) || !remedy_for_name(key).empty()) << key;
+  for (std::string key; keys >> key;) EXPECT_TRUE(ours.contains(key) || !remedy_for_name(key).text.empty()) << key;
 }
 
 TEST(OtherNames, LeadToKeysThatExist) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/base/immovable.h"
 
 namespace collimate::tensor {
@@ -15,6 +16,13 @@ struct OperationTime {
   int64_t calls = 0;
   double total_seconds = 0;  // with the operations that they called
   double self_seconds = 0;   // without them
+
+  static void fields(auto& self, auto&& field) {
+    field("name", self.name);
+    field("calls", self.calls);
+    field("total_seconds", self.total_seconds);
+    field("self_seconds", self.self_seconds);
+  }
 };
 
 // While it lives, those of the CPU's operations that its thread calls are timed. Each costs two looks at the clock,

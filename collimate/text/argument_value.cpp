@@ -14,25 +14,25 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr size_t kEscapeLength = 6;  // of \uXXXX
+
 // The value of the \uXXXX that the text begins with, 0 where it begins otherwise.
 unsigned escaped_unit(std::string_view text) {
-  constexpr size_t kLength = 6;
   unsigned unit = 0;
-  if (!text.starts_with("\\u") || text.size() < kLength) return 0;
-  const char* end = text.data() + kLength;
+  if (!text.starts_with("\\u") || text.size() < kEscapeLength) return 0;
+  const char* end = text.data() + kEscapeLength;
   return std::from_chars(text.data() + 2, end, unit, 16).ptr == end ? unit : 0;
 }
 
 std::string with_whole_surrogates(std::string_view json) {
-  constexpr size_t kLength = 6;
   std::string out(json);
   for (size_t at = out.find('\\'); at != std::string::npos; at = out.find('\\', at)) {
     const std::string_view rest = std::string_view(out).substr(at);
     const unsigned unit = escaped_unit(rest);
     const auto half = [](unsigned u, unsigned first) { return u >= first && u < first + 0x400; };
-    const bool pair = half(unit, 0xD800) && half(escaped_unit(rest.substr(kLength)), 0xDC00);
-    if (!pair && (half(unit, 0xD800) || half(unit, 0xDC00))) out.replace(at, kLength, "\\ufffd");
-    at += pair ? 2 * kLength : 2;
+    const bool pair = half(unit, 0xD800) && half(escaped_unit(rest.substr(kEscapeLength)), 0xDC00);
+    if (!pair && (half(unit, 0xD800) || half(unit, 0xDC00))) out.replace(at, kEscapeLength, "\\ufffd");
+    at += pair ? 2 * kEscapeLength : 2;
   }
   return out;
 }
@@ -53,12 +53,12 @@ using Types = std::set<std::string>;
 
 // Each part of a schema that says no type allows a text.
 Types types_of(const ordered_json& schema) {
-  const auto list = [&](const char* key) {
-    return schema.is_object() && schema.contains(key) ? schema.at(key) : ordered_json();
+  static const ordered_json kNone = ordered_json::array();
+  const auto elements = [&](const char* key) -> const ordered_json& {
+    return schema.is_object() && schema.contains(key) && schema.at(key).is_array() ? schema.at(key) : kNone;
   };
-  const auto elements = [&](const char* key) { return list(key).is_array() ? list(key) : ordered_json::array(); };
   Types types;
-  if (list("type").is_string()) types.insert(list("type"));
+  if (schema.is_object() && schema.contains("type") && schema.at("type").is_string()) types.insert(schema.at("type"));
   for (const ordered_json& type : elements("type"))
     if (type.is_string()) types.insert(type);
   for (const ordered_json& value : elements("enum")) types.insert(type_of_value(value));

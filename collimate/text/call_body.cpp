@@ -122,7 +122,7 @@ std::vector<ToolCall> deepseek_calls(std::string_view text) {
 // The schema of a function's parameter, null where there is none.
 ordered_json schema_of(const ordered_json& tools, std::string_view function, const std::string& key) {
   for (const ordered_json& tool : tools) {
-    const ordered_json& one = tool.contains("function") ? tool.at("function") : tool;
+    const ordered_json& one = function_of(tool);
     if (one.value("name", "") != function) continue;
     const auto pointer = ordered_json::json_pointer("/parameters/properties") / key;
     return one.contains(pointer) ? one.at(pointer) : ordered_json();
@@ -206,6 +206,10 @@ CallMarks call_marks(CallForm form) {
 
 std::string_view call_mark_ahead(CallForm form) {
   return form == CallForm::kObject ? "<|python_tag|>" : "[TOOL_CALLS]";
+}
+
+const ordered_json& function_of(const ordered_json& tool) {
+  return tool.contains("function") ? tool.at("function") : tool;
 }
 
 size_t json_length(std::string_view text) {

@@ -35,6 +35,9 @@ CallMarks call_marks(CallForm form);
 std::string_view call_mark_ahead(CallForm form);
 inline constexpr std::string_view kArgumentsMark = "[ARGS]";  // of kNamed, behind a name
 
+// The function that a tool's definition names: under "function", as OpenAI has it, or the definition itself.
+const nlohmann::ordered_json& function_of(const nlohmann::ordered_json& tool);
+
 // The length of the JSON value that the text begins with; 0 where it does not end.
 size_t json_length(std::string_view text);
 

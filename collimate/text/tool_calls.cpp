@@ -69,8 +69,7 @@ CallReader::CallReader(CallForm form, nlohmann::ordered_json tools, bool thinkin
       thinking_(thinking),
       begun_(thinking) {
   if (alone_) mark_ = call_mark_ahead(form);
-  for (const auto& tool : tools_)
-    names_.push_back((tool.contains("function") ? tool.at("function") : tool).value("name", ""));
+  for (const auto& tool : tools_) names_.push_back(function_of(tool).value("name", ""));
 }
 
 bool CallReader::known(const std::vector<ToolCall>& calls) const {
