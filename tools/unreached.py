@@ -54,7 +54,6 @@ EXCEPTIONS = {
     "copied_bytes": "batch_test.cpp counts by it what slicing and concatenation copy",
     "add_pinned": "a program that links the libraries gives a run modules of its own in process",
     "collimate/text/constraint/llguidance.h": "its structures are those of another library's interface, whole",
-    "other_names": "other_names_test.cpp takes the table's rows from it",
 }
 
 
