@@ -58,14 +58,13 @@ std::string replace_matches(const Regex& regex, std::string_view text, const std
   std::string out, buffer;
   const std::string_view seen = with_stand_ins(text, buffer);
   size_t at = 0;
-  Span match;
-  for (size_t from = 0; from <= text.size() && regex.find(seen, from, match);) {
-    out.append(text.substr(at, match.begin - at));
-    out += content;
-    at = match.end;
-    from = match.end;
-    if (match.size() == 0) from += std::max<size_t>(1, utf8_length(text.substr(std::min(from, text.size()))));
-  }
+  for_each_match(
+      seen, [&](size_t from, Span& match) { return regex.find(seen, from, match); },
+      [&](Span match) {
+        out.append(text.substr(at, match.begin - at));
+        out += content;
+        at = match.end;
+      });
   out.append(text.substr(at));
   return out;
 }

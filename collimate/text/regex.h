@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "collimate/text/utf8.h"
 
 namespace collimate::text {
 
@@ -38,6 +41,23 @@ class Regex {
 size_t class_opening(std::string_view text);
 // Bytes of the named set ("[:alpha:]") at the start of `text`, 0 where there is none.
 size_t named_class(std::string_view text);
+
+// Calls `use(match)` for one match after the other that `find(from, match)` gives, as Hugging Face's `tokenizers` goes
+// on from one to the next: none in an empty text, and no empty one where the last ended. `text` is well-formed UTF-8.
+template <class Find, class Use>
+void for_each_match(std::string_view text, Find find, Use use) {
+  size_t last_end = std::string_view::npos;
+  Span match;
+  for (size_t from = 0; !text.empty() && from <= text.size() && find(from, match);) {
+    from = match.end;
+    if (match.size() == 0 && match.end == last_end) {
+      from += std::max<size_t>(1, utf8_length(text.substr(from)));
+    } else {
+      use(match);
+      last_end = match.end;
+    }
+  }
+}
 
 // The pattern with a backslash before every character that means something in a pattern.
 std::string regex_escape(std::string_view literal);

@@ -16,21 +16,16 @@ struct Part {
 };
 
 // Matches and the gaps between them, in order; with `invert` their parts are exchanged. `find(from, match)` gives the
-// next match.
+// next match. One that is empty parts the text where it stands.
 template <class Find>
 void find_parts(std::string_view text, bool invert, Find find, std::vector<Part>& parts) {
   parts.clear();
   size_t at = 0;
-  Span match;
-  for (size_t from = 0; from < text.size() && find(from, match);) {
-    if (match.size() == 0) {
-      from = match.end + std::max<size_t>(1, utf8_length(text.substr(std::min(match.end, text.size()))));
-      continue;
-    }
+  for_each_match(text, find, [&](Span match) {
     if (match.begin > at) parts.push_back({{at, match.begin}, invert});
     parts.push_back({match, !invert});
-    at = from = match.end;
-  }
+    at = match.end;
+  });
   if (at < text.size()) parts.push_back({{at, text.size()}, invert});
 }
 
@@ -50,6 +45,7 @@ bool joins_previous(Behavior behavior, const Part* previous, const Part& part) {
 
 void append_parts(const std::vector<Part>& parts, Behavior behavior, size_t begin, std::vector<Span>& out) {
   const Part* previous = nullptr;
+  const size_t first = out.size();
   for (const Part& part : parts) {
     if (behavior == Behavior::kRemoved && part.match) continue;
     if (joins_previous(behavior, previous, part)) {
@@ -59,6 +55,9 @@ void append_parts(const std::vector<Part>& parts, Behavior behavior, size_t begi
     }
     previous = &part;
   }
+  out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(),
+                           [](const Span& span) { return span.size() == 0; }),
+            out.end());
 }
 
 // A splitter at what `find(text, from, match)` finds; `see(text)` is what it looks at, of the same length.
