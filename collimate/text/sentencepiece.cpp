@@ -65,19 +65,17 @@ std::optional<int32_t> unk_of(const Model& model) {
   return has ? std::optional(static_cast<int32_t>(model.unk)) : std::nullopt;
 }
 
-// The least and the highest score of normal pieces, where SentencePiece begins to look for the highest at FLT_MIN.
-std::pair<float, float> score_limits(const Model& model) {
-  std::pair limits{std::numeric_limits<float>::max(), std::numeric_limits<float>::min()};
+float least_score(const Model& model) {
+  float least = std::numeric_limits<float>::max();
   for (const Model::Piece& piece : model.pieces)
-    if (piece.type == Model::kNormal)
-      limits = {std::min(limits.first, piece.score), std::max(limits.second, piece.score)};
-  return limits;
+    if (piece.type == Model::kNormal) least = std::min(least, piece.score);
+  return least;
 }
 
-// A symbol of the user counts as so many of the likeliest pieces as it has bytes (SentencePiece's unigram_model.cc): of
-// logarithms, all below 0, that is -0.1, more than any.
-double unigram_score(const Model::Piece& piece, float most) {
-  if (piece.type == Model::kUserDefined) return static_cast<float>(piece.text.size()) * most - 0.1;
+// A symbol of the user has a tenth for each of its bytes but the first, more than any logarithm, so that the longest of
+// those that overlap counts: the cuts of SentencePiece 0.2.3 (earlier ones weighed symbols by the likeliest piece).
+double unigram_score(const Model::Piece& piece) {
+  if (piece.type == Model::kUserDefined) return 0.1F * static_cast<float>(piece.text.size() - 1);
   return is_part(piece) ? piece.score : std::numeric_limits<double>::quiet_NaN();
 }
 
@@ -92,14 +90,13 @@ VocabularyModel model_of(const Model& model, const std::string& where) {
             .unk = unk_of(model), .fuse_unk = true, .byte_fallback = model.byte_fallback, .where = where});
     return out;
   }
-  const auto [least, most] = score_limits(model);
   std::vector<double> scores;
-  for (const Model::Piece& piece : model.pieces) scores.push_back(unigram_score(piece, most));
+  for (const Model::Piece& piece : model.pieces) scores.push_back(unigram_score(piece));
   out.model = std::make_unique<Unigram>(out.vocabulary, std::move(scores),
                                         Unigram::Options{.unk = unk_of(model),
                                                          .byte_fallback = model.byte_fallback,
                                                          .float_sums = true,
-                                                         .least = least,
+                                                         .least = least_score(model),
                                                          .where = where});
   return out;
 }

@@ -207,7 +207,8 @@ OTHER_FILES = {
         "sp_marks", "bpe", 380, normalization_rule_name="identity", remove_extra_whitespaces=False,
         allow_whitespace_only_pieces=True, user_defined_symbols=[MARK * 2, MARK * 4, f"x{MARK}y"]),
     "sp_weighed": lambda: make_sentencepiece(
-        "sp_weighed", "unigram", 380, normalization_rule_name="identity", user_defined_symbols=["the", "in"]),
+        "sp_weighed", "unigram", 380, normalization_rule_name="identity",  # symbols that overlap
+        user_defined_symbols=["the", "in", "th", "he", "hat", "at", f"e{MARK}c", "nd", "and"]),
     "qwen": lambda: make_tiktoken("qwen", "qwen.tiktoken", SPLIT % "", {}),
     "llama3": lambda: make_tiktoken("llama3", "tokenizer.model", SPLIT % "{1,3}", {}),
     "moonshot": lambda: make_tiktoken("moonshot", "tiktoken.model", MOONSHOT_SPLIT, MOONSHOT_CONFIG)}
