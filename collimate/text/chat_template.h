@@ -104,6 +104,7 @@ class Renderer {
   std::optional<std::vector<Answer>> added_answers(const Conversation& conversation) const;
   void append_answer(RenderedTokens& out, const std::string& said, const std::string& end, bool last) const;
   RenderedTokens render_marked(const Conversation& conversation) const;
+  RenderedTokens with_all_wanted(RenderedTokens tokens) const;
   void append_calls(RenderedTokens& out, const std::string& answer, bool last) const;
 
   const Tokenizer& tokenizer_;

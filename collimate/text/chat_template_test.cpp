@@ -162,7 +162,7 @@ TEST(Renderer, EveryAssistantTurnOrEverything) {
   const RenderedTokens last = render(TrainOn::kCompletion);
   EXPECT_EQ(masked(*tokenizer, last, 1), "two<|im_end|>");
   EXPECT_EQ(last.ids, turns.ids);
-  EXPECT_EQ(masked(*tokenizer, render(TrainOn::kAllTokens), 0), "\n\n");  // after the two stop tokens
+  EXPECT_EQ(masked(*tokenizer, render(TrainOn::kAllTokens), 0), "");
   EXPECT_EQ(last.ids, tokenizer->encode(make_chat_template(*tokenizer)->render(messages, false)));
 }
 

@@ -107,10 +107,16 @@ RenderedTokens Renderer::render_tokens(const Prompt& prompt, const Message& answ
   }
   RenderedTokens out;
   out.ids = prompt_tokens(prompt);
-  out.trainable.assign(out.ids.size(), options_.train_on == TrainOn::kAllTokens ? 1 : 0);
+  out.trainable.assign(out.ids.size(), 0);
   out.prompt_tokens = static_cast<int64_t>(out.ids.size());
   append_answer(out, answer.content, "", true);
-  return out;
+  return with_all_wanted(std::move(out));
+}
+
+// Every token with data.train_on: all_tokens, what stands behind an answer's stop token too, as in TRL's full loss.
+RenderedTokens Renderer::with_all_wanted(RenderedTokens tokens) const {
+  if (options_.train_on == TrainOn::kAllTokens) tokens.trainable.assign(tokens.ids.size(), 1);
+  return tokens;
 }
 
 RenderedTokens Renderer::render_marked(const Conversation& conversation) const {
@@ -178,7 +184,7 @@ RenderedTokens Renderer::render_tokens(const Conversation& conversation) const {
             : find_answers(*chat_, tokenizer_, conversation, options_.train_on == TrainOn::kCompletion);
   RenderedTokens out;
   for (const Answer& answer : answers) {
-    append(out, answer.before, options_.train_on == TrainOn::kAllTokens);
+    append(out, answer.before, false);
     out.prompt_tokens = static_cast<int64_t>(out.ids.size());
     const bool last = &answer == &answers.back();
     if (answer.calls)
@@ -186,7 +192,7 @@ RenderedTokens Renderer::render_tokens(const Conversation& conversation) const {
     else
       append_answer(out, answer.said, answer.mark, last);
   }
-  return out;
+  return with_all_wanted(std::move(out));
 }
 
 }  // namespace collimate::text
