@@ -6,7 +6,6 @@
 #include <random>
 
 #include "collimate/base/error.h"
-#include "collimate/base/json.h"
 #include "collimate/base/log.h"
 #include "collimate/base/terminal.h"
 #include "collimate/cli/arguments.h"
@@ -16,6 +15,7 @@
 #include "collimate/generate/sampling_options.h"
 #include "collimate/host/file_io.h"
 #include "collimate/host/hub_download.h"
+#include "collimate/text/json_numbers.h"
 #include "collimate/text/messages_json.h"
 
 namespace collimate::cli {
@@ -47,7 +47,7 @@ bool read_arguments(const Arguments& arguments, ChatCall& call) {
 
 text::TemplateInputs inputs_of(const ChatCall& call) {
   if (call.tools.empty()) return {};
-  return {.tools = text::tools_from_json(base::parse_ordered_json(host::read_file(call.tools), call.tools, 1),
+  return {.tools = text::tools_from_json(text::parse_exact_json(host::read_file(call.tools), call.tools, 1),
                                          "--tools " + call.tools)};
 }
 

@@ -8,6 +8,7 @@
 #include "collimate/base/json.h"
 #include "collimate/generate/sampling_fields.h"
 #include "collimate/serve/form.h"
+#include "collimate/text/json_numbers.h"
 #include "collimate/text/messages_json.h"
 #include "collimate/text/utf8.h"
 
@@ -370,14 +371,13 @@ std::string error_body(const ApiError& error) {
 
 ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimits& limits) {
   const json fields = parse_body(body);
-  ApiRequest request{.endpoint = endpoint};
-  request.to_the_end = endpoint == Endpoint::kChat;
+  ApiRequest request{.endpoint = endpoint, .to_the_end = endpoint == Endpoint::kChat};
   request.sampling.max_tokens = 16;  // of a completion, as in OpenAI's interface
   json sampling = json::object();
   for (const auto& [name, value] : fields.items()) read_field(request, name, value, sampling);
   ordered_json written = ordered_json::object();  // what shows the order of keys: templates and schemas
   if (endpoint == Endpoint::kChat || has_form(fields))
-    written = of_request([&] { return base::parse_ordered_json(body, "request"); });
+    written = of_request([&] { return text::parse_exact_json(body, "request"); });
   if (endpoint == Endpoint::kChat) read_chat(request, fields, written);
   // It goes before max_tokens, which OpenAI's reference deprecates in its favour.
   if (const auto newer = fields.find("max_completion_tokens"); newer != fields.end())

@@ -288,6 +288,21 @@ TEST(Api, ReadsToolsAndWhatTheTemplateIsGiven) {
   EXPECT_TRUE(std::get<text::Conversation>(silent.prompts.at(0)).inputs.tools.is_null());
 }
 
+// The template would show another number.
+TEST(Api, RefusesWholeNumbersOfMoreThan64Bits) {
+  const std::string body = R"({"messages": [{"role": "user", "content": "Hi"}], "tools": [{"type": "function",
+    "function": {"name": "now", "most": NUMBER}}]})";
+  const auto with = [&](const std::string& number) {
+    return std::string(body).replace(body.find("NUMBER"), 6, number);
+  };
+  EXPECT_EQ(std::string(error_of(Endpoint::kChat, with("18446744073709551616")).what()),
+            "[request] expected whole numbers of 64 bits, got 18446744073709551616, which would become "
+            "1.8446744073709552e+19; try quotes around it, \"18446744073709551616\"");
+  const ApiRequest request = parse_request(Endpoint::kChat, with("18446744073709551615"), {});
+  EXPECT_THAT(std::get<text::Conversation>(request.prompts.at(0)).inputs.tools.dump(),
+              HasSubstr("18446744073709551615"));
+}
+
 TEST(Api, RefusesToolsOfOtherKinds) {
   const json tool = {{"type", "function"}, {"function", {{"name", "now"}}}};
   for (const char* bad : {"[{}]", "5", R"([{"type": "custom", "function": {"name": "f"}}])",
