@@ -225,6 +225,8 @@ ModelShape read_usual_shape(const Fields& fields, const std::string& family) {
   return shape;
 }
 
+double written_real(float real) { return std::stod(fmt::format("{}", real)); }
+
 void add_usual_config(const ModelShape& shape, json& config) {
   const Block& block = shape.blocks.front();
   config["hidden_size"] = shape.hidden;
@@ -234,7 +236,7 @@ void add_usual_config(const ModelShape& shape, json& config) {
   config["head_dim"] = block.attention.head_dim;
   config["intermediate_size"] = block.mlp.intermediate;
   config["max_position_embeddings"] = shape.max_positions;
-  config["rms_norm_eps"] = static_cast<double>(block.norm_epsilon);
+  config["rms_norm_eps"] = written_real(block.norm_epsilon);
   config["rope_theta"] = shape.rope_theta;
   config["rope_scaling"] = shape.rope_scaling;
 }

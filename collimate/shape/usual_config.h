@@ -35,6 +35,8 @@ const char* activation_name(Activation activation);
 double yarn_magnitude(double factor, double scale);
 // The object of that key; InputError where it is none.
 Fields object_of(const Fields& fields, const char* key);
+// The number that a config has where it is read as `real`: 1e-06, of which the nearest float is 9.99999997e-07.
+double written_real(float real);
 // Adds the keys of a dense decoder that read_usual_shape reads.
 void add_usual_config(const ModelShape& shape, nlohmann::json& config);
 

@@ -110,6 +110,7 @@ CASES = {
     "gemma2": BASE | GEMMA2,
     "gemma3_text": BASE | GEMMA3,
     "gemma3_text, linear rope": BASE | GEMMA3 | {"rope_scaling": {"rope_type": "linear", "factor": 2.5}},
+    "gemma3_text, bounds": BASE | GEMMA3 | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0},
     "opt": OPT,
     "opt, norms behind, projected embeddings": OPT | {"do_layer_norm_before": False, "word_embed_proj_dim": 8},
     "qwen": QWEN,

@@ -29,7 +29,7 @@ void add_bloom_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
   add_sizes(shape, {"hidden_size", "n_layer", "n_head"}, config);
   config["seq_length"] = shape.max_positions;
-  config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
 }
 
 }  // namespace

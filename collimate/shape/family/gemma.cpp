@@ -81,7 +81,8 @@ ModelShape parse_gemma2(const Fields& fields, const std::string& family) {
     Block& block = shape.blocks[layer];
     block.place = NormPlace::kAround;
     block.attention.head_norm = third;
-    block.attention.softcap = softcap(fields, "attn_logit_softcapping", third ? 0 : 50);
+    // transformers' Gemma 3 reads this bound and applies none.
+    block.attention.softcap = third ? 0 : softcap(fields, "attn_logit_softcapping", 50);
     const int64_t divisor = fields.count_or("query_pre_attn_scalar", kMaxHidden, 256);
     block.attention.scale = 1 / std::sqrt(static_cast<double>(divisor));
     if (!sliding[layer]) continue;

@@ -31,7 +31,7 @@ void add_gpt2_config(const ModelShape& shape, json& config) {
   add_sizes(shape, kGpt2Sizes, config);
   config["n_inner"] = block.mlp.intermediate;
   config["n_positions"] = config["n_ctx"] = shape.max_positions;
-  config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
   config["activation_function"] = activation_name(block.mlp.activation);
   config["scale_attn_weights"] = true;
 }

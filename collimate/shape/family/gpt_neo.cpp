@@ -70,7 +70,7 @@ void add_gpt_neo_config(const ModelShape& shape, json& config) {
   add_sizes(shape, kNeoSizes, config);
   config["intermediate_size"] = block.mlp.intermediate;
   config["max_position_embeddings"] = shape.max_positions;
-  config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
   config["activation_function"] = activation_name(block.mlp.activation);
   config["attention_types"] = {{kinds, 1}};
   config["attention_layers"] = kinds;

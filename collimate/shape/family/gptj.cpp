@@ -31,7 +31,7 @@ void add_gptj_config(const ModelShape& shape, nlohmann::json& config) {
   config["n_inner"] = block.mlp.intermediate;
   config["n_positions"] = shape.max_positions;
   config["rotary_dim"] = block.attention.turned();
-  config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
   config["activation_function"] = activation_name(block.mlp.activation);
 }
 

@@ -33,7 +33,7 @@ void add_qwen_config(const ModelShape& shape, nlohmann::json& config) {
   config["kv_channels"] = block.attention.head_dim;
   config["intermediate_size"] = 2 * block.mlp.intermediate;
   config["seq_length"] = shape.max_positions;
-  config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
   config["rotary_emb_base"] = shape.rope_theta;
   config["no_bias"] = true;
   // The classes of its published files: transformers has none of its own.

@@ -27,7 +27,7 @@ void add_starcoder2_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
   add_usual_config(shape, config);
   config.erase("rms_norm_eps");
-  config["norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["norm_epsilon"] = written_real(block.norm_epsilon);
   config["hidden_act"] = "gelu_pytorch_tanh";
   config["use_bias"] = block.mlp.bias;
   add_window_size(shape, config);
