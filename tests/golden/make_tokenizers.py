@@ -206,9 +206,9 @@ OTHER_FILES = {
     "sp_marks": lambda: make_sentencepiece(  # as Gemma's: runs of spaces are symbols
         "sp_marks", "bpe", 380, normalization_rule_name="identity", remove_extra_whitespaces=False,
         allow_whitespace_only_pieces=True, user_defined_symbols=[MARK * 2, MARK * 4, f"x{MARK}y"]),
-    "sp_weighed": lambda: make_sentencepiece(
-        "sp_weighed", "unigram", 380, normalization_rule_name="identity",  # symbols that overlap
-        user_defined_symbols=["the", "in", "th", "he", "hat", "at", f"e{MARK}c", "nd", "and"]),
+    "sp_weighed": lambda: make_sentencepiece(  # symbols that overlap each other and likely pieces
+        "sp_weighed", "unigram", 380, normalization_rule_name="identity", remove_extra_whitespaces=False,
+        allow_whitespace_only_pieces=True, user_defined_symbols=["the", "in", "th", "he", MARK * 2, MARK * 4]),
     "qwen": lambda: make_tiktoken("qwen", "qwen.tiktoken", SPLIT % "", {}),
     "llama3": lambda: make_tiktoken("llama3", "tokenizer.model", SPLIT % "{1,3}", {}),
     "moonshot": lambda: make_tiktoken("moonshot", "tiktoken.model", MOONSHOT_SPLIT, MOONSHOT_CONFIG)}
@@ -244,6 +244,8 @@ def write_vectors(only: list):
             others += ["the <tool> b", "<tool> the", " <tool>", "  <tool>  "]
             others += ["the  <tool>b<tool> ", "<tool><tool> a", "<tool"]
             others += [f" {MARK}{MARK}a", f"{MARK * 3} x y{MARK}", f"a  {MARK}  b{MARK * 5}", f"x{MARK}y  x y"]
+        if name == "sp_weighed":  # cuts whose order is that of the symbols' scores
+            others += [f" the {MARK * 2}", f"hte {MARK * 4}", f"thh {MARK * 4}", f"tnt{MARK * 4} ", f"aih {MARK * 4}"]
         texts = TEXTS + others + [random_text(rng, words) for _ in range(60 if others else 30)]
         vectors += [side.vector(name, text) for text in texts if side.takes(text)]
         if isinstance(side, TiktokenSide):
