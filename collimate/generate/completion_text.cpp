@@ -1,6 +1,7 @@
 #include "collimate/generate/completion_text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace collimate::generate {
 
@@ -10,14 +11,19 @@ bool has_text(const text::Tokenizer& tokenizer, std::span<const int32_t> ids) {
 }
 
 CompletionText::CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params,
-                               std::span<const int32_t> prompt)
-    : decoder_(tokenizer), stop_(params.stop), min_tokens_(params.min_tokens) {
+                               std::span<const int32_t> prompt, std::vector<int32_t> shown)
+    : tokenizer_(tokenizer),
+      shown_(std::move(shown)),
+      decoder_(tokenizer, /*skip_special=*/shown_.empty()),
+      stop_(params.stop),
+      min_tokens_(params.min_tokens) {
   decoder_.follow(prompt);
 }
 
 std::string CompletionText::push(int32_t token) {
   ++tokens_;
-  return stop_.push(decoder_.push(token), may_stop());
+  const bool hidden = !shown_.empty() && tokenizer_.is_special(token) && std::ranges::count(shown_, token) == 0;
+  return stop_.push(hidden ? "" : decoder_.push(token), may_stop());
 }
 
 std::string CompletionText::finish() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "collimate/generate/sampling.h"
 #include "collimate/text/stop_text.h"
@@ -20,8 +21,9 @@ bool has_text(const text::Tokenizer& tokenizer, std::span<const int32_t> ids);
 // As in vLLM the first min_tokens tokens complete none.
 class CompletionText {
  public:
-  // Keeps a reference to the tokenizer.
-  CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params, std::span<const int32_t> prompt);
+  // Keeps a reference to the tokenizer. `shown`: special tokens that are shown all the same.
+  CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params, std::span<const int32_t> prompt,
+                 std::vector<int32_t> shown = {});
 
   // The text that is certain after `token`: no part of a UTF-8 character, nothing that a stop string may begin with.
   std::string push(int32_t token);
@@ -33,6 +35,8 @@ class CompletionText {
  private:
   bool may_stop() const { return tokens_ > min_tokens_; }
 
+  const text::Tokenizer& tokenizer_;
+  std::vector<int32_t> shown_;
   text::StreamDecoder decoder_;
   text::StopText stop_;
   int64_t min_tokens_;

@@ -34,6 +34,13 @@ TEST(CompletionText, CutsOverTokenBorders) {
   EXPECT_EQ(shown({0, 2, 1}, {"ab"}), "") << "special tokens have no text";
 }
 
+TEST(CompletionText, ShowsSpecialTokensThatAreAskedFor) {
+  CompletionText text(kTokenizer, {}, {}, {2});
+  EXPECT_EQ(text.push(0) + text.push(2) + text.finish(), "a<eos>");
+  CompletionText others(kTokenizer, {}, {}, {0});
+  EXPECT_EQ(others.push(0) + others.push(2) + others.finish(), "a");
+}
+
 TEST(CompletionText, TheFirstMinTokensCompleteNone) {
   EXPECT_EQ(shown({5, 5, 5}, {"ab"}), "");
   EXPECT_EQ(shown({5, 5, 5}, {"ab"}, 1), "ab");

@@ -103,6 +103,12 @@ void RunData::add_left_out(const std::string& key, const text::Dataset& dataset,
   drop(source.bad(), kDropBadRows);
   drop(source.too_long(), "data.long_rows");
   add("", source.truncated(), "truncated (data.long_rows: truncate)");
+  const text::LeftOut& thoughtless = source.thoughtless();
+  add("warning: ", thoughtless.rows,
+      fmt::format("stand without the thoughts of their answers (<think> … </think>, reasoning_content), which the chat "
+                  "template leaves out; the first: {}; try a chat_template.jinja in the model's directory that writes "
+                  "them, or prompt and completion as plain texts",
+                  thoughtless.first));
 }
 
 std::vector<std::string> data_options(rlhf::RowKind rows) {

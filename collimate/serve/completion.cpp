@@ -32,11 +32,12 @@ Delta ChoiceText::read(const Piece& piece) {
 }
 
 Completions::Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer,
-                         const generate::SamplingParams& params, std::span<const std::vector<int32_t>> prompts)
+                         const generate::SamplingParams& params, std::span<const std::vector<int32_t>> prompts,
+                         const std::vector<int32_t>& shown)
     : channel_(std::move(channel)), running_(channel_->choices()) {
   const size_t each = static_cast<size_t>(running_) / prompts.size();
   for (const std::vector<int32_t>& prompt : prompts) {
-    for (size_t choice = 0; choice < each; ++choice) texts_.emplace_back(tokenizer, params, prompt);
+    for (size_t choice = 0; choice < each; ++choice) texts_.emplace_back(tokenizer, params, prompt, shown);
   }
 }
 

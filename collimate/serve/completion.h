@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collimate/base/immovable.h"
@@ -21,6 +22,7 @@ struct Delta {
   std::vector<int32_t> tokens;  // all that were drawn, the one that ended it too; text may lag behind them
   std::vector<float> log_probs;
   std::vector<generate::TokenLogProb> top_log_probs;  // [tokens, k] as in generate::Emission
+  std::string thoughts;                               // read out of the text of a form that tells them apart
   std::vector<text::ToolCall> calls;                  // read out of the text, where the request has tools
   std::string finish_reason;  // "stop", "length", "timeout" or "tool_calls" on the last one, else empty
 };
@@ -29,9 +31,10 @@ struct Delta {
 // that ended it. Stop strings may be the engine's too or be found here alone.
 class ChoiceText {
  public:
-  // Keeps a reference to the tokenizer.
-  ChoiceText(const text::Tokenizer& tokenizer, const generate::SamplingParams& params, std::span<const int32_t> prompt)
-      : text_(tokenizer, params, prompt), stop_ids_(params.stop_ids) {}
+  // Keeps a reference to the tokenizer. `shown`: as of generate::CompletionText.
+  ChoiceText(const text::Tokenizer& tokenizer, const generate::SamplingParams& params, std::span<const int32_t> prompt,
+             std::vector<int32_t> shown = {})
+      : text_(tokenizer, params, prompt, std::move(shown)), stop_ids_(params.stop_ids) {}
 
   // Tokens behind a stop string are left out. Nothing once finished.
   Delta read(const Piece& piece);
@@ -50,9 +53,10 @@ class ChoiceText {
 // One request's choices, taken from its channel as text. One thread.
 class Completions : private base::Immovable {
  public:
-  // `prompts`: each of as many choices, in their order.
+  // `prompts`: each of as many choices, in their order. `shown`: special tokens that have a text.
   Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer,
-              const generate::SamplingParams& params, std::span<const std::vector<int32_t>> prompts);
+              const generate::SamplingParams& params, std::span<const std::vector<int32_t>> prompts,
+              const std::vector<int32_t>& shown = {});
   ~Completions();  // what is unfinished is cancelled
 
   // Gives what is new; waits for it, empty when the deadline passed first. Rethrows what the request failed with.

@@ -57,7 +57,12 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
   const Work asked = work();
   generate::SamplingParams shown = asked.sampling;
   shown.stop = request_.stop;
-  completions_.emplace(engine.submit(asked), model_.renderer.tokenizer(), shown, asked.prompts);
+  const text::CallForm form = model_.renderer.chat().call_form();
+  const bool reads_answers =
+      !request_.tools.empty() || (request_.endpoint == Endpoint::kChat && form == text::CallForm::kHarmony);
+  const text::Tokenizer& tokenizer = model_.renderer.tokenizer();
+  completions_.emplace(engine.submit(asked), tokenizer, shown, asked.prompts,
+                       reads_answers ? text::call_token_ids(form, tokenizer) : std::vector<int32_t>());
   Channel& channel = completions_->channel();
   const auto stall = base::Deadline::after(stall_seconds_);
   while (!channel.wait_accepted(base::Deadline::after(kLookSeconds))) {
@@ -68,15 +73,14 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
     prompts_[prompt].log_probs = channel.prompt_log_probs()[prompt].log_probs;
     prompts_[prompt].top_log_probs = channel.prompt_log_probs()[prompt].top_log_probs;
   }
-  if (!request_.tools.empty()) {
+  if (reads_answers) {
     const text::Prompt& prompt = request_.prompts.at(0);
     const std::string opening = model_.renderer.prompt_text(prompt);
-    call_readers_.assign(static_cast<size_t>(request_.choices()),
-                         {model_.renderer.chat().call_form(), std::get<text::Conversation>(prompt).inputs.tools,
-                          base::stripped(opening).ends_with("<think>")});
+    call_readers_.assign(
+        static_cast<size_t>(request_.choices()),
+        {form, std::get<text::Conversation>(prompt).inputs.tools, base::stripped(opening).ends_with("<think>")});
   }
-  reply_.emplace(request_, prompts_, model_.renderer.tokenizer(), model_.name, new_id(request_.endpoint),
-                 std::time(nullptr));
+  reply_.emplace(request_, prompts_, tokenizer, model_.name, new_id(request_.endpoint), std::time(nullptr));
 }
 
 Exchange::~Exchange() {
@@ -94,7 +98,7 @@ std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const 
         400,
         base::expectation("tools",
                           "a model whose chat template writes calls as those of Hermes, Qwen, Llama 3, Mistral, "
-                          "DeepSeek or GLM do, so that they can be read out of an answer",
+                          "DeepSeek, GLM, Phi-4-mini or gpt-oss do, so that they can be read out of an answer",
                           "another template: " + model_.renderer.chat().description(), "the request without tools"),
         "tools", "unsupported_parameter");
   for (const text::Prompt& prompt : request.prompts) {
@@ -143,6 +147,7 @@ void Exchange::read_calls(Delta& delta) {
   text::CallReader& reader = base::at(call_readers_, delta.choice);
   text::CallReader::Read read = reader.read(delta.text, !delta.finish_reason.empty());
   delta.text = std::move(read.text);
+  delta.thoughts = std::move(read.thoughts);
   delta.calls = std::move(read.calls);
   if (delta.finish_reason == "stop" && reader.any()) delta.finish_reason = "tool_calls";
 }

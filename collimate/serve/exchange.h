@@ -65,7 +65,7 @@ class Exchange {
   std::vector<PromptTokens> prompts_;
   std::optional<Completions> completions_;
   std::optional<Reply> reply_;
-  std::vector<text::CallReader> call_readers_;  // of each choice, where the request has tools
+  std::vector<text::CallReader> call_readers_;  // of each choice, where an answer is more than its text
   bool first_token_seen_ = false;
   bool opened_ = false;  // of a stream
   bool probes_ = false;  // with a comment, in place of an event

@@ -87,6 +87,7 @@ ordered_json Reply::usage() const {
 void Reply::add(const Delta& delta) {
   Delta& choice = base::at(choices_, delta.choice);
   choice.text += delta.text;
+  choice.thoughts += delta.thoughts;
   choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
   choice.log_probs.insert(choice.log_probs.end(), delta.log_probs.begin(), delta.log_probs.end());
   choice.top_log_probs.insert(choice.top_log_probs.end(), delta.top_log_probs.begin(), delta.top_log_probs.end());
@@ -173,7 +174,7 @@ ordered_json Reply::tool_calls(const Delta& delta, int64_t first, bool numbered)
     const int64_t number = first + static_cast<int64_t>(out.size());
     ordered_json one = ordered_json::object();
     if (numbered) one["index"] = number;
-    one["id"] = call_id(id_, delta.choice, number);
+    one["id"] = call.id.empty() ? call_id(id_, delta.choice, number) : call.id;
     one["type"] = "function";
     one["function"] = {{"name", call.name}, {"arguments", call.arguments}};
     out.push_back(std::move(one));
@@ -188,6 +189,7 @@ ordered_json Reply::whole_choice(const Delta& delta) const {
     const bool calls_alone = delta.text.empty() && !delta.calls.empty();
     const ordered_json content = calls_alone ? ordered_json() : ordered_json(delta.text);
     out["message"] = {{"role", "assistant"}, {"content", content}, {"refusal", nullptr}};
+    if (!delta.thoughts.empty()) out["message"]["reasoning_content"] = delta.thoughts;
     if (!delta.calls.empty()) out["message"]["tool_calls"] = tool_calls(delta, 0, /*numbered=*/false);
     out["logprobs"] = request_.log_probs ? chat_log_probs(delta) : ordered_json();
   } else {
@@ -241,12 +243,15 @@ std::vector<ordered_json> Reply::opening() {
 ordered_json Reply::chunk(const Delta& delta) {
   completion_tokens_ += static_cast<int64_t>(delta.tokens.size());
   const bool tokens_shown = (request_.log_probs || request_.return_token_ids) && !delta.tokens.empty();
-  if (delta.text.empty() && delta.calls.empty() && delta.finish_reason.empty() && !tokens_shown) return {};
+  if (delta.text.empty() && delta.thoughts.empty() && delta.calls.empty() && delta.finish_reason.empty() &&
+      !tokens_shown)
+    return {};
   ordered_json out = envelope("chat.completion.chunk");
   ordered_json one = {{"index", delta.choice}};
   if (request_.endpoint == Endpoint::kChat) {
     one["delta"] = ordered_json::object();
     if (!delta.text.empty()) one["delta"]["content"] = delta.text;
+    if (!delta.thoughts.empty()) one["delta"]["reasoning_content"] = delta.thoughts;
     if (!delta.calls.empty()) {
       int64_t& sent = base::at(sent_calls_, delta.choice);
       one["delta"]["tool_calls"] = tool_calls(delta, sent, /*numbered=*/true);

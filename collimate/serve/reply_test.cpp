@@ -140,5 +140,20 @@ TEST(Reply, CallsOfToolsAreOpenAis) {
   }
 }
 
+// A call keeps the id that the model gave it; thoughts stand beside the content under vLLM's older name.
+TEST(Reply, ThoughtsAndIdsAreTheModels) {
+  ApiRequest request = request_of(Endpoint::kChat, 0);
+  request.log_probs = false;
+  const std::vector<PromptTokens> prompts(1);
+  const Delta thought{.thoughts = "I add."}, call{.calls = {{"add", "{}", "a1B2c3D4e"}}, .finish_reason = "tool_calls"};
+  Reply reply(request, prompts, byte_tokenizer(), "m", "id", 0);
+  reply.add(thought);
+  reply.add(call);
+  const ordered_json message = reply.whole()["choices"][0]["message"];
+  EXPECT_EQ(message["reasoning_content"], "I add.");
+  EXPECT_EQ(message["tool_calls"][0]["id"], "a1B2c3D4e");
+  EXPECT_EQ(reply.chunk(thought)["choices"][0]["delta"], ordered_json({{"reasoning_content", "I add."}}));
+}
+
 }  // namespace
 }  // namespace collimate::serve

@@ -7,6 +7,7 @@
 
 #include "collimate/base/stripped.h"
 #include "collimate/text/argument_value.h"
+#include "collimate/text/harmony.h"
 
 namespace collimate::text {
 namespace {
@@ -98,7 +99,9 @@ std::vector<ToolCall> named_call(std::string_view text) {
   const auto arguments = object_text(parts.json());
   if (!arguments || !parts.empty()) return {};
   if (name = base::stripped(name); name.ends_with(kArgumentsMark)) name.remove_suffix(kArgumentsMark.size());
-  return {{std::string(base::stripped(name)), *arguments}};
+  const size_t mark = std::min(name.find(kIdMark), name.size());
+  const std::string_view id = name.substr(std::min(mark + kIdMark.size(), name.size()));
+  return {{std::string(base::stripped(name.substr(0, mark))), *arguments, std::string(base::stripped(id))}};
 }
 
 // V3 writes a type, a mark, a name and fenced JSON, V3.1 a name, a mark and JSON.
@@ -189,6 +192,17 @@ std::vector<ToolCall> keys_call(std::string_view text, const ordered_json& tools
   return {{std::string(name), arguments.json()}};
 }
 
+// One message of harmony, from behind <|start|> to its end.
+std::vector<ToolCall> harmony_call(std::string_view text) {
+  const size_t message = text.find(harmony::kMessage);
+  if (message == std::string_view::npos) return {};
+  Parts parts(text.substr(message + harmony::kMessage.size()));
+  const auto arguments = object_text(parts.json());
+  const std::string name = harmony::header_of(text.substr(0, message)).function();
+  if (!arguments || !parts.empty() || name.empty()) return {};
+  return {{name, *arguments}};
+}
+
 }  // namespace
 
 CallMarks call_marks(CallForm form) {
@@ -199,17 +213,56 @@ CallMarks call_marks(CallForm form) {
       return {"<tool_call>", "</tool_call>"};
     case CallForm::kDeepSeek:
       return {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"};
+    case CallForm::kPhi:
+      return {"<|tool_call|>", "<|/tool_call|>"};
+    case CallForm::kHarmony:
+      return {harmony::kStart, harmony::kCall};
     default:
       return {};
   }
 }
 
 std::string_view call_mark_ahead(CallForm form) {
+  if (form == CallForm::kFunctools) return "functools";
   return form == CallForm::kObject ? "<|python_tag|>" : "[TOOL_CALLS]";
+}
+
+std::vector<std::string_view> call_tokens(CallForm form) {
+  switch (form) {
+    case CallForm::kKeys:
+      return {"<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"};
+    case CallForm::kDeepSeek:
+      return {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>",
+              "<｜tool▁sep｜>"};
+    case CallForm::kHarmony:
+      return {harmony::kStart, harmony::kChannel, harmony::kConstrain, harmony::kMessage,
+              harmony::kEnd,   harmony::kCall,    harmony::kReturn};
+    case CallForm::kNamed:
+      return {call_mark_ahead(form), kIdMark, kArgumentsMark};
+    case CallForm::kUnknown:
+    case CallForm::kFunctools:
+      return {};
+    case CallForm::kObject:
+    case CallForm::kList:
+      return {call_mark_ahead(form)};
+    default:
+      return {call_marks(form).open, call_marks(form).close};
+  }
 }
 
 const ordered_json& function_of(const ordered_json& tool) {
   return tool.contains("function") ? tool.at("function") : tool;
+}
+
+std::vector<std::string> tool_names(const ordered_json& tools) {
+  std::vector<std::string> names;
+  for (const ordered_json& tool : tools) names.push_back(function_of(tool).value("name", ""));
+  return names;
+}
+
+bool call_only(const std::vector<ToolCall>& calls, const std::vector<std::string>& names) {
+  const auto is_known = [&](const ToolCall& call) { return std::ranges::find(names, call.name) != names.end(); };
+  return !calls.empty() && std::ranges::all_of(calls, is_known);
 }
 
 size_t json_length(std::string_view text) {
@@ -244,6 +297,8 @@ std::vector<ToolCall> calls_of(CallForm form, std::string_view body, const order
       return deepseek_calls(body);
     case CallForm::kNamed:
       return named_call(body);
+    case CallForm::kHarmony:
+      return harmony_call(body);
     default:
       return json_calls(body);
   }

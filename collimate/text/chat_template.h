@@ -90,6 +90,9 @@ class Renderer {
   // everything. Throws InputError for another last role, or where a turn has no one place in the template's text.
   RenderedTokens render_tokens(const Conversation& conversation) const;
 
+  // Whether the template writes the conversation without the thoughts of an answer that is trained, as DeepSeek-R1's.
+  bool leaves_out_thoughts(const Prompt& prompt, const Message& answer) const;
+
   const ChatTemplate& chat() const { return *chat_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const RenderOptions& options() const { return options_; }

@@ -48,6 +48,28 @@ std::string masked(const Tokenizer& tokenizer, const RenderedTokens& tokens, uin
   return tokenizer.decode(ids, false);
 }
 
+TEST(Renderer, TellsOfThoughtsThatTheTemplateLeavesOut) {
+  // As DeepSeek-R1's, and as Qwen3's, which leaves out those of earlier turns.
+  const std::string all = "{{ m.content.split('</think>')[-1] }}";
+  const std::string earlier = "{{ m.content if loop.last else m.content.split('</think>')[-1] }}";
+  const auto leaves_out = [](const std::string& answer, const Messages& prompt, const Message& last, TrainOn train_on) {
+    const auto tokenizer = letters("{% for m in messages %}" + answer + "|{% endfor %}");
+    return Renderer(tokenizer, make_chat_template(tokenizer), {.train_on = train_on}).leaves_out_thoughts(prompt, last);
+  };
+  const Message thinks = {"assistant", "<think>\nwell\n</think>b"}, opened = {"assistant", "well</think>b"};
+  const Message beside = {"assistant", "b", {{"reasoning_content", "well"}}};
+  const Messages one = {{"user", "a"}}, two = {{"user", "a"}, thinks, {"user", "c"}};
+  for (const Message& answer : {thinks, opened}) {
+    EXPECT_TRUE(leaves_out(all, one, answer, TrainOn::kCompletion));
+    EXPECT_FALSE(leaves_out(earlier, one, answer, TrainOn::kCompletion));
+  }
+  EXPECT_FALSE(leaves_out(all, two, {"assistant", "b"}, TrainOn::kCompletion));
+  EXPECT_TRUE(leaves_out(earlier, two, {"assistant", "b"}, TrainOn::kAssistantTurns));
+  EXPECT_FALSE(leaves_out(all, one, {"assistant", "<think>\n\n</think>b"}, TrainOn::kCompletion));
+  EXPECT_FALSE(leaves_out("{{ m.reasoning_content }}{{ m.content }}", one, beside, TrainOn::kCompletion));
+  EXPECT_TRUE(leaves_out("{{ (m.reasoning_content or '')[:2] }}{{ m.content }}", one, beside, TrainOn::kCompletion));
+}
+
 TEST(ChatTemplate, TheModelsOwnHasItsDefaultSystemMessage) {
   const auto tokenizer = load_tokenizer(testdata("byte_level"));
   const auto chat = make_chat_template(*tokenizer);

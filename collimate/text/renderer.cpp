@@ -4,6 +4,7 @@
 #include "collimate/text/answers.h"
 #include "collimate/text/chat_template.h"
 #include "collimate/text/stand_in.h"
+#include "collimate/text/thoughts.h"
 
 namespace collimate::text {
 
@@ -117,6 +118,20 @@ RenderedTokens Renderer::render_tokens(const Prompt& prompt, const Message& answ
 RenderedTokens Renderer::with_all_wanted(RenderedTokens tokens) const {
   if (options_.train_on == TrainOn::kAllTokens) tokens.trainable.assign(tokens.ids.size(), 1);
   return tokens;
+}
+
+bool Renderer::leaves_out_thoughts(const Prompt& prompt, const Message& answer) const {
+  auto conversation = as_conversation(prompt);
+  if (!conversation) return false;
+  conversation->turns.push_back(answer);
+  std::vector<std::string> thoughts;
+  for (const Message& turn : conversation->turns)
+    if (turn.role == "assistant" && (options_.train_on != TrainOn::kCompletion || &turn == &conversation->turns.back()))
+      thoughts.push_back(thoughts_of(turn));
+  std::erase(thoughts, "");
+  if (thoughts.empty()) return false;
+  const std::string text = chat_->render(*conversation, false);
+  return std::ranges::any_of(thoughts, [&](const auto& one) { return text.find(one) == std::string::npos; });
 }
 
 RenderedTokens Renderer::render_marked(const Conversation& conversation) const {

@@ -8,12 +8,10 @@
 namespace collimate::text {
 namespace {
 
-// How much of the end of `text` may be the beginning of `mark`.
-size_t begun(std::string_view text, std::string_view mark) {
-  for (size_t length = std::min(text.size(), mark.size() - 1); length > 0; --length)
-    if (mark.starts_with(text.substr(text.size() - length))) return length;
-  return 0;
-}
+bool is_list(CallForm form) { return form == CallForm::kList || form == CallForm::kFunctools; }
+
+// Whether one of the two begins with the other, so that `text` is the mark or may become it.
+bool may_be(std::string_view text, std::string_view mark) { return mark.starts_with(text) || text.starts_with(mark); }
 
 bool reads(CallForm form, std::string_view body, std::string_view name) {
   const std::vector<ToolCall> calls = calls_of(form, body, nlohmann::ordered_json::array());
@@ -38,7 +36,7 @@ bool stands_behind_mark(CallForm form, std::string_view text, size_t at, std::st
   const std::string_view mark = call_mark_ahead(form);
   const size_t ahead = text.rfind(mark, at);
   if (ahead == std::string_view::npos) return false;
-  return reads(form, through_json(text.substr(ahead + mark.size()), form == CallForm::kList ? '[' : '{'), name);
+  return reads(form, through_json(text.substr(ahead + mark.size()), is_list(form) ? '[' : '{'), name);
 }
 
 bool stands_alone(std::string_view text, size_t at, std::string_view opening, std::string_view name) {
@@ -53,34 +51,40 @@ bool stands_alone(std::string_view text, size_t at, std::string_view opening, st
 CallForm call_form_of(std::string_view text, std::string_view opening, std::string_view name) {
   const size_t at = text.find(name);
   if (at == std::string_view::npos) return CallForm::kUnknown;
-  for (const CallForm form : {CallForm::kTagged, CallForm::kFunction, CallForm::kKeys, CallForm::kDeepSeek})
+  for (const CallForm form : {CallForm::kTagged, CallForm::kFunction, CallForm::kKeys, CallForm::kDeepSeek,
+                              CallForm::kPhi, CallForm::kHarmony})
     if (stands_between_marks(form, text, at, name)) return form;
-  for (const CallForm form : {CallForm::kList, CallForm::kNamed, CallForm::kObject})
+  for (const CallForm form : {CallForm::kList, CallForm::kFunctools, CallForm::kNamed, CallForm::kObject})
     if (stands_behind_mark(form, text, at, name)) return form;
   return stands_alone(text, at, opening, name) ? CallForm::kObject : CallForm::kUnknown;
+}
+
+std::vector<int32_t> call_token_ids(CallForm form, const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  for (const std::string_view mark : call_tokens(form)) {
+    const std::optional<int32_t> id = tokenizer.id_of(mark);
+    if (id && tokenizer.is_special(*id)) ids.push_back(*id);
+  }
+  return ids;
 }
 
 CallReader::CallReader(CallForm form, nlohmann::ordered_json tools, bool thinking)
     : form_(form),
       tools_(std::move(tools)),
+      names_(tool_names(tools_)),
+      harmony_(names_),
       mark_(call_marks(form).open),
       alone_(mark_.empty()),
       begins_(alone_),
       thinking_(thinking),
       begun_(thinking) {
   if (alone_) mark_ = call_mark_ahead(form);
-  for (const auto& tool : tools_) names_.push_back(function_of(tool).value("name", ""));
-}
-
-bool CallReader::known(const std::vector<ToolCall>& calls) const {
-  const auto is_known = [&](const ToolCall& call) { return std::ranges::find(names_, call.name) != names_.end(); };
-  return !calls.empty() && std::ranges::all_of(calls, is_known);
 }
 
 // False where it is none.
 bool CallReader::take_call(std::string_view body, Read& read) {
   std::vector<ToolCall> calls = calls_of(form_, body, tools_);
-  if (!known(calls)) return false;
+  if (!call_only(calls, names_)) return false;
   any_ = true;
   std::ranges::move(calls, std::back_inserter(read.calls));
   return true;
@@ -92,6 +96,7 @@ void CallReader::show(size_t size, Read& read) {
 }
 
 CallReader::Read CallReader::read(std::string_view text, bool last) {
+  if (form_ == CallForm::kHarmony) return harmony_.read(text, last);
   held_ += text;
   Read read;
   if (!show_thoughts(read, last)) read_calls(read, last);
@@ -109,7 +114,7 @@ bool CallReader::show_thoughts(Read& read, bool last) {
   if (!thinking_) return false;
   const size_t close = held_.find(kClose);
   thinking_ = close == std::string::npos;
-  show(thinking_ ? held_.size() - (last ? 0 : begun(held_, kClose)) : close + kClose.size(), read);
+  show(thinking_ ? held_.size() - (last ? 0 : begun_size(held_, kClose)) : close + kClose.size(), read);
   return thinking_;
 }
 
@@ -118,7 +123,7 @@ bool CallReader::show_text(Read& read) {
   const size_t mark = held_.find(mark_);
   begins_ = mark != std::string::npos;
   const std::string_view before =
-      std::string_view(held_).substr(0, begins_ ? mark : held_.size() - begun(held_, mark_));
+      std::string_view(held_).substr(0, begins_ ? mark : held_.size() - begun_size(held_, mark_));
   show(before.find_last_not_of(base::kBlanks) + 1, read);
   return begins_;
 }
@@ -154,7 +159,7 @@ std::optional<CallReader::Place> CallReader::place_of_call(std::string_view text
   }
   const std::string_view close = call_marks(form_).close;
   size_t at = text.find(close);
-  if (form_ == CallForm::kTagged && at != std::string_view::npos &&
+  if ((form_ == CallForm::kTagged || form_ == CallForm::kPhi) && at != std::string_view::npos &&
       (begin.starts_with('{') || begin.starts_with('['))) {
     const size_t json = json_length(begin);
     if (json > 0 || !last) at = json > 0 ? text.find(close, blanks + json) : std::string_view::npos;
@@ -165,11 +170,11 @@ std::optional<CallReader::Place> CallReader::place_of_call(std::string_view text
 // Whether a call may begin so, in a form without marks around it.
 bool CallReader::may_begin(std::string_view text) const {
   if (text.empty()) return true;
-  if (form_ != CallForm::kNamed) return text.front() == (form_ == CallForm::kList ? '[' : '{');
+  if (form_ != CallForm::kNamed) return text.front() == (is_list(form_) ? '[' : '{');
   return std::ranges::any_of(names_, [&](const std::string& name) {
     if (!text.starts_with(name)) return name.starts_with(text);
     const std::string_view behind = base::stripped(text.substr(name.size()));
-    return behind.starts_with('{') || kArgumentsMark.starts_with(behind) || behind.starts_with(kArgumentsMark);
+    return behind.starts_with('{') || may_be(behind, kArgumentsMark) || may_be(behind, kIdMark);
   });
 }
 

@@ -7,22 +7,24 @@
 #include <vector>
 
 #include "collimate/text/call_body.h"
+#include "collimate/text/harmony.h"
+#include "collimate/text/tokenizer.h"
 
 namespace collimate::text {
 
 // Found where the text has a call of `name`: by what stands around it. `opening`: the text before the turn.
 CallForm call_form_of(std::string_view text, std::string_view opening, std::string_view name);
 
+// Special tokens that a reader of the form must see as text.
+std::vector<int32_t> call_token_ids(CallForm form, const Tokenizer& tokenizer);
+
 // Reads calls out of the text of an answer as it comes. What may be the beginning of a call is held back; what turns
 // out to be none is text, unchanged, and calls behind it are read. Beside a call, white space before and after it is
 // left out. Calls without marks stand at the beginning or behind another; thoughts (<think> … </think>) that the answer
-// begins with have none.
+// begins with have none. Of an answer in harmony see HarmonyReader.
 class CallReader {
  public:
-  struct Read {
-    std::string text;
-    std::vector<ToolCall> calls;
-  };
+  using Read = AnswerPart;
 
   // `tools`: the definitions of those that may be called; something else is no call. `thinking`: the prompt has opened
   // the thoughts.
@@ -30,7 +32,7 @@ class CallReader {
 
   // `last`: nothing follows.
   Read read(std::string_view text, bool last);
-  bool any() const { return any_; }
+  bool any() const { return any_ || harmony_.any(); }
 
  private:
   struct Place {
@@ -43,11 +45,11 @@ class CallReader {
   std::optional<Place> place_of_call(std::string_view text, bool last) const;
   bool may_begin(std::string_view text) const;
   bool take_call(std::string_view body, Read& read);
-  bool known(const std::vector<ToolCall>& calls) const;
 
   CallForm form_;
   nlohmann::ordered_json tools_;
   std::vector<std::string> names_;
+  HarmonyReader harmony_;
   std::string mark_;  // opens calls
   std::string held_;
   bool alone_;   // no mark is needed

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <map>
+
+#include "collimate/base/stripped.h"
 #include "collimate/text/character_tokenizer.h"
 #include "collimate/text/chat_template.h"
 
@@ -17,12 +21,14 @@ const ordered_json kTools = ordered_json::parse(R"([{"type": "function", "functi
     {"type": "function", "function": {"name": "now"}}])");
 
 // A text given in pieces of so many bytes.
-CallReader::Read read_in_pieces(CallForm form, const std::string& text, size_t bytes) {
-  CallReader reader(form, kTools);
+CallReader::Read read_in_pieces(CallForm form, const std::string& text, size_t bytes,
+                                const ordered_json& tools = kTools) {
+  CallReader reader(form, tools);
   CallReader::Read all;
   for (size_t at = 0; at <= text.size(); at += bytes) {
     const CallReader::Read read = reader.read(text.substr(at, bytes), at + bytes > text.size());
     all.text += read.text;
+    all.thoughts += read.thoughts;
     all.calls.insert(all.calls.end(), read.calls.begin(), read.calls.end());
   }
   EXPECT_EQ(reader.any(), !all.calls.empty());
@@ -169,13 +175,81 @@ TEST(CallReader, ThoughtsHaveNoCalls) {
   EXPECT_EQ(opened.read(tagged, true).calls, kAdd);
 }
 
-CallForm form_of(const std::string& turn) {
+// A call's arguments as they are meant, as others write them in another way.
+ordered_json meant(const Calls& calls) {
+  ordered_json out = ordered_json::array();
+  for (const ToolCall& call : calls) out.push_back({call.name, ordered_json::parse(call.arguments), call.id});
+  return out;
+}
+
+ordered_json names_of(const Calls& calls) {
+  ordered_json names = ordered_json::array();
+  for (const ToolCall& call : calls) names.push_back(call.name);
+  return names;
+}
+
+// make_calls.py. A text that vLLM drops is null there; what it streams differs from the whole by lines between
+// messages.
+TEST(CallReader, ReadsWhatOthersRead) {
+  const std::map<std::string, CallForm> forms = {
+      {"harmony", CallForm::kHarmony}, {"functools", CallForm::kFunctools}, {"named", CallForm::kNamed}};
+  const auto cases = ordered_json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/calls.json"));
+  EXPECT_GT(cases.size(), 20U);
+  const ordered_json tools = {{{"name", "add"}}, {{"name", "now"}}, {{"name", "get_weather"}}};
+  for (const ordered_json& one : cases) {
+    const auto answer = one.at("answer").get<std::string>();
+    for (const size_t bytes : {size_t{1}, size_t{5}, answer.size() + 1}) {
+      SCOPED_TRACE(one.dump() + " by " + std::to_string(bytes));
+      const CallReader::Read read = read_in_pieces(forms.at(one.at("form")), answer, bytes, tools);
+      EXPECT_EQ(meant(read.calls), one.at("calls"));
+      EXPECT_EQ(names_of(read.calls), one.contains("streamed") ? one["streamed"]["calls"] : names_of(read.calls));
+      EXPECT_EQ(read.thoughts, one.at("thoughts"));
+      const auto content = one.at("content").is_null() ? read.text : one.at("content").get<std::string>();
+      EXPECT_EQ(base::stripped(read.text), base::stripped(content));
+    }
+  }
+}
+
+TEST(CallReader, OfHarmonyWhatIsNoCallIsText) {
+  const std::string other = "<|channel|>commentary to=functions.other json<|message|>{}<|call|>";
+  const std::string broken = " to=functions.add<|channel|>commentary json<|message|>{\"a\": ";
+  for (const std::string& answer :
+       {other, broken, std::string(" to=functions.now<|channel|>commentary"), std::string("a < b <|sta"),
+        std::string("<|start|>user<|message|>and?<|end|>"), std::string("<|channel|>new<|message|>x<|end|>")})
+    expect_read(CallForm::kHarmony, answer, answer, {});
+  const std::string call = "<|channel|>commentary to=functions.now json<|message|>{}<|call|>";
+  expect_read(CallForm::kHarmony, "<|message|>One.<|end|><|start|>assistant" + call + "<|start|>assistant" + other,
+              "One.\n<|start|>assistant" + other, {{"now", "{}"}});
+  expect_read(CallForm::kHarmony, call + " and", " and", {{"now", "{}"}});
+}
+
+TEST(CallReader, ReadsCallsOfPhi) {
+  const std::string list = "[" + kAddJson + "]", marked = "<|tool_call|>" + list + "<|/tool_call|>";
+  expect_read(CallForm::kPhi, "So: " + marked, "So:", kAdd);
+  expect_read(CallForm::kPhi, "<|tool_call|>[{\"name\": \"other\"}]<|/tool_call|>",
+              "<|tool_call|>[{\"name\": \"other\"}]<|/tool_call|>", {});
+  expect_read(CallForm::kFunctools, "functools" + list, "", kAdd);
+  expect_read(CallForm::kFunctools, "So: functools" + list + " functools", "So: functools", kAdd);
+  expect_read(CallForm::kFunctools, list, "", kAdd);
+}
+
+// Special tokens of a call have no text elsewhere.
+TEST(CallReader, SeesTheTokensOfItsForm) {
+  const CharacterTokenizer tokenizer({.specials = {"$", "[TOOL_CALLS]", "[ARGS]"}, .tokens = {"a"}, .eos = "$"});
+  EXPECT_THAT(call_token_ids(CallForm::kNamed, tokenizer),
+              testing::ElementsAre(*tokenizer.id_of("[TOOL_CALLS]"), *tokenizer.id_of("[ARGS]")));
+  EXPECT_THAT(call_token_ids(CallForm::kList, tokenizer), testing::ElementsAre(*tokenizer.id_of("[TOOL_CALLS]")));
+  EXPECT_THAT(call_token_ids(CallForm::kTagged, tokenizer), testing::IsEmpty());
+}
+
+CallForm form_of(const std::string& turn, const std::string& told = "") {
   const CharacterTokenizer tokenizer(
       {.specials = {"$"},
        .tokens = {"a"},
        .eos = "$",
        .chat_template =
-           "{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}{% set f = c.function %}" + turn +
+           told + "{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}{% set f = c.function %}" +
+           turn +
            "{% endfor %}$ {% else %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}"
            "{% if add_generation_prompt %}<assistant>{% endif %}"});
   return make_chat_template(tokenizer)->call_form();
@@ -199,8 +273,18 @@ TEST(CallForm, IsWhatTheTemplateWrites) {
   EXPECT_EQ(form_of("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{{ f.name }}\n```json\n{{ "
                     "f.arguments | tojson }}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
             CallForm::kDeepSeek);
+  EXPECT_EQ(form_of("[TOOL_CALLS]{{ f.name }}[CALL_ID]{{ c.id }}[ARGS]{{ f.arguments | tojson }}"), CallForm::kNamed);
+  EXPECT_EQ(form_of("<assistant><|tool_call|>[" + with("arguments") + "]<|/tool_call|>"), CallForm::kPhi);
+  EXPECT_EQ(form_of("<assistant>functools[" + with("arguments") + "]"), CallForm::kFunctools);
+  EXPECT_EQ(form_of("<|start|>assistant to=functions.{{ f.name }}<|channel|>commentary json<|message|>"
+                    "{{ f.arguments | tojson }}<|call|>"),
+            CallForm::kHarmony);
   EXPECT_EQ(form_of("<assistant>call " + with("arguments")), CallForm::kUnknown);
   EXPECT_EQ(form_of("{{ f.name }}({{ f.arguments | tojson }})"), CallForm::kUnknown);
+  // vLLM's of Phi-4-mini joins arguments as a text, writes calls as JSON alone and tells the model another mark.
+  const std::string joined = "<assistant>{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments }}}";
+  EXPECT_EQ(form_of(joined), CallForm::kObject);
+  EXPECT_EQ(form_of(joined, "{% if tools %}say functools[{\"name\": …}, …]{% endif %}"), CallForm::kFunctools);
   EXPECT_EQ(form_of("<assistant>{{ raise_exception('no') }}"), CallForm::kUnknown);
 }
 

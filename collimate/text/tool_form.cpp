@@ -1,5 +1,8 @@
 #include "collimate/text/tool_form.h"
 
+#include <optional>
+#include <utility>
+
 #include "collimate/base/error.h"
 #include "collimate/text/jinja/value.h"
 #include "collimate/text/json_numbers.h"
@@ -38,6 +41,12 @@ std::string probed(const jinja::Template& chat, ordered_json variables, const To
   }
 }
 
+// Whether the template says a word to the model that gets tools.
+bool tells(const jinja::Template& chat, ordered_json variables, const ToolForm& form, const char* word) {
+  variables["tools"] = {{{"type", "function"}, {"function", {{"name", "probe_tool"}, {"description", "probe"}}}}};
+  return probed(chat, std::move(variables), form, 1).find(word) != std::string::npos;
+}
+
 bool writes_calls(const std::string& text) {
   const bool quoted = text.find("\\\"probe_key") != std::string::npos;
   const auto has = [&](const char* word) { return text.find(word) != std::string::npos; };
@@ -47,15 +56,20 @@ bool writes_calls(const std::string& text) {
 }  // namespace
 
 ToolForm tool_form_of(const jinja::Template& chat, const ordered_json& variables) {
+  std::optional<ToolForm> unread;
   for (const bool arguments_as_text : {false, true})
     for (const EmptyContent content : {EmptyContent::kAbsent, EmptyContent::kNull, EmptyContent::kText}) {
       ToolForm form{arguments_as_text, content};
       const std::string text = probed(chat, variables, form, 2);
       if (!writes_calls(text)) continue;
       form.calls = call_form_of(text, probed(chat, variables, form, 1), "probe_tool");
+      if (!unread) unread = form;
+      if (form.calls == CallForm::kUnknown) continue;
+      if (form.calls == CallForm::kObject && tells(chat, variables, form, "functools["))
+        form.calls = CallForm::kFunctools;
       return form;
     }
-  return {};
+  return unread.value_or(ToolForm{});
 }
 
 ordered_json message_json(const Message& message, const ToolForm& form) {

@@ -20,7 +20,8 @@ struct ToolForm {
   CallForm calls = CallForm::kUnknown;
 };
 
-// Found by what the template makes of one call; that of most templates where it makes nothing of any form.
+// Found by what the template makes of one call, that which can be read if there is one; that of most templates where it
+// makes nothing of any form.
 ToolForm tool_form_of(const jinja::Template& chat, const nlohmann::ordered_json& variables);
 
 // A message as the template gets it.

@@ -5,7 +5,7 @@ import unittest
 from serve_support import Server, WithModel, events_of
 
 CALL = '<tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>'
-END, CALLS = 1, 3  # token ids; the model ends a sequence by 1 or 2
+END, CALLS, MARK = 1, 3, 14  # token ids; the model ends a sequence by 1 or 2
 HERMES = ("{% for m in messages %}{% if m.role == 'assistant' %}a{% for c in m.tool_calls %}<tool_call>"
           '{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}'
           "{% else %}{{ m.content }}{% endif %}{% endfor %}{{ tools | tojson if tools }}"
@@ -17,13 +17,14 @@ FIRST_A_CALL = {"temperature": 0, "logit_bias": {str(CALLS): 90, str(END): 86.5}
                 "frequency_penalty": 2}
 
 
-def write_tokenizer(model, template: str) -> None:
+def write_tokenizer(model, template: str, specials: dict = {}, call: str = CALL) -> None:
     def added(id_: int, content: str, special: bool) -> dict:
         return {"id": id_, "content": content, "special": special, "single_word": False, "lstrip": False,
                 "rstrip": False, "normalized": False}
     letters = {c: i for i, c in enumerate("?$!c0123456789,a")}
     document = {"version": "1.0",
-                "added_tokens": [added(0, "?", True), added(END, "$", True), added(CALLS, CALL, False)],
+                "added_tokens": [added(0, "?", True), added(END, "$", True), added(CALLS, call, False),
+                                *(added(id_, text, True) for id_, text in specials.items())],
                 "normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": {"type": "Fuse"},
                 "model": {"type": "BPE", "vocab": letters, "merges": [], "unk_token": "?"}}
     (model / "tokenizer.json").write_text(json.dumps(document))
@@ -33,8 +34,8 @@ def write_tokenizer(model, template: str) -> None:
 class Tools(WithModel):
     positions = 1024
 
-    def serve(self, template: str, *flags: str) -> Server:
-        write_tokenizer(self.model, template)
+    def serve(self, template: str, *flags: str, **more) -> Server:
+        write_tokenizer(self.model, template, **more)
         return self.start(*flags)
 
     def test_calls_are_read_out_of_the_answer(self):
@@ -63,6 +64,22 @@ class Tools(WithModel):
             _, answer = server.post("/v1/chat/completions", asked | silent)
             self.assertIn(CALL, answer["choices"][0]["message"]["content"])
             self.assertEqual(answer["choices"][0]["finish_reason"], "stop")
+
+    def test_marks_that_are_special_tokens_are_seen(self):
+        mark = "[TOOL_CALLS]"
+        server = self.serve("{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}[TOOL_CALLS]"
+                            "{{ c.function.name }}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}"
+                            "{{ tools | tojson if tools }}", specials={MARK: mark}, call='add[ARGS]{"a": 2}')
+        # A digit, the mark, the call, and then the end.
+        first = {"temperature": 0, "presence_penalty": 2, "frequency_penalty": 2,
+                 "logit_bias": {"9": 96, str(MARK): 94, str(CALLS): 92.5, str(END): 91.2}}
+        _, answer = server.post("/v1/chat/completions", {"messages": MESSAGES, "tools": TOOLS, **first})
+        message = answer["choices"][0]["message"]
+        self.assertEqual([call["function"]["name"] for call in message["tool_calls"]], ["add"], answer)
+        self.assertNotIn(mark, message["content"])
+        _, answer = server.post("/v1/chat/completions", {"messages": MESSAGES, **first})
+        self.assertIn('add[ARGS]{"a": 2}', answer["choices"][0]["message"]["content"])
+        self.assertNotIn(mark, answer["choices"][0]["message"]["content"])
 
     def test_a_template_of_another_form_is_refused(self):
         server = self.serve("{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}")

@@ -87,6 +87,18 @@ TEST_F(Check, LeavesOutRowsWhereAskedTo) {
               ContainsRegex("data.train: 1 of 4 rows left out .data.long_rows.; the first: .*:3\\]"));
 }
 
+TEST_F(Check, TellsOfThoughtsThatTheTemplateLeavesOut) {
+  write_text(root_ / "demonstrations.jsonl",
+             "{\"messages\": [{\"role\": \"user\", \"content\": \"12\"}, {\"role\": \"assistant\", \"content\": "
+             "\"<think>3</think>4\"}]}\n");
+  write_text(root_.path() + "/start/chat_template.jinja",
+             "{% for m in messages %}{{ m.content.split('</think>')[-1] }}={% endfor %}");
+  EXPECT_THAT(
+      shown("sft", {"data.bad_rows=drop"}),
+      ContainsRegex("warning: data.train: 1 of 1 rows stand without the thoughts of their answers .*which the "
+                    "chat template leaves out; the first: .*demonstrations.jsonl:1; try a chat_template.jinja "));
+}
+
 TEST_F(Check, ShowsWhichTokensAreTrained) {
   const std::string sft = shown("sft");
   for (const char* line : {"\n# batch: 8 rows per iteration\n", "\n# updates: 8 rows ÷ 8 per update = 1",

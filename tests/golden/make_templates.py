@@ -143,7 +143,68 @@ TEMPLATES = [
     " {{ d | tojson(2) }} {{ [[], {}] | tojson(indent=2) }}",
     "{{ 'ÉCOLE' | capitalize }} {{ '日本ABC'.capitalize() }} {{ 'a\u00a0b\u2003c-d' | title }} {{ 'éA' |"
     " capitalize | length }}",
+    # Statements that few templates use.
+    "{% with a = x, b = a %}{{ a }}{{ b }}{% set a = 2 %}{{ a }}{% endwith %}{{ a }}{% with %}{% set q = 1 %}{{ q }}"
+    "{% endwith %}{{ q }}",
+    "{% for g in [[1, [2, 3]], 4] recursive %}{{ loop.depth }}{{ loop.depth0 }}{{ loop.index }}({{ loop(g) if g is"
+    " sequence else g }}){% endfor %}",
+    "{% for m in messages %}{{ 'x' if loop.changed(m.role == 'user') }}{{ loop.revindex }}{{ loop.revindex0 }}{% endfor"
+    " %}",
+    "{% set shout | upper | trim %} a{{ x }} {% endset %}[{{ shout }}]{% filter trim | upper %} b {% endfilter %}",
+    "{% set c = cycler('a', 'b', 'c') %}{{ c.next() }}{{ c.next() }}{{ c.current }}{{ c.reset() }}{{ c.next() }}"
+    "{% set j = joiner('; ') %}{% for w in words %}{{ j() }}{{ w }}{% endfor %}",
+    "{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{{ m() }}{% endfor %}",
+    # Macros.
+    "{% macro m(a, b=2) %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1, 3, 4, 5, q=6) }}{{ m() }}"
+    "{{ m(*[1, 2], **{'z': 3}) }}{{ m.name }}{{ m.arguments }}{{ m.catch_varargs }}{{ m.catch_kwargs }}{{ m.caller }}",
+    "{% macro m() %}{{ caller('a', 2) if caller else 'none' }}{% endmacro %}{% call(p, q=1) m() %}{{ p }}{{ q }}{%"
+    " endcall"
+    " %}{{ m() }}{{ m.caller }}",
+    # Filters, formats and methods that few templates use.
+    "{{ '<a href=\"x\">&\'' | e }} {{ '<' | escape | e }} {{ '<' | safe | e }} {{ '<' | e | forceescape }}"
+    " {{ ('<' | e) + '<' }} {{ ('<' | e) ~ '<' }} {{ ('<%s>' | safe) % '<' }} {{ '<' | e is escaped }}"
+    " {{ '<' | upper | e | lower }}",
+    "{{ '%s: %d, %5.2f|%-5s|%05d %x %%' % ('a', 7, 2.5, 'b', -3, 255) }} {{ '%(b)s' % d }} {{ '%s' % [1, 2] }}"
+    " {{ '%s %s' | format('a', none) }} {{ '%(a)s' | format(a=1) }} {{ '%r' % ('a\'b',) }} {{ '%*d' % (4, 1) }} {{"
+    " x % 4 }}",
+    "{{ '{} {}'.format(1, 'b') }} {{ '{0}{1}{0}'.format('a', 'b') }} {{ '{:>5}|{:<5}|"
+    "{:^5}|{:*^5}'.format('a', 'b', 'c', 'd') }} {{ '{:05d} {:+.2f} {:,} {:#x} {:.1%}'.format(42, 1.5, 1234567,"
+    " 255, 0.5) }}"
+    " {{ '{a[b]} {x!r} {{}}'.format(a=d, x='q') }}",
+    "{{ messages | selectattr('content', 'string') | map(attribute='role') | list }} {{ messages |"
+    " selectattr('role', 'in',"
+    " ['user', 'tool']) | list | length }} {{ messages | rejectattr('role', '==', 'user') | map(attribute='role') |"
+    " list }}"
+    " {{ messages | map(attribute='tool_calls.0.function.name', default='-') | list }} {{ words | select('ne', 'fig') |"
+    " list }} {{ [1, 2.0, 'a'] | reject('number') | list }} {{ words | map('replace', 'p', 'q') | list }}",
+    "{% for role, all in messages | groupby('role') %}{{ role }}:{{ all | length }} {% endfor %}{% for g in messages |"
+    " groupby('role') %}{{ g.grouper }}{{ g.list | length }}{% endfor %}{{ words | batch(3, '-') | list }}{{ words"
+    " | slice(3) |"
+    " list }}",
+    "{{ 'one two three' | truncate(8) }} {{ 'one two three' | truncate(8, true, '', 0) }} {{ 'one two three' |"
+    " truncate(9,"
+    " leeway=0) }} [{{ 'a' | center(5) }}] {{ 'a b-c d_e' | wordcount }} {{ 'a b/ü&' | urlencode }} {{ {'a b': 1,"
+    " 'c': 'é'} |"
+    " urlencode }} {{ 1234567 | filesizeformat }} {{ 2048 | filesizeformat(true) }}",
+    "{{ (1, 2) }} {{ (1,) }} {{ () }} {{ d.items() | list }} {{ d | dictsort }} {{ (1, 2) == [1, 2] }} {{ [(1,"
+    " 'a')] | tojson"
+    " }} {{ {(1, 2): 'x'}[(1, 2)] }} {{ 'a-b-c'.partition('-') }} {{ 'a-b-c'.rpartition('-') }} {{ (1, 2) + (3,) }}",
+    "{{ 'ÉCOLE ß' | lower }} {{ 'école ß' | upper }} {{ 'éa öb' | title }} {{ 'Éa'.swapcase() }} {{ '²'.isdigit() }}{{"
+    " '½'.isnumeric() }}{{ 'é'.isalpha() }}{{ 'É'.isupper() }}{{ 'é' is lower }}{{ '٣'.isdecimal() }}",
+    "{{ 'ab'.ljust(4, '.') }}{{ 'ab'.rjust(4) }}{{ 'ab'.center(5, '*') }}{{ '-7'.zfill(4) }}{{ 'abc'.index('c') }}{{"
+    " 'abab'.rindex('a') }}{{ 'abc'.replace('', '-') }}{{ 'abc'.count('') }}{{ d.copy() }}{{ dict(d, c=3) }}{{"
+    " dict([('a',"
+    " 1)]) }}{{ '0x1f' | int(0, 16) }}{{ '101' | int(base=2) }}",
+    "{{ 1.115 | round(2) }} {{ 2.675 | round(2) }} {{ -5.5 % 2.5 }} {{ -7 // 2.0 }} {{ 4.0 is divisibleby 2 }}{{"
+    " 3.0 is odd"
+    " }}{{ 1 is sameas 1.0 }}{{ 'upper' is filter }}{{ 'odd' is test }}{{ missing is callable }}{{ 'a' in missing }}",
     # Refused.
+    "{% with a %}{% endwith %}", "{{ '%d' % 'a' }}", "{{ '%s %s' % 'a' }}", "{{ '%s' % (1, 2) }}", "{{"
+    " '{}'.format() }}",
+    "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "{% macro m(a) %}{% endmacro %}{{ m(q=2) }}", "{% macro m(a)"
+    " %}{% endmacro"
+    " %}{{ m(1, a=2) }}", "{% macro m() %}{% endmacro %}{% call m() %}{% endcall %}", "{{ 1 is odd is true }}", "{{"
+    " [1] in d }}",
     "{% if x %}", "{{ x", "{{ 'open }}", "{% for %}", "{{ missing.attribute }}", "{{ x | nofilter }}",
     "{{ 'a' + 1 }}", "{{ 1 / 0 }}",
     "{{ words.append(1) }}", "{{ x is notest }}", "{% endfor %}", "{{ nofunction() }}",
@@ -178,7 +239,8 @@ def rendered(source, variables):
     """The text; None where it is refused."""
     try:
         return environment().from_string(source).render(**variables)
-    except (jinja2.exceptions.TemplateError, TypeError, ZeroDivisionError, AttributeError, KeyError, ValueError):
+    except (jinja2.exceptions.TemplateError, TypeError, ZeroDivisionError, AttributeError, LookupError,
+            ValueError):
         return None
 
 

@@ -76,6 +76,14 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
   return {row};
 }
 
+bool loses_thoughts(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
+  const auto loses = [&](const std::optional<text::Message>& answer) {
+    return answer && renderer.leaves_out_thoughts(example.prompt, *answer);
+  };
+  if (kind == RowKind::kDemonstration) return loses(example.completion);
+  return kind == RowKind::kPreference && (loses(example.chosen) || loses(example.rejected));
+}
+
 // A demonstration without a prompt is plain text, of which the first token is given.
 void check(const text::Example& example, const text::RenderedTokens& row, const SourceOptions& options) {
   const auto tokens = static_cast<int64_t>(row.ids.size());
@@ -188,6 +196,7 @@ RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& rendere
       const text::Example& example = dataset.example(row);
       std::vector<text::RenderedTokens> rows = rows_of(example, renderer);
       if (rows.empty()) continue;
+      if (loses_thoughts(example, renderer, options_.kind)) thoughtless_.add(place(example));
       rendered_.push_back({std::move(rows), example_json(example, renderer.prompt_text(example.prompt))});
       kept.push_back(&example);
       ++source.rows;

@@ -69,6 +69,8 @@ class RowSource {
   bool has_margins() const { return !margins_.empty(); }
   const text::LeftOut& bad() const { return bad_; }
   const text::LeftOut& too_long() const { return too_long_; }
+  // Examples whose trained answers are rendered without their thoughts, and the place of the first.
+  const text::LeftOut& thoughtless() const { return thoughtless_; }
   int64_t truncated() const { return truncated_; }  // examples
 
   // An example in file order, without a copy: its rendered rows (one, or chosen and rejected), and what rewards see.
@@ -96,7 +98,7 @@ class RowSource {
   text::OrderOptions order_;
   std::vector<Rendered> rendered_;
   std::vector<float> margins_;  // by example; empty for none
-  text::LeftOut bad_, too_long_;
+  text::LeftOut bad_, too_long_, thoughtless_;
   int64_t truncated_ = 0;
   int64_t epoch_examples_ = 0;
   mutable int64_t cached_epoch_ = -1;

@@ -122,6 +122,30 @@ TEST_F(PromptSource, BadRowsAreDroppedAndCounted) {
   EXPECT_EQ(taken.rows(0, 2, 0, 2).rows(), 2);
 }
 
+TEST_F(PromptSource, AnswersRenderedWithoutTheirThoughtsAreCounted) {
+  text::CharacterVocabulary vocabulary{.specials = {"<pad>", "<eos>"}, .eos = "<eos>", .pad = "<pad>"};
+  for (const char c : std::string("abcdefghijklmnopqrstuvwxyz<>/|")) vocabulary.tokens.emplace_back(1, c);
+  vocabulary.chat_template = "{% for m in messages %}{{ m.content.split('</think>')[-1] }}|{% endfor %}";
+  const text::CharacterTokenizer tokenizer(std::move(vocabulary));
+  const text::Renderer renderer(tokenizer, text::make_chat_template(tokenizer), {});
+  const auto thoughtless = [&](const std::string& rows, RowKind kind) {
+    std::ofstream(path_) << rows;
+    return RowSource(text::Dataset::read({{.path = path_}}), renderer, {.kind = kind}).thoughtless();
+  };
+  const std::string asked = R"([{"role": "user", "content": "a"}])", plain = R"("b")";
+  const std::string thinks = R"("<think>well</think>b")";
+  const auto row = [&](const std::string& answer) {
+    return "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": " +
+           answer + "}]}\n";
+  };
+  const text::LeftOut out = thoughtless(row(plain) + row(thinks) + row(thinks), RowKind::kDemonstration);
+  EXPECT_EQ(out.rows, 2);
+  EXPECT_EQ(out.first, path_ + ":2");
+  EXPECT_EQ(thoughtless(row(thinks), RowKind::kPrompt).rows, 0);
+  const std::string pair = "{\"prompt\": " + asked + ", \"chosen\": " + plain + ", \"rejected\": " + thinks + "}";
+  EXPECT_EQ(thoughtless(pair, RowKind::kPreference).rows, 1);
+}
+
 TEST_F(PromptSource, LongRowsStopDropOrAreTruncated) {
   const std::string rows = answered("ab", "c") + answered("ab", "cdefg") + answered("abcdef", "g");
   SourceOptions options{.kind = RowKind::kDemonstration, .max_tokens = 5};

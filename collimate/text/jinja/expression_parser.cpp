@@ -13,7 +13,7 @@ Node ExpressionParser::rest_of_list(Node first) {
     if (peek().kind == TokenKind::kEndBlock || peek().kind == TokenKind::kEndPrint || is_sign(")")) break;
     items.push_back(expression());
   }
-  return make(Op::kList, "", std::move(items));
+  return make(Op::kList, "tuple", std::move(items));
 }
 
 Node ExpressionParser::expression() {
@@ -138,7 +138,7 @@ Node ExpressionParser::name() {
 }
 
 Node ExpressionParser::bracketed() {
-  if (take_sign(")")) return make(Op::kList);
+  if (take_sign(")")) return make(Op::kList, "tuple", {});
   Node node = list_or_one();
   expect_sign(")");
   return node;
@@ -213,8 +213,10 @@ Node ExpressionParser::call(Node node) {
       ++at_;
       node.named.emplace_back(std::move(key), expression());
     } else {
-      if (is_sign("*") || is_sign("**")) refuse_here("arguments one by one");
-      node.children.push_back(expression());
+      const bool members = take_sign("**"), items = !members && take_sign("*");
+      Node given = expression();
+      if (members || items) given = make(Op::kEach, members ? "members" : "", {std::move(given)});
+      node.children.push_back(std::move(given));
     }
     if (!is_sign(")")) expect_sign(",");
   }
@@ -250,6 +252,7 @@ Node ExpressionParser::tested(Node of) {
   Node node = make(Op::kTest, expect_name(), {});
   node.children.push_back(std::move(of));
   if (is_sign("(")) return call(std::move(node));
+  if (is_word("is")) refuse_here("one test, or brackets around the first");
   const TokenKind kind = peek().kind;
   const bool follows = kind == TokenKind::kString || kind == TokenKind::kInteger || kind == TokenKind::kReal ||
                        is_sign("[") || is_sign("{") ||

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <ctime>
 #include <map>
 #include <set>
@@ -10,6 +9,8 @@
 #include "collimate/base/characters.h"
 #include "collimate/text/jinja/budget.h"
 #include "collimate/text/jinja/calls.h"
+#include "collimate/text/jinja/formats.h"
+#include "collimate/text/jinja/letters.h"
 #include "collimate/text/jinja/spaces.h"
 
 namespace collimate::text::jinja {
@@ -78,12 +79,22 @@ Value split_lines(const std::string& text, const Arguments& a) {
   return lines;
 }
 
+// Python's replacement of the empty text: before each character and at the end.
+Value between_all(const std::string& text, const std::string& put, int64_t most) {
+  Pieces out;
+  int64_t done = 0;
+  const auto is_left = [&] { return most < 0 || done++ < most; };
+  for (const std::string_view each : characters(text)) out << (is_left() ? put : "") << each;
+  out << (is_left() ? put : "");
+  return out.take();
+}
+
 Value replace(const std::string& text, const Arguments& a) {
   const std::string from = to_text(a.get(1, "old")), to = to_text(a.get(2, "new"));
   const int64_t most = a.get(3, "count", -1).whole();
   Pieces out;
   size_t at = 0;
-  if (from.empty()) refuse("a text to replace", "an empty one");
+  if (from.empty()) return between_all(text, to, most);
   for (int64_t done = 0; most < 0 || done < most; ++done) {
     const size_t found = place_of(from, text, at);
     if (found == std::string::npos) break;
@@ -105,38 +116,21 @@ Value at_end(const std::string& text, const Arguments& a, bool begin) {
   });
 }
 
-Value position(const std::string& text, const Arguments& a, bool last) {
+Value position(const std::string& text, const Arguments& a, bool last, bool strict) {
   const std::string what = to_text(a.get(1, "sub"));
   const size_t at = last ? last_place_of(what, text, text.size()) : place_of(what, text, 0);
+  if (at == std::string::npos && strict) refuse("a text that has the other", "one that has not");
   if (at == std::string::npos) return -1;
   return base::characters_in(std::string_view(text).substr(0, at));
 }
 
 Value count(const std::string& text, const Arguments& a) {
   const std::string what = to_text(a.get(1, "sub"));
-  if (what.empty()) refuse("a text to count", "an empty one");
+  if (what.empty()) return base::characters_in(text) + 1;
   int64_t found = 0;
   for (size_t at = place_of(what, text, 0); at != std::string::npos; at = place_of(what, text, at + what.size()))
     ++found;
   return found;
-}
-
-// The first letter of each word, or of the text, large and the others small.
-std::string titled(std::string text, bool every_word) {
-  bool begins = true;
-  for (char& c : text) {
-    const auto letter = static_cast<unsigned char>(c);
-    if (letter >= 128) begins = begins && every_word;
-    if (letter >= 128) continue;
-    c = static_cast<char>(begins ? std::toupper(letter) : std::tolower(letter));
-    begins = every_word && std::isalpha(letter) == 0;
-  }
-  return text;
-}
-
-Value is_all(const std::string& text, int (*kind)(int)) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return kind(static_cast<unsigned char>(c)) != 0; });
 }
 
 Value joined(const std::string& text, const Arguments& a) {
@@ -158,32 +152,92 @@ Value without(const std::string& text, const Arguments& a, bool begin) {
   return begin ? text.substr(what.size()) : text.substr(0, text.size() - what.size());
 }
 
-const std::map<std::string, Method>& text_methods() {
-  using Text = const std::string&;
-  using Given = const Arguments&;
+Value justified(const std::string& text, const Arguments& a, char align) {
+  const Value fill = a.get(2, "fillchar", " ");
+  if (!fill.is_text() || characters(fill.text()).size() != 1) refuse("one character to fill with", "another value");
+  return padded(text, a.get(1, "width").whole(), align, fill.text());
+}
+
+// Python puts the odd blank in front where the width is odd too.
+Value centered(const std::string& text, const Arguments& a) {
+  const int64_t width = a.get(1, "width").whole(), missing = width - base::characters_in(text);
+  if (missing <= 0) return text;
+  const int64_t left = missing / 2 + (missing & width & 1);
+  Arguments both = a;
+  both.positional.resize(2);
+  both.positional[1] = base::characters_in(text) + left;
+  const Value fill = a.get(2, "fillchar", " ");
+  both.positional.push_back(fill);
+  const Value front = justified(text, both, '>');
+  both.positional[1] = width;
+  return justified(front.text(), both, '<');
+}
+
+// Zeros go behind a sign.
+Value filled(const std::string& text, const Arguments& a) {
+  const bool has_sign = text.starts_with('-') || text.starts_with('+');
+  const int64_t width = a.get(1, "width").whole();
+  return text.substr(0, has_sign ? 1 : 0) + padded(text.substr(has_sign ? 1 : 0), width - (has_sign ? 1 : 0), '>', "0");
+}
+
+// Gives what stands before a text, the text and what stands behind it.
+Value parted(const std::string& text, const Arguments& a, bool last) {
+  const std::string what = to_text(a.get(1, "sep"));
+  if (what.empty()) refuse("a separator", "an empty text");
+  const size_t at = last ? last_place_of(what, text, text.size()) : place_of(what, text, 0);
+  if (at == std::string::npos) return last ? Value::tuple({"", "", text}) : Value::tuple({text, "", ""});
+  return Value::tuple({text.substr(0, at), what, text.substr(at + what.size())});
+}
+
+using Text = const std::string&;
+using Given = const Arguments&;
+
+const std::map<std::string, Method>& asking_methods() {
   static const std::map<std::string, Method> kMethods = {
-      {"capitalize", [](Text t, Given) { return Value(titled(t, false)); }},
+      {"isalnum", [](Text t, Given) { return Value(is_all(t, Letters::kAlnum)); }},
+      {"isalpha", [](Text t, Given) { return Value(is_all(t, Letters::kAlpha)); }},
+      {"isdecimal", [](Text t, Given) { return Value(is_all(t, Letters::kDecimal)); }},
+      {"isdigit", [](Text t, Given) { return Value(is_all(t, Letters::kDigit)); }},
+      {"islower", [](Text t, Given) { return Value(has_case(t, false)); }},
+      {"isnumeric", [](Text t, Given) { return Value(is_all(t, Letters::kNumeric)); }},
+      {"isspace", [](Text t, Given) { return Value(!t.empty() && skip(t, 0, is_space) == t.size()); }},
+      {"istitle", [](Text t, Given) { return Value(is_titled(t)); }},
+      {"isupper", [](Text t, Given) { return Value(has_case(t, true)); }}};
+  return kMethods;
+}
+
+const std::map<std::string, Method>& text_methods() {
+  static const std::map<std::string, Method> kMethods = {
+      {"capitalize", [](Text t, Given) { return Value(capitalized(t)); }},
+      {"casefold", [](Text t, Given) { return Value(lower(t)); }},
+      {"center", centered},
       {"count", count},
       {"endswith", [](Text t, Given a) { return at_end(t, a, false); }},
-      {"find", [](Text t, Given a) { return position(t, a, false); }},
-      {"isalpha", [](Text t, Given) { return is_all(t, std::isalpha); }},
-      {"isdigit", [](Text t, Given) { return is_all(t, std::isdigit); }},
-      {"isspace", [](Text t, Given) { return Value(!t.empty() && skip(t, 0, is_space) == t.size()); }},
+      {"find", [](Text t, Given a) { return position(t, a, false, false); }},
+      {"format", [](Text, Given a) { return Value(brace_format(a)); }},
+      {"index", [](Text t, Given a) { return position(t, a, false, true); }},
       {"join", joined},
+      {"ljust", [](Text t, Given a) { return justified(t, a, '<'); }},
       {"lower", [](Text, Given a) { return apply_filter("lower", a); }},
       {"lstrip", [](Text t, Given a) { return Value(strip(t, a, true, false)); }},
+      {"partition", [](Text t, Given a) { return parted(t, a, false); }},
       {"removeprefix", [](Text t, Given a) { return without(t, a, true); }},
       {"removesuffix", [](Text t, Given a) { return without(t, a, false); }},
       {"replace", replace},
-      {"rfind", [](Text t, Given a) { return position(t, a, true); }},
+      {"rfind", [](Text t, Given a) { return position(t, a, true, false); }},
+      {"rindex", [](Text t, Given a) { return position(t, a, true, true); }},
+      {"rjust", [](Text t, Given a) { return justified(t, a, '>'); }},
+      {"rpartition", [](Text t, Given a) { return parted(t, a, true); }},
       {"rsplit", [](Text t, Given a) { return split(t, a, true); }},
       {"rstrip", [](Text t, Given a) { return Value(strip(t, a, false, true)); }},
       {"split", [](Text t, Given a) { return split(t, a, false); }},
       {"splitlines", split_lines},
       {"startswith", [](Text t, Given a) { return at_end(t, a, true); }},
       {"strip", [](Text t, Given a) { return Value(strip(t, a, true, true)); }},
-      {"title", [](Text t, Given) { return Value(titled(t, true)); }},
-      {"upper", [](Text, Given a) { return apply_filter("upper", a); }}};
+      {"swapcase", [](Text t, Given) { return Value(swapped(t)); }},
+      {"title", [](Text t, Given) { return Value(titled(t)); }},
+      {"upper", [](Text, Given a) { return apply_filter("upper", a); }},
+      {"zfill", filled}};
   return kMethods;
 }
 
@@ -193,7 +247,8 @@ Value dict_method(const std::string& name, const Arguments& a) {
     const Value* member = find(a.of().dict(), key);
     return member == nullptr ? a.get(2, "default", None{}) : *member;
   }
-  if (name == "items") return apply_filter("items", a);
+  if (name == "items") return apply_filter("items", {{a.of()}, {}});
+  if (name == "copy") return a.of();
   if (name == "keys") return items_of(a.of());
   List values;
   for (const auto& [key, member] : a.of().dict()) values.push_back(member);
@@ -205,6 +260,7 @@ Value list_method(const std::string& name, const Arguments& a) {
   const List& items = a.of().list();
   const Value what = a.get(1, "value");
   const auto is_it = [&](const Value& item) { return equal(item, what); };
+  if (name == "copy" && !a.of().is_tuple()) return a.of();
   if (name == "count") return static_cast<int64_t>(std::count_if(items.begin(), items.end(), is_it));
   if (name == "index") {
     const auto found = std::find_if(items.begin(), items.end(), is_it);
@@ -228,6 +284,47 @@ Value range(const Arguments& a) {
   return numbers;
 }
 
+// dict(): members of a dictionary or pairs of a list, and those by name over
+// them.
+Value made_dict(const Arguments& a) {
+  Dict members;
+  const auto set = [&](const Value& key, const Value& member) {
+    if (!is_key(key)) refuse("a text, a number or a tuple as a key", key.kind());
+    const auto same = std::ranges::find_if(members, [&](const auto& each) { return equal(each.first, key); });
+    if (same == members.end()) {
+      members.emplace_back(key, member);
+    } else {
+      same->second = member;
+    }
+  };
+  if (!a.positional.empty()) {
+    const Value pairs = a.of().is_dict() ? apply_filter("items", {{a.of()}, {}}) : Value(*items_of(a.of()));
+    for (const Value& pair : pairs.list()) {
+      const auto parts = items_of(pair);
+      if (parts->size() != 2) refuse("pairs of a key and a value", pair.kind());
+      set((*parts)[0], (*parts)[1]);
+    }
+  }
+  for (const auto& [name, member] : a.named) set(Value(name), member);
+  return members;
+}
+
+Value turns(List items, bool joins) {
+  if (items.empty()) refuse("items to go through", "none");
+  return std::make_shared<Turns>(Turns{std::move(items), 0, joins});
+}
+
+// next() and reset() of a cycler, and the call of a joiner, whose name is
+// empty.
+Value turn_method(const std::string& name, Turns& turns) {
+  if (turns.joins != name.empty()) refuse("next or reset of a cycler, or a joiner's call", fmt::format("'{}'", name));
+  if (turns.joins) return std::exchange(turns.at, 1) == 0 ? Value("") : turns.items[0];
+  if (name == "reset") turns.at = 0;
+  if (name == "reset") return None{};
+  if (name != "next") refuse("next or reset of a cycler", fmt::format("'{}'", base::beginning_of(name, 40)));
+  return turns.items[std::exchange(turns.at, (turns.at + 1) % turns.items.size())];
+}
+
 Value now(const Arguments& a) {
   const std::time_t seconds = std::time(nullptr);
   std::tm local = {};
@@ -239,7 +336,9 @@ Value now(const Arguments& a) {
 using FunctionPointer = Value (*)(const Arguments&);
 const std::map<std::string, FunctionPointer>& functions() {
   static const std::map<std::string, FunctionPointer> kFunctions = {
-      {"dict", [](const Arguments& a) { return Value(Dict(a.named.begin(), a.named.end())); }},
+      {"cycler", [](const Arguments& a) { return turns(a.positional, false); }},
+      {"dict", made_dict},
+      {"joiner", [](const Arguments& a) { return turns({a.get(0, "sep", ", ")}, true); }},
       {"namespace",
        [](const Arguments& a) {
          auto made = std::make_shared<Namespace>();
@@ -266,10 +365,12 @@ Value call_method(const std::string& name, const Arguments& arguments) {
     refuse("a function", fmt::format("the member '{}' of a dictionary", name));
   }
   if (of.is_list()) return list_method(name, arguments);
+  if (of.is<std::shared_ptr<Turns>>()) return turn_method(name, *of.as<std::shared_ptr<Turns>>());
   if (!of.is_text())
     refuse(fmt::format("a text, list or dictionary for .{}()", base::beginning_of(name, 40)), of.kind());
   charge(of.text().size());
-  const auto found = text_methods().find(name);
+  const auto found = text_methods().find(name), asking = asking_methods().find(name);
+  if (asking != asking_methods().end()) return asking->second(of.text(), arguments);
   if (found == text_methods().end())
     refuse("a method of texts that is known, as strip or split", fmt::format("'{}'", base::beginning_of(name, 40)));
   return found->second(of.text(), arguments);

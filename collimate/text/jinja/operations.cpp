@@ -8,7 +8,8 @@
 #include "collimate/base/at.h"
 #include "collimate/base/characters.h"
 #include "collimate/text/jinja/budget.h"
-#include "collimate/text/jinja/calls.h"
+#include "collimate/text/jinja/filter_kinds.h"
+#include "collimate/text/jinja/formats.h"
 
 namespace collimate::text::jinja {
 namespace {
@@ -46,6 +47,27 @@ Value joined(const List& a, const List& b) {
   return out;
 }
 
+// The value as a tuple or as markup where `of` is so.
+Value like(const Value& of, const Value& value) {
+  if (of.is_tuple()) return Value::tuple(value.list());
+  return of.is_markup() ? Value::markup(value.text()) : value;
+}
+
+std::string as_markup(const Value& text) { return text.is_markup() ? text.text() : escaped(text.text()); }
+// Values as markup takes them into its places.
+Value escaped_all(const Value& values) {
+  if (values.is_text()) return as_markup(values);
+  if (!values.is_tuple() && !values.is_dict()) return values;
+  if (values.is_dict()) {
+    Dict members;
+    for (const auto& [key, member] : values.dict()) members.emplace_back(key, escaped_all(member));
+    return members;
+  }
+  List items;
+  for (const Value& item : values.list()) items.push_back(escaped_all(item));
+  return Value::tuple(std::move(items));
+}
+
 Value whole_result(const std::string& sign, int64_t a, int64_t b) {
   int64_t out = 0;
   bool overflow = false;
@@ -72,8 +94,11 @@ Value real_result(const std::string& sign, double a, double b) {
   if (sign == "**") return std::pow(a, b);
   if (b == 0) refuse("a divisor", "0");
   if (sign == "/") return a / b;
-  const double down = std::floor(a / b);
-  return sign == "//" ? down : a - down * b;
+  double rest = std::fmod(a, b);  // Python rounds down
+  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
+  if (sign == "%") return rest == 0 ? std::copysign(0.0, b) : rest;
+  const double whole = (a - rest) / b;
+  return whole == 0 ? std::copysign(0.0, a / b) : std::floor(whole + 0.5);
 }
 
 Value number_result(const std::string& sign, const Value& a, const Value& b) {
@@ -130,6 +155,7 @@ Value loop_attribute(const Loop& loop, const std::string& name) {
   if (name == "length") return length;
   if (name == "previtem") return item(loop.index - 1);
   if (name == "nextitem") return item(loop.index + 1);
+  if (name == "depth" || name == "depth0") return loop.depth + (name == "depth" ? 1 : 0);
   refuse("index, first, last, length, previtem, nextitem or the like of loop", name);
 }
 
@@ -137,12 +163,17 @@ Value loop_attribute(const Loop& loop, const std::string& name) {
 
 Value calculate(const std::string& sign, const Value& a, const Value& b) {
   charge(kItemCost);
+  if (sign == "+" && a.is_text() && b.is_text() && (a.is_markup() || b.is_markup()))
+    return Value::markup(joined(as_markup(a), as_markup(b)).text());
   if ((sign == "~" || sign == "+") && a.is_text() && b.is_text()) return joined(a.text(), b.text());
   if (sign == "~") return joined(to_text(a), to_text(b));
+  if (sign == "%" && a.is_text())
+    return a.is_markup() ? Value::markup(percent_format(a.text(), escaped_all(b))) : Value(percent_format(a.text(), b));
   if (a.is_number() && b.is_number()) return number_result(sign, a, b);
-  if (sign == "+" && a.is_list() && b.is_list()) return joined(a.list(), b.list());
-  if (sign == "*" && b.is<int64_t>() && (a.is_text() || a.is_list())) return repeated(a, b.whole());
-  if (sign == "*" && a.is<int64_t>() && (b.is_text() || b.is_list())) return repeated(b, a.whole());
+  if (sign == "+" && a.is_list() && b.is_list() && a.is_tuple() == b.is_tuple())
+    return like(a, joined(a.list(), b.list()));
+  if (sign == "*" && b.is<int64_t>() && (a.is_text() || a.is_list())) return like(a, repeated(a, b.whole()));
+  if (sign == "*" && a.is<int64_t>() && (b.is_text() || b.is_list())) return like(b, repeated(b, a.whole()));
   refuse_pair(sign, a, b);
 }
 
@@ -153,7 +184,8 @@ Value negative(const Value& of) {
 
 bool contains(const Value& in, const Value& what) {
   if (in.is_text() && what.is_text()) return place_of(what.text(), in.text(), 0) != std::string::npos;
-  if (in.is_dict()) return find(in.dict(), what) != nullptr;
+  if (in.is<Undefined>()) return false;
+  if (in.is_dict() && is_key(what)) return find(in.dict(), what) != nullptr;
   if (in.is_list())
     return std::any_of(in.list().begin(), in.list().end(), [&](const Value& item) { return equal(item, what); });
   if (in.is<std::shared_ptr<Namespace>>())
@@ -199,6 +231,11 @@ std::shared_ptr<const List> items_of(const Value& value) {
 }
 
 Value attribute_of(const Value& of, const std::string& name) {
+  if (of.is_group() && (name == "grouper" || name == "list")) return of.list()[name == "list" ? 1 : 0];
+  if (of.is<std::shared_ptr<Turns>>() && name == "current") {
+    const Turns& turns = *of.as<std::shared_ptr<Turns>>();
+    return turns.items[turns.at];
+  }
   if (of.is<Loop>()) return loop_attribute(of.as<Loop>(), name);
   if (of.is<Undefined>())
     refuse(fmt::format("a value that has '{}'", name),
@@ -216,7 +253,7 @@ Value item_of(const Value& of, const Value& key) {
     const Value* member = find(of.dict(), key);
     return member == nullptr ? missing(to_text(key)) : *member;
   }
-  if (!key.is<int64_t>() || !(of.is_list() || of.is_text())) return missing(to_text(key));
+  if (!(key.is<int64_t>() || key.is<bool>()) || !(of.is_list() || of.is_text())) return missing(to_text(key));
   const auto item = [&](const auto& all) -> Value {
     const int64_t at = place_in(key.whole(), all.size());
     if (at < 0 || at >= static_cast<int64_t>(all.size())) return missing(to_text(key));
@@ -235,7 +272,7 @@ Value slice_of(const Value& of, const Value& first, const Value& last, const Val
   if (!of.is_list()) refuse("a list or a text to cut", of.kind());
   List out;
   for (const size_t at : places(of.list().size(), first, last, step)) out.push_back(of.list()[at]);
-  return out;
+  return like(of, std::move(out));
 }
 
 }  // namespace collimate::text::jinja

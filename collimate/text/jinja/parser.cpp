@@ -1,4 +1,5 @@
 #include "collimate/text/jinja/expression_parser.h"
+#include "collimate/text/jinja/search.h"
 
 namespace collimate::text::jinja {
 namespace {
@@ -58,6 +59,7 @@ class Parser : private ExpressionParser {
     if (take_word("if")) return if_block();
     if (take_word("set")) return set_block();
     if (take_word("macro")) return macro_block();
+    if (take_word("with")) return with_block();
     if (take_word("call")) return call_block();
     if (take_word("filter")) return filter_block();
     if (take_word("generation")) return make(Op::kGeneration, "", {body_until("endgeneration")});
@@ -67,7 +69,9 @@ class Parser : private ExpressionParser {
       end_of_block();
       return node;
     }
-    refuse_here("for, if, set, macro, call, filter, generation, break or continue");
+    refuse_here(
+        "for, if, set, with, macro, call, filter, generation, break or "
+        "continue");
   }
 
   Node for_block() {
@@ -77,7 +81,7 @@ class Parser : private ExpressionParser {
     Node items = no_choice();
     if (is_sign(",")) items = rest_of_list(std::move(items));
     Node condition = take_word("if") ? expression() : Node{};
-    if (is_word("recursive")) refuse_here("a loop that is not recursive");
+    if (take_word("recursive")) node.text = "recursive";
     end_of_block();
     Node body = statements({"else", "endfor"}), otherwise;
     if (is_word("else", 1)) {
@@ -130,8 +134,24 @@ class Parser : private ExpressionParser {
       return node;
     }
     node.op = Op::kSetBlock;
-    if (is_sign("|")) refuse_here("a block without filters");
+    Node filter;
+    while (take_sign("|")) filter = filtered(std::move(filter));
     node.children.push_back(body_until("endset"));
+    node.children.push_back(std::move(filter));
+    return node;
+  }
+
+  Node with_block() {
+    Node node = make(Op::kWith);
+    std::vector<Node> values;
+    while (peek().kind != TokenKind::kEndBlock) {
+      if (!values.empty()) expect_sign(",");
+      node.names.push_back(expect_name());
+      expect_sign("=");
+      values.push_back(expression());
+    }
+    node.children.push_back(body_until("endwith"));
+    for (Node& value : values) node.children.push_back(std::move(value));
     return node;
   }
 
@@ -145,11 +165,19 @@ class Parser : private ExpressionParser {
     }
   }
 
+  static void note_reads(Node& macro, const Node& body) {
+    List found;
+    for (const char* name : {"caller", "varargs", "kwargs"})
+      if (reads(body, name)) found.emplace_back(name);
+    macro.value = Value(std::move(found));
+  }
+
   Node macro_block() {
     Node node = make(Op::kMacro);
     node.text = expect_name();
     parameters(node);
     node.children.push_back(body_until("endmacro"));
+    note_reads(node, node.children[0]);
     return node;
   }
 
@@ -160,12 +188,14 @@ class Parser : private ExpressionParser {
     if (call.op != Op::kCall) refuse_here("the call of a macro");
     Node body = body_until("endcall");
     node.children = {std::move(call), std::move(body)};
+    note_reads(node, node.children[1]);
     return node;
   }
 
   Node filter_block() {
     Node node = make(Op::kFilterBlock);
     Node filter = filtered(Node{});
+    while (take_sign("|")) filter = filtered(std::move(filter));
     node.children = {body_until("endfilter"), std::move(filter)};
     return node;
   }

@@ -13,12 +13,15 @@ enum class Op {
   // Statements: `children` hold what they hold.
   kText,         // text
   kPrint,        // expression
-  kFor,          // items, condition or kNothing, body, else; `names` the variables
+  kFor,          // items, condition or kNothing, body, else; `names` the variables;
+                 // `text` says recursive or nothing
   kIf,           // condition, then, else
   kSet,          // value or body; `names` the variables, or one and its attribute in `text`
-  kSetBlock,     // body
-  kMacro,        // body, defaults as `named`; `names` its parameters
-  kCallBlock,    // call, body; `names` the parameters of the caller
+  kSetBlock,     // body, a filter or nothing
+  kWith,         // body, values; `names` their variables
+  kMacro,        // body, defaults as `named`; `names` its parameters; `value` says which of caller, varargs and kwargs
+                 // it reads
+  kCallBlock,    // call, body; `names` the parameters of the caller; `value` as of a macro
   kFilterBlock,  // body; a filter in `text` with its arguments behind
   kGeneration,   // body: what an assistant writes
   kBreak,
@@ -26,14 +29,16 @@ enum class Op {
   kBody,  // statements
   kNothing,
   // Expressions.
-  kValue,  // value
-  kName,   // text
-  kList,
+  kValue,      // value
+  kName,       // text
+  kList,       // `text` says tuple or nothing
   kDict,       // keys and values in turn
   kAttribute,  // of, `text`
   kItem,       // of, key
   kSlice,      // of, first, last, step, each or kNothing
   kCall,       // callee, arguments; `named`
+  kEach,       // of a call's arguments: all items of a list, or with `text` of a
+               // dictionary
   kFilter,     // of, arguments; `text`, `named`
   kTest,       // of, arguments; `text`
   kNot,

@@ -52,6 +52,8 @@ void write_repr(const Value& value, Pieces& out) {
   const char* between = "";
   if (value.is_text()) {
     write_quoted(value.text(), out);
+  } else if (value.is<Undefined>()) {
+    out << "Undefined";
   } else if (value.is<None>()) {
     out << "None";
   } else if (value.is<bool>()) {
@@ -61,9 +63,9 @@ void write_repr(const Value& value, Pieces& out) {
   } else if (value.is<double>()) {
     out << real_text(value.as<double>());
   } else if (value.is_list()) {
-    out << '[';
+    out << (value.is_tuple() ? '(' : '[');
     for (const Value& item : value.list()) write_repr(item, out << std::exchange(between, ", "));
-    out << ']';
+    out << (!value.is_tuple() ? "]" : value.list().size() == 1 ? ",)" : ")");
   } else if (value.is_dict()) {
     out << '{';
     for (const auto& [key, member] : value.dict()) {
@@ -173,6 +175,22 @@ Value::Value(List items) {
   held_ = std::make_shared<const List>(std::move(items));
 }
 
+Value Value::tuple(List items) {
+  Value made(std::move(items));
+  made.special_ = Special::kTuple;
+  return made;
+}
+Value Value::group(Value grouper, List items) {
+  Value made = tuple({std::move(grouper), Value(std::move(items))});
+  made.special_ = Special::kGroup;
+  return made;
+}
+Value Value::markup(std::string text) {
+  Value made(std::move(text));
+  made.special_ = Special::kMarkup;
+  return made;
+}
+
 Value::Value(Dict members) {
   charge(members.size() * 2 * sizeof(Value));
   for (const auto& [key, member] : members) contain(member);
@@ -197,8 +215,8 @@ int64_t Value::whole() const {
 
 const char* Value::kind() const {
   static constexpr const char* kKinds[] = {
-      "nothing of that name", "none",        "a truth value", "a number",   "a number", "a text", "a list",
-      "a dictionary",         "a namespace", "a macro",       "a function", "a loop"};
+      "nothing of that name", "none",        "a truth value", "a number",   "a number", "a text",  "a list",
+      "a dictionary",         "a namespace", "a macro",       "a function", "a loop",   "a cycler"};
   return kKinds[held_.index()];
 }
 
@@ -230,6 +248,12 @@ bool truth(const Value& value) {
   return !value.is<Undefined>() && !value.is<None>();
 }
 
+bool is_key(const Value& value) {
+  if (!value.is_list()) return !value.is_dict();
+  charge(value.list().size());
+  return value.is_tuple() && std::ranges::all_of(value.list(), is_key);
+}
+
 bool equal(const Value& a, const Value& b) {
   charge(kItemCost);
   if (a.is_number() && b.is_number()) return exact(a) == exact(b);
@@ -237,7 +261,7 @@ bool equal(const Value& a, const Value& b) {
     if (a.text().size() == b.text().size()) charge(a.text().size());
     return a.text() == b.text();
   }
-  if (a.is_list() && b.is_list())
+  if (a.is_list() && b.is_list() && a.is_tuple() == b.is_tuple())
     return std::equal(a.list().begin(), a.list().end(), b.list().begin(), b.list().end(), equal);
   if (a.is_dict() && b.is_dict()) {
     if (a.dict().size() != b.dict().size()) return false;
@@ -256,9 +280,17 @@ bool less(const Value& a, const Value& b) {
     charge(std::min(a.text().size(), b.text().size()));
     return a.text() < b.text();
   }
-  if (a.is_list() && b.is_list())
+  if (a.is_list() && b.is_list() && a.is_tuple() == b.is_tuple())
     return std::lexicographical_compare(a.list().begin(), a.list().end(), b.list().begin(), b.list().end(), less);
   refuse("two numbers, texts or lists to compare", fmt::format("{} and {}", a.kind(), b.kind()));
+}
+
+bool compare(const std::string& sign, const Value& a, const Value& b) {
+  if (sign == "==") return equal(a, b);
+  if (sign == "!=") return !equal(a, b);
+  if (sign == "<") return less(a, b);
+  if (sign == ">") return less(b, a);
+  return sign == "<=" ? less(a, b) || equal(a, b) : less(b, a) || equal(a, b);
 }
 
 std::string to_text(const Value& value) {

@@ -38,8 +38,16 @@ struct Function {
 };
 // A Loop says where a for loop stands.
 struct Loop {
-  int64_t index = 0;
+  int64_t index = 0, depth = 0;
   std::shared_ptr<const List> items;
+  const Node* node = nullptr;       // of one that is recursive
+  std::shared_ptr<List> last = {};  // what loop.changed() was given last
+};
+// Gives its items in turn: a cycler, or a joiner, which gives nothing first.
+struct Turns {
+  List items;
+  size_t at = 0;
+  bool joins = false;
 };
 
 // A value of the template language: Python's, as far as templates see them. Texts, lists and dictionaries are shared,
@@ -48,7 +56,7 @@ class Value {
  public:
   using Held = std::variant<Undefined, None, bool, int64_t, double, std::shared_ptr<const std::string>,
                             std::shared_ptr<const List>, std::shared_ptr<const Dict>, std::shared_ptr<Namespace>, Macro,
-                            Function, Loop>;
+                            Function, Loop, std::shared_ptr<Turns>>;
 
   Value() = default;
   template <class T>
@@ -59,6 +67,12 @@ class Value {
   Value(int number) : held_(int64_t{number}) {}
   Value(List items);
   Value(Dict members);
+  static Value tuple(List items);
+  // A tuple whose parts have the names grouper and list too.
+  static Value group(Value grouper, List items);
+  // A text that is markup already, so that it is not escaped (again): Markup of
+  // MarkupSafe.
+  static Value markup(std::string text);
 
   template <class T>
   bool is() const {
@@ -68,7 +82,10 @@ class Value {
   const T& as() const {
     return std::get<T>(held_);
   }
-  bool is_list() const { return is<std::shared_ptr<const List>>(); }
+  bool is_list() const { return is<std::shared_ptr<const List>>(); }  // a tuple too
+  bool is_tuple() const { return is_list() && special_ != Special::kNone; }
+  bool is_group() const { return special_ == Special::kGroup; }
+  bool is_markup() const { return special_ == Special::kMarkup; }
   bool is_dict() const { return is<std::shared_ptr<const Dict>>(); }
   bool is_number() const { return is<int64_t>() || is<double>() || is<bool>(); }
   bool is_text() const { return is<std::shared_ptr<const std::string>>(); }
@@ -81,18 +98,24 @@ class Value {
   const char* kind() const;  // a word for errors
 
  private:
+  enum class Special : uint8_t { kNone, kTuple, kGroup, kMarkup };
   void contain(const Value& item);
 
   Held held_;
+  Special special_ = Special::kNone;
   int levels_ = 0;  // of lists and dictionaries in each other
 };
 
 // InputError for a whole number beyond 64 bits with a sign.
 Value from_json(const nlohmann::ordered_json& json);
 bool truth(const Value& value);
+// Whether Python takes it as a key: no list and no dictionary.
+bool is_key(const Value& value);
 bool equal(const Value& a, const Value& b);
 // a < b as Python orders numbers, texts and lists. InputError for others.
 bool less(const Value& a, const Value& b);
+// One of == != < <= > >=.
+bool compare(const std::string& sign, const Value& a, const Value& b);
 // These give what str() and repr() of Python give.
 std::string to_text(const Value& value);
 std::string to_repr(const Value& value);
