@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/base/metrics.h"
 #include "collimate/cli/arguments.h"
@@ -23,6 +24,8 @@
 namespace collimate::cli {
 
 namespace {
+
+constexpr int kDiverged = 5;  // the exit code of a run that came to its end with a model that is worse than at first
 
 // "reward 0.12 -> 0.61 (means of the first and the last 5 of 50 iterations)"; "" for a metric that the run has not.
 std::string change_of(const std::vector<base::MetricsRecord>& records, const std::string& name,
@@ -77,6 +80,8 @@ bool read_arguments(const Arguments& arguments, TrainWords& words) {
   app.add_option("--resume", call.resume,
                  "auto continues what --output holds, never refuses to; or the run or checkpoint "
                  "(DIR/checkpoints/step-N) to continue from");
+  app.add_flag("--overwrite", call.overwrite,
+               "remove the run that --output holds, its model too, and begin anew; files that no run writes stay");
   app.add_option("--replay", call.replay,
                  "the journal of a run with this config: rewards are taken from it, and no reward is called");
   app.add_flag("--profile", profile, "write where the time of the slowest iteration went, to profile.txt");
@@ -101,7 +106,7 @@ int train(const Arguments& arguments) {
   if (!read_arguments(arguments, words)) return 0;
   recipe::TrainCall& call = words.call;
   recipe::Config config = recipe::load(words.config, words.sets);
-  choose_placement(config, words.config, words.sets, recipe::run_to_resume(call.resume, call.output));
+  choose_placement(config, words.config, words.sets, recipe::run_to_resume(call));
   if (words.dry_run) return show_check(config, words.json ? CheckForm::kJson : CheckForm::kShort);
   call.note = [](const std::string& line) { base::log().show(line); };
   call.stop = &stop_on_signals();
@@ -116,9 +121,13 @@ int train(const Arguments& arguments) {
     document["model"] = call.output + "/model";
     document["report"] = page.string();
     print_json(document);
-    return 0;
+  } else {
+    show_outcome(config, outcome, call.output);
   }
-  show_outcome(config, outcome, call.output);
+  std::fflush(stdout);  // its last line is that of the error
+  if (!outcome.diverged.empty())
+    throw base::Error(base::expectation("train", "a loss that falls", "a run that has diverged: " + outcome.diverged),
+                      kDiverged);
   return 0;
 }
 

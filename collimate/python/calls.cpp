@@ -71,10 +71,10 @@ std::string argument_name(const std::string& key) {
 nlohmann::ordered_json train(const TrainRequest& request) {
   const ProcessScope process;
   const CalledRewards rewards(request.config.rewards);
-  const recipe::Config config = loaded(request.config, recipe::run_to_resume(request.resume, request.output));
+  recipe::TrainCall call{.output = request.output, .resume = request.resume, .overwrite = request.overwrite};
+  const recipe::Config config = loaded(request.config, recipe::run_to_resume(call));
   refuse_processes(config, request.config);
   SignalScope signals;
-  recipe::TrainCall call{.output = request.output, .resume = request.resume};
   call.stop = &signals.stop();
   call.worker_command = request.worker_command;
   call.note = [](const std::string& line) { base::log().show(line); };
@@ -83,6 +83,7 @@ nlohmann::ordered_json train(const TrainRequest& request) {
   try {
     const recipe::TrainOutcome outcome = recipe::train(config, call);
     host::write_file_atomically(fs::path(request.output) / "report.html", report::render_report(request.output));
+    if (!outcome.diverged.empty()) base::log_warning("the run has diverged: {}", outcome.diverged);
     return {{"iterations", outcome.iterations},
             {"seconds", outcome.seconds},
             {"first_evaluation", outcome.first_evaluation},

@@ -24,6 +24,7 @@ struct GivenConfig {
 struct TrainRequest {
   GivenConfig config;
   std::string output, resume;
+  bool overwrite = false;
   std::vector<std::string> worker_command;                            // of `cluster: local-processes`
   std::function<recipe::GoesOn(const std::string& line)> on_metrics;  // each line of metrics.jsonl
 };

@@ -37,6 +37,7 @@ std::string run_train(const std::string& text, const py::list& rewards, const py
   const TrainRequest call{.config = given_config(request, rewards),
                           .output = request.at("output"),
                           .resume = request.at("resume"),
+                          .overwrite = request.at("overwrite"),
                           .worker_command = request.at("worker_command"),
                           .on_metrics = [&](const std::string& line) {
                             const py::gil_scoped_acquire lock;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace collimate::recipe {
 namespace {
@@ -26,6 +27,19 @@ std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train)
   if (schedule == "constant") return line + "constant";
   const double floor = schedule == "cosine_with_min" ? train.lr_minimum_ratio * peak : 0.0;
   return line + fmt::format("{} to {} at update {}", schedule, floor, n.total_updates);
+}
+
+// Says that the run is too short to change much, and with which length it would not be.
+std::string few_updates_line(const BatchArithmetic& n, const Config& config) {
+  const double times = static_cast<double>(kFewUpdates) / static_cast<double>(n.total_updates);
+  const std::optional<double> epochs = config.run.epochs.get();
+  const double length = epochs ? *epochs : static_cast<double>(config.run.iterations.get());
+  const std::string warmup = config.train.warmup_updates > 0 ? fmt::format(", {} of them with a rate that still rises",
+                                                                           config.train.warmup_updates.get())
+                                                             : "";
+  return fmt::format(
+      "warning: the run has {} in all{}; so few hardly change a model at a usual learning rate: try run.{}: {} or more",
+      counted(n.total_updates, "update"), warmup, epochs ? "epochs" : "iterations", std::ceil(length * times));
 }
 
 // A run has whole iterations: so many of its examples come after run.epochs.
@@ -82,6 +96,7 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
                               counted(n.rows, "row"), n.rows_per_update,
                               passes == 1 ? "" : fmt::format(" × {} passes (train.ppo_epochs)", passes), n.updates,
                               counted(iterations, "iteration"), n.total_updates));
+  if (n.total_updates < kFewUpdates) lines.push_back(few_updates_line(n, config));
   if (n.rows % n.rows_per_update != 0)
     lines.push_back(fmt::format(
         "warning: the last update of each iteration has {} of {} rows; try a train.samples_per_update that divides {}",

@@ -12,6 +12,9 @@ namespace collimate::recipe {
 // "1 row", "2 rows".
 std::string counted(int64_t count, const std::string& noun);
 
+// A run of fewer updates than these hardly moves a model at a usual learning rate: check and train say so.
+constexpr int64_t kFewUpdates = 20;
+
 // A config's numbers come to this: rows, updates, micro-batches and epochs of a run. Pure arithmetic.
 struct BatchArithmetic {
   bool rollouts = false;           // rows are samples of prompts

@@ -63,9 +63,9 @@ void check_schedule(const Config& config, const Plan& plan, const BatchArithmeti
                     std::vector<std::string>& problems) {
   const int64_t warmup = config.train.warmup_updates;
   if (warmup >= n.total_updates && warmup > 0)
-    problems.push_back(expectation("train.warmup_updates",
-                                   fmt::format("fewer than the run's {} updates", n.total_updates),
-                                   std::to_string(warmup), "a shorter warm-up, or more run.iterations"));
+    problems.push_back(expectation(
+        "train.warmup_updates", fmt::format("fewer than the run's {} updates", n.total_updates), std::to_string(warmup),
+        fmt::format("a shorter warm-up, or more run.{}", config.run.epochs.get() ? "epochs" : "iterations")));
   if (plan.compares_samples && n.group_size < 2)
     problems.push_back(expectation("rollout.samples_per_prompt", "at least 2: advantages compare a prompt's samples",
                                    std::to_string(n.group_size)));

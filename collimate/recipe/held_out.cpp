@@ -7,6 +7,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/choices.h"
 #include "collimate/recipe/data.h"
 #include "collimate/rlhf/types/model_answer.h"
@@ -74,6 +75,28 @@ OptionNames names_of(const AskedMeasure& asked) {
 }
 
 }  // namespace
+
+std::string HeldOutCount::text() const {
+  struct Nouns {
+    const char *example, *row;
+  };
+  static constexpr Nouns kNouns[] = {
+      {"prompt", "completion"}, {"row", "row"}, {"pair", "answer"}, {"question", "choice"}};
+  const Nouns& noun = base::at(kNouns, measured);
+  const std::string text = rows == examples
+                               ? counted(rows, noun.row)
+                               : fmt::format("{} of {}", counted(rows, noun.row), counted(examples, noun.example));
+  return kept == rows ? text : fmt::format("{}; samples/ has the first {}", text, kept);
+}
+
+HeldOutCount count_held_out(const HeldOutRows& held, Measured measured) {
+  const Batch& rows = held.rows;
+  HeldOutCount count{.data = held.key, .measured = measured, .rows = rows.rows()};
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    count.examples += r == 0 || rows.get(batch::kPromptUid, r) != rows.get(batch::kPromptUid, r - 1) ? 1 : 0;
+  count.kept = std::min(count.rows, kHeldOutSamples);
+  return count;
+}
 
 rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& asked, Measured measured,
                                      int64_t positions, const OptionNames& names) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "collimate/base/fields.h"
 #include "collimate/batch/batch.h"
 #include "collimate/recipe/asked_measures.h"
 #include "collimate/recipe/option_names.h"
@@ -23,6 +24,31 @@ struct HeldOutRows {
   int64_t group_size = 1;                   // rows of an example; of choices any number
   std::unique_ptr<rlhf::RowSource> source;  // null of choices, and of rows of the training
 };
+
+// So many rows of an evaluation are written to a run's samples: an even number, as pairs stay together.
+constexpr int64_t kHeldOutSamples = 100;
+
+// Counts the rows that an evaluation measures, and those of them that are kept for people.
+struct HeldOutCount {
+  std::string data;  // HeldOutRows::key
+  Measured measured = Measured::kCompletions;
+  int64_t examples = 0;  // prompts, texts, pairs or questions
+  int64_t rows = 0;      // completions, texts, answers or choices
+  int64_t kept = 0;      // of the rows, in the file of samples
+
+  // "256 completions of 64 prompts; samples/ has the first 100".
+  std::string text() const;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("data", self.data);
+    field("measured", self.measured);
+    field("examples", self.examples);
+    field("rows", self.rows);
+    field("rows_in_samples", self.kept);
+  }
+};
+HeldOutCount count_held_out(const HeldOutRows& held, Measured measured);
 
 // How held-out rows are read for a measure, by a model of so many positions: prompts with the samples and the sampling
 // of `asked`, whatever the training does. InputError, by those names, for several samples of a prompt that would all be

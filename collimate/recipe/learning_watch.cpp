@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 namespace collimate::recipe {
 namespace {
 
-constexpr int64_t kIterations = 10;  // that a sign lasts before it is said
+constexpr size_t kIterations = 10;  // that a sign lasts before it is said
 constexpr int64_t kSaid = -1;
 constexpr double kFarFromReference = 1;  // nats a token
 constexpr double kRisen = 1.5;           // times the first loss
+constexpr size_t kFewest = 3;            // losses of which a mean says something
 
 double value_or(const base::MetricsRecord& record, const char* name, double otherwise) {
   const double* value = record.find(name);
@@ -81,9 +83,19 @@ double squared_reward(const base::MetricsRecord& record) {
   return std::max(most * most, least * least);
 }
 
-template <class Values>
-double mean(const Values& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+using Losses = std::span<const double>;
+
+double mean(const Losses& losses) {
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+// Do they lie above `least` by more than they differ among each other? In logarithms, as losses differ in proportion to
+// their size: those of updates of single rows, and those that have diverged.
+bool lie_above(const Losses& losses, double least) {
+  std::vector<double> logs, squares;
+  for (const double loss : losses) logs.push_back(std::log(std::max(loss, 1e-300)));
+  for (const double log : logs) squares.push_back((log - mean(logs)) * (log - mean(logs)));
+  return mean(logs) - std::log(least) > 2 * std::sqrt(mean(squares));
 }
 
 }  // namespace
@@ -94,18 +106,22 @@ struct LearningWatch::Loss {
   bool (*says_something)(const base::MetricsRecord& record);
   double (*least)(const base::MetricsRecord& record);  // of what it has risen from
   const char* text;                                    // with that, the last mean and the number of iterations
+
+  std::string risen(double from, double to, size_t iterations) const {
+    return fmt::format(fmt::runtime(text), from, to, iterations);
+  }
 };
 
 // A policy's own loss is about 0 whatever it learns. A value model's grows with the rewards until it has learned them.
 const LearningWatch::Loss LearningWatch::kLosses[] = {
     {"risen loss", "actor/loss", [](const base::MetricsRecord& record) { return !has_rewards(record); },
      [](const base::MetricsRecord&) { return 0.0; },
-     "the loss has risen from {:.4g} to {:.4g} (the mean of {} iterations): try a lower train.learning_rate or a "
+     "the loss has risen from {:.4g} to {:.4g} (the mean of {} iterations); try a lower train.learning_rate or a "
      "longer "
      "train.warmup_updates"},
     {"risen value loss", "critic/vf_loss", [](const base::MetricsRecord& record) { return squared_reward(record) > 0; },
      squared_reward,
-     "the value model's loss has risen from {:.4g} to {:.4g} (the mean of {} iterations): try a lower "
+     "the value model's loss has risen from {:.4g} to {:.4g} (the mean of {} iterations); try a lower "
      "train.value_learning_rate or a smaller algorithm.value_clip"}};
 
 void LearningWatch::say(const std::string& sign, std::string text) {
@@ -116,16 +132,23 @@ void LearningWatch::say(const std::string& sign, std::string text) {
 void LearningWatch::look_at(const Loss& loss, const base::MetricsRecord& record) {
   const double* value = record.find(loss.metric);
   if (value == nullptr || !std::isfinite(*value) || !loss.says_something(record)) return;
-  if (running_[loss.name] == kSaid) return;
   std::deque<double>& losses = losses_[loss.metric];
   losses.push_back(*value);
-  if (static_cast<int64_t>(losses.size()) <= kIterations) return;
-  const double before = losses.front();
-  losses.pop_front();
-  const double now = mean(losses);
-  losses.front() = before;
-  if (before > 0 && now > kRisen * std::max(before, loss.least(record)))
-    say(loss.name, fmt::format(fmt::runtime(loss.text), before, now, kIterations));
+  if (losses.size() > kIterations + 1) losses.erase(losses.begin() + 1);
+  const double before = losses.front(), least = std::max(before, loss.least(record));
+  const bool all = losses.size() > kIterations;
+  const std::vector<double> last(losses.end() - static_cast<std::ptrdiff_t>(all ? kIterations : losses.size() / 2),
+                                 losses.end());
+  const bool rises = !last.empty() && before > 0 && mean(last) > kRisen * least;
+  const bool stays = rises && last.size() >= kFewest && lie_above(last, least);
+  diverged_[loss.metric] = stays ? loss.risen(before, mean(last), last.size()) : "";
+  if (all && rises && running_[loss.name] != kSaid) say(loss.name, loss.risen(before, mean(last), last.size()));
+}
+
+std::string LearningWatch::diverged() const {
+  for (const auto& [metric, text] : diverged_)
+    if (!text.empty()) return text;
+  return "";
 }
 
 std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
@@ -134,7 +157,8 @@ std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
     int64_t& running = running_[sign.name];
     if (running == kSaid) continue;
     running = sign.shows(record) ? running + 1 : 0;
-    if (running == kIterations) say(sign.name, fmt::format(fmt::runtime(sign.text(record)), kIterations));
+    if (running == static_cast<int64_t>(kIterations))
+      say(sign.name, fmt::format(fmt::runtime(sign.text(record)), kIterations));
   }
   for (const Loss& loss : kLosses) look_at(loss, record);
   return {warnings_.begin() + static_cast<std::ptrdiff_t>(before), warnings_.end()};

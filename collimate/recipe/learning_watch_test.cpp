@@ -72,6 +72,34 @@ TEST(LearningWatch, SaysThatALossHasRisen) {
     EXPECT_TRUE(policy.add(record_of({{"actor/loss", 0.01 * i}, {"critic/rewards/mean", 0}})).empty());
 }
 
+// Gives what a run with these losses ends with.
+std::string diverged(const std::vector<double>& losses) {
+  LearningWatch watch;
+  for (const double loss : losses) watch.add(record_of({{"actor/loss", loss}}));
+  return watch.diverged();
+}
+
+TEST(LearningWatch, ARunThatHasDivergedSaysSoAtItsEnd) {
+  std::vector<double> losses(12, 2);
+  EXPECT_EQ(diverged(losses), "");
+  losses.insert(losses.end(), 9, 30);
+  EXPECT_THAT(diverged(losses), HasSubstr("has risen from 2 to 27.2 (the mean of 10 iterations); try a lower train."));
+  losses.insert(losses.end(), 9, 2);
+  EXPECT_EQ(diverged(losses), "") << "it has come back";
+  losses.insert(losses.end(), 10, 30);
+  EXPECT_THAT(diverged(losses), HasSubstr("has risen from 2 to 30")) << "said once, true again";
+  EXPECT_THAT(diverged({2, 2.1, 5, 9, 8, 7.5, 7.6}), HasSubstr("from 2 to 7.7 (the mean of 3 iterations)"));
+  EXPECT_EQ(diverged({2, 2.1, 5, 9, 8}), "") << "two numbers are no course";
+  EXPECT_EQ(diverged({2, 5, 3, 1.9, 1.8, 1.9, 1.8}), "");
+}
+
+// Where an update has one row, the first loss says little about the others.
+TEST(LearningWatch, LossesThatDifferAsMuchAsTheyHaveRisenSayNothingAtTheEnd) {
+  std::vector<double> losses = {0.5};
+  for (int i = 0; i < 20; ++i) losses.push_back(i % 2 == 0 ? 0.4 : 1.6);
+  EXPECT_EQ(diverged(losses), "");
+}
+
 // The loss of a value model may grow to what rewards explain.
 TEST(LearningWatch, SaysThatAValueModelDiverges) {
   const auto record = [](double loss) {
@@ -94,6 +122,9 @@ TEST(LearningWatch, GoesOnAsItWas) {
   for (int i = 0; i < 9; ++i) watch.add(equal);
   LearningWatch again = nlohmann::json::parse(nlohmann::json(watch).dump());
   EXPECT_EQ(again.add(equal).size(), 1U);
+  for (int i = 0; i < 10; ++i) again.add(record_of({{"actor/loss", 30}}));
+  EXPECT_NE(again.diverged(), "");
+  EXPECT_EQ(nlohmann::json(again).get<LearningWatch>().diverged(), again.diverged());
   EXPECT_EQ(nlohmann::json(again).get<LearningWatch>().warnings(), again.warnings());
 }
 

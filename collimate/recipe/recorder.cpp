@@ -130,8 +130,7 @@ void Recorder::watch_loss(const base::MetricsRecord& record) {
 }
 
 void Recorder::write_rows(const EvaluationPlan& plan, int64_t step, const Batch& rows) const {
-  constexpr int64_t kMostRows = 100;  // an even number: pairs stay together
-  const Batch first = rows.slice(0, std::min(rows.rows(), kMostRows));
+  const Batch first = rows.slice(0, std::min(rows.rows(), kHeldOutSamples));
   const std::filesystem::path path =
       plan.of_training ? directory_.samples(step) : directory_.held_out_samples(step, plan.name);
   if (const std::optional<RowNumber>& number = plan.row_number)

@@ -19,6 +19,7 @@
 #include "collimate/host/mapped_file.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/recipe/prepare.h"
+#include "collimate/recipe/run_files.h"
 #include "collimate/recipe/run_inputs.h"
 
 namespace collimate::recipe {
@@ -27,12 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using base::expectation;
 using base::InputError;
-
-constexpr const char* kResolved = "config.resolved.yaml";
-constexpr const char* kMetrics = "metrics.jsonl";
-constexpr const char* kJournal = "journal.bin";
-constexpr const char* kSummary = "summary.json";
-constexpr const char* kLock = "run.lock";  // stays, with the last holder's pid: removing it would race
 
 InputError unusable(const char* expected, const fs::path& output, const std::error_code& error) {
   return InputError(
@@ -48,13 +43,13 @@ bool holds_files(const fs::path& path) {
   const fs::directory_iterator entries(path, error);
   if (error) throw unusable("a directory that can be read", path, error);
   return std::any_of(fs::begin(entries), fs::end(entries), [](const fs::directory_entry& entry) {
-    return entry.path().filename() != kLock && entry.path().filename() != kRowsDirectory;
+    return entry.path().filename() != kLockFile && entry.path().filename() != kRowsDirectory;
   });
 }
 
 // Held until the descriptor is closed, by the process's end too. InputError when somebody holds it.
 host::FileDescriptor take_lock(const fs::path& directory) {
-  const fs::path path = directory / kLock;
+  const fs::path path = directory / kLockFile;
   host::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!file.valid()) host::throw_io_error(path, "to open", errno);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -87,7 +82,7 @@ void copy_missing(const fs::path& from, const fs::path& to) {
 
 // Copies what a run adds to as it goes on, where `to` has none yet. The recording copies itself (flow/recording.h).
 void copy_records(const fs::path& from, const fs::path& to) {
-  for (const char* name : {kMetrics, kJournal})
+  for (const char* name : {kMetricsFile, kJournalFile})
     if (fs::exists(from / name)) copy_missing(from / name, to / name);
   for (const char* name : {"samples", "tensorboard"}) {
     if (!fs::exists(from / name)) continue;
@@ -128,7 +123,7 @@ void check_checkpoint(const std::string& checkpoint, const fs::path& run) {
 // Nothing, a warning where the file is gone, or an InputError where it does not begin with what the checkpoint knows.
 void check_metrics(const std::string& checkpoint, const fs::path& run) {
   const nlohmann::json saved = saved_metrics(checkpoint);
-  const fs::path path = run / kMetrics;
+  const fs::path path = run / kMetricsFile;
   if (saved.is_null()) return;
   const auto bytes = saved.at("bytes").get<size_t>();
   if (!fs::exists(path)) {
@@ -176,22 +171,31 @@ Differences differences(const Config& old, const Config& now) {
       return values.contains(pointer) ? values.at(pointer).dump() : "nothing";
     };
     if (text(before) == text(after)) continue;
-    std::string key = pointer.substr(1);
-    std::ranges::replace(key, '/', '.');
+    const std::string key = config_key(pointer);
     const bool allowed = std::ranges::find(kMayChange, key) != std::end(kMayChange);
     (allowed ? found.allowed : found.refused).push_back(fmt::format("{}: {} -> {}", key, text(before), text(after)));
   }
   return found;
 }
 
-// How to begin another run beside this one, in words for "try …".
+// Is the run in the directory one of another config? So is one whose config has keys that there are no more.
+bool is_another_run(const fs::path& run, const Config& config) {
+  try {
+    return !differences(load((run / kResolvedFile).string(), {}), config).refused.empty();
+  } catch (const InputError&) {
+    return true;
+  }
+}
+
+// How to begin another run beside the one of this directory, or in its place, in words for "try …".
 std::string anew(const TrainCall& call) {
-  if (!call.command_for) return "another --output";
+  const std::string in_its_place = holds_run(call.output) ? "--overwrite, which removes that run, or " : "";
+  if (!call.command_for) return in_its_place + "another --output";
   std::string stem = fs::path(call.output).lexically_normal().string();
   while (stem.size() > 1 && stem.ends_with('/')) stem.pop_back();
   int64_t number = 2;
   while (fs::exists(fmt::format("{}-{}", stem, number))) ++number;
-  return fmt::format("another --output: {}", call.command_for(fmt::format("{}-{}", stem, number)));
+  return fmt::format("{}another --output: {}", in_its_place, call.command_for(fmt::format("{}-{}", stem, number)));
 }
 
 // Gives the keys that have changed since the run began, or an InputError that says why this directory, which `option`
@@ -203,9 +207,9 @@ std::vector<std::string> check_same_run(const Config& config, const fs::path& di
   const std::string remedy = resume ? "the --output of the run to go on from" : another;
   if (!fs::is_directory(directory))
     throw InputError(expectation(option, wanted, directory.string() + ", which is no directory", remedy));
-  if (!fs::exists(directory / kResolved))
+  if (!fs::exists(directory / kResolvedFile))
     throw InputError(expectation(option, wanted, directory.string() + ", which holds other files", remedy));
-  const Config old = load((directory / kResolved).string(), {});
+  const Config old = load((directory / kResolvedFile).string(), {});
   const Differences found = differences(old, config);
   if (!found.refused.empty())
     throw InputError(expectation(
@@ -216,9 +220,10 @@ std::vector<std::string> check_same_run(const Config& config, const fs::path& di
 
 }  // namespace
 
-std::string run_to_resume(const std::string& resume, const std::string& output) {
+std::string run_to_resume(const TrainCall& call) {
+  const std::string &resume = call.resume, &output = call.output;
   if (resume == "never") return "";
-  if (resume == "auto") return output;
+  if (resume == "auto") return call.overwrite || (holds_run(output) && holds_nothing_learned(output)) ? "" : output;
   if (!flow::is_checkpoint(resume)) return resume;
   const std::string run = flow::run_of_checkpoint(resume);
   return run.empty() ? "." : run;
@@ -231,20 +236,21 @@ nlohmann::json measure_file(const fs::path& path) {
 
 RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData& data, const TrainCall& call)
     : path_(call.output), fresh_(!holds_files(path_)) {
+  if (!fresh_) make_way(config, call);
   const std::string &output = call.output, &resume = call.resume, another = anew(call);
   if (!fresh_ && resume == "never")
     throw InputError(expectation("--output", "a new or empty directory with --resume never", output,
                                  "--resume auto, which goes on with a run of the same config, or " + another));
   if (!fresh_) changed_ = check_same_run(config, path_, "--output", another);
   const bool by_name = resume != "auto" && resume != "never";
-  const fs::path source = by_name ? fs::path(run_to_resume(resume, output)) : path_;
+  const fs::path source = by_name ? fs::path(run_to_resume(call)) : path_;
   if (source != path_) changed_ = check_same_run(config, source, "--resume", another);
-  if (!fresh_) lock_ = take_lock(path_);
+  if (!lock_.valid() && !fresh_) lock_ = take_lock(path_);
   const nlohmann::json inputs = run_inputs(config, plan, data);
   own_ = source == path_ || (!fresh_ && fs::equivalent(source, path_));
   if (by_name && flow::is_checkpoint(resume))
     checkpoint_ = resume;
-  else if (resume != "never")
+  else if (source != path_ || !fresh_)
     checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
   if (!checkpoint_.empty()) {
     completed_ = flow::checkpoint_step(checkpoint_);
@@ -264,11 +270,11 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   if (fresh_) begin(resolved_text(config, plan));
   if (own_ && !changed_.empty()) {
     // First: with these the run would be one that has ended.
-    if (goes_on_) fs::remove(path_ / kSummary);
+    if (goes_on_) fs::remove(path_ / kSummaryFile);
     if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");
-    host::write_file_atomically(path_ / kResolved, resolved_text(config, plan));
+    host::write_file_atomically(path_ / kResolvedFile, resolved_text(config, plan));
   }
-  if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetrics);
+  if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetricsFile);
   fs::create_directories(path_ / "logs");
   keep_inputs(inputs, path_);
   if (own_ && checkpoint_ == resume) flow::Checkpoints(path_, config.run.keep_checkpoints).remove_after(completed_);
@@ -277,18 +283,39 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   copy_checkpoint(checkpoint_, path_);
 }
 
+// Decides whether the run that is there goes, which begin() does when nothing speaks against this one.
+void RunDirectory::make_way(const Config& config, const TrainCall& call) {
+  const bool run = holds_run(path_);
+  if (call.overwrite && !run)
+    throw InputError(expectation("--overwrite", "a directory that holds a run",
+                                 path_.string() + ", which holds other files", anew(call)));
+  const auto is_useless = [&] { return holds_nothing_learned(path_) && is_another_run(path_, config); };
+  if (!call.overwrite && (!run || call.resume != "auto" || !is_useless())) return;
+  if (const std::string source = run_to_resume(call); fs::exists(source) && fs::equivalent(source, path_))
+    throw InputError(expectation("--resume", "another run than the one that --overwrite removes", call.resume,
+                                 "leaving out one of the two"));
+  refuse_to_remove_inputs(path_, config, {{"--resume", call.resume}, {"--replay", call.replay}});
+  lock_ = take_lock(path_);
+  if (!call.overwrite && !is_useless()) return;  // it came to something before the lock was free
+  fresh_ = true;
+  removed_ = fmt::format(
+      "removed: the run that was in {}{}", path_.string(),
+      call.overwrite ? " (--overwrite)" : ", which had another config and ended before an iteration was done");
+}
+
 void RunDirectory::begin(const std::string& resolved) {
   if (const std::error_code error = host::make_directories(path_); error)
     throw unusable("a directory that can be made", path_, error);
-  lock_ = take_lock(path_);
-  if (holds_files(path_))
+  if (!lock_.valid()) lock_ = take_lock(path_);
+  if (!removed_.empty()) remove_run(path_);
+  if (fs::exists(path_ / kResolvedFile))
     throw InputError(expectation("--output", "a new directory or one of this run",
                                  path_.string() + ", in which another process has just begun one", "the same again"));
-  host::write_file_atomically(path_ / kResolved, resolved);
+  host::write_file_atomically(path_ / kResolvedFile, resolved);
 }
 
 std::optional<nlohmann::ordered_json> RunDirectory::summary() const {
-  const fs::path path = path_ / kSummary;
+  const fs::path path = path_ / kSummaryFile;
   if (!own_ || goes_on_ || checkpoint_.empty() || !fs::exists(path)) return std::nullopt;
   auto summary = nlohmann::ordered_json::parse(host::read_file(path), nullptr, false);
   const bool of_checkpoint =
@@ -313,10 +340,15 @@ bool RunDirectory::has_model() const {
 
 void RunDirectory::give_up() const {
   std::error_code ignored;
-  const bool metrics = fs::exists(path_ / kMetrics) && fs::file_size(path_ / kMetrics, ignored) > 0;
+  const bool metrics = fs::exists(path_ / kMetricsFile) && fs::file_size(path_ / kMetricsFile, ignored) > 0;
   if (!fresh_ || metrics || !flow::Checkpoints(path_, 1).latest().empty()) return;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored))
-    if (entry.path().filename() != kRowsDirectory) fs::remove_all(entry.path(), ignored);
+  try {
+    remove_run(path_);
+  } catch (const base::RunError& error) {
+    base::log_warning("{}", error.what());  // why the run was given up is what ends it
+  }
+  if (holds_files(path_)) return;
+  fs::remove(path_ / kLockFile, ignored);
   fs::remove(path_, ignored);  // which may hold rows
 }
 

@@ -16,24 +16,22 @@ namespace collimate::recipe {
 
 // A run's directory (interface.md): whose it is, and where to go on. While it lives, no other of its directory does, in
 // this process or another.
-// The directory of the run that --resume goes on with: `output` by auto, "" by never, else the one that is named by
-// itself or by one of its checkpoints.
-std::string run_to_resume(const std::string& resume, const std::string& output);
+// The directory of the run that the call goes on with: `output` by auto, unless its run is to make way, "" by never,
+// else the one that is named by itself or by one of its checkpoints.
+std::string run_to_resume(const TrainCall& call);
 
 // {bytes, crc32c} of a file, as Recorder keeps it of metrics.jsonl in a checkpoint under this name.
 constexpr const char* kMetricsState = "metrics";
 nlohmann::json measure_file(const std::filesystem::path& path);
-
-// A program whose data is in memory writes it here, in the run's directory, before the run: a directory that holds this
-// alone is a new one.
-constexpr const char* kRowsDirectory = "rows";
 
 class RunDirectory : private base::Immovable {
  public:
   // Claims the call's `output` for the config. resume auto: a directory of the same config, but for changed(), goes on
   // from its newest checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, or the
   // checkpoint that it is, which is copied with the records before it; of `output` itself, later checkpoints are
-  // removed. InputError, with nothing changed, when `output` cannot be made, holds another run or is no run's
+  // removed. The run that is there is removed first where the call overwrites it, or where it is of another config and
+  // ended before an iteration was done: the files that runs write (recipe/run_files.h), and no others. InputError, with
+  // nothing changed, when `output` cannot be made, holds another run or is no run's
   // directory, when that run is going on, when the checkpoint or the metrics before it are not as they were written, or
   // when the run began with other files or data than are read now (recipe/run_inputs.h).
   RunDirectory(const Config& config, const Plan& plan, const RunData& data, const TrainCall& call);
@@ -47,6 +45,8 @@ class RunDirectory : private base::Immovable {
   // Keys that have another value than when the run began, "run.iterations: 10 -> 20". They say how long it is and what
   // is kept of it.
   const std::vector<std::string>& changed() const { return changed_; }
+  // Says, for a person, that a run was removed to begin this one, and why; "" where none was.
+  const std::string& removed() const { return removed_; }
   // Gives what summary.json says where this directory's run has come to its end, which that checkpoint holds.
   std::optional<nlohmann::ordered_json> summary() const;
   // The process that trains writes this for a person.
@@ -60,17 +60,20 @@ class RunDirectory : private base::Immovable {
   std::filesystem::path samples(int64_t step) const;
   std::filesystem::path held_out_samples(int64_t step, const std::string& evaluation) const;
 
-  // After wrong input that showed only when workers started: removes the directory, but for rows given to it, if this
-  // object filled it and nothing has been trained or evaluated in it, so that the corrected config can use it.
+  // After wrong input that showed only when workers started: removes what runs write, and the directory where it holds
+  // nothing else, if this object began it and nothing has been trained or evaluated in it, so that the corrected config
+  // can use it.
   void give_up() const;
 
  private:
+  void make_way(const Config& config, const TrainCall& call);
   void begin(const std::string& resolved);
 
   std::filesystem::path path_;
   bool fresh_ = false;  // new or empty when claimed
   bool own_ = true;     // the checkpoint is one of this directory
   std::vector<std::string> changed_;
+  std::string removed_;
   bool goes_on_ = false;       // it had come to its end, or was to, and is longer now
   bool exports_anew_ = false;  // its model has another type now
   host::FileDescriptor lock_;  // of run.lock

@@ -7,6 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/host/base_model.h"
+#include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/list.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/text/chat_template.h"
@@ -50,20 +51,43 @@ constexpr const char* kTail =
     "  samples_per_update: {update:<8} # rows of one optimizer step\n"
     "  learning_rate: {rate:<13} # with LoRA take ten times as much\n"
     "run:\n"
-    "  epochs: 1                    # passes over data.train\n"
+    "  epochs: {epochs:<20} # passes over data.train{updates}\n"
     "  save_every: 50               # a checkpoint every 50 iterations\n"
     "  # evaluate_every: 50         # measure the held-out rows every 50 iterations\n";
 
-// This stands between the head and the tail, with the rows of an update.
+// This stands between the head and the tail, with the rows of an update and those of them that an example has.
 struct Middle {
   std::string text;
-  int update = 32;
+  int64_t update = 32, rows_per_example = 1;
 };
 
 Middle middle_of(const RecipeEntry& entry) {
-  if (entry.rows == rlhf::RowKind::kPrompt) return {kRollout, 128};
-  if (entry.name == "dpo") return {std::string(kRows) + "algorithm:\n  beta: 0.1\n", 32};
-  return {kRows, 32};
+  if (entry.rows == rlhf::RowKind::kPrompt) return {kRollout, 128, 8};
+  if (entry.rows == rlhf::RowKind::kDemonstration) return {kRows};
+  return {std::string(kRows) + (entry.name == "dpo" ? "algorithm:\n  beta: 0.1\n" : ""), 32, 2};
+}
+
+// The length of the run, with as many passes over the data as change a model.
+struct Length {
+  int64_t epochs = 1;
+  std::string updates;  // says how many they are, "" where the data is not there or cannot be read
+};
+
+Length length_of(const Middle& middle, const std::string& data) {
+  constexpr int64_t kMostEpochs = 10;
+  const int64_t examples = middle.update / middle.rows_per_example;  // of an update
+  if (!std::filesystem::is_regular_file(data)) return {};
+  try {
+    const int64_t rows = text::count_rows(data, kFewUpdates * examples);
+    if (rows == 0 || rows == kFewUpdates * examples) return {};
+    const auto updates = [&](int64_t epochs) { return (epochs * rows + examples - 1) / examples; };
+    Length length;
+    while (updates(length.epochs) < kFewUpdates && length.epochs < kMostEpochs) ++length.epochs;
+    length.updates = fmt::format("; {} rows are {}", rows, counted(updates(length.epochs), "update"));
+    return length;
+  } catch (const base::InputError&) {
+    return {};
+  }
 }
 
 // A path as YAML reads it back.
@@ -104,6 +128,7 @@ std::string starter(const std::string& recipe, const std::string& model, const s
   const RecipeEntry& entry = find_recipe(recipe);
   const Middle middle = middle_of(entry);
   const std::optional<text::Example> first = first_example(data);
+  const Length length = length_of(middle, data);
   const int64_t row = positions_of(model, 1024);
   std::string summary = entry.summary;
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
@@ -111,7 +136,8 @@ std::string starter(const std::string& recipe, const std::string& model, const s
                      fmt::arg("recipe", recipe), fmt::arg("template", lacks_template(model, first) ? kTemplate : ""),
                      fmt::arg("reward", lacks_truth(first) ? kOwnReward : kRule), fmt::arg("row", row),
                      fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)), fmt::arg("data", yaml_word(data)),
-                     fmt::arg("update", middle.update), fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
+                     fmt::arg("update", middle.update), fmt::arg("epochs", length.epochs),
+                     fmt::arg("updates", length.updates), fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
 }
 
 std::string data_shapes(const std::string& recipe) {

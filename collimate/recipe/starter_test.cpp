@@ -50,5 +50,27 @@ TEST(Starter, FitsTheModelAndTheData) {
             std::string::npos);
 }
 
+// As many passes as change a model, at most ten; more than enough rows are not read.
+TEST(Starter, TakesSmallDataMoreThanOnce) {
+  const test::Scratch root("starter");
+  const std::string file = root / "rows.jsonl";
+  const auto of = [&](const std::string& recipe, int rows, const std::string& rest = "") {
+    std::string lines;
+    for (int i = 0; i < rows; ++i) lines += "{\"prompt\": \"1\"}\n";
+    test::write_text(file, lines + rest);
+    const std::string text = starter(recipe, "org/model", file), key = "  epochs: ";
+    return text.substr(text.find(key) + key.size(), text.find('\n', text.find(key)) - text.find(key) - key.size());
+  };
+  const auto comment = [](int epochs, const std::string& more) {
+    return fmt::format("{:<20} # passes over data.train{}", epochs, more);
+  };
+  EXPECT_EQ(of("sft", 200), comment(4, "; 200 rows are 25 updates"));
+  EXPECT_EQ(of("dpo", 200), comment(2, "; 200 rows are 25 updates"));
+  EXPECT_EQ(of("grpo", 8), comment(10, "; 8 rows are 5 updates"));
+  EXPECT_EQ(of("sft", 639), comment(1, "; 639 rows are 20 updates"));
+  EXPECT_EQ(of("sft", 640, "no JSON\n"), comment(1, ""));
+  EXPECT_EQ(of("sft", 1, "no JSON\n"), comment(1, "")) << "check says what is wrong";
+}
+
 }  // namespace
 }  // namespace collimate::recipe

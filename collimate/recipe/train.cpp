@@ -31,6 +31,7 @@ TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
   outcome.first_evaluation = summary.at("first_evaluation");
   outcome.last_evaluation = summary.at("last_evaluation");
   outcome.summary = summary;
+  outcome.diverged = summary.value("diverged", "");
   outcome.iterations = summary.at("iterations").get<int64_t>();
   outcome.seconds = summary.at("seconds").get<double>();
   return outcome;
@@ -93,6 +94,8 @@ class Run {
       throw;
     }
     recorder_.finish();
+    if (const std::string how = recorder_.watch().diverged(); !how.empty())
+      base::log().record("the run has diverged: " + how);
     write_profile();
     if (recorded) return outcome_of(*recorded);  // the model alone was missing
     spans_.write_chrome_trace(directory_.path() / "trace.json");
@@ -105,6 +108,7 @@ class Run {
   std::vector<std::string> describe() const {
     std::vector<std::string> lines = found_.lines;
     for (const std::string& problem : found_.problems) lines.push_back("warning: " + problem);
+    if (!directory_.removed().empty()) lines.push_back(directory_.removed());
     if (!directory_.checkpoint().empty())
       lines.push_back(fmt::format("resume: from iteration {} ({})", directory_.completed(), directory_.checkpoint()));
     for (const std::string& change : directory_.changed()) lines.push_back("changed: " + change);
@@ -260,8 +264,25 @@ class Run {
     std::vector<std::string> values;
     for (const auto& [name, value] : recorder_.last_evaluation().items())
       values.push_back(fmt::format("{} {:.4g}", name, value.get<double>()));
-    if (!values.empty()) note(fmt::format("iteration {}: {}", result.iteration + 1, fmt::join(values, ", ")));
+    if (!values.empty())
+      note(fmt::format("iteration {}: {} ({})", result.iteration + 1, fmt::join(values, ", "), counts()));
     if (recorder_.out_of_patience()) stop_.request();
+  }
+
+  std::vector<HeldOutCount> held_out() const {
+    std::vector<HeldOutCount> counts;
+    for (size_t i = 0; i < plan_.evaluations.size(); ++i)
+      if (!plan_.evaluations[i].of_training)
+        counts.push_back(count_held_out(data_.held_out.at(i), plan_.evaluations[i].measured));
+    return counts;
+  }
+
+  // "64 pairs", or of several evaluations "data.eval: 64 pairs; data.eval for choices: 120 choices of 40 questions".
+  std::string counts() const {
+    const std::vector<HeldOutCount> all = held_out();
+    std::vector<std::string> texts;
+    for (const HeldOutCount& count : all) texts.push_back((all.size() > 1 ? count.data + ": " : "") + count.text());
+    return fmt::format("{}", fmt::join(texts, "; "));
   }
 
   nlohmann::ordered_json summary() const {
@@ -280,6 +301,8 @@ class Run {
                                    {"final_metrics", std::move(final_metrics)}};
     told.update(recorder_.totals().summary());
     told["warnings"] = recorder_.watch().warnings();
+    told["diverged"] = recorder_.watch().diverged();
+    told["held_out"] = held_out();
     told["left_out"] = data_.left_out;
     told["peak_memory_bytes"] = host::peak_resident_bytes();
     told["memory"] = memory_summary(end_, start_bytes_);

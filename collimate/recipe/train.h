@@ -19,6 +19,7 @@ enum class GoesOn { kYes, kEnds, kStops };
 struct TrainCall {
   std::string output;              // the run's directory
   std::string resume = "auto";     // auto, never, or a run or a checkpoint of one to go on from
+  bool overwrite = false;          // a run that `output` holds is removed before this one begins
   std::string replay;              // journal of a run of this config: its rewards are used, none is asked
   base::StopFlag* stop = nullptr;  // requested by a signal
   std::vector<std::string> worker_command;
@@ -34,15 +35,17 @@ struct TrainOutcome {
   nlohmann::ordered_json first_evaluation;  // empty without one
   nlohmann::ordered_json last_evaluation;
   nlohmann::ordered_json summary;
+  std::string diverged;    // how its loss has, as LearningWatch::diverged; "" if it has not
   int64_t iterations = 0;  // of the run and their time, in whatever calls of train
   double seconds = 0;
 };
 
 // Runs the config's recipe to its end: data, plan, executor, records in the run's directory, the trained
 // model as a Hugging Face directory in OUTPUT/model. A run that has ended, by its iterations or its patience, is not
-// gone on with: its outcome is returned, its records stay as they are. InputError, with nothing changed, when the
-// directory holds another run, one that began with other files or data (recipe/run_inputs.h), or one that is going on,
-// or when a model cannot read the data's rows (recipe/check_models.h).
+// gone on with: its outcome is returned, its records stay as they are. A run of another config that no iteration was
+// done of makes way. InputError, with nothing changed, when the directory holds another run, one that began with other
+// files or data (recipe/run_inputs.h), or one that is going on, or when a model cannot read the data's rows
+// (recipe/check_models.h).
 TrainOutcome train(const Config& config, const TrainCall& call);
 
 }  // namespace collimate::recipe

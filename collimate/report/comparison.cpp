@@ -87,15 +87,30 @@ std::string warnings_of(const std::vector<RunData>& runs) {
   return out.empty() ? "" : "<h2>Warnings</h2>" + out;
 }
 
+// Keys that a recipe alone reads are many and say little: they are folded away.
+std::string difference_tables(const std::vector<RunData>& runs, std::vector<Difference> rows) {
+  const auto all_have_it = [&](const Difference& row) {
+    for (size_t r = 0; r < runs.size(); ++r)
+      if (!runs[r].config.empty() && row.values[r] == kNothing) return false;
+    return true;
+  };
+  const auto others = std::stable_partition(rows.begin(), rows.end(), all_have_it);
+  const std::vector<Difference> some(others, rows.end());
+  rows.erase(others, rows.end());
+  std::string out = rows.empty() ? "<p>Nothing.</p>" : table(runs, rows);
+  if (some.empty()) return out;
+  return out + fmt::format("<details><summary>{} more, which not all of these runs read</summary>{}</details>",
+                           some.size(), table(runs, some));
+}
+
 std::string differences_section(const std::vector<RunData>& runs) {
-  const std::vector<Difference> rows = config_differences(runs);
   std::string without;
   for (const RunData& run : runs)
     if (run.config.empty()) without += (without.empty() ? "" : ", ") + run.name;
   std::string out = "<h2>What differs in the configs</h2>";
   if (!without.empty())
     out += fmt::format(R"(<p class="soft">Without a config.resolved.yaml: {}.</p>)", escape(without));
-  return out + (rows.empty() ? "<p>Nothing.</p>" : table(runs, rows));
+  return out + difference_tables(runs, config_differences(runs));
 }
 
 }  // namespace

@@ -82,6 +82,18 @@ TEST_F(ComparisonTest, ListsTheKeysThatDifferAlone) {
   EXPECT_TRUE(config_differences(runs).empty());
 }
 
+TEST_F(ComparisonTest, KeysThatNotAllRunsReadAreFoldedAway) {
+  std::ofstream(root_ / "slow/config.resolved.yaml") << "recipe: dpo\ntrain: {learning_rate: 1e-4}\n";
+  const std::string page = this->page(), fold = "<details><summary>1 more, which not all of these runs read</summary>";
+  const size_t folded = page.find(fold);
+  ASSERT_NE(folded, std::string::npos);
+  const auto place_of = [&](const char* key) { return page.find(fmt::format("<th scope=\"row\">{}</th>", key)); };
+  EXPECT_LT(place_of("train.learning_rate"), folded);
+  EXPECT_GT(place_of("train.max_grad_norm"), folded);
+  fs::remove(root_ / "slow/config.resolved.yaml");
+  EXPECT_THAT(this->page(), testing::Not(HasSubstr("<details><summary>"))) << "there all keys are of one run";
+}
+
 TEST_F(ComparisonTest, RunsOfOneNameAreToldApartByTheirPaths) {
   make("other/fast", 2, "1e-3");
   std::vector<RunData> runs = {read_run(root_ / "fast"), read_run(root_ / "other/fast")};

@@ -44,6 +44,7 @@ details { margin:10px 0; } summary { cursor:pointer; font-weight:600; }
 pre { background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px; overflow-x:auto;
   font:13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
 @media (max-width:600px) { .charts figure > svg text { font-size:17px; } .bars .scroll > svg text { font-size:18px; } .narrow { display:block; } main { padding:20px 14px 40px; } }
+@media (max-width:801px) { .pair > div + div { border-left:0; border-top:1px solid var(--line); } }
 @media print { figure, .sample { break-inside:avoid; } .text { max-height:none; } }
 )css";
 

@@ -44,6 +44,8 @@ std::string draw_warnings(const RunData& run) {
   if (!run.summary.is_object()) return out;
   for (const auto& warning : run.summary.value("warnings", nlohmann::ordered_json::array()))
     if (warning.is_string()) out += warning_line("Warning", warning.get<std::string>());
+  if (const std::string how = run.summary.value("diverged", ""); !how.empty())
+    out += warning_line("This run has diverged", how);
   for (const auto& rows : run.summary.value("left_out", nlohmann::ordered_json::array()))
     if (rows.is_object()) out += warning_line("Data", left_out_words(rows));
   return out;

@@ -39,6 +39,15 @@ void add_best(const Json& best, Rows& rows) {
                                                     where.value("step", int64_t{0})));
 }
 
+// "data.eval" | "completions of 64 examples: 256 rows, 100 of them in samples/".
+void add_held_out(const Json& counts, Rows& rows) {
+  for (const Json& count : counts)
+    rows.emplace_back("held out: " + count.value("data", ""),
+                      fmt::format("{} of {} examples: {} rows, {} of them in samples/", count.value("measured", ""),
+                                  count.value("examples", int64_t{0}), count.value("rows", int64_t{0}),
+                                  count.value("rows_in_samples", int64_t{0})));
+}
+
 }  // namespace
 
 std::string draw_facts(const RunData& run) {
@@ -46,12 +55,14 @@ std::string draw_facts(const RunData& run) {
   Json facts = run.summary;
   if (facts.is_object())  // they have sections of their own
     for (const char* shown : {"final_metrics", "phase_seconds", "memory", "warnings", "left_out", "first_evaluation",
-                              "last_evaluation", "generates", "ended"})
+                              "last_evaluation", "generates", "ended", "diverged"})
       facts.erase(shown);
   Rows rows;
   if (facts.is_object()) {
     add_best(facts.value("best_metrics", Json::object()), rows);
     facts.erase("best_metrics");
+    add_held_out(facts.value("held_out", Json::array()), rows);
+    facts.erase("held_out");
   }
   flatten(facts, "", rows);
   if (!run.summary.is_null()) {

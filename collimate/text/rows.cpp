@@ -151,6 +151,14 @@ std::string format_of(const std::string& path) {
   return extension;
 }
 
+// Reads so many rows of a file of JSON lines, of another format all.
+void read_first(const std::string& path, const std::string& format, int64_t most, const RowSink& sink) {
+  if (!file_exists(path) || (format == "auto" ? format_of(path) : format) != "jsonl")
+    return read_rows(path, format, sink);
+  host::open_for_reading(path);  // refuses what would be waited for
+  read_jsonl(path, sink, {}, most);
+}
+
 }  // namespace
 
 std::string RowLocation::text() const {
@@ -180,16 +188,16 @@ void read_rows(const std::string& path, const std::string& format, const RowSink
 
 std::optional<Row> first_row(const std::string& path, const std::string& format) {
   std::optional<Row> first;
-  const auto take = [&](const RowLocation&, Row&& row) {
+  read_first(path, format, 1, [&](const RowLocation&, Row&& row) {
     if (!first) first = std::move(row);
-  };
-  if (file_exists(path) && (format == "auto" ? format_of(path) : format) == "jsonl") {
-    host::open_for_reading(path);  // refuses what would be waited for
-    read_jsonl(path, take, {}, 1);
-  } else {
-    read_rows(path, format, take);
-  }
+  });
   return first;
+}
+
+int64_t count_rows(const std::string& path, int64_t most) {
+  int64_t rows = 0;
+  read_first(path, "auto", most, [&](const RowLocation&, Row&&) { ++rows; });
+  return std::min(rows, most);
 }
 
 }  // namespace collimate::text

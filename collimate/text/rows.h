@@ -30,6 +30,10 @@ using BadRowSink = std::function<void(const std::string& error)>;
 // it). A row that cannot be read by itself goes to `bad` and is passed over where that is given.
 void read_rows(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad = {});
 
+// Gives the number of rows of a file, or `most` where it has as many or more, which are not read then from a file of
+// JSON lines. Throws as read_rows.
+int64_t count_rows(const std::string& path, int64_t most);
+
 // Reads the first row alone of a file of JSON lines, of another format the whole file; nothing where it has none.
 // Throws as read_rows.
 std::optional<Row> first_row(const std::string& path, const std::string& format = "auto");

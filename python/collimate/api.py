@@ -52,6 +52,11 @@ class TrainResult:
         return self.output / "model"
 
     @property
+    def diverged(self) -> str:
+        """How the loss has diverged by the end, "" if it has not: exit code 5 of the command line."""
+        return self.summary["diverged"]
+
+    @property
     def report(self) -> pathlib.Path:
         return self.output / "report.html"
 
@@ -63,11 +68,12 @@ class TrainResult:
 
 def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | Reward | None = None,
           callbacks: Sequence[Callback] = (), *, output: Path | None = None, resume: str = "auto",
-          overrides: Mapping[str, Any] | None = None) -> TrainResult:
+          overwrite: bool = False, overrides: Mapping[str, Any] | None = None) -> TrainResult:
     """Trains what the config says, as `collimate train` does, with data and rewards in memory in the place of its own.
 
     Rows are kept in output/rows, so that the run can go on: the same call with the same output does. Without an output
-    it is a new directory below the system's temporary one, which stays. `overrides` are {"run.seed": 2} and win over
+    it is a new directory below the system's temporary one, which stays. With `overwrite` the run that output holds is
+    removed, its rows and its model too, and this one begins anew. `overrides` are {"run.seed": 2} and win over
     the config. Ctrl-C saves, stops and raises KeyboardInterrupt; once more stops at once. Rewards are tried on the
     first row before the run. One that raises ends the run, unless its on_error says otherwise: RunError, InputError in
     the trial, caused by what was raised. What a callback raises comes out of here after the run was saved. InputError,
@@ -77,8 +83,9 @@ def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
     if output is None:
         print(f"output: {path}", file=sys.stderr)
     request, functions = _request(config, rewards, overrides)
-    files = _add_data(request, data, path, kept=(path / "config.resolved.yaml").exists())
-    request.update(output=str(path), resume=os.fspath(resume), worker_command=[PROGRAM, "worker"])
+    files = _add_data(request, data, path, kept=not overwrite and _has_begun(path))
+    request.update(output=str(path), resume=os.fspath(resume), overwrite=overwrite,
+                   worker_command=[PROGRAM, "worker"])
     listeners = _Callbacks(callbacks)
     with _causes(functions), _named_rows(files):
         outcome = json.loads(native.train(json.dumps(request), [f.native() for f in functions], listeners))
@@ -237,6 +244,12 @@ def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Pat
             written[key] = file
         request["sets"].append(f"{key}={json.dumps(str(file))}")
     return written
+
+
+def _has_begun(run: pathlib.Path) -> bool:
+    """Has something come of a run there, which other rows would make another one?"""
+    metrics = run / "metrics.jsonl"
+    return (run / "checkpoints").exists() or metrics.exists() and metrics.stat().st_size > 0
 
 
 def _unless_stopped(made: Any) -> Any:

@@ -55,7 +55,7 @@ def write_rows(rows: Any, key: str, path: pathlib.Path, kept: bool) -> None:
             file.writelines(lines(rows, key))
         if kept and path.exists() and path.read_bytes() != part.read_bytes():
             raise InputError(f"[{key}] expected the rows that the run in {path.parent.parent} began with, got others; "
-                             "try another output")
+                             "try another output, or overwrite=True")
         if not (kept and path.exists()):
             part.replace(path)
     finally:

@@ -56,8 +56,26 @@ TEST_F(Records, SummaryOfTheWholeRun) {
 TEST_F(Records, LogHasWhatWasToldAndEveryIteration) {
   const std::string log = read_text(output_ + "/logs/rank-0.log");
   for (const char* part :
-       {"data.train: ", "iteration 0: val/reward/mean", "iteration 1: reward", "iteration 3: reward"})
+       {"data.train: ", "iteration 0: val/reward/mean", " (8 prompts)\n", "iteration 1: reward", "iteration 3: reward"})
     EXPECT_NE(log.find(part), std::string::npos) << part << " in\n" << log;
+}
+
+// The line says what the numbers are means over, and how much of that is in samples/.
+TEST_F(Records, AnEvaluationSaysHowManyRowsItMeasures) {
+  const auto counts_of = [&](const std::string& recipe, const std::string& held_out, std::vector<std::string> sets) {
+    const std::string output = scratch_ / (recipe + held_out);
+    sets.push_back("data.eval=" + (scratch_ / held_out));
+    const auto outcome = train_text(small_config(recipe, scratch_.path()), output, sets);
+    return std::pair(read_text(output + "/logs/rank-0.log"), outcome.summary.at("held_out").dump());
+  };
+  const auto sampled =
+      counts_of("grpo", "held_out.jsonl", {"evaluation.samples_per_prompt=13", "evaluation.temperature=1.0"});
+  EXPECT_NE(sampled.first.find(" (104 completions of 8 prompts; samples/ has the first 100)\n"), std::string::npos);
+  EXPECT_EQ(sampled.second, R"([{"data":"data.eval","measured":"completions","examples":8,"rows":104,)"
+                            R"("rows_in_samples":100}])");
+  EXPECT_NE(counts_of("sft", "demonstrations.jsonl", {}).first.find(" (40 rows)\n"), std::string::npos);
+  const auto pairs = counts_of("dpo", "pairs.jsonl", {});
+  EXPECT_NE(pairs.first.find(" (80 answers of 40 pairs)\n"), std::string::npos) << pairs.second;
 }
 
 TEST_F(Records, AFailedRunsLogSaysWhy) {

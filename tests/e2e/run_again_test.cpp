@@ -99,10 +99,11 @@ class RunAgain : public testing::Test {
   }
   // The file then has each of its 40 rows twice.
   void expect_other_data_refused(const fs::path& file, const std::string& key, const std::function<void()>& run) {
-    expect_refused_with(file, read_text(file) + read_text(file),
-                        {fmt::format("[{}] expected what {} began with, 40 rows with fingerprint ", key, output_),
-                         ": it has changed since; try that data again, or another --output"},
-                        run);
+    expect_refused_with(
+        file, read_text(file) + read_text(file),
+        {fmt::format("[{}] expected what {} began with, 40 rows with fingerprint ", key, output_),
+         ": it has changed since; try that data again, or --overwrite, which removes that run, or another --output"},
+        run);
   }
   // One more line, which says nothing.
   void expect_other_file_refused(const fs::path& file, const std::string& line, const std::function<void()>& run) {
@@ -110,7 +111,7 @@ class RunAgain : public testing::Test {
     expect_refused_with(
         file, text + line + "\n",
         {fmt::format("[{}] expected what {} began with, {} bytes with CRC-32C ", file.string(), output_, text.size()),
-         ": it has changed since; try that file again, or another --output"},
+         ": it has changed since; try that file again, or --overwrite, which removes that run, or another --output"},
         run);
   }
 
@@ -193,7 +194,8 @@ TEST_F(RunAgain, WithOtherWeightsBelowItARunIsRefused) {
     const std::string size = fmt::format("{} bytes with CRC-32C ", bytes.size());
     EXPECT_THAT(error.what(), HasSubstr(fmt::format("[{}] expected what {} began with, {}", file, run, size)));
     EXPECT_THAT(error.what(), HasSubstr(", got " + size));
-    EXPECT_THAT(error.what(), HasSubstr("; try that file again, or another --output"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("; try that file again, or --overwrite, which removes that run, or another --output"));
   }
   EXPECT_EQ(read_text(run + "/metrics.jsonl"), metrics);
   write_text(file, bytes);

@@ -249,6 +249,27 @@ TEST_F(BadInput, ARunThatDivergesIsStopped) {
   EXPECT_FALSE(fs::exists(output_ + "/model/model.safetensors"));
 }
 
+// Its model is there, and worse than at first: that is no success.
+TEST_F(BadInput, ARunWhoseLossHasDivergedAtItsEndSaysSo) {
+  text_ = small_config("sft", root_.path());
+  replace("1e-3", "0.5");
+  replace("iterations: 3", "iterations: 14");
+  write_text(config_, text_);
+  const std::string form =
+      "[train] expected a loss that falls, got a run that has diverged: the loss has risen from X to Y (the mean of 10 "
+      "iterations); try a lower train.learning_rate or a longer train.warmup_updates";
+  for (int call = 0; call < 2; ++call) {  // the second finds nothing left to do
+    const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
+    EXPECT_EQ(result.status.code, 5) << result.status.description() << result.errors;
+    EXPECT_EQ(with_word(last_line(result.errors), "from \\S+ to \\S+", "from X to Y"), form);
+    EXPECT_THAT(result.output, testing::HasSubstr("model: " + output_ + "/model"));
+  }
+  EXPECT_THAT(nlohmann::json::parse(read_text(output_ + "/summary.json")).at("diverged"),
+              testing::StartsWith("the loss has risen from "));
+  EXPECT_THAT(read_text(output_ + "/report.html"), testing::HasSubstr("This run has diverged"));
+  EXPECT_THAT(read_text(output_ + "/logs/rank-0.log"), testing::HasSubstr("the run has diverged: the loss has risen"));
+}
+
 TEST_F(BadInput, ARolloutOfWeightsThatAreNaNIsStopped) {
   const std::string file = trained_model();
   std::string bytes = read_text(file);

@@ -25,7 +25,7 @@ TEST_F(BadInput, TheCommandForAnotherOutputIsOneToType) {
   write_text(config_, text_);
   const host::CommandResult refused =
       run_collimate({"train", config_, "--set", "run.seed=9", "--output", output_ + "/", "--resume", "never"});
-  const std::string message = last_line(refused.errors), before = "or another --output: ";
+  const std::string message = last_line(refused.errors), before = "another --output: ";
   ASSERT_NE(message.find(before), std::string::npos) << message;
   const std::string command = message.substr(message.find(before) + before.size());
   EXPECT_EQ(command, "collimate train " + config_ + " --set run.seed=9 --output " + output_ + "-3");
@@ -97,7 +97,8 @@ TEST_F(BadInput, OutputDirectoryOfAnotherRun) {
   const std::string metrics = read_text(output_ + "/metrics.jsonl");
   replace("seed: 7", "seed: 8");
   expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
-                " of another config (run.seed: 7 -> 8); try the values that it began with, or another --output: "
+                " of another config (run.seed: 7 -> 8); try the values that it began with, or --overwrite, which "
+                "removes that run, or another --output: "
                 "collimate train " +
                 config_ + " --output " + output_ + "-2");
   EXPECT_EQ(read_text(output_ + "/metrics.jsonl"), metrics);
@@ -115,12 +116,11 @@ TEST_F(BadInput, OutputDirectoryOfARunWithOtherDefaultsOfItsReward) {
     return std::string(resolved).replace(at, entry.size(), other);
   };
   write_text(file, with_entry("{on_error: stop, pattern: \"^[0-4]\", rule: regex, weight: 2.0}"));
-  expect(
-      2,
-      "[--output] expected a new directory or one of this run, got " + output_ +
-          " of another config (reward.0.weight: 2.0 -> 1.0); try the values that it began with, or another --output: "
-          "collimate train " +
-          config_ + " --output " + output_ + "-2");
+  expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
+                " of another config (reward.0.weight: 2.0 -> 1.0); try the values that it began with, or --overwrite, "
+                "which removes that run, or another --output: "
+                "collimate train " +
+                config_ + " --output " + output_ + "-2");
   write_text(file, with_entry("{rule: regex, pattern: \"^[0-4]\"}"));  // as earlier versions wrote it
   EXPECT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
 }

@@ -71,6 +71,19 @@ TEST_F(Check, RowsBeyondTheEpochsAreNamed) {
   EXPECT_THAT(shown("sft", {"run.epochs=1"}), testing::Not(HasSubstr("filled up")));
 }
 
+// 40 rows in updates of 8: what is to be raised is what says the length.
+TEST_F(Check, RunsOfFewUpdatesAreWarnedOf) {
+  const std::string few = "so few hardly change a model at a usual learning rate: try run.";
+  EXPECT_THAT(shown("sft", {"run.epochs=1"}),
+              HasSubstr("\n# warning: the run has 5 updates in all; " + few + "epochs: 4 or more\n"));
+  EXPECT_THAT(shown("sft", {"run.epochs=3", "train.warmup_updates=2"}),
+              HasSubstr("\n# warning: the run has 15 updates in all, 2 of them with a rate that still rises; " + few +
+                        "epochs: 4 or more\n"));
+  EXPECT_THAT(shown("grpo", {"run.iterations=7"}),
+              HasSubstr("\n# warning: the run has 7 updates in all; " + few + "iterations: 20 or more\n"));
+  EXPECT_THAT(shown("sft", {"run.epochs=4"}), testing::Not(HasSubstr("so few")));
+}
+
 TEST_F(Check, LeavesOutRowsWhereAskedTo) {
   write_text(root_ / "demonstrations.jsonl",
              "{\"prompt\": \"12=\", \"completion\": \"1\"}\n{\"prompt\": \n{\"prompt\": \"12=\", \"completion\": "
