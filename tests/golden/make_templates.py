@@ -195,7 +195,8 @@ TEMPLATES = [
     " 'abab'.rindex('a') }}{{ 'abc'.replace('', '-') }}{{ 'abc'.count('') }}{{ d.copy() }}{{ dict(d, c=3) }}{{"
     " dict([('a',"
     " 1)]) }}{{ '0x1f' | int(0, 16) }}{{ '101' | int(base=2) }}",
-    "{{ 1.115 | round(2) }} {{ 2.675 | round(2) }} {{ -5.5 % 2.5 }} {{ -7 // 2.0 }} {{ 4.0 is divisibleby 2 }}{{"
+    "{{ 1.115 | round(2) }} {{ 2.675 | round(2) }} {{ -5.5 % 2.5 }} {{ 5.5 % -2.5 }} {{ -5.5 % -2.5 }} {{ -7 // 2.0"
+    " }} {{ 4.0 is divisibleby 2 }}{{"
     " 3.0 is odd"
     " }}{{ 1 is sameas 1.0 }}{{ 'upper' is filter }}{{ 'odd' is test }}{{ missing is callable }}{{ 'a' in missing }}",
     # Refused.
