@@ -8,6 +8,7 @@ import sys
 import types
 
 TORCH = "2.11.0"  # tools/requirements.txt; checked by tests/tools/python_package_test.py
+# The package brings the engine of structured output along; pyarrow is for Parquet alone, whose reader names it.
 REMEDY = (f"pip install --no-deps torch=={TORCH} nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85 "
           "(no other package of CUDA is needed)")
 
