@@ -22,8 +22,7 @@ class LearningWatch {
   // These have been said so far.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
+  static void fields(auto& self, auto&& field) {
     field("running", self.running_);
     field("losses", self.losses_);
     field("warnings", self.warnings_);
