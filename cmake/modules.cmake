@@ -22,9 +22,10 @@ collimate_module(tensor TORCH INCLUDES base host shape)
 set_source_files_properties("${PROJECT_SOURCE_DIR}/collimate/tensor/default_device.cpp" PROPERTIES
   SKIP_UNITY_BUILD_INCLUSION ON)
 if(COLLIMATE_TESTS)
-  # A device whose memory the host cannot touch: of every test program that computes (tests/support/checked_device.h).
-  # Its object defines default_device(), so that the library's is left out.
-  add_library(collimate_checked_device_object OBJECT "${PROJECT_SOURCE_DIR}/tests/support/checked_device.cpp")
+  # In every test program that computes: a device whose memory the host cannot touch (tests/support/checked_device.h),
+  # whose object defines default_device(), so that the library's is left out; and one thread for ATen.
+  add_library(collimate_checked_device_object OBJECT "${PROJECT_SOURCE_DIR}/tests/support/checked_device.cpp"
+    "${PROJECT_SOURCE_DIR}/tests/support/one_aten_thread.cpp")
   target_link_libraries(collimate_checked_device_object PRIVATE collimate_tensor)
   add_library(collimate_checked_device INTERFACE)
   target_sources(collimate_checked_device INTERFACE $<TARGET_OBJECTS:collimate_checked_device_object>)

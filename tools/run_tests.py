@@ -4,16 +4,15 @@
   tools/run_tests.py BUILD [--kind unit|system] [--only NAME...] [--part PROGRAM=FILTER...] [--jobs N]
                      [--timeout SECONDS] [--once]
 
-Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Unit tests run
-two at a time (--jobs), and Python tests, which wait for programs most of the time; other system tests run alone, as
-their threads wait for each other and would do so much longer beside another program. --part names a program, of any
-kind, of which only the tests run that the gtest filter names. A program named in AGAIN runs once more, in that
-environment and as a line of its own, but not with --once. A program has to leave a report with at least one test: one
-that ends well without it has failed. Prints every failure, every skip with its reason and every line of a program that
-begins with `note: `, which says what it did not compare on this machine. The last line is `N passed, N failed, N
-skipped` and counts each test once: it has failed if it failed in any of its runs, and was skipped if it was skipped in
-any and failed in none. What ran once more is said in the line before. Exit code 1 on a failure, and on a skip when the
-shared data is there: then nothing has a reason to skip.
+Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Two run at a
+time (--jobs): the unit tests, then the other programs, then Python. --part names a program, of any kind, of which only
+the tests run that the gtest filter names. A program named in AGAIN runs once more, in that environment and as a line of
+its own, but not with --once. A program has to leave a report with at least one test: one that ends well without it has
+failed. Prints every failure, every skip with its reason and every line of a program that begins with `note: `, which
+says what it did not compare on this machine. The last line is `N passed, N failed, N skipped` and counts each test
+once: it has failed if it failed in any of its runs, and was skipped if it was skipped in any and failed in none. What
+ran once more is said in the line before. Exit code 1 on a failure, and on a skip when the shared data is there: then
+nothing has a reason to skip.
 """
 import argparse
 import concurrent.futures
@@ -216,8 +215,8 @@ def main() -> int:
     environment = environment_of(build)
     chosen = programs(build, options.kind, options.only, options.part, options.once)
     results = []
-    for lane, workers in (("unit", options.jobs), ("system", 1), ("python", options.jobs)):
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+    for lane in ("unit", "system", "python"):
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             tasks = [pool.submit(run_program, program, options.timeout, environment)
                      for program in chosen if program.lane == lane]
             for task in concurrent.futures.as_completed(tasks):

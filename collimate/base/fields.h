@@ -4,18 +4,22 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-// A struct names its fields once, in a static function that a visitor goes through:
+// A struct names its fields once. COLLIMATE_FIELDS(lost, cause) in its body makes of them a static function that a
+// visitor goes through; one whose names are not those of the members, or that says more of a field, is written out:
 //
-//   template <class Self>
-//   static void fields(Self& self, auto&& field) {
-//     field("lost", self.lost);
-//     field("cause", self.cause, "why the worker went");
+//   static void fields(auto& self, auto&& field) {
+//     field("lost", self.lost_);
+//     field("cause", self.cause_, "why the worker went");
 //   }
 //
 // JSON follows in both directions, nested and in containers: `json(value)`, `in.at("workers").get_to(workers_)`.
 // Reading wants every field (nlohmann::json::exception otherwise), as from a saved state: what people write is read
 // with graph::JsonFields or base::Section, which name the place. What follows a field's value is for visitors that show
 // it, such as serve's metrics.
+#define COLLIMATE_FIELD(name) field(#name, self.name);
+#define COLLIMATE_FIELDS(...) \
+  static void fields(auto& self, auto&& field) { NLOHMANN_JSON_PASTE(COLLIMATE_FIELD, __VA_ARGS__) }
+
 namespace collimate::base {
 
 struct NoVisitor {

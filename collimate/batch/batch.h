@@ -26,15 +26,7 @@ struct ColumnSchema {
   PadSide side = PadSide::kRight;
   bool operator==(const ColumnSchema&) const = default;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("name", self.name);
-    field("type", self.type);
-    field("inner", self.inner);
-    field("ragged", self.ragged);
-    field("padding", self.padding);
-    field("side", self.side);
-  }
+  COLLIMATE_FIELDS(name, type, inner, ragged, padding, side)
 };
 
 // A run of rows of one column. Dense: values [rows, inner…]. Ragged: values [Σ lengths, inner…] and offsets [rows + 1].

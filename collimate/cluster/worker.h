@@ -24,15 +24,7 @@ struct WorkerSpec {
   int rank = 0;           // index of the device
   uint64_t incarnation = 0;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("config", self.config);
-    field("graph", self.graph);
-    field("placement", self.placement);
-    field("options", self.options);
-    field("rank", self.rank);
-    field("incarnation", self.incarnation);
-  }
+  COLLIMATE_FIELDS(config, graph, placement, options, rank, incarnation)
 };
 
 // A worker says this when its handler is built.
@@ -48,12 +40,7 @@ struct Died {
   int exit_code = 1;  // of the error that ended it (base/error.h)
   bool lost = false;  // its process is gone: another one may take its place
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("cause", self.cause);
-    field("exit_code", self.exit_code);
-    field("lost", self.lost);
-  }
+  COLLIMATE_FIELDS(cause, exit_code, lost)
 };
 
 // A handler puts its replies into an Outbox. It never blocks; order is kept.

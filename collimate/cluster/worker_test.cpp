@@ -31,17 +31,14 @@ struct Letter {
   static constexpr const char* kKind = "letter";
   int64_t number = 0;
   Bytes body;
-  static void fields(auto& self, auto&& field) {
-    field("number", self.number);
-    field("body", self.body);
-  }
+  COLLIMATE_FIELDS(number, body)
 };
 
 // Asks the Counter below for letters, or to end with an error.
 struct Count {
   static constexpr const char* kKind = "count";
   bool fails = false;
-  static void fields(auto& self, auto&& field) { field("fails", self.fails); }
+  COLLIMATE_FIELDS(fails)
 };
 
 // A kind that nobody here knows.

@@ -12,6 +12,7 @@
 #include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/base/rounds.h"
 #include "tests/support/comm/ranks.h"
 #include "tests/support/comm/two_cores.h"
 
@@ -94,7 +95,7 @@ TEST_P(EachGroup, SendAndReceiveAroundARing) {
 
 // Eight threads of pools on two cores, of ranks that wait for each other between their loops: every one ends.
 TEST_P(EachGroup, FourRanksWithPoolsOfTwoMakeProgressOnTwoCores) {
-  constexpr int kRounds = 300;
+  constexpr int kRounds = base::rounds(300);
   const TwoCores limit;
   ASSERT_LE(host::core_count(), 2);
   std::vector<int> right(4);

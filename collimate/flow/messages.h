@@ -25,7 +25,7 @@ namespace collimate::flow::message {
 struct Puts {
   static constexpr const char* kKind = "puts";
   std::vector<StoreEntry> entries;
-  static void fields(auto& self, auto&& field) { field("entries", self.entries); }
+  COLLIMATE_FIELDS(entries)
 };
 
 // ---- from the driver to a worker: tasks
@@ -42,16 +42,7 @@ struct Start {
   bool streams = false;
   int rank = 0;  // of the worker in the replica
 
-  static void fields(auto& self, auto&& field) {
-    field("task", self.task);
-    field("node", self.node);
-    field("model", self.model);
-    field("function", self.function);
-    field("parameters", self.parameters);
-    field("trains", self.trains);
-    field("streams", self.streams);
-    field("rank", self.rank);
-  }
+  COLLIMATE_FIELDS(task, node, model, function, parameters, trains, streams, rank)
 };
 
 // Rows for a task, this rank's share. A function that streams answers with Rows as they are finished, every other one
@@ -62,25 +53,21 @@ struct Feed {
   int64_t feed = 0;            // its number in the task
   std::vector<Batch> batches;  // one; of a function that trains one for each update
 
-  static void fields(auto& self, auto&& field) {
-    field("task", self.task);
-    field("feed", self.feed);
-    field("batches", self.batches);
-  }
+  COLLIMATE_FIELDS(task, feed, batches)
 };
 
 // Nothing more is fed: answered by Finished when all that was fed is done.
 struct Close {
   static constexpr const char* kKind = "close";
   TaskKey task;
-  static void fields(auto& self, auto&& field) { field("task", self.task); }
+  COLLIMATE_FIELDS(task)
 };
 
 // Ends a task at once. No answer; what still comes of it counts no more.
 struct Cancel {
   static constexpr const char* kKind = "cancel";
   TaskKey task;
-  static void fields(auto& self, auto&& field) { field("task", self.task); }
+  COLLIMATE_FIELDS(task)
 };
 
 // The streams of a model stop between two steps, while its weights change, or go on. No answer.
@@ -89,10 +76,7 @@ struct Pause {
   std::string model;
   bool paused = true;
 
-  static void fields(auto& self, auto&& field) {
-    field("model", self.model);
-    field("paused", self.paused);
-  }
+  COLLIMATE_FIELDS(model, paused)
 };
 
 // Sent before an iteration's first task on this worker and when the iteration has ended. No answer.
@@ -101,10 +85,7 @@ struct Hook {
   bool before = true;
   int64_t iteration = 0;
 
-  static void fields(auto& self, auto&& field) {
-    field("before", self.before);
-    field("iteration", self.iteration);
-  }
+  COLLIMATE_FIELDS(before, iteration)
 };
 
 // ---- from the worker to the driver: tasks
@@ -123,25 +104,14 @@ struct Rows {
   int64_t peak_bytes = 0;                         // of the worker's memory meanwhile
   std::vector<tensor::OperationTime> operations;  // where RunOptions::on_call asks for them
 
-  static void fields(auto& self, auto&& field) {
-    field("task", self.task);
-    field("feed", self.feed);
-    field("rank", self.rank);
-    field("rows", self.rows);
-    field("metrics", self.metrics);
-    field("begin_seconds", self.begin_seconds);
-    field("end_seconds", self.end_seconds);
-    field("busy_seconds", self.busy_seconds);
-    field("peak_bytes", self.peak_bytes);
-    field("operations", self.operations);
-  }
+  COLLIMATE_FIELDS(task, feed, rank, rows, metrics, begin_seconds, end_seconds, busy_seconds, peak_bytes, operations)
 };
 
 // A task that was closed has done everything on this rank: the last message of it.
 struct Finished {
   static constexpr const char* kKind = "finished";
   TaskKey task;
-  static void fields(auto& self, auto&& field) { field("task", self.task); }
+  COLLIMATE_FIELDS(task)
 };
 
 // A task that threw is gone on this rank: the last message of it.
@@ -152,12 +122,7 @@ struct Failed {
   int exit_code = 1;       // of the error (base/error.h)
   bool retryable = false;  // a RetryableError
 
-  static void fields(auto& self, auto&& field) {
-    field("task", self.task);
-    field("cause", self.cause);
-    field("exit_code", self.exit_code);
-    field("retryable", self.retryable);
-  }
+  COLLIMATE_FIELDS(task, cause, exit_code, retryable)
 };
 
 // A sign of life from inside long work, which nothing answers.
@@ -171,7 +136,7 @@ struct Heartbeat {
 struct Done {
   static constexpr const char* kKind = "done";
   int64_t request = 0;
-  static void fields(auto& self, auto&& field) { field("request", self.request); }
+  COLLIMATE_FIELDS(request)
 };
 
 // Moves a model to its devices or off them, by Module::reside.
@@ -182,11 +147,7 @@ struct Reside {
   std::string model;
   bool on_device = true;
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("model", self.model);
-    field("on_device", self.on_device);
-  }
+  COLLIMATE_FIELDS(request, model, on_device)
 };
 
 // The worker writes its part of a checkpoint into the directory.
@@ -196,10 +157,7 @@ struct Save {
   int64_t request = 0;
   std::string directory;
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("directory", self.directory);
-  }
+  COLLIMATE_FIELDS(request, directory)
 };
 
 // The worker reads its part of the checkpoint in the directory.
@@ -209,10 +167,7 @@ struct Load {
   int64_t request = 0;
   std::string directory;
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("directory", self.directory);
-  }
+  COLLIMATE_FIELDS(request, directory)
 };
 
 struct MemoryReport {
@@ -220,10 +175,7 @@ struct MemoryReport {
   int64_t request = 0;
   nlohmann::json memory;  // MemoryLedger::report
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("memory", self.memory);
-  }
+  COLLIMATE_FIELDS(request, memory)
 };
 
 // Asks for the memory that a worker has used, when a run has ended.
@@ -231,7 +183,7 @@ struct AskMemory {
   static constexpr const char* kKind = "ask_memory";
   using Answer = MemoryReport;
   int64_t request = 0;
-  static void fields(auto& self, auto&& field) { field("request", self.request); }
+  COLLIMATE_FIELDS(request)
 };
 
 struct Exported {
@@ -239,10 +191,7 @@ struct Exported {
   int64_t request = 0;
   std::optional<uint64_t> checksum;  // of the model's weights, where it has any
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("checksum", self.checksum);
-  }
+  COLLIMATE_FIELDS(request, checksum)
 };
 
 // To a model's first worker: Module::save_checkpoint.
@@ -254,12 +203,7 @@ struct Export {
   std::string directory;
   int64_t iteration = 0;
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("model", self.model);
-    field("directory", self.directory);
-    field("iteration", self.iteration);
-  }
+  COLLIMATE_FIELDS(request, model, directory, iteration)
 };
 
 // A link's transfer to a worker that holds both of its models.
@@ -270,11 +214,7 @@ struct WeightsHere {
   std::string source;
   std::string destination;
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("source", self.source);
-    field("destination", self.destination);
-  }
+  COLLIMATE_FIELDS(request, source, destination)
 };
 
 struct Weights {
@@ -282,10 +222,7 @@ struct Weights {
   int64_t request = 0;
   std::shared_ptr<const WeightTransfer> transfer;
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("transfer", self.transfer);
-  }
+  COLLIMATE_FIELDS(request, transfer)
 };
 
 // The first half of a transfer between workers, to the source's first one.
@@ -295,10 +232,7 @@ struct WeightsOut {
   int64_t request = 0;
   std::string source;
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("source", self.source);
-  }
+  COLLIMATE_FIELDS(request, source)
 };
 
 // The other half, with what the first one gave.
@@ -310,12 +244,7 @@ struct WeightsIn {
   std::string destination;
   std::shared_ptr<const WeightTransfer> transfer;
 
-  static void fields(auto& self, auto&& field) {
-    field("request", self.request);
-    field("source", self.source);
-    field("destination", self.destination);
-    field("transfer", self.transfer);
-  }
+  COLLIMATE_FIELDS(request, source, destination, transfer)
 };
 
 // A worker understands these: WorkerHost has an `on` for each.

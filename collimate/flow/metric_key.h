@@ -9,9 +9,7 @@ namespace collimate::flow {
 
 // A call of a task of an iteration, and the rank that measured it: metrics are added up in this order.
 struct MetricKey {
-  int node = 0;
-  int replica = 0;
-  int part = 0;
+  int node = 0, replica = 0, part = 0;
   int64_t sequence = 0;
   int rank = 0;
   auto operator<=>(const MetricKey&) const = default;

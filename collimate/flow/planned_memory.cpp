@@ -1,25 +1,11 @@
 #include "collimate/flow/planned_memory.h"
 
-#include <map>
-#include <set>
 #include <string>
 
 #include "collimate/flow/memory_ledger.h"
 #include "collimate/host/core_pool.h"
 
 namespace collimate::flow {
-namespace {
-
-// Models of each device's worker.
-std::map<int, std::set<std::string>> models_by_device(const graph::Graph& graph, const graph::Placement& placement) {
-  std::map<int, std::set<std::string>> models;
-  for (const auto& [model, content] : graph.models)
-    for (const int worker : graph::workers_of(graph, placement, model))
-      if (worker < placement.devices) models[worker].insert(model);
-  return models;
-}
-
-}  // namespace
 
 int64_t PlannedMemory::bytes() const {
   int64_t sum = 0;
@@ -32,9 +18,7 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph
   const nlohmann::json calls = calls_of(graph, options);
   host::CorePool pool(options.threads_per_worker);
   std::vector<PlannedMemory> planned;
-  std::set<std::set<std::string>> seen;
-  for (const auto& [worker, models] : models_by_device(graph, placement)) {
-    if (!seen.insert(models).second) continue;
+  for (const auto& [worker, models] : graph::companies(graph, placement)) {
     planned.push_back({worker, {}});
     for (const std::string& model : models) {
       const auto choice = options.modules.find(model);

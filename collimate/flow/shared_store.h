@@ -18,12 +18,7 @@ struct StoreEntry {
   int64_t version = 0;  // iteration
   nlohmann::json value;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("name", self.name);
-    field("version", self.version);
-    field("value", self.value);
-  }
+  COLLIMATE_FIELDS(name, version, value)
 };
 
 // Small values that models hand to each other, versioned by iteration (an adaptive KL coefficient). Each worker holds a

@@ -11,10 +11,7 @@ struct TaskKey {
   graph::Task task;
   auto operator<=>(const TaskKey&) const = default;
 
-  static void fields(auto& self, auto&& field) {
-    field("drive", self.drive);
-    field("task", self.task);
-  }
+  COLLIMATE_FIELDS(drive, task)
 };
 
 }  // namespace collimate::flow

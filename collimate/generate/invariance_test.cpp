@@ -9,6 +9,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/tensor/results.h"
+#include "tests/support/base/rounds.h"
 #include "tests/support/generate/tiny_service.h"
 #include "tests/support/model/cancelling_weights.h"
 #include "tests/support/model/tiny_weights.h"
@@ -278,7 +279,7 @@ class Sweep {
 
 TEST(Invariance, OneSetOfBitsHoweverAndWhereverItIsComputed) {
   Sweep sweep;
-  for (uint32_t trial = 0; trial < 120; ++trial) sweep.run(trial);
+  for (uint32_t trial = 0; trial < base::rounds(120); ++trial) sweep.run(trial);
   EXPECT_GT(sweep.total.preemptions, 0);
   EXPECT_GT(sweep.total.shared_prompt_tokens, 0);
   EXPECT_GT(sweep.total.accepted_tokens, 0);

@@ -3,6 +3,7 @@
 
 #include "collimate/generate/routed_blocks.h"
 #include "collimate/tensor/allocator.h"
+#include "tests/support/base/rounds.h"
 #include "tests/support/generate/tiny_service.h"
 #include "tests/support/model/altered_experts.h"
 
@@ -74,7 +75,7 @@ class RoutedService : public testing::TestWithParam<int64_t> {
 // Samples of a prompt, one cache for all, speculation, few blocks, steps that cut prompts.
 TEST_P(RoutedService, TellsWhatScoringChooses) {
   ServiceStats total;
-  for (uint32_t trial = 0; trial < 24; ++trial) {
+  for (uint32_t trial = 0; trial < base::rounds(24); ++trial) {
     AnyBatch any(trial, requests_, {.routed_experts = true});
     any.options.speculation_tokens = random_below(trial, 5, 6);
     Service service(*model_, any.options);

@@ -92,8 +92,7 @@ struct ServiceCounts {
   // rows of those.
   int64_t rows = 0, queued_steps = 0, queued_rows = 0;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
+  static void fields(auto& self, auto&& field) {
     field("steps", self.steps, "steps");
     field("prefill_tokens", self.prefill_tokens, "prompt tokens computed");
     field("shared_prompt_tokens", self.shared_prompt_tokens, "prompt tokens found in the prefix cache");

@@ -96,15 +96,7 @@ TEST_F(ServiceForm, SameBitsAloneInAnyBatchWithGuessesAndInTheMiddle) {
     EXPECT_EQ(outcome.results, alone);
     EXPECT_GT(outcome.stats.accepted_tokens, 0);
   }
-  for (const int steps : {1, 4, 9}) {
-    Results results;
-    base::MemoryState state;
-    save_after(steps, tiny_.model, all, options_, results, state);
-    Service service(tiny_.model, options_);
-    service.load(state);
-    drain(service, results);
-    EXPECT_EQ(results, alone) << steps;
-  }
+  for (const int steps : {1, 4, 9}) EXPECT_EQ(results_over_a_load(steps, tiny_.model, all, options_), alone) << steps;
 }
 
 // No token of this vocabulary is an x: what begins well ends when no token can go on.

@@ -10,6 +10,7 @@
 #include "collimate/generate/sequence.h"
 #include "collimate/generate/service.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/base/rounds.h"
 #include "tests/support/generate/tiny_service.h"
 
 // A service that speculates gives what one that does not gives, in bits.
@@ -92,18 +93,20 @@ class ServiceSpeculation : public testing::Test {
 };
 
 TEST_F(ServiceSpeculation, SameBitsInAnyBatch) {
-  const Guessed guessed = guess_in_any_batch(24, 20, [](uint32_t) { return nullptr; });
-  EXPECT_GT(guessed.accepted, 1000);
-  EXPECT_GT(guessed.rejected, 1000);
+  constexpr int kTrials = base::rounds(24);
+  const Guessed guessed = guess_in_any_batch(kTrials, 20, [](uint32_t) { return nullptr; });
+  EXPECT_GT(guessed.accepted, 20 * kTrials);
+  EXPECT_GT(guessed.rejected, 20 * kTrials);
 }
 
 // A draft of other weights is wrong at times, one of the same weights never.
 TEST_F(ServiceSpeculation, SameBitsWithADraftInAnyBatch) {
+  constexpr int kTrials = base::rounds(16);
   TinyModel near, other(2);
   const Guessed guessed =
-      guess_in_any_batch(16, 14, [&](uint32_t trial) { return trial % 2 == 0 ? &near.model : &other.model; });
-  EXPECT_GT(guessed.accepted, 1000);
-  EXPECT_GT(guessed.rejected, 500);
+      guess_in_any_batch(kTrials, 14, [&](uint32_t trial) { return trial % 2 == 0 ? &near.model : &other.model; });
+  EXPECT_GT(guessed.accepted, 20 * kTrials);
+  EXPECT_GT(guessed.rejected, 20 * kTrials);
 }
 
 // The draft draws with the model's own random numbers, parameters and history: of equal weights, it draws the same.

@@ -72,8 +72,7 @@ struct Event {
   bool operator==(const Event&) const = default;
 
   // Its kind, and the fields that this kind has.
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
+  static void fields(auto& self, auto&& field) {
     using enum EventKind;
     const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };
     field("kind", self.kind);
@@ -150,8 +149,7 @@ struct Action {
   bool operator==(const Action&) const = default;
 
   // Its kind, and the fields that this kind has.
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
+  static void fields(auto& self, auto&& field) {
     using enum ActionKind;
     const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };
     field("kind", self.kind);

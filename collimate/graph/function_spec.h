@@ -50,13 +50,7 @@ struct Cost {
   double seconds_per_row = 0;  // of host work
   bool operator==(const Cost&) const = default;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("forward_passes", self.forward_passes);
-    field("backward_passes", self.backward_passes);
-    field("columns", self.columns);
-    field("seconds_per_row", self.seconds_per_row);
-  }
+  COLLIMATE_FIELDS(forward_passes, backward_passes, columns, seconds_per_row)
 };
 
 // One function of a module, as scheduler, planner and validator know it.
@@ -76,22 +70,8 @@ struct FunctionSpec {
   Cost cost;
   bool operator==(const FunctionSpec&) const = default;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("name", self.name);
-    field("kind", self.kind);
-    field("needs", self.needs);
-    field("makes", self.makes);
-    field("granularity", self.granularity);
-    field("dispatch", self.dispatch);
-    field("collect", self.collect);
-    field("streams", self.streams);
-    field("writes_weights", self.writes_weights);
-    field("drops_rows", self.drops_rows);
-    field("deterministic", self.deterministic);
-    field("retry_safe", self.retry_safe);
-    field("cost", self.cost);
-  }
+  COLLIMATE_FIELDS(name, kind, needs, makes, granularity, dispatch, collect, streams, writes_weights, drops_rows,
+                   deterministic, retry_safe, cost)
 };
 
 // In JSON every field is written; on reading all but the name may be absent. Unknown keys and words: InputError naming

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collimate/base/at.h"
+
 namespace collimate::graph {
 namespace {
 
@@ -83,6 +85,33 @@ int worker_count(const Graph& graph, const Placement& placement) {
   for (const auto& [name, spec] : graph.models)
     for (int worker : workers_of(graph, placement, name)) last = std::max(last, worker + 1);
   return last;
+}
+
+std::vector<Company> companies(const Graph& graph, const Placement& placement) {
+  std::vector<Company> made(1);
+  std::vector<size_t> of_device(static_cast<size_t>(placement.devices));  // index in `made`
+  for (const auto& [model, spec] : graph.models) {
+    std::map<size_t, size_t> joined;  // a company -> the one that the model makes of it
+    for (const int worker : workers_of(graph, placement, model)) {
+      if (worker >= placement.devices) continue;
+      size_t& company = base::at(of_device, worker);
+      const auto [next, fresh] = joined.try_emplace(company, made.size());
+      if (fresh) {
+        made.push_back(made[company]);
+        made.back().models.insert(model);
+      }
+      company = next->second;
+    }
+  }
+  std::vector<Company> present;
+  std::vector<bool> seen(made.size());
+  for (size_t device = 0; device < of_device.size(); ++device) {
+    const size_t company = of_device[device];
+    if (seen[company] || made[company].models.empty()) continue;
+    seen[company] = true;
+    present.push_back({static_cast<int>(device), std::move(made[company].models)});
+  }
+  return present;
 }
 
 std::vector<Replica> replicas(const Graph& graph, const Placement& placement, int node) {

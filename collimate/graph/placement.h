@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,18 +28,7 @@ struct Layout {
   bool offload = false;     // optimizer state and update on the host
   bool operator==(const Layout&) const = default;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("tp", self.tp);
-    field("pp", self.pp);
-    field("cp", self.cp);
-    field("ep", self.ep);
-    field("dp", self.dp);
-    field("zero", self.zero);
-    field("micro_batch", self.micro_batch);
-    field("recompute", self.recompute);
-    field("offload", self.offload);
-  }
+  COLLIMATE_FIELDS(tp, pp, cp, ep, dp, zero, micro_batch, recompute, offload)
 };
 
 // A set of devices and the models that sit on them. Groups may share devices; what shares a device is serialised.
@@ -47,11 +37,7 @@ struct ResourceGroup {
   std::vector<std::string> models;
   bool operator==(const ResourceGroup&) const = default;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("devices", self.devices);
-    field("models", self.models);
-  }
+  COLLIMATE_FIELDS(devices, models)
 };
 
 enum class Residency { kDevice, kSwap };  // always on the device; loaded before use and off-loaded when others need it
@@ -98,6 +84,15 @@ std::vector<Replica> replicas(const Graph& graph, const Placement& placement, in
 // All workers of a model, ordered.
 std::vector<int> workers_of(const Graph& graph, const Placement& placement, std::string_view model);
 int worker_count(const Graph& graph, const Placement& placement);
+
+// Models that a device holds together, and the first device that holds just these.
+struct Company {
+  int device = 0;
+  std::set<std::string> models;
+};
+// Each company of a placement's devices once, in the order of their first devices: as few as groups share devices in
+// different ways, however many devices there are.
+std::vector<Company> companies(const Graph& graph, const Placement& placement);
 
 // Placement against graph: every model placed once, known names, devices in range, layouts that divide the group's
 // devices, totals with their numbers. InputError.

@@ -50,6 +50,21 @@ TEST(Placement, ReplicasFollowDevicesAndLayouts) {
   EXPECT_EQ(worker_count(graph, placement), 7);
 }
 
+TEST(Placement, CompaniesAreTheModelsOfEachDeviceOnce) {
+  const auto of = [](const std::string& groups) {
+    std::vector<std::pair<int, std::set<std::string>>> found;
+    for (const Company& company : companies(samples::ppo(), parse_placement(groups)))
+      found.emplace_back(company.device, company.models);
+    return found;
+  };
+  const std::set<std::string> trained = {"policy", "trainer"}, all = {"policy", "reference", "trainer"};
+  EXPECT_THAT(
+      of("devices: {count: 3000}\ngroups: {a: {devices: [1, 2], models: [policy, trainer]}, "
+         "b: {devices: [2, 4, 2999], models: [reference]}}"),
+      testing::ElementsAre(std::pair(1, trained), std::pair(2, all), std::pair(4, std::set<std::string>{"reference"})));
+  EXPECT_THAT(of("devices: {count: 2}"), testing::IsEmpty());  // its host models sit on none
+}
+
 TEST(Placement, NamedPlacementsAreValid) {
   Graph graph = samples::ppo();
   Placement apart = separation(graph, 4, 1);

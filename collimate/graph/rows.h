@@ -8,8 +8,7 @@ namespace collimate::graph {
 
 // Rows [first, end).
 struct RowRange {
-  int64_t first = 0;
-  int64_t end = 0;
+  int64_t first = 0, end = 0;
   bool operator==(const RowRange&) const = default;
 };
 

@@ -29,21 +29,8 @@ struct ScheduleOptions {
   double lost_timeout_seconds = 600;
   bool operator==(const ScheduleOptions&) const = default;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("first_iteration", self.first_iteration);
-    field("iterations", self.iterations);
-    field("rows", self.rows);
-    field("group_size", self.group_size);
-    field("staleness", self.staleness);
-    field("save_every", self.save_every);
-    field("evaluate_every", self.evaluate_every);
-    field("evaluate_first", self.evaluate_first);
-    field("update_in_flight", self.update_in_flight);
-    field("refill_limit", self.refill_limit);
-    field("retries", self.retries);
-    field("lost_timeout_seconds", self.lost_timeout_seconds);
-  }
+  COLLIMATE_FIELDS(first_iteration, iterations, rows, group_size, staleness, save_every, evaluate_every, evaluate_first,
+                   update_in_flight, refill_limit, retries, lost_timeout_seconds)
 };
 
 class ScheduleCore;

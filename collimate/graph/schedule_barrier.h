@@ -38,8 +38,7 @@ class Barrier {
   void evaluate() { evaluating_ = true; }
   void evaluated();
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
+  static void fields(auto& self, auto&& field) {
     field("stop_asked", self.stop_asked_);
     field("save_asked", self.save_asked_);
     field("evaluate_asked", self.evaluate_asked_);

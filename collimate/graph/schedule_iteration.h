@@ -20,14 +20,7 @@ struct ReplicaRun {
   bool running = false;
   bool closed = false;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("home", self.home);
-    field("fed", self.fed);
-    field("part", self.part);
-    field("running", self.running);
-    field("closed", self.closed);
-  }
+  COLLIMATE_FIELDS(home, fed, part, running, closed)
 };
 
 struct NodeRun {
@@ -37,14 +30,7 @@ struct NodeRun {
   bool called = false;    // a whole node's call is running or done
   bool complete = false;  // nothing more will come from it
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("done", self.done);
-    field("failures", self.failures);
-    field("called", self.called);
-    field("complete", self.complete);
-    field("replicas", self.replicas);
-  }
+  COLLIMATE_FIELDS(done, failures, called, complete, replicas)
 };
 
 // Which rows were asked for, where each is to be done, how far each node is with them. Every issued row of a node that
@@ -84,15 +70,7 @@ struct IterationRun {
   void move(int index, int from, int to, const RowSet& rows);
   bool complete() const;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("number", self.number);
-    field("issued", self.issued);
-    field("deficit", self.deficit);
-    field("dropped", self.dropped);
-    field("settled", self.settled);
-    field("nodes", self.nodes);
-  }
+  COLLIMATE_FIELDS(number, issued, deficit, dropped, settled, nodes)
 };
 
 }  // namespace collimate::graph

@@ -23,15 +23,7 @@ struct Transfer {
   std::vector<int> targets;  // destination workers that take part, once running
   bool operator==(const Transfer&) const = default;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("link", self.link);
-    field("version", self.version);
-    field("worker", self.worker);
-    field("running", self.running);
-    field("paused", self.paused);
-    field("targets", self.targets);
-  }
+  COLLIMATE_FIELDS(link, version, worker, running, paused, targets)
 };
 
 // Which version of which weights is where, and the transfers that are wanted or running. A transfer waits in two steps.
@@ -77,8 +69,7 @@ class Transfers {
   // `blocks`; a start on stale weights would be a defect.
   bool fresh(int node, const Replica& replica, int64_t iteration) const;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
+  static void fields(auto& self, auto&& field) {
     field("transfers", self.wanted_);
     field("trained", self.trained_);
     field("versions", self.versions_);

@@ -18,13 +18,7 @@ struct WorkerState {
   std::optional<Task> task;
   bool transferring = false;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("lost", self.lost);
-    field("cause", self.cause);
-    field("transferring", self.transferring);
-    field("task", self.task);
-  }
+  COLLIMATE_FIELDS(lost, cause, transferring, task)
 };
 
 // Knows what each worker does, and which are lost. A worker has one task at most, and all workers of a replica have the
@@ -56,8 +50,7 @@ class Workers {
   // As at setup: all work and do nothing.
   void reset();
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
+  static void fields(auto& self, auto&& field) {
     field("workers", self.states_);
     field("timers", self.timers_);
     field("next_timer", self.next_timer_);

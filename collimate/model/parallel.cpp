@@ -21,6 +21,14 @@ void sum_over(const tensor::Exec& exec, const ParallelAxis& axis, float* values,
   axis.group.all_reduce({values, static_cast<size_t>(count)}).then(exec, axis.deadline_seconds);
 }
 
+// dx [rows, inputs], dw [outputs, inputs] and db [outputs] of y = x wᵀ + b; the latter two are added to.
+void linear_backward(const tensor::Exec& exec, const float* weight, int64_t inputs, int64_t outputs, const float* dy,
+                     const float* x, int64_t rows, float* dx, float* dw, float* db) {
+  constexpr auto kType = tensor::ComputeType::kFloat32;
+  tensor::linear_grad_weight(exec, kType, dy, outputs, x, inputs, rows, outputs, inputs, dw, db);
+  tensor::linear_grad_input(exec, kType, dy, outputs, rows, weight, outputs, inputs, dx, inputs);
+}
+
 }  // namespace
 
 ParallelAxis::ParallelAxis(const comm::Mesh& mesh, const std::string& axis, int rank_in_mesh, comm::Group& members)
@@ -43,10 +51,7 @@ void ColumnParallelLinear::forward(const tensor::Exec& exec, const float* x, int
 
 void ColumnParallelLinear::backward(const tensor::Exec& exec, const float* dy, const float* x, int64_t rows, float* dx,
                                     float* dw, float* db) const {
-  tensor::linear_grad_weight(exec, tensor::ComputeType::kFloat32, dy, outputs_, x, inputs_, rows, outputs_, inputs_, dw,
-                             db);
-  tensor::linear_grad_input(exec, tensor::ComputeType::kFloat32, dy, outputs_, rows, weight_, outputs_, inputs_, dx,
-                            inputs_);
+  linear_backward(exec, weight_, inputs_, outputs_, dy, x, rows, dx, dw, db);
   sum_over(exec, axis_, dx, rows * inputs_);
 }
 
@@ -70,10 +75,7 @@ void RowParallelLinear::forward(const tensor::Exec& exec, const float* x, int64_
 
 void RowParallelLinear::backward(const tensor::Exec& exec, const float* dy, const float* x, int64_t rows, float* dx,
                                  float* dw, float* db) const {
-  tensor::linear_grad_weight(exec, tensor::ComputeType::kFloat32, dy, outputs_, x, inputs_, rows, outputs_, inputs_, dw,
-                             db);
-  tensor::linear_grad_input(exec, tensor::ComputeType::kFloat32, dy, outputs_, rows, weight_, outputs_, inputs_, dx,
-                            inputs_);
+  linear_backward(exec, weight_, inputs_, outputs_, dy, x, rows, dx, dw, db);
 }
 
 ParallelEmbedding::ParallelEmbedding(ParallelAxis axis, int64_t vocabulary, int64_t width)

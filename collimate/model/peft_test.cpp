@@ -11,10 +11,8 @@
 namespace collimate::model {
 namespace {
 
-using testing::pack;
 using testing::tiny_shape;
 using testing::tiny_weights;
-using testing::to_vector;
 
 class Peft : public testing::InDirectory {
  protected:

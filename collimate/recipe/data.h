@@ -21,13 +21,7 @@ struct LeftOutRows {
   int64_t rows = 0, of = 0;
   std::string what;  // became of them, by which option: "left out (data.bad_rows: drop); the first: …"
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("data", self.data);
-    field("rows", self.rows);
-    field("of", self.of);
-    field("what", self.what);
-  }
+  COLLIMATE_FIELDS(data, rows, of, what)
 };
 
 // A config's data sets and tokenizer, read once.

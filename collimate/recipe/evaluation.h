@@ -41,11 +41,7 @@ struct ShownOutput {
   std::string text;
   double value = 0;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("text", self.text);
-    field("value", self.value);
-  }
+  COLLIMATE_FIELDS(text, value)
 };
 struct ShownUnit {
   int64_t uid = 0;

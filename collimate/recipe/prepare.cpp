@@ -157,16 +157,16 @@ void settle_iterations(Config& config, const flow::Registry& registry, const Run
 }
 
 void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {
-  std::map<std::string, std::set<int>> training;  // weights -> workers
-  for (const std::string& name : plan.trainers)
-    for (const int worker : graph::workers_of(plan.graph, placement, name))
-      training[plan.modules.at(name).parameters.at("weights")].insert(worker);
+  const std::vector<graph::Company> companies = graph::companies(plan.graph, placement);
   for (auto& [name, module] : plan.modules) {
     if (plan.trainers.contains(name) || !module.parameters.value("trained", false)) continue;
-    const std::set<int>& trainers = training[module.parameters.at("weights")];
-    const std::vector<int> own = graph::workers_of(plan.graph, placement, name);
-    module.parameters["trained"] =
-        std::any_of(own.begin(), own.end(), [&](int worker) { return trainers.contains(worker); });
+    const nlohmann::json& weights = module.parameters.at("weights");
+    const auto trains = [&](const std::string& other) {
+      return plan.trainers.contains(other) && plan.modules.at(other).parameters.at("weights") == weights;
+    };
+    module.parameters["trained"] = std::ranges::any_of(companies, [&](const graph::Company& company) {
+      return company.models.contains(name) && std::ranges::any_of(company.models, trains);
+    });
   }
 }
 

@@ -17,8 +17,6 @@ namespace collimate::recipe {
 namespace {
 
 namespace fs = std::filesystem;
-using base::expectation;
-using base::InputError;
 
 constexpr const char* kModels = "models.json";
 
@@ -110,16 +108,16 @@ void check_inputs(const nlohmann::json& inputs, const fs::path& run, const std::
     return;
   }
   const auto before = base::parse_json(host::read_file(kept), kept.string(), 1);
-  if (!before.is_object()) throw InputError(expectation(kept.string(), "a JSON object", "something else"));
+  if (!before.is_object()) throw base::InputError(base::expectation(kept.string(), "a JSON object", "something else"));
   nlohmann::json all = before;
   all.update(inputs);
   for (const auto& [name, input] : all.items()) {
     const std::string kind = kind_of(input);
     if (!before.contains(name) && !kept_kind(before, kind)) continue;
     if (const std::string then = describe(before, name), now = describe(inputs, name); then != now)
-      throw InputError(expectation(name, fmt::format("what {} began with, {}", run.string(), then),
-                                   now + ": it has changed since",
-                                   fmt::format("that {} again, or {}", kind == "data" ? "data" : "file", anew)));
+      throw base::InputError(base::expectation(
+          name, fmt::format("what {} began with, {}", run.string(), then), now + ": it has changed since",
+          fmt::format("that {} again, or {}", kind == "data" ? "data" : "file", anew)));
   }
 }
 

@@ -18,8 +18,7 @@ class RunTotals {
   // {"tokens", "tokens_per_second", "phase_seconds": {phase: …}, "best_metrics": {name: {"value", "step"}}}.
   nlohmann::ordered_json summary() const;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
+  static void fields(auto& self, auto&& field) {
     field("tokens", self.tokens_);
     field("phase_seconds", self.phase_seconds_);
     field("best", self.best_);
@@ -30,11 +29,7 @@ class RunTotals {
     double value = 0;
     int64_t step = 0;
 
-    template <class Self>
-    static void fields(Self& self, auto&& field) {
-      field("value", self.value);
-      field("step", self.step);
-    }
+    COLLIMATE_FIELDS(value, step)
   };
   double tokens_ = 0;                            // of samples, or of trained rows where nothing was sampled
   std::map<std::string, double> phase_seconds_;  // "gen", "step", …

@@ -42,40 +42,23 @@ std::vector<Outline> plain_models() {
           opt("gpt3-175b", 96, 12288, 96, 50257)};
 }
 
+// DeepSeek's attention: a key and a value of 128 from a latent of 512, and 64 that are rotated beside the key.
+Outline latent(const char* name, int64_t layers, int64_t hidden, int64_t heads, int64_t intermediate,
+               int64_t vocabulary, Experts experts, int64_t dense_layers, int64_t q_rank) {
+  Outline made{name, layers, hidden, heads, heads, 128 + 64, intermediate, vocabulary};
+  made.experts = experts;
+  made.dense_layers = dense_layers;
+  made.latent = {q_rank, 512, 64, 128};
+  return made;
+}
+
 std::vector<Outline> expert_models() {
-  return {
-      {"moonlight-16b-a3b",
-       27,
-       2048,
-       16,
-       16,
-       192,
-       11264,
-       163840,
-       true,
-       false,
-       0,
-       {64, 6, 1408, 2816},
-       1,
-       {0, 512, 64, 128}},
-      {"qwen3-30b-a3b", 48, 2048, 32, 4, 128, 6144, 151936, true, false, 0, {128, 8, 768, 0}},
-      {"mixtral-8x7b", 32, 4096, 32, 8, 128, 14336, 32000, true, false, 0, {8, 2, 14336, 0}},
-      {"qwen3-235b-a22b", 94, 4096, 64, 4, 128, 12288, 151936, true, false, 0, {128, 8, 1536, 0}},
-      {"deepseek-v3",
-       61,
-       7168,
-       128,
-       128,
-       192,
-       18432,
-       129280,
-       true,
-       false,
-       0,
-       {256, 8, 2048, 2048},
-       3,
-       {1536, 512, 64, 128}},
-      {"kimi-k2", 61, 7168, 64, 64, 192, 18432, 163840, true, false, 0, {384, 8, 2048, 2048}, 1, {1536, 512, 64, 128}}};
+  return {latent("moonlight-16b-a3b", 27, 2048, 16, 11264, 163840, {64, 6, 1408, 2816}, 1, 0),
+          {"qwen3-30b-a3b", 48, 2048, 32, 4, 128, 6144, 151936, true, false, 0, {128, 8, 768, 0}},
+          {"mixtral-8x7b", 32, 4096, 32, 8, 128, 14336, 32000, true, false, 0, {8, 2, 14336, 0}},
+          {"qwen3-235b-a22b", 94, 4096, 64, 4, 128, 12288, 151936, true, false, 0, {128, 8, 1536, 0}},
+          latent("deepseek-v3", 61, 7168, 128, 18432, 129280, {256, 8, 2048, 2048}, 3, 1536),
+          latent("kimi-k2", 61, 7168, 64, 18432, 163840, {384, 8, 2048, 2048}, 1, 1536)};
 }
 
 const std::vector<Outline>& outlines() {

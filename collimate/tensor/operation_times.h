@@ -17,12 +17,7 @@ struct OperationTime {
   double total_seconds = 0;  // with the operations that they called
   double self_seconds = 0;   // without them
 
-  static void fields(auto& self, auto&& field) {
-    field("name", self.name);
-    field("calls", self.calls);
-    field("total_seconds", self.total_seconds);
-    field("self_seconds", self.self_seconds);
-  }
+  COLLIMATE_FIELDS(name, calls, total_seconds, self_seconds)
 };
 
 // While it lives, those of the CPU's operations that its thread calls are timed. Each costs two looks at the clock,

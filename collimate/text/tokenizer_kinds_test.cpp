@@ -2,6 +2,8 @@
 // testdata/kinds (tests/golden/make_tokenizers.py).
 #include <gmock/gmock.h>
 
+#include <map>
+#include <memory>
 #include <set>
 
 #include "collimate/host/atomic_file.h"
@@ -33,21 +35,29 @@ std::string text_of(const nlohmann::json& vector) {
   return {bytes.begin(), bytes.end()};
 }
 
+// Gives a tokenizer of testdata/kinds, which is read once.
+Tokenizer& kind(const std::string& name) {
+  static std::map<std::string, std::unique_ptr<Tokenizer>> read;
+  std::unique_ptr<Tokenizer>& tokenizer = read[name];
+  if (!tokenizer) tokenizer = load_tokenizer(testdata("kinds/" + name));
+  return *tokenizer;
+}
+
 TEST(TokenizerKinds, IdsAndTextEqualTheReferenceVectors) {
   std::set<std::string> kinds;
   for (const auto& vector : read_json_file(testdata("kinds/vectors.json"))) {
     const std::string name = vector.at("tokenizer");
-    const auto tokenizer = load_tokenizer(testdata("kinds/" + name));
-    kinds.insert(tokenizer->info().kind);
+    const Tokenizer& tokenizer = kind(name);
+    kinds.insert(tokenizer.info().kind);
     const std::string text = text_of(vector);
-    const Ids ids = tokenizer->encode(text, {.add_special = true});
+    const Ids ids = tokenizer.encode(text, {.add_special = true});
     ASSERT_EQ(ids, vector.at("ids").get<Ids>()) << name << " '" << text << "'";
-    EXPECT_EQ(replaced(tokenizer->decode(ids)), vector.at("decoded").get<std::string>()) << name << " '" << text << "'";
+    EXPECT_EQ(replaced(tokenizer.decode(ids)), vector.at("decoded").get<std::string>()) << name << " '" << text << "'";
     if (vector.contains("with_special")) {
-      EXPECT_EQ(replaced(tokenizer->decode(ids, false)), vector.at("with_special").get<std::string>()) << name;
+      EXPECT_EQ(replaced(tokenizer.decode(ids, false)), vector.at("with_special").get<std::string>()) << name;
     }
-    StreamDecoder stream(*tokenizer);
-    EXPECT_EQ(streamed(stream, ids), tokenizer->decode(ids)) << name << " '" << text << "'";
+    StreamDecoder stream(tokenizer);
+    EXPECT_EQ(streamed(stream, ids), tokenizer.decode(ids)) << name << " '" << text << "'";
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"BPE", "byte-level BPE", "SentencePiece BPE with byte fallback", "Unigram",
                                           "Unigram with byte fallback", "WordPiece", "one id per word"}));
@@ -71,12 +81,12 @@ TEST(TokenizerKinds, StreamsContinueAPrompt) {
 // Text that was streamed never changes: every beginning of the ids streams to a beginning of the text.
 TEST(TokenizerKinds, StreamsOnlyGrow) {
   for (const auto& vector : read_json_file(testdata("kinds/vectors.json"))) {
-    const auto tokenizer = load_tokenizer(testdata("kinds/" + vector.at("tokenizer").get<std::string>()));
-    StreamDecoder stream(*tokenizer);
+    const Tokenizer& tokenizer = kind(vector.at("tokenizer"));
+    StreamDecoder stream(tokenizer);
     std::string so_far;
     const Ids ids = vector.at("ids");
     for (const int32_t id : ids) so_far += stream.push(id);
-    EXPECT_TRUE(tokenizer->decode(ids).starts_with(so_far)) << vector.dump();
+    EXPECT_TRUE(tokenizer.decode(ids).starts_with(so_far)) << vector.dump();
   }
 }
 

@@ -15,9 +15,9 @@ using testing::Contains;
 using testing::HasSubstr;
 
 // Runs whose held-out rows are a part of data.train.
-class HeldOutSplit : public testing::Test {
+class HeldOutSplit : public OnSmallTask {
  protected:
-  void SetUp() override { write_small_task(scratch_.path()); }
+  HeldOutSplit() : OnSmallTask("held-out-split") {}
 
   recipe::TrainOutcome run(const std::string& output, const std::vector<std::string>& more) {
     std::vector<std::string> sets = {"data.val_size=0.25", "run.samples_every=1"};
@@ -34,8 +34,6 @@ class HeldOutSplit : public testing::Test {
       for (const std::string& line : lines_of(path)) found.push_back(nlohmann::json::parse(line).at("prompt"));
     return found;
   }
-
-  Scratch scratch_{"held-out-split"};
 };
 
 TEST_F(HeldOutSplit, IsDrawnByTheSeedAndNeverTrainedOn) {

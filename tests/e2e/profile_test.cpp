@@ -10,15 +10,13 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 
 // Whole runs with log.profile.
-class ProfiledRun : public testing::Test {
+class ProfiledRun : public OnSmallTask {
  protected:
-  void SetUp() override { write_small_task(scratch_.path()); }
+  ProfiledRun() : OnSmallTask("profile") {}
   std::string model_of(const std::string& name, const std::vector<std::string>& sets) {
     train_text(small_config("grpo", scratch_.path()), scratch_ / name, sets);
     return model_bytes(scratch_ / name);
   }
-
-  Scratch scratch_{"profile"};
 };
 
 TEST_F(ProfiledRun, SaysWhereTheSlowestIterationsTimeWent) {

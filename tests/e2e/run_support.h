@@ -41,6 +41,14 @@ inline void train_until_stopped(const std::string& text, const std::string& outp
   EXPECT_LT(metrics_of(output).size(), 3U);
 }
 
+// Tests on the small task, which stands in a directory of theirs.
+class OnSmallTask : public testing::Test {
+ protected:
+  explicit OnSmallTask(const std::string& directory) : scratch_(directory) { write_small_task(scratch_.path()); }
+
+  const Scratch scratch_;
+};
+
 struct Span {
   double begin = 0;  // microseconds
   double end = 0;

@@ -1,5 +1,4 @@
 // The small goldens of this repository, and those beside it where they are; and that a wrong number is noticed.
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,9 +10,6 @@
 
 namespace collimate::golden {
 namespace {
-
-// As in the program, the tensors are too small to be worth a second thread.
-[[maybe_unused]] const bool kOneThread = (at::set_num_threads(1), true);
 
 TEST(SmallGoldens, AreWithin) {
   const auto outcomes = replay_folder(kSmallGoldens);

@@ -13,7 +13,6 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/operations.h"
@@ -47,23 +46,19 @@ class Region {
   void* take(size_t bytes) {
     const std::lock_guard lock(mutex_);
     bytes = (bytes + kPage - 1) / kPage * kPage;
-    std::vector<void*>& freed = freed_[bytes];
-    void* block = nullptr;
-    if (!freed.empty()) {
-      block = freed.back();
-      freed.pop_back();
-    } else {
-      if (used_ + bytes > kReserved) throw std::runtime_error("the checked device is full");
-      block = begin_ + used_;
-      used_ += bytes;
-      if (running_ > 0) protect_all(PROT_READ | PROT_WRITE);
-    }
+    // Opening and closing cost by what is used, so that a somewhat larger block serves rather than a new one.
+    if (const auto freed = freed_.lower_bound(bytes); freed != freed_.end() && freed->first <= 2 * bytes)
+      return freed_.extract(freed).mapped();
+    if (used_ + bytes > kReserved) throw std::runtime_error("the checked device is full");
+    void* block = begin_ + used_;
+    used_ += bytes;
+    if (running_ > 0) protect_all(PROT_READ | PROT_WRITE);
     sizes_[block] = bytes;
     return block;
   }
   void give_back(void* block) {
     const std::lock_guard lock(mutex_);
-    freed_[sizes_.at(block)].push_back(block);
+    freed_.emplace(sizes_.at(block), block);
   }
   bool holds(const void* address) const { return address >= begin_ && address < begin_ + kReserved; }
 
@@ -73,9 +68,9 @@ class Region {
   std::mutex mutex_;
   char* begin_ = nullptr;
   size_t used_ = 0;
-  int running_ = 0;                             // operations and views
-  std::map<size_t, std::vector<void*>> freed_;  // by size
-  std::unordered_map<void*, size_t> sizes_;     // of a block
+  int running_ = 0;                          // operations and views
+  std::multimap<size_t, void*> freed_;       // by size
+  std::unordered_map<void*, size_t> sizes_;  // of a block
 };
 
 Region& region() {

@@ -14,6 +14,7 @@
 #include "collimate/host/checksum.h"
 #include "collimate/host/core_pool.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/base/rounds.h"
 #include "tests/support/comm/forked_ranks.h"
 #include "tests/support/comm/ranks.h"
 #include "tests/support/comm/two_cores.h"
@@ -84,12 +85,13 @@ TEST(Processes, EveryCollectiveHasTheBitsOfThreads) {
 }
 
 TEST(Processes, FourWithPoolsOfTwoMakeProgressOnTwoCores) {
+  constexpr int kRounds = base::rounds(300);
   const TwoCores limit;
   const auto body = [](Group& group) {
     host::CorePool pool(2);
     int right = 0;
     std::vector<float> values(256);
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < kRounds; ++round) {
       pool.parallel_for(256, 16, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) base::at(values, i) = static_cast<float>(group.rank() + round);
       });
@@ -98,7 +100,7 @@ TEST(Processes, FourWithPoolsOfTwoMakeProgressOnTwoCores) {
     }
     return std::to_string(right);
   };
-  EXPECT_EQ(run_forked(4, "two cores", body), std::vector<std::string>(4, "300"));
+  EXPECT_EQ(run_forked(4, "two cores", body), std::vector<std::string>(4, std::to_string(kRounds)));
 }
 
 TEST(Processes, AnAbortOfOneEndsAll) {
@@ -176,7 +178,7 @@ TEST(Processes, OneThatEndsAfterItsPartHarmsNobody) {
 
 // One rank of four is killed anywhere in random collectives: the others end alike and say who it was.
 TEST(Processes, OneKilledAnywhereEndsTheOthers) {
-  constexpr int kRounds = 50, kRanks = 4;
+  constexpr int kRounds = base::rounds(50), kRanks = 4;
   std::mt19937 draw(7);
   for (int round = 0; round < kRounds; ++round) {
     const uint32_t seed = draw();

@@ -8,9 +8,7 @@ namespace collimate::tensor {
 
 // Row r begins at of(r): rows of `width` lie one behind another, or `group` of them in each `stride` floats.
 struct NormPlace {
-  int64_t width = 0;
-  int64_t group = 1;
-  int64_t stride = 0;
+  int64_t width = 0, group = 1, stride = 0;
   int64_t of(int64_t row) const { return row / group * stride + row % group * width; }
 };
 

@@ -55,37 +55,20 @@ void cpu::gelu_tanh_mul_backward(const Exec& exec, const float* dy, int64_t dy_s
         {gate, up, in_stride, width, nullptr, dy, dy_stride, dgate, dup}, rows);
 }
 
-void cpu::gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
-  elementwise(exec, pointwise_kernels().gelu_tanh, x, count, y);
-  base::fault_rows("gelu_tanh", y, count, 1, 1);
-}
-void cpu::gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
-  elementwise_backward(exec, pointwise_kernels().gelu_tanh_backward, dy, x, count, dx);
-}
-
-void cpu::gelu(const Exec& exec, const float* x, int64_t count, float* y) {
-  elementwise(exec, pointwise_kernels().gelu, x, count, y);
-  base::fault_rows("gelu", y, count, 1, 1);
-}
-void cpu::gelu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
-  elementwise_backward(exec, pointwise_kernels().gelu_backward, dy, x, count, dx);
-}
-
-void cpu::relu(const Exec& exec, const float* x, int64_t count, float* y) {
-  elementwise(exec, pointwise_kernels().relu, x, count, y);
-  base::fault_rows("relu", y, count, 1, 1);
-}
-void cpu::relu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
-  elementwise_backward(exec, pointwise_kernels().relu_backward, dy, x, count, dx);
-}
-
-void cpu::sigmoid(const Exec& exec, const float* x, int64_t count, float* y) {
-  elementwise(exec, pointwise_kernels().sigmoid, x, count, y);
-  base::fault_rows("sigmoid", y, count, 1, 1);
-}
-void cpu::sigmoid_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
-  elementwise_backward(exec, pointwise_kernels().sigmoid_backward, dy, x, count, dx);
-}
+// An activation of one input, forward and backward, by the kernels of its name.
+#define COLLIMATE_ACTIVATION(name)                                                                         \
+  void cpu::name(const Exec& exec, const float* x, int64_t count, float* y) {                              \
+    elementwise(exec, pointwise_kernels().name, x, count, y);                                              \
+    base::fault_rows(#name, y, count, 1, 1);                                                               \
+  }                                                                                                        \
+  void cpu::name##_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) { \
+    elementwise_backward(exec, pointwise_kernels().name##_backward, dy, x, count, dx);                     \
+  }
+COLLIMATE_ACTIVATION(gelu_tanh)
+COLLIMATE_ACTIVATION(gelu)
+COLLIMATE_ACTIVATION(relu)
+COLLIMATE_ACTIVATION(sigmoid)
+#undef COLLIMATE_ACTIVATION
 
 void cpu::add(const Exec& exec, const float* x, int64_t count, float* y) {
   elementwise(exec, pointwise_kernels().add, x, count, y);

@@ -264,6 +264,19 @@ inline ServiceStats save_after(int steps, model::Model& model, std::span<const R
   return service.stats();
 }
 
+// Gives all results of a service that was saved after so many steps and loaded by another one, which ran to the end.
+inline Results results_over_a_load(int steps, model::Model& model, std::span<const Request> requests,
+                                   const ServiceOptions& options) {
+  Results results;
+  base::MemoryState state;
+  save_after(steps, model, requests, options, results, state);
+  Service service(model, options);
+  service.load(state);
+  EXPECT_GT(service.running(), 0);
+  drain(service, results);
+  return results;
+}
+
 // All requests become samples of the first one's prompt.
 inline void share_one_prompt(std::vector<Request>& requests) {
   for (Request& request : requests) {
