@@ -1,5 +1,6 @@
 #include "collimate/flow/payload.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "collimate/base/error.h"
@@ -92,7 +93,8 @@ Transfer FrameForm<Transfer>::read(const nlohmann::json& description, const Next
   for (auto left = description.at("segments").get<size_t>(); left > 0; --left) {
     const Bytes frame = next();
     std::vector<float>& segment = transfer->segments.emplace_back(frame.size() / sizeof(float));
-    std::memcpy(segment.data(), frame.data(), segment.size() * sizeof(float));
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(segment));
+    std::copy_n(frame.begin(), bytes.size(), bytes.begin());
   }
   return transfer;
 }
