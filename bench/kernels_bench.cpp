@@ -126,8 +126,8 @@ void Bench::stream() const {
   };
   print("memcpy", 8.0 * kCount, seconds_of([&] { std::copy(a.begin(), a.end(), b.begin()); }));
   print("adamw", 28.0 * kCount, seconds_of([&] { adamw(exec, a.data(), b.data(), c.data(), d.data(), kCount, {}); }));
-  print("sum_of_squares", 4.0 * kCount,
-        seconds_of([&] { b[0] = static_cast<float>(sum_of_squares(exec, a.data(), kCount)); }));
+  std::vector<double> sums(static_cast<size_t>(squares_chunks(kCount)));
+  print("squares_of_chunks", 4.0 * kCount, seconds_of([&] { squares_of_chunks(exec, a.data(), kCount, sums.data()); }));
   print("rms_norm", 8.0 * kRows * kWidth,
         seconds_of([&] { rms_norm(exec, a.data(), kRows, kWidth, b.data(), 1e-5F, c.data(), d.data()); }));
   print("rms_norm_backward", 20.0 * kRows * kWidth, seconds_of([&] {

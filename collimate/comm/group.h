@@ -29,7 +29,8 @@ class Group {
   virtual tensor::Pending all_reduce(std::span<float> values) = 0;
   // values [n] → the maximum over ranks, on every rank.
   virtual tensor::Pending all_reduce_max(std::span<float> values) = 0;
-  // all [size · n] → mine [n]: the sum over ranks of the rank-th piece.
+  // all [size · n] → mine [n]: the sum over ranks of the rank-th piece. Here and in all_gather `mine` may be this
+  // rank's piece of `all` itself.
   virtual tensor::Pending reduce_scatter(std::span<const float> all, std::span<float> mine) = 0;
   // mine [n bytes] → all [size · n bytes], in rank order.
   virtual tensor::Pending all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;

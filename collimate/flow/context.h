@@ -11,6 +11,7 @@
 
 #include "collimate/comm/mesh.h"
 #include "collimate/flow/shared_store.h"
+#include "collimate/graph/placement.h"
 #include "collimate/host/core_pool.h"
 
 namespace collimate::comm {
@@ -60,6 +61,7 @@ struct Context {
   int device = 0;                  // index of the worker
   int rank = 0;                    // in `mesh`
   int size = 1;
+  graph::Placement placement;    // of the run
   comm::Mesh mesh;               // of the ranks that train this model, or of this rank alone; axes pp, dp, cp, tp
   comm::Group* group = nullptr;  // of the same ranks; never null in setup (a null object for one rank)
   host::CorePool* pool = nullptr;
@@ -67,6 +69,9 @@ struct Context {
   SharedObjects* objects = nullptr;
   double deadline_seconds = 600.0;  // for every wait inside the module
   std::function<void()> progress;   // to be called from inside long work: renews the deadline of all who wait; cheap
+
+  // The layout of one of the model's functions.
+  graph::Layout layout(const std::string& function) const { return placement.layout(model, function); }
 
   template <class T, class Make>
   std::shared_ptr<T> shared(const std::string& name, Make&& make) {

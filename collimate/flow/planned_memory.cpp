@@ -27,6 +27,7 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph
       context.config = options.config;
       context.calls = calls.value(model, std::vector<std::string>());
       context.device = worker;
+      context.placement = placement;
       context.pool = &pool;
       context.parameters = nlohmann::json::object();
       if (choice != options.modules.end() && !choice->second.parameters.is_null())

@@ -77,6 +77,7 @@ void WorkerHost::build(const std::string& model, const Registry& registry, const
   context.calls = options.at("calls").value(model, std::vector<std::string>());
   context.seed = options.at("seed").get<uint64_t>();
   context.device = spec_.rank;
+  context.placement = placement_;
   context.pool = pool_.get();
   context.store = &store_;
   context.objects = &objects_;

@@ -71,7 +71,7 @@ Slot* gather(Step& step, Slot* x, const ExpertRows& rows, int64_t count) {
 void multiply_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, const ExpertLayer::Matrices& by,
                        const int32_t* starts, Slot& x, const float* dy) {
   const tensor::ComputeType type = weights.options().compute;
-  if (weights.param_gradient(by.weights.front()) != nullptr) {
+  if (weights.trains(by.weights.front())) {
     std::vector<float*> gradients;
     for (const int w : by.weights) gradients.push_back(weights.param_gradient(w));
     tensor::expert_grad_weight(exec, type, dy, x.value, starts, by.out, by.in, gradients);
@@ -84,8 +84,7 @@ void multiply_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, c
 
 // x [R, in] -> [R, out], each row by its expert's matrix.
 Slot* multiply(Step& step, const ExpertLayer::Matrices& by, const int32_t* starts, Slot* x) {
-  const bool recorded =
-      step.tape != nullptr && (x->wanted || step.weights.param_gradient(by.weights.front()) != nullptr);
+  const bool recorded = step.tape != nullptr && (x->wanted || step.weights.trains(by.weights.front()));
   Slot* out = tensor::make_slot(step.arena, x->rows, by.out, recorded);
   std::vector<const tensor::LinearPanels*> panels;
   for (const int w : by.weights) panels.push_back(&step.weights.panels(w));

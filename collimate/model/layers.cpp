@@ -21,8 +21,7 @@ using tensor::Tape;
 
 // Does a layer with this parameter, fed by x, take part in the backward?
 bool recorded(const Step& step, const Slot* x, int param) {
-  return step.tape != nullptr &&
-         ((x != nullptr && x->wanted) || (param >= 0 && step.weights.param_gradient(param) != nullptr));
+  return step.tape != nullptr && ((x != nullptr && x->wanted) || (param >= 0 && step.weights.trains(param)));
 }
 
 bool recorded(const Step& step, const Slot* x, const Linear& layer) {

@@ -7,6 +7,7 @@
 #include "collimate/model/kv_cache.h"
 #include "collimate/model/latent.h"
 #include "collimate/model/passes.h"
+#include "collimate/model/share.h"
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/counting_device.h"
 #include "collimate/tensor/ops/attention.h"
@@ -22,23 +23,45 @@ constexpr int64_t kFloat = sizeof(float);
 
 constexpr int64_t kEndless = int64_t{1} << 42;  // floats, which nobody has to have
 
-// Bytes of the segments that are trained, and of the others.
-std::pair<int64_t, int64_t> value_bytes(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
-  const std::vector<int64_t> floats = shape::segment_floats(specs);
-  std::vector<bool> trained(floats.size(), false);
+// Of segments that are trained, and of the others; what training keeps of the former on the rank with the most.
+struct ValueBytes {
+  int64_t trained = 0, frozen = 0;
+  int64_t shares = 0;   // of one number for each weight that the rank updates
+  int64_t passing = 0;  // of whole gradients that exist at once, where segments have theirs one after the other
+};
+
+std::vector<bool> trained_segments(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
+  std::vector<bool> trained(shape::segment_floats(specs).size(), false);
   for (const shape::ParamSpec& spec : specs)
     if (options.trained && is_changed_by_training(options.lora, spec)) base::at(trained, spec.segment) = true;
-  std::pair<int64_t, int64_t> bytes = {0, 0};
-  for (size_t s = 0; s < floats.size(); ++s)
-    (trained[s] ? bytes.first : bytes.second) += allocated_bytes(floats[s] * kFloat);
+  return trained;
+}
+
+ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
+                       const std::vector<shape::ParamSpec>& specs, const Sharing& sharing) {
+  const std::vector<int64_t> floats = shape::segment_floats(specs);
+  const std::vector<bool> trained = trained_segments(options, specs);
+  const int ranks = sharing.zero > 0 ? sharing.ranks : 1;
+  // The gradient of an embedding that is the head too begins with the head's.
+  const bool begins_first = trained[0] && shape::is_linear(shape, specs.front());
+  ValueBytes bytes;
+  for (size_t s = 0; s < floats.size(); ++s) {
+    const int64_t whole = allocated_bytes(floats[s] * kFloat);
+    (trained[s] ? bytes.trained : bytes.frozen) += whole;
+    if (!trained[s]) continue;
+    bytes.shares += allocated_bytes(share_of(floats[s], ranks - 1, ranks).count() * kFloat);
+    if (s > 0 || !begins_first) bytes.passing = std::max(bytes.passing, whole);
+  }
+  if (begins_first) bytes.passing += allocated_bytes(floats[0] * kFloat);
   return bytes;
 }
 
 }  // namespace
 
-std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const WeightsOptions& options) {
+std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const WeightsOptions& options,
+                                               std::optional<Sharing> sharing) {
   const auto specs = model_params(shape, options.lora);
-  const auto [trained, frozen] = value_bytes(options, specs);
+  const ValueBytes bytes = value_bytes(shape, options, specs, sharing.value_or(Sharing()));
   int64_t panels = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].fused == 0 || !shape::is_linear(shape, specs[i])) continue;
@@ -47,12 +70,13 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
         tensor::packed_bytes({}, rows, specs[i].sizes[1], compute_of(options, specs[i]), options.reduction_chunks));
   }
   std::vector<tensor::MemoryItem> items;
-  if (trained > 0) items.push_back({values_purpose(true), trained});
-  if (frozen > 0) items.push_back({values_purpose(false), frozen});
+  if (bytes.trained > 0) items.push_back({values_purpose(true), bytes.trained});
+  if (bytes.frozen > 0) items.push_back({values_purpose(false), bytes.frozen});
   items.push_back({"panels", panels});
-  if (trained == 0) return items;
-  items.push_back({"gradient", trained});
-  items.push_back({"optimizer", 2 * trained});
+  if (bytes.trained == 0 || !sharing) return items;
+  const bool keeps_shares = sharing->zero > 1 && sharing->ranks > 1;
+  items.push_back({"gradient", keeps_shares ? bytes.shares + bytes.passing : bytes.trained});
+  items.push_back({"optimizer", 2 * bytes.shares});
   return items;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -15,8 +16,15 @@ namespace collimate::model {
 // This computes what a model's arrays take from its shape, before any of them exists. All sizes are as the allocator
 // counts them. Legend: T tokens of one forward, packed; B blocks of KvCache::kBlockTokens that its sequences fill.
 
-// master, gradient and optimizer (two moments) where trained, values where frozen, panels.
-std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options);
+// Ranks that train a model together: the stage of ZeRO says what they share.
+struct Sharing {
+  int zero = 0;
+  int ranks = 1;
+};
+// master, gradient and optimizer (two moments) where trained, values where frozen, panels; of the rank that takes the
+// most. Without a sharing whoever trains the weights plans their gradient and optimizer.
+std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options,
+                                               std::optional<Sharing> sharing = Sharing());
 
 // A key-value cache of so many blocks.
 int64_t kv_cache_bytes(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks);

@@ -61,6 +61,7 @@ TEST_P(MemoryPlan, OfWeightsIsWhatTheyTake) {
     auto weights = testing::tiny_weights(shape_, options);
     Model model(weights, {});
     model.logits(model.forward(tokens_));
+    for (int s = 0; s < weights->segments(); ++s) weights->segment_gradient(s);
     const auto planned = by_purpose(weights_memory(shape_, options));
     const auto held = peaks();
     for (const char* item : {"model/master", "model/gradient", "model/panels"})
@@ -105,8 +106,10 @@ TEST_P(MemoryPlan, OfACachedStepIsWhatItTakes) {
 // The model's own values are no master any more; gradients and moments are of adapters alone.
 TEST_P(MemoryPlan, OfAdaptersIsWhatTheyTake) {
   const WeightsOptions options{.trained = true, .lora = {.rank = 5}};
-  Model model(testing::tiny_weights(shape_, options), {});
+  const auto weights = testing::tiny_weights(shape_, options);
+  Model model(weights, {});
   model.logits(model.forward(tokens_));
+  for (int s = 0; s < weights->segments(); ++s) weights->segment_gradient(s);
   const auto planned = by_purpose(weights_memory(shape_, options));
   for (const char* item : {"model/master", "model/values", "model/gradient", "model/panels"})
     EXPECT_EQ(peaks().at(item), planned.at(item)) << item;

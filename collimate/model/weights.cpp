@@ -58,7 +58,12 @@ struct Weights::Impl {
 
   const ParamSpec& spec(int index) const { return specs.at(static_cast<size_t>(index)); }
   tensor::MemoryScope scope(const char* purpose) const { return tensor::MemoryScope(options.tag + "/" + purpose); }
-  const char* values_purpose(const Segment& s) const { return model::values_purpose(options.trained && s.changes); }
+  bool trains(const Segment& s) const { return options.trained && s.changes; }
+  const char* values_purpose(const Segment& s) const { return model::values_purpose(trains(s)); }
+  float* gradient(Segment& s) {
+    if (s.gradient.data() == nullptr) s.gradient = zeros(s.floats, "gradient");
+    return s.gradient.floats();
+  }
 
   Segment& segment(int number) {
     COLLIMATE_CHECK(number >= 0 && number < static_cast<int>(segments.size()), "segment {}", number);
@@ -157,7 +162,6 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   for (Impl::Segment& segment : impl_->segments) {
     if (values != nullptr) continue;
     segment.master = impl_->zeros(segment.floats, impl_->values_purpose(segment));
-    if (impl_->options.trained && segment.changes) segment.gradient = impl_->zeros(segment.floats, "gradient");
   }
   if (values == nullptr) return;
   const auto tagged = impl_->scope(model::values_purpose(false));
@@ -180,6 +184,14 @@ std::vector<int> Weights::changing_segments() const {
   return changing;
 }
 
+std::vector<int> Weights::backward_order() const {
+  std::vector<int> order;
+  const int own = base::at(impl_->specs, impl_->own - 1).segment + 1;
+  for (int s = own - 1; s >= 0; --s) order.push_back(s);
+  for (int s = own; s < segments(); ++s) order.push_back(s);
+  return order;
+}
+
 int Weights::index_of(const std::string& name) const {
   const auto found = impl_->index.find(name);
   return found == impl_->index.end() ? -1 : found->second;
@@ -199,9 +211,18 @@ std::span<float> Weights::segment_values(int segment) {
   return {s.master.floats(), static_cast<size_t>(s.floats)};
 }
 
+bool Weights::trains(int index) const { return impl_->options.trained && base::at(impl_->changes, index); }
+bool Weights::trains_segment(int segment) const { return impl_->trains(base::at(impl_->segments, segment)); }
+
 std::span<float> Weights::segment_gradient(int segment) {
   auto& s = impl_->segment(segment);
-  return {s.gradient.floats(), s.gradient.data() == nullptr ? 0 : static_cast<size_t>(s.floats)};
+  if (!impl_->trains(s)) return {};
+  return {impl_->gradient(s), static_cast<size_t>(s.floats)};
+}
+
+Buffer Weights::take_gradient(int segment) {
+  segment_gradient(segment);
+  return std::move(impl_->segment(segment).gradient);
 }
 
 tensor::HostEdit Weights::master(int segment) { return {impl_->exec, segment_values(segment)}; }
@@ -218,9 +239,9 @@ float* Weights::param(int index) {
 }
 
 float* Weights::param_gradient(int index) {
+  if (!trains(index)) return nullptr;
   const ParamSpec& spec = impl_->spec(index);
-  float* base = impl_->segment(spec.segment).gradient.floats();
-  return base == nullptr || !base::at(impl_->changes, index) ? nullptr : base + spec.offset;
+  return impl_->gradient(impl_->segment(spec.segment)) + spec.offset;
 }
 
 tensor::HostRead Weights::values(int index) const {

@@ -73,16 +73,24 @@ class Weights : public base::Stateful {
   size_t own_params() const;
   // A checkpoint holds and a weight link carries these: all, or with adapters those that training changes.
   std::vector<int> changing_segments() const;
+  // The order in which a backward completes the gradients of segments: Model::backward's.
+  std::vector<int> backward_order() const;
   // Index of the parameter of that Hugging Face name, or -1.
   int index_of(const std::string& name) const;
   // Index of a segment's first weight, or first bias, of that part, or -1.
   int index_of(shape::Part part, int segment, bool bias = false) const;
 
-  // These lie on the device, for its operations.
+  // Whether a parameter, or anything of a segment, is trained.
+  bool trains(int index) const;
+  bool trains_segment(int segment) const;
+
+  // These lie on the device, for its operations. A gradient exists, and is zero, from its first use on.
   std::span<float> segment_values(int segment);    // [floats of the segment, with padding]
   std::span<float> segment_gradient(int segment);  // empty when frozen
   float* param(int index);                         // [spec.sizes…], inside the segment's values
   float* param_gradient(int index);                // null when frozen
+  // Gives a segment's gradient away: its next use begins with zeros.
+  tensor::Buffer take_gradient(int segment);
   // out [rows, width] on the device (+)= rows `ids` of a parameter. InputError for an id that it does not have.
   void look_up(int index, const RowIds& ids, float* out, bool accumulate = false) const;
 

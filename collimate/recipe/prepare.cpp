@@ -41,13 +41,23 @@ void check_devices(const Config& config, const graph::Placement& placement) {
                                            std::to_string(devices), "leaving it out, or another placement"));
 }
 
+// All models on all devices. Where these train together they share optimizers, which costs nothing.
+graph::Placement flattened(const Config& config, const Plan& plan) {
+  graph::Placement placement = graph::flattening(plan.graph, static_cast<int>(config.devices.get()));
+  if (placement.devices > 1)
+    for (const std::string& model : plan.trainers) placement.layouts[model]["train"].zero = 1;
+  return placement;
+}
+
 graph::Placement named_placement(const Config& config, const Plan& plan, const std::string& name) {
-  if (name == "flattening") return graph::flattening(plan.graph, static_cast<int>(config.devices.get()));
+  if (name == "flattening") return flattened(config, plan);
   const bool word = name.find_first_of("./") == std::string::npos;
   if (word && !std::filesystem::exists(name))
     throw base::InputError(base::expectation("placement", "flattening, auto or a file", name, "flattening"));
   return graph::parse_placement(host::read_file(name), name);
 }
+
+constexpr int kMostZeroStage = 2;  // whose ranks hold all weights
 
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
 void check_supported(const graph::Placement& placement) {
@@ -61,16 +71,15 @@ void check_supported(const graph::Placement& placement) {
                                                "leaving it out: the recipes' models stay where they are"));
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
-      graph::Layout whole;
-      whole.dp = layout.dp;
+      graph::Layout whole{.dp = layout.dp, .micro_batch = layout.micro_batch, .recompute = layout.recompute};
+      whole.zero = std::min(layout.zero, kMostZeroStage);
       if (layout == whole) continue;
-      throw base::InputError(base::expectation(
-          fmt::format("placement.layouts.{}.{}", model, function), "dp alone",
-          fmt::format("tp {}, pp {}, cp {}, ep {}, zero {}, micro_batch {}{}{}", layout.tp, layout.pp, layout.cp,
-                      layout.ep, layout.zero, layout.micro_batch, layout.recompute ? ", recompute" : "",
-                      layout.offload ? ", offload" : ""),
-          "leaving the others out: each rank of a recipe's model holds all of it; train.micro_batch_tokens bounds its "
-          "micro-batches"));
+      throw base::InputError(
+          base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
+                            fmt::format("dp, zero up to {}, micro_batch and recompute alone", kMostZeroStage),
+                            fmt::format("tp {}, pp {}, cp {}, ep {}, zero {}{}", layout.tp, layout.pp, layout.cp,
+                                        layout.ep, layout.zero, layout.offload ? ", offload" : ""),
+                            "leaving the others out: each rank of a recipe's model holds all of its weights"));
     }
 }
 

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
-#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/autograd.h"
-#include "collimate/tensor/ops/optimizer.h"
 #include "collimate/tensor/results.h"
 #include "collimate/train/micro_batch.h"
 
@@ -30,12 +27,12 @@ class MicroStep {
     packed_.tokens.agreement = &routes_;
   }
 
-  double run(const Objective& objective, const GlobalCounts& counts, const batch::Surveys& surveys,
-             RouterLoss& routers) {
+  double run(const Objective& objective, const GlobalCounts& counts, const batch::Surveys& surveys, RouterLoss& routers,
+             DataRanks& ranks) {
     forward(objective.needs);
     routers.apply(*record_);
     const Tensor loss = objective.loss(rows_, leaves_, counts, surveys);
-    backward(loss);
+    backward(loss, ranks);
     return loss.item<double>();
   }
 
@@ -83,7 +80,7 @@ class MicroStep {
   }
 
   // Goes from the loss to the leaves by autograd, from there to hidden states and weights by our own backward.
-  void backward(const Tensor& loss) {
+  void backward(const Tensor& loss, DataRanks& ranks) {
     const Quantities gradient = leaf_gradients(loss);
     Tensor hidden_gradient = tensor::empty_result(model_.exec(), hidden_.sizes()).zero_();
     if (leaves_.log_probs.defined()) {
@@ -95,7 +92,7 @@ class MicroStep {
       hidden_gradient.index_add_(0, predictors_, model_.scores_backward(predicting_, gradient.values));
     if (leaves_.row_scores.defined())
       hidden_gradient.index_add_(0, last_, model_.scores_backward(ending_, gradient.row_scores));
-    model_.backward(std::move(record_), hidden_gradient);
+    model_.backward(std::move(record_), hidden_gradient, [&](int segment) { ranks.segment_done(segment); });
   }
 
   Quantities leaf_gradients(const Tensor& loss) const {
@@ -124,6 +121,12 @@ class MicroStep {
   Quantities leaves_;
 };
 
+std::vector<model::Share> shares_of(const model::Weights& weights, const DataRanks& ranks) {
+  std::vector<model::Share> shares;
+  for (int s = 0; s < weights.segments(); ++s) shares.push_back(ranks.share(s));
+  return shares;
+}
+
 }  // namespace
 
 GlobalCounts count_rows(const Batch& rows) {
@@ -140,62 +143,31 @@ Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec,
     : model_(model),
       options_(std::move(options)),
       exec_(exec),
-      group_(group),
-      optimizer_(model.weights(), options_.adam, exec) {}
-
-GlobalCounts Learner::reduce(const GlobalCounts& counts) const {
-  if (group_ == nullptr) return counts;
-  std::vector<float> sums = {static_cast<float>(counts.tokens), static_cast<float>(counts.rows),
-                             static_cast<float>(counts.chosen_tokens)};
-  group_->all_reduce(sums).wait(options_.deadline_seconds);
-  return {sums[0], sums[1], sums[2]};
-}
-
-void Learner::reduce_gradients(UpdateReport& report) {
-  if (group_ == nullptr) return;
-  model::Weights& weights = model_.weights();
-  for (int s = 0; s < weights.segments(); ++s)
-    if (const tensor::HostEdit gradient = weights.gradient(s); !gradient.empty())
-      group_->all_reduce(gradient.span()).wait(options_.deadline_seconds);
-  std::vector<float> loss = {static_cast<float>(report.loss)};
-  group_->all_reduce(loss).wait(options_.deadline_seconds);
-  report.loss = loss[0];
-}
+      ranks_(model.weights(), exec, group, options_.zero, options_.deadline_seconds),
+      optimizer_(model.weights(), shares_of(model.weights(), ranks_), options_.adam, exec) {}
 
 UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, const GlobalCounts& counts) {
   UpdateReport report;
   report.rows = rows.rows();
   report.trainable_tokens = static_cast<int64_t>(count_rows(rows).tokens);
-  RouterLoss routers(model_.shape(), options_.routers, group_, options_.deadline_seconds);
+  RouterLoss routers(model_.shape(), options_.routers, ranks_.group(), options_.deadline_seconds);
   report.loss = train_rows(rows, objective, counts, routers, report);
-  reduce_gradients(report);
+  if (ranks_.group() != nullptr) report.loss = ranks_.sum({static_cast<float>(report.loss)})[0];
   report.routers = routers.report();
   report.loss += routers.loss();
-  report.grad_norm = gradient_norm();
+  report.grad_norm = ranks_.gradient_norm();
   return report;
 }
 
 std::vector<Batch> Learner::micro_batches(const Batch& rows, const batch::QuantityNeeds& needs) const {
   std::vector<Batch> parts;
-  for (const RowRange& range : split_rows(rows, options_.micro_batch_tokens, needs.rows_per_unit)) {
+  for (const RowRange& range :
+       split_rows(rows, options_.micro_batch_tokens, needs.rows_per_unit, options_.micro_batch_rows)) {
     Batch part = rows.slice(range.begin, range.end);
     if (needs.row_scores || count_rows(part).tokens > 0)  // else all cut at their limit and masked, say
       parts.push_back(std::move(part));
   }
   return parts;
-}
-
-std::vector<float> Learner::join(const std::vector<float>& mine, int64_t& begin) const {
-  if (group_ == nullptr) return mine;
-  std::vector<float> sizes(static_cast<size_t>(group_->size()));
-  base::at(sizes, group_->rank()) = static_cast<float>(mine.size());
-  group_->all_reduce(sizes).wait(options_.deadline_seconds);
-  const auto first = sizes.begin() + group_->rank();
-  begin = static_cast<int64_t>(std::accumulate(sizes.begin(), first, 0.0));
-  std::vector<float> all(static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), 0.0)));
-  std::copy(mine.begin(), mine.end(), all.begin() + begin);
-  group_->all_reduce(all).wait(options_.deadline_seconds);
-  return all;
 }
 
 std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, const Objective& objective) {
@@ -215,14 +187,14 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   }
   for (size_t i = 0; i < lists.size(); ++i) {
     int64_t begin = 0;
-    const Tensor all = tensor::tensor_beside(told_of, join(lists[i], begin));
+    const Tensor all = tensor::tensor_beside(told_of, ranks_.join(lists[i], begin));
     for (batch::Surveys& surveys : by_part) surveys[i] = {all, surveys[i].begin + begin};
   }
   return by_part;
 }
 
 void Learner::survey_routers(std::span<const Batch> parts, RouterLoss& routers) {
-  if (!routers.has_loss() || (parts.size() == 1 && group_ == nullptr)) return;
+  if (!routers.has_loss() || (parts.size() == 1 && ranks_.group() == nullptr)) return;
   for (const Batch& part : parts) {
     MicroStep(model_, options_, part).survey(routers);
     if (options_.progress) options_.progress();
@@ -236,10 +208,11 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
   const std::vector<Batch> parts = micro_batches(rows, objective.needs);
   const std::vector<batch::Surveys> surveys = take_surveys(parts, objective);
   survey_routers(parts, routers);
+  ranks_.expect(static_cast<int64_t>(parts.size()));
   for (size_t p = 0; p < parts.size(); ++p) {
     const Batch& part = parts[p];
     MicroStep micro(model_, options_, part);
-    loss += micro.run(objective, counts, surveys[p], routers);
+    loss += micro.run(objective, counts, surveys[p], routers, ranks_);
     if (const Tensor& now = micro.quantities().log_probs; now.defined())
       compare(part, tensor::HostTensor(model_.exec(), now.detach()).floats(), model_.weights().version(),
               report.mismatch);
@@ -248,14 +221,15 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
     ++report.micro_batches;
     if (options_.progress) options_.progress();
   }
+  ranks_.reduce_gradients();
   routers.close();
   return loss;
 }
 
 UpdateReport Learner::update(const Batch& rows, const Objective& objective) {
-  model_.weights().zero_gradients();
+  ranks_.zero_gradients();
   const Batch sorted = rows.gather(row_order(rows));
-  UpdateReport report = accumulate(sorted, objective, reduce(count_rows(sorted)));
+  UpdateReport report = accumulate(sorted, objective, ranks_.sum_counts(count_rows(sorted)));
   if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm))
     throw base::GuardError(base::expectation(
         "train", "a finite loss and gradient",
@@ -268,7 +242,7 @@ UpdateReport Learner::update(const Batch& rows, const Objective& objective) {
 }
 
 double Learner::step(double rate) {
-  const double norm = gradient_norm();
+  const double norm = ranks_.gradient_norm();
   clip_and_step(rate, norm);
   return norm;
 }
@@ -277,18 +251,11 @@ void Learner::clip_and_step(double rate, double norm) {
   double scale = 1.0;
   if (options_.max_grad_norm > 0)
     scale = std::min(1.0, options_.max_grad_norm / (norm + 1e-6));  // torch's clip_grad_norm_
-  optimizer_.step(rate, scale);
-}
-
-double Learner::gradient_norm() const {
-  double squares = 0;
-  model::Weights& weights = model_.weights();
-  for (int s = 0; s < weights.segments(); ++s) {
-    const std::span<float> gradient = weights.segment_gradient(s);
-    if (gradient.empty()) continue;
-    squares += tensor::sum_of_squares(exec_, gradient.data(), static_cast<int64_t>(gradient.size()));
-  }
-  return std::sqrt(squares);
+  std::vector<const float*> gradients;
+  for (int s = 0; s < model_.weights().segments(); ++s) gradients.push_back(ranks_.gradient(s));
+  optimizer_.step(rate, scale, gradients);
+  ranks_.gather_values();
+  model_.weights().commit();
 }
 
 void Learner::save(base::StateWriter& out) const { optimizer_.save(out); }

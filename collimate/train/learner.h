@@ -10,6 +10,7 @@
 #include "collimate/batch/quantities.h"
 #include "collimate/comm/group.h"
 #include "collimate/model/model.h"
+#include "collimate/train/data_ranks.h"
 #include "collimate/train/lr_schedule.h"
 #include "collimate/train/mismatch.h"
 #include "collimate/train/optimizer.h"
@@ -22,6 +23,8 @@ struct LearnerOptions {
   AdamOptions adam;
   double max_grad_norm = 1.0;  // 0: no clipping
   int64_t micro_batch_tokens = 2048;
+  int64_t micro_batch_rows = 0;  // at most so many rows, too; 0: any number
+  int zero = 0;                  // of several ranks, the stage of ZeRO: see DataRanks
   model::Recompute recompute = model::Recompute::kNone;
   float temperature = 1.0F;        // of the log-probs: the sampling temperature
   RouterLossOptions routers = {};  // of a mixture, as the next
@@ -71,7 +74,11 @@ class Learner : public base::Stateful {
   // Compares rows that later updates train with what generation recorded; changes nothing.
   Mismatch check(const Batch& rows) {
     return train::check(model_, rows,
-                        {options_.temperature, options_.micro_batch_tokens, options_.progress, options_.routes});
+                        {.temperature = options_.temperature,
+                         .micro_batch_tokens = options_.micro_batch_tokens,
+                         .micro_batch_rows = options_.micro_batch_rows,
+                         .progress = options_.progress,
+                         .routes = options_.routes});
   }
   // Clips what accumulate() left and steps with `learning_rate`; returns the norm before clipping.
   double step(double learning_rate);
@@ -88,22 +95,16 @@ class Learner : public base::Stateful {
   std::vector<Batch> micro_batches(const Batch& rows, const batch::QuantityNeeds& needs) const;
   // Returns the surveys of the micro-batches, in their order.
   std::vector<batch::Surveys> take_surveys(std::span<const Batch> parts, const Objective& objective);
-  // The ranks' lists one after another; `begin` becomes where this rank's is.
-  std::vector<float> join(const std::vector<float>& mine, int64_t& begin) const;
   // Sums the load of all micro-batches ahead of their backwards, where their losses read it.
   void survey_routers(std::span<const Batch> parts, RouterLoss& routers);
   double train_rows(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts,
                     RouterLoss& routers, UpdateReport& report);
-  double gradient_norm() const;
   void clip_and_step(double learning_rate, double norm);
-  // Sums over the ranks, in fp32 by the group's tree; the identity on one rank.
-  batch::GlobalCounts reduce(const batch::GlobalCounts& counts) const;
-  void reduce_gradients(UpdateReport& report);
 
   model::Model& model_;
   LearnerOptions options_;
   tensor::Exec exec_;
-  comm::Group* group_;
+  DataRanks ranks_;
   AdamW optimizer_;
 };
 

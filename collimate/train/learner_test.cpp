@@ -12,15 +12,15 @@ namespace {
 
 int64_t squares_asked = 0;  // arrays of gradients
 
-double counted_squares(const tensor::Exec& exec, const float* x, int64_t count) {
+void counted_squares(const tensor::Exec& exec, const float* x, int64_t count, double* sums) {
   ++squares_asked;
-  return tensor::default_device().operations().sum_of_squares(exec, x, count);
+  tensor::default_device().operations().squares_of_chunks(exec, x, count, sums);
 }
 
 class CountingDevice final : public test::WatchedDevice {
  public:
   CountingDevice() : operations_(tensor::default_device().operations()) {
-    operations_.sum_of_squares = counted_squares;
+    operations_.squares_of_chunks = counted_squares;
   }
   const tensor::Operations& operations() const override { return operations_; }
 

@@ -13,7 +13,7 @@ namespace collimate::train {
 using base::expectation;
 using base::InputError;
 
-std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t rows_per_unit) {
+std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t rows_per_unit, int64_t max_rows) {
   if (rows.rows() % rows_per_unit != 0)
     throw InputError(
         expectation("train", fmt::format("a multiple of {} rows", rows_per_unit), std::to_string(rows.rows())));
@@ -22,7 +22,8 @@ std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t 
   for (int64_t r = 0; r < rows.rows(); r += rows_per_unit) {
     int64_t unit = 0;
     for (int64_t i = r; i < r + rows_per_unit; ++i) unit += rows.length(batch::kIds.name, i);
-    if (ranges.empty() || tokens + unit > max_tokens) {
+    const bool full = !ranges.empty() && max_rows > 0 && r + rows_per_unit - ranges.back().begin > max_rows;
+    if (ranges.empty() || full || tokens + unit > max_tokens) {
       ranges.push_back({r, r});
       tokens = 0;
     }

@@ -10,12 +10,12 @@
 namespace collimate::train {
 
 // Row ranges [begin, end) of micro-batches over rows in their order: as many whole units of `rows_per_unit` rows as fit
-// into `max_tokens`, at least one. InputError when the rows are not whole units.
+// into `max_tokens` and, unless that is 0, `max_rows`, at least one. InputError when the rows are not whole units.
 struct RowRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
-std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t rows_per_unit);
+std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t rows_per_unit, int64_t max_rows = 0);
 
 // Says what is done with routed_experts, the choices that a mixture's routers made when rows were drawn.
 enum class RecordedRoutes { kIgnored, kCompared, kReplayed };

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "collimate/base/stateful.h"
+#include "collimate/model/share.h"
 #include "collimate/model/weights.h"
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/host_access.h"
+#include "collimate/tensor/ops/optimizer.h"
 
 namespace collimate::train {
 
@@ -18,13 +21,15 @@ struct AdamOptions {
 };
 
 // AdamW (Loshchilov & Hutter 2019) on the fp32 masters of a trained Weights, by torch.optim.AdamW's formula and order
-// of operations. Owns the two moments of every segment that has a gradient and nothing else.
+// of operations. Owns the two moments of what it updates and nothing else.
 class AdamW : public base::Stateful {
  public:
-  AdamW(model::Weights& weights, AdamOptions options, tensor::Exec exec);
+  // `shares` [segments]: what it updates of each one.
+  AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOptions options, tensor::Exec exec);
 
-  // One step with gradients scaled by `gradient_scale`, then Weights::commit().
-  void step(double learning_rate, double gradient_scale);
+  // One step with `gradients` of the shares, by segment, which are scaled by `gradient_scale`. Weights::commit() is
+  // left to who knows that all are changed.
+  void step(double learning_rate, double gradient_scale, std::span<const float* const> gradients);
   int64_t steps() const { return steps_; }
   int64_t bytes() const;
 
@@ -35,12 +40,20 @@ class AdamW : public base::Stateful {
   template <class T>
   tensor::HostView<T> seen(const tensor::Buffer& moment) const;
 
+  // The moments of a segment's share, and what they are of.
+  struct Moments {
+    model::Share share;
+    tensor::Buffer first, second;  // [share.count()]
+  };
+  // Updates what this one has of a parameter.
+  void step(const shape::ParamSpec& spec, float* values, const float* gradients, Moments& moments,
+            const tensor::AdamwOptions& adam) const;
+
   model::Weights& weights_;
   AdamOptions options_;
   tensor::Exec exec_;
   int64_t steps_ = 0;
-  std::vector<tensor::Buffer> first_;  // [floats of the segment], empty where it is frozen
-  std::vector<tensor::Buffer> second_;
+  std::vector<Moments> moments_;  // by segment
 };
 
 }  // namespace collimate::train

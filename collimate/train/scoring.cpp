@@ -19,7 +19,7 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   const base::FaultPhase phase("scoring");
   const std::vector<int64_t> order = row_order(rows);
   const Batch sorted = rows.gather(order);
-  for (const RowRange& range : split_rows(sorted, options.micro_batch_tokens, 1)) {
+  for (const RowRange& range : split_rows(sorted, options.micro_batch_tokens, 1, options.micro_batch_rows)) {
     PackedRows packed = pack_rows(sorted.slice(range.begin, range.end), options.routes);
     packed.tokens.agreement = options.agreement;
     const at::Tensor values = values_of(packed, model.forward(packed.tokens));

@@ -181,6 +181,88 @@ TEST_F(DataParallel, PpoStaysCloseToOneRank) {
   EXPECT_GT(one[0].at("critic/loss").get<double>(), 0);  // or nothing was compared relatively
 }
 
+// The same placement, whose ranks share the optimizer of each model that is trained, and its gradient by stage 2.
+std::string with_zero(std::string placement, int stage) {
+  const std::string whole = "{dp: 2}", shared = fmt::format("{{dp: 2, zero: {}}}", stage);
+  for (size_t at = placement.find(whole); at != std::string::npos; at = placement.find(whole, at + shared.size()))
+    placement.replace(at, whole.size(), shared);
+  return placement;
+}
+
+size_t moment_bytes(const std::string& output, const std::string& model) {
+  size_t bytes = 0;
+  for (const auto& [file, content] : state_of(output, model, 3))
+    if (file.starts_with("adamw.")) bytes += content.size();
+  return bytes;
+}
+
+// ZeRO's first stage; the run ends after two iterations and goes on.
+TEST_F(DataParallel, SharedOptimizersGiveTheBitsOfWholeOnes) {
+  for (const bool ppo : {false, true}) {
+    const std::string recipe = ppo ? "ppo" : "grpo", placement = ppo ? kDataParallel : kReferenceDataParallel;
+    const auto sets = [&](const std::string& placed) {
+      return ppo ? with_reward_model({placed}) : std::vector<std::string>{placed, "algorithm.beta=0.1"};
+    };
+    const std::string whole = train(recipe + "-whole", recipe, sets(placement));
+    std::vector<std::string> shared = sets(with_zero(placement, 1));
+    shared.emplace_back("run.iterations=2");
+    train(recipe + "-shared", recipe, shared);
+    shared.back() = "run.iterations=3";
+    EXPECT_TRUE(whole == train(recipe + "-shared", recipe, shared)) << recipe;
+    EXPECT_EQ(lasting_metrics(directory(recipe + "-whole")), lasting_metrics(directory(recipe + "-shared"))) << recipe;
+    for (const std::string model : {"policy_trainer", "value"})
+      if (ppo || model != "value") {
+        EXPECT_LT(moment_bytes(directory(recipe + "-shared"), model),
+                  0.7 * static_cast<double>(moment_bytes(directory(recipe + "-whole"), model)))
+            << recipe << " " << model;
+      }
+  }
+  EXPECT_EQ(value_weights(directory("ppo-whole")), value_weights(directory("ppo-shared")));
+}
+
+// The second stage: the same but for the order of sums, and the same again.
+TEST_F(DataParallel, SharedGradientsStayCloseToWholeOnes) {
+  train("whole", "ppo", with_reward_model({kDataParallel}));
+  const auto shared = with_reward_model({with_zero(kDataParallel, 2)});
+  EXPECT_TRUE(train("shared", "ppo", shared) == train("again", "ppo", shared));
+  EXPECT_LT(relative_distance(exported_weights(directory("whole")), exported_weights(directory("shared"))), 1e-5);
+  EXPECT_LT(relative_distance(value_weights(directory("whole")), value_weights(directory("shared"))), 1e-5);
+  expect_near(metrics_of(directory("whole")), metrics_of(directory("shared")));
+  const auto summary = nlohmann::json::parse(read_text(directory("shared") + "/summary.json"));
+  for (const nlohmann::json& item : summary.at("memory").at("workers").at(1).at("items")) {
+    const std::string name = item.at("item");
+    if (name.ends_with("/gradient") || name.ends_with("/optimizer")) {
+      EXPECT_EQ(item.at("planned_bytes"), item.at("peak_bytes")) << name;
+    }
+  }
+}
+
+// A placement bounds micro-batches by rows, and may have the backward compute activations again: no bit depends on it.
+TEST_F(DataParallel, RowsOfMicroBatchesAreThePlacements) {
+  const auto placed = [](const std::string& train, const std::string& others) {
+    return "placement={version: 1, devices: {count: 1, kind: cpu}, "
+           "groups: {all: {devices: [0], models: [policy, policy_trainer, reference]}}, layouts: {policy_trainer: "
+           "{train: {" +
+           train + "}}, policy: {generate: {" + others + "}}, reference: {log_probs: {" + others + "}}}}";
+  };
+  const std::string plain = train("plain", "grpo", {placed("dp: 1", ""), "algorithm.beta=0.1"});
+  EXPECT_TRUE(plain == train("cut", "grpo",
+                             {placed("micro_batch: 1, recompute: true", "micro_batch: 1"), "algorithm.beta=0.1"}));
+  const auto bytes_of = [&](const std::string& run, const std::string& wanted) {
+    const auto summary = nlohmann::json::parse(read_text(directory(run) + "/summary.json"));
+    for (const nlohmann::json& item : summary.at("memory").at("workers").at(0).at("items"))
+      if (item.at("item") == wanted) {
+        EXPECT_EQ(item.at("planned_bytes"), item.at("peak_bytes")) << run << " " << wanted;
+        return item.at("peak_bytes").get<double>();
+      }
+    return 0.0;
+  };
+  for (const char* item : {"policy/activations", "reference/workspace"})
+    EXPECT_LT(bytes_of("cut", item), 0.7 * bytes_of("plain", item)) << item;
+  const Metrics one = metrics_of(directory("plain")), cut = metrics_of(directory("cut"));
+  EXPECT_GT(cut.at(0).at("rollout/steps").get<double>(), 1.5 * one.at(0).at("rollout/steps").get<double>());
+}
+
 class ProcessRanks : public DataParallel {
  protected:
   // Trains with workers that are processes.

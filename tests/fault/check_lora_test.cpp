@@ -51,7 +51,8 @@ TEST_F(CheckLora, TensorParallelPlacementsAreRefused) {
   EXPECT_THAT(reasons("grpo", {"models.policy.lora.rank=4",
                                "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], "
                                "models: [policy, policy_trainer]}}, layouts: {policy_trainer: {train: {tp: 2}}}}"}),
-              HasSubstr("[placement.layouts.policy_trainer.train] expected dp alone, got tp 2"));
+              HasSubstr("[placement.layouts.policy_trainer.train] expected dp, zero up to 2, micro_batch and recompute "
+                        "alone, got tp 2"));
 }
 
 }  // namespace

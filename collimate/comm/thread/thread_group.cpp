@@ -179,7 +179,7 @@ class ThreadGroup final : public Group {
 
   void copy(std::span<const std::byte> from, std::span<std::byte> to) const {
     check_size(from.size(), to.size());
-    if (!to.empty()) std::memmove(to.data(), from.data(), to.size());
+    if (!to.empty() && to.data() != from.data()) std::memmove(to.data(), from.data(), to.size());
   }
 
   // Returns when every rank has come to its meeting of this number, this one as one of `readers`.

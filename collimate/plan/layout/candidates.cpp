@@ -67,8 +67,9 @@ std::vector<int64_t> micro_batches(const Job& job, const SearchSpace& space) {
 }
 
 std::vector<int> zero_stages(const Job& job, const SearchSpace& space, int dp) {
-  if (job.work == Work::kGenerate || dp == 1 || space.whole) return {0};
+  if (job.work == Work::kGenerate || dp == 1) return {0};
   if (space.zero >= 0) return {space.zero};
+  if (space.whole) return job.work == Work::kTrain ? std::vector<int>{0, 1, 2} : std::vector<int>{0};
   return job.work == Work::kTrain ? std::vector<int>{1, 2, 3} : std::vector<int>{0, 3};
 }
 

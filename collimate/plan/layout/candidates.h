@@ -35,7 +35,7 @@ struct SearchSpace {
   bool recompute = true;  // may be used
   bool offload = true;
   bool leanest = true;  // also recompute and off-load where it fits without: slower, but of less memory
-  // Each rank holds all of the model and plans its own micro-batches: layouts of dp alone.
+  // Each rank holds all of the model's weights and plans its own micro-batches: layouts of dp, and of ZeRO 1 and 2.
   bool whole = false;
   bool recomputes = false;   // then: whether its training does
   bool even_stages = false;  // pp any divisor of the layers, else powers of two

@@ -134,10 +134,10 @@ class FixedCheck {
   }
 
   void check_whole() const {
-    const bool more = std::max({tp_, pp_, ep_}) > 1 || fixed_.zero > 0 || fixed_.micro_batch > 0 ||
+    const bool more = std::max({tp_, pp_, ep_}) > 1 || fixed_.zero > 2 || fixed_.micro_batch > 0 ||
                       fixed_.recompute.value_or(false) || fixed_.offload.value_or(false);
     if (request_.whole && more)
-      fail("dp alone, as every rank holds all of its model", fixed_text(fixed_), "--layouts any");
+      fail("dp and zero up to 2, as every rank holds all of its model", fixed_text(fixed_), "--layouts any");
   }
 
   void check_kind() const {

@@ -10,7 +10,7 @@ namespace collimate::plan {
 // InputError with the nearest function or word for one that is unknown, and for what is said twice.
 void fix_layout(Request& request, const std::string& text);
 // InputError with the nearest valid choice where what is fixed cannot be: more ranks than devices, sizes that do not
-// divide heads or experts, what such a function does not have, more than dp where layouts are of dp alone.
+// divide heads or experts, what such a function does not have, a cut model where every rank holds all of it.
 void check_fixed(const Request& request);
 
 // Gives what is fixed of a function of the request's graph; all of it free where nothing is.

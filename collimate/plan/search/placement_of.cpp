@@ -14,10 +14,11 @@ graph::Layout layout_of(const Function& function, const Execution& how) {
   return layout;
 }
 
-// Returns the layout that a module has on its own: nothing but dp is said.
+// Returns the layout that a module has on its own: nothing but dp and zero is said.
 graph::Layout whole_layout(const Function& function, const Execution& how) {
   graph::Layout layout;
   layout.dp = function.work == Work::kTrain ? how.layout.dp : 1;
+  layout.zero = how.layout.zero;
   return layout;
 }
 

@@ -20,21 +20,20 @@ Execution within_rows(Execution how, double rows) {
   return how;
 }
 
-// The recipes' modules are whole: a placement says nothing but dp.
-bool is_whole(const Request& request, const Call& call) {
-  graph::Layout whole;
-  whole.dp = call.how.layout.dp;
-  whole.recompute = request.recomputes && call.how.layout.recompute;
-  return call.how.layout == whole && call.how.decoding_rows == 0;
+// The recipes' modules hold whole weights; gradients and optimizers may be shared.
+bool is_whole(const Call& call) {
+  const graph::Layout& layout = call.how.layout;
+  return layout.tp == 1 && layout.pp == 1 && layout.cp == 1 && layout.ep == 1 && layout.zero <= 2 && !layout.offload;
 }
 
 // Tells what the request has against one call of a plan; `rows` are those of a replica.
 std::string forbidden_call(const Request& request, const Call& call, double rows) {
   const std::string name = call.model + "." + call.function;
-  if (request.whole && !is_whole(request, call))
-    return fmt::format("{} has {}, and layouts are of dp alone", name, layout_text(call.how));
+  if (request.whole && !is_whole(call))
+    return fmt::format("{} has {}, and every rank holds all of its model", name, layout_text(call.how));
   if (request.whole && call.swapped)
-    return fmt::format("{} is swapped, and models stay on their devices where layouts are of dp alone", call.model);
+    return fmt::format("{} is swapped, and models stay on their devices where every rank holds all of its model",
+                       call.model);
   const Execution how = within_rows(call.how, rows);
   const auto most = static_cast<int64_t>(rows);
   const bool generates = request.graph.spec(call.node).kind == graph::Kind::kGenerate;

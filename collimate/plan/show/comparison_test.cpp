@@ -101,7 +101,7 @@ TEST(Comparison, MicroBatchIsThatOfTheRequest) {
 }
 
 // A placement that recipe::make_placement refuses is no plan of a request for whole models.
-TEST(Comparison, WholeModelsHaveDpAlone) {
+TEST(Comparison, WholeModelsAreNotCut) {
   Request request = compared_request("qwen2.5-0.5b");
   request.whole = true;
   const Plan flat = flat_on_eight(request);
@@ -111,13 +111,14 @@ TEST(Comparison, WholeModelsHaveDpAlone) {
     placement.layouts[model][function] = layout;
     return objection(request, flat, cost_placement(request, placement));
   };
-  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .zero = 1}),
-              HasSubstr("zero 1, and layouts are of dp alone"));
-  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .micro_batch = 2}), HasSubstr("layouts are of dp alone"));
-  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .recompute = true}), HasSubstr("layouts are of dp alone"));
-  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .offload = true}), HasSubstr("layouts are of dp alone"));
-  EXPECT_THAT(against("policy", "generate", {.micro_batch = 4}),
-              HasSubstr("4 rows at once, and layouts are of dp alone"));
+  const char* refused = "and every rank holds all of its model";
+  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .zero = 3}), HasSubstr(refused));
+  EXPECT_THAT(against("policy_trainer", "train", {.tp = 2, .dp = 4}), HasSubstr(refused));
+  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .offload = true}), HasSubstr(refused));
+  for (const graph::Layout& layout : {graph::Layout{.dp = 8, .zero = 2}, graph::Layout{.dp = 8, .micro_batch = 2},
+                                      graph::Layout{.dp = 8, .recompute = true}})
+    EXPECT_THAT(against("policy_trainer", "train", layout), testing::Not(HasSubstr(refused)));
+  EXPECT_THAT(against("policy", "generate", {.micro_batch = 4}), testing::Not(HasSubstr(refused)));
   graph::Placement swapped = flat.placement;
   swapped.residency["reference"] = graph::Residency::kSwap;
   EXPECT_THAT(objection(request, flat, cost_placement(request, swapped)), HasSubstr("reference is swapped"));

@@ -1,5 +1,7 @@
 #include "collimate/rlhf/modules/generator.h"
 
+#include <algorithm>
+
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
@@ -90,8 +92,12 @@ RolloutOptions rollout_of(const flow::Context& context) {
   return rollout;
 }
 
-generate::ServiceOptions service_of(const RolloutOptions& rollout, const DecoderOptions& options) {
+// The placement too may bound how many rows decode at once.
+generate::ServiceOptions service_of(const RolloutOptions& rollout, const DecoderOptions& options,
+                                    const flow::Context& context) {
   generate::ServiceOptions service = service_options(rollout);
+  if (const int64_t rows = context.layout("generate").micro_batch; rows > 0)
+    service.max_batch_sequences = std::min(service.max_batch_sequences, rows);
   service.max_sequence_tokens = options.row_tokens;
   return with_cache(std::move(service), options.rows, decoder_shape(options), weights_options(options).compute);
 }
@@ -113,14 +119,14 @@ std::vector<graph::FunctionSpec> GeneratorModule::functions() const {
 }
 
 std::vector<tensor::MemoryItem> GeneratorModule::memory(const flow::Context& context) const {
-  const generate::ServiceOptions service = service_of(rollout_of(context), options());
+  const generate::ServiceOptions service = service_of(rollout_of(context), options(), context);
   return decoder_memory(context, options(), &service);
 }
 
 void GeneratorModule::setup(flow::Context& context) {
   ScorerModule::setup(context);
   rollout_ = rollout_of(context);
-  generate::ServiceOptions service = service_of(rollout_, options());
+  generate::ServiceOptions service = service_of(rollout_, options(), context);
   service.seed = context.seed;
   service.exec = decoder().exec;
   tokenizer_ = text::load_tokenizer(options().path);

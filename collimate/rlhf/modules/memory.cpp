@@ -35,6 +35,11 @@ Pass micro_batch(const DecoderOptions& options, int64_t budget, int64_t rows, in
   return {tokens, blocks, std::min(tokens, rows * options.predicted_tokens)};
 }
 
+// Rows of a micro-batch: whole units of `unit` rows, one at least.
+int64_t at_most_rows(const graph::Layout& layout, int64_t rows, int64_t unit = 1) {
+  return layout.micro_batch == 0 ? rows : std::min(rows, std::max(unit, layout.micro_batch / unit * unit));
+}
+
 class Plan {
  public:
   // `records`: its samples tell which experts their tokens passed.
@@ -49,7 +54,7 @@ class Plan {
     int64_t& so_far = bytes_of(purpose);
     so_far = std::max(so_far, bytes);
   }
-  void add_weights() { add_all(model::weights_memory(shape_, weights_)); }
+  void add_weights(std::optional<model::Sharing> sharing) { add_all(model::weights_memory(shape_, weights_, sharing)); }
   // `service` is resolved.
   void add_cache(const generate::ServiceOptions& service) {
     add("kv_cache", model::kv_cache_bytes(shape_, service.kv_type.value(), service.cache_blocks));
@@ -112,6 +117,13 @@ bool calls(const flow::Context& context, const std::string& function) {
   return std::find(context.calls.begin(), context.calls.end(), function) != context.calls.end();
 }
 
+// How the ranks that train the module share what training keeps; nothing of it where another module trains its weights.
+std::optional<model::Sharing> sharing(const flow::Context& context) {
+  if (!calls(context, "train")) return std::nullopt;
+  const graph::ResourceGroup* group = context.placement.group_of(context.model);
+  return model::Sharing{context.layout("train").zero, group == nullptr ? 1 : static_cast<int>(group->devices.size())};
+}
+
 // Does it make or read samples that tell which experts their tokens passed, if it is a mixture?
 bool records_experts(const flow::Context& context, const DecoderOptions& options, const TrainOptions& train) {
   if (!options.sampled || train.router_replay == std::string("none")) return false;
@@ -145,7 +157,7 @@ bool evaluates(const nlohmann::json& config) {
 std::vector<MemoryItem> draft_memory(const DecoderOptions& options, const generate::ServiceOptions& service) {
   Plan plan(options, decoder_shape(options));
   const generate::ServiceOptions own = generate::of_draft(service, plan.shape(), plan.compute());
-  plan.add_weights();
+  plan.add_weights(std::nullopt);
   plan.add_cache(own);
   plan.add_inference({own.max_batch_tokens});
   plan.add_tensors(0, plan.shape().vocabulary * own.max_batch_sequences);
@@ -162,7 +174,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
   Plan plan(options, decoder_shape(options), records_experts(context, options, train));
   const shape::ModelShape& shape = plan.shape();
-  plan.add_weights();
+  plan.add_weights(sharing(context));
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
   if (service != nullptr && calls(context, "generate")) {
     const int64_t guesses = speculation_rows(*service);
@@ -184,7 +196,8 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   }
   for (const char* function : {"log_probs", "old_log_probs", "values", "score"}) {
     if (!calls(context, function)) continue;
-    const Pass pass = micro_batch(options, micro_batch_tokens(train), options.rows);
+    const Pass pass =
+        micro_batch(options, micro_batch_tokens(train), at_most_rows(context.layout(function), options.rows));
     plan.add_inference(pass);
     plan.add_tensors(pass.predicted, 0);
     plan.add_scratch(threads, true);
@@ -192,9 +205,10 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   if (calls(context, "train")) {
     const int64_t update = train.samples_per_update == 0 ? options.rows.get() : train.samples_per_update.get();
     const int64_t unit = options.loss_rows->ends_with("pairs") ? 2 : 1;
-    const Pass pass = micro_batch(options, micro_batch_tokens(train, options.loss_rows), update, unit);
-    const auto recompute = train.recompute == std::string("full") ? model::Recompute::kFull : model::Recompute::kNone;
-    plan.add_training(pass, recompute);
+    const graph::Layout layout = context.layout("train");
+    const Pass pass =
+        micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update, unit), unit);
+    plan.add_training(pass, recompute_of(train, layout));
     plan.add_tensors(pass.tokens + 2 * pass.predicted, 0);
     plan.add_logits(pass.predicted);
     plan.add_scratch(threads, true, model::backward_scratch_bytes(shape, pass.tokens));

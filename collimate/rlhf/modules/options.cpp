@@ -24,6 +24,11 @@ int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_ro
   return train.micro_batch_tokens.get().value_or(rows_apart ? 1024 : 2048);
 }
 
+model::Recompute recompute_of(const TrainOptions& train, const graph::Layout& layout) {
+  const bool full = layout.recompute || train.recompute == std::string("full");
+  return full ? model::Recompute::kFull : model::Recompute::kNone;
+}
+
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows) {
   std::vector<std::string> options;
   if (head == "value") options.emplace_back("value_learning_rate");

@@ -32,7 +32,6 @@ train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOp
           .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay},
           .max_grad_norm = t.max_grad_norm,
           .micro_batch_tokens = micro_batch_tokens(t, model.loss_rows),
-          .recompute = t.recompute == std::string("full") ? model::Recompute::kFull : model::Recompute::kNone,
           .temperature = temperature};
 }
 
@@ -85,6 +84,10 @@ void TrainerModule::setup(flow::Context& context) {
   train::LearnerOptions learner = learner_options(options(), train, temperature());
   learner.routers =
       train::router_losses(decoder().model->shape(), train.router_aux_loss_coef.get(), train.router_z_loss_coef);
+  const graph::Layout layout = context.layout("train");
+  learner.micro_batch_rows = layout.micro_batch;
+  learner.zero = layout.zero;
+  learner.recompute = recompute_of(train, layout);
   if (drawn()) learner.routes = routes();
   learner.deadline_seconds = context.deadline_seconds;
   learner.progress = context.progress;

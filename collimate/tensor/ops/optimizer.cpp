@@ -13,7 +13,6 @@ namespace collimate::tensor {
 namespace {
 
 constexpr int64_t kGrain = 16384;
-constexpr int64_t kChunk = 4096;
 
 AdamwScalars scalars_of(const AdamwOptions& o) {
   const double lr = o.learning_rate;
@@ -51,17 +50,11 @@ void cpu::adamw(const Exec& exec, float* p, const float* g, float* m, float* v, 
   });
 }
 
-double cpu::sum_of_squares(const Exec& exec, const float* x, int64_t count) {
-  std::vector<double> sums(static_cast<size_t>((count + kChunk - 1) / kChunk));
-  exec.parallel_for(static_cast<int64_t>(sums.size()), 8, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      base::at(sums, c) = chunk_squares(x + c * kChunk, std::min(kChunk, count - c * kChunk));
-    }
+void cpu::squares_of_chunks(const Exec& exec, const float* x, int64_t count, double* sums) {
+  exec.parallel_for(squares_chunks(count), 8, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c)
+      sums[c] = chunk_squares(x + c * kSquaresChunk, std::min(kSquaresChunk, count - c * kSquaresChunk));
   });
-  for (size_t step = 1; step < sums.size(); step *= 2) {
-    for (size_t c = 0; c + step < sums.size(); c += 2 * step) sums[c] += sums[c + step];
-  }
-  return sums.empty() ? 0.0 : sums[0];
 }
 
 void cpu::scale(const Exec& exec, float factor, int64_t count, float* x) {
@@ -74,8 +67,15 @@ void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64
   exec.operations().adamw(exec, p, g, m, v, count, options);
 }
 
-double sum_of_squares(const Exec& exec, const float* x, int64_t count) {
-  return exec.operations().sum_of_squares(exec, x, count);
+void squares_of_chunks(const Exec& exec, const float* x, int64_t count, double* sums) {
+  exec.operations().squares_of_chunks(exec, x, count, sums);
+}
+
+double sum_of_chunks(std::vector<double> sums) {
+  for (size_t step = 1; step < sums.size(); step *= 2) {
+    for (size_t c = 0; c + step < sums.size(); c += 2 * step) sums[c] += sums[c + step];
+  }
+  return sums.empty() ? 0.0 : sums[0];
 }
 
 void scale(const Exec& exec, float factor, int64_t count, float* x) { exec.operations().scale(exec, factor, count, x); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "collimate/tensor/exec.h"
 
@@ -20,8 +21,13 @@ struct AdamwOptions {
 // p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps). Scalars in double, elements in fp32.
 void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64_t count, const AdamwOptions& options);
 
-// Sum of squares in double: chunks of 4096 elements in 8 lanes each, then a balanced tree over chunks.
-double sum_of_squares(const Exec& exec, const float* x, int64_t count);
+// Sums of squares in double, one of each chunk of 4096 elements (the last may have fewer), in 8 lanes: sums
+// [squares_chunks(count)], on the host.
+constexpr int64_t kSquaresChunk = 4096;
+constexpr int64_t squares_chunks(int64_t count) { return (count + kSquaresChunk - 1) / kSquaresChunk; }
+void squares_of_chunks(const Exec& exec, const float* x, int64_t count, double* sums);
+// Their sum, by a balanced tree: whoever has made them, the same bits.
+double sum_of_chunks(std::vector<double> sums);
 void scale(const Exec& exec, float factor, int64_t count, float* x);
 
 }  // namespace collimate::tensor

@@ -35,15 +35,22 @@ TEST(Adamw, FollowsTheFormulaForSeveralSteps) {
   EXPECT_TRUE(close(Floats(state.begin() + 2 * kCount, state.end()), v, 1e-6));
 }
 
+double sum_of_squares(const Exec& exec, const Floats& x) {
+  const auto count = static_cast<int64_t>(x.size());
+  std::vector<double> sums(static_cast<size_t>(squares_chunks(count)));
+  squares_of_chunks(exec, x.data(), count, sums.data());
+  return sum_of_chunks(sums);
+}
+
 TEST(Norms, SumOfSquaresDoesNotDependOnThreads) {
   host::CorePool three(3);
   for (const int64_t count : {0, 1, 7, 4096, 100003}) {
     const Floats x = noise(count, 2);
     double want = 0;
     for (const float v : x) want += static_cast<double>(v) * v;
-    const double one = sum_of_squares(Exec{}, x.data(), count);
+    const double one = sum_of_squares(Exec{}, x);
     EXPECT_NEAR(one, want, 1e-9 * (1 + want));
-    EXPECT_EQ(one, sum_of_squares(Exec{&three}, x.data(), count));
+    EXPECT_EQ(one, sum_of_squares(Exec{&three}, x));
   }
 }
 

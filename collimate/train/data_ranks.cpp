@@ -1,0 +1,142 @@
+#include "collimate/train/data_ranks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "collimate/base/at.h"
+#include "collimate/tensor/ops/activation.h"
+#include "collimate/tensor/ops/memory.h"
+#include "collimate/tensor/ops/optimizer.h"
+
+namespace collimate::train {
+namespace {
+
+template <class T>
+int64_t bytes_of(int64_t count) {
+  return count * static_cast<int64_t>(sizeof(T));
+}
+
+}  // namespace
+
+DataRanks::DataRanks(model::Weights& weights, tensor::Exec exec, comm::Group* group, int zero, double deadline_seconds)
+    : weights_(weights),
+      exec_(exec),
+      group_(group),
+      zero_(group == nullptr ? 0 : zero),
+      deadline_seconds_(deadline_seconds) {}
+
+model::Share DataRanks::share(int segment) const {
+  if (!weights_.trains_segment(segment)) return {};
+  const auto floats = static_cast<int64_t>(weights_.segment_values(segment).size());
+  return zero_ > 0 ? model::share_of(floats, group_->rank(), ranks()) : model::share_of(floats, 0, 1);
+}
+
+std::vector<float> DataRanks::sum(std::vector<float> values) const {
+  if (group_ != nullptr) group_->all_reduce(values).wait(deadline_seconds_);
+  return values;
+}
+
+batch::GlobalCounts DataRanks::sum_counts(const batch::GlobalCounts& counts) const {
+  if (group_ == nullptr) return counts;
+  const std::vector<float> sums = sum(
+      {static_cast<float>(counts.tokens), static_cast<float>(counts.rows), static_cast<float>(counts.chosen_tokens)});
+  return {sums[0], sums[1], sums[2]};
+}
+
+std::vector<float> DataRanks::join(const std::vector<float>& mine, int64_t& begin) const {
+  if (group_ == nullptr) return mine;
+  std::vector<float> sizes(static_cast<size_t>(ranks()));
+  base::at(sizes, group_->rank()) = static_cast<float>(mine.size());
+  sizes = sum(std::move(sizes));
+  const auto first = sizes.begin() + group_->rank();
+  begin = static_cast<int64_t>(std::accumulate(sizes.begin(), first, 0.0));
+  std::vector<float> all(static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), 0.0)));
+  std::copy(mine.begin(), mine.end(), all.begin() + begin);
+  return sum(std::move(all));
+}
+
+void DataRanks::zero_gradients() {
+  if (!keeps_shares()) return weights_.zero_gradients();
+  const tensor::MemoryScope tagged(weights_.options().tag + "/gradient");
+  summed_.resize(static_cast<size_t>(weights_.segments()));
+  for (int s = 0; s < weights_.segments(); ++s) {
+    const int64_t count = share(s).count();
+    tensor::Buffer& summed = base::at(summed_, s);
+    if (summed.data() == nullptr) summed = tensor::Buffer(bytes_of<float>(count), *exec_.device);
+    tensor::zero(exec_, count, summed.floats());
+  }
+}
+
+void DataRanks::expect(int64_t micro_batches) {
+  if (!keeps_shares()) return;
+  std::vector<float> most = {static_cast<float>(micro_batches)};
+  group_->all_reduce_max(most).wait(deadline_seconds_);
+  missing_ = static_cast<int64_t>(most[0]) - micro_batches;
+}
+
+void DataRanks::segment_done(int segment) {
+  if (!keeps_shares() || !weights_.trains_segment(segment)) return;
+  const model::Share mine = share(segment);
+  const tensor::Buffer whole = weights_.take_gradient(segment);
+  sum_over_ranks({exec_, whole.floats(), whole.bytes() / static_cast<int64_t>(sizeof(float))}, mine);
+  tensor::add(exec_, whole.floats() + mine.begin, mine.count(), base::at(summed_, segment).floats());
+}
+
+void DataRanks::reduce_gradients() {
+  if (group_ == nullptr) return;
+  if (keeps_shares()) {
+    for (; missing_ > 0; --missing_)
+      for (const int s : weights_.backward_order()) segment_done(s);
+    return;
+  }
+  for (const int s : weights_.changing_segments()) sum_over_ranks(weights_.gradient(s), share(s));
+}
+
+void DataRanks::sum_over_ranks(const tensor::HostEdit& gradient, const model::Share& mine) const {
+  std::span<float> rest = gradient.span();
+  if (zero_ > 0 && mine.piece > 0) {
+    const std::span<float> pieces = rest.first(static_cast<size_t>(mine.piece * ranks()));
+    rest = rest.subspan(pieces.size());
+    const std::span<float> own = pieces.subspan(static_cast<size_t>(mine.begin), static_cast<size_t>(mine.piece));
+    group_->reduce_scatter(pieces, own).wait(deadline_seconds_);
+  }
+  if (!rest.empty()) group_->all_reduce(rest).wait(deadline_seconds_);
+}
+
+float* DataRanks::gradient(int segment) {
+  if (!weights_.trains_segment(segment)) return nullptr;
+  if (keeps_shares()) return base::at(summed_, segment).floats();
+  return weights_.segment_gradient(segment).data() + share(segment).begin;
+}
+
+double DataRanks::gradient_norm() {
+  double squares = 0;
+  for (const int s : weights_.changing_segments()) {
+    const model::Share mine = share(s);
+    const auto floats = static_cast<int64_t>(weights_.segment_values(s).size());
+    std::vector<double> sums(static_cast<size_t>(tensor::squares_chunks(floats)));
+    const auto first = static_cast<size_t>(mine.begin / tensor::kSquaresChunk);
+    tensor::squares_of_chunks(exec_, gradient(s), mine.count(), sums.data() + first);
+    exchange(comm::writable_bytes_of(sums), bytes_of<double>(mine.piece / tensor::kSquaresChunk));
+    squares += tensor::sum_of_chunks(std::move(sums));
+  }
+  return std::sqrt(squares);
+}
+
+void DataRanks::gather_values() {
+  for (const int s : weights_.changing_segments())
+    exchange(std::as_writable_bytes(weights_.master(s).span()), bytes_of<float>(share(s).piece));
+}
+
+void DataRanks::exchange(std::span<std::byte> all, int64_t piece_bytes) const {
+  if (zero_ == 0) return;
+  const auto piece = static_cast<size_t>(piece_bytes);
+  const std::span<std::byte> pieces = all.first(piece * static_cast<size_t>(ranks())),
+                             rest = all.subspan(pieces.size());
+  const std::span<std::byte> mine = pieces.subspan(piece * static_cast<size_t>(group_->rank()), piece);
+  if (!pieces.empty()) group_->all_gather(mine, pieces).wait(deadline_seconds_);
+  if (!rest.empty()) group_->broadcast(rest, ranks() - 1).wait(deadline_seconds_);
+}
+
+}  // namespace collimate::train

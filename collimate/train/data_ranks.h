@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "collimate/batch/quantities.h"
+#include "collimate/comm/group.h"
+#include "collimate/model/share.h"
+#include "collimate/model/weights.h"
+#include "collimate/tensor/exec.h"
+
+namespace collimate::train {
+
+// What data-parallel ranks, which hold whole copies of the trained weights, do together. All call the same methods in
+// the same order; blocking. Without a group there is one rank, and every sum is what it was.
+class DataRanks {
+ public:
+  // `zero`, the stage of ZeRO: 0, each rank updates all of the weights; 1, its share of them alone, and 2, it also
+  // keeps no more of the gradient than that.
+  DataRanks(model::Weights& weights, tensor::Exec exec, comm::Group* group, int zero, double deadline_seconds);
+
+  comm::Group* group() const { return group_; }  // null for one rank
+  // The part of a segment that this rank updates; nothing of one that is frozen.
+  model::Share share(int segment) const;
+
+  // The sum over ranks, in fp32 by the group's tree.
+  std::vector<float> sum(std::vector<float> values) const;
+  batch::GlobalCounts sum_counts(const batch::GlobalCounts& counts) const;
+  // The ranks' lists one after another; `begin` becomes where this rank's is.
+  std::vector<float> join(const std::vector<float>& mine, int64_t& begin) const;
+
+  // An update begins: gradients are zero.
+  void zero_gradients();
+  // So many micro-batches of this rank follow, of which each one tells what it has completed.
+  void expect(int64_t micro_batches);
+  void segment_done(int segment);
+  // They are done: the gradients are summed over the ranks, all of them or each rank's share.
+  void reduce_gradients();
+  // Of this rank's share of a segment, once they are summed; null where it is frozen.
+  float* gradient(int segment);
+  // The total L2 norm of the sums: the same bits with and without shares.
+  double gradient_norm();
+  // Each rank has changed its share of the values: all of them become known to all.
+  void gather_values();
+
+ private:
+  int ranks() const { return group_ == nullptr ? 1 : group_->size(); }
+  bool keeps_shares() const { return zero_ > 1; }  // of gradients
+  // Sums over the ranks: this rank's share of `gradient` where it has one, else all.
+  void sum_over_ranks(const tensor::HostEdit& gradient, const model::Share& mine) const;
+  // Each rank has its own piece of `all`, of equal length, and the last one the rest: all of it becomes known to all.
+  void exchange(std::span<std::byte> all, int64_t piece_bytes) const;
+
+  model::Weights& weights_;
+  tensor::Exec exec_;
+  comm::Group* group_;
+  int zero_;
+  double deadline_seconds_;
+  std::vector<tensor::Buffer> summed_;  // by segment, of this rank's share; empty unless keeps_shares()
+  int64_t missing_ = 0;                 // micro-batches that others have beyond those of this rank
+};
+
+}  // namespace collimate::train

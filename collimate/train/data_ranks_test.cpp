@@ -1,0 +1,197 @@
+// Ranks that share an optimizer, against ranks that each have all of it.
+#include "collimate/train/data_ranks.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "collimate/base/at.h"
+#include "collimate/base/memory_state.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/model/memory_plan.h"
+#include "collimate/tensor/ops/optimizer.h"
+#include "collimate/train/learner.h"
+#include "tests/support/comm/ranks.h"
+#include "tests/support/model/tiny_weights.h"
+
+namespace collimate::train {
+namespace {
+
+constexpr int kUpdates = 3;
+
+// Its blocks are large enough to be cut for three ranks, its head's segment for none.
+shape::ModelShape wide_shape() {
+  shape::ModelShape shape = model::testing::tiny_shape("llama");
+  shape.hidden = 64;
+  for (shape::Block& block : shape.blocks) {
+    block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 16};
+    block.mlp = {.intermediate = 96};
+  }
+  return shape;
+}
+
+Batch wide_rows(int64_t first, int64_t count) {
+  std::vector<int64_t> uids(static_cast<size_t>(count));
+  std::iota(uids.begin(), uids.end(), first);
+  Batch rows;
+  rows.set(batch::kUid, uids);
+  const auto ids = model::testing::sequences({5, 7, 9, 6, 8, 5}, 37);
+  std::vector<std::vector<int32_t>> own(ids.begin() + first, ids.begin() + first + count);
+  std::vector<std::vector<uint8_t>> trainable;
+  for (const auto& row : own) trainable.emplace_back(row.size(), 1).front() = 0;
+  rows.set_ragged(batch::kIds, own);
+  rows.set_ragged(batch::kTrainable, trainable);
+  return rows;
+}
+
+// What one rank has after some updates.
+struct After {
+  std::vector<float> values;
+  std::vector<double> norms, losses;
+  int64_t optimizer_bytes = 0;
+  int64_t optimizer_peak = 0, gradient_peak = 0;  // as the allocator counts
+};
+
+constexpr int kFirstWorker = 81;  // in memory reports: of rank 0
+
+int64_t peak_of(int worker, const std::string& purpose) {
+  for (const tensor::MemoryUse& use : tensor::memory_report())
+    if (use.worker == worker && use.purpose == purpose) return use.peak_bytes;
+  return 0;
+}
+
+struct Trained {
+  Trained(comm::Group* group, int zero)
+      : learner(decoder, {.schedule = {.peak = 1e-2}, .max_grad_norm = 0.5, .micro_batch_tokens = 12, .zero = zero}, {},
+                group) {}
+
+  void update(const Batch& rows, After& after) {
+    const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,
+                         const batch::Surveys&) { return -quantities.log_probs.sum() / counts.tokens; };
+    const UpdateReport report = learner.update(rows, {{}, loss});
+    after.norms.push_back(report.grad_norm);
+    after.losses.push_back(report.loss);
+  }
+  void look(After& after) {
+    for (int s = 0; s < weights->segments(); ++s) {
+      const auto values = weights->master(s);
+      after.values.insert(after.values.end(), values.begin(), values.end());
+    }
+    after.optimizer_bytes = learner.optimizer_bytes();
+  }
+
+  std::shared_ptr<model::Weights> weights = model::testing::tiny_weights(wide_shape());
+  model::Model decoder{weights, {}};
+  Learner learner;
+};
+
+std::vector<After> updated(int ranks, int zero) {
+  std::vector<After> all(static_cast<size_t>(ranks));
+  comm::with_ranks(ranks, "shares", [&](comm::Group& group) {
+    const int worker = kFirstWorker + group.rank();
+    const tensor::MemoryScope scope(worker, "tensors");
+    tensor::reset_memory_peaks(worker);
+    Trained run(&group, zero);
+    After& mine = base::at(all, group.rank());
+    const int64_t count = 6 / ranks;
+    for (int i = 0; i < kUpdates; ++i) run.update(wide_rows(group.rank() * count, count), mine);
+    run.look(mine);
+    mine.gradient_peak = peak_of(worker, "model/gradient");
+    mine.optimizer_peak = peak_of(worker, "model/optimizer");
+  });
+  return all;
+}
+
+TEST(DataRanks, SharingTheOptimizerChangesNoBit) {
+  for (const int ranks : {2, 3}) {
+    const std::vector<After> whole = updated(ranks, 0), shared = updated(ranks, 1);
+    int64_t bytes = 0;
+    for (int r = 0; r < ranks; ++r) {
+      EXPECT_EQ(base::at(shared, r).values, base::at(whole, 0).values) << r << " of " << ranks;
+      EXPECT_EQ(base::at(shared, r).norms, base::at(whole, 0).norms);
+      EXPECT_EQ(base::at(shared, r).losses, base::at(whole, 0).losses);
+      EXPECT_LT(base::at(shared, r).optimizer_bytes, base::at(whole, 0).optimizer_bytes);
+      bytes += base::at(shared, r).optimizer_bytes;
+    }
+    // Nothing is there twice, but for what the allocator rounds up.
+    EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(whole[0].optimizer_bytes), ranks * 4096.0);
+    EXPECT_GT(whole[0].norms.front(), 0.5) << "nothing was clipped";
+  }
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0;
+  for (size_t i = 0; i < a.size(); ++i) squares += std::pow(double{a[i]} - b.at(i), 2);
+  return std::sqrt(squares);
+}
+
+// Sums over micro-batches and ranks change places. The ranks have unlike numbers of micro-batches.
+TEST(DataRanks, SharesOfGradientsAreTheirSumsOverRanks) {
+  const std::vector<After> whole = updated(2, 0), shared = updated(2, 2), again = updated(2, 2);
+  const std::vector<float> start = [] {
+    After before;
+    Trained(nullptr, 0).look(before);
+    return before.values;
+  }();
+  for (int r = 0; r < 2; ++r) {
+    const After &one = base::at(shared, r), &other = base::at(whole, r);
+    EXPECT_EQ(one.values, base::at(again, r).values);
+    EXPECT_EQ(one.values, shared[0].values);
+    EXPECT_LT(distance(one.values, other.values), 1e-3 * distance(start, other.values));
+    for (size_t i = 0; i < one.norms.size(); ++i) EXPECT_NEAR(one.norms[i], other.norms[i], 1e-5 * other.norms[i]);
+    EXPECT_EQ(one.losses.front(), other.losses.front());
+    EXPECT_LT(one.gradient_peak, 0.8 * static_cast<double>(other.gradient_peak));
+  }
+  for (const int zero : {0, 1, 2}) {
+    const After last = updated(2, zero).back();
+    for (const tensor::MemoryItem& item : model::weights_memory(wide_shape(), {true}, model::Sharing{zero, 2})) {
+      if (item.purpose == "gradient") {
+        EXPECT_EQ(item.bytes, last.gradient_peak) << zero;
+      } else if (item.purpose == "optimizer") {
+        EXPECT_EQ(item.bytes, last.optimizer_peak) << zero;
+      }
+    }
+  }
+}
+
+TEST(DataRanks, AShareIsSavedAndGoesOn) {
+  for (const int zero : {1, 2})
+    comm::with_ranks(2, "saved", [&](comm::Group& group) {
+      const Batch rows = wide_rows(group.rank() * 3, 3);
+      After straight, before, resumed;
+      Trained first(&group, zero), second(&group, zero);
+      for (int i = 0; i < 2; ++i) first.update(rows, straight);
+      base::MemoryState state;
+      first.weights->save(state);
+      first.learner.save(state);
+      first.update(rows, straight);
+      first.look(straight);
+      second.update(wide_rows(group.rank(), 1), before);
+      second.weights->load(state);
+      second.learner.load(state);
+      second.update(rows, resumed);
+      second.look(resumed);
+      EXPECT_EQ(resumed.values, straight.values);
+      EXPECT_EQ(resumed.norms.back(), straight.norms.back());
+    });
+}
+
+TEST(DataRanks, SharesAreAllOfASegmentInOrder) {
+  for (const int64_t floats : {0L, 16L, 4096L, 9000L, 81920L, 100000L})
+    for (const int ranks : {1, 2, 3, 7}) {
+      int64_t next = 0;
+      for (int r = 0; r < ranks; ++r) {
+        const model::Share share = model::share_of(floats, r, ranks);
+        EXPECT_EQ(share.begin, next);
+        EXPECT_EQ(share.begin % tensor::kSquaresChunk, 0);
+        EXPECT_GE(share.count(), share.piece);
+        EXPECT_LT(share.count(), share.piece + ranks * tensor::kSquaresChunk);
+        next = share.end;
+      }
+      EXPECT_EQ(next, floats);
+    }
+}
+
+}  // namespace
+}  // namespace collimate::train
