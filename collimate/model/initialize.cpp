@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "collimate/base/philox.h"
+#include "collimate/model/weights.h"
 
 namespace collimate::model {
 namespace {
@@ -40,6 +41,27 @@ uint64_t param_checksum(const std::string& name, std::span<const float> values) 
   const uint64_t basis = base::stable_hash(name);
   uint64_t sum = 0;
   for (size_t i = 0; i < values.size(); ++i) sum += base::mix(basis, i) * std::bit_cast<uint32_t>(values[i]);
+  return sum;
+}
+
+void Weights::initialize(uint64_t seed, float std) {
+  for (size_t i = 0; i < own_params(); ++i) initialize_param(params()[i], seed, std, edit(static_cast<int>(i)).span());
+  commit();
+}
+
+uint64_t Weights::checksum() const {
+  uint64_t sum = 0;
+  std::vector<float> numbers;
+  for (size_t i = 0; i < params().size(); ++i) {
+    const shape::ParamSpec& spec = params()[i];
+    if (!options().mapped) {
+      sum += param_checksum(spec.name, values(static_cast<int>(i)).span());
+    } else {
+      numbers.resize(static_cast<size_t>(spec.count()));
+      read(static_cast<int>(i), 0, numbers);
+      sum += param_checksum(spec.name, numbers);
+    }
+  }
   return sum;
 }
 

@@ -23,7 +23,7 @@ constexpr int64_t kFloat = sizeof(float);
 
 constexpr int64_t kEndless = int64_t{1} << 42;  // floats, which nobody has to have
 
-// Of segments that are trained, and of the others; what training keeps of the former on the rank with the most.
+// Bytes of segments that are trained, and of the others; what training keeps of the former on the rank with the most.
 struct ValueBytes {
   int64_t trained = 0, frozen = 0;
   int64_t shares = 0;   // of one number for each weight that the rank updates

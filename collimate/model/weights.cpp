@@ -5,7 +5,6 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
-#include "collimate/model/initialize.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/memory.h"
@@ -356,30 +355,6 @@ void Weights::restore() {
   }
   impl_->away.clear();
   impl_->resident = true;
-}
-
-void Weights::initialize(uint64_t seed, float std) {
-  for (size_t i = 0; i < impl_->own; ++i) {
-    const ParamSpec& spec = impl_->specs[i];
-    initialize_param(spec, seed, std, edit(static_cast<int>(i)).span());
-  }
-  commit();
-}
-
-uint64_t Weights::checksum() const {
-  uint64_t sum = 0;
-  std::vector<float> read_values;
-  for (size_t i = 0; i < impl_->specs.size(); ++i) {
-    const ParamSpec& spec = impl_->specs[i];
-    if (impl_->mapped == nullptr) {
-      sum += param_checksum(spec.name, values(static_cast<int>(i)).span());
-    } else {
-      read_values.resize(static_cast<size_t>(spec.count()));
-      read(static_cast<int>(i), 0, read_values);
-      sum += param_checksum(spec.name, read_values);
-    }
-  }
-  return sum;
 }
 
 std::vector<MemoryItem> Weights::memory() const {

@@ -12,7 +12,7 @@
 
 namespace collimate::train {
 
-// What data-parallel ranks, which hold whole copies of the trained weights, do together. All call the same methods in
+// Data-parallel ranks, which hold whole copies of the trained weights, do this together. All call the same methods in
 // the same order; blocking. Without a group there is one rank, and every sum is what it was.
 class DataRanks {
  public:
@@ -37,7 +37,7 @@ class DataRanks {
   void segment_done(int segment);
   // They are done: the gradients are summed over the ranks, all of them or each rank's share.
   void reduce_gradients();
-  // Of this rank's share of a segment, once they are summed; null where it is frozen.
+  // That of this rank's share of a segment, once they are summed; null where it is frozen.
   float* gradient(int segment);
   // The total L2 norm of the sums: the same bits with and without shares.
   double gradient_norm();

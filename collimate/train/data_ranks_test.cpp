@@ -45,7 +45,7 @@ Batch wide_rows(int64_t first, int64_t count) {
   return rows;
 }
 
-// What one rank has after some updates.
+// One rank has this after some updates.
 struct After {
   std::vector<float> values;
   std::vector<double> norms, losses;

@@ -181,7 +181,7 @@ TEST_F(DataParallel, PpoStaysCloseToOneRank) {
   EXPECT_GT(one[0].at("critic/loss").get<double>(), 0);  // or nothing was compared relatively
 }
 
-// The same placement, whose ranks share the optimizer of each model that is trained, and its gradient by stage 2.
+// Gives that placement, whose ranks share the optimizer of each model that is trained, and its gradient by stage 2.
 std::string with_zero(std::string placement, int stage) {
   const std::string whole = "{dp: 2}", shared = fmt::format("{{dp: 2, zero: {}}}", stage);
   for (size_t at = placement.find(whole); at != std::string::npos; at = placement.find(whole, at + shared.size()))

@@ -208,7 +208,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     const graph::Layout layout = context.layout("train");
     const Pass pass =
         micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update, unit), unit);
-    plan.add_training(pass, recompute_of(train, layout));
+    plan.add_training(pass, recompute_of(train, layout.recompute));
     plan.add_tensors(pass.tokens + 2 * pass.predicted, 0);
     plan.add_logits(pass.predicted);
     plan.add_scratch(threads, true, model::backward_scratch_bytes(shape, pass.tokens));

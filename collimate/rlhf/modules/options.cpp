@@ -24,8 +24,8 @@ int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_ro
   return train.micro_batch_tokens.get().value_or(rows_apart ? 1024 : 2048);
 }
 
-model::Recompute recompute_of(const TrainOptions& train, const graph::Layout& layout) {
-  const bool full = layout.recompute || train.recompute == std::string("full");
+model::Recompute recompute_of(const TrainOptions& train, bool by_layout) {
+  const bool full = by_layout || train.recompute == std::string("full");
   return full ? model::Recompute::kFull : model::Recompute::kNone;
 }
 

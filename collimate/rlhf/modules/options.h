@@ -11,7 +11,6 @@
 #include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
-#include "collimate/graph/placement.h"
 #include "collimate/model/lora.h"
 #include "collimate/model/model.h"
 #include "collimate/rlhf/modules/loading_options.h"
@@ -243,8 +242,8 @@ struct TrainOptions : base::Section {
 // The budget of a trainer whose losses are on these rows, of a scorer where there are none.
 int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_rows = "");
 
-// What the backward computes again, as the options or the layout of the function that trains ask for.
-model::Recompute recompute_of(const TrainOptions& train, const graph::Layout& layout);
+// Says what the backward computes again, as the options or, with `by_layout`, the placement asks for.
+model::Recompute recompute_of(const TrainOptions& train, bool by_layout);
 
 // Names the options of `train` that a trainer with this head and losses on these rows reads and not every one does.
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows);

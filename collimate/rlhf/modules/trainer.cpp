@@ -87,7 +87,7 @@ void TrainerModule::setup(flow::Context& context) {
   const graph::Layout layout = context.layout("train");
   learner.micro_batch_rows = layout.micro_batch;
   learner.zero = layout.zero;
-  learner.recompute = recompute_of(train, layout);
+  learner.recompute = recompute_of(train, layout.recompute);
   if (drawn()) learner.routes = routes();
   learner.deadline_seconds = context.deadline_seconds;
   learner.progress = context.progress;
