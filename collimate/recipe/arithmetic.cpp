@@ -34,9 +34,9 @@ std::string few_updates_line(const BatchArithmetic& n, const Config& config) {
   const double times = static_cast<double>(kFewUpdates) / static_cast<double>(n.total_updates);
   const std::optional<double> epochs = config.run.epochs.get();
   const double length = epochs ? *epochs : static_cast<double>(config.run.iterations.get());
-  const std::string warmup = config.train.warmup_updates > 0 ? fmt::format(", {} of them with a rate that still rises",
-                                                                           config.train.warmup_updates.get())
-                                                             : "";
+  const int64_t rising = config.train.warmup_updates;  // as many as all are refused elsewhere
+  const std::string warmup =
+      rising > 0 && rising < n.total_updates ? fmt::format(", {} of them with a rate that still rises", rising) : "";
   return fmt::format(
       "warning: the run has {} in all{}; so few hardly change a model at a usual learning rate: try run.{}: {} or more",
       counted(n.total_updates, "update"), warmup, epochs ? "epochs" : "iterations", std::ceil(length * times));

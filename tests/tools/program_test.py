@@ -45,7 +45,7 @@ run: {epochs: 1}
                                   stderr=subprocess.STDOUT, text=True, check=False)
             self.assertEqual(done.returncode, 2, done.stdout)
             wrong = ("[train.warmup_updates] expected fewer than the run's 2 updates, got 50; try a shorter warm-up, "
-                     "or more run.iterations\n")
+                     "or more run.epochs\n")
             self.assertTrue(done.stdout.startswith(wrong), done.stdout)
             self.assertEqual(done.stdout.count("[train.warmup_updates]"), 1, done.stdout)
             self.assertIn("batch: 32 rows per iteration\n", done.stdout)  # by default
