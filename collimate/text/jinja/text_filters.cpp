@@ -93,6 +93,7 @@ Value truncate(const Arguments& a) {
 
 // Percent encoding of all but letters, digits, "_.-~" and `safe` (RFC 3986).
 std::string percent_encoded(const std::string& text, std::string_view safe) {
+  charge(3 * text.size());
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
