@@ -12,6 +12,8 @@ using Filter = Value (*)(const Arguments&);
 const std::map<std::string, Filter>& text_filters();
 const std::map<std::string, Filter>& list_filters();
 
+// The text of what a filter or test is of.
+std::string text_of(const Arguments& a);
 // The text with & < > ' " as HTML writes them.
 std::string escaped(const std::string& text);
 

@@ -18,8 +18,6 @@ namespace {
 
 using Test = bool (*)(const Arguments&);
 
-std::string text_of(const Arguments& a) { return to_text(a.of()); }
-
 Value length(const Arguments& a) {
   if (a.of().is_text()) return base::characters_in(text_of(a));
   return static_cast<int64_t>(items_of(a.of())->size());

@@ -104,9 +104,9 @@ std::string first_characters(const std::string& text, int64_t most) {
 // ---- format % values
 
 // Gives a place its value: the next one, or that of a name.
-class Given {
+class GivenValues {
  public:
-  explicit Given(const Value& values) : values_(values) {}
+  explicit GivenValues(const Value& values) : values_(values) {}
   const Value& next() {
     if (!values_.is_tuple()) {
       if (used_++ > 0) refuse_form("fewer values than places");
@@ -152,7 +152,7 @@ void read_flags(std::string_view& rest, Form& form) {
   }
 }
 
-int64_t read_width(std::string_view& rest, Given& given, int64_t otherwise) {
+int64_t read_width(std::string_view& rest, GivenValues& given, int64_t otherwise) {
   if (!rest.starts_with('*')) return read_number(rest, otherwise);
   rest.remove_prefix(1);
   return std::min<int64_t>(given.next().whole(), 1 << 20);
@@ -196,7 +196,7 @@ std::string converted(const Value& value, Form form) {
 }
 
 // One place, behind its %.
-std::string placed(std::string_view& rest, Given& given) {
+std::string placed(std::string_view& rest, GivenValues& given) {
   Form form;
   std::optional<Value> named;
   if (rest.starts_with('(')) {
@@ -321,7 +321,7 @@ std::string padded(const std::string& text, int64_t width, char align, const std
 }
 
 std::string percent_format(const std::string& format, const Value& values) {
-  Given given(values);
+  GivenValues given(values);
   Pieces out;
   std::string_view rest = format;
   for (size_t at = rest.find('%'); at != std::string_view::npos; at = rest.find('%')) {

@@ -12,16 +12,15 @@
 namespace collimate::text::jinja {
 namespace {
 
-std::string text_of(const Arguments& a) { return to_text(a.of()); }
 // Markup stays markup.
-Value like(const Value& of, std::string text) {
+Value markup_like(const Value& of, std::string text) {
   return of.is_markup() ? Value::markup(std::move(text)) : Value(std::move(text));
 }
 
 Value as_method(const char* method, const Arguments& a) {
   Arguments copy = a;
   copy.positional[0] = text_of(a);
-  return like(a.of(), to_text(call_method(method, copy)));
+  return markup_like(a.of(), to_text(call_method(method, copy)));
 }
 
 Value indent(const Arguments& a) {
@@ -94,6 +93,7 @@ Value truncate(const Arguments& a) {
 
 // Percent encoding of all but letters, digits, "_.-~" and `safe` (RFC 3986).
 std::string percent_encoded(const std::string& text, std::string_view safe) {
+  charge(3 * text.size());
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -151,6 +151,8 @@ Value filesize(const Arguments& a) {
 
 }  // namespace
 
+std::string text_of(const Arguments& a) { return to_text(a.of()); }
+
 std::string escaped(const std::string& text) {
   Pieces out;
   for (const char c : text) {
@@ -163,7 +165,7 @@ std::string escaped(const std::string& text) {
 
 const std::map<std::string, Filter>& text_filters() {
   static const std::map<std::string, Filter> kFilters = {
-      {"capitalize", [](const Arguments& a) { return like(a.of(), capitalized(text_of(a))); }},
+      {"capitalize", [](const Arguments& a) { return markup_like(a.of(), capitalized(text_of(a))); }},
       {"center", center},
       {"e", escape},
       {"escape", escape},
@@ -171,14 +173,14 @@ const std::map<std::string, Filter>& text_filters() {
       {"forceescape", [](const Arguments& a) { return Value::markup(escaped(text_of(a))); }},
       {"format", format},
       {"indent", indent},
-      {"lower", [](const Arguments& a) { return like(a.of(), lower(text_of(a))); }},
+      {"lower", [](const Arguments& a) { return markup_like(a.of(), lower(text_of(a))); }},
       {"replace", [](const Arguments& a) { return as_method("replace", a); }},
       {"safe", [](const Arguments& a) { return Value::markup(text_of(a)); }},
-      {"string", [](const Arguments& a) { return like(a.of(), text_of(a)); }},
+      {"string", [](const Arguments& a) { return markup_like(a.of(), text_of(a)); }},
       {"title", title},
       {"trim", [](const Arguments& a) { return as_method("strip", a); }},
       {"truncate", truncate},
-      {"upper", [](const Arguments& a) { return like(a.of(), upper(text_of(a))); }},
+      {"upper", [](const Arguments& a) { return markup_like(a.of(), upper(text_of(a))); }},
       {"urlencode", urlencode},
       {"wordcount", [](const Arguments& a) { return Value(words_in(text_of(a))); }}};
   return kFilters;
