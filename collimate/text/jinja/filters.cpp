@@ -64,7 +64,7 @@ bool read_whole(std::string text, int base, int64_t& number) {
   if (const auto prefix = prefixes.find(base); prefix != prefixes.end() && lower(text).starts_with(prefix->second))
     text.erase(0, 2);
   if (base < 2 || base > 36 || text.starts_with('-')) return false;
-  if (negative) text.insert(0, "-");
+  if (negative) text.insert(text.begin(), '-');
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
   return error == std::errc() && end == text.data() + text.size();
 }

@@ -52,9 +52,10 @@ std::string text_of(std::u32string_view characters) {
 }
 
 std::string alternatives(std::u32string_view characters, const std::vector<uint32_t>& equal) {
-  std::string out = "(?:" + text_of(characters);
-  for (const uint32_t character : equal) out += "|" + literal(character);
-  return out + ")";
+  std::string out = "(?:";
+  out += text_of(characters);
+  for (const uint32_t character : equal) out.append("|").append(literal(character));
+  return out += ")";
 }
 
 // Characters from `at` on that one equals, "" where there are none.
