@@ -104,7 +104,7 @@ TEST_F(Check, TellsOfThoughtsThatTheTemplateLeavesOut) {
   write_text(root_ / "demonstrations.jsonl",
              "{\"messages\": [{\"role\": \"user\", \"content\": \"12\"}, {\"role\": \"assistant\", \"content\": "
              "\"<think>3</think>4\"}]}\n");
-  write_text(root_.path() + "/start/chat_template.jinja",
+  write_text(root_ / "start/chat_template.jinja",
              "{% for m in messages %}{{ m.content.split('</think>')[-1] }}={% endfor %}");
   EXPECT_THAT(
       shown("sft", {"data.bad_rows=drop"}),

@@ -43,7 +43,7 @@ TEST_F(Progress, IsToldAfterEveryMicroBatch) {
   train::Learner learner(*small.model, options, small.exec);
   EXPECT_EQ(told_by([&] { learner.update(rows_, rlhf::objective_of(loss)); }), micro_batches_);
   EXPECT_EQ(told_by([&] { learner.check(rows_); }), micro_batches_);
-  const train::ScoringOptions scoring{1.0F, kMicroBatchTokens, tell_};
+  const train::ScoringOptions scoring{.micro_batch_tokens = kMicroBatchTokens, .progress = tell_};
   EXPECT_EQ(told_by([&] { train::with_log_probs(*small.model, rows_, batch::kOldLogProbs, scoring); }), micro_batches_);
 }
 
