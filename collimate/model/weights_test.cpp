@@ -55,6 +55,7 @@ TEST(Weights, AFrozenModelOwnsItsValuesAndPanelsOnceAndNothingElse) {
       const std::map<std::string, int64_t> of_frozen = {{"values", bytes.values}, {"panels", bytes.panels}};
       const std::map<std::string, int64_t> of_trained = {
           {"master", bytes.values}, {"gradient", bytes.values}, {"panels", bytes.panels}};
+      for (int s = 0; s < trained->segments(); ++s) trained->segment_gradient(s);  // first use
       EXPECT_EQ(items(*frozen), of_frozen) << family;
       EXPECT_EQ(items(*trained), of_trained) << family;
     }

@@ -24,10 +24,10 @@ constexpr int kUpdates = 3;
 shape::ModelShape wide_shape() {
   shape::ModelShape shape = model::testing::tiny_shape("llama");
   shape.hidden = 64;
-  for (shape::Block& block : shape.blocks) {
-    block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 16};
-    block.mlp = {.intermediate = 96};
-  }
+  shape::Block& block = shape.blocks.front();
+  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 16};
+  block.mlp = {.intermediate = 96};
+  shape.blocks.assign(8, shape::Block(block));
   return shape;
 }
 

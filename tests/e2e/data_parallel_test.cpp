@@ -237,7 +237,8 @@ TEST_F(DataParallel, SharedGradientsStayCloseToWholeOnes) {
   }
 }
 
-// A placement bounds micro-batches by rows, and may have the backward compute activations again: no bit depends on it.
+// A placement bounds micro-batches by rows, which changes the order of sums alone, and may have the backward compute
+// activations again, which changes no bit.
 TEST_F(DataParallel, RowsOfMicroBatchesAreThePlacements) {
   const auto placed = [](const std::string& train, const std::string& others) {
     return "placement={version: 1, devices: {count: 1, kind: cpu}, "
@@ -245,14 +246,16 @@ TEST_F(DataParallel, RowsOfMicroBatchesAreThePlacements) {
            "{train: {" +
            train + "}}, policy: {generate: {" + others + "}}, reference: {log_probs: {" + others + "}}}}";
   };
-  const std::string plain = train("plain", "grpo", {placed("dp: 1", ""), "algorithm.beta=0.1"});
-  EXPECT_TRUE(plain == train("cut", "grpo",
-                             {placed("micro_batch: 1, recompute: true", "micro_batch: 1"), "algorithm.beta=0.1"}));
+  const std::string beta = "algorithm.beta=0.1";
+  const std::string plain = train("plain", "grpo", {placed("dp: 1", ""), beta});
+  EXPECT_TRUE(plain == train("again", "grpo", {placed("recompute: true", ""), beta}));
+  train("cut", "grpo", {placed("micro_batch: 1, recompute: true", "micro_batch: 1"), beta});
+  EXPECT_LT(relative_distance(exported_weights(directory("plain")), exported_weights(directory("cut"))), 1e-5);
   const auto bytes_of = [&](const std::string& run, const std::string& wanted) {
     const auto summary = nlohmann::json::parse(read_text(directory(run) + "/summary.json"));
     for (const nlohmann::json& item : summary.at("memory").at("workers").at(0).at("items"))
       if (item.at("item") == wanted) {
-        EXPECT_EQ(item.at("planned_bytes"), item.at("peak_bytes")) << run << " " << wanted;
+        EXPECT_LE(item.at("peak_bytes"), item.at("planned_bytes")) << run << " " << wanted;
         return item.at("peak_bytes").get<double>();
       }
     return 0.0;

@@ -256,15 +256,15 @@ TEST(Search, WhatExceedsALimitOfTheProgramIsLeftOut) {
   EXPECT_EQ(misfit_of(request, apart.plans[0]), "2 GB more");
 }
 
-TEST(Search, WholeModelsHaveLayoutsOfDpAlone) {
+TEST(Search, WholeModelsAreNotCut) {
   Request request = request_for("qwen2.5-0.5b", "2xH100", "ppo,64,64x64");
   request.whole = true;
   for (const Plan& plan : search(request).plans)
     for (const auto& [model, functions] : plan.placement.layouts)
       for (const auto& [function, layout] : functions) {
-        graph::Layout alone;
-        alone.dp = layout.dp;
-        EXPECT_EQ(layout, alone) << model << "." << function;
+        const bool trains = function == "train";
+        EXPECT_EQ(layout, (graph::Layout{.dp = layout.dp, .zero = layout.zero})) << model << "." << function;
+        EXPECT_LE(layout.zero, trains ? 2 : 0) << model << "." << function;
       }
 }
 
