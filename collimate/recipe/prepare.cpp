@@ -173,8 +173,8 @@ void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {
     const auto trains = [&](const std::string& other) {
       return plan.trainers.contains(other) && plan.modules.at(other).parameters.at("weights") == weights;
     };
-    module.parameters["trained"] = std::ranges::any_of(companies, [&](const graph::Company& company) {
-      return company.models.contains(name) && std::ranges::any_of(company.models, trains);
+    module.parameters["trained"] = std::ranges::any_of(companies, [&, &model = name](const graph::Company& company) {
+      return company.models.contains(model) && std::ranges::any_of(company.models, trains);
     });
   }
 }
