@@ -59,6 +59,15 @@ TEST_P(Ranks, CollectivesMoveWhatTheySay) {
     group.reduce_scatter(pieces, piece);
     EXPECT_EQ(piece[1], static_cast<float>(size) * static_cast<float>(3 * rank + 1));
 
+    // In place: a rank's piece of the whole is where its sum goes, and from where the others are sent it.
+    std::vector<float> whole(3 * n, static_cast<float>(rank + 1));
+    const std::span<float> own = std::span(whole).subspan(3 * rank, 3);
+    group.reduce_scatter(whole, own);
+    for (float& value : own) value *= static_cast<float>(rank + 1);
+    group.all_gather(std::as_bytes(own), writable_bytes_of(whole));
+    for (size_t i = 0; i < 3 * n; ++i)
+      EXPECT_EQ(whole[i], static_cast<float>(n * (n + 1) / 2) * static_cast<float>(i / 3 + 1)) << i;
+
     std::vector<int> word = {group.rank() == size - 1 ? 42 : 0};
     group.broadcast(writable_bytes_of(word), size - 1);
     EXPECT_EQ(word[0], 42);
