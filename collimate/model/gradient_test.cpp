@@ -185,6 +185,18 @@ TEST(ModelGradients, AreCompleteSegmentBySegment) {
   }
 }
 
+TEST(ModelGradients, AreCompleteInTheOrderThatTheWeightsTell) {
+  for (const LoraOptions& lora : {LoraOptions(), LoraOptions{.rank = 2}}) {
+    auto weights = tiny_weights(tiny_shape("llama"), {.trained = true, .lora = lora});
+    Model model(weights, {});
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = model.forward_train(pack(sequences({5}, 37)), Recompute::kNone, record);
+    std::vector<int> order;
+    model.backward(std::move(record), hidden, [&](int segment) { order.push_back(segment); });
+    EXPECT_EQ(order, weights->backward_order());
+  }
+}
+
 // A segment's gradient may be taken away before the next segment's backward begins.
 TEST(ModelGradients, OfASegmentMayBeReleasedBeforeTheNextOne) {
   auto weights = tiny_weights(tiny_shape("qwen2"));
