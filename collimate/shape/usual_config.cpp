@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
+#include <string_view>
+#include <vector>
 
 #include "collimate/base/error.h"
 #include "collimate/shape/usual_windows.h"
@@ -169,7 +170,8 @@ Activation read_activation(const Fields& fields, const char* key, const char* fa
   const std::string name = fields.text_or(key, fallback);
   const auto* found = std::ranges::find(kActivations, name, &NamedActivation::name);
   if (found != std::end(kActivations)) return found->activation;
-  const auto names = kActivations | std::views::transform(&NamedActivation::name);
+  std::vector<std::string_view> names;
+  for (const NamedActivation& known : kActivations) names.push_back(known.name);
   throw InputError(expectation(fields.at(key), fmt::format("one of {}", fmt::join(names, ", ")), "'" + name + "'"));
 }
 
