@@ -6,7 +6,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <map>
-#include <ranges>
 #include <vector>
 
 #include "collimate/host/file_io.h"
@@ -31,12 +30,17 @@ std::string with_home(const std::string& path) {
 
 // Whether the words between slashes are such as hubs have, which cannot lead out of a directory.
 bool are_words(const std::string& text) {
-  const auto is_word = [](const auto& part) {
+  const auto is_word = [](const std::string& part) {
     return !part.empty() && part.front() != '.' && std::ranges::all_of(part, [](unsigned char c) {
       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
     });
   };
-  return !text.empty() && std::ranges::all_of(text | std::views::split('/'), is_word);
+  for (size_t begin = 0;;) {
+    const size_t end = text.find('/', begin);
+    if (!is_word(text.substr(begin, end - begin))) return false;
+    if (end == std::string::npos) return true;
+    begin = end + 1;
+  }
 }
 
 // Holds what the cache has whole of a model.
@@ -61,9 +65,10 @@ std::vector<std::string> Held::meant_by(const std::string& revision) const {
 
 std::vector<std::string> Held::names(const std::string& model) const {
   std::vector<std::string> all;
-  for (const std::string& name : named | std::views::keys) all.push_back(model + "@" + name);
+  for (const auto& [name, commit] : named) all.push_back(model + "@" + name);
   for (const std::string& commit : commits)
-    if (std::ranges::count(named | std::views::values, commit) == 0) all.push_back(model + "@" + commit);
+    if (std::ranges::none_of(named, [&](const auto& one) { return one.second == commit; }))
+      all.push_back(model + "@" + commit);
   return all;
 }
 
