@@ -20,8 +20,7 @@ using testing::HasSubstr;
 
 // Those in the repository (make_turns.py), or those that COLLIMATE_TURN_CASES names.
 ordered_json turn_cases() {
-  const char* named = std::getenv("COLLIMATE_TURN_CASES");
-  return ordered_json::parse(std::ifstream(named ? named : COLLIMATE_SOURCE_DIR "/tests/golden/turns.json"));
+  return ordered_json::parse(std::ifstream(golden_file("turns.json", "COLLIMATE_TURN_CASES")));
 }
 
 CharacterTokenizer tokenizer_of(const std::string& jinja, std::vector<std::string> specials, const std::string& text) {

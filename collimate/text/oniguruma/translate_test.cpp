@@ -16,10 +16,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 // Those in the repository (make_patterns.py), or those that COLLIMATE_PATTERN_CASES names.
-json pattern_cases() {
-  const char* named = std::getenv("COLLIMATE_PATTERN_CASES");
-  return json::parse(std::ifstream(named ? named : COLLIMATE_SOURCE_DIR "/tests/golden/patterns.json"));
-}
+json pattern_cases() { return json::parse(std::ifstream(golden_file("patterns.json", "COLLIMATE_PATTERN_CASES"))); }
 
 std::vector<std::string> parts_of(const json& pattern, const std::string& text, const char* behavior, bool invert) {
   const PreTokenizer split = parse_pre_tokenizer(

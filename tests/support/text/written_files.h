@@ -23,6 +23,12 @@ inline std::string shared_data(const std::string& name) {
   return std::filesystem::exists(path) ? path : "";
 }
 
+// A file of tests/golden, or the one that the variable names in its place.
+inline std::string golden_file(const std::string& name, const char* variable) {
+  const char* named = std::getenv(variable);
+  return named != nullptr ? named : COLLIMATE_SOURCE_DIR "/tests/golden/" + name;
+}
+
 using base::message_of;
 using base::TemporaryDirectory;
 
