@@ -10,6 +10,7 @@
 
 #include "collimate/base/config_text.h"
 #include "collimate/base/error.h"
+#include "collimate/graph/whole_layout.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/recipe/arithmetic.h"
@@ -57,8 +58,6 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
   return graph::parse_placement(host::read_file(name), name);
 }
 
-constexpr int kMostZeroStage = 2;  // whose ranks hold all weights
-
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
 void check_supported(const graph::Placement& placement) {
   if (placement.staleness > 0)
@@ -71,12 +70,10 @@ void check_supported(const graph::Placement& placement) {
                                                "leaving it out: the recipes' models stay where they are"));
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
-      graph::Layout whole{.dp = layout.dp, .micro_batch = layout.micro_batch, .recompute = layout.recompute};
-      whole.zero = std::min(layout.zero, kMostZeroStage);
-      if (layout == whole) continue;
+      if (graph::holds_all_weights(layout)) continue;
       throw base::InputError(
           base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
-                            fmt::format("dp, zero up to {}, micro_batch and recompute alone", kMostZeroStage),
+                            fmt::format("dp, zero up to {}, micro_batch and recompute alone", graph::kMostWholeZero),
                             fmt::format("tp {}, pp {}, cp {}, ep {}, zero {}{}", layout.tp, layout.pp, layout.cp,
                                         layout.ep, layout.zero, layout.offload ? ", offload" : ""),
                             "leaving the others out: each rank of a recipe's model holds all of its weights"));

@@ -11,6 +11,7 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_number.h"
+#include "collimate/graph/whole_layout.h"
 
 namespace collimate::plan {
 namespace {
@@ -134,7 +135,7 @@ class FixedCheck {
   }
 
   void check_whole() const {
-    const bool more = std::max({tp_, pp_, ep_}) > 1 || fixed_.zero > 2 || fixed_.micro_batch > 0 ||
+    const bool more = std::max({tp_, pp_, ep_}) > 1 || fixed_.zero > graph::kMostWholeZero || fixed_.micro_batch > 0 ||
                       fixed_.recompute.value_or(false) || fixed_.offload.value_or(false);
     if (request_.whole && more)
       fail("dp and zero up to 2, as every rank holds all of its model", fixed_text(fixed_), "--layouts any");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "collimate/graph/whole_layout.h"
 #include "collimate/plan/cost/functions.h"
 #include "collimate/plan/digits.h"
 #include "collimate/plan/layout/fixed.h"
@@ -20,16 +21,10 @@ Execution within_rows(Execution how, double rows) {
   return how;
 }
 
-// The recipes' modules hold whole weights; gradients and optimizers may be shared.
-bool is_whole(const Call& call) {
-  const graph::Layout& layout = call.how.layout;
-  return layout.tp == 1 && layout.pp == 1 && layout.cp == 1 && layout.ep == 1 && layout.zero <= 2 && !layout.offload;
-}
-
 // Tells what the request has against one call of a plan; `rows` are those of a replica.
 std::string forbidden_call(const Request& request, const Call& call, double rows) {
   const std::string name = call.model + "." + call.function;
-  if (request.whole && !is_whole(call))
+  if (request.whole && !graph::holds_all_weights(call.how.layout))
     return fmt::format("{} has {}, and every rank holds all of its model", name, layout_text(call.how));
   if (request.whole && call.swapped)
     return fmt::format("{} is swapped, and models stay on their devices where every rank holds all of its model",

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "collimate/graph/placement.h"
+
+namespace collimate::graph {
+
+// The highest stage of ZeRO whose ranks still hold all weights.
+inline constexpr int kMostWholeZero = 2;
+
+// Whether every rank of a function of this layout holds all of its model's weights, on its device.
+inline bool holds_all_weights(const Layout& layout) {
+  return layout.tp == 1 && layout.pp == 1 && layout.cp == 1 && layout.ep == 1 && layout.zero <= kMostWholeZero &&
+         !layout.offload;
+}
+
+}  // namespace collimate::graph
