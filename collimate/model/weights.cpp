@@ -41,10 +41,10 @@ struct Weights::Impl {
     uint64_t fingerprint = 0;  // of the values they were packed from
   };
 
-  shape::ModelShape shape;
+  shape::ModelShape shape, whole_shape;
   WeightsOptions options;
   tensor::Exec exec;
-  std::vector<ParamSpec> specs;
+  std::vector<ParamSpec> specs, whole_specs;
   std::vector<bool> changes;  // by parameter: in training
   size_t own = 0;             // parameters that are none of adapters
   std::unordered_map<std::string, int> index;
@@ -83,7 +83,8 @@ struct Weights::Impl {
 
   // Everything but memory, by shape and options.
   void lay_out() {
-    specs = model_params(shape, options.lora);
+    whole_specs = model_params(whole_shape, options.lora);
+    specs = shape::local(whole_specs, options.tensor.place);
     for (const int64_t floats : shape::segment_floats(specs)) segments.emplace_back().floats = floats;
     for (size_t i = 0; i < specs.size(); ++i) {
       index[specs[i].name] = static_cast<int>(i);
@@ -98,12 +99,13 @@ struct Weights::Impl {
     const ParamSpec& spec = base::at(specs, first);
     const int64_t rows = shape::fused_rows(specs, first), columns = spec.sizes[1];
     const ComputeType compute = compute_of(options, spec);
-    const int64_t bytes = tensor::packed_bytes(exec, rows, columns, compute, options.reduction_chunks);
+    const int chunks = chunks_of(options, spec);
+    const int64_t bytes = tensor::packed_bytes(exec, rows, columns, compute, chunks);
     if (target.memory.bytes() < bytes) {
       const auto tagged = scope("panels");
       target.memory = Buffer(bytes, *exec.device);
     }
-    target.panels.reset(exec, rows, columns, compute, options.reduction_chunks, target.memory.data());
+    target.panels.reset(exec, rows, columns, compute, chunks, target.memory.data());
     if (mapped != nullptr) {
       mapped->pack(exec, static_cast<size_t>(first), target.panels);
     } else {
@@ -149,12 +151,13 @@ struct Weights::Impl {
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
                  std::shared_ptr<MappedValues> values)
     : impl_(std::make_unique<Impl>()) {
-  COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && (options.trained || options.lora.on())),
-                  "{}", options.tag);
+  const bool changes = options.trained || options.lora.on() || options.tensor.several();
+  COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && changes), "{}", options.tag);
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
                                              std::string(name_of(options.compute))));
-  impl_->shape = std::move(shape);
+  impl_->shape = shape::local_shape(shape, options.tensor.place, "weights of " + options.tag);
+  impl_->whole_shape = std::move(shape);
   impl_->options = std::move(options);
   impl_->exec = exec;
   impl_->lay_out();
@@ -171,9 +174,11 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
 Weights::~Weights() = default;
 
 const shape::ModelShape& Weights::shape() const { return impl_->shape; }
+const shape::ModelShape& Weights::whole_shape() const { return impl_->whole_shape; }
 const WeightsOptions& Weights::options() const { return impl_->options; }
 int Weights::segments() const { return static_cast<int>(impl_->segments.size()); }
 const std::vector<ParamSpec>& Weights::params() const { return impl_->specs; }
+const std::vector<ParamSpec>& Weights::whole_params() const { return impl_->whole_specs; }
 size_t Weights::own_params() const { return impl_->own; }
 
 std::vector<int> Weights::changing_segments() const {

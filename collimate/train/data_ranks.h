@@ -39,7 +39,7 @@ class DataRanks {
   void reduce_gradients();
   // That of this rank's share of a segment, once they are summed; null where it is frozen.
   float* gradient(int segment);
-  // The total L2 norm of the sums: the same bits with and without shares.
+  // The total L2 norm of the sums: of one tensor rank the same bits with and without shares.
   double gradient_norm();
   // Each rank has changed its share of the values: all of them become known to all.
   void gather_values();
@@ -47,6 +47,7 @@ class DataRanks {
  private:
   int ranks() const { return group_ == nullptr ? 1 : group_->size(); }
   bool keeps_shares() const { return zero_ > 1; }  // of gradients
+  double squares_of_pieces();
   // Sums over the ranks: this rank's share of `gradient` where it has one, else all.
   void sum_over_ranks(const tensor::HostEdit& gradient, const model::Share& mine) const;
   // Each rank has its own piece of `all`, of equal length, and the last one the rest: all of it becomes known to all.
