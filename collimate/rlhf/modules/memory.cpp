@@ -120,8 +120,7 @@ bool calls(const flow::Context& context, const std::string& function) {
 // How the ranks that train the module share what training keeps; nothing of it where another module trains its weights.
 std::optional<model::Sharing> sharing(const flow::Context& context) {
   if (!calls(context, "train")) return std::nullopt;
-  const graph::ResourceGroup* group = context.placement.group_of(context.model);
-  return model::Sharing{context.layout("train").zero, group == nullptr ? 1 : static_cast<int>(group->devices.size())};
+  return model::Sharing{context.layout("train").zero, context.mesh("train").size("dp")};
 }
 
 // Does it make or read samples that tell which experts their tokens passed, if it is a mixture?
