@@ -44,7 +44,7 @@ std::vector<float> numbers(const ParamSpec& spec) {
   return all;
 }
 
-// Of GPT-2's one matrix for queries, keys and values a rank has the rows of its heads in each.
+// GPT-2 has one matrix for queries, keys and values: a rank has the rows of its heads in each.
 TEST(Local, PiecesAreOfEachOfTheMatricesSideBySide) {
   const auto whole = param_specs(small_shape("gpt2"));
   const auto is_fused = [](const ParamSpec& spec) { return spec.name == "transformer.h.1.attn.c_attn.bias"; };

@@ -212,6 +212,7 @@ void TrainerModule::save_checkpoint(const std::string& directory, int64_t) {
   const model::Weights& weights = *decoder().weights;
   if (weights.options().lora.on()) model::save_peft(weights, directory + "/adapter", host::base_directory(path_));
   model::save_huggingface(weights, directory, form_);
+  if (weights.tensor().place.rank > 0) return;
   text::load_tokenizer(path_)->save(directory);
   text::save_chat_template(options().chat_template, directory);  // whoever loads the model renders as it was trained
 }
