@@ -1,11 +1,9 @@
 #include "collimate/model/layers.h"
 
-#include <cmath>
-
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/model/kv_cache.h"
 #include "collimate/model/lora_layer.h"
+#include "collimate/model/recording.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/linear.h"
@@ -18,11 +16,6 @@ namespace {
 
 using tensor::GradientTarget;
 using tensor::Tape;
-
-// Does a layer with this parameter, fed by x, take part in the backward?
-bool recorded(const Step& step, const Slot* x, int param) {
-  return step.tape != nullptr && ((x != nullptr && x->wanted) || (param >= 0 && step.weights.trains(param)));
-}
 
 bool recorded(const Step& step, const Slot* x, const Linear& layer) {
   return recorded(step, x, layer.weight) || (layer.lora != nullptr && recorded(step, x, layer.lora->a));
@@ -297,144 +290,6 @@ Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream) {
     if (dy == nullptr) return;
     linear_backward(exec, weights, *tape, layer, *x, low, dy);
     pass_through(exec, *tape, *out, *stream);
-  });
-  return out;
-}
-
-namespace {
-
-// Whole numbers of the attention operations.
-struct Heads {
-  explicit Heads(const Attention& a)
-      : heads(static_cast<int>(a.heads)),
-        kv_heads(static_cast<int>(a.kv_heads)),
-        head_dim(static_cast<int>(a.head_dim)),
-        scores{.scale = a.scale > 0 ? static_cast<float>(a.scale) : 1.0F / std::sqrt(static_cast<float>(a.head_dim)),
-               .window = a.window,
-               .softcap = static_cast<float>(a.softcap),
-               .alibi = a.alibi,
-               .first_head = static_cast<int>(a.first_head),
-               .all_heads = static_cast<int>(a.all_heads)},
-        row(a.query_width() + a.kv_width() + a.value_width()) {}
-  int heads, kv_heads, head_dim;
-  tensor::AttentionScores scores;
-  int64_t row;  // of q, k and v together
-};
-
-void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot& out, const float* lse) {
-  const Heads h(a);
-  const GradientTarget into = step.tape->target(qkv);
-  COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
-  tensor::AttentionBackward args;
-  args.heads = h.heads;
-  args.kv_heads = h.kv_heads;
-  args.head_dim = h.head_dim;
-  args.value_dim = static_cast<int>(a.value_dim());
-  args.scores = h.scores;
-  args.q = qkv.value;
-  args.k = qkv.value + a.query_width();
-  args.v = args.k + a.kv_width();
-  args.q_stride = args.kv_stride = args.dq_stride = args.dkv_stride = h.row;
-  args.out = out.value;
-  args.dout = out.gradient;
-  args.out_stride = a.output_width();
-  args.lse = lse;
-  args.dq = into.data;
-  args.dk = args.dq + a.query_width();
-  args.dv = args.dk + a.kv_width();
-  tensor::attention_backward(step.exec, args, step.input.documents());
-}
-
-// Where a backward over this rank's heads adds the gradient [width] of a norm that all heads share; null when frozen.
-float* heads_gradient(const Step& step, int norm, int64_t width) {
-  float* all = step.weights.param_gradient(norm);
-  if (all == nullptr || !step.weights.tensor().several()) return all;
-  float* mine = step.arena.take(width);
-  tensor::zero(step.exec, width, mine);
-  return mine;
-}
-
-// Adds what the tensor ranks have of it.
-void sum_heads_gradient(const Step& step, int norm, int64_t width, float* mine) {
-  float* all = step.weights.param_gradient(norm);
-  if (mine == all) return;
-  step.weights.tensor().sum(step.exec, mine, width);
-  tensor::add(step.exec, mine, width, all);
-}
-
-void normalize_heads_backward(const Step& step, const HeadNorms& norms, const Attention& a, Slot& qkv,
-                              const float* inverse, const float* dout) {
-  const Heads h(a);
-  const GradientTarget into = step.tape->target(qkv);
-  COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
-  tensor::copy(step.exec, dout, qkv.count(), into.data);  // of the values; those of q and k are written over
-  const tensor::HeadRows q{qkv.rows, h.row, h.heads, h.head_dim}, k{qkv.rows, h.row, h.kv_heads, h.head_dim};
-  const int64_t at = a.query_width();
-  float* dquery = heads_gradient(step, norms.query, a.head_dim);
-  float* dkey = heads_gradient(step, norms.key, a.head_dim);
-  tensor::head_norm_backward(step.exec, dout, qkv.value, inverse, q, step.weights.param(norms.query), into.data, dquery,
-                             norms.offset);
-  tensor::head_norm_backward(step.exec, dout + at, qkv.value + at, inverse + qkv.rows * a.heads, k,
-                             step.weights.param(norms.key), into.data + at, dkey, norms.offset);
-  sum_heads_gradient(step, norms.query, a.head_dim, dquery);
-  sum_heads_gradient(step, norms.key, a.head_dim, dkey);
-}
-
-}  // namespace
-
-Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& a, Slot* qkv) {
-  const Heads h(a);
-  Slot* out = tensor::make_slot(step.arena, qkv->rows, qkv->width,
-                                recorded(step, qkv, norms.query) || recorded(step, qkv, norms.key));
-  float* inverse = out->wanted ? step.arena.take(qkv->rows * (a.heads + a.kv_heads)) : nullptr;
-  tensor::copy(step.exec, qkv->value, qkv->count(), out->value);
-  const tensor::HeadRows q{qkv->rows, h.row, h.heads, h.head_dim}, k{qkv->rows, h.row, h.kv_heads, h.head_dim};
-  const int64_t at = a.query_width();
-  tensor::head_norm(step.exec, qkv->value, q, step.weights.param(norms.query), norms.epsilon, out->value, inverse,
-                    norms.offset);
-  tensor::head_norm(step.exec, qkv->value + at, k, step.weights.param(norms.key), norms.epsilon, out->value + at,
-                    inverse == nullptr ? nullptr : inverse + qkv->rows * a.heads, norms.offset);
-  if (!out->wanted) return out;
-  step.tape->push([step, norms, a, qkv, out, inverse] {
-    if (const float* dout = Tape::gradient(*out)) normalize_heads_backward(step, norms, a, *qkv, inverse, dout);
-  });
-  return out;
-}
-
-void turn(Step& step, const Attention& a, Slot* x, int64_t heads, int64_t head_dim) {
-  const auto count = static_cast<int>(heads), width = static_cast<int>(head_dim);
-  const tensor::RopeTable& table = step.turns->of(a);
-  const int32_t* positions = step.input.positions();
-  tensor::rope(step.exec, x->value, x->width, x->rows, count, width, positions, table);
-  if (step.tape == nullptr || !x->wanted) return;
-  step.tape->push([=, exec = step.exec] {
-    if (Tape::gradient(*x) != nullptr)
-      tensor::rope_backward(exec, x->gradient, x->width, x->rows, count, width, positions, table);
-  });
-}
-
-Slot* attend(Step& step, const Attention& a, Slot* qkv) {
-  const Heads h(a);
-  tensor::AttentionForward args;
-  args.layout = kv_layout(a, step.kv_type);
-  float* k = qkv->value + a.query_width();
-  if (is_bf16(step.weights.options().compute))
-    tensor::round_bf16(step.exec, k, h.row, qkv->rows, a.kv_width() + a.value_width());
-  tensor::append_kv(step.exec, args.layout, k, h.row, k + a.kv_width(), h.row, step.input.runs(), step.kv_storage);
-  Slot* out = tensor::make_slot(step.arena, qkv->rows, a.output_width(), qkv->wanted);
-  float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
-  args.heads = h.heads;
-  args.scores = h.scores;
-  args.q = qkv->value;
-  args.q_stride = h.row;
-  args.storage = step.kv_storage;
-  args.out = out->value;
-  args.out_stride = a.output_width();
-  args.lse = lse;
-  tensor::attention_forward(step.exec, args, step.input.runs());
-  if (lse == nullptr) return out;
-  step.tape->push([step, a, qkv, out, lse] {
-    if (Tape::gradient(*out) != nullptr) attend_backward(step, a, *qkv, *out, lse);
   });
   return out;
 }

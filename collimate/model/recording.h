@@ -5,6 +5,11 @@
 
 namespace collimate::model {
 
+// Does a layer with this parameter, fed by x, take part in the backward?
+inline bool recorded(const Step& step, const Slot* x, int param) {
+  return step.tape != nullptr && ((x != nullptr && x->wanted) || (param >= 0 && step.weights.trains(param)));
+}
+
 // Has the tape run backward(the gradient of `out`), unless nobody wants it.
 template <class Backward>
 void record(Step& step, const Slot* out, const Backward& backward) {

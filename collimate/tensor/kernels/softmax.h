@@ -36,8 +36,8 @@ struct SoftmaxKernels {
   void (*normalizer)(const float* x, int64_t vocab, float* max, float* log_sum, float* e);
   // Entropy in nats of softmax(x), given its normaliser.
   float (*entropy)(const float* x, int64_t vocab, float max, float log_sum);
-  // The same of a part x [range.count]: its maximum, and the sums of its chunks, each added to sums[chunk of the
-  // whole]: of exp(x - max), and with `log_sum` those of which entropy() subtracts the total.
+  // These are for a part x [range.count] of a row: its maximum, and the sums of its chunks, each added to sums[chunk of
+  // the whole]: of exp(x - max), and with `log_sum` those of which entropy() subtracts the total.
   float (*part_max)(const float* x, int64_t count);
   void (*part_sums)(const float* x, const VocabularyRange& range, float max, const float* log_sum, float* sums);
   float (*log)(float x);

@@ -67,7 +67,7 @@ int64_t log_prob_scratch_bytes(int64_t vocab);
 // Without `logits` they exist for a block of rows at a time only (about 16 MiB).
 void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out);
 
-// The same of a head that is a part of the vocabulary, in steps between which the parts are brought together. First, by
+// A head that is a part of the vocabulary does it in steps, between which the parts are brought together. First, by
 // each part: logits / temperature; their maximum and its id, ties to the lower one; the target's, 0 where another part
 // has it.
 struct PartLogits {
