@@ -36,6 +36,11 @@ class WorkerHost : public cluster::Handler {
     std::unique_ptr<comm::Group> group;
     std::unique_ptr<Module> module;
   };
+  // This worker among those that hold a model.
+  struct Place {
+    int rank = 0;
+    int ranks = 1;
+  };
   // One task.
   struct Running {
     TaskKey key;
@@ -53,6 +58,7 @@ class WorkerHost : public cluster::Handler {
   };
 
   void build(const std::string& model, const Registry& registry, const nlohmann::json& options);
+  Place place_of(const std::string& model) const;
   void join_group(Hosted& hosted, const std::string& model, const nlohmann::json& options);
   // Does what a message asks; a request's answer is returned.
   void on(const message::Puts& puts) { store_.apply(puts.entries); }

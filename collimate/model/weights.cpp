@@ -5,6 +5,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
+#include "collimate/model/segment_parts.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/memory.h"
@@ -370,15 +371,17 @@ std::vector<MemoryItem> Weights::memory() const {
   return items;
 }
 
-void Weights::save(base::StateWriter& out) const {
+void Weights::save(base::StateWriter& out, std::span<const Share> shares) const {
   impl_->check_resident();
   impl_->check_in_memory("a checkpoint");
   out.json("version", impl_->version);
   out.json("compute", name_of(impl_->options.compute));
   for (const int i : changing_segments()) {
     const auto& s = base::at(impl_->segments, i);
-    const tensor::HostRead values(impl_->exec, s.master.floats(), s.floats);
-    out.bytes("segment." + std::to_string(i), std::as_bytes(values.span()));
+    const Share share = shares.empty() ? Share{.end = s.floats} : base::at(shares, i);
+    if (share.count() == 0) continue;
+    const tensor::HostRead values(impl_->exec, s.master.floats() + share.begin, share.count());
+    out.tensors("weights", i, parts_of(impl_->specs, i, share), values.span());
   }
 }
 
@@ -388,7 +391,7 @@ void Weights::load(base::StateReader& in) {
                                              std::string(name_of(impl_->options.compute)),
                                              "compute: " + saved + " to continue with the same bits"));
   for (const int i : changing_segments())
-    in.bytes("segment." + std::to_string(i), std::as_writable_bytes(master(i).span()));
+    in.tensors("weights", parts_of(impl_->specs, i, {.end = base::at(impl_->segments, i).floats}), master(i).span());
   commit(in.json("version").get<uint64_t>());
 }
 
