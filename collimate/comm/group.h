@@ -82,6 +82,10 @@ void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, flo
 // The maximum over rows, likewise.
 void max_over(std::span<const float* const> parts, size_t begin, size_t end, float* out);
 
+// Σ of the ranks' values in their order, on every rank: of numbers that all_reduce does not take.
+double sum_in_order(Group& group, double value, double deadline_seconds);
+uint64_t sum_in_order(Group& group, uint64_t value, double deadline_seconds);
+
 template <class T>
 std::span<const std::byte> bytes_of(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));

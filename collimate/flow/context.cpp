@@ -8,4 +8,16 @@ void SharedObjects::wrong_type(const std::string& name) {
   throw base::RunError(base::expectation("shared object " + name, "one type in all modules of a worker", "two"));
 }
 
+const comm::Mesh& Context::mesh(const std::string& function) const {
+  const auto found = meshes.find(function);
+  return found == meshes.end() ? alone : found->second;
+}
+
+comm::Group* Context::line(const std::string& function, const std::string& axis) const {
+  const auto of_function = lines.find(function);
+  if (of_function == lines.end()) return nullptr;
+  const auto found = of_function->second.find(axis);
+  return found == of_function->second.end() ? nullptr : found->second;
+}
+
 }  // namespace collimate::flow

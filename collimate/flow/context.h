@@ -53,17 +53,16 @@ class SharedObjects {
 
 // A module's object of one rank is given this at setup. References stay valid as long as the module does.
 struct Context {
-  std::string model;               // its name in the graph
-  nlohmann::json parameters;       // resolved config of the model (an empty object when it has none)
-  nlohmann::json config;           // the whole resolved config
-  std::vector<std::string> calls;  // functions of the model that the run's graphs call
-  uint64_t seed = 0;               // of the run
-  int device = 0;                  // index of the worker
-  int rank = 0;                    // in `mesh`
-  int size = 1;
-  graph::Placement placement;    // of the run
-  comm::Mesh mesh;               // of the ranks that train this model, or of this rank alone; axes pp, dp, cp, tp
-  comm::Group* group = nullptr;  // of the same ranks; never null in setup (a null object for one rank)
+  std::string model;                         // its name in the graph
+  nlohmann::json parameters;                 // resolved config of the model (an empty object when it has none)
+  nlohmann::json config;                     // the whole resolved config
+  std::vector<std::string> calls;            // functions of the model that the run's graphs call
+  uint64_t seed = 0;                         // of the run
+  int device = 0;                            // index of the worker
+  graph::Placement placement;                // of the run
+  comm::Mesh alone;                          // of this rank alone
+  std::map<std::string, comm::Mesh> meshes;  // by function: see mesh
+  std::map<std::string, std::map<std::string, comm::Group*>> lines;  // by function and axis: see line
   host::CorePool* pool = nullptr;
   SharedStore* store = nullptr;
   SharedObjects* objects = nullptr;
@@ -72,6 +71,12 @@ struct Context {
 
   // The layout of one of the model's functions.
   graph::Layout layout(const std::string& function) const { return placement.layout(model, function); }
+  // The replica of that function to which this worker belongs: axes pp, dp, cp, tp; its ranks are workers. A mesh of
+  // this rank alone where no replica has it.
+  const comm::Mesh& mesh(const std::string& function) const;
+  // The group of the ranks of that mesh that differ from this one on the axis only, in its order; null where that is
+  // this rank alone. Functions whose lines have the same ranks share one group.
+  comm::Group* line(const std::string& function, const std::string& axis) const;
 
   template <class T, class Make>
   std::shared_ptr<T> shared(const std::string& name, Make&& make) {

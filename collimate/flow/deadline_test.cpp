@@ -111,7 +111,7 @@ class LateTrainer : public toy::Trainer {
     Trainer::setup(context);
   }
   void train_step(const std::string& function, std::span<const Batch> updates, const CallInfo& info) override {
-    if (context_->rank == 1) work_.run(*context_);
+    if (context_->mesh("train").coordinate(context_->device, "dp") == 1) work_.run(*context_);
     Trainer::train_step(function, updates, info);
   }
 

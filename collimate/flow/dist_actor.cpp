@@ -59,4 +59,15 @@ Batch DistActor::collect(std::span<const Batch> parts) const {
   return Batch::concatenate(filled);
 }
 
+std::map<std::string, comm::Mesh> meshes_of(const graph::Graph& graph, const graph::Placement& placement,
+                                            const std::string& model, int worker) {
+  std::map<std::string, comm::Mesh> meshes;
+  if (placement.group_of(model) == nullptr) return meshes;
+  for (const graph::FunctionSpec& function : graph.models.at(model).functions)
+    for (const graph::Replica& replica : graph::replicas(graph, placement, model, function))
+      if (std::find(replica.begin(), replica.end(), worker) != replica.end())
+        meshes.emplace(function.name, DistActor(function, placement.layout(model, function.name), replica).mesh());
+  return meshes;
+}
+
 }  // namespace collimate::flow

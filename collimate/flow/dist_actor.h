@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collimate/batch/batch.h"
@@ -40,5 +42,10 @@ class DistActor {
   std::vector<int> reporting_;
   std::vector<int> collecting_;
 };
+
+// By function of a model that is on devices: the mesh of the replica that has this worker. Nothing of those of which
+// none has it.
+std::map<std::string, comm::Mesh> meshes_of(const graph::Graph& graph, const graph::Placement& placement,
+                                            const std::string& model, int worker);
 
 }  // namespace collimate::flow

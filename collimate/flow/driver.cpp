@@ -13,6 +13,7 @@
 #include "collimate/cluster/local/thread_worker.h"
 #include "collimate/cluster/process/process_worker.h"
 #include "collimate/cluster/reparse.h"
+#include "collimate/flow/dist_actor.h"
 #include "collimate/flow/planned_memory.h"
 #include "collimate/flow/worker_host.h"
 
@@ -60,6 +61,15 @@ cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement&
   return spec;
 }
 
+std::set<int> bound_workers(const graph::Graph& graph, const graph::Placement& placement) {
+  std::set<int> bound;
+  for (const auto& [model, content] : graph.models)
+    for (const int worker : graph::workers_of(graph, placement, model))
+      for (const auto& [function, mesh] : meshes_of(graph, placement, model, worker))
+        if (mesh.size() > 1) bound.insert(worker);
+  return bound;
+}
+
 void check_pins(const graph::Graph& graph, const Registry& registry, const RunOptions& options) {
   for (const auto& [model, content] : graph.models) {
     auto choice = options.modules.find(model);
@@ -99,6 +109,7 @@ Driver::Driver(const graph::Graph& graph, const graph::Placement& placement, con
       options_(options),
       group_store_(back_end_of(options.transport).open_store()),
       spec_(make_spec(graph, placement, options, *group_store_)),
+      bound_(bound_workers(graph, placement)),
       inbox_(std::make_shared<cluster::Mailbox>(kMailboxMessages)),
       slots_(static_cast<size_t>(graph::worker_count(graph, placement))),
       reparse_(base::reparse_every_run()),
@@ -159,7 +170,7 @@ void Driver::wait_ready() {
 
 bool Driver::restart(int worker) {
   Slot& slot = base::at(slots_, worker);
-  if (options_.transport != Transport::kProcesses || slot.lives >= kMostLives) return false;
+  if (options_.transport != Transport::kProcesses || slot.lives >= kMostLives || bound_.contains(worker)) return false;
   slot.link->stop(0);
   slot.unsent.clear();
   slot.news = store_.all();

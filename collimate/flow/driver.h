@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,8 @@ class Driver {
     return answers;
   }
 
-  // A worker's next life in place of a lost one, if its transport and the number of its lives allow; its Ready
-  // arrives as a message. False when it cannot be.
+  // A worker's next life in place of a lost one, if its transport and the number of its lives allow and no group binds
+  // it to others, which would wait for the lost one for ever; its Ready arrives as a message. False when it cannot be.
   bool restart(int worker);
 
   SharedStore& store() { return store_; }
@@ -95,7 +96,8 @@ class Driver {
   const std::shared_ptr<const Registry> registry_;
   const RunOptions& options_;
   const std::unique_ptr<comm::GroupStore> group_store_;
-  cluster::WorkerSpec spec_;  // rank and incarnation differ
+  cluster::WorkerSpec spec_;   // rank and incarnation differ
+  const std::set<int> bound_;  // workers that are in a group with others
   std::shared_ptr<cluster::Mailbox> inbox_;
   std::vector<Slot> slots_;
   std::deque<Received> deferred_;

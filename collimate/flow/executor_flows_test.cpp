@@ -82,7 +82,8 @@ class PlacedTrainer : public toy::Trainer {
  public:
   explicit PlacedTrainer(PlacedRows& placed) : placed_(placed) {}
   void setup(Context& context) override {
-    place_ = {context.mesh.coordinate(context.device, "dp"), context.mesh.coordinate(context.device, "tp")};
+    const comm::Mesh& mesh = context.mesh("train");
+    place_ = {mesh.coordinate(context.device, "dp"), mesh.coordinate(context.device, "tp")};
     Trainer::setup(context);
   }
   void train_step(const std::string& function, std::span<const Batch> updates, const CallInfo& info) override {

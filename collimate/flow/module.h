@@ -78,7 +78,7 @@ class Module : public base::Stateful {
   // Metrics measured since the last drain, in a fixed order; drained after every call. How rows are cut into feeds
   // depends on timing, so a number that must have the same bits in every run is measured by a function of granularity
   // iteration. Every data-parallel rank reports of its own rows; what is equal on all of them, as it was reduced over
-  // the context's group, is reported by rank 0 alone.
+  // a line of the context, is reported by its first rank alone.
   virtual std::vector<Metric> metrics() { return {}; }
 
   // State of the module across iterations, in the run's checkpoint. Shared weights are saved by the model that trains

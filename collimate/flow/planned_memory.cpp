@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "collimate/flow/dist_actor.h"
 #include "collimate/flow/memory_ledger.h"
 #include "collimate/host/core_pool.h"
 
@@ -28,6 +29,8 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph
       context.calls = calls.value(model, std::vector<std::string>());
       context.device = worker;
       context.placement = placement;
+      context.alone = comm::Mesh({}, {worker});
+      context.meshes = meshes_of(graph, placement, model, worker);
       context.pool = &pool;
       context.parameters = nlohmann::json::object();
       if (choice != options.modules.end() && !choice->second.parameters.is_null())

@@ -74,7 +74,7 @@ void WorkerHost::obey(const Asked& asked) {
 void WorkerHost::fail(const TaskKey& key, const std::exception& error) {
   auto found = tasks_.find(key);
   if (found != tasks_.end()) {
-    found->second->hosted->group->abort(error.what());
+    found->second->hosted->groups.abort(error.what());
     drop(key);
   }
   const bool retryable = dynamic_cast<const RetryableError*>(&error) != nullptr;
@@ -98,25 +98,27 @@ void WorkerHost::drop(const TaskKey& key) {
 // A sign of life from inside long work, for the driver and for the ranks that wait for this one. It brings no news of
 // the store: when those become known must not depend on the clock.
 void WorkerHost::beat() {
-  for (const auto& [model, hosted] : models_) hosted->group->beat();
+  for (const auto& [model, hosted] : models_) hosted->groups.beat();
   const double now = base::now_seconds();
   if (out_ == nullptr || now - last_beat_ < beat_seconds_) return;
   last_beat_ = now;
   out_->send(cluster::message_of(message::Heartbeat()));
 }
 
-// Data-parallel ranks hold whole copies: after training they must be equal, or gradients were not reduced.
+// Data-parallel ranks hold the same part of the weights: after training they must be equal, or gradients were not
+// reduced.
 void WorkerHost::check_ranks_agree(Running& task) {
-  Context& context = task.hosted->context;
+  const Context& context = task.hosted->context;
   WeightsPort* weights = task.hosted->module->weights();
-  if (weights == nullptr || context.size == 1 || context.mesh.size("dp") != context.size) return;
-  std::vector<uint64_t> mine = {weights->checksum()}, all(static_cast<size_t>(context.size));
-  context.group->all_gather(comm::bytes_of(mine), comm::writable_bytes_of(all)).wait(context.deadline_seconds);
+  comm::Group* line = context.line(task.function, "dp");
+  if (weights == nullptr || line == nullptr) return;
+  std::vector<uint64_t> mine = {weights->checksum()}, all(static_cast<size_t>(line->size()));
+  line->all_gather(comm::bytes_of(mine), comm::writable_bytes_of(all)).wait(context.deadline_seconds);
   for (uint64_t other : all)
     if (other != mine[0])
       throw base::GuardError(base::expectation("model " + task.model, "equal weights on all dp ranks after training",
                                                fmt::format("checksums {:016x}", fmt::join(all, ", ")),
-                                               "reducing gradients over the context's group"));
+                                               "reducing gradients over the context's line of dp"));
 }
 
 void WorkerHost::on(const message::Start& start) {

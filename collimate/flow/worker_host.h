@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collimate/cluster/worker.h"
-#include "collimate/comm/group.h"
+#include "collimate/flow/line_groups.h"
 #include "collimate/flow/memory_ledger.h"
 #include "collimate/flow/messages.h"
 #include "collimate/flow/module.h"
@@ -33,7 +33,7 @@ class WorkerHost : public cluster::Handler {
   // One model's module with its context.
   struct Hosted {
     Context context;
-    std::unique_ptr<comm::Group> group;
+    LineGroups groups;
     std::unique_ptr<Module> module;
   };
   // This worker among those that hold a model.
@@ -59,7 +59,7 @@ class WorkerHost : public cluster::Handler {
 
   void build(const std::string& model, const Registry& registry, const nlohmann::json& options);
   Place place_of(const std::string& model) const;
-  void join_group(Hosted& hosted, const std::string& model, const nlohmann::json& options);
+  void join_groups(Hosted& hosted, const nlohmann::json& options);
   // Does what a message asks; a request's answer is returned.
   void on(const message::Puts& puts) { store_.apply(puts.entries); }
   void on(const message::Start& start);

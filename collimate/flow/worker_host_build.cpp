@@ -11,23 +11,6 @@
 namespace collimate::flow {
 namespace {
 
-// The function whose ranks share a group: the one that trains, else none.
-const graph::FunctionSpec* training_function(const graph::Model& model) {
-  for (const graph::FunctionSpec& spec : model.functions)
-    if (spec.kind == graph::Kind::kTrain) return &spec;
-  return nullptr;
-}
-
-std::vector<int> training_ranks(const graph::Graph& graph, const graph::Placement& placement,
-                                const std::string& model) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    int index = static_cast<int>(i);
-    if (graph.nodes[i].model != model || graph.spec(index).kind != graph::Kind::kTrain) continue;
-    return graph::replicas(graph, placement, index).at(0);
-  }
-  return {};
-}
-
 constexpr double kDeadlineSeconds = 600.0;  // where the options have none
 constexpr double kMostBeatSeconds = 1.0;
 
@@ -83,7 +66,9 @@ void WorkerHost::build(const std::string& model, const Registry& registry, const
   context.objects = &objects_;
   context.deadline_seconds = options.value("deadline_seconds", kDeadlineSeconds);
   context.progress = [this] { beat(); };
-  join_group(*hosted, model, options);
+  context.alone = comm::Mesh({}, {spec_.rank});
+  context.meshes = meshes_of(graph_, placement_, model, spec_.rank);
+  join_groups(*hosted, options);
   hosted->module = registry.create(choice.value("kind", model), context.parameters);
   models_.emplace(model, std::move(hosted));
 }
@@ -94,27 +79,19 @@ WorkerHost::Place WorkerHost::place_of(const std::string& model) const {
   return {static_cast<int>(mine - workers.begin()), static_cast<int>(workers.size())};
 }
 
-void WorkerHost::join_group(Hosted& hosted, const std::string& model, const nlohmann::json& options) {
+void WorkerHost::join_groups(Hosted& hosted, const nlohmann::json& options) {
   Context& context = hosted.context;
-  const graph::FunctionSpec* trains = training_function(graph_.models.at(model));
-  std::vector<int> ranks = trains == nullptr ? std::vector<int>() : training_ranks(graph_, placement_, model);
-  auto place = std::find(ranks.begin(), ranks.end(), spec_.rank);
-  if (place == ranks.end() || ranks.size() == 1) {
-    context.mesh = comm::Mesh({}, {spec_.rank});
-    hosted.group = comm::null_group();
-  } else {
-    context.mesh = DistActor(*trains, placement_.layout(model, trains->name), ranks).mesh();
-    context.rank = static_cast<int>(place - ranks.begin());
-    context.size = static_cast<int>(ranks.size());
+  hosted.groups = LineGroups(context.meshes, spec_.rank, [&](const std::vector<int>& ranks, int place) {
     comm::GroupPlace at;
-    at.name = fmt::format("{}/{}/{}", options.at("run").get<std::string>(), spec_.incarnation, model);
+    at.name = fmt::format("{}/{}/{}/{}", options.at("run").get<std::string>(), spec_.incarnation, context.model,
+                          fmt::join(ranks, "-"));
     at.store = options.at("group_store").get<std::string>();
-    at.rank = context.rank;
-    at.size = context.size;
+    at.rank = place;
+    at.size = static_cast<int>(ranks.size());
     at.deadline_seconds = context.deadline_seconds;
-    hosted.group = comm::back_end(options.at("back_end").get<std::string>()).join(at);
-  }
-  context.group = hosted.group.get();
+    return comm::back_end(options.at("back_end").get<std::string>()).join(at);
+  });
+  context.lines = hosted.groups.lines();
 }
 
 message::Done WorkerHost::on(const message::Save& save) {

@@ -116,13 +116,17 @@ std::vector<Company> companies(const Graph& graph, const Placement& placement) {
 
 std::vector<Replica> replicas(const Graph& graph, const Placement& placement, int node) {
   const Node& called = graph.node(node);
-  const FunctionSpec& spec = graph.spec(node);
   if (!called.services.empty()) return {union_of_services(graph, placement, called)};
-  const std::vector<int> workers = workers_of(graph, placement, called.model);
+  return replicas(graph, placement, called.model, graph.spec(node));
+}
+
+std::vector<Replica> replicas(const Graph& graph, const Placement& placement, const std::string& model,
+                              const FunctionSpec& function) {
+  const std::vector<int> workers = workers_of(graph, placement, model);
   const int total = static_cast<int>(workers.size());
-  const bool on_devices = placement.group_of(called.model) != nullptr;
-  const int ranks = on_devices ? ranks_of(placement.layout(called.model, called.function), spec.kind, total) : 1;
-  const bool single = spec.granularity == Granularity::kIteration || spec.kind == Kind::kTrain;
+  const bool on_devices = placement.group_of(model) != nullptr;
+  const int ranks = on_devices ? ranks_of(placement.layout(model, function.name), function.kind, total) : 1;
+  const bool single = function.granularity == Granularity::kIteration || function.kind == Kind::kTrain;
   const int count = single ? 1 : total / ranks;
   std::vector<Replica> made;
   for (int r = 0; r < count; ++r) made.emplace_back(workers.begin() + r * ranks, workers.begin() + (r + 1) * ranks);

@@ -74,7 +74,7 @@ Slot* Decoder::end(Step& step, Slot* stream) const {
 Slot* Decoder::heads_of(Step& step, const Block& block, Slot* x) {
   if (block.latent) return latent_heads(step, *block.latent, x);
   const Attention& how = block.how.attention;
-  Slot* qkv = linear(step, block.query_key_value, x);
+  Slot* qkv = linear(step, block.query_key_value, spread(step, x));
   if (how.head_norm) qkv = normalize_heads(step, block.head_norms, how, qkv);
   if (how.rotary) turn(step, how, qkv, how.heads + how.kv_heads, how.head_dim);
   return qkv;
@@ -90,7 +90,7 @@ Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
   stream = end_half(step, place, block.output, block.behind_attention, attended, stream);
   if (!block.how.parallel) read = before ? normalize(step, block.mlp_norm, stream) : stream;
   if (block.experts) return add_experts(step, *block.experts, read, stream);
-  Slot* activated = activate(step, block.how.mlp, linear(step, block.up, read));
+  Slot* activated = activate(step, block.how.mlp, linear(step, block.up, spread(step, read)));
   return end_half(step, place, block.down, block.behind_mlp, activated, stream);
 }
 

@@ -110,7 +110,7 @@ Slot* add_rows(Step& step, Slot* rows, const int32_t* places, Slot* weights, Slo
 
 // Adds the experts that every token passes.
 Slot* add_shared(Step& step, const ExpertLayer& layer, Slot* x, Slot* stream) {
-  Slot* inner = activate(step, {.intermediate = layer.how.shared}, linear(step, layer.shared_up, x));
+  Slot* inner = activate(step, {.intermediate = layer.how.shared}, linear(step, layer.shared_up, spread(step, x)));
   if (!layer.how.shared_gate) return add_linear(step, layer.shared_down, inner, stream);
   Slot* weights = sigmoid(step, linear(step, layer.shared_gate, x));
   return add_rows(step, linear(step, layer.shared_down, inner), nullptr, weights, stream);
@@ -135,9 +135,11 @@ ExpertLayer find_experts(const Weights& weights, int segment, int number) {
 Slot* add_experts(Step& step, const ExpertLayer& layer, Slot* x, Slot* stream) {
   const Routing routing = route(step, layer, x);
   const int32_t* starts = routing.rows.starts;
-  Slot* rows = gather(step, x, routing.rows, x->rows * layer.how.per_token);
+  Slot* rows = gather(step, spread(step, x), routing.rows, x->rows * layer.how.per_token);
   Slot* inner = activate(step, {.intermediate = layer.how.intermediate}, multiply(step, layer.up, starts, rows));
-  stream = add_rows(step, multiply(step, layer.down, starts, inner), routing.rows.places, routing.weights, stream);
+  Slot* given = multiply(step, layer.down, starts, inner);
+  step.weights.tensor().sum(step.exec, given->value, given->count());  // each tensor rank has some of their inputs
+  stream = add_rows(step, given, routing.rows.places, routing.weights, stream);
   return layer.how.shared == 0 ? stream : add_shared(step, layer, x, stream);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/base_model.h"
@@ -130,13 +131,18 @@ struct OpenFiles {
   std::vector<const TensorEntry*> entries;
 };
 
+// With what its adapter adds; nothing on tensor ranks that do not write.
+std::vector<float> whole_values(const Weights& weights, int index) {
+  return weights.tensor().gather(base::at(weights.whole_params(), index), merged_values(weights, index));
+}
+
 std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size_t end, const std::string& dtype) {
   std::vector<TensorToWrite> tensors;
   for (size_t i = first; i < end; ++i) {
-    const ParamSpec& spec = weights.params()[i];
+    const ParamSpec& spec = weights.whole_params()[i];
     tensors.push_back({spec.name, file_sizes(spec),
                        [&weights, &spec, i](std::span<float> out) {
-                         to_file_order(spec, merged_values(weights, static_cast<int>(i)), out);
+                         to_file_order(spec, whole_values(weights, static_cast<int>(i)), out);
                        },
                        dtype});
   }
@@ -172,7 +178,7 @@ void save_shards(const Weights& weights, const std::string& directory, const std
     write_safetensors(directory + "/" + name, tensors_of(weights, first, ends[shard], dtype));
     for (size_t i = first; i < ends[shard]; ++i) {
       map[weights.params()[i].name] = name;
-      total += bytes_in(weights.params()[i], dtype);
+      total += bytes_in(weights.whole_params()[i], dtype);
     }
   }
   const nlohmann::json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
@@ -180,7 +186,7 @@ void save_shards(const Weights& weights, const std::string& directory, const std
 }
 
 std::span<const ParamSpec> own_specs(const Weights& weights) {
-  return std::span(weights.params()).first(weights.own_params());
+  return std::span(weights.whole_params()).first(weights.own_params());
 }
 
 bool are_all_bfloat16(const TensorDirectory& files, std::span<const ParamSpec> specs) {
@@ -215,7 +221,7 @@ FileForm form_of_files(const std::string& directory, const Weights& weights, con
   if (!dtype.empty()) form.dtype = dtype;
   if (!std::filesystem::exists(weight_files(own).begin()->first)) return form;
   const std::span<const ParamSpec> specs = own_specs(weights);
-  if (dtype.empty() && are_all_bfloat16(*open_files(own, weights.shape()), specs)) form.dtype = "BF16";
+  if (dtype.empty() && are_all_bfloat16(*open_files(own, weights.whole_shape()), specs)) form.dtype = "BF16";
   int64_t total = 0;
   for (const ParamSpec& spec : specs) total += bytes_in(spec, form.dtype);
   form.shard_bytes = shard_bytes_like(own, total);
@@ -247,10 +253,10 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
   auto weights = std::make_shared<Weights>(from.shape, options, exec);
   for (size_t i = 0; i < from.entries.size(); ++i) {
     if (from.entries[i] == nullptr) continue;
-    const ParamSpec& spec = weights->params()[i];
-    const tensor::HostEdit out = weights->edit(static_cast<int>(i));
-    read_param(spec, *from.entries[i], from.directory, out.span());
-    if (from.adapters != nullptr && !options.lora.on()) from.adapters->sum_of(spec).add(0, out.span());
+    weights->fill(static_cast<int>(i), [&](std::span<float> whole) {
+      read_param(from.specs[i], *from.entries[i], from.directory, whole);
+      if (from.adapters != nullptr && !options.lora.on()) from.adapters->sum_of(from.specs[i]).add(0, whole);
+    });
   }
   if (from.adapters != nullptr && options.lora.on()) from.adapters->fill(*weights);
   weights->commit();
@@ -258,6 +264,10 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
 }
 
 void save_huggingface(const Weights& weights, const std::string& directory, const FileForm& form) {
+  if (weights.tensor().place.rank > 0) {
+    for (size_t i = 0; i < weights.own_params(); ++i) whole_values(weights, static_cast<int>(i));
+    return;
+  }
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) throw base::RunError(expectation(directory, "a directory to write to", failed.message()));
@@ -270,7 +280,7 @@ void save_huggingface(const Weights& weights, const std::string& directory, cons
     write_safetensors(whole, tensors_of(weights, 0, weights.own_params(), form.dtype));
     ::unlink(index.c_str());
   }
-  auto config = shape::to_config(weights.shape());
+  auto config = shape::to_config(weights.whole_shape());
   config["torch_dtype"] = form.dtype == "BF16" ? "bfloat16" : "float32";
   host::write_file_atomically(directory + "/config.json", config.dump(2) + "\n");
 }

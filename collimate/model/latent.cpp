@@ -124,7 +124,7 @@ Slot* latent_heads(Step& step, const LatentLayer& layer, Slot* x) {
   const Attention& a = layer.how;
   const int64_t turned = a.latent.rope_dim;
   Slot* read = a.latent.q_rank > 0 ? normalize(step, layer.query_norm, linear(step, layer.query_down, x)) : x;
-  Slot* q = linear(step, layer.query, read);
+  Slot* q = linear(step, layer.query, spread(step, read));
   turn(step, a, q, a.heads, a.head_dim);
   Slot* low = linear(step, layer.down, x);
   Slot* shared = columns(step, low, 0, turned);
@@ -136,7 +136,7 @@ Slot* latent_heads(Step& step, const LatentLayer& layer, Slot* x) {
     keep_latents(step, latent_layout(a, step.latent_type), shared, latent);
     expand_earlier(step, layer);  // another sequence's tokens of this step may be among them
   }
-  return join(step, a, q, shared, linear(step, layer.up, latent));
+  return join(step, a, q, spread(step, shared), linear(step, layer.up, spread(step, latent)));
 }
 
 }  // namespace collimate::model

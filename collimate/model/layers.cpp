@@ -28,10 +28,25 @@ bool recorded(const Step& step, const Slot* x, const Linear& layer) {
   return recorded(step, x, layer.weight) || (layer.lora != nullptr && recorded(step, x, layer.lora->a));
 }
 
+// A layer of which each tensor rank has some inputs: the ranks' sums are added up, then the bias.
+void summed_linear(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
+  const tensor::Arena::Mark mark = step.arena.mark();
+  float* sums = accumulate ? step.arena.take(out.count()) : out.value;
+  tensor::linear(step.exec, x.value, layer.in, x.rows, step.weights.panels(layer.weight), sums, layer.out);
+  step.weights.tensor().sum(step.exec, sums, out.count());
+  if (const float* bias = bias_of(step.weights, layer); bias != nullptr)
+    tensor::add_bias(step.exec, bias, out.rows, layer.out, sums, layer.out);
+  if (accumulate) tensor::add(step.exec, sums, out.count(), out.value);
+  step.arena.rewind(mark);
+}
+
 // out = x W^T + bias, or added to it, with what adapters add. Returns what their backward reads; null without any.
 Slot* linear_forward(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
-  tensor::linear(step.exec, x.value, layer.in, x.rows, step.weights.panels(layer.weight), out.value, layer.out,
-                 {bias_of(step.weights, layer), accumulate});
+  if (layer.cut == 1)
+    summed_linear(step, layer, x, out, accumulate);
+  else
+    tensor::linear(step.exec, x.value, layer.in, x.rows, step.weights.panels(layer.weight), out.value, layer.out,
+                   {bias_of(step.weights, layer), accumulate});
   return layer.lora == nullptr ? nullptr : add_lora(step, layer, x, out, step.tape != nullptr && out.wanted);
 }
 
@@ -65,6 +80,7 @@ Linear find_linear(const Weights& weights, shape::Part part, int segment) {
   layer.in = base::at(weights.params(), layer.weight).sizes[1];
   layer.out = shape::fused_rows(weights.params(), layer.weight);
   layer.lora = find_lora(weights, layer.weight);
+  layer.cut = base::at(weights.params(), layer.weight).cut;
   return layer;
 }
 
@@ -157,6 +173,17 @@ Slot* normalize(Step& step, const Norm& norm, Slot* x) {
   return out;
 }
 
+Slot* spread(Step& step, Slot* x) {
+  if (!step.weights.tensor().several() || step.tape == nullptr || !x->wanted) return x;
+  Slot* out = tensor::alias_slot(step.arena, *x);
+  step.tape->push([=, &weights = step.weights, exec = step.exec, tape = step.tape] {
+    if (Tape::gradient(*out) == nullptr) return;
+    weights.tensor().sum(exec, out->gradient, out->count());
+    pass_through(exec, *tape, *out, *x);
+  });
+  return out;
+}
+
 Slot* normalize_stream(Step& step, const Norm& norm, Slot* stream) {
   if (step.tape != nullptr) return normalize(step, norm, stream);
   norm_forward(step, norm, *stream, stream->value, {});
@@ -233,7 +260,9 @@ struct Heads {
         scores{.scale = a.scale > 0 ? static_cast<float>(a.scale) : 1.0F / std::sqrt(static_cast<float>(a.head_dim)),
                .window = a.window,
                .softcap = static_cast<float>(a.softcap),
-               .alibi = a.alibi},
+               .alibi = a.alibi,
+               .first_head = static_cast<int>(a.first_head),
+               .all_heads = static_cast<int>(a.all_heads)},
         row(a.query_width() + a.kv_width() + a.value_width()) {}
   int heads, kv_heads, head_dim;
   tensor::AttentionScores scores;
@@ -264,6 +293,23 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
   tensor::attention_backward(step.exec, args, step.input.documents());
 }
 
+// Where a backward over this rank's heads adds the gradient [width] of a norm that all heads share; null when frozen.
+float* heads_gradient(const Step& step, int norm, int64_t width) {
+  float* all = step.weights.param_gradient(norm);
+  if (all == nullptr || !step.weights.tensor().several()) return all;
+  float* mine = step.arena.take(width);
+  tensor::zero(step.exec, width, mine);
+  return mine;
+}
+
+// Adds what the tensor ranks have of it.
+void sum_heads_gradient(const Step& step, int norm, int64_t width, float* mine) {
+  float* all = step.weights.param_gradient(norm);
+  if (mine == all) return;
+  step.weights.tensor().sum(step.exec, mine, width);
+  tensor::add(step.exec, mine, width, all);
+}
+
 void normalize_heads_backward(const Step& step, const HeadNorms& norms, const Attention& a, Slot& qkv,
                               const float* inverse, const float* dout) {
   const Heads h(a);
@@ -272,11 +318,14 @@ void normalize_heads_backward(const Step& step, const HeadNorms& norms, const At
   tensor::copy(step.exec, dout, qkv.count(), into.data);  // of the values; those of q and k are written over
   const tensor::HeadRows q{qkv.rows, h.row, h.heads, h.head_dim}, k{qkv.rows, h.row, h.kv_heads, h.head_dim};
   const int64_t at = a.query_width();
-  tensor::head_norm_backward(step.exec, dout, qkv.value, inverse, q, step.weights.param(norms.query), into.data,
-                             step.weights.param_gradient(norms.query), norms.offset);
-  tensor::head_norm_backward(step.exec, dout + at, qkv.value + at, inverse + qkv.rows * a.heads, k,
-                             step.weights.param(norms.key), into.data + at, step.weights.param_gradient(norms.key),
+  float* dquery = heads_gradient(step, norms.query, a.head_dim);
+  float* dkey = heads_gradient(step, norms.key, a.head_dim);
+  tensor::head_norm_backward(step.exec, dout, qkv.value, inverse, q, step.weights.param(norms.query), into.data, dquery,
                              norms.offset);
+  tensor::head_norm_backward(step.exec, dout + at, qkv.value + at, inverse + qkv.rows * a.heads, k,
+                             step.weights.param(norms.key), into.data + at, dkey, norms.offset);
+  sum_heads_gradient(step, norms.query, a.head_dim, dquery);
+  sum_heads_gradient(step, norms.key, a.head_dim, dkey);
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ struct Linear {
   int bias = -1;    // -1: none
   int64_t in = 0, out = 0;
   std::shared_ptr<const LoraLayer> lora = nullptr;  // null: no adapters
+  int cut = -1;                                     // its weights' ParamSpec::cut
 };
 using shape::Attention;
 
@@ -82,6 +83,8 @@ Slot* embed(Step& step, int table, float scale = 1);
 // Adds the positions' rows to what embeds the tokens, in place. Position 0 is in the row behind `unused` ones.
 Slot* add_positions(Step& step, int table, int64_t unused, Slot* embedded);
 Slot* normalize(Step& step, const Norm& norm, Slot* x);
+// x for layers of which each tensor rank has some outputs: its gradient is the sum of what the ranks' parts give.
+Slot* spread(Step& step, Slot* x);
 // As normalize, where the stream goes on: the same slot without a tape.
 Slot* normalize_stream(Step& step, const Norm& norm, Slot* stream);
 Slot* linear(Step& step, const Linear& layer, Slot* x);

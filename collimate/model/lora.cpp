@@ -152,13 +152,14 @@ void initialize_lora(Weights& weights, uint64_t seed) {
   for (size_t i = 0; i < weights.params().size(); ++i) {
     const ParamSpec& spec = weights.params()[i];
     if (!is_adapter(spec)) continue;
-    const tensor::HostEdit values = weights.edit(static_cast<int>(i));
-    std::fill(values.begin(), values.end(), 0.0F);
-    if (!is_a(spec)) continue;
-    const float bound = 1.0F / std::sqrt(static_cast<float>(spec.sizes[1]));
-    const uint64_t name = base::stable_hash(spec.name);
-    for (size_t j = 0; j < values.size(); ++j)
-      values[j] = bound * (2 * base::uniform(seed, kPurpose, name, static_cast<uint32_t>(j)) - 1);
+    weights.fill(static_cast<int>(i), [&](std::span<float> values) {
+      std::fill(values.begin(), values.end(), 0.0F);
+      if (!is_a(spec)) return;
+      const float bound = 1.0F / std::sqrt(static_cast<float>(weights.whole_params()[i].sizes[1]));
+      const uint64_t name = base::stable_hash(spec.name);
+      for (size_t j = 0; j < values.size(); ++j)
+        values[j] = bound * (2 * base::uniform(seed, kPurpose, name, static_cast<uint32_t>(j)) - 1);
+    });
   }
   weights.commit();
 }

@@ -10,6 +10,7 @@ Slot* add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, 
   const int64_t width = lora.width();
   Slot* low = tensor::make_slot(step.arena, x.rows, width, wanted);
   tensor::linear(step.exec, x.value, layer.in, x.rows, step.weights.panels(lora.a), low->value, width);
+  if (layer.cut == 1) step.weights.tensor().sum(step.exec, low->value, low->count());
   tensor::scale(step.exec, lora.scale, low->count(), low->value);
   const float* a = low->value;
   for (const LoraLayer::Part& part : lora.parts) {
@@ -37,12 +38,15 @@ void lora_backward(const tensor::Exec& exec, Weights& weights, tensor::Tape& tap
     column += lora.rank;
   }
   tensor::scale(exec, lora.scale, low.count(), dlow);
-  if (float* da = weights.param_gradient(lora.a); da != nullptr)
-    tensor::linear_grad_weight(exec, type, dlow, width, x.value, layer.in, rows, width, layer.in, da);
-  if (!x.wanted) return;
-  const tensor::GradientTarget dx = tape.target(x);
-  tensor::linear_grad_input(exec, type, dlow, width, rows, weights.param(lora.a), width, layer.in, dx.data, layer.in,
-                            dx.accumulate);
+  if (x.wanted) {
+    const tensor::GradientTarget dx = tape.target(x);
+    tensor::linear_grad_input(exec, type, dlow, width, rows, weights.param(lora.a), width, layer.in, dx.data, layer.in,
+                              dx.accumulate);
+  }
+  float* da = weights.param_gradient(lora.a);
+  if (da == nullptr) return;
+  if (layer.cut == 0) weights.tensor().sum(exec, dlow, low.count());  // A is whole, but not the outputs that read it
+  tensor::linear_grad_weight(exec, type, dlow, width, x.value, layer.in, rows, width, layer.in, da);
 }
 
 }  // namespace collimate::model

@@ -60,14 +60,14 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
 
 std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const WeightsOptions& options,
                                                std::optional<Sharing> sharing) {
-  const auto specs = model_params(shape, options.lora);
+  const auto specs = shape::local(model_params(shape, options.lora), options.tensor.place);
   const ValueBytes bytes = value_bytes(shape, options, specs, sharing.value_or(Sharing()));
   int64_t panels = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].fused == 0 || !shape::is_linear(shape, specs[i])) continue;
     const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
     panels += allocated_bytes(
-        tensor::packed_bytes({}, rows, specs[i].sizes[1], compute_of(options, specs[i]), options.reduction_chunks));
+        tensor::packed_bytes({}, rows, specs[i].sizes[1], compute_of(options, specs[i]), chunks_of(options, specs[i])));
   }
   std::vector<tensor::MemoryItem> items;
   if (bytes.trained > 0) items.push_back({values_purpose(true), bytes.trained});
@@ -99,6 +99,7 @@ struct PassPlan::Counted {
 
   std::shared_ptr<Weights> counted_weights(const ModelShape& shape, WeightsOptions options) const {
     options.mapped = false;
+    options.tensor.group = nullptr;
     return std::make_shared<Weights>(shape, std::move(options), exec);
   }
   tensor::Arena arena() const {

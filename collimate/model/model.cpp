@@ -34,7 +34,7 @@ struct Model::Impl {
       : weights(std::move(w)),
         exec(e),
         passes(weights, exec),
-        plan(weights->shape(), weights->options(), *exec.device),
+        plan(weights->whole_shape(), weights->options(), *exec.device),
         longest(weights->options().longest_tokens),
         rope(rope_inverse_frequencies(weights->shape(), longest), exec, rope_magnitude(weights->shape())),
         own_rope(own_inverse_frequencies(weights->shape()), exec),

@@ -44,17 +44,26 @@ nlohmann::ordered_json peft_config(const Weights& weights, const std::string& ba
 
 void save_peft(const Weights& weights, const std::string& directory, const std::string& base_model) {
   COLLIMATE_CHECK(weights.options().lora.on(), "no adapters to write");
+  const TensorRanks& ranks = weights.tensor();
+  const auto whole_values = [&](size_t i) {
+    const tensor::HostRead mine = weights.values(static_cast<int>(i));
+    return ranks.gather(weights.whole_params()[i], {mine.begin(), mine.end()});
+  };
+  std::vector<size_t> written;
+  for (size_t i = 0; i < weights.params().size(); ++i)
+    if (is_changed_by_training(weights.options().lora, weights.params()[i])) written.push_back(i);
+  if (ranks.place.rank > 0) {
+    for (const size_t i : written) whole_values(i);
+    return;
+  }
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) throw base::RunError(base::expectation(directory, "a directory to write to", failed.message()));
   std::vector<TensorToWrite> tensors;
-  for (size_t i = 0; i < weights.params().size(); ++i) {
-    const shape::ParamSpec& spec = weights.params()[i];
-    if (!is_changed_by_training(weights.options().lora, spec)) continue;
+  for (const size_t i : written) {
+    const shape::ParamSpec& spec = weights.whole_params()[i];
     const std::string name = is_adapter(spec) ? spec.name : fmt::format("base_model.model.{}", spec.name);
-    tensors.push_back({name, spec.sizes, [&weights, &spec, i](std::span<float> out) {
-                         to_file_order(spec, weights.values(static_cast<int>(i)).span(), out);
-                       }});
+    tensors.push_back({name, spec.sizes, [&, i](std::span<float> out) { to_file_order(spec, whole_values(i), out); }});
   }
   write_safetensors(directory + "/adapter_model.safetensors", tensors);
   host::write_file_atomically(directory + "/adapter_config.json", peft_config(weights, base_model).dump(2) + "\n");

@@ -127,11 +127,11 @@ void PeftAdapters::Sum::add(int64_t first, std::span<float> out) const {
 
 void PeftAdapters::fill(Weights& weights) const {
   for (size_t i = weights.own_params(); i < weights.params().size(); ++i) {
-    const ParamSpec& spec = weights.params()[i];
-    const std::string module = layer_of(spec);
-    const Layer& layer = layers_.at(module);
-    const tensor::HostEdit out = weights.edit(static_cast<int>(i));
-    read_param(spec, spec.name.ends_with(kA) ? *layer.a : *layer.b, directory_, out.span());
+    const ParamSpec& spec = weights.whole_params()[i];
+    const Layer& layer = layers_.at(layer_of(spec));
+    weights.fill(static_cast<int>(i), [&](std::span<float> whole) {
+      read_param(spec, spec.name.ends_with(kA) ? *layer.a : *layer.b, directory_, whole);
+    });
   }
   weights.commit();
 }

@@ -9,8 +9,9 @@
 
 namespace collimate::model {
 
-// The parts of parameters that a share of a segment has, for a state that any layout reads: boxes of whole parameters,
-// whose offsets count from the share's begin. Padding belongs to none.
+// The parts of parameters that a share of a rank's segment has, for a state that any layout reads: boxes of whole
+// parameters, also where the rank has pieces of them (shape::local). Offsets count from the share's begin; padding
+// belongs to none.
 std::vector<base::TensorPart> parts_of(std::span<const shape::ParamSpec> specs, int segment, const Share& share);
 
 }  // namespace collimate::model

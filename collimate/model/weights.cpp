@@ -1,5 +1,6 @@
 #include "collimate/model/weights.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "collimate/base/at.h"
@@ -19,12 +20,9 @@ using tensor::Buffer;
 int64_t float_bytes(int64_t count) { return count * static_cast<int64_t>(sizeof(float)); }
 
 void add_item(std::vector<MemoryItem>& items, const std::string& purpose, int64_t bytes) {
-  for (MemoryItem& item : items)
-    if (item.purpose == purpose) {
-      item.bytes += bytes;
-      return;
-    }
-  items.push_back({purpose, bytes});
+  auto found = std::ranges::find(items, purpose, &MemoryItem::purpose);
+  if (found == items.end()) found = items.insert(found, {purpose, 0});
+  found->bytes += bytes;
 }
 
 }  // namespace
@@ -42,10 +40,10 @@ struct Weights::Impl {
     uint64_t fingerprint = 0;  // of the values they were packed from
   };
 
-  shape::ModelShape shape;
+  shape::ModelShape shape, whole_shape;
   WeightsOptions options;
   tensor::Exec exec;
-  std::vector<ParamSpec> specs;
+  std::vector<ParamSpec> specs, whole_specs;
   std::vector<bool> changes;  // by parameter: in training
   size_t own = 0;             // parameters that are none of adapters
   std::unordered_map<std::string, int> index;
@@ -84,7 +82,8 @@ struct Weights::Impl {
 
   // Everything but memory, by shape and options.
   void lay_out() {
-    specs = model_params(shape, options.lora);
+    whole_specs = model_params(whole_shape, options.lora);
+    specs = shape::local(whole_specs, options.tensor.place);
     for (const int64_t floats : shape::segment_floats(specs)) segments.emplace_back().floats = floats;
     for (size_t i = 0; i < specs.size(); ++i) {
       index[specs[i].name] = static_cast<int>(i);
@@ -99,12 +98,13 @@ struct Weights::Impl {
     const ParamSpec& spec = base::at(specs, first);
     const int64_t rows = shape::fused_rows(specs, first), columns = spec.sizes[1];
     const ComputeType compute = compute_of(options, spec);
-    const int64_t bytes = tensor::packed_bytes(exec, rows, columns, compute, options.reduction_chunks);
+    const int chunks = chunks_of(options, spec);
+    const int64_t bytes = tensor::packed_bytes(exec, rows, columns, compute, chunks);
     if (target.memory.bytes() < bytes) {
       const auto tagged = scope("panels");
       target.memory = Buffer(bytes, *exec.device);
     }
-    target.panels.reset(exec, rows, columns, compute, options.reduction_chunks, target.memory.data());
+    target.panels.reset(exec, rows, columns, compute, chunks, target.memory.data());
     if (mapped != nullptr) {
       mapped->pack(exec, static_cast<size_t>(first), target.panels);
     } else {
@@ -150,20 +150,20 @@ struct Weights::Impl {
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
                  std::shared_ptr<MappedValues> values)
     : impl_(std::make_unique<Impl>()) {
-  COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && (options.trained || options.lora.on())),
-                  "{}", options.tag);
+  const bool changes = options.trained || options.lora.on() || options.tensor.several();
+  COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && changes), "{}", options.tag);
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
                                              std::string(name_of(options.compute))));
-  impl_->shape = std::move(shape);
+  impl_->shape = shape::local_shape(shape, options.tensor.place, "weights of " + options.tag);
+  impl_->whole_shape = std::move(shape);
   impl_->options = std::move(options);
   impl_->exec = exec;
   impl_->lay_out();
-  for (Impl::Segment& segment : impl_->segments) {
-    if (values != nullptr) continue;
-    segment.master = impl_->zeros(segment.floats, impl_->values_purpose(segment));
+  if (values == nullptr) {
+    for (Impl::Segment& s : impl_->segments) s.master = impl_->zeros(s.floats, impl_->values_purpose(s));
+    return;
   }
-  if (values == nullptr) return;
   const auto tagged = impl_->scope(model::values_purpose(false));
   impl_->mapped = std::move(values);
   impl_->mapped->load_small(impl_->exec, impl_->shape);
@@ -172,9 +172,11 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
 Weights::~Weights() = default;
 
 const shape::ModelShape& Weights::shape() const { return impl_->shape; }
+const shape::ModelShape& Weights::whole_shape() const { return impl_->whole_shape; }
 const WeightsOptions& Weights::options() const { return impl_->options; }
 int Weights::segments() const { return static_cast<int>(impl_->segments.size()); }
 const std::vector<ParamSpec>& Weights::params() const { return impl_->specs; }
+const std::vector<ParamSpec>& Weights::whole_params() const { return impl_->whole_specs; }
 size_t Weights::own_params() const { return impl_->own; }
 
 std::vector<int> Weights::changing_segments() const {

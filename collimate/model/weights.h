@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "collimate/model/lora.h"
 #include "collimate/model/mapped_values.h"
 #include "collimate/model/share.h"
+#include "collimate/model/tensor_ranks.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/allocator.h"
@@ -32,11 +34,19 @@ struct WeightsOptions {
   // No sequence will be longer; 0: any up to the model's positions. LongRoPE chooses its factors by it.
   int64_t longest_tokens = 0;
   bool latent_cache = false;  // huggingface_shape has the cache keep latents (shape::Latent)
+  TensorRanks tensor = {};    // of which one has these weights: its pieces of them
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.
 inline ComputeType compute_of(const WeightsOptions& options, const shape::ParamSpec& spec) {
   return spec.part == shape::Part::kRouter ? ComputeType::kFloat32 : options.compute;
+}
+
+// The chunks of a layer's sums on one rank. Where it is cut by its inputs, the ranks' sums take the place of so many
+// chunks: then their bits are those of one rank.
+inline int chunks_of(const WeightsOptions& options, const shape::ParamSpec& spec) {
+  const int chunks = options.reduction_chunks, ranks = options.tensor.place.ranks;
+  return spec.cut == 1 && chunks % ranks == 0 ? chunks / ranks : chunks;
 }
 
 // Memory reports call a segment's fp32 values so: the "master" of a trained one, a frozen one's compute copy.
@@ -57,8 +67,8 @@ struct RowIds {
 // reads embeddings, norms and biases there), packed panels per linear layer, a gradient only where trained. A frozen
 // model keeps the fp32 values of its linear layers too, beside their panels: those are packed from them, at first use
 // and again after a commit or an offload, and links, checksums and export read them; those of a mapped one stay in its
-// files, from which panels are packed and embeddings looked up: what would move or change them is a GuardError. Not
-// thread-safe.
+// files, from which panels are packed and embeddings looked up: what would move or change them is a GuardError. Of
+// several tensor ranks each has its pieces of the parameters (shape::local). Not thread-safe.
 class Weights {
  public:
   // `values`: those of a mapped model.
@@ -66,11 +76,14 @@ class Weights {
           std::shared_ptr<MappedValues> values = nullptr);
   ~Weights();
 
-  const shape::ModelShape& shape() const;
+  const shape::ModelShape& shape() const;        // of what this rank computes
+  const shape::ModelShape& whole_shape() const;  // of the model
   const WeightsOptions& options() const;
+  const TensorRanks& tensor() const { return options().tensor; }
   int segments() const;  // embedding, blocks, head; and one of adapters where there are any
-  // The model's own, and behind them those of adapters.
+  // The model's own, and behind them those of adapters; the same of the whole model.
   const std::vector<shape::ParamSpec>& params() const;
+  const std::vector<shape::ParamSpec>& whole_params() const;
   size_t own_params() const;
   // A checkpoint holds and a weight link carries these: all, or with adapters those that training changes.
   std::vector<int> changing_segments() const;
@@ -99,6 +112,8 @@ class Weights {
   tensor::HostEdit master(int segment);
   tensor::HostEdit gradient(int segment);
   tensor::HostEdit edit(int index);  // [spec.count()] of the master, as the next
+  // Has `make` fill the whole parameter; kept is what this rank has of it.
+  void fill(int index, const std::function<void(std::span<float> whole)>& make);
   tensor::HostRead values(int index) const;
   tensor::HostRead gradient_of(int index);  // of a parameter; empty when frozen
   // Rows of a parameter from `first` on, from memory or the mapped files: out [rows, width].
@@ -130,7 +145,7 @@ class Weights {
   // Normal(0, std) for matrices and embeddings, zeros for biases, ones for norms: by Philox on (seed, name, index).
   // Adapters stay as they are.
   void initialize(uint64_t seed, float std);
-  // Σ hash(global index)·bits mod 2^64 over the master values: the same under any layout.
+  // Σ hash(global index)·bits mod 2^64 over the master values: the same under any layout. All tensor ranks call it.
   uint64_t checksum() const;
   std::vector<MemoryItem> memory() const;
 
@@ -163,7 +178,8 @@ struct FileForm {
 // as many files, and of the dtype "BF16" where all parameters there are, else "F32", or of the given one. One file
 // where there are none.
 FileForm form_of_files(const std::string& directory, const Weights& weights, const std::string& dtype = "");
-// Writes config.json and model.safetensors, or its shards, atomically per file; with adapters merged.
+// Writes config.json and model.safetensors, or its shards, atomically per file; with adapters merged. All tensor ranks
+// call it: the first one writes, parameter by parameter, what the others send.
 void save_huggingface(const Weights& weights, const std::string& directory, const FileForm& form = {});
 
 }  // namespace collimate::model

@@ -269,6 +269,15 @@ struct Config : base::Section {
                                 "number of CPU devices, where placement is flattening or auto",
                                 base::at_least(int64_t{1}),
                                 base::outside_hash{}};
+  base::Option<int64_t> tp{
+      this,
+      "tp",
+      1,
+      "devices",
+      "how many devices share the matrices of each model (tensor parallelism), where placement is flattening; a "
+      "divisor of devices and of every model's heads",
+      base::at_least(int64_t{1}),
+      base::outside_hash{}};
   base::Option<std::string> cluster{this,
                                     "cluster",
                                     "local",

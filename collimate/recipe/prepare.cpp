@@ -33,8 +33,12 @@ void check_sampling(const Config& config, const Plan& plan) {
       config.evaluation.params(completion_tokens(evaluation.asked, config));
 }
 
-// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused.
+// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `tp` is
+// read of flattening alone.
 void check_devices(const Config& config, const graph::Placement& placement) {
+  if (config.tp > 1 && config.placement.get() != "flattening")
+    throw base::InputError(base::expectation("tp", "1 where a placement says it by function",
+                                             std::to_string(config.tp.get()), "tp in the placement's layouts"));
   const int64_t devices = config.devices;
   if (devices >= placement.devices || devices == Config().devices.get()) return;
   throw base::InputError(base::expectation("devices",
@@ -42,10 +46,19 @@ void check_devices(const Config& config, const graph::Placement& placement) {
                                            std::to_string(devices), "leaving it out, or another placement"));
 }
 
-// All models on all devices. Where these train together they share optimizers, which costs nothing.
+// All models on all devices. Where several train the same pieces together they share the optimizer, which costs
+// nothing.
 graph::Placement flattened(const Config& config, const Plan& plan) {
-  graph::Placement placement = graph::flattening(plan.graph, static_cast<int>(config.devices.get()));
-  if (placement.devices > 1)
+  const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get());
+  if (devices % tp != 0)
+    throw base::InputError(base::expectation("tp", fmt::format("a divisor of the {} devices", devices),
+                                             std::to_string(tp), fmt::format("devices: {}", tp)));
+  graph::Placement placement = graph::flattening(plan.graph, devices);
+  for (const auto& [name, group] : placement.groups)
+    for (const std::string& model : group.models)
+      for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions)
+        if (tp > 1 && spec.kind != graph::Kind::kHost) placement.layouts[model][spec.name].tp = tp;
+  if (devices > tp)
     for (const std::string& model : plan.trainers) placement.layouts[model]["train"].zero = 1;
   return placement;
 }
@@ -56,6 +69,10 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
   if (word && !std::filesystem::exists(name))
     throw base::InputError(base::expectation("placement", "flattening, auto or a file", name, "flattening"));
   return graph::parse_placement(host::read_file(name), name);
+}
+
+bool is_supported(const graph::Layout& layout) {
+  return layout.pp == 1 && layout.cp == 1 && layout.ep == 1 && layout.zero <= graph::kMostWholeZero && !layout.offload;
 }
 
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
@@ -70,13 +87,52 @@ void check_supported(const graph::Placement& placement) {
                                                "leaving it out: the recipes' models stay where they are"));
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
-      if (graph::holds_all_weights(layout)) continue;
+      if (is_supported(layout)) continue;
       throw base::InputError(
           base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
-                            fmt::format("dp, zero up to {}, micro_batch and recompute alone", graph::kMostWholeZero),
-                            fmt::format("tp {}, pp {}, cp {}, ep {}, zero {}{}", layout.tp, layout.pp, layout.cp,
-                                        layout.ep, layout.zero, layout.offload ? ", offload" : ""),
-                            "leaving the others out: each rank of a recipe's model holds all of its weights"));
+                            fmt::format("tp, dp, zero up to {}, micro_batch and recompute", graph::kMostWholeZero),
+                            fmt::format("pp {}, cp {}, ep {}, zero {}{}", layout.pp, layout.cp, layout.ep, layout.zero,
+                                        layout.offload ? ", offload" : ""),
+                            "leaving the others out: recipes do not have them"));
+    }
+}
+
+// A function of a model in a placement.
+struct Placed {
+  std::string model, function;
+  int tp;
+};
+
+// The functions that are called of models with these weights, on one of the devices.
+std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Company& company, const Plan& plan,
+                                 const graph::Placement& placement) {
+  std::vector<Placed> found;
+  for (const std::string& model : company.models) {
+    const auto module = plan.modules.find(model);
+    if (module == plan.modules.end() || module->second.parameters.value("weights", nlohmann::json()) != weights)
+      continue;
+    for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions)
+      found.push_back({model, spec.name, placement.layout(model, spec.name).tp});
+  }
+  return found;
+}
+
+// A device holds the weights of an identity once: whole, or the pieces of one tp.
+void check_pieces(const graph::Placement& placement, const Plan& plan) {
+  for (const graph::Company& company : graph::companies(plan.graph, placement))
+    for (const std::string& model : company.models) {
+      const auto module = plan.modules.find(model);
+      if (module == plan.modules.end() || !module->second.parameters.contains("weights")) continue;
+      const auto placed = functions_of(module->second.parameters.at("weights"), company, plan, placement);
+      for (const Placed& other : placed) {
+        const Placed& first = placed.front();
+        if (other.tp == first.tp) continue;
+        throw base::InputError(
+            base::expectation(fmt::format("placement.layouts.{}.{}.tp", other.model, other.function),
+                              fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}",
+                                          first.tp, first.model, first.function, company.device),
+                              std::to_string(other.tp), "one tp for all functions of models that share weights"));
+      }
     }
 }
 
@@ -183,6 +239,7 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
       name.empty() ? graph::parse_placement(value.dump(), "placement") : named_placement(config, plan, name);
   graph::validate(plan.graph, placement);
   check_supported(placement);
+  check_pieces(placement, plan);
   check_devices(config, placement);
   keep_frozen_apart(placement, plan);
   return placement;

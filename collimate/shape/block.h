@@ -41,6 +41,8 @@ struct Attention {
   double rope_theta = 0;   // of a layer that turns by a base of its own, unscaled; 0: as the model's rope says
   int64_t window = 0;      // a token reads at most so many keys, its own and those before it; 0: all
   Latent latent = {};
+  int64_t all_heads = 0;   // of the model, where these are but one rank's (shape::local_shape); 0: these
+  int64_t first_head = 0;  // the number of this rank's first head among them
 
   int64_t turned() const { return !rotary ? 0 : rotary_dim > 0 ? rotary_dim : head_dim; }
   int64_t query_width() const { return heads * head_dim; }

@@ -29,9 +29,8 @@ class DecoderParams {
 
   std::vector<ParamSpec> all() {
     out_.begin_segment(0);
-    cut_rows(out_.add(names_.embedding + ".weight", Part::kEmbedding, ParamKind::kEmbedding,
-                      {shape_.vocabulary, shape_.table_width()}),
-             1);
+    out_.add(names_.embedding + ".weight", Part::kEmbedding, ParamKind::kEmbedding,
+             {shape_.vocabulary, shape_.table_width()});
     add_projection(names_.project_in, Part::kProjectIn, shape_.hidden, shape_.embedding_width);
     if (shape_.learned_positions)
       out_.add(names_.positions + ".weight", Part::kPositions, ParamKind::kEmbedding,
@@ -183,11 +182,8 @@ class DecoderParams {
       return;
     }
     if (!shape_.tied_embeddings)
-      cut_rows(
-          out_.add(names_.head + ".weight", Part::kHead, ParamKind::kLinear, {shape_.vocabulary, shape_.table_width()}),
-          1);
-    if (shape_.head_bias)
-      cut_rows(out_.add(names_.head + ".bias", Part::kHead, ParamKind::kBias, {shape_.vocabulary}), 1);
+      out_.add(names_.head + ".weight", Part::kHead, ParamKind::kLinear, {shape_.vocabulary, shape_.table_width()});
+    if (shape_.head_bias) out_.add(names_.head + ".bias", Part::kHead, ParamKind::kBias, {shape_.vocabulary});
   }
 
   const ModelShape& shape_;

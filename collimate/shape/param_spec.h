@@ -17,6 +17,13 @@ struct DimSpec {
   bool replicate = false;       // repeated when there are fewer units than ranks (GQA)
 };
 
+// Rows or columns [first, first + count) of a whole parameter, which one rank has.
+struct Piece {
+  int64_t first = 0;
+  int64_t count = 0;
+  bool operator==(const Piece&) const = default;
+};
+
 enum class ParamKind { kEmbedding, kLinear, kNorm, kOffsetNorm, kBias };  // norms of weights, of 1 and weights
 
 // A Part says what a parameter is for, the same for all families.
@@ -69,6 +76,11 @@ struct ParamSpec {
   // Parameters that run as one linear layer (q/k/v, gate/up) lie side by side without a gap. The first carries their
   // number, the others 0; a parameter on its own carries 1.
   int fused = 1;
+  // Dim of a rank's own parameter (shape::local) that is cut, its size in the whole parameter, and what the rank has of
+  // that, side by side; -1 where the rank has all.
+  int cut = -1;
+  int64_t whole = 0;
+  std::vector<Piece> pieces = {};
   int64_t count() const;
   bool reordered() const {
     return interleaved > 0 || paired > 0 || trailing > 0;

@@ -38,4 +38,8 @@ Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted) {
   return slot;
 }
 
+Slot* alias_slot(Arena& arena, const Slot& of) {
+  return new (arena.take_host(sizeof(Slot))) Slot{of.value, of.rows, of.width, of.wanted};
+}
+
 }  // namespace collimate::tensor

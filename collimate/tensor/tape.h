@@ -57,6 +57,8 @@ class Tape {
 
 // A new slot with memory for its values.
 Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted);
+// A slot with the values of another, and a gradient of its own.
+Slot* alias_slot(Arena& arena, const Slot& of);
 
 // One node that wraps a piece of ATen autograd: `function` gets a [rows, width] view per input and returns the output
 // [rows', width'] in fp32. With a null tape it runs without recording. Slow (microseconds an op): for losses and

@@ -35,6 +35,8 @@ model::Share DataRanks::share(int segment) const {
 std::vector<model::Share> DataRanks::saved_shares() const {
   std::vector<model::Share> shares(static_cast<size_t>(weights_.segments()));
   for (const int s : weights_.changing_segments()) {
+    const auto is_cut = [s](const shape::ParamSpec& spec) { return spec.segment == s && spec.cut >= 0; };
+    if (weights_.tensor().place.rank > 0 && std::ranges::none_of(weights_.params(), is_cut)) continue;
     const auto floats = static_cast<int64_t>(weights_.segment_values(s).size());
     base::at(shares, s) = model::share_of(floats, group_ == nullptr ? 0 : group_->rank(), ranks());
   }
@@ -120,6 +122,7 @@ float* DataRanks::gradient(int segment) {
 }
 
 double DataRanks::gradient_norm() {
+  if (weights_.tensor().several()) return std::sqrt(squares_of_pieces());
   double squares = 0;
   for (const int s : weights_.changing_segments()) {
     const model::Share mine = share(s);
@@ -131,6 +134,23 @@ double DataRanks::gradient_norm() {
     squares += tensor::sum_of_chunks(std::move(sums));
   }
   return std::sqrt(squares);
+}
+
+// Each tensor rank has its pieces of some parameters, and all of the others.
+double DataRanks::squares_of_pieces() {
+  double pieces = 0, whole = 0;
+  for (size_t i = 0; i < weights_.params().size(); ++i) {
+    if (!weights_.trains(static_cast<int>(i))) continue;
+    const shape::ParamSpec& spec = weights_.params()[i];
+    const model::Share mine = share(spec.segment);
+    const int64_t begin = std::max(mine.begin, spec.offset), end = std::min(mine.end, spec.offset + spec.count());
+    if (begin >= end) continue;
+    std::vector<double> sums(static_cast<size_t>(tensor::squares_chunks(end - begin)));
+    tensor::squares_of_chunks(exec_, gradient(spec.segment) + (begin - mine.begin), end - begin, sums.data());
+    (spec.cut < 0 ? whole : pieces) += tensor::sum_of_chunks(std::move(sums));
+  }
+  const double squares = weights_.tensor().sum(pieces) + whole;
+  return zero_ == 0 ? squares : comm::sum_in_order(*group_, squares, deadline_seconds_);
 }
 
 void DataRanks::gather_values() {

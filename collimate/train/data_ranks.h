@@ -24,7 +24,7 @@ class DataRanks {
   // The part of a segment that this rank updates; nothing of one that is frozen.
   model::Share share(int segment) const;
   // The part of each segment that this rank saves: what the ranks have alike is written once. Nothing of one that no
-  // training changes.
+  // training changes, or that another tensor rank has too and saves.
   std::vector<model::Share> saved_shares() const;
 
   // The sum over ranks, in fp32 by the group's tree.
@@ -42,7 +42,7 @@ class DataRanks {
   void reduce_gradients();
   // That of this rank's share of a segment, once they are summed; null where it is frozen.
   float* gradient(int segment);
-  // The total L2 norm of the sums: the same bits with and without shares.
+  // The total L2 norm of the sums: of one tensor rank the same bits with and without shares.
   double gradient_norm();
   // Each rank has changed its share of the values: all of them become known to all.
   void gather_values();
@@ -50,6 +50,7 @@ class DataRanks {
  private:
   int ranks() const { return group_ == nullptr ? 1 : group_->size(); }
   bool keeps_shares() const { return zero_ > 1; }  // of gradients
+  double squares_of_pieces();
   // Sums over the ranks: this rank's share of `gradient` where it has one, else all.
   void sum_over_ranks(const tensor::HostEdit& gradient, const model::Share& mine) const;
   // Each rank has its own piece of `all`, of equal length, and the last one the rest: all of it becomes known to all.

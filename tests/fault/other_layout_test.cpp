@@ -47,8 +47,8 @@ class OtherLayout : public testing::Test {
  protected:
   void write(const std::string& recipe, const std::string& lines) { runs_.emplace("other-layout", recipe, lines); }
   std::string directory(const std::string& run) const { return runs_->directory(run); }
-  SavedValues saved(const std::string& run, const std::string& model = "policy_trainer") const {
-    return saved_values_of(directory(run), model, kIterations);
+  SavedValues saved(const std::string& run, const std::string& model = "policy_trainer", size_t tp = 1) const {
+    return saved_values_of(directory(run), model, kIterations, tp);
   }
 
   void finish(const std::string& run, const Sets& sets) {
@@ -154,6 +154,26 @@ TEST_F(OtherLayout, OtherNumbersOfRanksGoOnFromTheSameState) {
     EXPECT_LT(relative_distance(saved(whole), saved(there), "weights "), 1e-5) << there;
     for (const char* moment : {"adamw.first ", "adamw.second "})
       EXPECT_LT(relative_distance(saved(whole), saved(there), moment), 1e-3) << there << moment;
+  }
+}
+
+// Matrices that were cut over devices are whole on one, and the other way round. With sums in as many pieces as there
+// are ranks the weights, but not the norm of their gradients, have the bits of one rank.
+TEST_F(OtherLayout, PiecesOfMatricesAreJoinedAndCut) {
+  write("grpo", kBeta);
+  const Sets pieces = {"--set", "models.policy.reduction_chunks=2", "--set", "train.max_grad_norm=0"};
+  const auto with_pieces = [&](Sets sets) {
+    sets.insert(sets.end(), pieces.begin(), pieces.end());
+    return sets;
+  };
+  const Sets one = with_pieces(on_devices(1)), two = with_pieces({"--set", "devices=2", "--set", "tp=2"});
+  ASSERT_NO_FATAL_FAILURE(finish("whole", one));
+  ASSERT_NO_FATAL_FAILURE(move("joined", two, "directory.before_rename:3", one));
+  ASSERT_NO_FATAL_FAILURE(move("cut", one, "directory.before_rename:3", two));
+  for (const std::string run : {"joined", "cut"}) {
+    EXPECT_EQ(samples_of(directory(run)), samples_of(directory("whole"))) << run;
+    for (const char* array : {"weights ", "adamw.first ", "adamw.second "})
+      EXPECT_LT(relative_distance(saved("whole"), saved(run, "policy_trainer", 2), array), 1e-5) << run << " " << array;
   }
 }
 

@@ -11,8 +11,9 @@
 namespace collimate::rlhf {
 namespace {
 
-std::shared_ptr<model::Weights> open_weights(const DecoderOptions& options, uint64_t seed, tensor::Exec exec) {
-  const model::WeightsOptions kept = weights_options(options);
+std::shared_ptr<model::Weights> open_weights(const DecoderOptions& options, const model::TensorRanks& tensor,
+                                             uint64_t seed, tensor::Exec exec) {
+  const model::WeightsOptions kept = weights_options(options, tensor);
   std::shared_ptr<model::Weights> weights;
   if (options.from_scratch) {
     weights = std::make_shared<model::Weights>(decoder_shape(options), kept, exec);
@@ -55,13 +56,29 @@ model::LoraOptions lora_options(const DecoderOptions& options) {
   return asked.on() && host::holds_adapters(options.path) ? continued(options) : asked;
 }
 
-model::WeightsOptions weights_options(const DecoderOptions& options) {
+model::TensorRanks tensor_ranks(const flow::Context& context) {
+  model::TensorRanks tensor{.deadline_seconds = context.deadline_seconds};
+  for (const std::string& function : context.calls) {
+    tensor.place.ranks = std::max(tensor.place.ranks, context.layout(function).tp);
+    if (comm::Group* line = context.line(function, "tp"); line != nullptr) tensor.group = line;
+  }
+  if (tensor.group != nullptr) tensor.place.rank = tensor.group->rank();
+  return tensor;
+}
+
+shape::ModelShape own_shape(const DecoderOptions& options, const model::TensorRanks& tensor) {
+  return shape::local_shape(decoder_shape(options), tensor.place, "model " + options.weights.get());
+}
+
+model::WeightsOptions weights_options(const DecoderOptions& options, const model::TensorRanks& tensor) {
   return {.trained = options.trained,
           .compute = tensor::compute_type_of(options.compute.get()),
+          .reduction_chunks = static_cast<int>(options.reduction_chunks.get()),
           .tag = options.weights,
           .lora = lora_options(options),
           .longest_tokens = options.row_tokens,
-          .latent_cache = options.latent_cache};
+          .latent_cache = options.latent_cache,
+          .tensor = tensor};
 }
 
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {
@@ -83,11 +100,12 @@ std::string adapters_text(const DecoderOptions& options) {
                      trained, frozen, lora.rank, lora.scale(), fmt::join(model::lora_targets(shape, lora), " "));
 }
 
-std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options) {
+std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options,
+                                      const model::TensorRanks& tensor) {
   return context.shared<Decoder>("decoder:" + options.weights.get(), [&] {
     auto decoder = std::make_shared<Decoder>();
     decoder->exec = {context.pool};
-    decoder->weights = open_weights(options, context.seed, decoder->exec);
+    decoder->weights = open_weights(options, tensor, context.seed, decoder->exec);
     decoder->model = std::make_unique<model::Model>(decoder->weights, decoder->exec);
     return decoder;
   });

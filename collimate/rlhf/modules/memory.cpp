@@ -43,10 +43,11 @@ int64_t at_most_rows(const graph::Layout& layout, int64_t rows, int64_t unit = 1
 class Plan {
  public:
   // `records`: its samples tell which experts their tokens passed.
-  Plan(const DecoderOptions& options, shape::ModelShape shape, bool records = false)
+  Plan(const DecoderOptions& options, const model::TensorRanks& tensor, bool records = false)
       : options_(options),
-        shape_(std::move(shape)),
-        weights_(weights_options(options)),
+        shape_(decoder_shape(options)),
+        own_shape_(rlhf::own_shape(options, tensor)),
+        weights_(weights_options(options, tensor)),
         passes_(shape_, weights_),
         recorded_experts_(records ? model::routed_width(shape_) : 0) {}
 
@@ -57,7 +58,7 @@ class Plan {
   void add_weights(std::optional<model::Sharing> sharing) { add_all(model::weights_memory(shape_, weights_, sharing)); }
   // `service` is resolved.
   void add_cache(const generate::ServiceOptions& service) {
-    add("kv_cache", model::kv_cache_bytes(shape_, service.kv_type.value(), service.cache_blocks));
+    add("kv_cache", model::kv_cache_bytes(own_shape_, service.kv_type.value(), service.cache_blocks));
   }
   void add_routes(int64_t blocks) {
     if (recorded_experts_ > 0) add("routed_experts", generate::routed_bytes(shape_, blocks));
@@ -88,6 +89,7 @@ class Plan {
   }
 
   const shape::ModelShape& shape() const { return shape_; }
+  const shape::ModelShape& own_shape() const { return own_shape_; }
   tensor::ComputeType compute() const { return weights_.compute; }
   std::vector<MemoryItem> items() { return std::move(items_); }
 
@@ -106,7 +108,7 @@ class Plan {
   }
 
   const DecoderOptions& options_;
-  shape::ModelShape shape_;
+  shape::ModelShape shape_, own_shape_;  // of the model, and of what the rank computes
   model::WeightsOptions weights_;
   model::PassPlan passes_;
   int64_t recorded_experts_;  // of a token
@@ -120,8 +122,7 @@ bool calls(const flow::Context& context, const std::string& function) {
 // How the ranks that train the module share what training keeps; nothing of it where another module trains its weights.
 std::optional<model::Sharing> sharing(const flow::Context& context) {
   if (!calls(context, "train")) return std::nullopt;
-  const graph::ResourceGroup* group = context.placement.group_of(context.model);
-  return model::Sharing{context.layout("train").zero, group == nullptr ? 1 : static_cast<int>(group->devices.size())};
+  return model::Sharing{context.layout("train").zero, context.mesh("train").size("dp")};
 }
 
 // Does it make or read samples that tell which experts their tokens passed, if it is a mixture?
@@ -155,7 +156,7 @@ bool evaluates(const nlohmann::json& config) {
 
 // A model that guesses for the service, beside it in each step.
 std::vector<MemoryItem> draft_memory(const DecoderOptions& options, const generate::ServiceOptions& service) {
-  Plan plan(options, decoder_shape(options));
+  Plan plan(options, {});
   const generate::ServiceOptions own = generate::of_draft(service, plan.shape(), plan.compute());
   plan.add_weights(std::nullopt);
   plan.add_cache(own);
@@ -172,7 +173,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   TrainOptions train;
   base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
-  Plan plan(options, decoder_shape(options), records_experts(context, options, train));
+  Plan plan(options, tensor_ranks(context), records_experts(context, options, train));
   const shape::ModelShape& shape = plan.shape();
   plan.add_weights(sharing(context));
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
@@ -188,7 +189,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     if (rollout.speculation.drafts()) plan.add_beside(draft_memory(draft_options(rollout, options), *service));
   }
   if (calls(context, "answers")) {
-    const auto answering = answer_service(options.row_tokens, shape, weights_options(options).compute);
+    const auto answering = answer_service(options.row_tokens, plan.own_shape(), weights_options(options).compute);
     plan.add_cache(answering);
     plan.add_inference({answering.max_batch_tokens});
     plan.add_tensors(0, shape.vocabulary * answering.max_batch_sequences);
@@ -211,7 +212,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_training(pass, recompute_of(train, layout.recompute));
     plan.add_tensors(pass.tokens + 2 * pass.predicted, 0);
     plan.add_logits(pass.predicted);
-    plan.add_scratch(threads, true, model::backward_scratch_bytes(shape, pass.tokens));
+    plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.tokens));
   }
   return plan.items();
 }

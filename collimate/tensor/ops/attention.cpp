@@ -219,6 +219,12 @@ std::vector<float> alibi_slopes(int heads) {
   return slopes;
 }
 
+std::vector<float> slopes_of(const AttentionScores& scores, int heads) {
+  if (!scores.alibi) return {};
+  const std::vector<float> all = alibi_slopes(scores.all_heads > 0 ? scores.all_heads : heads);
+  return {all.begin() + scores.first_head, all.begin() + scores.first_head + heads};
+}
+
 int64_t cpu::kv_block_floats(const Exec&, const KvLayout& layout) { return CpuKvBlock{layout}.floats(); }
 
 void cpu::copy_kv_block(const Exec& exec, const KvLayout& layout, int32_t from, int32_t to, float* storage) {
@@ -280,7 +286,7 @@ void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std:
   for (const Piece& piece : pieces)
     work += piece.kv_heads * piece.heads * piece.tokens * (piece.run->first_position + piece.token + 16);
   const AttentionKernels& kernels = attention_kernels();
-  const std::vector<float> of_heads = args.scores.alibi ? alibi_slopes(args.heads) : std::vector<float>();
+  const std::vector<float> of_heads = slopes_of(args.scores, args.heads);
   const float* slopes = args.scores.alibi ? of_heads.data() : nullptr;
   const auto count = static_cast<int64_t>(pieces.size());
   const bool small = work * (args.layout.head_dim + 16) < (int64_t{1} << 16);  // an exp is worth some 16 products

@@ -71,7 +71,7 @@ void cpu::attention_backward(const Exec& exec, const AttentionBackward& args, st
   COLLIMATE_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0 && args.head_dim % 4 == 0 &&
                   args.head_dim <= kMostHeadDim && args.value_width() % 4 == 0 && args.value_width() <= kMostHeadDim);
   const AttentionKernels& kernels = attention_kernels();
-  const std::vector<float> of_heads = args.scores.alibi ? alibi_slopes(args.heads) : std::vector<float>();
+  const std::vector<float> of_heads = slopes_of(args.scores, args.heads);
   const float* slopes = args.scores.alibi ? of_heads.data() : nullptr;
   const std::vector<size_t> families = families_of(documents);
   const int64_t count = static_cast<int64_t>(families.size() - 1) * args.kv_heads;

@@ -216,16 +216,17 @@ class Trainer : public Module {
   }
   void train_step(const std::string&, std::span<const Batch> updates, const CallInfo& info) override {
     if (info.iteration == context_->parameters.value("die_at", int64_t{-1}) &&
-        context_->rank == context_->parameters.value("die_rank", context_->rank))
+        place() == context_->parameters.value("die_rank", place()))
       std::raise(SIGKILL);
     for (const Batch& update : updates) {
       std::vector<float> sum = {0.0F};
       for (int64_t i = 0; i < update.rows(); ++i)
         sum[0] += update.get(batch::kReward, i) + static_cast<float>(update.row(batch::kIds, i)[0]);
-      if (!context_->parameters.contains("alone")) context_->group->all_reduce(sum).wait(30);
+      comm::Group* ranks = context_->line("train", "dp");
+      if (ranks != nullptr && !context_->parameters.contains("alone")) ranks->all_reduce(sum).wait(30);
       numbers_->values[0] += static_cast<float>(static_cast<int64_t>(sum[0]) % 5 + 1);
       ++numbers_->version;
-      if (context_->rank == 0) metrics_.push_back({"train/sum", sum[0], Reduce::kSum, 1.0});
+      if (place() == 0) metrics_.push_back({"train/sum", sum[0], Reduce::kSum, 1.0});
     }
     metrics_.push_back({"train/weights", numbers_->values[0], Reduce::kLast, 1.0});
     context_->store->put("level", info.iteration + 1, numbers_->values[0]);
@@ -242,6 +243,12 @@ class Trainer : public Module {
   }
 
  private:
+  // Among the ranks that train.
+  int place() const {
+    const std::vector<int>& ranks = context_->mesh("train").ranks();
+    return static_cast<int>(std::find(ranks.begin(), ranks.end(), context_->device) - ranks.begin());
+  }
+
   Context* context_ = nullptr;
   std::shared_ptr<Numbers> numbers_;
   std::unique_ptr<NumbersPort> port_;

@@ -134,14 +134,24 @@ inline shape::ModelShape tiny_shape(const std::string& name) {
   return shape;
 }
 
+// Adds by(place in the whole parameter) to what this rank has of it.
+template <class By>
+void change_values(Weights& weights, size_t index, const By& by) {
+  const shape::ParamSpec& spec = weights.params()[index];
+  std::vector<float> whole(static_cast<size_t>(weights.whole_params()[index].count()));
+  for (size_t j = 0; j < whole.size(); ++j) whole[j] = by(j);
+  std::vector<float> mine(static_cast<size_t>(spec.count()));
+  spec.cut < 0 ? void(mine = whole) : shape::take_pieces(spec, whole, mine);
+  const tensor::HostEdit values = weights.edit(static_cast<int>(index));
+  for (size_t j = 0; j < mine.size(); ++j) values[j] += mine[j];
+}
+
 // Adapters that change what the model computes.
 inline void fill_adapters(Weights& weights) {
   initialize_lora(weights, 5);
   for (size_t i = weights.own_params(); i < weights.params().size(); ++i) {
-    const auto& spec = weights.params()[i];
-    const tensor::HostEdit values = weights.edit(static_cast<int>(i));
-    for (int64_t j = 0; j < spec.count(); ++j)
-      values[j] += 0.1F * std::sin(static_cast<float>(j) * 2.3F + static_cast<float>(i));
+    change_values(weights, i,
+                  [&](size_t j) { return 0.1F * std::sin(static_cast<float>(j) * 2.3F + static_cast<float>(i)); });
   }
   weights.commit();
 }
@@ -154,9 +164,8 @@ inline std::shared_ptr<Weights> tiny_weights(const shape::ModelShape& shape, Wei
   for (size_t i = 0; i < weights->own_params(); ++i) {
     const auto& spec = weights->params()[i];
     if (spec.sizes.size() == 2 && spec.name != "score.weight") continue;
-    const tensor::HostEdit values = weights->edit(static_cast<int>(i));
-    for (int64_t j = 0; j < spec.count(); ++j)
-      values[j] += 0.2F * std::sin(static_cast<float>(j) * 1.7F + static_cast<float>(i));
+    change_values(*weights, i,
+                  [&](size_t j) { return 0.2F * std::sin(static_cast<float>(j) * 1.7F + static_cast<float>(i)); });
   }
   weights->commit();
   if (options.lora.on()) fill_adapters(*weights);

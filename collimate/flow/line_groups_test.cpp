@@ -1,0 +1,98 @@
+#include "collimate/flow/line_groups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "collimate/base/at.h"
+#include "collimate/flow/context.h"
+#include "collimate/flow/dist_actor.h"
+#include "tests/support/flow/toy_modules.h"
+
+namespace collimate::flow {
+namespace {
+
+using Ranks = std::vector<int>;
+
+// A model with a function of each kind, on devices 2 to 5.
+graph::Graph two_functions() {
+  graph::Graph graph;
+  graph.models["policy"].functions = {toy::generate_spec(), toy::train_spec()};
+  return graph;
+}
+
+graph::Placement on_four(const graph::Layout& generates, const graph::Layout& trains) {
+  graph::Placement placement{.devices = 6};
+  placement.groups["main"] = {{2, 3, 4, 5}, {"policy"}};
+  placement.layouts["policy"] = {{"generate", generates}, {"train", trains}};
+  return placement;
+}
+
+// Lists what each worker's Context has: the ranks of the lines that it was made to join.
+struct Joined {
+  std::map<int, std::map<std::string, Ranks>> lines;  // by worker, "function.axis"
+  std::map<int, size_t> groups;                       // that each worker has joined
+};
+
+// Joins as threads, so that an order that waits in a circle never ends.
+Joined join_all(const graph::Placement& placement, const std::string& name) {
+  const graph::Graph graph = two_functions();
+  Joined joined;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (int worker = 2; worker < 6; ++worker)
+    threads.emplace_back([&, worker] {
+      Context context{.device = worker, .meshes = meshes_of(graph, placement, "policy", worker)};
+      std::vector<std::pair<comm::Group*, Ranks>> known;  // in the order in which it joined
+      LineGroups groups(context.meshes, worker, [&](const Ranks& ranks, int place) {
+        EXPECT_EQ(base::at(ranks, place), worker);
+        auto group = comm::back_end("threads").join(
+            {fmt::format("{}/{}", name, fmt::join(ranks, "-")), "", place, static_cast<int>(ranks.size()), 20});
+        known.emplace_back(group.get(), ranks);
+        return group;
+      });
+      context.lines = groups.lines();
+      std::vector<float> sum = {static_cast<float>(worker)};
+      for (const auto& [group, ranks] : known) group->all_reduce(sum).wait(20);
+      const std::lock_guard lock(mutex);
+      joined.groups[worker] = known.size();
+      for (const char* function : {"generate", "train"})
+        for (const char* axis : {"pp", "dp", "cp", "tp"})
+          for (const auto& [group, ranks] : known)
+            if (group == context.line(function, axis))
+              joined.lines[worker][fmt::format("{}.{}", function, axis)] = ranks;
+    });
+  for (std::thread& thread : threads) thread.join();
+  return joined;
+}
+
+TEST(LineGroups, EachFunctionHasThoseOfItsOwnLayout) {
+  const Joined joined = join_all(on_four({.tp = 2}, {.dp = 4}), "own");
+  using Lines = std::map<std::string, Ranks>;
+  EXPECT_EQ(joined.lines.at(2), (Lines{{"generate.tp", {2, 3}}, {"train.dp", {2, 3, 4, 5}}}));
+  EXPECT_EQ(joined.lines.at(5), (Lines{{"generate.tp", {4, 5}}, {"train.dp", {2, 3, 4, 5}}}));
+}
+
+TEST(LineGroups, LinesOfTheSameRanksShareOne) {
+  const Joined joined = join_all(on_four({.tp = 2}, {.tp = 2, .dp = 2}), "same");
+  using Lines = std::map<std::string, Ranks>;
+  EXPECT_EQ(joined.lines.at(4), (Lines{{"generate.tp", {4, 5}}, {"train.dp", {2, 4}}, {"train.tp", {4, 5}}}));
+  for (const auto& [worker, count] : joined.groups) EXPECT_EQ(count, 2U) << worker;
+}
+
+TEST(LineGroups, AFunctionWithoutALayoutStandsAlone) {
+  const graph::Placement placement = on_four({}, {});
+  const Context context{
+      .device = 3, .alone = comm::Mesh({}, {3}), .meshes = meshes_of(two_functions(), placement, "policy", 3)};
+  EXPECT_EQ(context.mesh("generate").ranks(), Ranks{3});
+  EXPECT_EQ(context.mesh("train").size("dp"), 4);
+  EXPECT_EQ(context.mesh("train").coordinate(3, "dp"), 1);
+  EXPECT_EQ(context.mesh("no such function").ranks(), Ranks{3});
+  EXPECT_EQ(context.line("train", "dp"), nullptr) << "nobody has joined";
+}
+
+}  // namespace
+}  // namespace collimate::flow

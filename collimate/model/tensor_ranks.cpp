@@ -1,0 +1,35 @@
+#include "collimate/model/tensor_ranks.h"
+
+#include "collimate/tensor/host_access.h"
+
+namespace collimate::model {
+
+void TensorRanks::sum(const tensor::Exec& exec, float* values, int64_t count) const {
+  if (group == nullptr || count == 0) return;
+  const tensor::HostEdit seen(exec, values, count);
+  group->all_reduce(seen.span()).wait(deadline_seconds);
+}
+
+uint64_t TensorRanks::sum(uint64_t value) const {
+  return group == nullptr ? value : comm::sum_in_order(*group, value, deadline_seconds);
+}
+double TensorRanks::sum(double value) const {
+  return group == nullptr ? value : comm::sum_in_order(*group, value, deadline_seconds);
+}
+
+std::vector<float> TensorRanks::gather(const shape::ParamSpec& whole, std::vector<float> values) const {
+  if (group == nullptr) return values;
+  if (place.rank > 0) {
+    if (shape::is_cut(whole)) group->send(comm::bytes_of(values), 0);
+    return {};
+  }
+  if (!shape::is_cut(whole)) return values;
+  std::vector<float> all(static_cast<size_t>(whole.count()));
+  for (int rank = 0; rank < place.ranks; ++rank) {
+    if (rank > 0) group->receive(comm::writable_bytes_of(values), rank);
+    shape::put_pieces(shape::local({whole}, {rank, place.ranks}).front(), values, all);
+  }
+  return all;
+}
+
+}  // namespace collimate::model

@@ -1,0 +1,157 @@
+// Tensor ranks against one rank: the bits of every forward, gradients, files.
+#include "collimate/model/tensor_ranks.h"
+
+#include <filesystem>
+
+#include "collimate/base/read_file.h"
+#include "collimate/model/peft.h"
+#include "tests/support/base/error_of.h"
+#include "tests/support/comm/ranks.h"
+#include "tests/support/model/tiny_weights.h"
+
+namespace collimate::model {
+namespace {
+
+using testing::pack;
+using testing::sequences;
+using testing::tiny_shape;
+using testing::tiny_weights;
+using testing::to_vector;
+
+constexpr int kRanks = 2;
+
+// body(the options of a rank's weights) on each, ranks being threads.
+void on_ranks(const WeightsOptions& whole, const std::function<void(const WeightsOptions&)>& body, int ranks = kRanks) {
+  static int run = 0;
+  comm::with_ranks(ranks, fmt::format("tensor_ranks_test {}", run++), [&](comm::Group& group) {
+    WeightsOptions mine = whole;
+    mine.tensor = {{group.rank(), ranks}, &group, comm::kDeadlineOfRanks};
+    body(mine);
+  });
+}
+
+std::vector<float> random_like(const at::Tensor& hidden) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < hidden.numel(); ++i) values.push_back(std::sin(static_cast<float>(i) * 0.9F));
+  return values;
+}
+
+at::Tensor tensor_like(const at::Tensor& hidden, std::vector<float> values) {
+  at::Tensor out = at::empty(hidden.sizes(), at::kFloat);
+  std::copy(values.begin(), values.end(), out.data_ptr<float>());
+  return out;
+}
+
+// Tests take every small model, as it is and with adapters. Its sums are of as many chunks as there are ranks.
+class TensorParity : public ::testing::TestWithParam<std::tuple<std::string, bool>> {
+ protected:
+  WeightsOptions options(ComputeType compute = ComputeType::kFloat32) const {
+    return {.trained = true,
+            .compute = compute,
+            .reduction_chunks = kRanks,
+            .lora = {.rank = std::get<1>(GetParam()) ? 3 : 0, .alpha = 2}};
+  }
+  shape::ModelShape shape_ = tiny_shape(std::get<0>(GetParam()));
+  TokenBatch batch_ = pack(sequences({33, 1, 16, 50, 17}, 37));
+};
+
+TEST_P(TensorParity, ForwardsHaveTheBitsOfOneRank) {
+  for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Dot, ComputeType::kBFloat16Amx}) {
+    Model one(tiny_weights(shape_, options(compute)), {});
+    const auto expected = to_vector(one.forward(batch_));
+    on_ranks(options(compute), [&](const WeightsOptions& mine) {
+      Model model(tiny_weights(shape_, mine), {});
+      EXPECT_EQ(to_vector(model.forward(batch_)), expected);
+      std::unique_ptr<ForwardRecord> record;
+      EXPECT_EQ(to_vector(model.forward_train(batch_, Recompute::kNone, record)), expected);
+      EXPECT_EQ(to_vector(model.forward_train(batch_, Recompute::kFull, record)), expected);
+      KvCache cache(model.shape(), kv_type(compute), 20);
+      const std::vector<std::vector<int32_t>> tables = {{3, 1, 4}, {5}, {9, 2}, {6, 0, 7, 8}, {11, 10}};
+      EXPECT_EQ(to_vector(model.forward_cached(batch_, cache, tables)), expected);
+    });
+  }
+}
+
+// ‖Δg‖ / ‖g‖ of each parameter, of which one rank has the whole gradient. That of keys' biases is 0 but for rounding.
+void expect_near(const std::vector<float>& whole, const std::vector<float>& given, const std::string& name) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    difference += std::pow(double{whole[i]} - given[i], 2);
+    norm += std::pow(double{whole[i]}, 2);
+  }
+  EXPECT_LE(std::sqrt(difference), 1e-5 * (std::sqrt(norm) + 1)) << name;
+}
+
+TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    const auto one = tiny_weights(shape_, options());
+    const auto train = [&](const std::shared_ptr<Weights>& weights) {
+      Model model(weights, {});
+      std::unique_ptr<ForwardRecord> record;
+      const at::Tensor hidden = model.forward_train(batch_, recompute, record);
+      model.backward(std::move(record), tensor_like(hidden, random_like(hidden)));
+    };
+    train(one);
+    on_ranks(options(), [&](const WeightsOptions& mine) {
+      const auto weights = tiny_weights(shape_, mine);
+      train(weights);
+      for (int i = 0; i < static_cast<int>(weights->params().size()); ++i) {
+        if (!weights->trains(i)) continue;
+        const auto expected = one->gradient_of(i), own = weights->gradient_of(i);
+        const shape::ParamSpec& whole = base::at(weights->whole_params(), i);
+        const auto given = mine.tensor.gather(whole, {own.begin(), own.end()});
+        if (mine.tensor.place.rank == 0) expect_near({expected.begin(), expected.end()}, given, whole.name);
+        if (base::at(weights->params(), i).cut >= 0) continue;
+        EXPECT_EQ(mine.tensor.sum(static_cast<uint64_t>(own.size())), kRanks * own.size());
+        std::vector<float> summed(own.begin(), own.end());
+        mine.tensor.sum({}, summed.data(), static_cast<int64_t>(summed.size()));
+        for (size_t j = 0; j < summed.size(); ++j) EXPECT_EQ(summed[j], kRanks * own[j]) << whole.name;
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TensorParity,
+                         ::testing::Combine(::testing::ValuesIn(testing::tiny_models()), ::testing::Bool()));
+
+using TensorFiles = testing::InDirectory;
+
+// Files that ranks write together and that one rank writes are the same; ranks read their pieces of them.
+TEST_F(TensorFiles, AreThoseOfOneRank) {
+  for (const std::string family : {"llama", "gpt2", "gpt_neox", "mixtral", "deepseek_v3"}) {
+    const std::string whole = directory_ + "/" + family, pieces = directory_ + "/ranks-" + family;
+    const auto one = tiny_weights(tiny_shape(family));
+    save_huggingface(*one, whole);
+    on_ranks({.trained = true}, [&](const WeightsOptions& mine) {
+      const auto weights = load_huggingface(whole, "", mine, {});
+      EXPECT_EQ(weights->checksum(), one->checksum());
+      save_huggingface(*weights, pieces);
+    });
+    for (const char* file : {"/model.safetensors", "/config.json"})
+      EXPECT_EQ(base::read_file(pieces + file), base::read_file(whole + file)) << family << file;
+  }
+}
+
+TEST_F(TensorFiles, OfAdaptersAreThoseOfOneRank) {
+  WeightsOptions options{.trained = true, .lora = {.rank = 3, .alpha = 2}};
+  const shape::ModelShape shape = tiny_shape("gpt_neox");
+  save_huggingface(*tiny_weights(shape), directory_ + "/base");
+  save_peft(*tiny_weights(shape, options), directory_ + "/whole", directory_ + "/base");
+  on_ranks(options, [&](const WeightsOptions& mine) {
+    save_peft(*tiny_weights(shape, mine), directory_ + "/ranks", directory_ + "/base");
+    const auto again = load_huggingface(directory_ + "/whole", "", mine, {});
+    EXPECT_EQ(again->checksum(), tiny_weights(shape, mine)->checksum());
+  });
+  for (const char* file : {"/adapter_model.safetensors", "/adapter_config.json"})
+    EXPECT_EQ(base::read_file(directory_ + "/ranks" + file), base::read_file(directory_ + "/whole" + file)) << file;
+}
+
+TEST(TensorRanks, HeadsThatDoNotDivideAreNamed) {
+  const WeightsOptions options{.trained = true, .tag = "policy", .tensor = {{0, 3}}};
+  EXPECT_EQ(
+      base::message_of([&] { Weights(tiny_shape("llama"), options, {}); }),
+      "[weights of policy] expected a tp that divides the model's 4 attention heads, got tp 3; try another tp, or dp");
+}
+
+}  // namespace
+}  // namespace collimate::model

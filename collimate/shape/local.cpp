@@ -1,0 +1,105 @@
+#include "collimate/shape/local.h"
+
+#include <algorithm>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/shape/spec_builder.h"
+
+namespace collimate::shape {
+namespace {
+
+int64_t part_of(int64_t total, int ranks, const std::string& where, const char* what) {
+  if (total % ranks != 0)
+    throw base::InputError(base::expectation(where, fmt::format("a tp that divides the model's {} {}", total, what),
+                                             fmt::format("tp {}", ranks), "another tp, or dp"));
+  return total / ranks;
+}
+
+int cut_dim(const ParamSpec& spec) {
+  for (size_t dim = 0; dim < spec.dims.size(); ++dim)
+    if (spec.dims[dim].axis == "tp") return static_cast<int>(dim);
+  return -1;
+}
+
+void cut(ParamSpec& spec, const TensorRank& of) {
+  spec.cut = cut_dim(spec);
+  if (spec.cut < 0) return;
+  int64_t& size = base::at(spec.sizes, spec.cut);
+  spec.whole = size;
+  std::vector<int64_t> blocks = base::at(spec.dims, spec.cut).blocks;
+  if (blocks.empty()) blocks = {size};
+  int64_t first = 0;
+  for (const int64_t block : blocks) {
+    COLLIMATE_CHECK(block % of.ranks == 0, "{} of {} in {} ranks", block, spec.name, of.ranks);
+    const int64_t count = block / of.ranks;
+    spec.pieces.push_back({first + of.rank * count, count});
+    first += block;
+  }
+  size /= of.ranks;
+}
+
+// visit(offset in the whole's values, offset in the rank's, floats) for runs that are adjacent in both
+template <class Visit>
+void for_each_run(const ParamSpec& mine, const Visit& visit) {
+  COLLIMATE_CHECK(mine.cut >= 0, "{} is not cut", mine.name);
+  const bool rows = mine.cut == 0;
+  const int64_t width = mine.count() / mine.sizes[0];
+  const int64_t outer = rows ? 1 : mine.sizes[0], inner = rows ? width : 1;
+  const int64_t here = rows ? mine.count() : width, there = rows ? mine.whole * width : mine.whole;
+  for (int64_t o = 0; o < outer; ++o) {
+    int64_t at = o * here;
+    for (const Piece& piece : mine.pieces) {
+      visit(o * there + piece.first * inner, at, piece.count * inner);
+      at += piece.count * inner;
+    }
+  }
+}
+
+}  // namespace
+
+bool is_cut(const ParamSpec& spec) { return cut_dim(spec) >= 0; }
+
+ModelShape local_shape(const ModelShape& whole, const TensorRank& of, const std::string& where) {
+  ModelShape mine = whole;
+  if (of.ranks == 1) return mine;
+  for (Block& block : mine.blocks) {
+    Attention& attention = block.attention;
+    attention.all_heads = attention.heads;
+    attention.heads = part_of(attention.heads, of.ranks, where, "attention heads");
+    attention.kv_heads = part_of(attention.kv_heads, of.ranks, where, "key-value heads");
+    attention.first_head = of.rank * attention.heads;
+    Mlp& mlp = block.mlp;
+    mlp.intermediate = part_of(mlp.intermediate, of.ranks, where, "channels inside an MLP");
+    mlp.experts.intermediate = part_of(mlp.experts.intermediate, of.ranks, where, "channels inside an expert");
+    mlp.experts.shared = part_of(mlp.experts.shared, of.ranks, where, "channels inside its shared experts");
+  }
+  return mine;
+}
+
+std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const TensorRank& of) {
+  if (of.ranks == 1) return specs;
+  int64_t next = 0;
+  int segment = -1;
+  for (ParamSpec& spec : specs) {
+    cut(spec, of);
+    if (std::exchange(segment, spec.segment) != spec.segment) next = 0;
+    spec.offset = spec.fused > 0 ? padded(next) : next;
+    next = spec.offset + spec.count();
+  }
+  return specs;
+}
+
+void take_pieces(const ParamSpec& mine, std::span<const float> whole, std::span<float> out) {
+  for_each_run(mine, [&](int64_t there, int64_t here, int64_t count) {
+    std::copy_n(whole.begin() + there, count, out.begin() + here);
+  });
+}
+
+void put_pieces(const ParamSpec& mine, std::span<const float> values, std::span<float> whole) {
+  for_each_run(mine, [&](int64_t there, int64_t here, int64_t count) {
+    std::copy_n(values.begin() + here, count, whole.begin() + there);
+  });
+}
+
+}  // namespace collimate::shape

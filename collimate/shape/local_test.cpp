@@ -1,0 +1,81 @@
+#include "collimate/shape/local.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "collimate/base/at.h"
+#include "tests/support/base/error_of.h"
+
+namespace collimate::shape {
+namespace {
+
+ModelShape small_shape(const std::string& family) {
+  Block block;
+  block.attention = {.heads = 4, .kv_heads = family == "gpt2" ? 4 : 2, .head_dim = 2, .bias = family == "gpt2"};
+  block.mlp = {.intermediate = 12, .gated = family != "gpt2", .bias = family == "gpt2"};
+  ModelShape shape;
+  shape.family = family;
+  shape.vocabulary = 5;
+  shape.hidden = 6;
+  shape.max_positions = 7;
+  shape.blocks = {block, block};
+  return shape;
+}
+
+TEST(Local, ParametersAreThoseOfTheRanksOwnShape) {
+  for (const char* family : {"llama", "gpt2"})
+    for (const TensorRank of : {TensorRank{0, 1}, {0, 2}, {1, 2}}) {
+      const ModelShape whole = small_shape(family);
+      const auto mine = local(param_specs(whole), of), expected = param_specs(local_shape(whole, of, "here"));
+      ASSERT_EQ(mine.size(), expected.size());
+      for (size_t i = 0; i < mine.size(); ++i) {
+        EXPECT_EQ(mine[i].name, expected[i].name);
+        EXPECT_EQ(mine[i].sizes, expected[i].sizes) << mine[i].name;
+        EXPECT_EQ(mine[i].offset, expected[i].offset) << mine[i].name;
+        EXPECT_EQ(mine[i].cut >= 0, of.ranks > 1 && is_cut(mine[i])) << mine[i].name;
+      }
+    }
+}
+
+std::vector<float> numbers(const ParamSpec& spec) {
+  std::vector<float> all(static_cast<size_t>(spec.count()));
+  std::iota(all.begin(), all.end(), 1.0F);
+  return all;
+}
+
+// GPT-2 has one matrix for queries, keys and values: a rank has the rows of its heads in each.
+TEST(Local, PiecesAreOfEachOfTheMatricesSideBySide) {
+  const auto whole = param_specs(small_shape("gpt2"));
+  const auto is_fused = [](const ParamSpec& spec) { return spec.name == "transformer.h.1.attn.c_attn.bias"; };
+  const ParamSpec& bias = *std::ranges::find_if(whole, is_fused);
+  const ParamSpec mine = local({bias}, {1, 2}).front();
+  EXPECT_EQ(mine.pieces, (std::vector<Piece>{{4, 4}, {12, 4}, {20, 4}}));
+  std::vector<float> taken(12);
+  take_pieces(mine, numbers(bias), taken);
+  EXPECT_EQ(taken, (std::vector<float>{5, 6, 7, 8, 13, 14, 15, 16, 21, 22, 23, 24}));
+}
+
+TEST(Local, PiecesOfAllRanksAreTheWhole) {
+  for (const ParamSpec& whole : param_specs(small_shape("llama"))) {
+    if (!is_cut(whole)) continue;
+    std::vector<float> again(static_cast<size_t>(whole.count()));
+    for (const int rank : {0, 1}) {
+      const ParamSpec mine = local({whole}, {rank, 2}).front();
+      std::vector<float> taken(static_cast<size_t>(mine.count()));
+      take_pieces(mine, numbers(whole), taken);
+      put_pieces(mine, taken, again);
+    }
+    EXPECT_EQ(again, numbers(whole)) << whole.name;
+  }
+}
+
+TEST(Local, NumbersThatDoNotDivideAreNamed) {
+  EXPECT_EQ(base::message_of([] {
+              local_shape(small_shape("llama"), {0, 4}, "policy");
+            }),
+            "[policy] expected a tp that divides the model's 2 key-value heads, got tp 4; try another tp, or dp");
+}
+
+}  // namespace
+}  // namespace collimate::shape
