@@ -6,9 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/error.h"
 #include "collimate/tensor/pending.h"
 
 namespace collimate::comm {
+
+// A wait ended because the group was aborted by another rank, whose cause this has. The rank that has found the cause
+// itself, or whose deadline expired first, gets a plain RunError.
+class AbortedByPeer : public base::RunError {
+ public:
+  using base::RunError::RunError;
+};
 
 // Collectives over an ordered set of ranks; one object per rank, used by that rank's thread (abort: by any thread).
 // Every rank calls the same collectives in the same order with the same sizes. What returns a Pending is done when that

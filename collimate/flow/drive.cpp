@@ -160,6 +160,7 @@ void Drive::expire_timers() {
 }
 
 void Drive::on(const message::Failed& failed, int worker) {
+  if (failed.follows) return;  // the rank that has aborted the group says why, or its worker has died
   const graph::Task task = failed.task.task;
   auto found = tasks_.find(task);
   if (found == tasks_.end()) return;

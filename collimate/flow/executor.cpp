@@ -9,6 +9,7 @@
 #include "collimate/cluster/process/process_worker.h"
 #include "collimate/flow/drive.h"
 #include "collimate/flow/link_check.h"
+#include "collimate/flow/planned_memory.h"
 #include "collimate/flow/received_rows.h"
 #include "collimate/flow/worker_host.h"
 #include "collimate/tensor/allocator.h"
@@ -128,12 +129,26 @@ class Execution {
 
   void export_model(const std::string& model, const std::string& directory) {
     std::filesystem::create_directories(directory);
-    std::vector<int> first = {graph::workers_of(drive_.graph(), placement_, model).at(0)};
-    const std::vector<message::Exported> answers =
-        driver_.request(first, message::Export{.model = model,
-                                               .directory = directory,
-                                               .iteration = options_.schedule.first_iteration + drive_.completed()});
+    const std::vector<message::Exported> answers = driver_.request(
+        holders_of(model), message::Export{.model = model,
+                                           .directory = directory,
+                                           .iteration = options_.schedule.first_iteration + drive_.completed()});
     if (answers.at(0).checksum) end_.checksums[model] = *answers[0].checksum;
+  }
+
+  // The workers that hold the model's first copy between them, in order.
+  std::vector<int> holders_of(const std::string& model) const {
+    const int first = graph::workers_of(drive_.graph(), placement_, model).at(0);
+    const nlohmann::json calls = calls_of(drive_.graph(), options_);
+    const std::map<std::string, comm::Mesh> meshes = meshes_of(drive_.graph(), placement_, model, first);
+    for (const auto& function : calls.value(model, std::vector<std::string>())) {
+      const auto mesh = meshes.find(function);
+      if (mesh == meshes.end()) continue;
+      std::vector<int> holders = mesh->second.ranks();
+      std::erase_if(holders, [&](int rank) { return mesh->second.coordinate(rank, "dp") != 0; });
+      return holders;
+    }
+    return {first};
   }
 
   const graph::Placement& placement_;
@@ -154,6 +169,7 @@ RunResult run(const graph::Graph& graph, const graph::Placement& placement, cons
   graph::validate(graph);
   graph::validate(graph, placement);
   check_runnable(graph);
+  check_cuts(placement, calls_of(graph, options));
   for (const graph::WeightLink& link : graph.links) check_link(link, graph, placement);
   for (const Evaluation& evaluation : options.evaluations) check_runnable(evaluation.graph);
   if (!options.next_rows) throw base::InputError(base::expectation("run", "a source of rows", "none"));

@@ -15,6 +15,8 @@ LineGroups::LineGroups(const std::map<std::string, comm::Mesh>& meshes, int work
     }
 }
 
+LineGroups::~LineGroups() { abort("the worker of another rank has ended"); }
+
 void LineGroups::beat() {
   for (const auto& [ranks, group] : groups_) group->beat();
 }

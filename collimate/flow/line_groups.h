@@ -19,6 +19,10 @@ class LineGroups {
   using Join = std::function<std::unique_ptr<comm::Group>(const std::vector<int>& ranks, int place)>;
 
   LineGroups() = default;
+  LineGroups(LineGroups&&) = default;
+  LineGroups& operator=(LineGroups&&) = default;
+  // Aborts them: whoever still waits for this worker waits in vain.
+  ~LineGroups();
   // Joins by function, then by axis. Every worker of a run goes through its models in one order and through each in
   // this one, so that of all groups not yet complete the first in this order is one for which nobody who is missing
   // waits elsewhere.

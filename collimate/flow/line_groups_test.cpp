@@ -35,6 +35,7 @@ graph::Placement on_four(const graph::Layout& generates, const graph::Layout& tr
 struct Joined {
   std::map<int, std::map<std::string, Ranks>> lines;  // by worker, "function.axis"
   std::map<int, size_t> groups;                       // that each worker has joined
+  std::vector<LineGroups> kept;                       // the first to end would abort them
 };
 
 // Joins as threads, so that an order that waits in a circle never ends.
@@ -59,6 +60,7 @@ Joined join_all(const graph::Placement& placement, const std::string& name) {
       for (const auto& [group, ranks] : known) group->all_reduce(sum).wait(20);
       const std::lock_guard lock(mutex);
       joined.groups[worker] = known.size();
+      joined.kept.push_back(std::move(groups));
       for (const char* function : {"generate", "train"})
         for (const char* axis : {"pp", "dp", "cp", "tp"})
           for (const auto& [group, ranks] : known)

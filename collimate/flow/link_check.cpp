@@ -15,6 +15,7 @@ struct Part {
   int tensor_of = 1, tensor = 0;
   int stage_of = 1, stage = 0;
   int expert_of = 1, zero_of = 1, shard = 0;  // cut over dp
+  std::vector<int> tensor_line;               // the workers with which it has all of a stage
   bool operator==(const Part&) const = default;
 };
 
@@ -33,6 +34,7 @@ struct Check {
       const DistActor actor(graph.spec(node), cut, replica);
       const comm::Mesh& mesh = actor.mesh();
       Part part{mesh.size("tp"), mesh.coordinate(worker, "tp"), mesh.size("pp"), mesh.coordinate(worker, "pp"), cut.ep};
+      part.tensor_line = mesh.line(worker, "tp");
       if (cut.zero >= 3) part.zero_of = mesh.size("dp");
       if (part.expert_of > 1 || part.zero_of > 1) part.shard = mesh.coordinate(worker, "dp");
       return part;
@@ -47,10 +49,12 @@ struct Check {
     return all;
   }
 
-  std::string text(int node) const {
+  // `line`: workers that are named, or none.
+  std::string text(int node, const std::vector<int>& line = {}) const {
     const graph::Layout cut = layout(node);
-    return fmt::format("{}.{} with tp {}, pp {}, ep {}, zero {}", graph.node(node).model, graph.node(node).function,
-                       cut.tp, cut.pp, cut.ep, cut.zero);
+    const std::string workers = line.empty() ? "" : fmt::format(" (workers {})", fmt::join(line, ", "));
+    return fmt::format("{}.{} with tp {}{}, pp {}, ep {}, zero {}", graph.node(node).model, graph.node(node).function,
+                       cut.tp, workers, cut.pp, cut.ep, cut.zero);
   }
 
   [[noreturn]] void refuse(const std::string& expected, const std::string& got, const std::string& instead) const {
@@ -63,8 +67,11 @@ struct Check {
       for (int destination : nodes(link.destination)) {
         const std::optional<Part> from = part(source, worker), to = part(destination, worker);
         if (!from || !to || *from == *to) continue;
+        const bool same_sizes = layout(source).tp == layout(destination).tp && from->tensor_line != to->tensor_line;
         refuse(fmt::format("the same part of the weights of both on worker {}", worker),
-               text(source) + " and " + text(destination), "one layout for both, or layouts of dp alone");
+               same_sizes ? text(source, from->tensor_line) + " and " + text(destination, to->tensor_line)
+                          : text(source) + " and " + text(destination),
+               "one layout for both, or layouts of dp alone");
       }
   }
 
@@ -80,6 +87,20 @@ struct Check {
 };
 
 }  // namespace
+
+void check_cuts(const graph::Placement& placement, const nlohmann::json& calls) {
+  for (const auto& [model, functions] : calls.items()) {
+    if (placement.group_of(model) == nullptr) continue;
+    const auto tp = [&, &name = model](const std::string& function) { return placement.layout(name, function).tp; };
+    const auto first = functions.front().get<std::string>();
+    for (const std::string function : functions)
+      if (tp(function) != tp(first))
+        throw base::InputError(base::expectation(
+            "placement.layouts." + model, "one tp for all functions of the model, whose weights they share",
+            fmt::format("{} with tp {} and {} with tp {}", first, tp(first), function, tp(function)),
+            "the same tp for both"));
+  }
+}
 
 void check_link(const graph::WeightLink& link, const graph::Graph& graph, const graph::Placement& placement) {
   const std::vector<int> from = graph::workers_of(graph, placement, link.source);

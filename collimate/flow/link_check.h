@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include "collimate/graph/graph.h"
 #include "collimate/graph/placement.h"
 
@@ -9,5 +11,9 @@ namespace collimate::flow {
 // must be the same part of the weights there; any other worker gets the source's first worker's, so all must be whole.
 // InputError otherwise.
 void check_link(const graph::WeightLink& link, const graph::Graph& graph, const graph::Placement& placement);
+
+// Whether the functions of each model that a run calls (`calls`: calls_of) are cut over tp alike, as a device has the
+// weights of a model once. InputError otherwise.
+void check_cuts(const graph::Placement& placement, const nlohmann::json& calls);
 
 }  // namespace collimate::flow

@@ -63,7 +63,8 @@ struct Close {
   COLLIMATE_FIELDS(task)
 };
 
-// Ends a task at once. No answer; what still comes of it counts no more.
+// Ends a task at once, one whose ranks step in lockstep at their next step. No answer; what still comes of it counts no
+// more.
 struct Cancel {
   static constexpr const char* kKind = "cancel";
   TaskKey task;
@@ -120,9 +121,10 @@ struct Failed {
   TaskKey task;
   std::string cause;
   int exit_code = 1;       // of the error (base/error.h)
-  bool retryable = false;  // a RetryableError
+  bool retryable = false;  // a RetryableError, of a rank that is in no group: an aborted one works no more
+  bool follows = false;    // from the failure of another rank, which says itself what its cause is
 
-  COLLIMATE_FIELDS(task, cause, exit_code, retryable)
+  COLLIMATE_FIELDS(task, cause, exit_code, retryable, follows)
 };
 
 // A sign of life from inside long work, which nothing answers.
@@ -194,7 +196,7 @@ struct Exported {
   COLLIMATE_FIELDS(request, checksum)
 };
 
-// To a model's first worker: Module::save_checkpoint.
+// To the workers that hold a model's first copy between them: Module::save_checkpoint.
 struct Export {
   static constexpr const char* kKind = "export";
   using Answer = Exported;

@@ -25,7 +25,9 @@ class RetryableError : public base::RunError {
 
 // One running call of a function that streams (`FunctionSpec::streams`). The worker feeds rows as they arrive, closes
 // when no more come, and between messages runs one step at a time. Results may come in any order; each fed row comes
-// out once. Checkpoints hold nothing of it: rows that were in flight are fed again to a new stream.
+// out once. Checkpoints hold nothing of it: rows that were in flight are fed again to a new stream. Ranks of a replica
+// that get the same rows (tp, cp, pp) step together (flow/lockstep.h): a step may use the context's lines, and what it
+// does must follow from what was asked and from the steps before alone.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -71,7 +73,8 @@ class Module : public base::Stateful {
   virtual void after_iteration(int64_t) {}
   // Loaded before use or moved off the device: only for models whose residency is swap.
   virtual void reside(bool /*on_device*/) {}
-  // Writes what a user takes away (a Hugging Face directory) into `directory`, which exists. Called on rank 0 only.
+  // Writes what a user takes away (a Hugging Face directory) into `directory`, which exists. Called on the ranks that
+  // hold the model's first copy between them, all at once: those of dp 0, of which the first one's checksum counts.
   virtual void save_checkpoint(const std::string& directory, int64_t iteration);
   // The weights that links read and write, or null.
   virtual WeightsPort* weights() { return nullptr; }

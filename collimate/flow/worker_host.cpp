@@ -1,5 +1,8 @@
 #include "collimate/flow/worker_host.h"
 
+#include <algorithm>
+#include <type_traits>
+
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
@@ -24,6 +27,17 @@ Batch with_uids(Batch made, const Batch& input, const CallInfo& info) {
 int exit_code_of(const std::exception& error) {
   auto known = dynamic_cast<const base::Error*>(&error);
   return known == nullptr ? 1 : known->exit_code();
+}
+
+// Ranks that differ on these axes work on the same rows.
+constexpr const char* kModelAxes[] = {"pp", "cp", "tp"};
+
+// Whether a message asks for something that a stream may be in the middle of: what it is fed, a close, a pause, an end.
+template <class Asked>
+constexpr bool concerns_streams() {
+  return std::is_same_v<Asked, message::Feed> || std::is_same_v<Asked, message::Close> ||
+         std::is_same_v<Asked, message::Cancel> || std::is_same_v<Asked, message::Pause> ||
+         std::is_same_v<Asked, message::Puts>;
 }
 
 template <class Asked>
@@ -51,11 +65,17 @@ void WorkerHost::handle(cluster::Message message, cluster::Outbox& out) {
   out_ = &out;
   shares_rows_ = message.content != nullptr;
   const auto content = cluster::content_of<message::ToWorker>(std::move(message));
-  std::visit([this](const auto& asked) { obey(asked); }, content);
+  try {
+    std::visit([this](const auto& asked) { obey(asked); }, content);
+  } catch (const std::exception& error) {  // ends this worker
+    for (const auto& [model, hosted] : models_) hosted->groups.abort(error.what());
+    throw;
+  }
 }
 
 template <class Asked>
 void WorkerHost::obey(const Asked& asked) {
+  if constexpr (!concerns_streams<Asked>()) settle();
   if constexpr (requires { asked.task; }) {
     try {
       on(asked);
@@ -72,13 +92,15 @@ void WorkerHost::obey(const Asked& asked) {
 }
 
 void WorkerHost::fail(const TaskKey& key, const std::exception& error) {
-  auto found = tasks_.find(key);
-  if (found != tasks_.end()) {
-    found->second->hosted->groups.abort(error.what());
+  bool retryable = dynamic_cast<const RetryableError*>(&error) != nullptr;
+  if (const auto found = tasks_.find(key); found != tasks_.end()) {
+    Hosted& hosted = *found->second->hosted;
+    retryable = retryable && hosted.context.mesh(found->second->function).size() == 1;
+    if (!retryable) hosted.groups.abort(error.what());
     drop(key);
   }
-  const bool retryable = dynamic_cast<const RetryableError*>(&error) != nullptr;
-  reply(message::Failed{key, error.what(), exit_code_of(error), retryable});
+  const bool follows = dynamic_cast<const comm::AbortedByPeer*>(&error) != nullptr;
+  reply(message::Failed{key, error.what(), exit_code_of(error), retryable, follows});
 }
 
 // Ends a task that is cancelled or has failed: what its stream still works on is let go.
@@ -136,7 +158,25 @@ void WorkerHost::on(const message::Start& start) {
   task->info.parameters = start.parameters;
   Running& running = *task;
   tasks_[running.key] = std::move(task);
-  if (start.streams) running.stream = running.hosted->module->open(running.function, running.info);
+  if (start.streams) open(running);
+}
+
+void WorkerHost::open(Running& task) {
+  const Context& context = task.hosted->context;
+  task.stream = task.hosted->module->open(task.function, task.info);
+  std::vector<comm::Group*> lines;
+  for (const char* axis : kModelAxes)
+    if (comm::Group* line = context.line(task.function, axis)) lines.push_back(line);
+  if (lines.empty()) return;
+  auto together = std::make_unique<Lockstep>(std::move(task.stream), std::move(lines), context.deadline_seconds);
+  task.lockstep = together.get();
+  task.stream = std::move(together);
+}
+
+void WorkerHost::on(const message::Cancel& cancel) {
+  auto found = tasks_.find(cancel.task);
+  if (found != tasks_.end() && found->second->lockstep != nullptr) return found->second->lockstep->end();
+  drop(cancel.task);
 }
 
 void WorkerHost::on(const message::Feed& feed) {
@@ -224,14 +264,28 @@ bool WorkerHost::step(cluster::Outbox& out) {
   std::vector<TaskKey> keys;
   for (const auto& [key, task] : tasks_)
     if (task->stream) keys.push_back(key);
-  for (const TaskKey& key : keys) {
-    try {
-      worked = step_stream(*tasks_.at(key)) || worked;
-    } catch (const std::exception& error) {
-      fail(key, error);
-    }
-  }
+  for (const TaskKey& key : keys) worked = step_task(key) || worked;
   return worked;
+}
+
+bool WorkerHost::step_task(const TaskKey& key) {
+  try {
+    return step_stream(*tasks_.at(key));
+  } catch (const std::exception& error) {
+    fail(key, error);
+    return false;
+  }
+}
+
+void WorkerHost::settle() {
+  const auto behind = [](const auto& item) {
+    return item.second->lockstep != nullptr && item.second->lockstep->behind();
+  };
+  while (true) {
+    const auto found = std::find_if(tasks_.begin(), tasks_.end(), behind);
+    if (found == tasks_.end()) return;
+    step_task(TaskKey(found->first));
+  }
 }
 
 bool WorkerHost::step_stream(Running& task) {
@@ -240,6 +294,10 @@ bool WorkerHost::step_stream(Running& task) {
   base::fault_point(task.info.node);
   bool worked = task.stream->step();
   if (worked) beat();
+  if (task.lockstep != nullptr && task.lockstep->ended()) {
+    drop(TaskKey(task.key));
+    return worked;
+  }
   Batch rows = task.stream->take();
   if (worked || !rows.empty()) {
     if (task.busy_since == 0) task.busy_since = began;

@@ -9,6 +9,7 @@
 
 #include "collimate/cluster/worker.h"
 #include "collimate/flow/line_groups.h"
+#include "collimate/flow/lockstep.h"
 #include "collimate/flow/memory_ledger.h"
 #include "collimate/flow/messages.h"
 #include "collimate/flow/module.h"
@@ -50,8 +51,9 @@ class WorkerHost : public cluster::Handler {
     Hosted* hosted = nullptr;
     bool trains = false;
     std::unique_ptr<Stream> stream;
-    std::vector<int64_t> fed;  // uids given to the stream
-    double busy_since = 0;     // base::now_seconds() of the first work not yet reported; 0 when there is none
+    Lockstep* lockstep = nullptr;  // the stream, where it steps together with those of other ranks
+    std::vector<int64_t> fed;      // uids given to the stream
+    double busy_since = 0;         // base::now_seconds() of the first work not yet reported; 0 when there is none
     double busy_seconds = 0;
     int64_t peak_bytes = 0;                                   // of the worker's memory in the work not yet reported
     std::map<std::string, tensor::OperationTime> operations;  // timed ones of that work, by name
@@ -65,7 +67,7 @@ class WorkerHost : public cluster::Handler {
   void on(const message::Start& start);
   void on(const message::Feed& feed);
   void on(const message::Close& close);
-  void on(const message::Cancel& cancel) { drop(cancel.task); }
+  void on(const message::Cancel& cancel);
   void on(const message::Pause& pause);
   void on(const message::Hook& hook);
   message::Done on(const message::Reside& reside);
@@ -87,6 +89,10 @@ class WorkerHost : public cluster::Handler {
   void check_ranks_agree(Running& task);
   void begin_call();
   void note_operations(Running& task);
+  void open(Running& task);
+  // Carries out what streams that step in lockstep have been asked so far.
+  void settle();
+  bool step_task(const TaskKey& key);
   bool step_stream(Running& task);
   void reply_rows(Running& task, std::optional<int64_t> feed, Batch rows);
   void finish(TaskKey key);

@@ -2,6 +2,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/model/head_parts.h"
 #include "collimate/tensor/ops/log_prob.h"
 #include "collimate/tensor/ops/memory.h"
 #include "collimate/tensor/results.h"
@@ -49,12 +50,28 @@ HeadArgs head_args(const tensor::Exec& exec, Weights& weights, const Linear& hea
   args.head.temperature = request.temperature;
   args.head.softcap = static_cast<float>(weights.shape().logit_softcap);
   args.head.targets = args.targets.data();
+  if (const shape::ParamSpec& spec = base::at(weights.params(), head.weight); spec.cut == 0)
+    args.head.first = spec.pieces.front().first, args.head.whole = spec.whole;
   return args;
+}
+
+// Logits [rows, vocabulary], of which each tensor rank computes its columns.
+void logits_of_parts(const tensor::Exec& exec, Weights& weights, const Linear& head, const Rows& in, float* out) {
+  const shape::ParamSpec& spec = base::at(weights.params(), head.weight);
+  const at::Tensor mine = empty_result(exec, {in.rows, head.out});
+  tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(head.weight), device_data(mine), head.out,
+                 {.bias = bias_of(weights, head)});
+  tensor::zero(exec, in.rows * spec.whole, out);
+  tensor::copy_heads(exec, {in.rows, 1, head.out}, {device_data(mine), head.out, 0},
+                     {out + spec.pieces.front().first, spec.whole, 0});
+  weights.tensor().sum(exec, out, in.rows * spec.whole);
 }
 
 Linear head_layer(const Weights& weights, int weight, int bias) {
   const std::vector<int64_t>& sizes = base::at(weights.params(), weight).sizes;
-  return {weight, bias, sizes[1], sizes[0]};
+  Linear layer{weight, bias, sizes[1], sizes[0]};
+  layer.cut = base::at(weights.params(), weight).cut;
+  return layer;
 }
 
 }  // namespace
@@ -85,9 +102,11 @@ const Linear& OutputHead::score() const {
   return score_;
 }
 
-std::shared_ptr<tensor::Buffer> OutputHead::logits_memory(const tensor::Exec& exec, int64_t bytes) {
+std::shared_ptr<tensor::Buffer> OutputHead::logits_memory(const tensor::Exec& exec, const std::string& owner,
+                                                          int64_t bytes) {
   if (bytes > kMostRecordedLogitBytes || bytes == 0) return nullptr;
   if (logits_ == nullptr || logits_->bytes() < bytes || logits_.use_count() > 1) {
+    const tensor::MemoryScope tagged(owner);
     logits_.reset();
     logits_ = std::make_shared<tensor::Buffer>(bytes, *exec.device);
   }
@@ -97,6 +116,13 @@ std::shared_ptr<tensor::Buffer> OutputHead::logits_memory(const tensor::Exec& ex
 LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request) {
   const HeadArgs on_device = head_args(exec, weights, vocabulary(), request);
   const tensor::LogProbHead& args = on_device.head;
+  const std::string owner = weights.options().tag + "/logits";
+  const int64_t all_logits = args.rows * args.head->n * static_cast<int64_t>(sizeof(float));
+  const auto kept = request.record ? logits_memory(exec, owner, all_logits) : nullptr;
+  if (vocabulary().cut == 0) {
+    COLLIMATE_CHECK(request.top_count == 0, "the most likely of tokens that lie on several ranks");
+    return log_probs_of_parts(exec, weights.tensor(), args, request, kept);
+  }
   LogProbResult result;
   result.log_probs = empty_result(exec, {args.rows});
   result.argmax = empty_result(exec, {args.rows}, at::kInt);
@@ -110,12 +136,11 @@ LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, 
   if (request.top_count > 0)
     out.top = static_cast<tensor::TokenLogProb*>(top.data()), out.top_count = request.top_count;
   if (request.record) {
-    const tensor::MemoryScope tagged(weights.options().tag + "/logits");
-    const auto logits = logits_memory(exec, args.rows * args.head->n * static_cast<int64_t>(sizeof(float)));
-    result.record = {empty_result(exec, {2, args.rows}), result.entropy, logits};
+    const tensor::MemoryScope tagged(owner);
+    result.record = {empty_result(exec, {2, args.rows}), result.entropy, kept};
     out.max = device_data(result.record.normalizers);
     out.log_sum = out.max + args.rows;
-    out.logits = logits == nullptr ? nullptr : logits->floats();
+    out.logits = kept == nullptr ? nullptr : kept->floats();
   }
   tensor::log_softmax_gather(exec, args, out);
   tensor::copy_out(exec, top.data(), top.bytes(), result.top.data());
@@ -128,6 +153,12 @@ at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& wei
   const Linear& head = vocabulary();
   const HeadArgs on_device = head_args(exec, weights, head, request);
   const tensor::LogProbHead& args = on_device.head;
+  if (head.cut == 0 && !record.normalizers.defined()) {
+    LogProbRequest again = request;
+    again.entropy = entropy_gradient.defined();
+    const LogProbRecord made = log_probs_of_parts(exec, weights.tensor(), args, again, nullptr).record;
+    return log_probs_backward(exec, weights, request, log_prob_gradient, entropy_gradient, made);
+  }
   const int64_t width = head.in;
   at::Tensor hidden_gradient = empty_result(exec, {args.rows, width});
   tensor::LogProbGrad grad;
@@ -149,17 +180,22 @@ at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& wei
     forward.logits = record.logits == nullptr ? nullptr : record.logits->floats();
   }
   tensor::log_softmax_gather_backward(exec, args, grad, forward);
+  if (head.cut == 0) weights.tensor().sum(exec, device_data(hidden_gradient), args.rows * width);
   return hidden_gradient;
 }
 
 at::Tensor OutputHead::logits(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const {
   const Linear& head = vocabulary();
   const Rows in = rows_of(hidden, head.in);
-  at::Tensor out = empty_result(exec, {in.rows, head.out});
-  tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(head.weight), device_data(out), head.out,
-                 {.bias = bias_of(weights, head)});
+  at::Tensor out = empty_result(exec, {in.rows, weights.shape().vocabulary});
+  if (head.cut == 0) {
+    logits_of_parts(exec, weights, head, in, device_data(out));
+  } else {
+    tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(head.weight), device_data(out), head.out,
+                   {.bias = bias_of(weights, head)});
+  }
   if (const auto cap = static_cast<float>(weights.shape().logit_softcap); cap > 0)
-    tensor::soft_cap(exec, cap, in.rows, head.out, device_data(out));
+    tensor::soft_cap(exec, cap, in.rows, out.size(1), device_data(out));
   return out;
 }
 

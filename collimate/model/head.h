@@ -24,8 +24,8 @@ class OutputHead {
   const Linear& vocabulary() const;  // the LM head; InputError without one
   const Linear& score() const;       // the same of the score or value head
 
-  std::shared_ptr<tensor::Buffer> logits_memory(const tensor::Exec& exec,
-                                                int64_t bytes);  // null when there are too many
+  // Null when there are too many.
+  std::shared_ptr<tensor::Buffer> logits_memory(const tensor::Exec& exec, const std::string& owner, int64_t bytes);
 
   Linear vocabulary_, score_;
   std::shared_ptr<tensor::Buffer> logits_;

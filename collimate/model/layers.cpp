@@ -92,7 +92,59 @@ Norm find_norm(const Weights& weights, shape::Part part, int segment, const shap
   return {weight, weights.index_of(part, segment, /*bias=*/true), block.norm_epsilon, norm_offset(block)};
 }
 
+namespace {
+
+// The tokens of a step whose rows this tensor rank has of a table, and their places among all.
+struct OwnTokens {
+  OwnTokens(const Step& step, const shape::Piece& rows) {
+    const std::span<const int32_t> all = step.input.host_ids();
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i] < rows.first || all[i] >= rows.first + rows.count) continue;
+      host_ids.push_back(all[i] - static_cast<int32_t>(rows.first));
+      host_places.push_back(static_cast<int32_t>(i));
+    }
+    ids = {step.exec, host_ids};
+    places = {step.exec, host_places};
+  }
+  int64_t count() const { return static_cast<int64_t>(host_ids.size()); }
+
+  std::vector<int32_t> host_ids, host_places;
+  tensor::OnDevice<int32_t> ids, places;
+};
+
+// embed() of a table that is cut by the vocabulary: each rank gives the rows that it has.
+Slot* embed_pieces(Step& step, int table, float scale) {
+  const shape::ParamSpec& spec = base::at(step.weights.params(), table);
+  tensor::check_embedding_ids(step.input.host_ids().data(), step.rows(), spec.whole);
+  const int64_t entries = spec.sizes[0], width = spec.sizes[1];
+  const auto own = std::make_shared<const OwnTokens>(step, spec.pieces.front());
+  Slot* out = tensor::make_slot(step.arena, step.rows(), width, recorded(step, nullptr, table));
+  const tensor::Arena::Mark mark = step.arena.mark();
+  float* rows = step.arena.take(step.rows() * width);
+  step.weights.look_up(table, {own->host_ids, own->ids.data()}, rows);
+  tensor::zero(step.exec, out->count(), out->value);
+  tensor::embedding_backward(step.exec, rows, own->places.data(), own->count(), step.rows(), width, out->value);
+  step.arena.rewind(mark);
+  step.weights.tensor().sum(step.exec, out->value, out->count());
+  if (scale != 1) tensor::scale(step.exec, scale, out->count(), out->value);
+  if (!out->wanted) return out;
+  step.tape->push([=, &weights = step.weights, &arena = step.arena, exec = step.exec] {
+    if (Tape::gradient(*out) == nullptr) return;
+    if (scale != 1) tensor::scale(exec, scale, out->count(), out->gradient);
+    const tensor::Arena::Mark before = arena.mark();
+    float* gradients = arena.take(out->count());
+    tensor::gather_rows(exec, out->gradient, width, own->host_places, gradients);
+    tensor::embedding_backward(exec, gradients, own->ids.data(), own->count(), entries, width,
+                               weights.param_gradient(table));
+    arena.rewind(before);
+  });
+  return out;
+}
+
+}  // namespace
+
 Slot* embed(Step& step, int table, float scale) {
+  if (base::at(step.weights.params(), table).cut == 0) return embed_pieces(step, table, scale);
   const auto& sizes = base::at(step.weights.params(), table).sizes;
   const int64_t entries = sizes[0], width = sizes[1];
   Slot* out = tensor::make_slot(step.arena, step.rows(), width, recorded(step, nullptr, table));

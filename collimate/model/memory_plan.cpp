@@ -164,8 +164,8 @@ std::vector<tensor::MemoryItem> pass_memory(const ModelShape& shape, int64_t tok
   return items;
 }
 
-int64_t recorded_logits_bytes(const ModelShape& shape, int64_t predicted) {
-  const int64_t bytes = predicted * shape.vocabulary * kFloat;
+int64_t recorded_logits_bytes(const ModelShape& shape, int64_t predicted, const shape::TensorRank& place) {
+  const int64_t bytes = predicted * shape::vocabulary_piece(shape, place).count * kFloat;
   return shape.head != shape::Head::kLanguageModel || bytes > kMostRecordedLogitBytes ? 0 : allocated_bytes(bytes);
 }
 

@@ -56,8 +56,8 @@ class PassPlan {
 // "workspace", the hidden states [T, H] that the pass returns included, and "activations".
 std::vector<tensor::MemoryItem> pass_memory(const shape::ModelShape& shape, int64_t tokens, const PassFloats& floats);
 
-// Logits that a record of `predicted` log-probs keeps; 0 where it keeps none.
-int64_t recorded_logits_bytes(const shape::ModelShape& shape, int64_t predicted);
+// Logits that a record of `predicted` log-probs keeps on a tensor rank; 0 where it keeps none.
+int64_t recorded_logits_bytes(const shape::ModelShape& shape, int64_t predicted, const shape::TensorRank& place = {});
 
 // Working memory of the calling thread in a backward over T tokens.
 int64_t backward_scratch_bytes(const shape::ModelShape& shape, int64_t tokens);

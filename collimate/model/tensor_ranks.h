@@ -19,6 +19,8 @@ struct TensorRanks {
   bool several() const { return place.ranks > 1; }
   // Values [count] on the device become their sum over the ranks, for what `exec` is given after.
   void sum(const tensor::Exec& exec, float* values, int64_t count) const;
+  // The same of their maximum.
+  void max(const tensor::Exec& exec, float* values, int64_t count) const;
   uint64_t sum(uint64_t value) const;  // mod 2^64
   double sum(double value) const;      // in rank order
   // Collects a parameter of the whole model: every rank gives its values, the first one gets [whole's sizes], the

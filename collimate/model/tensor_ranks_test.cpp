@@ -51,7 +51,20 @@ class TensorParity : public ::testing::TestWithParam<std::tuple<std::string, boo
             .reduction_chunks = kRanks,
             .lora = {.rank = std::get<1>(GetParam()) ? 3 : 0, .alpha = 2}};
   }
-  shape::ModelShape shape_ = tiny_shape(std::get<0>(GetParam()));
+  // 128 tokens on the first rank, 3 on the other.
+  static shape::ModelShape shape_of(const std::string& name) {
+    shape::ModelShape shape = tiny_shape(name);
+    shape.vocabulary = 131;
+    return shape;
+  }
+  // The log-probs of tokens of both ranks.
+  static LogProbRequest request(const at::Tensor& hidden, bool record) {
+    LogProbRequest asked{.hidden = hidden, .temperature = 0.7F, .entropy = true, .record = record};
+    for (int32_t i = 0; i < hidden.size(0); ++i) asked.targets.push_back(i % 5 == 0 ? 130 - i % 3 : i % 128);
+    return asked;
+  }
+
+  shape::ModelShape shape_ = shape_of(std::get<0>(GetParam()));
   TokenBatch batch_ = pack(sequences({33, 1, 16, 50, 17}, 37));
 };
 
@@ -82,6 +95,27 @@ void expect_near(const std::vector<float>& whole, const std::vector<float>& give
   EXPECT_LE(std::sqrt(difference), 1e-5 * (std::sqrt(norm) + 1)) << name;
 }
 
+TEST_P(TensorParity, LogProbsHaveTheBitsOfOneRank) {
+  for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Amx}) {
+    Model one(tiny_weights(shape_, options(compute)), {});
+    const at::Tensor hidden = one.forward(batch_);
+    const LogProbResult expected = one.log_probs(request(hidden, true));
+    const auto logits = to_vector(one.logits(hidden));
+    on_ranks(options(compute), [&](const WeightsOptions& mine) {
+      Model model(tiny_weights(shape_, mine), {});
+      EXPECT_EQ(model.weights().params().front().sizes[0], mine.tensor.place.rank == 0 ? 128 : 3);
+      EXPECT_EQ(to_vector(model.logits(hidden)), logits);
+      for (const bool record : {false, true}) {
+        const LogProbResult result = model.log_probs(request(hidden, record));
+        EXPECT_EQ(to_vector(result.log_probs), to_vector(expected.log_probs));
+        EXPECT_EQ(to_vector(result.entropy), to_vector(expected.entropy));
+        EXPECT_EQ(to_vector(result.argmax.to(at::kFloat)), to_vector(expected.argmax.to(at::kFloat)));
+        EXPECT_EQ(to_vector(result.record.normalizers), to_vector(expected.record.normalizers));
+      }
+    });
+  }
+}
+
 TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
     const auto one = tiny_weights(shape_, options());
@@ -89,7 +123,11 @@ TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
       Model model(weights, {});
       std::unique_ptr<ForwardRecord> record;
       const at::Tensor hidden = model.forward_train(batch_, recompute, record);
-      model.backward(std::move(record), tensor_like(hidden, random_like(hidden)));
+      const LogProbRequest asked = request(hidden, recompute == Recompute::kNone);
+      const LogProbResult result = model.log_probs(asked);
+      const at::Tensor slopes = tensor_like(result.log_probs, random_like(result.log_probs));
+      model.backward(std::move(record),
+                     model.log_probs_backward(asked, slopes, slopes, asked.record ? result.record : LogProbRecord()));
     };
     train(one);
     on_ranks(options(), [&](const WeightsOptions& mine) {

@@ -1,10 +1,12 @@
 #include "collimate/shape/local.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/spec_builder.h"
+#include "collimate/shape/vocabulary.h"
 
 namespace collimate::shape {
 namespace {
@@ -16,27 +18,35 @@ int64_t part_of(int64_t total, int ranks, const std::string& where, const char* 
   return total / ranks;
 }
 
-int cut_dim(const ParamSpec& spec) {
+bool is_of_vocabulary(const ParamSpec& spec) { return spec.part == Part::kEmbedding || spec.part == Part::kHead; }
+
+// Ranks have whole chunks of the vocabulary's sums, and each has some.
+bool cuts_vocabulary(int64_t vocabulary, int ranks) {
+  return kVocabChunks % ranks == 0 && vocabulary > kVocabChunks / ranks * (ranks - 1) * vocab_chunk(vocabulary);
+}
+
+int cut_dim(const ParamSpec& spec, int ranks) {
+  if (is_of_vocabulary(spec) && !cuts_vocabulary(spec.sizes[0], ranks)) return -1;
   for (size_t dim = 0; dim < spec.dims.size(); ++dim)
     if (spec.dims[dim].axis == "tp") return static_cast<int>(dim);
   return -1;
 }
 
 void cut(ParamSpec& spec, const TensorRank& of) {
-  spec.cut = cut_dim(spec);
+  spec.cut = cut_dim(spec, of.ranks);
   if (spec.cut < 0) return;
+  const DimSpec& dim = base::at(spec.dims, spec.cut);
   int64_t& size = base::at(spec.sizes, spec.cut);
-  spec.whole = size;
-  std::vector<int64_t> blocks = base::at(spec.dims, spec.cut).blocks;
-  if (blocks.empty()) blocks = {size};
+  spec.whole = std::exchange(size, 0);
   int64_t first = 0;
-  for (const int64_t block : blocks) {
-    COLLIMATE_CHECK(block % of.ranks == 0, "{} of {} in {} ranks", block, spec.name, of.ranks);
-    const int64_t count = block / of.ranks;
-    spec.pieces.push_back({first + of.rank * count, count});
+  for (const int64_t block : dim.blocks.empty() ? std::vector<int64_t>{spec.whole} : dim.blocks) {
+    const int64_t units = is_of_vocabulary(spec) ? kVocabChunks : block / dim.unit;
+    const int64_t begin = std::min(block, units * of.rank / of.ranks * dim.unit);
+    const int64_t end = std::min(block, units * (of.rank + 1) / of.ranks * dim.unit);
+    spec.pieces.push_back({first + begin, end - begin});
+    size += end - begin;
     first += block;
   }
-  size /= of.ranks;
 }
 
 // visit(offset in the whole's values, offset in the rank's, floats) for runs that are adjacent in both
@@ -58,7 +68,7 @@ void for_each_run(const ParamSpec& mine, const Visit& visit) {
 
 }  // namespace
 
-bool is_cut(const ParamSpec& spec) { return cut_dim(spec) >= 0; }
+bool is_cut(const ParamSpec& spec, int ranks) { return cut_dim(spec, ranks) >= 0; }
 
 ModelShape local_shape(const ModelShape& whole, const TensorRank& of, const std::string& where) {
   ModelShape mine = whole;
@@ -88,6 +98,12 @@ std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const TensorRank& of)
     next = spec.offset + spec.count();
   }
   return specs;
+}
+
+Piece vocabulary_piece(const ModelShape& whole, const TensorRank& of) {
+  ParamSpec head{.part = Part::kHead, .sizes = {whole.vocabulary}, .dims = {{"tp", {}, vocab_chunk(whole.vocabulary)}}};
+  cut(head, of);
+  return head.cut < 0 ? Piece{0, whole.vocabulary} : head.pieces.front();
 }
 
 void take_pieces(const ParamSpec& mine, std::span<const float> whole, std::span<float> out) {

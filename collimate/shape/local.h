@@ -11,7 +11,9 @@ namespace collimate::shape {
 
 // One of the ranks that share a model's matrices: tensor parallelism (Shoeybi et al. 2019, arXiv 1909.08053). Layers
 // that read the stream are cut by their outputs, those that write to it by their inputs, so that each rank has whole
-// heads and a part of each MLP; embeddings, norms, routers and the head are whole on every rank.
+// heads and a part of each MLP; embedding and head by the vocabulary, in whole chunks of the softmax's sums, unless it
+// is too small or the ranks do not divide their number. Norms, routers, positions and score heads are whole on every
+// rank.
 struct TensorRank {
   int rank = 0;
   int ranks = 1;
@@ -25,8 +27,10 @@ ModelShape local_shape(const ModelShape& whole, const TensorRank& of, const std:
 // sizes and `pieces`, and all lie in the rank's own segments.
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const TensorRank& of);
 
-// Whether tensor ranks have pieces of a parameter, else all of it.
-bool is_cut(const ParamSpec& spec);
+// Whether so many tensor ranks have pieces of a parameter, else all of it.
+bool is_cut(const ParamSpec& spec, int ranks);
+// The tokens whose rows of embedding and head the rank has.
+Piece vocabulary_piece(const ModelShape& whole, const TensorRank& of);
 
 // Between a parameter's values of the whole model and those of a rank, [mine.sizes].
 void take_pieces(const ParamSpec& mine, std::span<const float> whole, std::span<float> out);

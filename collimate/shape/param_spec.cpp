@@ -8,6 +8,7 @@
 #include "collimate/base/at.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/spec_builder.h"
+#include "collimate/shape/vocabulary.h"
 
 namespace collimate::shape {
 namespace {
@@ -29,8 +30,10 @@ class DecoderParams {
 
   std::vector<ParamSpec> all() {
     out_.begin_segment(0);
-    out_.add(names_.embedding + ".weight", Part::kEmbedding, ParamKind::kEmbedding,
-             {shape_.vocabulary, shape_.table_width()});
+    const int64_t chunk = vocab_chunk(shape_.vocabulary);
+    cut_rows(out_.add(names_.embedding + ".weight", Part::kEmbedding, ParamKind::kEmbedding,
+                      {shape_.vocabulary, shape_.table_width()}),
+             chunk);
     add_projection(names_.project_in, Part::kProjectIn, shape_.hidden, shape_.embedding_width);
     if (shape_.learned_positions)
       out_.add(names_.positions + ".weight", Part::kPositions, ParamKind::kEmbedding,
@@ -181,9 +184,13 @@ class DecoderParams {
       out_.add("score.weight", Part::kScore, ParamKind::kLinear, {1, shape_.table_width()});
       return;
     }
+    const int64_t chunk = vocab_chunk(shape_.vocabulary);
     if (!shape_.tied_embeddings)
-      out_.add(names_.head + ".weight", Part::kHead, ParamKind::kLinear, {shape_.vocabulary, shape_.table_width()});
-    if (shape_.head_bias) out_.add(names_.head + ".bias", Part::kHead, ParamKind::kBias, {shape_.vocabulary});
+      cut_rows(
+          out_.add(names_.head + ".weight", Part::kHead, ParamKind::kLinear, {shape_.vocabulary, shape_.table_width()}),
+          chunk);
+    if (shape_.head_bias)
+      cut_rows(out_.add(names_.head + ".bias", Part::kHead, ParamKind::kBias, {shape_.vocabulary}), chunk);
   }
 
   const ModelShape& shape_;

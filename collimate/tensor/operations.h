@@ -29,7 +29,7 @@
   EACH(expert_grad_input) EACH(expert_grad_weight) EACH(combine_experts) EACH(combine_experts_backward) \
   EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(read_kv) EACH(round_bf16) \
   EACH(attention_forward) EACH(attention_backward) \
-  EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(soft_cap) EACH(draw_rows) \
+  EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(part_logits) EACH(part_sums) EACH(soft_cap) EACH(draw_rows) \
   EACH(adamw) EACH(squares_of_chunks) EACH(scale)
 // clang-format on
 

@@ -276,25 +276,28 @@ class ShmGroup final : public Group {
   }
 
   void fail(const std::string& cause) const {
-    abort_for(cause);
+    if (abort_for(cause)) throw base::RunError(control_.cause);
     throw_if_aborted();
   }
 
-  void abort_for(const std::string& cause) const {
+  // Whether this is the first abort: its cause stays.
+  bool abort_for(const std::string& cause) const {
     uint32_t none = shm::kNot;
-    if (control_.aborted.compare_exchange_strong(none, shm::kBeing)) {
+    const bool first = control_.aborted.compare_exchange_strong(none, shm::kBeing);
+    if (first) {
       copy(cause.data(), fitting_bytes(cause), control_.cause);
       control_.aborted = shm::kAborted;
     }
     segment_.notify();
+    return first;
   }
 
   void throw_if_aborted() const {
     if (control_.aborted == shm::kNot) return;
     const auto limit = steady_clock::now() + kLongestCause;
     while (control_.aborted != shm::kAborted && steady_clock::now() < limit) ::usleep(100);
-    if (control_.aborted == shm::kAborted) throw base::RunError(control_.cause);
-    throw base::RunError(fmt::format("[group {}] aborted by a rank that ended before it said why", name_));
+    if (control_.aborted == shm::kAborted) throw AbortedByPeer(control_.cause);
+    throw AbortedByPeer(fmt::format("[group {}] aborted by a rank that ended before it said why", name_));
   }
 
   const std::string name_;

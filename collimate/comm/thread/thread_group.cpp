@@ -159,9 +159,12 @@ class ThreadGroup final : public Group {
     if (!failure.empty()) shared_->changed.wait(lock, [&] { return shared_->readers == 0; });
   }
 
-  void abort_locked(const std::string& cause) {
-    if (shared_->cause.empty()) shared_->cause = cause;
+  // Whether this is the first abort: its cause stays.
+  bool abort_locked(const std::string& cause) {
+    const bool first = shared_->cause.empty();
+    if (first) shared_->cause = cause;
     shared_->changed.notify_all();
+    return first;
   }
 
   std::vector<const float*> published_floats(size_t count) const {
@@ -199,11 +202,13 @@ class ThreadGroup final : public Group {
   void await(std::unique_lock<std::mutex>& lock, const std::string& what, Ready ready, uint64_t meeting = 0) {
     const base::Deadline deadline = base::Deadline::after_last_beat(deadline_seconds_, shared_->heartbeat);
     const auto over = [&] { return !shared_->cause.empty() || ready(); };
+    bool mine = false;
     if (!base::wait_until(shared_->changed, lock, deadline, over))
-      abort_locked(expired(waited(shared_->name, rank_, what, absent(meeting)), deadline_seconds_));
+      mine = abort_locked(expired(waited(shared_->name, rank_, what, absent(meeting)), deadline_seconds_));
     if (shared_->cause.empty()) return;
     shared_->changed.wait(lock, [&] { return shared_->readers == 0; });
-    throw base::RunError(shared_->cause);
+    if (mine) throw base::RunError(shared_->cause);
+    throw AbortedByPeer(shared_->cause);
   }
 
   std::vector<int> absent(uint64_t meeting) const {

@@ -74,7 +74,7 @@ class Plan {
         (hidden_rows * shape_.table_width() + logits) * kFloat + options_.rows * options_.row_tokens * token_bytes);
   }
   void add_logits(int64_t predicted) {
-    const int64_t bytes = model::recorded_logits_bytes(shape_, predicted);
+    const int64_t bytes = model::recorded_logits_bytes(shape_, predicted, weights_.tensor.place);
     if (bytes > 0) add(options_.weights.get() + "/logits", bytes);
   }
   void add_scratch(int threads, bool log_probs, int64_t backward = 0) {

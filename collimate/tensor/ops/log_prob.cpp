@@ -22,8 +22,8 @@ int64_t rows_per_block(int64_t vocab) { return std::clamp<int64_t>(kLogitFloats 
 
 void check_targets(const LogProbHead& h) {
   for (int64_t r = 0; r < h.rows; ++r) {
-    if (h.targets[r] < 0 || h.targets[r] >= h.head->n) {
-      throw base::InputError(base::expectation("log_prob", "targets in [0, " + std::to_string(h.head->n) + ")",
+    if (h.targets[r] < 0 || h.targets[r] >= h.vocabulary()) {
+      throw base::InputError(base::expectation("log_prob", "targets in [0, " + std::to_string(h.vocabulary()) + ")",
                                                std::to_string(h.targets[r]), "the tokenizer of this model"));
     }
   }
@@ -87,7 +87,7 @@ void part_gradient(const Exec& exec, const LogProbHead& h, const LogProbGrad& gr
       g.out = d;
       g.vocab = part.width;
       g.max = f.max[r], g.log_sum = f.log_sum[r];
-      g.target = h.targets[r] - part.first;
+      g.target = h.targets[r] - h.first - part.first;
       g.dlog_prob = grad.dlog_prob[r];
       g.factor = factor;
       g.softcap = h.softcap;
@@ -152,6 +152,34 @@ void cpu::log_softmax_gather(const Exec& exec, const LogProbHead& head, const Lo
   }
 }
 
+void cpu::part_logits(const Exec& exec, const LogProbHead& head, const PartLogits& out) {
+  check_targets(head);
+  const int64_t n = head.head->n;
+  visit_block(exec, head, 0, head.rows, out.logits, [&](int64_t r, const float* x) {
+    out.max[r] = softmax_kernels().part_max(x, n);
+    out.argmax[r] = static_cast<int32_t>(head.first + (std::find(x, x + n, out.max[r]) - x));
+    const int64_t target = head.targets[r] - head.first;
+    out.target[r] = target >= 0 && target < n ? x[target] : 0.0F;
+  });
+}
+
+void cpu::part_sums(const Exec& exec, const LogProbHead& head, const float* logits, const float* max,
+                    const float* log_sum, float* sums) {
+  const VocabularyRange range{head.first, head.head->n, head.vocabulary()};
+  std::fill_n(sums, head.rows * shape::kVocabChunks, 0.0F);
+  exec.parallel_for(head.rows, row_grain(4 * range.count), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      softmax_kernels().part_sums(logits + r * range.count, range, max[r], log_sum == nullptr ? nullptr : log_sum + r,
+                                  sums + r * shape::kVocabChunks);
+  });
+}
+
+RowNormalizer normalizer_of_sums(float max, float* sums) {
+  return {max, base::fault_value("log_softmax", softmax_kernels().log(sum_of_vocab_chunks(sums)))};
+}
+
+float entropy_of_sums(float log_sum, float* sums) { return log_sum - sum_of_vocab_chunks(sums); }
+
 void cpu::log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad,
                                       const LogProbForward& forward) {
   COLLIMATE_CHECK(head.head != nullptr && grad.dlog_prob != nullptr && (grad.dhidden == nullptr || grad.w != nullptr));
@@ -161,6 +189,7 @@ void cpu::log_softmax_gather_backward(const Exec& exec, const LogProbHead& head,
   LogProbForward f = forward;
   std::vector<float> again;
   if (f.max == nullptr || (grad.dentropy != nullptr && f.entropy == nullptr)) {
+    COLLIMATE_CHECK(head.vocabulary() == head.head->n, "a part of the vocabulary has no normaliser");
     again.resize(static_cast<size_t>(3 * head.rows));
     float* norms = again.data();
     cpu::log_softmax_gather(exec, head, {.entropy = norms + 2 * head.rows, .max = norms, .log_sum = norms + head.rows});
@@ -192,6 +221,15 @@ void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProb
 void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad,
                                  const LogProbForward& forward) {
   exec.operations().log_softmax_gather_backward(exec, head, grad, forward);
+}
+
+void part_logits(const Exec& exec, const LogProbHead& head, const PartLogits& out) {
+  exec.operations().part_logits(exec, head, out);
+}
+
+void part_sums(const Exec& exec, const LogProbHead& head, const float* logits, const float* max, const float* log_sum,
+               float* sums) {
+  exec.operations().part_sums(exec, head, logits, max, log_sum, sums);
 }
 
 }  // namespace collimate::tensor

@@ -41,6 +41,11 @@ struct LogProbHead {
   float temperature = 1.0F;
   const int32_t* targets = nullptr;  // [rows]; InputError outside [0, vocab)
   float softcap = 0;                 // of logits, ahead of the temperature (soft_cap); 0: none
+  // The head may be a part of the vocabulary: the rows from `first` on, whole chunks of its sums, of so many. 0: all.
+  int64_t first = 0;
+  int64_t whole = 0;
+
+  int64_t vocabulary() const { return whole > 0 ? whole : head->n; }
 };
 
 struct LogProbOutput {
@@ -62,6 +67,24 @@ int64_t log_prob_scratch_bytes(int64_t vocab);
 // Without `logits` they exist for a block of rows at a time only (about 16 MiB).
 void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out);
 
+// The same of a head that is a part of the vocabulary, in steps between which the parts are brought together. First, by
+// each part: logits / temperature; their maximum and its id, ties to the lower one; the target's, 0 where another part
+// has it.
+struct PartLogits {
+  float* logits = nullptr;  // [rows, n]
+  float* max = nullptr;     // [rows], as the next two
+  int32_t* argmax = nullptr;
+  float* target = nullptr;
+};
+void part_logits(const Exec& exec, const LogProbHead& head, const PartLogits& out);
+// Then, with the maxima [rows] of all parts: sums [rows, shape::kVocabChunks] of the chunks that it has, 0 of the
+// others: of exp(x - max), or with `log_sum` [rows] those that make the entropy.
+void part_sums(const Exec& exec, const LogProbHead& head, const float* logits, const float* max, const float* log_sum,
+               float* sums);
+// At last, of sums of all chunks, on the host: they are used up.
+RowNormalizer normalizer_of_sums(float max, float* sums);
+float entropy_of_sums(float log_sum, float* sums);
+
 // log_softmax_gather wrote these for the same head. Whatever is null is computed again.
 struct LogProbForward {
   const float* max = nullptr;
@@ -81,7 +104,8 @@ struct LogProbGrad {
   float* dbias = nullptr;   // [vocab] += or null
 };
 
-// Walks the vocabulary in chunks: d logits exist for a chunk at a time only (about 16 MiB).
+// Walks the vocabulary in chunks: d logits exist for a chunk at a time only (about 16 MiB). With a part of it `forward`
+// has the normaliser and, where dentropy is given, the entropy; dhidden is what the part adds to it.
 void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad,
                                  const LogProbForward& forward = {});
 

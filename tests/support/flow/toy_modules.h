@@ -18,6 +18,7 @@
 #include "collimate/flow/executor.h"
 #include "collimate/flow/host_module.h"
 #include "collimate/graph/trace.h"
+#include "tests/support/flow/toy_stream.h"
 
 // Small exact stand-ins for a policy, a reward and a trainer: what the executor's tests run. Every number is an integer
 // in a float, so that results are equal whatever the order.
@@ -30,12 +31,6 @@ inline std::vector<std::string> command_line() {
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
   return words;
 }
-
-// The shared "model": four numbers.
-struct Numbers {
-  std::vector<float> values = std::vector<float>(4, 0.0F);
-  uint64_t version = 0;
-};
 
 class NumbersPort : public WeightsPort {
  public:
@@ -60,68 +55,10 @@ class NumbersPort : public WeightsPort {
   std::shared_ptr<Numbers> numbers_;
 };
 
-// Calls of any Reward in this process: lets a test tie the policy's progress to the reward's.
-inline std::atomic<int> reward_calls{0};
 // How often a policy was loaded or moved off its device in this process.
 inline std::atomic<int> moves{0};
 // Trainers built in this process.
 inline std::atomic<int> trainers_built{0};
-
-// Row uid takes uid % 3 + 1 steps; its completion is {uid % 7, weights, iteration}.
-class CountingStream : public Stream {
- public:
-  // `patient`: after its first group it finishes no row before a reward has been called. `twice`: it gives its first
-  // row with the rows of the next step again.
-  CountingStream(std::shared_ptr<Numbers> numbers, bool patient, const CallInfo& info, bool twice = false)
-      : numbers_(std::move(numbers)), patient_(patient), twice_(twice), iteration_(info.iteration) {}
-  void feed(const Batch& rows) override {
-    for (int64_t uid : rows.all(batch::kUid)) left_[uid] = uid % 3 + 1;
-  }
-  void close() override { closed_ = true; }
-  bool step() override {
-    if (paused_ || left_.empty()) return false;
-    if (patient_ && finished_ >= 4 && reward_calls == 0) return false;  // it waits
-    for (auto row = left_.begin(); row != left_.end();) {
-      bool waits = patient_ && finished_ >= 4 && reward_calls == 0;
-      if (waits || --row->second > 0) {
-        ++row;
-        continue;
-      }
-      ready_.push_back(row->first);
-      ++finished_;
-      row = left_.erase(row);
-    }
-    return true;
-  }
-  Batch take() override {
-    if (twice_ && first_ && !ready_.empty()) ready_.push_back(*std::exchange(first_, std::nullopt));
-    if (twice_ && finished_ > 0 && finished_ == static_cast<int>(ready_.size())) first_ = ready_.front();
-    Batch made(static_cast<int64_t>(ready_.size()));
-    std::vector<std::vector<int32_t>> ids;
-    for (int64_t uid : ready_)
-      ids.push_back(
-          {static_cast<int32_t>(uid % 7), static_cast<int32_t>(numbers_->values[0]), static_cast<int32_t>(iteration_)});
-    made.set(batch::kUid, std::exchange(ready_, {}));
-    made.set_ragged(batch::kIds, ids);
-    return made;
-  }
-  bool done() const override { return closed_ && left_.empty() && ready_.empty(); }
-  void cancel(std::span<const int64_t> uids) override {
-    for (int64_t uid : uids) left_.erase(uid);
-  }
-  void pause() override { paused_ = true; }
-  void resume() override { paused_ = false; }
-
- private:
-  std::shared_ptr<Numbers> numbers_;
-  bool patient_, twice_;
-  std::optional<int64_t> first_;
-  int finished_ = 0;
-  int64_t iteration_;
-  std::map<int64_t, int64_t> left_;
-  std::vector<int64_t> ready_;
-  bool closed_ = false, paused_ = false;
-};
 
 inline graph::FunctionSpec spec_of(std::string name, graph::Kind kind, std::vector<graph::Column> needs,
                                    std::vector<graph::Column> makes) {
@@ -174,11 +111,16 @@ class Policy : public Module {
   }
   // "die_once": a file; in iteration 1 the process that makes it ends at once; with "die_once_updated", when it takes
   // trained weights. "die_at_open": in so many-th call.
-  std::unique_ptr<Stream> open(const std::string&, const CallInfo& info) override {
+  // "fails_on", "dies_on": a worker, which does so in its second step in iteration 1. The steps of a function that is
+  // cut over tp sum over its line.
+  std::unique_ptr<Stream> open(const std::string& function, const CallInfo& info) override {
     if (info.iteration == 1) die_once("die_once");
     if (++opened_ == context_->parameters.value("die_at_open", 0)) std::raise(SIGKILL);
-    return std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info,
-                                            context_->parameters.contains("twice"));
+    auto stream = std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info,
+                                                   context_->parameters.contains("twice"));
+    stream->sum_over(context_->line(function, "tp"));
+    if (info.iteration == 1) stream->before_step = [this, steps = 0]() mutable { suffer(++steps); };
+    return stream;
   }
   // "hooks": a file to which each announced iteration adds its number.
   void before_iteration(int64_t iteration) override {
@@ -191,6 +133,12 @@ class Policy : public Module {
   void load(base::StateReader& in) override { numbers_->values = in.json("values").get<std::vector<float>>(); }
 
  private:
+  void suffer(int steps) const {
+    if (steps != 2) return;
+    if (context_->parameters.value("dies_on", -1) == context_->device) std::raise(SIGKILL);
+    if (context_->parameters.value("fails_on", -1) == context_->device)
+      throw base::GuardError(fmt::format("[toy policy] worker {} has had enough", context_->device));
+  }
   void die_once(const char* key) const {
     const std::string marker = context_->parameters.value(key, "");
     if (marker.empty() || std::filesystem::exists(marker)) return;
@@ -226,12 +174,19 @@ class Trainer : public Module {
       if (ranks != nullptr && !context_->parameters.contains("alone")) ranks->all_reduce(sum).wait(30);
       numbers_->values[0] += static_cast<float>(static_cast<int64_t>(sum[0]) % 5 + 1);
       ++numbers_->version;
+      metrics_.push_back({"train/rows", static_cast<double>(update.rows()), Reduce::kSum});
       if (place() == 0) metrics_.push_back({"train/sum", sum[0], Reduce::kSum, 1.0});
     }
     metrics_.push_back({"train/weights", numbers_->values[0], Reduce::kLast, 1.0});
     context_->store->put("level", info.iteration + 1, numbers_->values[0]);
   }
   std::vector<Metric> metrics() override { return std::exchange(metrics_, {}); }
+  // Each rank that is asked writes how many it has found in its line of tp.
+  void save_checkpoint(const std::string& directory, int64_t) override {
+    std::vector<float> ranks = {1.0F};
+    if (comm::Group* line = context_->line("train", "tp")) line->all_reduce(ranks).wait(30);
+    std::ofstream(fmt::format("{}/worker-{}", directory, context_->device)) << ranks[0];
+  }
   WeightsPort* weights() override { return port_.get(); }
   void save(base::StateWriter& out) const override {
     out.json("values", numbers_->values);

@@ -1,0 +1,46 @@
+#include "collimate/flow/lockstep.h"
+
+#include "collimate/base/error.h"
+
+namespace collimate::flow {
+
+Lockstep::Lockstep(std::unique_ptr<Stream> stream, std::vector<comm::Group*> lines, double deadline_seconds)
+    : stream_(std::move(stream)), lines_(std::move(lines)), deadline_seconds_(deadline_seconds) {}
+
+void Lockstep::feed(const Batch& rows) {
+  requests_.emplace_back([rows](Stream& stream) { stream.feed(rows); });
+}
+void Lockstep::close() {
+  requests_.emplace_back([](Stream& stream) { stream.close(); });
+}
+void Lockstep::pause() {
+  requests_.emplace_back([](Stream& stream) { stream.pause(); });
+}
+void Lockstep::resume() {
+  requests_.emplace_back([](Stream& stream) { stream.resume(); });
+}
+
+bool Lockstep::step() {
+  if (!behind() && !more_) return false;
+  const Agreed agreed = agree();
+  if (agreed.ends) {
+    ended_ = true;
+    more_ = false;
+    return true;
+  }
+  for (size_t i = 0; i < agreed.requests; ++i) {
+    requests_.front()(*stream_);
+    requests_.pop_front();
+  }
+  more_ = stream_->step();
+  return more_ || behind();
+}
+
+// Every rank has carried out the same requests, so that the fewest left are those that all have.
+Lockstep::Agreed Lockstep::agree() const {
+  std::vector<float> most = {-static_cast<float>(requests_.size()), ending_ ? 1.0F : 0.0F};
+  for (comm::Group* line : lines_) line->all_reduce_max(most).wait(deadline_seconds_);
+  return {static_cast<size_t>(-most[0]), most[1] > 0.0F};
+}
+
+}  // namespace collimate::flow

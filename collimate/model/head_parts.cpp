@@ -1,0 +1,129 @@
+#include "collimate/model/head_parts.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "collimate/shape/vocabulary.h"
+#include "collimate/tensor/host_access.h"
+#include "collimate/tensor/results.h"
+
+namespace collimate::model {
+namespace {
+
+using tensor::device_data;
+using tensor::HostEdit;
+
+constexpr int64_t kLogitFloats = int64_t{1} << 22;
+constexpr int64_t kFewestRows = 14;
+constexpr int64_t kSums = shape::kVocabChunks;
+
+// Rows [first, first + head.rows) of a request on their way from the parts' logits to results.
+class RowBlock {
+ public:
+  RowBlock(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head, float* logits,
+           int64_t first)
+      : exec_(exec),
+        tensor_(tensor),
+        head_(head),
+        logits_(logits),
+        first_(first),
+        rows_(head.rows),
+        numbers_(rows_ * (4 + kSums) * static_cast<int64_t>(sizeof(float)), *exec.device) {}
+
+  void run(LogProbResult& result) {
+    tensor::part_logits(exec_, head_, {logits_, max(), reinterpret_cast<int32_t*>(argmax()), target()});
+    find_largest(result.argmax);
+    tensor::part_sums(exec_, head_, logits_, max(), nullptr, sums());
+    tensor_.sum(exec_, target(), rows_ * (1 + kSums));
+    normalize(result);
+    if (!result.entropy.defined()) return;
+    tensor::part_sums(exec_, head_, logits_, max(), log_sums(result), sums());
+    tensor_.sum(exec_, sums(), rows_ * kSums);
+    const HostEdit log_sum(exec_, log_sums(result), rows_), of_chunks(exec_, sums(), rows_ * kSums),
+        entropy(exec_, device_data(result.entropy) + first_, rows_);
+    for (int64_t r = 0; r < rows_; ++r) entropy[r] = tensor::entropy_of_sums(log_sum[r], of_chunks.data() + r * kSums);
+  }
+
+ private:
+  // On the device: [rows] each, and the sums [rows, kSums], which lie behind the targets' logits.
+  float* argmax() { return numbers_.floats(); }
+  float* max() { return argmax() + rows_; }
+  float* place() { return max() + rows_; }
+  float* target() { return place() + rows_; }
+  float* sums() { return target() + rows_; }
+  // In a record: maxima, and behind them log sums.
+  float* maxima(const LogProbResult& result) const { return device_data(result.record.normalizers) + first_; }
+  float* log_sums(const LogProbResult& result) const { return maxima(result) + result.log_probs.size(0); }
+
+  // max() becomes that of all parts, and `result` its place: the lowest of those that have it.
+  void find_largest(const at::Tensor& result) {
+    std::vector<float> own;
+    {
+      const HostEdit largest(exec_, max(), rows_);
+      own.assign(largest.begin(), largest.end());
+    }
+    tensor_.max(exec_, max(), rows_);
+    {
+      const HostEdit largest(exec_, max(), rows_), at(exec_, argmax(), rows_), low(exec_, place(), rows_);
+      for (int64_t r = 0; r < rows_; ++r)
+        low[r] = own[static_cast<size_t>(r)] == largest[r] ? -static_cast<float>(std::bit_cast<int32_t>(at[r]))
+                                                           : -std::numeric_limits<float>::infinity();
+    }
+    tensor_.max(exec_, place(), rows_);
+    const HostEdit low(exec_, place(), rows_);
+    const tensor::HostView<int32_t> out(exec_, device_data<int32_t>(result) + first_, rows_);
+    for (int64_t r = 0; r < rows_; ++r) out[r] = std::isfinite(low[r]) ? static_cast<int32_t>(-low[r]) : 0;
+  }
+
+  void normalize(const LogProbResult& result) {
+    const HostEdit largest(exec_, max(), rows_), wanted(exec_, target(), rows_),
+        of_chunks(exec_, sums(), rows_ * kSums), log_prob(exec_, device_data(result.log_probs) + first_, rows_),
+        maximum(exec_, maxima(result), rows_), log_sum(exec_, log_sums(result), rows_);
+    for (int64_t r = 0; r < rows_; ++r) {
+      const auto norm = tensor::normalizer_of_sums(largest[r], of_chunks.data() + r * kSums);
+      maximum[r] = norm.max;
+      log_sum[r] = norm.log_sum;
+      log_prob[r] = norm.log_prob(wanted[r]);
+    }
+  }
+
+  const tensor::Exec& exec_;
+  const TensorRanks& tensor_;
+  const tensor::LogProbHead& head_;
+  float* logits_;
+  int64_t first_, rows_;
+  tensor::Buffer numbers_;
+};
+
+}  // namespace
+
+int64_t rows_of_parts(int64_t vocabulary, const shape::TensorRank& place) {
+  return std::max(kFewestRows, kLogitFloats / (vocabulary / place.ranks));
+}
+
+LogProbResult log_probs_of_parts(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head,
+                                 const LogProbRequest& request, std::shared_ptr<const tensor::Buffer> logits) {
+  using tensor::empty_result;
+  LogProbResult result;
+  result.log_probs = empty_result(exec, {head.rows});
+  result.argmax = empty_result(exec, {head.rows}, at::kInt);
+  if (request.entropy) result.entropy = empty_result(exec, {head.rows});
+  result.record = {empty_result(exec, {2, head.rows}), result.entropy, logits};
+  const int64_t step = rows_of_parts(head.whole, tensor.place), width = head.head->n;
+  const tensor::Buffer passing(
+      logits == nullptr ? std::min(step, head.rows) * width * static_cast<int64_t>(sizeof(float)) : 0, *exec.device);
+  for (int64_t first = 0; first < head.rows; first += step) {
+    tensor::LogProbHead some = head;
+    some.rows = std::min(step, head.rows - first);
+    some.hidden += first * head.hidden_stride;
+    some.targets += first;
+    float* here = logits == nullptr ? passing.floats() : logits->floats() + first * width;
+    RowBlock(exec, tensor, some, here, first).run(result);
+  }
+  return result;
+}
+
+}  // namespace collimate::model
