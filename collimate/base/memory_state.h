@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/base/saved_tensors.h"
 #include "collimate/base/stateful.h"
 
 namespace collimate::base {
@@ -17,7 +18,23 @@ class MemoryState : public StateWriter, public StateReader {
   void bytes(const std::string& name, std::span<const std::byte> value) override {
     bytes_[name].assign(value.begin(), value.end());
   }
-  bool has(const std::string& name) const override { return json_.contains(name) || bytes_.contains(name); }
+  void tensors(const std::string& array, int piece, std::span<const TensorPart> parts,
+               std::span<const float> floats) override {
+    saved_[fmt::format("{}.{}", array, piece)] = {array, {parts.begin(), parts.end()}, {floats.begin(), floats.end()}};
+  }
+  void tensors(const std::string& array, std::span<const TensorPart> parts, std::span<float> floats) override {
+    const auto open = [this](const std::string& file) -> std::span<const float> { return saved_.at(file).floats; };
+    SavedTensors index("the state in memory", open);
+    for (const auto& [file, saved] : saved_) index.add(saved.array, file, saved.parts);
+    index.read(array, parts, floats);
+  }
+  // Gives the tensors that a rank with another state has saved to this one's readers too.
+  void add_tensors_of(const MemoryState& other, const std::string& rank) {
+    for (const auto& [file, saved] : other.saved_) saved_[rank + "/" + file] = saved;
+  }
+  bool has(const std::string& name) const override {
+    return json_.contains(name) || bytes_.contains(name) || saved_.contains(name);
+  }
   nlohmann::json json(const std::string& name) override { return nlohmann::json::parse(entry(json_, name)); }
   size_t bytes_size(const std::string& name) override { return entry(bytes_, name).size(); }
   void bytes(const std::string& name, std::span<std::byte> out) override {
@@ -35,8 +52,15 @@ class MemoryState : public StateWriter, public StateReader {
     return at->second;
   }
 
+  struct SavedArray {
+    std::string array;
+    std::vector<TensorPart> parts;
+    std::vector<float> floats;
+  };
+
   std::map<std::string, std::string> json_;
   std::map<std::string, std::vector<std::byte>> bytes_;
+  std::map<std::string, SavedArray> saved_;  // by "array.piece"
 };
 
 }  // namespace collimate::base

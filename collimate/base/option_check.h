@@ -123,7 +123,8 @@ struct at_least_entries {
 // scalars, without it.
 struct entry_list {};
 
-// Leaves the option out of `config_hash`: it may change between a run and its resumption.
+// Leaves the option out of `config_hash`, which says what is trained: its value says where, for how long, or what is
+// kept. It may change between a run and its resumption.
 struct outside_hash {};
 
 }  // namespace collimate::base

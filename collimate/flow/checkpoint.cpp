@@ -8,7 +8,6 @@
 #include "collimate/base/error.h"
 #include "collimate/host/checksum.h"
 #include "collimate/host/file_io.h"
-#include "collimate/host/mapped_file.h"
 
 namespace collimate::flow {
 namespace fs = std::filesystem;
@@ -43,8 +42,10 @@ void make_directory(const std::string& directory) {
     throw base::RunError(base::expectation(directory, "to make the directory", error.message()));
 }
 
+constexpr int kForm = 2;                                // of checkpoints
 constexpr const char* kFiles = "files.json";            // of a folder: what measure() says of each other file
-constexpr const char* kCheckpoint = "checkpoint.json";  // {step, folders: what measure() says of each one's files.json}
+constexpr const char* kTensors = "tensors.json";        // of a folder: file → {array, parts}
+constexpr const char* kCheckpoint = "checkpoint.json";  // {form, step, folders: what measure() says of their kFiles}
 
 nlohmann::json measure(const fs::path& path) {
   const host::MappedFile file(path);
@@ -79,7 +80,7 @@ void write_list(const fs::path& checkpoint, int64_t step) {
   for (const auto& entry : fs::recursive_directory_iterator(checkpoint))
     if (entry.path().filename() == kFiles) folders[folder_of(entry.path(), checkpoint)] = measure(entry.path());
   host::OutputFile file(checkpoint / kCheckpoint);
-  file.write(nlohmann::json{{"step", step}, {"folders", folders}}.dump(1));
+  file.write(nlohmann::json{{"form", kForm}, {"step", step}, {"folders", folders}}.dump(1));
   file.close();
 }
 
@@ -101,6 +102,16 @@ std::map<std::string, nlohmann::json> check_folders(const fs::path& checkpoint) 
   return folders;
 }
 
+// What a rank saved beside tensors, to compare with another's.
+nlohmann::json own_state(const std::string& folder) {
+  nlohmann::json files = read_object(folder + "/" + kFiles);
+  if (!files.contains(kTensors)) return files;
+  const nlohmann::json tensors = read_object(folder + "/" + kTensors);
+  for (const auto& [file, content] : tensors.items()) files.erase(file);
+  files.erase(kTensors);
+  return files;
+}
+
 // Refuses a file that belongs to no folder of the list, or is no file of its folder.
 void check_for_others(const fs::path& checkpoint, const std::map<std::string, nlohmann::json>& folders) {
   for (const auto& entry : fs::recursive_directory_iterator(checkpoint)) {
@@ -117,7 +128,10 @@ void check_for_others(const fs::path& checkpoint, const std::map<std::string, nl
 }  // namespace
 
 DirectoryWriter::DirectoryWriter(std::string directory)
-    : directory_(std::move(directory)), values_(nlohmann::json::object()), files_(nlohmann::json::object()) {
+    : directory_(std::move(directory)),
+      values_(nlohmann::json::object()),
+      files_(nlohmann::json::object()),
+      tensors_(nlohmann::json::object()) {
   make_directory(directory_);
 }
 
@@ -138,17 +152,29 @@ void DirectoryWriter::bytes(const std::string& name, std::span<const std::byte> 
   end(file);
 }
 
+void DirectoryWriter::tensors(const std::string& array, int piece, std::span<const base::TensorPart> parts,
+                              std::span<const float> floats) {
+  const std::string name = fmt::format("{}.{}", array, piece);
+  bytes(name, std::as_bytes(floats));
+  tensors_[file_name(name)] = {{"array", array}, {"parts", std::vector(parts.begin(), parts.end())}};
+}
+
 void DirectoryWriter::finish() {
   host::OutputFile file = begin("state.json");
   file.write(values_.dump(1));
   end(file);
+  if (!tensors_.empty()) {
+    host::OutputFile tensors = begin(kTensors);
+    tensors.write(tensors_.dump());
+    end(tensors);
+  }
   host::OutputFile list = begin(kFiles);
   list.write(files_.dump(1));
   list.close();
 }
 
-DirectoryReader::DirectoryReader(std::string directory)
-    : directory_(std::move(directory)), values_(read_object(directory_ + "/state.json")) {}
+DirectoryReader::DirectoryReader(std::string directory, std::vector<std::string> ranks)
+    : directory_(std::move(directory)), ranks_(std::move(ranks)), values_(read_object(directory_ + "/state.json")) {}
 
 bool DirectoryReader::has(const std::string& name) const {
   return values_.contains(name) || fs::exists(directory_ + "/" + file_name(name));
@@ -176,6 +202,39 @@ void DirectoryReader::bytes(const std::string& name, std::span<std::byte> out) {
   std::copy(from.begin(), from.end(), out.begin());
 }
 
+void DirectoryReader::tensors(const std::string& array, std::span<const base::TensorPart> parts,
+                              std::span<float> floats) {
+  if (!saved_) {
+    saved_.emplace(fs::path(directory_).parent_path(), [this](const std::string& file) { return floats_of(file); });
+    for (const std::string& rank : ranks_) {
+      if (!fs::exists(rank + "/" + kTensors)) continue;
+      const nlohmann::json tensors = read_object(rank + "/" + kTensors);
+      for (const auto& [file, content] : tensors.items())
+        saved_->add(content.at("array"), rank + "/" + file, content.at("parts").get<std::vector<base::TensorPart>>());
+    }
+  }
+  saved_->read(array, parts, floats);
+  mapped_.clear();
+}
+
+std::span<const float> DirectoryReader::floats_of(const std::string& file) {
+  const auto mapped = mapped_.try_emplace(file, file).first;
+  const std::span<const std::byte> bytes = mapped->second.bytes();
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+void check_form(const std::string& checkpoint) {
+  const std::string path = checkpoint + "/" + kCheckpoint;
+  if (!fs::exists(path)) return;  // that is damage
+  const nlohmann::json form = read_object(path).value("form", nlohmann::json(1));
+  if (form == kForm) return;
+  const bool later = form.is_number() && form > kForm;
+  throw base::InputError(base::expectation(path, fmt::format("a checkpoint of form {}", kForm),
+                                           fmt::format("form {}, which {} write", form.dump(),
+                                                       later ? "later versions" : "builds of 0.1.0 before decision 40"),
+                                           "the program that wrote it, or a new --output"));
+}
+
 std::string damage_in(const std::string& checkpoint) {
   const fs::path path = named_path(checkpoint);
   try {
@@ -196,6 +255,27 @@ void save_state(const base::Stateful& object, const std::string& directory) {
 
 void load_state(base::Stateful& object, const std::string& directory) {
   DirectoryReader reader(directory);
+  object.load(reader);
+}
+
+std::string rank_folder(const std::string& checkpoint, const std::string& model, int rank) {
+  return fmt::format("{}/models/{}/rank-{}", checkpoint, model, rank);
+}
+
+void load_rank(base::Stateful& object, const std::string& checkpoint, const std::string& model, int rank, int ranks) {
+  std::vector<std::string> saved;
+  for (int r = 0; fs::exists(rank_folder(checkpoint, model, r)); ++r)
+    saved.push_back(rank_folder(checkpoint, model, r));
+  std::string own = rank_folder(checkpoint, model, rank);
+  if (static_cast<int>(saved.size()) != ranks && !saved.empty()) {
+    own = saved.front();
+    for (const std::string& other : saved)
+      if (own_state(other) != own_state(own))
+        throw base::InputError(base::expectation(fs::path(own).parent_path(),
+                                                 fmt::format("the states of {} ranks, as each has another one", ranks),
+                                                 std::to_string(saved.size()), "as many devices for it as there were"));
+  }
+  DirectoryReader reader(own, saved);
   object.load(reader);
 }
 

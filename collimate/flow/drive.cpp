@@ -29,7 +29,9 @@ Drive::Drive(Driver& driver, ResultJournal& journal, Parts parts)
 
 void Drive::record(const std::string& path, const std::string& source) {
   const bool resumed = recorded_.bytes >= 0;
-  const std::string problem = resumed ? recording_problem(source, recorded_) : "";
+  const std::string problem = !resumed ? ""
+                              : moved_ ? "those of another placement"
+                                       : recording_problem(source, recorded_);
   if (resumed && problem.empty()) {
     recording_.emplace(path, source, recorded_);
     return;
@@ -234,6 +236,7 @@ std::string Drive::waiting() const {
 
 void Drive::save(base::StateWriter& out) const {
   schedule_.save(out);
+  out.json("drive/placement", graph::to_json(parts_.placement));
   nlohmann::json open = nlohmann::json::array();
   for (const auto& [number, iteration] : iterations_) {
     open.push_back({{"iteration", number},
@@ -250,6 +253,7 @@ void Drive::save(base::StateWriter& out) const {
 
 void Drive::load(base::StateReader& in) {
   schedule_.load(in);
+  moved_ = in.json("drive/placement") != graph::to_json(parts_.placement);
   reported_ = in.json("drive/reported").get<int64_t>();
   recorded_.bytes = in.json("drive/recorded_bytes").get<int64_t>();
   if (in.has("drive/recorded_crc32c")) recorded_.crc32c = in.json("drive/recorded_crc32c").get<uint32_t>();

@@ -43,7 +43,8 @@ class Drive : public base::Stateful {
   std::function<void(int64_t iteration)> on_evaluate;
   // Writes every event with its actions to a new file; a loaded drive goes on with the recording `source` of the run
   // that it was saved in, cut back to the checkpoint (and copied where it is another file). Where `source` lacks what
-  // the checkpoint tells of, a new file begins with the loaded schedule, which is logged: it serves replays alone.
+  // the checkpoint tells of, or is of another placement, a new file begins with the loaded schedule, which is logged:
+  // it serves replays alone.
   void record(const std::string& path, const std::string& source);
 
   // Runs to the end of the schedule: returns how it stopped (done or asked). Throws the first cause of a failure.
@@ -159,7 +160,8 @@ class Drive : public base::Stateful {
   bool stop_asked_ = false;
   nlohmann::ordered_json last_metrics_;
   std::optional<Recording> recording_;
-  Recorded recorded_;  // at the last save or load
+  Recorded recorded_;   // at the last save or load
+  bool moved_ = false;  // it was loaded, and saved under another placement
 };
 
 }  // namespace collimate::flow

@@ -84,15 +84,16 @@ class Execution {
 
   void save(int64_t iteration) {
     std::string directory = checkpoints_->begin(iteration + 1);
+    driver_.request(all_workers(driver_), message::Save{.directory = directory});  // first: answers bring their puts
     save_state(drive_, directory + "/drive");
     save_state(driver_.store(), directory + "/store");
     for (size_t i = 0; i < options_.state.size(); ++i)
       save_state(*options_.state[i], fmt::format("{}/state-{}", directory, i));
-    driver_.request(all_workers(driver_), message::Save{.directory = directory});
     saved_ = checkpoints_->commit();
   }
 
   void load(const std::string& directory) {
+    check_form(directory);
     load_state(drive_, directory + "/drive");
     load_state(driver_.store(), directory + "/store");
     for (size_t i = 0; i < options_.state.size(); ++i)

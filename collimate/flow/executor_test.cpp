@@ -200,6 +200,38 @@ TEST(Executor, ResumeGoesOnAsTheUndisturbedRun) {
   EXPECT_EQ(rest.lines, std::vector<std::string>(whole.lines.begin() + 2, whole.lines.end()));
 }
 
+// Killed in its fourth iteration, of which two are saved, and gone on with on other devices and transports. Its numbers
+// are whole, so that sums over any ranks are equal.
+TEST(Executor, AnotherPlacementGoesOnAsTheUndisturbedRun) {
+  const auto whole = run_with([](RunOptions& options) { options.schedule.iterations = 5; }).lines;
+  ASSERT_EQ(whole.size(), 5U);
+  const graph::Graph graph = toy::flow();
+  const std::vector<graph::Placement> placements = {graph::flattening(graph, 1), graph::flattening(graph, 2),
+                                                    graph::flattening(graph, 3), graph::separation(graph, 2, 1)};
+  Registry registry = toy::registry();
+  for (size_t from = 0; from < placements.size(); ++from) {
+    Outcome first;
+    RunOptions options = options_for(first, 5);
+    options.directory = temporary("moved");
+    options.schedule.save_every = 2;
+    options.on_iteration = [&](const IterationResult& result) {
+      if (result.iteration == 3) throw base::RunError("killed");
+    };
+    EXPECT_THROW(run(graph, placements[from], registry, options), base::RunError);
+    for (size_t to = 0; to < placements.size(); ++to) {
+      Outcome rest;
+      RunOptions again = options_for(rest, 5);
+      again.schedule.save_every = 2;
+      again.resume = Checkpoints(options.directory, 2).latest();
+      again.directory = temporary("moved-on");
+      if (to == 1) again.transport = Transport::kProcesses;
+      run(graph, placements[to], registry, again);
+      EXPECT_EQ(rest.lines, std::vector<std::string>(whole.begin() + 2, whole.end())) << from << " to " << to;
+      EXPECT_EQ(graph::check_recording(host::read_file(again.directory + "/events.jsonl")), "") << from << " to " << to;
+    }
+  }
+}
+
 TEST(Executor, RandomResultsAreReplayedFromTheJournal) {
   std::string directory = temporary("journal");
   graph::Graph graph = toy::flow(false);

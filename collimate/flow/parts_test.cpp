@@ -14,6 +14,8 @@
 #include "collimate/flow/row_table.h"
 #include "collimate/flow/shared_store.h"
 #include "collimate/flow/updates.h"
+#include "collimate/host/file_io.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::flow {
 namespace {
@@ -218,7 +220,7 @@ TEST(Checkpoints, WhatIsMissingForeignOrOfAnotherStepIsDamage) {
   for (int64_t step : {1, 2}) {
     store.put("x", step, step);
     const std::string building = checkpoints.begin(step);
-    for (const char* folder : {"/store", "/worker-0/other"}) save_state(store, building + folder);
+    for (const char* folder : {"/store", "/models/other/rank-0"}) save_state(store, building + folder);
     checkpoints.commit();
   }
   const std::string first = checkpoints.list().front(), second = checkpoints.latest(), kept = directory + "/kept";
@@ -227,17 +229,96 @@ TEST(Checkpoints, WhatIsMissingForeignOrOfAnotherStepIsDamage) {
   const auto expect_damage = [&](const std::string& part) {
     EXPECT_NE(damage_in(second).find(part), std::string::npos) << part << " in " << damage_in(second);
   };
-  std::filesystem::rename(second + "/worker-0", kept);
-  expect_damage(second + "/worker-0/other] expected a saved folder, got none");
-  std::filesystem::copy(first + "/worker-0", second + "/worker-0", std::filesystem::copy_options::recursive);
-  expect_damage(second + "/worker-0/other/files.json] expected");
-  std::filesystem::remove_all(second + "/worker-0");
-  std::filesystem::rename(kept, second + "/worker-0");
-  save_state(store, second + "/worker-1/other");
+  std::filesystem::rename(second + "/models", kept);
+  expect_damage(second + "/models/other/rank-0] expected a saved folder, got none");
+  std::filesystem::copy(first + "/models", second + "/models", std::filesystem::copy_options::recursive);
+  expect_damage(second + "/models/other/rank-0/files.json] expected");
+  std::filesystem::remove_all(second + "/models");
+  std::filesystem::rename(kept, second + "/models");
+  save_state(store, second + "/models/other/rank-1");
   expect_damage("expected a file that checkpoint.json lists, got another");
   std::filesystem::remove_all(second);
   std::filesystem::rename(first, second);
   expect_damage("expected the state of step 2, got that of step 1");
+}
+
+// Rows of a tensor of six that a rank has, and a number.
+struct RankState : base::Stateful {
+  RankState(int rank, int ranks, int its_number = 0)
+      : first(6 * rank / ranks), count(6 * (rank + 1) / ranks - first), number(its_number) {}
+  base::TensorPart part() const { return {.name = "w", .rows = 6, .columns = 1, .box = {first, count, 0, 1}}; }
+  void fill() {
+    for (int64_t r = first; r < first + count; ++r) rows.push_back(static_cast<float>(r));
+  }
+  void save(base::StateWriter& out) const override {
+    out.json("number", number);
+    if (count > 0) out.tensors("weights", 0, std::vector{part()}, rows);
+  }
+  void load(base::StateReader& in) override {
+    number = in.json("number");
+    rows.assign(static_cast<size_t>(count), -1.0F);
+    in.tensors("weights", std::vector{part()}, rows);
+  }
+
+  int64_t first, count;
+  int number;
+  std::vector<float> rows;
+};
+
+std::string saved_ranks(const std::string& name, int ranks, bool unlike) {
+  std::string directory = testing::TempDir() + "collimate-ranks-" + std::to_string(getpid()) + "-" + name;
+  std::filesystem::remove_all(directory);
+  for (int r = 0; r < ranks; ++r) {
+    RankState state(r, ranks, unlike ? r : 5);
+    state.fill();
+    save_state(state, rank_folder(directory, "policy", r));
+  }
+  return directory;
+}
+
+TEST(Checkpoints, AModelIsLoadedByAnyNumberOfRanks) {
+  for (const int before : {1, 2, 4, 7}) {
+    const std::string saved = saved_ranks("any", before, /*unlike=*/false);
+    for (const int now : {1, 2, 3, 7})
+      for (int r = 0; r < now; ++r) {
+        RankState expected(r, now), state(r, now);
+        expected.fill();
+        load_rank(state, saved, "policy", r, now);
+        EXPECT_EQ(state.rows, expected.rows) << r << " of " << now << " from " << before;
+        EXPECT_EQ(state.number, 5);
+      }
+  }
+}
+
+TEST(Checkpoints, WhatRanksHaveOfTheirOwnStaysWithAsManyOfThem) {
+  const std::string saved = saved_ranks("own", 3, /*unlike=*/true);
+  RankState state(1, 3), alone(0, 1);
+  load_rank(state, saved, "policy", 1, 3);
+  EXPECT_EQ(state.number, 1);
+  EXPECT_EQ(base::message_of([&] { load_rank(alone, saved, "policy", 0, 1); }),
+            "[" + saved +
+                "/models/policy] expected the states of 1 ranks, as each has another one, got 3; try as many "
+                "devices for it as there were");
+}
+
+TEST(Checkpoints, OfAnotherFormNameTheVersionsThatWroteThem) {
+  const std::string directory = testing::TempDir() + "collimate-form-" + std::to_string(getpid());
+  std::filesystem::remove_all(directory);
+  Checkpoints checkpoints(directory, 2);
+  save_state(SharedStore(), checkpoints.begin(1) + "/store");
+  const std::string saved = checkpoints.commit(), list = saved + "/checkpoint.json";
+  EXPECT_NO_THROW(check_form(saved));
+  const auto problem_of = [&](const char* form) {
+    nlohmann::json content = nlohmann::json::parse(host::read_file(list));
+    content.erase("form");
+    if (*form != '\0') content["form"] = nlohmann::json::parse(form);
+    host::write_file_atomically(list, content.dump());
+    return base::message_of([&] { check_form(saved); });
+  };
+  EXPECT_EQ(problem_of(""), "[" + list +
+                                "] expected a checkpoint of form 2, got form 1, which builds of 0.1.0 "
+                                "before decision 40 write; try the program that wrote it, or a new --output");
+  EXPECT_NE(problem_of("3").find("got form 3, which later versions write"), std::string::npos);
 }
 
 }  // namespace

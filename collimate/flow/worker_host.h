@@ -37,6 +37,11 @@ class WorkerHost : public cluster::Handler {
     LineGroups groups;
     std::unique_ptr<Module> module;
   };
+  // This worker among those that hold a model.
+  struct Place {
+    int rank = 0;
+    int ranks = 1;
+  };
   // One task.
   struct Running {
     TaskKey key;
@@ -55,6 +60,7 @@ class WorkerHost : public cluster::Handler {
   };
 
   void build(const std::string& model, const Registry& registry, const nlohmann::json& options);
+  Place place_of(const std::string& model) const;
   void join_groups(Hosted& hosted, const nlohmann::json& options);
   // Does what a message asks; a request's answer is returned.
   void on(const message::Puts& puts) { store_.apply(puts.entries); }

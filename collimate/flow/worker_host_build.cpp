@@ -73,6 +73,12 @@ void WorkerHost::build(const std::string& model, const Registry& registry, const
   models_.emplace(model, std::move(hosted));
 }
 
+WorkerHost::Place WorkerHost::place_of(const std::string& model) const {
+  const std::vector<int> workers = graph::workers_of(graph_, placement_, model);
+  const auto mine = std::find(workers.begin(), workers.end(), spec_.rank);
+  return {static_cast<int>(mine - workers.begin()), static_cast<int>(workers.size())};
+}
+
 void WorkerHost::join_groups(Hosted& hosted, const nlohmann::json& options) {
   Context& context = hosted.context;
   hosted.groups = LineGroups(context.meshes, spec_.rank, [&](const std::vector<int>& ranks, int place) {
@@ -89,16 +95,18 @@ void WorkerHost::join_groups(Hosted& hosted, const nlohmann::json& options) {
 }
 
 message::Done WorkerHost::on(const message::Save& save) {
-  std::string mine = save.directory + "/worker-" + std::to_string(spec_.rank);
-  save_state(store_, mine + "/store");
-  for (const auto& [model, hosted] : models_) save_state(*hosted->module, mine + "/" + model);
+  for (const auto& [model, hosted] : models_)
+    save_state(*hosted->module, rank_folder(save.directory, model, place_of(model).rank));
   return {};
 }
 
+// The driver's store has what those of all workers had.
 message::Done WorkerHost::on(const message::Load& load) {
-  std::string mine = load.directory + "/worker-" + std::to_string(spec_.rank);
-  load_state(store_, mine + "/store");
-  for (auto& [model, hosted] : models_) load_state(*hosted->module, mine + "/" + model);
+  load_state(store_, load.directory + "/store");
+  for (auto& [model, hosted] : models_) {
+    const Place place = place_of(model);
+    load_rank(*hosted->module, load.directory, model, place.rank, place.ranks);
+  }
   return {};
 }
 

@@ -65,8 +65,8 @@ class Schedule final : public base::Stateful {
   std::string waiting() const;
 
   // State of everything decided so far. Loaded into a Schedule of the same graph, placement and options it goes on as
-  // this one; RunError when they differ. In a new process the first event after load is Begin: what was open is started
-  // again.
+  // this one; of another placement, with the rows that are not done on the replicas there are. RunError when graph or
+  // rows differ. In a new process the first event after load is Begin: what was open is started again.
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
 

@@ -44,7 +44,8 @@ class ScheduleCore {
 
  private:
   template <class Self>
-  static void fields(Self& self, auto&& field);  // schedule_state.cpp
+  static void fields(Self& self, auto&& field);  // schedule_state.cpp, as the next
+  void place_anew();
 
   // schedule_core.cpp
   void handle(const Event& event);

@@ -120,8 +120,8 @@ ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const S
   for (size_t n = 0; n < facts.nodes.size(); ++n) facts.nodes[n].holds = may_hold(facts, n);
   order_nodes(facts);
   fill_workers(facts);
-  facts.fingerprint =
-      base::stable_hash(text(graph) + json_text(placement) + fmt::format("{}/{}", options.rows, options.group_size));
+  facts.fingerprint = base::stable_hash(text(graph) + fmt::format("{}/{}", options.rows, options.group_size));
+  facts.placed = base::stable_hash(json_text(placement));
   return facts;
 }
 

@@ -36,7 +36,8 @@ struct ScheduleFacts {
   std::map<std::string, std::vector<int>> workers;   // of each model
   std::vector<std::vector<int>> nodes_on;            // worker → nodes that use it, in order
   std::vector<std::vector<std::string>> swapped_on;  // worker → models with residency swap
-  uint64_t fingerprint = 0;                          // of graph, placement, rows and group size
+  uint64_t fingerprint = 0;                          // of graph, rows and group size
+  uint64_t placed = 0;                               // of the placement
 
   const NodeFacts& node(int index) const { return base::at(nodes, index); }
   bool swapped(const std::string& model) const;

@@ -26,13 +26,36 @@ void IterationRun::issue(const ScheduleFacts& facts, const Workers& workers, int
   issued += count;
   for (int n : facts.order) {
     if (facts.node(n).whole) continue;
-    std::vector<ReplicaRun>& replicas = node(n).replicas;
+    if (initial) {
+      give_homes(facts, n, workers, groups);
+      continue;
+    }
     const std::vector<size_t> homes = homes_of(facts.node(n), workers);
     const int64_t over = static_cast<int64_t>(homes.size());
-    for (int64_t h = 0; initial && h < over; ++h)
-      replicas[base::at(homes, h)].home.add({groups * h / over * group, groups * (h + 1) / over * group});
-    for (int64_t g = first; !initial && g < first + groups; ++g)
-      replicas[base::at(homes, g % over)].home.add({g * group, (g + 1) * group});
+    for (int64_t g = first; g < first + groups; ++g)
+      node(n).replicas[base::at(homes, g % over)].home.add({g * group, (g + 1) * group});
+  }
+}
+
+void IterationRun::give_homes(const ScheduleFacts& facts, int index, const Workers& workers, int64_t groups) {
+  const int64_t group = facts.options.group_size;
+  const std::vector<size_t> homes = homes_of(facts.node(index), workers);
+  const int64_t over = static_cast<int64_t>(homes.size());
+  for (int64_t h = 0; h < over; ++h)
+    node(index).replicas[base::at(homes, h)].home.add({groups * h / over * group, groups * (h + 1) / over * group});
+}
+
+// Parts go on behind those that there were, so that no two calls of an iteration are the same.
+void IterationRun::place_anew(const ScheduleFacts& facts, const Workers& workers) {
+  for (int n : facts.order) {
+    NodeRun& run = node(n);
+    int part = -1;
+    for (const ReplicaRun& replica : run.replicas) {
+      part = std::max(part, replica.part);
+      if (facts.node(n).whole && replica.running) run.called = false;
+    }
+    run.replicas.assign(facts.node(n).replicas.size(), ReplicaRun{.part = part});
+    if (!facts.node(n).whole) give_homes(facts, n, workers, issued / facts.options.group_size);
   }
 }
 

@@ -53,6 +53,8 @@ struct IterationRun {
 
   // Asks for `count` more rows, whole groups: the first ones in blocks over the replicas that work, later ones in turn.
   void issue(const ScheduleFacts& facts, const Workers& workers, int64_t count);
+  // Another placement's run goes on here: nothing runs, and rows get homes as those that are asked for at first do.
+  void place_anew(const ScheduleFacts& facts, const Workers& workers);
   // Rows in the window whose inputs are all there and which the replica has not been fed; whole groups where it wants
   // them.
   RowSet ready(const ScheduleFacts& facts, int index, int of, RowRange window) const;
@@ -71,6 +73,10 @@ struct IterationRun {
   bool complete() const;
 
   COLLIMATE_FIELDS(number, issued, deficit, dropped, settled, nodes)
+
+ private:
+  // Gives groups [0, groups) of a node homes in blocks over its replicas.
+  void give_homes(const ScheduleFacts& facts, int index, const Workers& workers, int64_t groups);
 };
 
 }  // namespace collimate::graph

@@ -42,6 +42,29 @@ TEST_F(IterationRunTest, TheFirstRowsAreSharedOutInBlocksAndLaterGroupsInTurn) {
   EXPECT_EQ(home(1), rows_of({{4, 8}, {10, 12}}));
 }
 
+TEST_F(IterationRunTest, InAnotherPlacementRowsGetHomesAnewAndNothingRuns) {
+  issue(8);
+  done(generate_, 0, 3);
+  run_.replica(generate_, 1).part = 4;
+  run_.replica(generate_, 1).running = true;
+  run_.replica(generate_, 1).fed = RowSet(4, 6);
+  run_.replica(advantages_, 0).running = run_.node(advantages_).called = true;
+  const ScheduleFacts three = make_facts(facts_.graph, flattening(facts_.graph, 3), facts_.options);
+  const Workers workers(three.nodes_on.size());
+  run_.place_anew(three, workers);
+  ASSERT_EQ(run_.node(generate_).replicas.size(), 3U);
+  EXPECT_EQ(home(0), RowSet(0, 2));
+  EXPECT_EQ(home(1), RowSet(2, 4));
+  EXPECT_EQ(home(2), RowSet(4, 8));
+  for (int r = 0; r < 3; ++r) {
+    EXPECT_FALSE(run_.replica(generate_, r).running);
+    EXPECT_TRUE(run_.replica(generate_, r).fed.empty());
+    EXPECT_EQ(run_.replica(generate_, r).part, 4) << "no call of before is made again";
+  }
+  EXPECT_FALSE(run_.node(advantages_).called);
+  EXPECT_EQ(run_.open(generate_, 1), RowSet(3, 4)) << "what is done stays done";
+}
+
 TEST_F(IterationRunTest, ALostWorkerIsNoHomeUnlessAllAreLost) {
   workers_.lose(0, "gone");
   issue(4);

@@ -17,16 +17,25 @@ void ScheduleCore::fields(Self& self, auto&& field) {
 }
 
 nlohmann::json ScheduleCore::to_json() const {
-  nlohmann::json state{{"fingerprint", facts_->fingerprint}};
+  nlohmann::json state{{"fingerprint", facts_->fingerprint}, {"placed", facts_->placed}};
   fields(*this, [&](const char* name, const auto& value) { state[name] = value; });
   return state;
 }
 
 void ScheduleCore::from_json(const nlohmann::json& state) {
   if (state.at("fingerprint").get<uint64_t>() != facts_->fingerprint)
-    throw base::RunError(base::expectation("schedule", "the state of a run of the same graph, placement and rows",
-                                           "another one's", "the configuration that the checkpoint was made with"));
+    throw base::RunError(base::expectation("schedule", "the state of a run of the same graph and rows", "another one's",
+                                           "the configuration that the checkpoint was made with"));
   fields(*this, [&](const char* name, auto& value) { state.at(name).get_to(value); });
+  if (state.at("placed").get<uint64_t>() != facts_->placed) place_anew();
+}
+
+// The state was another placement's: no worker of this one has done anything, and rows have other homes.
+void ScheduleCore::place_anew() {
+  workers_ = Workers(facts_->nodes_on.size());
+  transfers_.reset();
+  swaps_ = Swaps();
+  for (IterationRun& run : active_) run.place_anew(*facts_, workers_);
 }
 
 }  // namespace collimate::graph

@@ -18,8 +18,7 @@ bool contains(const std::vector<T>& list, const T& item) {
 Transfers::Transfers(std::shared_ptr<const ScheduleFacts> facts) : facts_(std::move(facts)) {
   for (const auto& [name, model] : facts_->graph.models)
     if (facts_->graph.trains(name)) trained_[name] = facts_->options.first_iteration;
-  for (const WeightLink& link : facts_->graph.links)
-    for (int worker : facts_->workers.at(link.destination)) versions_[{link.destination, worker}] = -1;
+  reset();
 }
 
 void Transfers::request_all() {
@@ -41,7 +40,9 @@ void Transfers::trained(const std::string& model, int64_t version) {
 
 void Transfers::reset() {
   wanted_.clear();
-  for (auto& [place, version] : versions_) version = -1;
+  versions_.clear();
+  for (const WeightLink& link : facts_->graph.links)
+    for (int worker : facts_->workers.at(link.destination)) versions_[{link.destination, worker}] = -1;
 }
 
 // A later one takes the place of those to the same workers that have not begun.

@@ -120,8 +120,9 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
 std::error_code make_directories(const fs::path& path) {
   const fs::path directory = without_trailing_slash(path);
   std::error_code error;
-  if (directory.empty() || fs::is_directory(directory, error)) return {};
-  if (fs::exists(directory, error)) return std::make_error_code(std::errc::not_a_directory);
+  if (directory.empty()) return {};
+  if (fs::exists(directory, error))  // asked first: another process may be making it now
+    return fs::is_directory(directory, error) ? std::error_code() : std::make_error_code(std::errc::not_a_directory);
   if ((error = make_directories(directory.parent_path()))) return error;
   fs::create_directory(directory, error);
   if (!error) sync_path(directory_of(directory));

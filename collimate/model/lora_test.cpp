@@ -283,8 +283,8 @@ TEST(Lora, SaveAndLoad) {
   first->commit(17);
   base::MemoryState state;
   first->save(state);
-  EXPECT_FALSE(state.has("segment.0"));
-  EXPECT_FALSE(state.has("segment.3"));
+  EXPECT_FALSE(state.has("weights.0"));
+  EXPECT_FALSE(state.has("weights.3"));
   auto second = tiny_weights(tiny_shape("llama"), with(kSmall));
   initialize_lora(*second, 21);
   EXPECT_NE(second->checksum(), first->checksum());

@@ -1,10 +1,12 @@
 #include "collimate/model/weights.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
+#include "collimate/model/segment_parts.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/memory.h"
@@ -18,12 +20,9 @@ using tensor::Buffer;
 int64_t float_bytes(int64_t count) { return count * static_cast<int64_t>(sizeof(float)); }
 
 void add_item(std::vector<MemoryItem>& items, const std::string& purpose, int64_t bytes) {
-  for (MemoryItem& item : items)
-    if (item.purpose == purpose) {
-      item.bytes += bytes;
-      return;
-    }
-  items.push_back({purpose, bytes});
+  auto found = std::ranges::find(items, purpose, &MemoryItem::purpose);
+  if (found == items.end()) found = items.insert(found, {purpose, 0});
+  found->bytes += bytes;
 }
 
 }  // namespace
@@ -161,11 +160,10 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   impl_->options = std::move(options);
   impl_->exec = exec;
   impl_->lay_out();
-  for (Impl::Segment& segment : impl_->segments) {
-    if (values != nullptr) continue;
-    segment.master = impl_->zeros(segment.floats, impl_->values_purpose(segment));
+  if (values == nullptr) {
+    for (Impl::Segment& s : impl_->segments) s.master = impl_->zeros(s.floats, impl_->values_purpose(s));
+    return;
   }
-  if (values == nullptr) return;
   const auto tagged = impl_->scope(model::values_purpose(false));
   impl_->mapped = std::move(values);
   impl_->mapped->load_small(impl_->exec, impl_->shape);
@@ -375,15 +373,17 @@ std::vector<MemoryItem> Weights::memory() const {
   return items;
 }
 
-void Weights::save(base::StateWriter& out) const {
+void Weights::save(base::StateWriter& out, std::span<const Share> shares) const {
   impl_->check_resident();
   impl_->check_in_memory("a checkpoint");
   out.json("version", impl_->version);
   out.json("compute", name_of(impl_->options.compute));
   for (const int i : changing_segments()) {
     const auto& s = base::at(impl_->segments, i);
-    const tensor::HostRead values(impl_->exec, s.master.floats(), s.floats);
-    out.bytes("segment." + std::to_string(i), std::as_bytes(values.span()));
+    const Share share = shares.empty() ? Share{.end = s.floats} : base::at(shares, i);
+    if (share.count() == 0) continue;
+    const tensor::HostRead values(impl_->exec, s.master.floats() + share.begin, share.count());
+    out.tensors("weights", i, parts_of(impl_->specs, i, share), values.span());
   }
 }
 
@@ -393,7 +393,7 @@ void Weights::load(base::StateReader& in) {
                                              std::string(name_of(impl_->options.compute)),
                                              "compute: " + saved + " to continue with the same bits"));
   for (const int i : changing_segments())
-    in.bytes("segment." + std::to_string(i), std::as_writable_bytes(master(i).span()));
+    in.tensors("weights", parts_of(impl_->specs, i, {.end = base::at(impl_->segments, i).floats}), master(i).span());
   commit(in.json("version").get<uint64_t>());
 }
 

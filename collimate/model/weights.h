@@ -10,6 +10,7 @@
 #include "collimate/base/stateful.h"
 #include "collimate/model/lora.h"
 #include "collimate/model/mapped_values.h"
+#include "collimate/model/share.h"
 #include "collimate/model/tensor_ranks.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/shape/param_spec.h"
@@ -68,12 +69,12 @@ struct RowIds {
 // and again after a commit or an offload, and links, checksums and export read them; those of a mapped one stay in its
 // files, from which panels are packed and embeddings looked up: what would move or change them is a GuardError. Of
 // several tensor ranks each has its pieces of the parameters (shape::local). Not thread-safe.
-class Weights : public base::Stateful {
+class Weights {
  public:
   // `values`: those of a mapped model.
   Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
           std::shared_ptr<MappedValues> values = nullptr);
-  ~Weights() override;
+  ~Weights();
 
   const shape::ModelShape& shape() const;        // of what this rank computes
   const shape::ModelShape& whole_shape() const;  // of the model
@@ -148,8 +149,10 @@ class Weights : public base::Stateful {
   uint64_t checksum() const;
   std::vector<MemoryItem> memory() const;
 
-  void save(base::StateWriter& out) const override;
-  void load(base::StateReader& in) override;
+  // Saves the changing segments. Of ranks with the same weights each one saves its shares [segments]; none: all of them
+  // alone. All ranks load all.
+  void save(base::StateWriter& out, std::span<const Share> shares = {}) const;
+  void load(base::StateReader& in);
 
  private:
   struct Impl;

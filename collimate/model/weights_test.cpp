@@ -204,6 +204,29 @@ TEST(Weights, SaveAndLoad) {
   EXPECT_EQ(to_vector(model.forward(pack({{1, 4}}))), to_vector(Model(first, {}).forward(pack({{1, 4}}))));
 }
 
+// What ranks that have pieces of the model save is the whole model's, and the other way round.
+TEST(Weights, AnyTensorRanksLoadWhatOthersSaved) {
+  for (const char* family : {"llama", "gpt2", "qwen2_moe"}) {
+    const shape::ModelShape shape = tiny_shape(family);
+    auto whole = tiny_weights(shape);
+    base::MemoryState of_one, of_two;
+    whole->save(of_one);
+    for (int r = 0; r < 2; ++r) {
+      const TensorRanks tensor{.place = {r, 2}};
+      Weights mine(shape, {.tensor = tensor}, {});
+      mine.load(of_one);
+      base::MemoryState own;
+      mine.save(own);
+      if (r == 0) of_two = own;
+      of_two.add_tensors_of(own, fmt::format("rank {}", r));
+    }
+    Weights again(shape, {}, {});
+    EXPECT_NE(again.checksum(), whole->checksum());
+    again.load(of_two);
+    EXPECT_EQ(again.checksum(), whole->checksum()) << family;
+  }
+}
+
 TEST(Weights, AnotherComputeTypeThanTheSavedOneIsRefused) {
   base::MemoryState state;
   Weights(tiny_shape("llama"), {.compute = ComputeType::kBFloat16Amx}, {}).save(state);

@@ -124,13 +124,15 @@ struct RunOptions : base::Section {
       100,
       "iterations",
       "length of the run; an iteration reads rows, draws samples if the recipe does, and updates the model",
-      base::at_least(int64_t{1})};
+      base::at_least(int64_t{1}),
+      base::outside_hash{}};
   base::Option<std::optional<double>> epochs{this,
                                              "epochs",
                                              std::nullopt,
                                              "epochs",
                                              "length of the run as passes over data.train, instead of run.iterations",
-                                             base::above(0.0)};
+                                             base::above(0.0),
+                                             base::outside_hash{}};
   base::Option<int64_t> seed{this, "seed", 1234, "", "seed of everything random", base::at_least(int64_t{0})};
   base::Option<int64_t> save_every{this,
                                    "save_every",
@@ -144,25 +146,29 @@ struct RunOptions : base::Section {
                                          2,
                                          "checkpoints",
                                          "how many checkpoints are kept; older ones are removed",
-                                         base::at_least(int64_t{1})};
+                                         base::at_least(int64_t{1}),
+                                         base::outside_hash{}};
   base::Option<int64_t> evaluate_every{this,
                                        "evaluate_every",
                                        0,
                                        "iterations",
                                        "how often data.eval is measured; 0 measures only before and after the run",
-                                       base::at_least(int64_t{0})};
+                                       base::at_least(int64_t{0}),
+                                       base::outside_hash{}};
   base::Option<int64_t> patience{this,
                                  "patience",
                                  0,
                                  "evaluations",
                                  "the run stops when val/loss has not fallen for so many evaluations; 0 never stops it",
-                                 base::at_least(int64_t{0})};
+                                 base::at_least(int64_t{0}),
+                                 base::outside_hash{}};
   base::Option<int64_t> samples_every{this,
                                       "samples_every",
                                       10,
                                       "iterations",
                                       "how often samples are written; 0 writes only the first and the last",
-                                      base::at_least(int64_t{0})};
+                                      base::at_least(int64_t{0}),
+                                      base::outside_hash{}};
   base::Option<int64_t> threads{this,
                                 "threads",
                                 0,
@@ -249,15 +255,20 @@ struct Config : base::Section {
                                              "with a reward of 1 or more, and is left out if a reward model judges"};
   base::Nested<RunOptions> run{this, "run", "length of the run, and what is kept of it"};
   base::Option<nlohmann::json> placement{
-      this, "placement", "flattening", "",
+      this,
+      "placement",
+      "flattening",
+      "",
       "which model is on which device: flattening (all on all), auto (the planner chooses; {auto: FILE} by the "
-      "constants of FILE), a placement file, or {groups: …}"};
+      "constants of FILE), a placement file, or {groups: …}",
+      base::outside_hash{}};
   base::Option<int64_t> devices{this,
                                 "devices",
                                 1,
                                 "devices",
                                 "number of CPU devices, where placement is flattening or auto",
-                                base::at_least(int64_t{1})};
+                                base::at_least(int64_t{1}),
+                                base::outside_hash{}};
   base::Option<int64_t> tp{
       this,
       "tp",
@@ -265,7 +276,8 @@ struct Config : base::Section {
       "devices",
       "how many devices share the matrices of each model (tensor parallelism), where placement is flattening; a "
       "divisor of devices and of every model's heads",
-      base::at_least(int64_t{1})};
+      base::at_least(int64_t{1}),
+      base::outside_hash{}};
   base::Option<std::string> cluster{this,
                                     "cluster",
                                     "local",

@@ -111,6 +111,7 @@ nlohmann::json saved_metrics(const std::string& checkpoint) {
 
 // Nothing, or an InputError with the newest checkpoint before this one that is as it was written.
 void check_checkpoint(const std::string& checkpoint, const fs::path& run) {
+  flow::check_form(checkpoint);
   const std::string damage = flow::damage_in(checkpoint);
   if (damage.empty()) return;
   std::string remedy = "restoring it, or a new --output: no earlier checkpoint is undamaged";
@@ -150,18 +151,19 @@ void warn_of_metrics(const std::string& checkpoint, const fs::path& run) {
 }
 
 constexpr const char* kExportDtype = "train.export_dtype";
-// The run's length and what is kept of it: another value leaves alone what has been trained.
-constexpr const char* kMayChange[] = {"run.iterations",       "run.epochs",   "run.save_every",    "run.evaluate_every",
-                                      "run.keep_checkpoints", "run.patience", "run.samples_every", kExportDtype};
-
-// Keys of one config or both that differ, as in "train.learning_rate: 1e-06 -> 2e-06".
+// Keys of one config or both that differ, as in "train.learning_rate: 1e-06 -> 2e-06". Those outside of the config's
+// hash are allowed.
 struct Differences {
   std::vector<std::string> allowed, refused;
 };
 
 Differences differences(const Config& old, const Config& now) {
-  const nlohmann::json before = base::to_json(old.section_value(true)).flatten();
-  const nlohmann::json after = base::to_json(now.section_value(true)).flatten();
+  const auto flat = [](const Config& config, bool hashed_only) {
+    return base::to_json(config.section_value(hashed_only)).flatten();
+  };
+  const nlohmann::json before = flat(old, false), after = flat(now, false);
+  nlohmann::json hashed = flat(old, true);
+  hashed.update(flat(now, true));
   nlohmann::json all = before;
   all.update(after);
   Differences found;
@@ -172,8 +174,8 @@ Differences differences(const Config& old, const Config& now) {
     };
     if (text(before) == text(after)) continue;
     const std::string key = config_key(pointer);
-    const bool allowed = std::ranges::find(kMayChange, key) != std::end(kMayChange);
-    (allowed ? found.allowed : found.refused).push_back(fmt::format("{}: {} -> {}", key, text(before), text(after)));
+    (hashed.contains(pointer) ? found.refused : found.allowed)
+        .push_back(fmt::format("{}: {} -> {}", key, text(before), text(after)));
   }
   return found;
 }
@@ -246,7 +248,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   const fs::path source = by_name ? fs::path(run_to_resume(call)) : path_;
   if (source != path_) changed_ = check_same_run(config, source, "--resume", another);
   if (!lock_.valid() && !fresh_) lock_ = take_lock(path_);
-  const nlohmann::json inputs = run_inputs(config, plan, data);
+  const nlohmann::json inputs = run_inputs(plan, data);
   own_ = source == path_ || (!fresh_ && fs::equivalent(source, path_));
   if (by_name && flow::is_checkpoint(resume))
     checkpoint_ = resume;

@@ -19,8 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kModels = "models.json";
+constexpr const char* kPlacement = "placement";  // a kind that earlier versions kept: it may change
 
-// Gives the kind of an entry: "data", "weights" (which say nothing), "model", "reward" or "placement".
+// Gives the kind of an entry: "data", "weights" (which say nothing), "model" or "reward".
 std::string kind_of(const nlohmann::json& input) {
   return input.contains("fingerprint") ? "data" : input.value("kind", "weights");
 }
@@ -86,12 +87,10 @@ nlohmann::json model_inputs(const std::string& directory, bool weights) {
   return inputs;
 }
 
-nlohmann::json run_inputs(const Config& config, const Plan& plan, const RunData& data) {
+nlohmann::json run_inputs(const Plan& plan, const RunData& data) {
   nlohmann::json inputs = data.fingerprints;
   for (const auto& [directory, reads] : model_directories(plan)) inputs.update(model_inputs(directory, reads));
   add_rewards(plan, inputs);
-  const nlohmann::json& placement = config.placement;
-  if (placement.is_string() && placement != "flattening") add_file(placement.get<std::string>(), "placement", inputs);
   return inputs;
 }
 
@@ -113,7 +112,7 @@ void check_inputs(const nlohmann::json& inputs, const fs::path& run, const std::
   all.update(inputs);
   for (const auto& [name, input] : all.items()) {
     const std::string kind = kind_of(input);
-    if (!before.contains(name) && !kept_kind(before, kind)) continue;
+    if ((!before.contains(name) && !kept_kind(before, kind)) || kind == kPlacement) continue;
     if (const std::string then = describe(before, name), now = describe(inputs, name); then != now)
       throw base::InputError(base::expectation(
           name, fmt::format("what {} began with, {}", run.string(), then), now + ": it has changed since",

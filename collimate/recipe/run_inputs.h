@@ -22,10 +22,9 @@ nlohmann::json file_input(const std::string& path);
 
 // A run reads these and no checkpoint holds them: files, {path: {"bytes", "crc32c"}}, read whole, and the data, {key:
 // {"rows", "fingerprint"}}. The files are those that the plan's weights are read from and, with a "kind" each, the
-// models' configurations and tokenizers ("model"), Python rewards without what they import ("reward") and that of the
-// placement ("placement"). A missing file is left out: loading names it. InputError as model::weight_files, and for a
-// reward with wrong keys.
-nlohmann::json run_inputs(const Config& config, const Plan& plan, const RunData& data);
+// models' configurations and tokenizers ("model"), and Python rewards without what they import ("reward"). A missing
+// file is left out: loading names it. InputError as model::weight_files, and for a reward with wrong keys.
+nlohmann::json run_inputs(const Plan& plan, const RunData& data);
 
 // A run's directory keeps them as models.json from its beginning.
 void keep_inputs(const nlohmann::json& inputs, const std::filesystem::path& run);

@@ -32,6 +32,17 @@ model::Share DataRanks::share(int segment) const {
   return zero_ > 0 ? model::share_of(floats, group_->rank(), ranks()) : model::share_of(floats, 0, 1);
 }
 
+std::vector<model::Share> DataRanks::saved_shares() const {
+  std::vector<model::Share> shares(static_cast<size_t>(weights_.segments()));
+  for (const int s : weights_.changing_segments()) {
+    const auto is_cut = [s](const shape::ParamSpec& spec) { return spec.segment == s && spec.cut >= 0; };
+    if (weights_.tensor().place.rank > 0 && std::ranges::none_of(weights_.params(), is_cut)) continue;
+    const auto floats = static_cast<int64_t>(weights_.segment_values(s).size());
+    base::at(shares, s) = model::share_of(floats, group_ == nullptr ? 0 : group_->rank(), ranks());
+  }
+  return shares;
+}
+
 std::vector<float> DataRanks::sum(std::vector<float> values) const {
   if (group_ != nullptr) group_->all_reduce(values).wait(deadline_seconds_);
   return values;

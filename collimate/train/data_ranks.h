@@ -23,6 +23,9 @@ class DataRanks {
   comm::Group* group() const { return group_; }  // null for one rank
   // The part of a segment that this rank updates; nothing of one that is frozen.
   model::Share share(int segment) const;
+  // The part of each segment that this rank saves: what the ranks have alike is written once. Nothing of one that no
+  // training changes, or that another tensor rank has too and saves.
+  std::vector<model::Share> saved_shares() const;
 
   // The sum over ranks, in fp32 by the group's tree.
   std::vector<float> sum(std::vector<float> values) const;

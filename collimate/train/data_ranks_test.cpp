@@ -155,26 +155,70 @@ TEST(DataRanks, SharesOfGradientsAreTheirSumsOverRanks) {
   }
 }
 
-TEST(DataRanks, AShareIsSavedAndGoesOn) {
-  for (const int zero : {1, 2})
-    comm::with_ranks(2, "saved", [&](comm::Group& group) {
-      const Batch rows = wide_rows(group.rank() * 3, 3);
-      After straight, before, resumed;
-      Trained first(&group, zero), second(&group, zero);
-      for (int i = 0; i < 2; ++i) first.update(rows, straight);
-      base::MemoryState state;
-      first.weights->save(state);
-      first.learner.save(state);
-      first.update(rows, straight);
-      first.look(straight);
-      second.update(wide_rows(group.rank(), 1), before);
-      second.weights->load(state);
-      second.learner.load(state);
-      second.update(rows, resumed);
-      second.look(resumed);
-      EXPECT_EQ(resumed.values, straight.values);
-      EXPECT_EQ(resumed.norms.back(), straight.norms.back());
-    });
+struct Layout {
+  int ranks = 1, zero = 0;
+};
+
+// What ranks have saved after some updates, and what they have after one more.
+struct SavedRun {
+  base::MemoryState state;  // of all ranks
+  std::vector<After> straight;
+};
+
+// Has every rank begin at `begin`, if there is one, save behind `updates` updates of its share of six rows, and make
+// one more.
+SavedRun saved_run(Layout layout, int updates, const base::MemoryState* begin = nullptr) {
+  const auto count = static_cast<size_t>(layout.ranks);
+  std::vector<base::MemoryState> states(count);
+  SavedRun saved{.straight = std::vector<After>(count)};
+  comm::with_ranks(layout.ranks, "saved", [&](comm::Group& group) {
+    const int64_t rows = 6 / layout.ranks;
+    const Batch mine = wide_rows(group.rank() * rows, rows);
+    After& after = base::at(saved.straight, group.rank());
+    Trained run(layout.ranks == 1 ? nullptr : &group, layout.zero);
+    if (begin != nullptr) {
+      run.update(wide_rows(group.rank(), 1), after);  // what is loaded takes the place of all of this
+      base::MemoryState own = *begin;
+      run.learner.load(own);
+    }
+    for (int i = 0; i < updates; ++i) run.update(mine, after);
+    run.learner.save(base::at(states, group.rank()));
+    run.update(mine, after);
+    run.look(after);
+  });
+  saved.state = states.front();
+  for (size_t r = 1; r < count; ++r) saved.state.add_tensors_of(states[r], fmt::format("rank {}", r));
+  return saved;
+}
+
+TEST(DataRanks, SharesAreSavedAndGoOn) {
+  for (const int zero : {0, 1, 2}) {
+    const SavedRun straight = saved_run({2, zero}, 2), resumed = saved_run({2, zero}, 0, &straight.state);
+    for (int r = 0; r < 2; ++r) {
+      EXPECT_EQ(base::at(resumed.straight, r).values, base::at(straight.straight, r).values) << zero;
+      EXPECT_EQ(base::at(resumed.straight, r).norms.back(), base::at(straight.straight, r).norms.back());
+    }
+  }
+}
+
+// Any layout goes on from what any other has saved, and saves the same again.
+TEST(DataRanks, AnotherLayoutGoesOnFromTheSharesOfOne) {
+  const std::vector<Layout> layouts = {{1, 0}, {2, 0}, {2, 1}, {3, 1}, {3, 2}};
+  for (const Layout& from : layouts) {
+    const SavedRun saved = saved_run(from, 2);
+    const std::vector<float> expected = saved_run({1, 0}, 0, &saved.state).straight[0].values;
+    for (const Layout& to : layouts) {
+      const std::string what = fmt::format("{} of stage {} to {} of {}", from.ranks, from.zero, to.ranks, to.zero);
+      const SavedRun there = saved_run(to, 0, &saved.state);
+      EXPECT_EQ(saved_run({1, 0}, 0, &there.state).straight[0].values, expected) << what;
+      EXPECT_LT(distance(there.straight[0].values, expected),
+                1e-4 * distance(expected, saved.straight[0].values) + 1e-3)
+          << what;
+      if (to.zero == 1) {
+        EXPECT_EQ(there.straight[0].values, saved_run({to.ranks, 0}, 0, &saved.state).straight[0].values) << what;
+      }
+    }
+  }
 }
 
 TEST(DataRanks, SharesAreAllOfASegmentInOrder) {

@@ -258,7 +258,15 @@ void Learner::clip_and_step(double rate, double norm) {
   model_.weights().commit();
 }
 
-void Learner::save(base::StateWriter& out) const { optimizer_.save(out); }
-void Learner::load(base::StateReader& in) { optimizer_.load(in); }
+void Learner::save(base::StateWriter& out) const {
+  const std::vector<model::Share> shares = ranks_.saved_shares();
+  model_.weights().save(out, shares);
+  optimizer_.save(out, shares);
+}
+
+void Learner::load(base::StateReader& in) {
+  model_.weights().load(in);
+  optimizer_.load(in);
+}
 
 }  // namespace collimate::train

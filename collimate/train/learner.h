@@ -58,7 +58,8 @@ struct UpdateReport {
   Mismatch mismatch;     // of the log-probs that this update differentiated
 };
 
-// Forward, loss, backward, clip, step over one Model. Blocking; not thread-safe.
+// Forward, loss, backward, clip, step over one Model. Blocking; not thread-safe. Its state is the weights and the
+// optimizer's, of which each rank saves its part; any number of ranks loads them.
 class Learner : public base::Stateful {
  public:
   // `group`: the data-parallel ranks, which call update together, each with its own rows; null for one rank.

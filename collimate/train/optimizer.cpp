@@ -6,12 +6,14 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/model/segment_parts.h"
 #include "collimate/tensor/ops/memory.h"
 
 namespace collimate::train {
 namespace {
 
-std::string name_of(const char* moment, size_t segment) { return fmt::format("adamw.{}.{}", moment, segment); }
+constexpr const char* kFirst = "adamw.first";
+constexpr const char* kSecond = "adamw.second";
 
 }  // namespace
 
@@ -68,25 +70,27 @@ tensor::HostView<T> AdamW::seen(const tensor::Buffer& moment) const {
   return {exec_, moment.floats(), moment.bytes() / static_cast<int64_t>(sizeof(float))};
 }
 
-void AdamW::save(base::StateWriter& out) const {
-  out.json("adamw", {{"steps", steps_}, {"segments", moments_.size()}});
+void AdamW::save(base::StateWriter& out, std::span<const model::Share> shares) const {
+  out.json("adamw", {{"steps", steps_}});
   for (size_t s = 0; s < moments_.size(); ++s) {
-    if (moments_[s].share.count() == 0) continue;
-    out.bytes(name_of("first", s), std::as_bytes(seen<const float>(moments_[s].first).span()));
-    out.bytes(name_of("second", s), std::as_bytes(seen<const float>(moments_[s].second).span()));
+    const Moments& moments = moments_[s];
+    const model::Share share = base::at(shares, s);
+    if (share.count() == 0 || moments.share.count() == 0) continue;
+    const auto parts = model::parts_of(weights_.params(), static_cast<int>(s), share);
+    const auto begin = static_cast<size_t>(share.begin - moments.share.begin),
+               count = static_cast<size_t>(share.count());
+    out.tensors(kFirst, static_cast<int>(s), parts, seen<const float>(moments.first).span().subspan(begin, count));
+    out.tensors(kSecond, static_cast<int>(s), parts, seen<const float>(moments.second).span().subspan(begin, count));
   }
 }
 
 void AdamW::load(base::StateReader& in) {
-  const nlohmann::json header = in.json("adamw");
-  if (header.at("segments") != moments_.size())
-    throw base::RunError(base::expectation("checkpoint", fmt::format("optimizer state of {} segments", moments_.size()),
-                                           header.at("segments").dump()));
-  steps_ = header.at("steps");
+  steps_ = in.json("adamw").at("steps");
   for (size_t s = 0; s < moments_.size(); ++s) {
-    if (moments_[s].share.count() == 0) continue;
-    in.bytes(name_of("first", s), std::as_writable_bytes(seen<float>(moments_[s].first).span()));
-    in.bytes(name_of("second", s), std::as_writable_bytes(seen<float>(moments_[s].second).span()));
+    const auto parts = model::parts_of(weights_.params(), static_cast<int>(s), moments_[s].share);
+    if (parts.empty()) continue;
+    in.tensors(kFirst, parts, seen<float>(moments_[s].first).span());
+    in.tensors(kSecond, parts, seen<float>(moments_[s].second).span());
   }
 }
 

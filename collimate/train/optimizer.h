@@ -22,7 +22,7 @@ struct AdamOptions {
 
 // AdamW (Loshchilov & Hutter 2019) on the fp32 masters of a trained Weights, by torch.optim.AdamW's formula and order
 // of operations. Owns the two moments of what it updates and nothing else.
-class AdamW : public base::Stateful {
+class AdamW {
  public:
   // `shares` [segments]: what it updates of each one.
   AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOptions options, tensor::Exec exec);
@@ -33,8 +33,9 @@ class AdamW : public base::Stateful {
   int64_t steps() const { return steps_; }
   int64_t bytes() const;
 
-  void save(base::StateWriter& out) const override;
-  void load(base::StateReader& in) override;
+  // Saves the moments of these shares [segments], which are among those that it updates; loads all that it updates.
+  void save(base::StateWriter& out, std::span<const model::Share> shares) const;
+  void load(base::StateReader& in);
 
  private:
   template <class T>

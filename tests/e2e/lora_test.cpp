@@ -120,7 +120,7 @@ TEST_F(Lora, CheckpointsHoldAdaptersAlone) {
   std::set<std::string> arrays;
   for (const auto& [file, bytes] : state_of(directory("run"), "policy", 3))
     if (file.ends_with(".bin")) arrays.insert(file);
-  EXPECT_THAT(arrays, testing::ElementsAre("adamw.first.4.bin", "adamw.second.4.bin", "segment.4.bin"));
+  EXPECT_THAT(arrays, testing::ElementsAre("adamw.first.4.bin", "adamw.second.4.bin", "weights.4.bin"));
 }
 
 // Generation elsewhere than training gets the adapters by the weight link, which compares the sums of all values.
@@ -164,8 +164,8 @@ TEST_F(Lora, HeadsAreTrainedBesideAdapters) {
     EXPECT_GT(line.at("critic/grad_norm").get<double>(), 0);
   }
   const auto value = state_of(directory("ppo"), "value", 3);
-  EXPECT_TRUE(value.contains("segment.3.bin") && value.contains("segment.4.bin"));
-  EXPECT_FALSE(value.contains("segment.1.bin"));
+  EXPECT_TRUE(value.contains("weights.3.bin") && value.contains("weights.4.bin"));
+  EXPECT_FALSE(value.contains("weights.1.bin"));
 }
 
 TEST_F(Lora, DpoComparesWithTheModelItBeganFrom) {

@@ -229,12 +229,6 @@ TEST_F(RunAgain, WithAnotherFileOfTheEvaluationsRewardARunIsRefused) {
   });
 }
 
-TEST_F(RunAgain, WithAnotherPlacementFileARunIsRefused) {
-  const std::string file = scratch_ / "placement.yaml";
-  write_text(file, "version: 1\ndevices: {count: 1, kind: cpu}\ngroups: {all: {devices: [0], models: [policy]}}\n");
-  expect_other_file_refused(file, "# another", [&] { stopped("sft", {"placement=" + file}); });
-}
-
 TEST_F(RunAgain, WithAnotherTokenizerOrConfigurationARunIsRefused) {
   for (const char* name : {"start/tokenizer.json", "start/tokenizer_config.json", "start/config.json"})
     expect_other_file_refused(scratch_ / name, "", [&] { stopped("sft"); });

@@ -8,6 +8,7 @@
 
 #include "tests/e2e/run_support.h"
 #include "tests/fault/cli_support.h"
+#include "tests/support/saved_values.h"
 
 namespace collimate::test {
 
@@ -39,11 +40,11 @@ inline constexpr const char* kOneDevice =
     "placement={version: 1, devices: {count: 1, kind: cpu}, "
     "groups: {all: {devices: [0], models: [policy, policy_trainer, value, reference, reward]}}}";
 
-// Reads what a trained model of a run has left in the checkpoint of an iteration, by file: segments of weights, and the
-// optimizer's.
+// Reads what the first rank of a trained model of a run has left in the checkpoint of an iteration, by file: segments
+// of weights, and the optimizer's.
 inline std::map<std::string, std::string> state_of(const std::string& output, const std::string& model, int step) {
   std::map<std::string, std::string> files;
-  const std::string directory = fmt::format("{}/checkpoints/step-{:06}/worker-0/{}", output, step, model);
+  const std::string directory = fmt::format("{}/checkpoints/step-{:06}/models/{}/rank-0", output, step, model);
   for (const auto& entry : fs::directory_iterator(directory))
     files[entry.path().filename().string()] = read_text(entry.path());
   return files;

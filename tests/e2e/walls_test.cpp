@@ -32,7 +32,7 @@ constexpr const char* kGenerationApart =
 
 void expect_equal_state(const std::string& a, const std::string& b, const std::string& model) {
   const auto one = state_of(a, model, 3), two = state_of(b, model, 3);
-  ASSERT_TRUE(one.contains("segment.0.bin") && one.contains("adamw.first.0.bin")) << model;
+  ASSERT_TRUE(one.contains("weights.0.bin") && one.contains("adamw.first.0.bin")) << model;
   EXPECT_NE(one.at("adamw.first.0.bin").find_first_not_of('\0'), std::string::npos) << model << " is not trained";
   ASSERT_EQ(one.size(), two.size()) << model;
   for (const auto& [file, bytes] : one)

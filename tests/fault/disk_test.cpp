@@ -36,21 +36,21 @@ class Disk : public testing::Test {
   }
   std::string run() const { return runs_.directory("run"); }
   std::string newest() const { return checkpoint_of(run(), 2); }
-  std::string weights(const std::string& file) const { return newest() + "/worker-0/policy/" + file; }
+  std::string weights(const std::string& file) const { return newest() + "/models/policy/rank-0/" + file; }
 
   Runs runs_{"disk", "sft", ""};
 };
 
 TEST_F(Disk, AFlippedBitOfACheckpointIsNamedWithTheOneToGoOnFrom) {
   ASSERT_NO_FATAL_FAILURE(runs_.finish("whole"));
-  for (const std::string file : {"segment.1.bin", "adamw.first.0.bin", "state.json", "files.json"}) {
+  for (const std::string file : {"weights.1.bin", "adamw.first.0.bin", "tensors.json", "state.json", "files.json"}) {
     const std::string before = read_text(weights(file));
     flip_bit(weights(file), static_cast<int64_t>(before.size()) / 2);
     expect_refused(runs_, {}, {weights(file == "files.json" ? "" : file), "--resume " + checkpoint_of(run(), 1)});
     write_text(weights(file), before);
   }
-  fs::rename(weights("segment.1.bin"), weights("segment.9.bin"));
-  expect_refused(runs_, {}, {"segment."});
+  fs::rename(weights("weights.1.bin"), weights("weights.9.bin"));
+  expect_refused(runs_, {}, {"weights."});
   ASSERT_NO_FATAL_FAILURE(runs_.finish("run", {"--resume", checkpoint_of(run(), 1)}));
   const std::string model = "/model/model.safetensors";
   EXPECT_TRUE(read_text(run() + model) == read_text(runs_.directory("whole") + model));
@@ -59,19 +59,19 @@ TEST_F(Disk, AFlippedBitOfACheckpointIsNamedWithTheOneToGoOnFrom) {
 
 TEST_F(Disk, FoldersThatAreMissingOrOfAnotherStepAreNamedWithTheOneToGoOnFrom) {
   const std::string remedy = "--resume " + checkpoint_of(run(), 1), kept = run() + "/kept";
-  for (const std::string folder : {"worker-0/policy", "store", "state-0", "worker-0"}) {
+  for (const std::string folder : {"models/policy/rank-0", "store", "state-0", "models"}) {
     fs::rename(newest() + "/" + folder, kept);
     expect_refused(runs_, {}, {newest() + "/" + folder, remedy});
     fs::rename(kept, newest() + "/" + folder);
   }
-  fs::rename(newest() + "/worker-0/policy", kept);
-  fs::copy(checkpoint_of(run(), 1) + "/worker-0/policy", newest() + "/worker-0/policy");
+  fs::rename(newest() + "/models/policy/rank-0", kept);
+  fs::copy(checkpoint_of(run(), 1) + "/models/policy/rank-0", newest() + "/models/policy/rank-0");
   expect_refused(runs_, {}, {weights("files.json"), remedy});
 }
 
 TEST_F(Disk, WithoutAnotherCheckpointItSaysSo) {
   fs::remove_all(checkpoint_of(run(), 1));
-  flip_bit(weights("segment.1.bin"), 0);
+  flip_bit(weights("weights.1.bin"), 0);
   expect_refused(runs_, {}, {"no earlier checkpoint is undamaged"});
 }
 

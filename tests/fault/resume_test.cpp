@@ -31,7 +31,7 @@ std::map<std::string, std::string> files_below(const fs::path& directory) {
 // Weights and optimizer states of a checkpoint, those of models that the run does not export too.
 std::map<std::string, std::string> state_of(const std::string& checkpoint) {
   auto files = files_below(checkpoint);
-  std::erase_if(files, [](const auto& file) { return !file.first.starts_with("worker-"); });
+  std::erase_if(files, [](const auto& file) { return !file.first.starts_with("models/"); });
   return files;
 }
 
@@ -88,8 +88,8 @@ TEST(Resume, PpoWithEvaluationKilledBetweenItsTwoUpdates) {
                                      "optimizer.parameter:30", "advantages:3", "directory.after_rename:2"});
   const Left whole = left_in(runs.directory("whole"));
   for (const char* model : {"policy_trainer", "value"}) {
-    const std::string files = fmt::format("worker-0/{}/", model);
-    ASSERT_TRUE(whole.state.contains(files + "segment.0.bin") && whole.state.contains(files + "adamw.first.0.bin"));
+    const std::string files = fmt::format("models/{}/rank-0/", model);
+    ASSERT_TRUE(whole.state.contains(files + "weights.0.bin") && whole.state.contains(files + "adamw.first.0.bin"));
     EXPECT_NE(whole.state.at(files + "adamw.first.0.bin").find_first_not_of('\0'), std::string::npos) << model;
   }
 }
@@ -140,8 +140,8 @@ TEST(Resume, AdaptersGoOnBesideTheWeightsTheyBeganWith) {
   expect_resumed_equals_whole(runs, {"policy.generate:20", "policy_trainer.train:2", "model.backward:9",
                                      "optimizer.parameter:30", "directory.after_rename:2", "file.before_rename:4"});
   const Left whole = left_in(runs.directory("whole"));
-  EXPECT_TRUE(whole.state.contains("worker-0/policy_trainer/segment.4.bin"));
-  EXPECT_FALSE(whole.state.contains("worker-0/policy_trainer/segment.1.bin"));
+  EXPECT_TRUE(whole.state.contains("models/policy_trainer/rank-0/weights.4.bin"));
+  EXPECT_FALSE(whole.state.contains("models/policy_trainer/rank-0/weights.1.bin"));
   for (const char* file : {"adapter_model.safetensors", "adapter_config.json"})
     EXPECT_EQ(read_text(runs.directory("optimizer.parameter:30") + "/model/adapter/" + file),
               read_text(runs.directory("whole") + "/model/adapter/" + file));

@@ -243,7 +243,8 @@ struct TrainOptions : base::Section {
                                          "bfloat16 has half of the bytes and rounds, "
                                          "so that eval gives other numbers than the run; auto takes bfloat16 where all "
                                          "weights that the run began from are",
-                                         base::one_of({"float32", "bfloat16", "auto"})};
+                                         base::one_of({"float32", "bfloat16", "auto"}),
+                                         base::outside_hash{}};
 };
 
 // The budget of a trainer whose losses are on these rows, of a scorer where there are none.

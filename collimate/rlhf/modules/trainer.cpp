@@ -219,14 +219,7 @@ void TrainerModule::save_checkpoint(const std::string& directory, int64_t) {
 
 std::vector<flow::Metric> TrainerModule::metrics() { return std::exchange(metrics_, {}); }
 
-void TrainerModule::save(base::StateWriter& out) const {
-  decoder().weights->save(out);
-  learner_->save(out);
-}
-
-void TrainerModule::load(base::StateReader& in) {
-  decoder().weights->load(in);
-  learner_->load(in);
-}
+void TrainerModule::save(base::StateWriter& out) const { learner_->save(out); }
+void TrainerModule::load(base::StateReader& in) { learner_->load(in); }
 
 }  // namespace collimate::rlhf

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "collimate/base/tensor_part.h"
+#include "collimate/model/share.h"
+#include "collimate/shape/param_spec.h"
+
+namespace collimate::model {
+
+// The parts of parameters that a share of a rank's segment has, for a state that any layout reads: boxes of whole
+// parameters, also where the rank has pieces of them (shape::local). Offsets count from the share's begin; padding
+// belongs to none.
+std::vector<base::TensorPart> parts_of(std::span<const shape::ParamSpec> specs, int segment, const Share& share);
+
+}  // namespace collimate::model
