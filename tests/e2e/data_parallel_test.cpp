@@ -1,11 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "collimate/host/core_pool.h"
-#include "collimate/model/weights.h"
-#include "tests/e2e/wall_runs.h"
+#include "tests/e2e/near_runs.h"
 #include "tests/support/base/error_of.h"
 
 // Two ranks that share what one rank did, against that one: equal but for the order of sums.
@@ -24,79 +20,6 @@ constexpr const char* kPolicyDataParallel =
     "placement={version: 1, devices: {count: 2, kind: cpu}, "
     "groups: {all: {devices: [0, 1], models: [policy, policy_trainer]}}, "
     "layouts: {policy_trainer: {train: {dp: 2}}}}";
-
-std::vector<float> exported_weights(const std::string& output) {
-  host::CorePool pool(1);
-  const auto weights = model::load_huggingface(output + "/model", "lm", {}, {&pool});
-  std::vector<float> all;
-  for (int i = 0; i < static_cast<int>(weights->params().size()); ++i)
-    all.insert(all.end(), weights->values(i).begin(), weights->values(i).end());
-  return all;
-}
-
-// A run exports its policy alone; the value model's weights are those of the checkpoint.
-std::vector<float> value_weights(const std::string& output) {
-  std::vector<float> all;
-  for (const auto& [name, values] : saved_values_of(output, "value", 3))
-    if (name.starts_with("weights ")) all.insert(all.end(), values.begin(), values.end());
-  return all;
-}
-
-// Returns by tensor the gradient of the first update, clipped and times a constant, which is what the first moment is
-// after it.
-SavedValues first_gradients(const std::string& output, const std::string& model) {
-  SavedValues gradients = saved_values_of(output, model, 1);
-  std::erase_if(gradients, [](const auto& tensor) { return !tensor.first.starts_with("adamw.first "); });
-  return gradients;
-}
-
-// ‖a − b‖ and ‖a‖.
-std::pair<double, double> distance_and_norm(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const double x = a[i], y = b[i];
-    difference += (x - y) * (x - y);
-    size += x * x;
-  }
-  return {std::sqrt(difference), std::sqrt(size)};
-}
-
-double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_GT(a.size(), 10000U);
-  const auto [distance, norm] = distance_and_norm(a, b);
-  return distance / norm;
-}
-
-// How far a metric may be from `expected`.
-double tolerance(size_t iteration, const std::string& name, double expected) {
-  // Later iterations start from weights that were summed in another order.
-  if (iteration > 0) return 1e-5 * std::max(1.0, std::abs(expected));
-  // At ratio 1 the whitened advantages, of size 1, cancel: the loss is what rounding leaves of them, about 1e-9.
-  if (name == "actor/loss" || name == "actor/pg_loss" || name == "actor/ppo_kl") return 1e-6;
-  return 1e-6 * std::abs(expected);
-}
-
-// Measured in training, where each rank sees its own rows.
-bool of_training(const std::string& name) {
-  return name.starts_with("actor/") || name.starts_with("critic/") || name.starts_with("mismatch/") ||
-         name == "train/tokens";
-}
-
-void expect_near(const Metrics& one, const Metrics& shared) {
-  ASSERT_EQ(one.size(), shared.size());
-  for (size_t i = 0; i < one.size(); ++i) {
-    size_t compared = 0;
-    for (const auto& [name, value] : one[i].items()) {
-      if (!of_training(name) && name != "response_length/mean") continue;
-      const double expected = value;
-      EXPECT_NEAR(shared[i].at(name).get<double>(), expected, tolerance(i, name, expected))
-          << name << " of iteration " << i + 1;
-      ++compared;
-    }
-    EXPECT_GT(compared, 10U);
-  }
-}
 
 class DataParallel : public Walls {
  protected:

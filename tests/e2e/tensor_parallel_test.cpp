@@ -1,0 +1,130 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/near_runs.h"
+#include "tests/support/base/error_of.h"
+
+// Devices that share the matrices of every model, against one device whose sums are cut as often as there are devices.
+namespace collimate::test {
+namespace {
+
+class TensorParallel : public Walls {
+ protected:
+  static std::vector<std::string> one() {
+    return {"models.policy.reduction_chunks=2", "algorithm.beta=0.1", "algorithm.loss_type=dapo"};
+  }
+  static std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
+    sets.insert(sets.end(), more.begin(), more.end());
+    return sets;
+  }
+  static std::vector<std::string> shared() { return with(one(), {"devices=2", "tp=2"}); }
+
+  void expect_no_mismatch(const std::string& name) {
+    for (const auto& iteration : metrics_of(directory(name))) {
+      EXPECT_GT(iteration.at("mismatch/tokens_compared").get<double>(), 0) << name;
+      EXPECT_EQ(iteration.at("mismatch/logprob_abs_max"), 0) << name;
+    }
+  }
+  void expect_near_run(const std::string& expected, const std::string& name) {
+    EXPECT_LT(relative_distance(exported_weights(directory(expected)), exported_weights(directory(name))), 1e-5)
+        << name;
+    expect_near(metrics_of(directory(expected)), metrics_of(directory(name)));
+  }
+};
+
+TEST_F(TensorParallel, GrpoIsThatOfOneDeviceButForTheOrderOfSums) {
+  train("one", "grpo", one());
+  const std::string threads = train("threads", "grpo", shared());
+  train("pairs", "grpo", with(one(), {"devices=4", "tp=2"}));
+  recipe::TrainCall processes;
+  processes.worker_command = {collimate_program(), "worker"};
+  EXPECT_TRUE(threads == train("processes", "grpo", with(shared(), {"cluster=local-processes"}), processes));
+  EXPECT_EQ(lasting_metrics(directory("threads")), lasting_metrics(directory("processes")));
+  for (const char* name : {"threads", "pairs"}) {
+    expect_no_mismatch(name);
+    expect_near_run("one", name);
+  }
+}
+
+// Gradients of both trained models, of the first update.
+TEST_F(TensorParallel, PposFirstUpdateIsThatOfOneDevice) {
+  auto sets = with_reward_model({"models.policy.reduction_chunks=2", "run.iterations=1"});
+  sets.push_back("models.value={reduction_chunks: 2, path: " + directory("judge") + "/model}");
+  train("one", "ppo", sets);
+  train("shared", "ppo", with(sets, {"devices=2", "tp=2"}));
+  expect_no_mismatch("shared");
+  for (const std::string model : {"policy_trainer", "value"}) {
+    const SavedValues expected = first_gradients(directory("one"), model),
+                      given = first_gradients(directory("shared"), model, 2);
+    EXPECT_GT(expected.size(), 10U);
+    for (const auto& [name, gradient] : expected) {
+      const auto [distance, norm] = distance_and_norm(gradient, given.at(name));
+      EXPECT_LE(distance, 1e-5 * norm) << model << " " << name;
+    }
+  }
+}
+
+TEST_F(TensorParallel, ARunThatWasCutGoesOnWithTheSameBits) {
+  const std::string whole = train("whole", "grpo", shared());
+  train("cut", "grpo", with(shared(), {"run.iterations=2"}));
+  EXPECT_TRUE(whole == train("cut", "grpo", shared()));
+  EXPECT_EQ(lasting_metrics(directory("whole")), lasting_metrics(directory("cut")));
+}
+
+// A checkpoint of pieces goes on whole, and one of whole models in pieces.
+TEST_F(TensorParallel, ARunGoesOnOnOtherDevices) {
+  train("one", "grpo", one());
+  train("joined", "grpo", with(shared(), {"run.iterations=2"}));
+  train("joined", "grpo", one());
+  train("parted", "grpo", with(one(), {"run.iterations=2"}));
+  train("parted", "grpo", shared());
+  for (const char* name : {"joined", "parted"}) expect_near_run("one", name);
+}
+
+TEST_F(TensorParallel, ExpertsAndAdaptersAreSharedToo) {
+  write_small_model_of("deepseek_v3", scratch_ / "start");
+  train("one", "grpo", one());
+  train("shared", "grpo", shared());
+  expect_no_mismatch("shared");
+  expect_near_run("one", "shared");
+  const std::vector<std::string> lora = {"models.policy.lora.rank=2"};
+  train("adapters", "grpo", with(one(), lora));
+  train("shared-adapters", "grpo", with(shared(), lora));
+  expect_no_mismatch("shared-adapters");
+  expect_near_run("adapters", "shared-adapters");
+  EXPECT_EQ(read_text(directory("adapters") + "/model/adapter/adapter_config.json"),
+            read_text(directory("shared-adapters") + "/model/adapter/adapter_config.json"));
+}
+
+TEST_F(TensorParallel, EachDeviceTakesWhatIsPlanned) {
+  const auto bytes_of = [&](const std::string& name, const std::string& item) {
+    const auto summary = nlohmann::json::parse(read_text(directory(name) + "/summary.json"));
+    for (const nlohmann::json& one : summary.at("memory").at("workers").at(0).at("items"))
+      if (one.at("item") == item) {
+        EXPECT_LE(one.at("peak_bytes"), one.at("planned_bytes")) << name << " " << item;
+        return one.at("peak_bytes").get<double>();
+      }
+    ADD_FAILURE() << name << " has no " << item;
+    return 0.0;
+  };
+  train("one", "grpo", one());
+  train("shared", "grpo", shared());
+  for (const std::string item : {"policy/master", "policy/gradient", "policy/optimizer", "kv_cache"})
+    EXPECT_LT(bytes_of("shared", item), 0.75 * bytes_of("one", item)) << item;
+}
+
+TEST_F(TensorParallel, SizesThatDoNotFitAreNamed) {
+  const auto error = [&](const std::vector<std::string>& sets) {
+    return base::message_of<base::InputError>([&] { train("refused", "grpo", with(one(), sets)); });
+  };
+  EXPECT_THAT(error({"devices=3", "tp=2"}), testing::HasSubstr("[tp] expected a divisor of the 3 devices, got 2"));
+  EXPECT_THAT(error({"devices=4", "tp=4"}), testing::HasSubstr("a tp that divides the model's 2 attention heads"));
+  const std::string placement =
+      "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy, "
+      "policy_trainer, reference]}}, layouts: {policy: {generate: {tp: 2}}}}";
+  EXPECT_THAT(error({placement}), testing::HasSubstr("one tp for all functions of models that share weights"));
+  EXPECT_THAT(error({placement, "tp=2"}), testing::HasSubstr("one tp for all functions"));
+}
+
+}  // namespace
+}  // namespace collimate::test
