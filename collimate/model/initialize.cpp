@@ -74,6 +74,10 @@ uint64_t Weights::checksum() const {
     } else {  // what is not here is 0, which adds nothing
       numbers.assign(static_cast<size_t>(whole_params()[i].count()), 0);
       shape::put_pieces(spec, values(static_cast<int>(i)).span(), numbers);
+      const int64_t width = whole_params()[i].count() / whole_params()[i].sizes[0];
+      for (const shape::Piece& piece : spec.pieces)  // the first of those that have it counts it
+        if (tensor().place.rank % piece.copies != 0)
+          std::fill_n(numbers.begin() + piece.first * width, piece.count * width, 0.0F);
       pieces += param_checksum(spec.name, numbers);
     }
   }

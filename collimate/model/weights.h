@@ -46,6 +46,7 @@ inline ComputeType compute_of(const WeightsOptions& options, const shape::ParamS
 // chunks: then their bits are those of one rank.
 inline int chunks_of(const WeightsOptions& options, const shape::ParamSpec& spec) {
   const int chunks = options.reduction_chunks, ranks = options.tensor.place.ranks;
+  if (spec.part == shape::Part::kAdapter && spec.sizes.back() < chunks) return 1;  // by the rank, which nothing cuts
   return spec.cut == 1 && chunks % ranks == 0 ? chunks / ranks : chunks;
 }
 

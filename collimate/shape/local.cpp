@@ -41,9 +41,9 @@ void cut(ParamSpec& spec, const TensorRank& of) {
   int64_t first = 0;
   for (const int64_t block : dim.blocks.empty() ? std::vector<int64_t>{spec.whole} : dim.blocks) {
     const int64_t units = is_of_vocabulary(spec) ? kVocabChunks : block / dim.unit;
-    const int64_t begin = std::min(block, units * of.rank / of.ranks * dim.unit);
-    const int64_t end = std::min(block, units * (of.rank + 1) / of.ranks * dim.unit);
-    spec.pieces.push_back({first + begin, end - begin});
+    const int64_t unit = units * of.rank / of.ranks, next = std::max(unit + 1, units * (of.rank + 1) / of.ranks);
+    const int64_t begin = std::min(block, unit * dim.unit), end = std::min(block, next * dim.unit);
+    spec.pieces.push_back({first + begin, end - begin, std::max<int64_t>(1, of.ranks / units)});
     size += end - begin;
     first += block;
   }
@@ -77,7 +77,10 @@ ModelShape local_shape(const ModelShape& whole, const TensorRank& of, const std:
     Attention& attention = block.attention;
     attention.all_heads = attention.heads;
     attention.heads = part_of(attention.heads, of.ranks, where, "attention heads");
-    attention.kv_heads = part_of(attention.kv_heads, of.ranks, where, "key-value heads");
+    if (attention.kv_heads > of.ranks || of.ranks % attention.kv_heads != 0)
+      attention.kv_heads = part_of(attention.kv_heads, of.ranks, where, "key-value heads");
+    else
+      attention.kv_heads = 1;  // which several ranks have
     attention.first_head = of.rank * attention.heads;
     Mlp& mlp = block.mlp;
     mlp.intermediate = part_of(mlp.intermediate, of.ranks, where, "channels inside an MLP");

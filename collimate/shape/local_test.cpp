@@ -25,7 +25,7 @@ ModelShape small_shape(const std::string& family) {
 
 TEST(Local, ParametersAreThoseOfTheRanksOwnShape) {
   for (const char* family : {"llama", "gpt2"})
-    for (const TensorRank of : {TensorRank{0, 1}, {0, 2}, {1, 2}}) {
+    for (const TensorRank of : {TensorRank{0, 1}, {0, 2}, {1, 2}, {2, 4}, {3, 4}}) {
       const ModelShape whole = small_shape(family);
       const auto mine = local(param_specs(whole), of), expected = param_specs(local_shape(whole, of, "here"));
       ASSERT_EQ(mine.size(), expected.size());
@@ -33,7 +33,7 @@ TEST(Local, ParametersAreThoseOfTheRanksOwnShape) {
         EXPECT_EQ(mine[i].name, expected[i].name);
         EXPECT_EQ(mine[i].sizes, expected[i].sizes) << mine[i].name;
         EXPECT_EQ(mine[i].offset, expected[i].offset) << mine[i].name;
-        EXPECT_EQ(mine[i].cut >= 0, of.ranks > 1 && is_cut(mine[i])) << mine[i].name;
+        EXPECT_EQ(mine[i].cut >= 0, of.ranks > 1 && is_cut(mine[i], of.ranks)) << mine[i].name;
       }
     }
 }
@@ -58,10 +58,10 @@ TEST(Local, PiecesAreOfEachOfTheMatricesSideBySide) {
 
 TEST(Local, PiecesOfAllRanksAreTheWhole) {
   for (const ParamSpec& whole : param_specs(small_shape("llama"))) {
-    if (!is_cut(whole)) continue;
+    if (!is_cut(whole, 4)) continue;
     std::vector<float> again(static_cast<size_t>(whole.count()));
-    for (const int rank : {0, 1}) {
-      const ParamSpec mine = local({whole}, {rank, 2}).front();
+    for (const int rank : {0, 1, 2, 3}) {
+      const ParamSpec mine = local({whole}, {rank, 4}).front();
       std::vector<float> taken(static_cast<size_t>(mine.count()));
       take_pieces(mine, numbers(whole), taken);
       put_pieces(mine, taken, again);
@@ -70,11 +70,19 @@ TEST(Local, PiecesOfAllRanksAreTheWhole) {
   }
 }
 
+// Of two key-value heads four ranks have each twice.
+TEST(Local, RanksHaveTheSameHeadWhereThereAreFewer) {
+  const auto whole = param_specs(small_shape("llama"));
+  const auto keys = [](const ParamSpec& spec) { return spec.name == "model.layers.0.self_attn.k_proj.weight"; };
+  const ParamSpec mine = local({*std::ranges::find_if(whole, keys)}, {3, 4}).front();
+  EXPECT_EQ(mine.pieces, (std::vector<Piece>{{2, 2, 2}}));
+}
+
 TEST(Local, NumbersThatDoNotDivideAreNamed) {
   EXPECT_EQ(base::message_of([] {
-              local_shape(small_shape("llama"), {0, 4}, "policy");
+              local_shape(small_shape("llama"), {0, 8}, "policy");
             }),
-            "[policy] expected a tp that divides the model's 2 key-value heads, got tp 4; try another tp, or dp");
+            "[policy] expected a tp that divides the model's 4 attention heads, got tp 8; try another tp, or dp");
 }
 
 }  // namespace

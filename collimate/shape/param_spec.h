@@ -17,10 +17,11 @@ struct DimSpec {
   bool replicate = false;       // repeated when there are fewer units than ranks (GQA)
 };
 
-// Rows or columns [first, first + count) of a whole parameter, which one rank has.
+// Rows or columns [first, first + count) of a whole parameter, which a rank has.
 struct Piece {
   int64_t first = 0;
   int64_t count = 0;
+  int64_t copies = 1;  // so many neighbouring ranks have them
   bool operator==(const Piece&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "collimate/base/at.h"
 #include "collimate/tensor/ops/activation.h"
@@ -90,11 +91,30 @@ void DataRanks::segment_done(int segment) {
   if (!keeps_shares() || !weights_.trains_segment(segment)) return;
   const model::Share mine = share(segment);
   const tensor::Buffer whole = weights_.take_gradient(segment);
+  sum_copies(segment, whole.floats());
   sum_over_ranks({exec_, whole.floats(), whole.bytes() / static_cast<int64_t>(sizeof(float))}, mine);
   tensor::add(exec_, whole.floats() + mine.begin, mine.count(), base::at(summed_, segment).floats());
 }
 
+void DataRanks::sum_copies(int segment, float* gradient) const {
+  if (!weights_.tensor().several()) return;
+  for (size_t i = 0; i < weights_.params().size(); ++i) {
+    const shape::ParamSpec& spec = weights_.params()[i];
+    const auto is_copied = [](const shape::Piece& piece) { return piece.copies > 1; };
+    if (spec.segment != segment || !weights_.trains(static_cast<int>(i)) ||
+        std::ranges::none_of(spec.pieces, is_copied))
+      continue;
+    const tensor::HostEdit own(exec_, gradient + spec.offset, spec.count());
+    std::vector<float> all(static_cast<size_t>(weights_.whole_params()[i].count()));
+    shape::put_pieces(spec, own.span(), all);
+    weights_.tensor().group->all_reduce(all).wait(deadline_seconds_);
+    shape::take_pieces(spec, all, own.span());
+  }
+}
+
 void DataRanks::reduce_gradients() {
+  if (!keeps_shares())
+    for (const int s : weights_.changing_segments()) sum_copies(s, weights_.segment_gradient(s).data());
   if (group_ == nullptr) return;
   if (keeps_shares()) {
     for (; missing_ > 0; --missing_)
@@ -136,18 +156,30 @@ double DataRanks::gradient_norm() {
   return std::sqrt(squares);
 }
 
-// Each tensor rank has its pieces of some parameters, and all of the others.
+// The squares of floats [begin, end) of a segment's gradient, as far as they lie in this rank's share.
+double DataRanks::squares_of(int segment, int64_t begin, int64_t end) {
+  const model::Share mine = share(segment);
+  begin = std::max(mine.begin, begin), end = std::min(mine.end, end);
+  if (begin >= end) return 0;
+  std::vector<double> sums(static_cast<size_t>(tensor::squares_chunks(end - begin)));
+  tensor::squares_of_chunks(exec_, gradient(segment) + (begin - mine.begin), end - begin, sums.data());
+  return tensor::sum_of_chunks(std::move(sums));
+}
+
+// Each tensor rank has its pieces of some parameters, several ranks the same ones of a few, and all of the others.
 double DataRanks::squares_of_pieces() {
   double pieces = 0, whole = 0;
   for (size_t i = 0; i < weights_.params().size(); ++i) {
     if (!weights_.trains(static_cast<int>(i))) continue;
     const shape::ParamSpec& spec = weights_.params()[i];
-    const model::Share mine = share(spec.segment);
-    const int64_t begin = std::max(mine.begin, spec.offset), end = std::min(mine.end, spec.offset + spec.count());
-    if (begin >= end) continue;
-    std::vector<double> sums(static_cast<size_t>(tensor::squares_chunks(end - begin)));
-    tensor::squares_of_chunks(exec_, gradient(spec.segment) + (begin - mine.begin), end - begin, sums.data());
-    (spec.cut < 0 ? whole : pieces) += tensor::sum_of_chunks(std::move(sums));
+    int64_t at = spec.offset;
+    if (spec.cut < 0) whole += squares_of(spec.segment, at, at + spec.count());
+    if (spec.cut == 1) pieces += squares_of(spec.segment, at, at + spec.count());
+    if (spec.cut != 0) continue;
+    for (const shape::Piece& piece : spec.pieces) {
+      const int64_t begin = std::exchange(at, at + piece.count * (spec.count() / spec.sizes[0]));
+      pieces += squares_of(spec.segment, begin, at) / static_cast<double>(piece.copies);
+    }
   }
   const double squares = weights_.tensor().sum(pieces) + whole;
   return zero_ == 0 ? squares : comm::sum_in_order(*group_, squares, deadline_seconds_);

@@ -50,7 +50,10 @@ class DataRanks {
  private:
   int ranks() const { return group_ == nullptr ? 1 : group_->size(); }
   bool keeps_shares() const { return zero_ > 1; }  // of gradients
+  double squares_of(int segment, int64_t begin, int64_t end);
   double squares_of_pieces();
+  // Ranks that have the same piece of a parameter compute a part of its gradient each, which become their sum.
+  void sum_copies(int segment, float* gradient) const;
   // Sums over the ranks: this rank's share of `gradient` where it has one, else all.
   void sum_over_ranks(const tensor::HostEdit& gradient, const model::Share& mine) const;
   // Each rank has its own piece of `all`, of equal length, and the last one the rest: all of it becomes known to all.

@@ -62,8 +62,9 @@ int64_t peak_of(int worker, const std::string& purpose) {
 }
 
 struct Trained {
-  Trained(comm::Group* group, int zero)
-      : learner(decoder, {.schedule = {.peak = 1e-2}, .max_grad_norm = 0.5, .micro_batch_tokens = 12, .zero = zero}, {},
+  Trained(comm::Group* group, int zero, const model::TensorRanks& tensor = {})
+      : weights(model::testing::tiny_weights(wide_shape(), {.trained = true, .tensor = tensor})),
+        learner(decoder, {.schedule = {.peak = 1e-2}, .max_grad_norm = 0.5, .micro_batch_tokens = 12, .zero = zero}, {},
                 group) {}
 
   void update(const Batch& rows, After& after) {
@@ -81,7 +82,7 @@ struct Trained {
     after.optimizer_bytes = learner.optimizer_bytes();
   }
 
-  std::shared_ptr<model::Weights> weights = model::testing::tiny_weights(wide_shape());
+  std::shared_ptr<model::Weights> weights;
   model::Model decoder{weights, {}};
   Learner learner;
 };
@@ -218,6 +219,48 @@ TEST(DataRanks, AnotherLayoutGoesOnFromTheSharesOfOne) {
         EXPECT_EQ(there.straight[0].values, saved_run({to.ranks, 0}, 0, &saved.state).straight[0].values) << what;
       }
     }
+  }
+}
+
+// Gives the whole parameters of a model whose pieces tensor ranks have, on the first of them.
+std::vector<float> whole_values(const model::Weights& weights) {
+  std::vector<float> all;
+  for (size_t i = 0; i < weights.params().size(); ++i) {
+    const auto mine = weights.values(static_cast<int>(i));
+    const auto whole = weights.tensor().gather(weights.whole_params()[i], {mine.begin(), mine.end()});
+    all.insert(all.end(), whole.begin(), whole.end());
+  }
+  return all;
+}
+
+struct TensorLayout {
+  int tp = 1, dp = 1, zero = 0;
+};
+
+// Of four tensor ranks each two have the same key-value head.
+TEST(DataRanks, TensorRanksClipAndUpdateAsOneRank) {
+  After one;
+  Trained whole(nullptr, 0);
+  const std::vector<float> start = whole_values(*whole.weights);
+  for (int i = 0; i < kUpdates; ++i) whole.update(wide_rows(0, 6), one);
+  const std::vector<float> expected = whole_values(*whole.weights);
+  for (const TensorLayout layout : {TensorLayout{2, 1, 0}, {4, 1, 0}, {2, 2, 0}, {2, 2, 1}, {4, 2, 2}}) {
+    const std::string name = fmt::format("tp {} dp {} zero {}", layout.tp, layout.dp, layout.zero);
+    comm::with_ranks(layout.tp * layout.dp, name, [&](comm::Group& all) {
+      const int tensor = all.rank() % layout.tp, data = all.rank() / layout.tp;
+      const comm::BackEnd& threads = comm::back_end("threads");
+      const auto line = threads.join({fmt::format("{} line {}", name, data), "", tensor, layout.tp, 20});
+      const auto copies = threads.join({fmt::format("{} copies {}", name, tensor), "", data, layout.dp, 20});
+      Trained run(layout.dp == 1 ? nullptr : copies.get(), layout.zero, {{tensor, layout.tp}, line.get(), 20});
+      After mine;
+      const int64_t count = 6 / layout.dp;
+      for (int i = 0; i < kUpdates; ++i) run.update(wide_rows(data * count, count), mine);
+      EXPECT_NEAR(mine.norms[0], one.norms[0], 1e-5 * one.norms[0]) << name;
+      const std::vector<float> values = whole_values(*run.weights);
+      if (tensor == 0) {
+        EXPECT_LT(distance(values, expected), 1e-3 * distance(start, expected)) << name;
+      }
+    });
   }
 }
 
