@@ -51,6 +51,7 @@ EXCEPTIONS = {
     "memory_used": "tests of budgets and moved rows read the allocator's books",
     "memory_cached": "tests of what the allocator keeps have no other sign of it",
     "trim_memory": "a test of what the allocator keeps begins with nothing kept",
+    "add_tensors_of": "tests join by it what the ranks of a layout have saved in memory",
     "copied_bytes": "batch_test.cpp counts by it what slicing and concatenation copy",
     "add_pinned": "a program that links the libraries gives a run modules of its own in process",
     "collimate/text/constraint/llguidance.h": "its structures are those of another library's interface, whole",

@@ -16,9 +16,9 @@ struct Box {
   int64_t count() const { return rows * columns; }
 };
 
-// What both boxes have, of count 0 where that is nothing.
+// Gives what both boxes have, of count 0 where that is nothing.
 Box common(const Box& a, const Box& b);
-// What is left of a box without `hole`, a box inside it: up to four boxes.
+// Gives what is left of a box without `hole`, a box inside it: up to four boxes.
 std::vector<Box> without(const Box& box, const Box& hole);
 
 // A box of a tensor, row by row from `offset` on in an array of floats. The name and sizes of the whole tensor are the

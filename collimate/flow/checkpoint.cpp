@@ -102,7 +102,7 @@ std::map<std::string, nlohmann::json> check_folders(const fs::path& checkpoint) 
   return folders;
 }
 
-// What a rank saved beside tensors, to compare with another's.
+// Gives what a rank saved beside tensors, to compare with another's.
 nlohmann::json own_state(const std::string& folder) {
   nlohmann::json files = read_object(folder + "/" + kFiles);
   if (!files.contains(kTensors)) return files;

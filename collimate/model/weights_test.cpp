@@ -204,7 +204,7 @@ TEST(Weights, SaveAndLoad) {
   EXPECT_EQ(to_vector(model.forward(pack({{1, 4}}))), to_vector(Model(first, {}).forward(pack({{1, 4}}))));
 }
 
-// What ranks that have pieces of the model save is the whole model's, and the other way round.
+// Ranks that have pieces of the model save what the whole model would, and the other way round.
 TEST(Weights, AnyTensorRanksLoadWhatOthersSaved) {
   for (const char* family : {"llama", "gpt2", "qwen2_moe"}) {
     const shape::ModelShape shape = tiny_shape(family);

@@ -160,7 +160,7 @@ struct Layout {
   int ranks = 1, zero = 0;
 };
 
-// What ranks have saved after some updates, and what they have after one more.
+// Ranks have saved this after some updates, and have that after one more.
 struct SavedRun {
   base::MemoryState state;  // of all ranks
   std::vector<After> straight;
