@@ -1,16 +1,15 @@
-# collimate_module(NAME [TORCH] [SEPARATE folder...] [INCLUDES module...] [LIBRARIES target...] [CHOSEN source...])
+# collimate_module(NAME [TORCH] [INCLUDES module...] [LIBRARIES target...] [CHOSEN source...])
 # One folder of collimate/ as one static library `collimate_NAME`; its `*_test.cpp` become the executable `NAME_test`,
 # registered with ctest, and tests/support/NAME/*.cpp, where there are, the library `collimate_NAME_support`, which that
 # executable and those of the folders that include this one link.
 # INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
 # Sources named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled for that instruction set,
 # *_avx2tiles.cpp for AVX2 and AMX, the rest for the base line.
-# Several sources are compiled at once, but not those in the folders SEPARATE, which define the same names on purpose.
 # CHOSEN: sources that are not in the library, as each program chooses between them (cmake/modules.cmake).
 # A main.cpp is left out of the library: cmake/programs.cmake makes a program of it.
 function(collimate_module name)
   set_property(GLOBAL APPEND PROPERTY COLLIMATE_MODULES ${name})
-  cmake_parse_arguments(arg "TORCH" "" "SEPARATE;INCLUDES;LIBRARIES;CHOSEN" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "" "INCLUDES;LIBRARIES;CHOSEN" ${ARGN})
   set(root "${PROJECT_SOURCE_DIR}/collimate/${name}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${root}/*.cpp")
   if(NOT sources)
@@ -31,11 +30,6 @@ function(collimate_module name)
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
   endif()
-  foreach(folder IN LISTS arg_SEPARATE)
-    set(separate ${sources})
-    list(FILTER separate INCLUDE REGEX "^${root}/${folder}/")
-    set_source_files_properties(${separate} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endforeach()
   target_link_libraries(${target} ${scope} collimate_options ${arg_LIBRARIES})
   foreach(module IN LISTS arg_INCLUDES)
     if(TARGET collimate_${module})

@@ -5,17 +5,18 @@
                      [--timeout SECONDS] [--once]
 
 Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Two run at a
-time (--jobs): the unit tests, then the other programs, then Python. --part names a program, of any kind, of which only
-the tests run that the gtest filter names. A program named in AGAIN runs once more, in that environment and as a line of
-its own, but not with --once. A program has to leave a report with at least one test: one that ends well without it has
-failed. Prints every failure, every skip with its reason and every line of a program that begins with `note: `, which
-says what it did not compare on this machine. The last line is `N passed, N failed, N skipped` and counts each test
-once: it has failed if it failed in any of its runs, and was skipped if it was skipped in any and failed in none. What
-ran once more is said in the line before. Exit code 1 on a failure, and on a skip when the shared data is there: then
-nothing has a reason to skip.
+time (--jobs), first those of LONGEST, so that none of them is left to run alone. --part names a program, of any kind,
+of which only the tests run that the gtest filter names. A program named in AGAIN runs once more, in that environment
+and as a line of its own, but not with --once. A program has to leave a report with at least one test: one that ends
+well without it has failed. Prints every failure, every skip with its reason and every line of a program that begins
+with `note: `, which says what it did not compare on this machine. The last line is `N passed, N failed, N skipped`
+and counts each test once: it has failed if it failed in any of its runs, and was skipped if it was skipped in any and
+failed in none. What ran once more is said in the line before. Exit code 1 on a failure, and on a skip when the shared
+data is there: then nothing has a reason to skip.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -24,6 +25,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -35,6 +37,9 @@ REPORT = re.compile("WARNING: ThreadSanitizer|ERROR: (Address|Leak)Sanitizer|run
 CHECKED = ("checked device", {"COLLIMATE_TEST_DEVICE": "checked"})
 AGAIN = {"e2e_test": ("reparsed", {"COLLIMATE_TEST_REPARSE": "1"}),
          **{f"{name}_test": CHECKED for name in ("tensor", "model", "train", "generate", "parity")}}
+# Programs that take longest in some build, longest first
+LONGEST = ("e2e_test", "fault_test", "tensor_test", "plan_test", "model_test", "generate_test", "flow_test",
+           "comm_test", "text_test", "tutorials_test", "download_test", "parity_test", "eval_test")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +55,9 @@ class Program:
         return f"{self.title} ({self.again})" if self.again else self.title
 
     @property
-    def lane(self) -> str:
-        """Programs of the same lane run beside each other."""
-        return "python" if self.path.suffix == ".py" else self.kind
+    def place(self) -> int:
+        """Its place in the order in which programs begin."""
+        return LONGEST.index(self.title) if self.title in LONGEST else len(LONGEST)
 
     @property
     def title(self) -> str:
@@ -70,6 +75,7 @@ class Result:
     skips: list = dataclasses.field(default_factory=list)  # (test, reason)
     notes: list = dataclasses.field(default_factory=list)  # lines
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of it and of what it waited for
 
 
 def read_xml(path: pathlib.Path, result: Result) -> None:
@@ -120,7 +126,7 @@ def run_program(program: Program, timeout: float, environment: dict) -> Result:
             command = [str(path), f"--gtest_output=xml:{report}"]
             command += [f"--gtest_filter={program.part}"] if program.part else []
         log = pathlib.Path(scratch) / "output"
-        ending = execute(command, timeout, {**environment, "TMPDIR": f"{scratch}/tmp"}, log)
+        ending, result.cpu_seconds = execute(command, timeout, {**environment, "TMPDIR": f"{scratch}/tmp"}, log)
         output = log.read_text(errors="replace")
         result.notes = [line for line in output.splitlines() if line.startswith("note: ")]
         if report.exists():
@@ -134,22 +140,23 @@ def run_program(program: Program, timeout: float, environment: dict) -> Result:
     return result
 
 
-def execute(command: list, timeout: float, environment: dict, output: pathlib.Path) -> str:
-    """Runs it with its output in a file; how it ended, '' for exit code 0. What it left running is killed."""
+def execute(command: list, timeout: float, environment: dict, output: pathlib.Path) -> tuple:
+    """Runs it with its output in a file. Gives how it ended, '' for exit code 0, and its CPU seconds. What it left
+    running is killed."""
     with output.open("w") as sink:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=sink,
                                    stderr=subprocess.STDOUT, process_group=0)
-        try:
-            code = process.wait(timeout=timeout)
-            ending = "" if code == 0 else f"ended with exit code {code}" if code > 0 else f"killed by signal {-code}"
-        except subprocess.TimeoutExpired:
+        begin, alarm = time.monotonic(), threading.Timer(timeout, os.killpg, (process.pid, signal.SIGKILL))
+        alarm.start()
+        _, status, used = os.wait4(process.pid, 0)
+        alarm.cancel()
+        process.returncode = code = os.waitstatus_to_exitcode(status)
+        ending = "" if code == 0 else f"ended with exit code {code}" if code > 0 else f"killed by signal {-code}"
+        if code == -signal.SIGKILL and time.monotonic() - begin >= timeout:
             ending = f"no end after {timeout:.0f} s"
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
-    return ending
+    return ending, used.ru_utime + used.ru_stime
 
 
 def programs(build: pathlib.Path, kind: str, only: list, parts: list = (), once: bool = False) -> list:
@@ -182,7 +189,7 @@ def count_once(results: list) -> tuple:
 def show(result: Result) -> None:
     state = "FAILED" if result.failures else "ok"
     print(f"{state:6} {result.name}: {len(result.passes)} passed, {len(result.failures)} failed, "
-          f"{len(result.skips)} skipped, {result.seconds:.1f} s", flush=True)
+          f"{len(result.skips)} skipped, {result.seconds:.1f} s ({result.cpu_seconds:.1f} of CPU)", flush=True)
     for name, message in result.failures:
         print(f"  FAILED {name}\n    " + message.strip().replace("\n", "\n    "), flush=True)
     for line in result.notes:
@@ -215,13 +222,12 @@ def main() -> int:
     environment = environment_of(build)
     chosen = programs(build, options.kind, options.only, options.part, options.once)
     results = []
-    for lane in ("unit", "system", "python"):
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            tasks = [pool.submit(run_program, program, options.timeout, environment)
-                     for program in chosen if program.lane == lane]
-            for task in concurrent.futures.as_completed(tasks):
-                results.append(task.result())
-                show(results[-1])
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        tasks = [pool.submit(run_program, program, options.timeout, environment)
+                 for program in sorted(chosen, key=lambda program: program.place)]
+        for task in concurrent.futures.as_completed(tasks):
+            results.append(task.result())
+            show(results[-1])
     passed, failed, skipped = count_once(results)
     for r in (r for r in results if r.again):
         print(f"once more, not in the sum: {r.name}: {len(r.passes)} passed, {len(r.failures)} failed, "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collimate/base/at.h"
+#include "collimate/base/fields.h"
 #include "collimate/graph/function_spec.h"
 
 namespace collimate::graph {
@@ -25,6 +26,7 @@ struct Input {
   std::string name;
   std::vector<Column> columns;
   bool operator==(const Input&) const = default;
+  COLLIMATE_FIELDS(name, columns)
 };
 
 // One call of a model's function in an iteration, on one or more values. A node with `services` is a loop: the
@@ -40,6 +42,7 @@ struct Node {
   std::vector<std::string> services;  // model names
   nlohmann::json parameters;          // of this call; null when none
   bool operator==(const Node&) const = default;
+  COLLIMATE_FIELDS(id, model, function, inputs, outputs, after, services, parameters)
 };
 
 // After every `every`-th training of source, destination gets source's weights.
@@ -48,6 +51,7 @@ struct WeightLink {
   std::string destination;
   int64_t every = 1;
   bool operator==(const WeightLink&) const = default;
+  COLLIMATE_FIELDS(source, destination, every)
 };
 
 // One iteration of an algorithm as data. Nodes stand in the order in which they were traced.

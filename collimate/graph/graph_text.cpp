@@ -7,47 +7,30 @@ namespace {
 
 using nlohmann::json;
 
-json to_json(const Node& node) {
-  json made{{"id", node.id},           {"model", node.model}, {"function", node.function}, {"inputs", node.inputs},
-            {"outputs", node.outputs}, {"after", node.after}, {"services", node.services}};
-  if (!node.parameters.is_null()) made["parameters"] = node.parameters;
+// A struct of its fields, of which `required` must be there.
+template <class Item>
+Item item(const json& value, const std::string& where, std::initializer_list<const char*> required) {
+  JsonFields fields(value, where);
+  for (const char* key : required) fields.require<json>(key);
+  return read_json<Item>(value, where);
+}
+
+json node_to_json(const Node& node) {
+  json made = node;
+  if (node.parameters.is_null()) made.erase("parameters");
   return made;
 }
 
 Node node_from_json(const json& value) {
-  JsonFields fields(value, "graph.nodes");
-  Node node;
-  node.id = fields.require<std::string>("id");
-  node.model = fields.require<std::string>("model");
-  node.function = fields.require<std::string>("function");
-  node.inputs = fields.get("inputs", node.inputs);
-  node.outputs = fields.get("outputs", std::vector<std::string>{node.id});
-  node.after = fields.get("after", node.after);
-  node.services = fields.get("services", node.services);
-  if (const json* parameters = fields.find("parameters")) node.parameters = *parameters;
-  fields.finish();
+  Node node = item<Node>(value, "graph.nodes", {"id", "model", "function"});
+  if (!value.contains("outputs")) node.outputs = {node.id};
   return node;
 }
 
-json to_json(const Input& input) { return {{"name", input.name}, {"columns", input.columns}}; }
-
-Input input_from_json(const json& value) {
-  JsonFields fields(value, "graph.inputs");
-  Input input;
-  input.name = fields.require<std::string>("name");
-  input.columns = fields.get("columns", input.columns);
-  fields.finish();
-  return input;
-}
+Input input_from_json(const json& value) { return item<Input>(value, "graph.inputs", {"name"}); }
 
 WeightLink link_from_json(const json& value) {
-  JsonFields fields(value, "graph.links");
-  WeightLink link;
-  link.source = fields.require<std::string>("source");
-  link.destination = fields.require<std::string>("destination");
-  link.every = fields.get("every", link.every);
-  fields.finish();
-  return link;
+  return item<WeightLink>(value, "graph.links", {"source", "destination"});
 }
 
 json models_to_json(const Graph& graph) {
@@ -79,13 +62,10 @@ std::vector<Item> list(JsonFields& fields, const char* key, Convert convert) {
 }  // namespace
 
 std::string text(const Graph& graph) {
-  json nodes = json::array(), inputs = json::array(), links = json::array();
-  for (const Node& node : graph.nodes) nodes.push_back(to_json(node));
-  for (const Input& input : graph.inputs) inputs.push_back(to_json(input));
-  for (const WeightLink& link : graph.links)
-    links.push_back({{"source", link.source}, {"destination", link.destination}, {"every", link.every}});
+  json nodes = json::array();
+  for (const Node& node : graph.nodes) nodes.push_back(node_to_json(node));
   json all{{"version", kGraphVersion}, {"name", graph.name}, {"models", models_to_json(graph)},
-           {"inputs", inputs},         {"nodes", nodes},     {"links", links}};
+           {"inputs", graph.inputs},   {"nodes", nodes},     {"links", graph.links}};
   return all.dump(2) + "\n";
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "collimate/base/at.h"
 
@@ -104,12 +105,9 @@ std::vector<Company> companies(const Graph& graph, const Placement& placement) {
     }
   }
   std::vector<Company> present;
-  std::vector<bool> seen(made.size());
   for (size_t device = 0; device < of_device.size(); ++device) {
-    const size_t company = of_device[device];
-    if (seen[company] || made[company].models.empty()) continue;
-    seen[company] = true;
-    present.push_back({static_cast<int>(device), std::move(made[company].models)});
+    std::set<std::string>& models = made[of_device[device]].models;
+    if (!models.empty()) present.push_back({static_cast<int>(device), std::exchange(models, {})});
   }
   return present;
 }

@@ -65,6 +65,7 @@ TEST(Renderer, TellsOfThoughtsThatTheTemplateLeavesOut) {
   }
   EXPECT_FALSE(leaves_out(all, two, {"assistant", "b"}, TrainOn::kCompletion));
   EXPECT_TRUE(leaves_out(earlier, two, {"assistant", "b"}, TrainOn::kAssistantTurns));
+  EXPECT_TRUE(leaves_out(earlier, two, {"assistant", "<think>\nsoon\n</think>b"}, TrainOn::kAssistantTurns));
   EXPECT_FALSE(leaves_out(all, one, {"assistant", "<think>\n\n</think>b"}, TrainOn::kCompletion));
   EXPECT_FALSE(leaves_out("{{ m.reasoning_content }}{{ m.content }}", one, beside, TrainOn::kCompletion));
   EXPECT_TRUE(leaves_out("{{ (m.reasoning_content or '')[:2] }}{{ m.content }}", one, beside, TrainOn::kCompletion));

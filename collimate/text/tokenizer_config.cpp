@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <ranges>
+#include <vector>
 
 #include "collimate/base/error.h"
 #include "collimate/host/base_model.h"
@@ -65,10 +65,12 @@ std::map<std::string, std::string> read_chat_templates(const json& config, const
 void set_chat_templates(const std::map<std::string, std::string>& templates, const std::string& path,
                         TokenizerConfig& config) {
   if (templates.empty()) return;
-  if (!templates.contains("default"))
+  if (!templates.contains("default")) {
+    std::vector<std::string> names;
+    for (const auto& [name, source] : templates) names.push_back(name);
     throw base::InputError(base::expectation(path, "a chat template named default",
-                                             fmt::format("{}", fmt::join(std::views::keys(templates), ", ")),
-                                             "one of them by that name"));
+                                             fmt::format("{}", fmt::join(names, ", ")), "one of them by that name"));
+  }
   config.chat_template = templates.at("default");
   if (const auto found = templates.find("tool_use"); found != templates.end()) config.tool_template = found->second;
 }
@@ -110,7 +112,7 @@ void read_older_added(const std::string& path, TokenizerConfig& config) {
     if (std::any_of(config.added.begin(), config.added.end(), same)) continue;
     const std::string* named[] = {&config.bos, &config.eos, &config.pad, &config.unk, &config.separator};
     token.special =
-        std::any_of(std::begin(named), std::end(named), [&](const auto* name) { return *name == content; }) ||
+        std::any_of(std::begin(named), std::end(named), [&](const auto* name) { return *name == token.content; }) ||
         std::find(names.begin(), names.end(), json(content)) != names.end();
     config.added.push_back(std::move(token));
   }

@@ -195,6 +195,14 @@ class Changed(unittest.TestCase):
         self.assertEqual(self.looked_at(["b/rows.inc"]), ["b/y.cpp"])
         self.assertEqual(self.looked_at(["tests/support/z.h", "b/y_test.cpp", "README.md"]), [])
 
+    def test_sources_that_are_compiled_at_once_are_read_at_once(self):
+        targets = {**{f"a/{i}.cpp": "a" for i in range(9)}, "b/alone.cpp": "b/alone.cpp"}
+        with tempfile.TemporaryDirectory() as scratch, mock.patch.object(compiler, "companies", lambda _: targets):
+            made = compiler.batches(pathlib.Path(), list(reversed(targets)), pathlib.Path(scratch))
+            first = pathlib.Path(next(iter(made))).read_text()
+        self.assertEqual(list(made.values()), [[f"a/{i}.cpp" for i in range(8)], ["a/8.cpp"], ["b/alone.cpp"]])
+        self.assertEqual(first, "".join(f'#include "{compiler.ROOT}/a/{i}.cpp"\n' for i in range(8)))
+
 
 class CountLines(unittest.TestCase):
     def test_what_serves_tests_alone_is_of_the_tests(self):

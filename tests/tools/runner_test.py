@@ -150,9 +150,21 @@ class Case(unittest.TestCase):
             build = pathlib.Path(scratch)
             (build / "tests.txt").write_text(f"unit {build}/generate_test\n")
             chosen = run_tests.programs(build, "", ["generate"])
-        self.assertEqual([(p.kind, p.lane, p.name) for p in chosen],
-                         [("unit", "unit", "generate_test"), ("system", "python", "generate_test"),
-                          ("unit", "unit", "generate_test (checked device)")])
+        self.assertEqual([(p.kind, p.path.suffix, p.name) for p in chosen],
+                         [("unit", "", "generate_test"), ("system", ".py", "generate_test"),
+                          ("unit", "", "generate_test (checked device)")])
+
+    def test_the_longest_begin_first(self):
+        good = f'echo "{self.REPORT.format("good", "")}" > $REPORT\n'
+        with tempfile.TemporaryDirectory() as scratch:
+            build = pathlib.Path(scratch)
+            paths = [self.program(scratch, name, good).path for name in ("base_test", "fault_test", "e2e_test")]
+            (build / "tests.txt").write_text("".join(f"unit {path}\n" for path in paths))
+            argv = ["run_tests.py", scratch, "--only", "base", "fault", "e2e", "--jobs", "1"]
+            with mock.patch.object(sys, "argv", argv), contextlib.redirect_stdout(io.StringIO()) as shown:
+                run_tests.main()
+        self.assertRegex(shown.getvalue(), r"(?s)e2e_test: .*e2e_test \(reparsed\): .*fault_test: .*base_test: ")
+        self.assertRegex(shown.getvalue(), r"base_test: 1 passed, 0 failed, 0 skipped, [\d.]+ s \([\d.]+ of CPU\)\n")
 
 
 class WholeOfCi(unittest.TestCase):

@@ -1,4 +1,5 @@
 """These checks need a compiler or formatter: headers alone, clang-format, clang-tidy. Results are kept by content."""
+import collections
 import concurrent.futures
 import functools
 import hashlib
@@ -9,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 from checks import changes
 from checks.includes import module_of
@@ -41,6 +43,14 @@ def sources_of(compiled: pathlib.Path) -> list:
         if compiled.parent.name == "Unity" else [compiled]
 
 
+@functools.cache
+def companies(build: pathlib.Path) -> dict:
+    """relative source -> the target whose other sources the build compiles with it at once; itself where none."""
+    entries = [pathlib.Path(entry["file"]) for entry in json.loads((build / "compile_commands.json").read_text())]
+    return {os.path.relpath(source, ROOT): str(entry.parent if entry.parent.name == "Unity" else source)
+            for entry in entries for source in sources_of(entry)}
+
+
 def flags_for(build: pathlib.Path, path: str) -> tuple:
     """A header is compiled like a library source of its folder; one that no target compiles, like any source."""
     known = commands(build)
@@ -65,17 +75,18 @@ def parse(output: str, fallback: str) -> list:
     return failures or [Failure(fallback, 1, output.strip()[-300:] or "failed without a message")]
 
 
-def run_all(name: str, paths: list, key_of, command_of) -> list:
-    """Runs command_of(path) for each path whose key did not pass before."""
+def run_all(name: str, paths: list, keys_of, command_of) -> list:
+    """Runs command_of(path) for each path of whose keys one did not pass before."""
     passed = Passed(name)
 
     def one(path: str) -> list:
-        key = key_of(path)
-        if key in passed:
+        keys = keys_of(path)
+        if all(key in passed for key in keys):
             return []
         done = subprocess.run(command_of(path), cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if done.returncode == 0:
-            passed.add(key)
+            for key in keys:
+                passed.add(key)
             return []
         return parse(done.stdout + done.stderr, path)
 
@@ -98,7 +109,7 @@ def check_headers(build: pathlib.Path) -> list:
     """Every header compiles alone: compiled here where the build does not show it."""
     headers = [p for p in files(".h") if not p.endswith("_cuda.h") and not shown_by_the_build(build, p)]
     of_tests = [f'-DCOLLIMATE_{name}="{ROOT}"' for name in ("SOURCE_DIR", "BIN_DIR")]
-    return run_all("headers", headers, lambda p: digest(p, *key_flags(build, p)),
+    return run_all("headers", headers, lambda p: [digest(p, *key_flags(build, p))],
                    lambda p: ["g++", *flags_for(build, p), *of_tests, "-fsyntax-only", "-include", p, "-x", "c++",
                               "/dev/null"])
 
@@ -106,7 +117,7 @@ def check_headers(build: pathlib.Path) -> list:
 def check_format() -> list:
     style = text(".clang-format")
     found = run_all("format", list(files(*CODE)),
-                    lambda p: hashlib.sha256((style + text(p)).encode()).hexdigest(),
+                    lambda p: [hashlib.sha256((style + text(p)).encode()).hexdigest()],
                     lambda p: ["clang-format", "--dry-run", "-Werror", p])
     first = {failure.path: failure.line for failure in reversed(found)}
     return [Failure(path, line, "not as clang-format writes it; run clang-format -i") for path, line in first.items()]
@@ -121,17 +132,36 @@ def tidy_key(build: pathlib.Path, path: str) -> str:
     return digest(path, text(".clang-tidy"), *key_flags(build, path))
 
 
+TIDY_BATCH = 8  # sources at once, as most of clang-tidy's time is their headers'
+TIDY_BUDGET = 96  # sources a run: two minutes on two cores
+
+
+def batches(build: pathlib.Path, sources: list, folder: pathlib.Path) -> dict:
+    """Files that it writes in `folder` -> the sources that each includes: some that the build may compile at once."""
+    by_target, made = collections.defaultdict(list), {}
+    for source in sorted(sources):
+        by_target[companies(build)[source]].append(source)
+    for together in by_target.values():
+        for begin in range(0, len(together), TIDY_BATCH):
+            file = folder / f"batch_{len(made)}.cpp"
+            made[str(file)] = together[begin:begin + TIDY_BATCH]
+            file.write_text("".join(f'#include "{ROOT / source}"\n' for source in made[str(file)]))
+    return made
+
+
 def check_tidy(build: pathlib.Path, sources: list = None) -> list:
-    """Checks all sources, or these."""
-    return run_all("tidy", tidy_sources(build) if sources is None else sources, lambda p: tidy_key(build, p),
-                   lambda p: ["clang-tidy", "--quiet", p, "--", *clang_flags(build, p)])
+    """Checks all sources, or these, but for those that passed before."""
+    passed = Passed("tidy")
+    todo = [s for s in (tidy_sources(build) if sources is None else sources) if tidy_key(build, s) not in passed]
+    with tempfile.TemporaryDirectory(prefix="collimate-tidy-") as scratch:
+        made = batches(build, todo, pathlib.Path(scratch))
+        return run_all("tidy", list(made), lambda file: [tidy_key(build, source) for source in made[file]],
+                       lambda file: ["clang-tidy", "--quiet", f"--config-file={ROOT}/.clang-tidy",
+                                     f"--header-filter=^{ROOT}/", file, "--", *clang_flags(build, made[file][0])])
 
 
 def clang_flags(build: pathlib.Path, path: str) -> list:
     return [flag for flag in flags_for(build, path) if flag != "-Wshadow=local"]  # GCC's alone
-
-
-TIDY_BUDGET = 24  # sources a run: two minutes on two cores
 
 
 def reader_of(path: str, sources: list) -> str:

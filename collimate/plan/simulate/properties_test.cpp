@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collimate/base/memory_state.h"
+#include "tests/support/base/rounds.h"
 #include "tests/support/graph/replay.h"
 #include "tests/support/plan/simulate/random_flow.h"
 
@@ -140,7 +141,7 @@ void check(const Flow& flow, uint64_t seed) {
 }
 
 const uint64_t kSeeds =
-    std::getenv("COLLIMATE_SEEDS") ? std::strtoull(std::getenv("COLLIMATE_SEEDS"), nullptr, 10) : 1000;
+    std::getenv("COLLIMATE_SEEDS") ? std::strtoull(std::getenv("COLLIMATE_SEEDS"), nullptr, 10) : base::rounds(1000);
 
 TEST(ScheduleProperties, RandomFlowsFinishAndDoEachRowOnceOnFreeWorkers) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -166,7 +167,7 @@ TEST(ScheduleProperties, RandomFlowsFinishWhenWorkersAreLostAndBack) {
 
 // A schedule saved and loaded, or copied, in the middle goes on as the one that was not.
 TEST(ScheduleProperties, SavedAndLoadedAtEveryEventItGoesOnTheSame) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < base::rounds(40); ++seed) {
     const Flow flow(seed);
     graph::Schedule schedule(flow.graph, flow.placement, flow.options);
     for (const graph::Step& step : simulate(flow.graph, flow.placement, flow.options, flow.predictions).steps) {

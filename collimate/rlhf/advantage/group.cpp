@@ -11,7 +11,7 @@
 namespace collimate::rlhf {
 namespace {
 
-Batch add(const Batch& rows, const AlgorithmOptions& options) {
+Batch add_group(const Batch& rows, const AlgorithmOptions& options) {
   std::map<int64_t, Moments> statistics;
   std::vector<double> all;
   for (const auto& [uid, rewards] : rewards_by_group(rows)) {
@@ -54,7 +54,7 @@ AdvantageEntry group_entry() {
           {"uid", "prompt_uid", "trainable", "reward"},
           {"advantages"},
           {"scale_rewards", "advantage_epsilon"},
-          add};
+          add_group};
 }
 
 std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows) {

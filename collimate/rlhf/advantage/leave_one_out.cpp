@@ -6,7 +6,7 @@
 namespace collimate::rlhf {
 namespace {
 
-Batch add(const Batch& rows, const AlgorithmOptions&) {
+Batch add_leave_one_out(const Batch& rows, const AlgorithmOptions&) {
   const auto groups = rewards_by_group(rows);
   std::vector<double> values;
   for (int64_t r = 0; r < rows.rows(); ++r) {
@@ -23,7 +23,7 @@ Batch add(const Batch& rows, const AlgorithmOptions&) {
 
 // "rloo" (Ahmadian et al. 2024): reward less the mean reward of the prompt's other samples; 0 for a group of one.
 AdvantageEntry leave_one_out_entry() {
-  return {"rloo", "groups", {"uid", "prompt_uid", "trainable", "reward"}, {"advantages"}, {}, add};
+  return {"rloo", "groups", {"uid", "prompt_uid", "trainable", "reward"}, {"advantages"}, {}, add_leave_one_out};
 }
 
 }  // namespace collimate::rlhf

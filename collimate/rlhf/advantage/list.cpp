@@ -21,7 +21,7 @@ COLLIMATE_ADVANTAGES(COLLIMATE_DECLARE)
 
 namespace {
 
-std::vector<AdvantageEntry>& list() {
+std::vector<AdvantageEntry>& advantage_list() {
 #define COLLIMATE_ENTRY(entry) entry(),
   static std::vector<AdvantageEntry> all = {COLLIMATE_ADVANTAGES(COLLIMATE_ENTRY)};
 #undef COLLIMATE_ENTRY
@@ -30,7 +30,7 @@ std::vector<AdvantageEntry>& list() {
 
 }  // namespace
 
-const std::vector<AdvantageEntry>& advantages() { return list(); }
+const std::vector<AdvantageEntry>& advantages() { return advantage_list(); }
 
 void register_advantage(AdvantageEntry entry) {
   const auto fail = [](const std::string& expected, const std::string& got) {
@@ -40,7 +40,7 @@ void register_advantage(AdvantageEntry entry) {
   const std::vector<std::string> taken = advantage_names();
   if (std::find(taken.begin(), taken.end(), entry.name) != taken.end())
     fail("a name that is free", "\"" + entry.name + "\" again");
-  list().push_back(std::move(entry));
+  advantage_list().push_back(std::move(entry));
 }
 
 std::vector<std::string> advantage_names(const std::string& rows) {

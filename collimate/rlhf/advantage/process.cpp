@@ -25,7 +25,7 @@ std::vector<double> step_returns(const Batch& rows, int64_t r, double gamma) {
   return returns;
 }
 
-Batch add(const Batch& rows, const AlgorithmOptions& options) {
+Batch add_process(const Batch& rows, const AlgorithmOptions& options) {
   std::vector<std::vector<double>> returns;
   std::map<std::pair<int64_t, size_t>, std::vector<double>> by_step;  // prompt, step
   for (int64_t r = 0; r < rows.rows(); ++r) {
@@ -72,7 +72,7 @@ AdvantageEntry process_entry() {
           {"uid", "prompt_uid", "trainable", "reward", "step", "step_rewards"},
           {"advantages"},
           {"scale_rewards", "advantage_epsilon", "gamma"},
-          add};
+          add_process};
 }
 
 }  // namespace collimate::rlhf

@@ -30,7 +30,7 @@ struct Cpo {
   }
 };
 
-Loss make(const std::string& type, const LossSetting& setting) {
+Loss make_cpo(const std::string& type, const LossSetting& setting) {
   const AlgorithmOptions& o = setting.options;
   const Cpo cpo{type, o.beta->value_or(kPairBeta), o.label_smoothing, o.simpo_gamma, o.cpo_alpha};
   if (cpo.beta <= 0.0)
@@ -38,7 +38,7 @@ Loss make(const std::string& type, const LossSetting& setting) {
   return {.name = type, .needs = {.rows_per_unit = 2}, .value = [cpo](LossContext& c) { return cpo.value(c); }};
 }
 
-std::vector<std::string> options(const std::string& type) {
+std::vector<std::string> cpo_options(const std::string& type) {
   std::vector<std::string> names = {"beta", "cpo_alpha"};
   if (type == "cpo" || type == "simpo") names.emplace_back("label_smoothing");
   if (type == "simpo") names.emplace_back("simpo_gamma");
@@ -51,6 +51,6 @@ std::vector<std::string> options(const std::string& type) {
 // cpo_alpha · NLL of the chosen answers, as in TRL's CPOTrainer, whose loss_type calls the first three sigmoid, hinge
 // and ipo. No reference. cpo and cpo_hinge read sums of log-probs, cpo_ipo and simpo means; simpo:
 // -log σ(beta (c - r) - simpo_gamma).
-LossEntry cpo_losses() { return {"pairs", {"cpo", "cpo_hinge", "cpo_ipo", "simpo"}, options, make}; }
+LossEntry cpo_losses() { return {"pairs", {"cpo", "cpo_hinge", "cpo_ipo", "simpo"}, cpo_options, make_cpo}; }
 
 }  // namespace collimate::rlhf

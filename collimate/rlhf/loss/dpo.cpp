@@ -198,7 +198,7 @@ const Named& named(const std::string& type) {
   return *std::find_if(std::begin(kLosses), std::end(kLosses), [&](const Named& one) { return one.name == type; });
 }
 
-std::vector<std::string> options(const std::string& type) {
+std::vector<std::string> dpo_options(const std::string& type) {
   const Named& loss = named(type);
   std::vector<std::string> names = {"beta", "ld_alpha"};
   if (loss.scored) names.insert(names.end(), {"f_divergence_type", "f_alpha_divergence_coef"});
@@ -207,7 +207,7 @@ std::vector<std::string> options(const std::string& type) {
   return names;
 }
 
-Loss make(const std::string& type, const LossSetting& setting) {
+Loss make_dpo(const std::string& type, const LossSetting& setting) {
   const Options& o = setting.options;
   if (beta(o) <= 0.0)
     throw base::InputError(base::expectation("algorithm.beta", "above 0 for " + type, fmt::format("{}", beta(o))));
@@ -233,7 +233,7 @@ Loss make(const std::string& type, const LossSetting& setting) {
 // DPOTrainer, except that label_smoothing with sigmoid is cDPO (Mitchell 2023), where TRL ignores it. Reads
 // `reference_log_probs`.
 LossEntry dpo_losses() {
-  LossEntry entry{"pairs", {}, options, make};
+  LossEntry entry{"pairs", {}, dpo_options, make_dpo};
   for (const Named& loss : kLosses) entry.types.emplace_back(loss.name);
   return entry;
 }

@@ -31,7 +31,7 @@ struct Kto {
   }
 };
 
-Loss make(const std::string& type, const LossSetting& setting) {
+Loss make_kto(const std::string& type, const LossSetting& setting) {
   const AlgorithmOptions& o = setting.options;
   const Kto kto{type == "kto", o.beta->value_or(kPairBeta), o.desirable_weight, o.undesirable_weight};
   Loss loss{.name = type, .columns = {batch::kReferenceLogProbs.name, kDesirable.name}};
@@ -53,7 +53,7 @@ LossEntry kto_losses() {
           [](const std::string&) {
             return std::vector<std::string>{"beta", "desirable_weight", "undesirable_weight"};
           },
-          make};
+          make_kto};
 }
 
 }  // namespace collimate::rlhf

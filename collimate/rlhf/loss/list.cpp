@@ -27,7 +27,7 @@ COLLIMATE_LOSSES(COLLIMATE_DECLARE)
 
 namespace {
 
-std::vector<LossEntry>& list() {
+std::vector<LossEntry>& loss_list() {
 #define COLLIMATE_ENTRY(entry) entry(),
   static std::vector<LossEntry> all = {COLLIMATE_LOSSES(COLLIMATE_ENTRY)};
 #undef COLLIMATE_ENTRY
@@ -67,7 +67,7 @@ std::vector<std::string> kinds_of_rows() {
 
 }  // namespace
 
-const std::vector<LossEntry>& losses() { return list(); }
+const std::vector<LossEntry>& losses() { return loss_list(); }
 
 void register_losses(LossEntry entry) {
   const std::vector<std::string> kinds = kinds_of_rows(), taken = loss_types();
@@ -77,7 +77,7 @@ void register_losses(LossEntry entry) {
   for (const std::string& type : entry.types)
     if (std::find(taken.begin(), taken.end(), type) != taken.end())
       throw base::InputError(base::expectation("register_losses", "a name that is free", "\"" + type + "\" again"));
-  list().push_back(std::move(entry));
+  loss_list().push_back(std::move(entry));
 }
 
 std::vector<std::string> loss_types(const std::string& rows) {

@@ -25,7 +25,7 @@ Tensor odds_ratio_loss(LossContext& c, double beta) {
   return chosen_likelihood_loss(c) - ratio.sum() * (beta / (c.global_rows() / 2));
 }
 
-Loss make(const std::string&, const LossSetting& setting) {
+Loss make_orpo(const std::string&, const LossSetting& setting) {
   return {
       .name = "orpo",
       .needs = {.rows_per_unit = 2},
@@ -39,7 +39,7 @@ Loss make(const std::string&, const LossSetting& setting) {
 // of the answers' mean log-probs). No reference. `trainable` marks the prompt too; the answers are where the column
 // `completion` is 1.
 LossEntry orpo_losses() {
-  return {"pairs", {"orpo"}, [](const std::string&) { return std::vector<std::string>{"beta"}; }, make};
+  return {"pairs", {"orpo"}, [](const std::string&) { return std::vector<std::string>{"beta"}; }, make_orpo};
 }
 
 }  // namespace collimate::rlhf

@@ -22,7 +22,7 @@ Tensor bradley_terry(LossContext& c, double center) {
   return loss.sum() / (c.global_rows() / 2);
 }
 
-Loss make(const std::string&, const LossSetting& setting) {
+Loss make_pairwise(const std::string&, const LossSetting& setting) {
   return {.name = "reward",
           .needs = {.log_probs = false, .row_scores = true, .rows_per_unit = 2},
           .columns = {kMargin.name},
@@ -40,7 +40,7 @@ LossEntry reward_losses() {
   return {"scored pairs",
           {"bradley_terry"},
           [](const std::string&) { return std::vector<std::string>{"center_rewards_coefficient"}; },
-          make};
+          make_pairwise};
 }
 
 }  // namespace collimate::rlhf

@@ -5,7 +5,7 @@
 namespace collimate::rlhf {
 namespace {
 
-Loss make(const std::string& type, const LossSetting&) {
+Loss make_sft(const std::string& type, const LossSetting&) {
   const bool weighted = type == "dft";
   return {.name = "sft." + type, .value = [weighted](LossContext& c) {
             c.token_mean("sft/nll", -c.log_probs());
@@ -19,7 +19,7 @@ Loss make(const std::string& type, const LossSetting&) {
 // Next-token losses over the trainable tokens, divided by the global tokens; names as in TRL's SFTTrainer. nll:
 // -Σ log p. dft: -Σ p · log p with p held constant (Wu et al. 2025).
 LossEntry sft_losses() {
-  return {"completions", {"nll", "dft"}, [](const std::string&) { return std::vector<std::string>{}; }, make};
+  return {"completions", {"nll", "dft"}, [](const std::string&) { return std::vector<std::string>{}; }, make_sft};
 }
 
 }  // namespace collimate::rlhf

@@ -19,7 +19,7 @@ at::Tensor value_error(LossContext& c, std::optional<double> clip) {
   return error.maximum(bounded_error);
 }
 
-Loss make(const std::string&, const LossSetting& setting) {
+Loss make_value(const std::string&, const LossSetting& setting) {
   return {.name = "value",
           .needs = {.log_probs = false, .values = true},
           .columns = {batch::kValues.name, batch::kReturns.name},
@@ -35,7 +35,7 @@ Loss make(const std::string&, const LossSetting& setting) {
 // ½ · mean over tokens of max((V - R)², (clip(V, V_old ± value_clip) - R)²), of (V - R)² without value_clip. Reads
 // `values` (old) and `returns`. TRL's PPO adds it to the policy's loss with weight 0.1: use loss_weights.
 LossEntry value_losses() {
-  return {"values", {"value"}, [](const std::string&) { return std::vector<std::string>{"value_clip"}; }, make};
+  return {"values", {"value"}, [](const std::string&) { return std::vector<std::string>{"value_clip"}; }, make_value};
 }
 
 }  // namespace collimate::rlhf

@@ -21,7 +21,7 @@ struct CountdownSection : RuleSection {
 };
 
 // The text of the last complete <answer>…</answer>, each read from its first <answer> on, or nothing.
-std::optional<std::string> answer_of(const std::string& text) {
+std::optional<std::string> last_answer(const std::string& text) {
   constexpr std::string_view kOpen = "<answer>", kClose = "</answer>";
   std::optional<std::string> last;
   for (size_t begin = text.find(kOpen); begin != std::string::npos; begin = text.find(kOpen, begin)) {
@@ -63,11 +63,11 @@ Countdown countdown_of(const RewardSample& sample) {
   return asked;
 }
 
-Rule make(const json& options) {
+Rule make_countdown(const json& options) {
   const double format_score = read_entry<CountdownSection>(options).format_score;
   return [format_score](const RewardSample& sample) {
     const Countdown asked = countdown_of(sample);
-    const std::optional<std::string> answer = answer_of(sample.completion);
+    const std::optional<std::string> answer = last_answer(sample.completion);
     if (!answer) return 0.0;
     if (numbers_used(*answer) != asked.numbers) return format_score;
     try {
@@ -84,7 +84,7 @@ RuleEntry countdown_rule() {
   return {
       "countdown",
       "1 when the last <answer>…</answer> uses each number once and gives the target (as in TinyZero, but on any line)",
-      section_of<CountdownSection>, make};
+      section_of<CountdownSection>, make_countdown};
 }
 
 }  // namespace collimate::rlhf

@@ -42,7 +42,7 @@ Progression parse(const std::string& prompt) {
   return {*given[0], *given[1], *given[2], *given[3]};
 }
 
-Rule make(const json& options) {
+Rule make_digit_sequence(const json& options) {
   const double unfinished = read_entry<DigitSequenceSection>(options).unfinished_weight;
   return [unfinished](const RewardSample& sample) {
     const Progression asked = parse(sample.prompt);
@@ -63,7 +63,7 @@ RuleEntry digit_sequence_rule() {
   return {"digit_sequence",
           "the same for the numbers that a prompt FIRST,SECOND:MAX,N asks for: N numbers, each SECOND - FIRST more, "
           "modulo MAX",
-          section_of<DigitSequenceSection>, make};
+          section_of<DigitSequenceSection>, make_digit_sequence};
 }
 
 }  // namespace collimate::rlhf

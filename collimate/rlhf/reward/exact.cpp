@@ -14,7 +14,7 @@ struct ExactSection : RuleSection {
   Option<bool> strip{this, "strip", true, "", "ignore white space at both ends"};
 };
 
-Rule make(const json& options) {
+Rule make_exact(const json& options) {
   const auto section = read_entry<ExactSection>(options);
   return [field = section.field.get(), strip = section.strip.get()](const RewardSample& sample) {
     const std::string truth = text_field(sample, field);
@@ -25,6 +25,8 @@ Rule make(const json& options) {
 
 }  // namespace
 
-RuleEntry exact_rule() { return {"exact", "1 when the completion equals a column", section_of<ExactSection>, make}; }
+RuleEntry exact_rule() {
+  return {"exact", "1 when the completion equals a column", section_of<ExactSection>, make_exact};
+}
 
 }  // namespace collimate::rlhf

@@ -20,7 +20,7 @@ struct Gsm8kSection : RuleSection {
 // The final number of a text; nothing where it has none, or one that is no number as a whole ("1.2.3") or no double.
 std::optional<double> final_value(const std::string& text) { return base::parse_number(final_number(text)); }
 
-Rule make(const json& options) {
+Rule make_gsm8k(const json& options) {
   const double format_score = read_entry<Gsm8kSection>(options).format_score;
   return [format_score](const RewardSample& sample) -> Score {
     const std::string text = text_field(sample, "ground_truth");
@@ -35,7 +35,7 @@ Rule make(const json& options) {
 }  // namespace
 
 RuleEntry gsm8k_rule() {
-  return {"gsm8k", "1 when the completion's final number is the ground truth's", section_of<Gsm8kSection>, make};
+  return {"gsm8k", "1 when the completion's final number is the ground truth's", section_of<Gsm8kSection>, make_gsm8k};
 }
 
 }  // namespace collimate::rlhf

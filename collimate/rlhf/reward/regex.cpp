@@ -27,7 +27,7 @@ struct RegexSection : RuleSection {
 };
 
 // A completion on which the search gives up, by its limits on steps and memory, is a failed sample.
-Rule make(const json& options) {
+Rule make_regex(const json& options) {
   const std::string pattern = read_entry<RegexSection>(options).pattern;
   const auto expression = std::make_shared<const text::Regex>(pattern);  // shared, as a Rule is copied
   return [expression](const RewardSample& sample) {
@@ -38,6 +38,6 @@ Rule make(const json& options) {
 
 }  // namespace
 
-RuleEntry regex_rule() { return {"regex", "1 when the pattern is found", section_of<RegexSection>, make}; }
+RuleEntry regex_rule() { return {"regex", "1 when the pattern is found", section_of<RegexSection>, make_regex}; }
 
 }  // namespace collimate::rlhf

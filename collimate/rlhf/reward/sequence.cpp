@@ -24,7 +24,7 @@ struct SequenceSection : RuleSection {
   Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor of the reward when that end is missing"};
 };
 
-Rule make(const json& options) {
+Rule make_sequence(const json& options) {
   const auto section = read_entry<SequenceSection>(options);
   return [separator = section.separator->front(), end = section.end.get(),
           unfinished = section.unfinished_weight.get()](const RewardSample& sample) {
@@ -43,7 +43,7 @@ Rule make(const json& options) {
 
 RuleEntry sequence_rule() {
   return {"sequence", "the share of places in which a list equals the column ground_truth", section_of<SequenceSection>,
-          make};
+          make_sequence};
 }
 
 }  // namespace collimate::rlhf

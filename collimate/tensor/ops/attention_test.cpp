@@ -8,6 +8,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "tests/support/base/rounds.h"
 #include "tests/support/tensor/ops/packed_attention.h"
 
 namespace collimate::tensor {
@@ -151,7 +152,7 @@ TEST_P(Attention, GradientIsTheSlope) {
     for (size_t i = 0; i < dout.size(); ++i) sum += out[i] * dout[i];
     return sum;
   };
-  const size_t step = std::max<size_t>(1, p.qkv.size() / 40);
+  const size_t step = std::max<size_t>(1, p.qkv.size() / base::rounds(40));
   for (size_t i = 0; i < p.qkv.size(); i += step) {
     const double want = slope(p.qkv, i, 1e-2F, loss);
     EXPECT_NEAR(gradient[i], want, 2e-4 * (1 + std::fabs(want))) << "element " << i;

@@ -138,7 +138,7 @@ TEST(LogProb, KeptLogitsGiveTheSameGradient) {
 // Neither scoring nor a backward that computes 160 MB of logits again holds more than a part of them at a time.
 TEST(LogProb, NeverHoldsAllLogits) {
   constexpr int kWorker = 74;
-  const Head head(2000, 20000, 8, 0.7F);
+  const Head head(1000, 20000, 8, 0.7F);
   const Floats dlp = noise(head.rows, 5);
   Floats lp = constant(head.rows, 0), g = constant((head.rows + head.vocab) * head.width, 0);
   const int64_t all = head.rows * head.vocab * static_cast<int64_t>(sizeof(float));

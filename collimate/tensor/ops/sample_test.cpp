@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/ops/log_prob.h"
+#include "tests/support/base/rounds.h"
 #include "tests/support/tensor/ops/same_everywhere.h"
 
 namespace collimate::tensor {
@@ -67,8 +68,8 @@ TEST(Sample, TopKTopPAndMinP) {
 }
 
 TEST(Sample, TopPKeepsTheSmallestSetThatReachesIt) {
-  for (uint32_t seed = 1; seed <= 6; ++seed) {
-    const Floats x = noise(60, seed, 3.0F);
+  for (int seed = 1; seed <= base::rounds(6); ++seed) {
+    const Floats x = noise(60, static_cast<uint32_t>(seed), 3.0F);
     std::vector<std::pair<double, int32_t>> ranked;
     double mass = 0;
     for (int32_t i = 0; i < 60; ++i) {

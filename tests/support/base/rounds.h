@@ -13,8 +13,9 @@ inline constexpr bool kAddressSanitizer = true;
 inline constexpr bool kAddressSanitizer = false;
 #endif
 
-// How often a test draws at random. A sanitizer, under which code takes ten times as long, looks at how memory and
-// threads are used, which is the same in each round, and not at numbers: there it is a quarter of the rounds.
+// How often a test draws at random, or how many slopes it compares. A sanitizer, under which code takes ten times as
+// long, looks at how memory and threads are used, which is the same in each round, and not at numbers: there it is a
+// quarter of the rounds.
 constexpr int rounds(int all) { return kThreadSanitizer || kAddressSanitizer ? (all + 3) / 4 : all; }
 
 }  // namespace collimate::base
