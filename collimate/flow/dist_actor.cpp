@@ -66,7 +66,7 @@ std::map<std::string, comm::Mesh> meshes_of(const graph::Graph& graph, const gra
   for (const graph::FunctionSpec& function : graph.models.at(model).functions)
     for (const graph::Replica& replica : graph::replicas(graph, placement, model, function))
       if (std::find(replica.begin(), replica.end(), worker) != replica.end())
-        meshes.emplace(function.name, DistActor(function, placement.layout(model, function.name), replica).mesh());
+        meshes.emplace(function.name, make_mesh(placement.layout(model, function.name), replica));
   return meshes;
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "collimate/base/at.h"
+#include "collimate/flow/checkpoint.h"
 #include "tests/support/flow/toy_modules.h"
 #include "tests/support/graph/placements.h"
 
@@ -77,11 +78,13 @@ class HandledWorker {
 TEST(WorkerHost, WhatComesInAPauseComesBetweenTheSameSteps) {
   const std::string directory = testing::TempDir() + "collimate-host-" + std::to_string(getpid());
   std::filesystem::remove_all(directory);
+  save_state(SharedStore(), directory + "/store");  // the driver's, which workers load
   std::vector<std::vector<std::string>> said(2);
-  std::latch done(2);
+  std::latch saved(2), done(2);
   const auto work = [&](int worker) {
     HandledWorker host(worker, directory);
     host.handle(message::Save{.directory = directory});
+    saved.arrive_and_wait();
     host.train();
     const TaskKey task;
     host.handle(message::Start{

@@ -70,7 +70,7 @@ TEST(Local, PiecesOfAllRanksAreTheWhole) {
   }
 }
 
-// Of two key-value heads four ranks have each twice.
+// Two of four ranks have each of two key-value heads.
 TEST(Local, RanksHaveTheSameHeadWhereThereAreFewer) {
   const auto whole = param_specs(small_shape("llama"));
   const auto keys = [](const ParamSpec& spec) { return spec.name == "model.layers.0.self_attn.k_proj.weight"; };

@@ -237,7 +237,7 @@ struct TensorLayout {
   int tp = 1, dp = 1, zero = 0;
 };
 
-// Of four tensor ranks each two have the same key-value head.
+// Each two of four tensor ranks have the same key-value head.
 TEST(DataRanks, TensorRanksClipAndUpdateAsOneRank) {
   After one;
   Trained whole(nullptr, 0);
