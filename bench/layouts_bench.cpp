@@ -143,11 +143,14 @@ void ranks_of(const std::string& model, ComputeType compute, int rounds) {
   const shape::ModelShape shape = model_shape(model);
   Rank one(shape, compute, "", kRanks, comm::null_group());
   const auto dp = make_ranks("dp", shape, compute), tp = make_ranks("tp", shape, compute);
-  for (const auto& [name, work] : {std::pair("update", &Rank::update), {"generate", &Rank::generate}}) {
+  using Work = void (Rank::*)();
+  for (const auto& [name, of_rank] :
+       {std::pair<const char*, Work>("update", &Rank::update), {"generate", &Rank::generate}}) {
+    const Work work = of_rank;
     const auto time_of = [work](const std::vector<std::unique_ptr<Rank>>& ranks) {
       return std::vector{seconds_of([&] { on_ranks([&](int rank) { (*base::at(ranks, rank).*work)(); }); })};
     };
-    const auto spreads = take_turns(rounds, {[&, work] { return std::vector{seconds_of([&] { (one.*work)(); })}; },
+    const auto spreads = take_turns(rounds, {[&] { return std::vector{seconds_of([&] { (one.*work)(); })}; },
                                              [&] { return time_of(dp); }, [&] { return time_of(tp); }});
     for (const auto& [axis, side] : {std::pair("dp", 1), {"tp", 2}}) {
       const Spread &single = spreads[0][0], &ranks = spreads[static_cast<size_t>(side)][0];

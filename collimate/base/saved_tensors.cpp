@@ -56,7 +56,8 @@ void SavedTensors::add(const std::string& array, const std::string& file, std::v
     const Box whole{0, part.rows, 0, part.columns};
     if (part.offset < 0 || common(part.box, whole) != part.box)
       throw InputError(expectation(file + ": " + part.name, "a part of " + sizes_of(part), described(part.box)));
-    places_[{array, part.name}].push_back({std::move(part), file});
+    Places& places = places_[{array, part.name}];
+    places.push_back({std::move(part), file});
   }
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kModels = "models.json";
+constexpr const char* kModelsFile = "models.json";
 constexpr const char* kPlacement = "placement";  // a kind that earlier versions kept: it may change
 
 // Gives the kind of an entry: "data", "weights" (which say nothing), "model" or "reward".
@@ -96,12 +96,12 @@ nlohmann::json run_inputs(const Plan& plan, const RunData& data) {
 
 void keep_inputs(const nlohmann::json& inputs, const fs::path& run) {
   const std::string text = inputs.dump(2) + "\n";
-  if (fs::exists(run / kModels) && host::read_file(run / kModels) == text) return;
-  host::write_file_atomically(run / kModels, text);
+  if (fs::exists(run / kModelsFile) && host::read_file(run / kModelsFile) == text) return;
+  host::write_file_atomically(run / kModelsFile, text);
 }
 
 void check_inputs(const nlohmann::json& inputs, const fs::path& run, const std::string& anew) {
-  const fs::path kept = run / kModels;
+  const fs::path kept = run / kModelsFile;
   if (!fs::exists(kept)) {
     base::log_warning("{} is gone: files and data are not compared with what the run began with", kept.string());
     return;

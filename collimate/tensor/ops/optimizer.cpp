@@ -12,7 +12,7 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kGrain = 16384;
+constexpr int64_t kUpdateGrain = 16384;
 
 AdamwScalars scalars_of(const AdamwOptions& o) {
   const double lr = o.learning_rate;
@@ -45,7 +45,7 @@ double chunk_squares(const float* x, int64_t count) {
 void cpu::adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64_t count,
                 const AdamwOptions& options) {
   const AdamwScalars scalars = scalars_of(options);
-  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
+  exec.parallel_for(count, kUpdateGrain, [&](int64_t begin, int64_t end) {
     pointwise_kernels().adamw(p + begin, g + begin, m + begin, v + begin, end - begin, scalars);
   });
 }
@@ -58,7 +58,7 @@ void cpu::squares_of_chunks(const Exec& exec, const float* x, int64_t count, dou
 }
 
 void cpu::scale(const Exec& exec, float factor, int64_t count, float* x) {
-  exec.parallel_for(count, kGrain,
+  exec.parallel_for(count, kUpdateGrain,
                     [&](int64_t begin, int64_t end) { pointwise_kernels().scale(factor, end - begin, x + begin); });
   base::fault_rows("scale", x, count, 1, 1);
 }
