@@ -17,6 +17,7 @@
 
 #include "bench/models.h"
 #include "bench/peaks.h"
+#include "bench/rows.h"
 #include "bench/words.h"
 #include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
@@ -97,7 +98,7 @@ class Bench {
   void total() const { fmt::print("{:20} {:8.1f} {:8.1f}\n", "together", all_.shared / 1e9, all_.apart / 1e9); }
 
   void sft() {
-    const Batch rows = sft_rows();
+    const Batch rows = sft_rows(0, kSftRows, kSftTokens, shape_.vocabulary);
     const rlhf::Loss loss = rlhf::make_loss("completions", "nll", {});
     train::Learner learner(*model_, {.schedule = {.peak = 1e-6}}, exec_);
     const double flops = 3 * flops_of(shape_, kSftRows, 0, kSftTokens, kSftTokens - 1);
@@ -124,14 +125,10 @@ class Bench {
     return w;
   }
 
-  int32_t token(uint64_t i) const {
-    return static_cast<int32_t>(3 + (i * 2654435761U) % static_cast<uint64_t>(shape_.vocabulary - 3));
-  }
-
   std::vector<std::vector<int32_t>> prompt_ids() const {
     std::vector<std::vector<int32_t>> prompts(kPrompts);
     for (uint64_t p = 0; p < kPrompts; ++p)
-      for (uint64_t t = 0; t < kPromptTokens; ++t) prompts[p].push_back(token(p * 1000 + t));
+      for (uint64_t t = 0; t < kPromptTokens; ++t) prompts[p].push_back(token(p * 1000 + t, shape_.vocabulary));
     return prompts;
   }
 
@@ -145,7 +142,8 @@ class Bench {
     for (int64_t i = 0; i < kPrompts * kSamples; ++i) {
       std::vector<int32_t> row = base::at(prompts, i / kSamples);
       std::vector<float> lp(kPromptTokens + kNewTokens, -10.0F);
-      for (int64_t t = 0; t < kNewTokens; ++t) row.push_back(token(static_cast<uint64_t>(77777 + i * 131 + t)));
+      for (int64_t t = 0; t < kNewTokens; ++t)
+        row.push_back(token(static_cast<uint64_t>(77777 + i * 131 + t), shape_.vocabulary));
       if (!completions_.empty()) {
         const auto& c = base::at(completions_, i);
         std::copy(c.tokens.begin(), c.tokens.end(), row.begin() + kPromptTokens);
@@ -161,22 +159,6 @@ class Bench {
     out.set(batch::kUid, uids), out.set(batch::kPromptUid, groups), out.set(batch::kPromptTokens, lengths);
     out.set_ragged(batch::kIds, ids), out.set_ragged(batch::kTrainable, trainable);
     out.set_ragged(batch::kLogProbs, log_probs), out.set_ragged(batch::kAdvantages, advantages);
-    return out;
-  }
-
-  Batch sft_rows() const {
-    std::vector<int64_t> uids;
-    std::vector<std::vector<int32_t>> ids(kSftRows);
-    std::vector<std::vector<uint8_t>> trainable;
-    for (uint64_t i = 0; i < kSftRows; ++i) {
-      uids.push_back(static_cast<int64_t>(i));
-      for (uint64_t t = 0; t < kSftTokens; ++t) ids[i].push_back(token(i * 1000 + t));
-      trainable.emplace_back(kSftTokens, 1);
-      trainable.back()[0] = 0;
-    }
-    Batch out;
-    out.set(batch::kUid, uids);
-    out.set_ragged(batch::kIds, ids), out.set_ragged(batch::kTrainable, trainable);
     return out;
   }
 

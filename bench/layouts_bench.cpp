@@ -12,9 +12,9 @@
 
 #include "bench/models.h"
 #include "bench/peaks.h"
+#include "bench/rows.h"
 #include "bench/words.h"
 #include "collimate/base/deadline.h"
-#include "collimate/batch/standard_keys.h"
 #include "collimate/comm/group.h"
 #include "collimate/generate/engine.h"
 #include "collimate/host/cpu.h"
@@ -56,40 +56,19 @@ void chunks_of_layer(const Exec& exec, const std::string& model, const LinearLay
   std::fflush(stdout);
 }
 
-int32_t token(uint64_t i, int64_t vocabulary) {
-  return static_cast<int32_t>(3 + (i * 2654435761U) % static_cast<uint64_t>(vocabulary - 3));
-}
-
-Batch sft_rows(int64_t first, int64_t count, int64_t vocabulary) {
-  std::vector<int64_t> uids;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
-  for (int64_t i = first; i < first + count; ++i) {
-    uids.push_back(i);
-    ids.emplace_back();
-    for (int64_t t = 0; t < kTokens; ++t) ids.back().push_back(token(static_cast<uint64_t>(i * 1000 + t), vocabulary));
-    trainable.emplace_back(kTokens, 1);
-    trainable.back()[0] = 0;
-  }
-  Batch out;
-  out.set(batch::kUid, uids);
-  out.set_ragged(batch::kIds, ids), out.set_ragged(batch::kTrainable, trainable);
-  return out;
-}
-
 // One rank, which trains and generates: of kRanks over an axis, or the only one.
 class Rank {
  public:
   Rank(const shape::ModelShape& shape, ComputeType compute, const std::string& axis, int threads,
        std::unique_ptr<comm::Group> group)
-      : group_(std::move(group)), pool_(threads), rows_(sft_rows(0, kRows, shape.vocabulary)) {
+      : group_(std::move(group)), pool_(threads), rows_(sft_rows(0, kRows, kTokens, shape.vocabulary)) {
     model::WeightsOptions options{.trained = true, .compute = compute};
     if (axis == "tp") options.tensor = {{group_->rank(), kRanks}, group_.get(), kDeadline};
     weights_ = std::make_shared<model::Weights>(shape, options, exec());
     weights_->initialize(1, 0.02F);
     model_ = std::make_unique<model::Model>(weights_, exec());
     const bool shares_rows = axis == "dp";
-    if (shares_rows) rows_ = sft_rows(group_->rank() * kRows / kRanks, kRows / kRanks, shape.vocabulary);
+    if (shares_rows) rows_ = sft_rows(group_->rank() * kRows / kRanks, kRows / kRanks, kTokens, shape.vocabulary);
     learner_ = std::make_unique<train::Learner>(
         *model_, train::LearnerOptions{.schedule = {.peak = 1e-6}, .zero = shares_rows ? 1 : 0}, exec(),
         shares_rows ? group_.get() : nullptr);

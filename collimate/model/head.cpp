@@ -55,16 +55,16 @@ HeadArgs head_args(const tensor::Exec& exec, Weights& weights, const Linear& hea
   return args;
 }
 
-// Logits [rows, vocabulary], of which each tensor rank computes its columns.
-void logits_of_parts(const tensor::Exec& exec, Weights& weights, const Linear& head, const Rows& in, float* out) {
+// Logits [rows, vocabulary], of which each tensor rank has computed its columns.
+at::Tensor join_parts(const tensor::Exec& exec, const Weights& weights, const Linear& head, const at::Tensor& mine) {
   const shape::ParamSpec& spec = base::at(weights.params(), head.weight);
-  const at::Tensor mine = empty_result(exec, {in.rows, head.out});
-  tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(head.weight), device_data(mine), head.out,
-                 {.bias = bias_of(weights, head)});
-  tensor::zero(exec, in.rows * spec.whole, out);
-  tensor::copy_heads(exec, {in.rows, 1, head.out}, {device_data(mine), head.out, 0},
-                     {out + spec.pieces.front().first, spec.whole, 0});
-  weights.tensor().sum(exec, out, in.rows * spec.whole);
+  const int64_t rows = mine.size(0), all = rows * spec.whole;
+  at::Tensor out = empty_result(exec, {rows, spec.whole});
+  tensor::zero(exec, all, device_data(out));
+  tensor::copy_heads(exec, {rows, 1, head.out}, {device_data(mine), head.out, 0},
+                     {device_data(out) + spec.pieces.front().first, spec.whole, 0});
+  weights.tensor().sum(exec, device_data(out), all);
+  return out;
 }
 
 Linear head_layer(const Weights& weights, int weight, int bias) {
@@ -187,13 +187,10 @@ at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& wei
 at::Tensor OutputHead::logits(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const {
   const Linear& head = vocabulary();
   const Rows in = rows_of(hidden, head.in);
-  at::Tensor out = empty_result(exec, {in.rows, weights.shape().vocabulary});
-  if (head.cut == 0) {
-    logits_of_parts(exec, weights, head, in, device_data(out));
-  } else {
-    tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(head.weight), device_data(out), head.out,
-                   {.bias = bias_of(weights, head)});
-  }
+  at::Tensor out = empty_result(exec, {in.rows, head.out});
+  tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(head.weight), device_data(out), head.out,
+                 {.bias = bias_of(weights, head)});
+  if (head.cut == 0) out = join_parts(exec, weights, head, out);
   if (const auto cap = static_cast<float>(weights.shape().logit_softcap); cap > 0)
     tensor::soft_cap(exec, cap, in.rows, out.size(1), device_data(out));
   return out;

@@ -98,11 +98,12 @@ class RowBlock {
   tensor::Buffer numbers_;
 };
 
-}  // namespace
-
+// Rows at once: about 16 MiB of logits of a head's part. Equal on all ranks.
 int64_t rows_of_parts(int64_t vocabulary, const shape::TensorRank& place) {
   return std::max(kFewestRows, kLogitFloats / (vocabulary / place.ranks));
 }
+
+}  // namespace
 
 LogProbResult log_probs_of_parts(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head,
                                  const LogProbRequest& request, std::shared_ptr<const tensor::Buffer> logits) {

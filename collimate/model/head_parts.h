@@ -8,9 +8,6 @@
 
 namespace collimate::model {
 
-// Rows of log-probs at once where the logits of a head's part are not kept: about 16 MiB of them. Equal on all ranks.
-int64_t rows_of_parts(int64_t vocabulary, const shape::TensorRank& place);
-
 // Log-probs by a head of which each tensor rank has a part of the vocabulary, with one rank's bits; a record has the
 // part's logits, in `logits` [rows, n] or, with null, nowhere.
 LogProbResult log_probs_of_parts(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head,
