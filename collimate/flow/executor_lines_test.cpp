@@ -75,16 +75,28 @@ TEST(ExecutorLines, StaleIterationsGiveWhatOneRankGives) {
   EXPECT_EQ(stale(cut_in_two(graph, 2)), stale(graph::flattening(graph, 1)));
 }
 
-// The run's graph calls `generate` alone.
-TEST(ExecutorLines, AFunctionThatOnlyAnEvaluationCallsHasItsLines) {
+// A flow whose policy has one more function, which only the evaluation calls.
+struct DrawingFlow {
+  graph::Graph graph;
+  Evaluation evaluation;
+};
+
+DrawingFlow drawing_flow() {
   graph::FunctionSpec draw = generate_spec();
   draw.name = "draw";
   const graph::ModelHandle policy("policy", {generate_spec(), draw});
-  graph::Graph graph = flow();
-  graph.models["policy"].functions.push_back(draw);
-  Evaluation evaluation = generating_evaluation();
-  evaluation.graph = graph::trace([&](graph::Value prompts) { policy("draw", prompts); },
-                                  {{"prompts", {"uid", "prompt_uid"}}}, "evaluation");
+  DrawingFlow made{flow(), generating_evaluation()};
+  made.graph.models["policy"].functions.push_back(draw);
+  made.evaluation.graph = graph::trace([&](graph::Value prompts) { policy("draw", prompts); },
+                                       {{"prompts", {"uid", "prompt_uid"}}}, "evaluation");
+  return made;
+}
+
+// The run's graph calls `generate` alone.
+TEST(ExecutorLines, AFunctionThatOnlyAnEvaluationCallsHasItsLines) {
+  DrawingFlow made = drawing_flow();
+  graph::Graph& graph = made.graph;
+  Evaluation& evaluation = made.evaluation;
   int64_t rows = 0;
   evaluation.on_result = [&](const IterationResult& result) { rows += result.batches.at("policy.draw").rows(); };
   const auto evaluates = [&](RunOptions& options) {
@@ -223,17 +235,12 @@ TEST(ExecutorLines, AWeightLinkBetweenDifferentLinesIsRefused) {
 }
 
 TEST(ExecutorLines, FunctionsOfOneModelThatAreCutDifferentlyAreRefused) {
-  graph::FunctionSpec draw = generate_spec();
-  draw.name = "draw";
-  const graph::ModelHandle policy("policy", {generate_spec(), draw});
-  graph::Graph graph = flow();
-  graph.models["policy"].functions.push_back(draw);
+  DrawingFlow made = drawing_flow();
+  graph::Graph& graph = made.graph;
+  Evaluation& evaluation = made.evaluation;
   graph::Placement placement = cut_in_two(graph, 2);
   placement.layouts["policy"].erase("draw");
   EXPECT_EQ(refused(graph, placement), "") << "nobody calls it";
-  Evaluation evaluation = generating_evaluation();
-  evaluation.graph = graph::trace([&](graph::Value prompts) { policy("draw", prompts); },
-                                  {{"prompts", {"uid", "prompt_uid"}}}, "evaluation");
   EXPECT_EQ(refused(graph, placement, {evaluation}),
             "[placement.layouts.policy] expected one tp for all functions of the model, whose weights they share, got "
             "generate with tp 2 and draw with tp 1; try the same tp for both");
