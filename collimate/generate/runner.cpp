@@ -146,8 +146,9 @@ void Runner::draw(const at::Tensor& hidden) {
     const int32_t begin = draws_[first].row;
     while (last < draws_.size() && (last == first || draws_[last].end_row() - begin <= piece)) ++last;
     const int32_t end = draws_[last - 1].end_row();
-    const at::Tensor logits =
-        model_.logits(begin == 0 && end == rows ? hidden : hidden.slice(0, begin, end));  // [R, V]
+    const at::Tensor logits = model_.from_last_stage({end - begin, model_.shape().vocabulary}, [&] {
+      return model_.logits(begin == 0 && end == rows ? hidden : hidden.slice(0, begin, end));  // [R, V]
+    });
     draw_from(logits, std::span(draws_).subspan(first, last - first));
   }
 }

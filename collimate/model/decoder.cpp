@@ -48,6 +48,9 @@ Decoder::Decoder(const Weights& weights) {
   }
   if (shape.embedding_norm) embedding_norm_ = find_norm(weights, Part::kEmbeddingNorm, 0, shape.blocks.front());
   if (shape.final_norm) final_norm_ = find_norm(weights, Part::kFinalNorm, segments() - 1, shape.blocks.back());
+  const shape::StageRank& stage = weights.stages().place;
+  first_ = stage.is_first() ? 0 : static_cast<int>(shape.own_blocks.first) + 1;
+  end_ = stage.is_last() ? segments() : static_cast<int>(shape.own_blocks.end) + 1;
   if (shape.embedding_width == 0) return;
   project_in_ = find_linear(weights, Part::kProjectIn, 0);
   project_out_ = find_linear(weights, Part::kProjectOut, segments() - 1);

@@ -16,7 +16,12 @@ class Decoder {
   explicit Decoder(const Weights& weights);
 
   int segments() const { return static_cast<int>(blocks_.size()) + 2; }  // embedding, blocks, last norm
-  // `stream`: null for the first segment.
+  // This rank's stage runs segments [first, end).
+  int first_segment() const { return first_; }
+  int end_segment() const { return end_; }
+  bool begins() const { return first_ == 0; }
+  bool ends() const { return end_ == segments(); }
+  // `stream`: null for the first segment of all.
   Slot* run(Step& step, int segment, Slot* stream) const;
   // Whether the queries and keys of any block turn by their positions.
   bool rotary() const;
@@ -44,6 +49,7 @@ class Decoder {
   Slot* begin(Step& step) const;
   Slot* end(Step& step, Slot* stream) const;
 
+  int first_ = 0, end_ = 0;
   int embedding_ = -1, positions_ = -1;
   std::optional<Norm> embedding_norm_;
   std::optional<Linear> project_in_, project_out_;

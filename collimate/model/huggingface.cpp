@@ -131,9 +131,9 @@ struct OpenFiles {
   std::vector<const TensorEntry*> entries;
 };
 
-// With what its adapter adds; nothing on tensor ranks that do not write.
+// With what its adapter adds; nothing on ranks that do not write.
 std::vector<float> whole_values(const Weights& weights, int index) {
-  return weights.tensor().gather(base::at(weights.whole_params(), index), merged_values(weights, index));
+  return weights.gather(index, [&] { return merged_values(weights, index); });
 }
 
 std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size_t end, const std::string& dtype) {
@@ -264,7 +264,7 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
 }
 
 void save_huggingface(const Weights& weights, const std::string& directory, const FileForm& form) {
-  if (weights.tensor().place.rank > 0) {
+  if (!weights.options().ranks().writes()) {
     for (size_t i = 0; i < weights.own_params(); ++i) whole_values(weights, static_cast<int>(i));
     return;
   }

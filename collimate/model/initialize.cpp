@@ -45,43 +45,10 @@ uint64_t param_checksum(const std::string& name, std::span<const float> values) 
   return sum;
 }
 
-void Weights::fill(int index, const std::function<void(std::span<float> whole)>& make) {
-  const shape::ParamSpec& spec = base::at(params(), index);
-  const tensor::HostEdit out = edit(index);
-  if (spec.cut < 0) return make(out.span());
-  std::vector<float> whole(static_cast<size_t>(base::at(whole_params(), index).count()));
-  make(whole);
-  shape::take_pieces(spec, whole, out.span());
-}
-
 void Weights::initialize(uint64_t seed, float std) {
   for (size_t i = 0; i < own_params(); ++i)
     fill(static_cast<int>(i), [&](std::span<float> whole) { initialize_param(params()[i], seed, std, whole); });
   commit();
-}
-
-uint64_t Weights::checksum() const {
-  uint64_t whole = 0, pieces = 0;
-  std::vector<float> numbers;
-  for (size_t i = 0; i < params().size(); ++i) {
-    const shape::ParamSpec& spec = params()[i];
-    if (options().mapped) {
-      numbers.resize(static_cast<size_t>(spec.count()));
-      read(static_cast<int>(i), 0, numbers);
-      whole += param_checksum(spec.name, numbers);
-    } else if (spec.cut < 0) {
-      whole += param_checksum(spec.name, values(static_cast<int>(i)).span());
-    } else {  // what is not here is 0, which adds nothing
-      numbers.assign(static_cast<size_t>(whole_params()[i].count()), 0);
-      shape::put_pieces(spec, values(static_cast<int>(i)).span(), numbers);
-      const int64_t width = whole_params()[i].count() / whole_params()[i].sizes[0];
-      for (const shape::Piece& piece : spec.pieces)  // the first of those that have it counts it
-        if (tensor().place.rank % piece.copies != 0)
-          std::fill_n(numbers.begin() + piece.first * width, piece.count * width, 0.0F);
-      pieces += param_checksum(spec.name, numbers);
-    }
-  }
-  return whole + tensor().sum(pieces);
 }
 
 }  // namespace collimate::model

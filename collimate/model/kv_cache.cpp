@@ -37,6 +37,10 @@ std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor:
   return layouts;
 }
 
+bool has_layer(const shape::ModelShape& shape, size_t layer) {
+  return layer >= shape.blocks.size() || shape.own_blocks.has(static_cast<int64_t>(layer));
+}
+
 KvCache::KvCache(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks, const tensor::Exec& exec)
     : exec_(exec),
       type_(type),
@@ -45,8 +49,8 @@ KvCache::KvCache(const shape::ModelShape& shape, tensor::KvType type, int64_t bl
       keeps_latents_(shape::keeps_latents(shape)) {
   COLLIMATE_CHECK(blocks > 0, "{} blocks", blocks);
   const tensor::MemoryScope tagged("kv_cache");
-  for (const tensor::KvLayout& layout : layouts_)
-    layers_.emplace_back(blocks_ * block_bytes(exec, layout), *exec.device);
+  for (size_t l = 0; l < layouts_.size(); ++l)
+    layers_.emplace_back(has_layer(shape, l) ? blocks_ * block_bytes(exec, layouts_[l]) : 0, *exec.device);
 }
 
 int64_t KvCache::bytes() const {
@@ -60,12 +64,13 @@ float* KvCache::expanded() { return keeps_latents_ ? layers_.back().floats() : n
 
 void KvCache::copy_block(int32_t from, int32_t to) {
   for (size_t layer = 0; layer < layers_.size(); ++layer)
-    tensor::copy_kv_block(exec_, layouts_[layer], from, to, layers_[layer].floats());
+    if (layers_[layer].bytes() > 0) tensor::copy_kv_block(exec_, layouts_[layer], from, to, layers_[layer].floats());
 }
 
 int64_t kv_block_bytes(const shape::ModelShape& shape, tensor::KvType type) {
   int64_t bytes = 0;
-  for (const tensor::KvLayout& layout : kv_layouts(shape, type)) bytes += block_bytes({}, layout);
+  const std::vector<tensor::KvLayout> layouts = kv_layouts(shape, type);
+  for (size_t l = 0; l < layouts.size(); ++l) bytes += has_layer(shape, l) ? block_bytes({}, layouts[l]) : 0;
   return bytes;
 }
 

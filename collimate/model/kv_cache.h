@@ -20,9 +20,11 @@ tensor::KvLayout kv_layout(const shape::Attention& attention, tensor::KvType typ
 tensor::KvLayout latent_layout(const shape::Attention& attention, tensor::KvType type);
 // Keys and values that are made of latents of that type; they are not rounded to one byte a second time.
 tensor::KvType expanded_type(tensor::KvType kept);
-// The arrays of a cache of a model of this shape, in the order of the blocks. Where these keep latents there is one
-// array more: keys and values that a step makes of them, one block after the other.
+// The arrays of a cache of a model of this shape, in the order of its blocks, of which a stage has its own alone. Where
+// these keep latents there is one array more: keys and values that a step makes of them, one block after the other.
 std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::KvType type);
+// Whether this rank's stage has that array.
+bool has_layer(const shape::ModelShape& shape, size_t layer);
 
 // Storage of keys and values on the exec's device in blocks of kBlockTokens tokens, one array per layer. How they lie
 // is the attention operations' affair (tensor/ops/attention.h): training fills the same layout, so that decoding and

@@ -85,13 +85,16 @@ void for_each_block_linear(const ModelShape& shape, std::span<const ParamSpec> p
 void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const LoraOptions& lora) {
   const std::vector<const ParamSpec*> chosen = targets_among(layer, lora);
   if (chosen.empty()) return;
-  for (const ParamSpec* spec : chosen)
-    out.add(adapter_name(*spec, 'A'), Part::kAdapter, ParamKind::kLinear, {lora.rank, spec->sizes[1]}).dims[1] =
-        spec->dims[1];
+  for (const ParamSpec* spec : chosen) {
+    ParamSpec& a = out.add(adapter_name(*spec, 'A'), Part::kAdapter, ParamKind::kLinear, {lora.rank, spec->sizes[1]});
+    a.dims[1] = spec->dims[1];
+    a.runs_in = spec->segment;
+  }
   out.fuse(static_cast<int>(chosen.size()));
   for (const ParamSpec* spec : chosen) {
     ParamSpec& b = out.add(adapter_name(*spec, 'B'), Part::kAdapter, ParamKind::kLinear, {spec->sizes[0], lora.rank});
     b.dims[0] = spec->dims[0];
+    b.runs_in = spec->segment;
     b.interleaved = spec->interleaved;
     b.paired = spec->paired;
     b.trailing = spec->trailing;

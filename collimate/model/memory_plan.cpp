@@ -33,7 +33,8 @@ struct ValueBytes {
 std::vector<bool> trained_segments(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
   std::vector<bool> trained(shape::segment_floats(specs).size(), false);
   for (const shape::ParamSpec& spec : specs)
-    if (options.trained && is_changed_by_training(options.lora, spec)) base::at(trained, spec.segment) = true;
+    if (options.trained && !spec.absent() && is_changed_by_training(options.lora, spec))
+      base::at(trained, spec.segment) = true;
   return trained;
 }
 
@@ -60,11 +61,11 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
 
 std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const WeightsOptions& options,
                                                std::optional<Sharing> sharing) {
-  const auto specs = shape::local(model_params(shape, options.lora), options.tensor.place);
+  const auto specs = shape::local(model_params(shape, options.lora), shape, options.ranks().place());
   const ValueBytes bytes = value_bytes(shape, options, specs, sharing.value_or(Sharing()));
   int64_t panels = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].fused == 0 || !shape::is_linear(shape, specs[i])) continue;
+    if (specs[i].fused == 0 || specs[i].absent() || !shape::is_linear(shape, specs[i])) continue;
     const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
     panels += allocated_bytes(
         tensor::packed_bytes({}, rows, specs[i].sizes[1], compute_of(options, specs[i]), chunks_of(options, specs[i])));
@@ -82,8 +83,9 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
 
 int64_t kv_cache_bytes(const ModelShape& shape, tensor::KvType type, int64_t blocks) {
   int64_t bytes = 0;
-  for (const tensor::KvLayout& layout : kv_layouts(shape, type))
-    bytes += allocated_bytes(blocks * tensor::kv_block_floats({}, layout) * kFloat);
+  const std::vector<tensor::KvLayout> layouts = kv_layouts(shape, type);
+  for (size_t l = 0; l < layouts.size(); ++l)
+    if (has_layer(shape, l)) bytes += allocated_bytes(blocks * tensor::kv_block_floats({}, layouts[l]) * kFloat);
   return bytes;
 }
 
@@ -99,7 +101,7 @@ struct PassPlan::Counted {
 
   std::shared_ptr<Weights> counted_weights(const ModelShape& shape, WeightsOptions options) const {
     options.mapped = false;
-    options.tensor.group = nullptr;
+    options.tensor.group = options.stages.group = nullptr;
     return std::make_shared<Weights>(shape, std::move(options), exec);
   }
   tensor::Arena arena() const {
@@ -150,7 +152,7 @@ PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recomput
   record.input = counted_->input(tokens, blocks);
   record.recompute = recompute;
   record.activations = std::make_unique<tensor::Arena>(counted_->arena());
-  const Slot& hidden = passes.record(record, &counted_->turns);
+  const Slot& hidden = passes.record(record, &counted_->turns, nullptr);
   passes.backward(record, &counted_->turns, hidden.value, [](int) {});
   return at->second = {passes.workspace().peak_floats(), record.activations->peak_floats(),
                        passes.gradients().peak_floats()};

@@ -1,5 +1,6 @@
 #include "collimate/model/model.h"
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/model/forward_record.h"
@@ -68,6 +69,12 @@ struct Model::Impl {
     return &turned;
   }
 
+  // Hidden states, which the last stage has.
+  at::Tensor hidden_of(const Slot& slot) const {
+    if (passes.decoder().ends()) return to_tensor(slot);
+    return tensor::empty_result(exec, {slot.rows, weights->shape().table_width()}).zero_();
+  }
+
   at::Tensor to_tensor(const Slot& slot) const {
     at::Tensor out = tensor::empty_result(exec, {slot.rows, slot.width});
     tensor::copy(exec, slot.value, slot.count(), tensor::device_data(out));
@@ -111,8 +118,11 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache, std::
   COLLIMATE_CHECK(cache.layouts() == kv_layouts(shape(), cache.type()), "the cache of another model");
   impl_->make_room(impl_->plan.inference(input.rows(), 0));
   const auto choices = impl_->choices(tokens, chosen != nullptr);
-  at::Tensor hidden = impl_->to_tensor(impl_->passes.infer(input, turns, &cache, choices.get()));
-  if (chosen != nullptr) *chosen = choices->chosen();
+  at::Tensor hidden = impl_->hidden_of(impl_->passes.infer(input, turns, &cache, choices.get()));
+  if (chosen != nullptr) {
+    choices->join(weights().stages());
+    *chosen = choices->chosen();
+  }
   return hidden;
 }
 
@@ -122,12 +132,13 @@ at::Tensor Model::forward(const TokenBatch& tokens) {
   const Turns* turns = impl_->turns(input);
   impl_->make_room(impl_->plan.inference(input.rows(), input.blocks()));
   const auto choices = impl_->choices(tokens, false);
-  at::Tensor hidden = impl_->to_tensor(impl_->passes.infer(input, turns, nullptr, choices.get()));
+  at::Tensor hidden = impl_->hidden_of(impl_->passes.infer(input, turns, nullptr, choices.get()));
   if (choices != nullptr) choices->tell();
   return hidden;
 }
 
-at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record) {
+at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record,
+                                const at::Tensor& stream) {
   COLLIMATE_CHECK(impl_->weights->options().trained, "frozen weights have no gradients");
   const MemoryScope tagged = impl_->scope("workspace");
   record = std::make_unique<ForwardRecord>();
@@ -141,7 +152,11 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   kept.choices = impl_->choices(tokens, false);
   const Turns* turns = impl_->turns(*kept.input);
   impl_->make_room(impl_->plan.training(kept.input->rows(), kept.input->blocks(), recompute), kept.activations.get());
-  at::Tensor hidden = impl_->to_tensor(impl_->passes.record(kept, turns));
+  const bool begins = impl_->passes.decoder().begins();
+  COLLIMATE_CHECK(begins != stream.defined() && (begins || stream.size(0) == kept.input->rows()), "stage {}",
+                  weights().stages().place.rank);
+  at::Tensor hidden =
+      impl_->to_tensor(impl_->passes.record(kept, turns, begins ? nullptr : tensor::device_data(stream)));
   if (kept.choices != nullptr) kept.choices->tell();
   return hidden;
 }
@@ -156,21 +171,49 @@ void Model::set_router_loss(ForwardRecord& record, std::span<const float> scores
   record.impl->routers->set_loss(scores, squares);
 }
 
-void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hidden_gradient,
-                     const std::function<void(int segment)>& segment_done) {
+at::Tensor Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& gradient,
+                           const std::function<void(int segment)>& segment_done) {
   const MemoryScope tagged = impl_->scope("workspace");
   ForwardRecord::Impl& kept = *record->impl;
-  const Slot& last = *kept.segments.back().output;
-  COLLIMATE_CHECK(hidden_gradient.numel() == last.count() && hidden_gradient.scalar_type() == at::kFloat,
-                  "expected fp32 [{}, {}]", last.rows, last.width);
-  const at::Tensor given = hidden_gradient.contiguous();
-  impl_->passes.backward(kept, impl_->turns(*kept.input), tensor::device_data(given), [&](int segment) {
-    base::fault_point("model.backward");
-    if (segment_done) segment_done(segment);
-  });
+  at::Tensor given;
+  if (takes_gradient()) {
+    const Slot& last = *base::at(kept.segments, impl_->passes.decoder().end_segment() - 1).output;
+    COLLIMATE_CHECK(gradient.numel() == last.count() && gradient.scalar_type() == at::kFloat, "expected fp32 [{}, {}]",
+                    last.rows, last.width);
+    given = gradient.contiguous();
+  }
+  const float* of_stream =
+      impl_->passes.backward(kept, impl_->turns(*kept.input), tensor::device_data(given), [&](int segment) {
+        base::fault_point("model.backward");
+        if (segment_done) segment_done(segment);
+      });
   if (kept.choices != nullptr) kept.choices->tell();
-  if (!segment_done) return;
-  for (int s = impl_->passes.decoder().segments(); s < impl_->weights->segments(); ++s) segment_done(s);
+  if (segment_done)
+    for (int s = impl_->passes.decoder().segments(); s < impl_->weights->segments(); ++s) segment_done(s);
+  if (!gives_gradient()) return {};
+  at::Tensor passed = tensor::empty_result(exec(), {kept.input->rows(), stream_width()});
+  tensor::copy(exec(), of_stream, passed.numel(), tensor::device_data(passed));
+  return passed;
+}
+
+int64_t Model::stream_width() const { return shape().hidden; }
+bool Model::takes_gradient() const {
+  const Decoder& decoder = impl_->passes.decoder();
+  return decoder.ends() || impl_->weights->trains_ahead_of(decoder.end_segment());
+}
+bool Model::gives_gradient() const {
+  const Decoder& decoder = impl_->passes.decoder();
+  return !decoder.begins() && impl_->weights->trains_ahead_of(decoder.first_segment());
+}
+
+at::Tensor Model::from_last_stage(at::IntArrayRef sizes, const std::function<at::Tensor()>& make) {
+  const StageRanks& stages = weights().stages();
+  at::Tensor values = stages.place.is_last() ? make() : tensor::empty_result(exec(), sizes);
+  if (!stages.several()) return values;
+  COLLIMATE_CHECK(values.sizes() == sizes, "other sizes");
+  values = values.contiguous();
+  stages.share_last(exec(), tensor::device_data(values), values.numel());
+  return values;
 }
 
 LogProbResult Model::log_probs(const LogProbRequest& request) {

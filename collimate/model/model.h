@@ -88,8 +88,9 @@ struct LogProbResult {
 enum class Recompute { kNone, kFull };
 
 // A decoder over one Weights. One set of kernels serves training, scoring and generation, so that a row's bits depend
-// on that row's inputs alone. Not thread-safe; blocking. Throws GuardError when a packed panel is older than the
-// weights.
+// on that row's inputs alone. Of several pipeline stages every one calls the same forwards; in generation and scoring
+// they send each other the residual stream, and all but the last return hidden states of zeros. Not thread-safe;
+// blocking. Throws GuardError when a packed panel is older than the weights.
 class Model {
  public:
   Model(std::shared_ptr<Weights> weights, tensor::Exec exec);
@@ -108,8 +109,15 @@ class Model {
   // Scoring: whole sequences and continuations. Hidden states [T, H]. No gradients.
   at::Tensor forward(const TokenBatch& tokens);
 
-  // Training: as forward, keeping what backward needs (everything, or each segment's input with Recompute::kFull).
-  at::Tensor forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record);
+  // Training: as forward, keeping what backward needs (everything, or each segment's input with Recompute::kFull). Of
+  // several stages each but the first is given the residual stream of the one before, and each but the last gives its
+  // own [T, stream_width()].
+  at::Tensor forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record,
+                           const at::Tensor& stream = {});
+  int64_t stream_width() const;
+  // Whether this stage's backward is given a gradient, and whether it gives one to the stage before.
+  bool takes_gradient() const;
+  bool gives_gradient() const;
 
   // A mixture's load in a training forward whose tokens have counts, which are the rows that stand for each: by router,
   // for each expert how often it was chosen, then the sums of scores, then that of squared log sums of exponentials
@@ -121,9 +129,13 @@ class Model {
 
   // Adds dL/dweights to the weights' gradients. `segment_done(segment)` is called as soon as a segment's gradient is
   // complete, before the next segment's backward starts; that of adapters, which lie in all blocks, at the end. The
-  // record is used up.
-  void backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hidden_gradient,
-                const std::function<void(int segment)>& segment_done = {});
+  // record is used up. `gradient`: that of what the forward gave. Returns that of the stream which the stage got;
+  // undefined unless gives_gradient().
+  at::Tensor backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& gradient,
+                      const std::function<void(int segment)>& segment_done = {});
+
+  // The heads below are the last stage's. It alone calls `make`, which gives fp32 [sizes]; all stages return that.
+  at::Tensor from_last_stage(at::IntArrayRef sizes, const std::function<at::Tensor()>& make);
 
   // LM head, fused with log-softmax and gather over row chunks: [M, V] is held only by a record. Throws InputError
   // without an LM head.

@@ -52,6 +52,11 @@ void Passes::read_cache(Step& step, KvCache& cache, int layer) {
   step.latent_storage = std::exchange(step.kv_storage, cache.expanded());
 }
 
+Slot* Passes::incoming(const StepInput& input, Arena& arena) const {
+  return tensor::make_slot(arena, input.rows(), weights_->shape().hidden,
+                           weights_->trains_ahead_of(decoder_.first_segment()));
+}
+
 const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* cache, RouterChoices* choices) {
   Step step = this->step(input, workspace_, turns);
   step.choices = choices;
@@ -59,31 +64,35 @@ const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* c
   std::vector<tensor::AttentionRun> earlier;
   if (cache != nullptr && cache->expanded() != nullptr) earlier = input.earlier_blocks();
   step.earlier = earlier;
-  Slot* stream = decoder_.run(step, 0, nullptr);
+  const StageRanks& stages = weights_->stages();
+  Slot* stream = decoder_.begins() ? decoder_.run(step, 0, nullptr) : incoming(input, workspace_);
+  if (!decoder_.begins()) stages.receive(exec_, stream->value, stream->count(), -1);
   const Arena::Mark mark = workspace_.mark();
-  for (int segment = 1; segment < decoder_.segments(); ++segment) {
+  for (int segment = std::max(1, decoder_.first_segment()); segment < decoder_.end_segment(); ++segment) {
     workspace_.rewind(mark);
     if (cache != nullptr && segment + 1 < decoder_.segments()) read_cache(step, *cache, segment - 1);
     stream = decoder_.run(step, segment, stream);
   }
+  if (!decoder_.ends()) stages.send(exec_, stream->value, stream->count(), 1);
   return *stream;
 }
 
-const Slot& Passes::record(ForwardRecord::Impl& record, const Turns* turns) {
+const Slot& Passes::record(ForwardRecord::Impl& record, const Turns* turns, const float* stream) {
   record.segments.resize(static_cast<size_t>(decoder_.segments()));
   Step step = this->step(*record.input, *record.activations, turns);
   step.kv_storage = scratch_storage(*record.input);
   step.routers = record.routers.get();
   step.choices = record.choices.get();
-  record.recompute == Recompute::kNone ? record_all(record, step) : record_inputs(record, step);
+  record.recompute == Recompute::kNone ? record_all(record, step, stream) : record_inputs(record, step, stream);
   if (record.routers != nullptr) record.routers->end_forward();
-  return *record.segments.back().output;
+  return *base::at(record.segments, decoder_.end_segment() - 1).output;
 }
 
 // Every segment records its tape; its output is the next one's input.
-void Passes::record_all(ForwardRecord::Impl& record, Step& step) {
-  Slot* stream = nullptr;
-  for (int number = 0; number < decoder_.segments(); ++number) {
+void Passes::record_all(ForwardRecord::Impl& record, Step& step, const float* from) {
+  Slot* stream = decoder_.begins() ? nullptr : incoming(step.input, step.arena);
+  if (from != nullptr) tensor::copy(exec_, from, stream->count(), stream->value);
+  for (int number = decoder_.first_segment(); number < decoder_.end_segment(); ++number) {
     auto& segment = base::at(record.segments, number);
     segment.tape = std::make_unique<Tape>(gradients_, exec_);
     step.tape = segment.tape.get();
@@ -93,22 +102,24 @@ void Passes::record_all(ForwardRecord::Impl& record, Step& step) {
 }
 
 // Keeps each segment's input and the last output; everything between lives in the workspace.
-void Passes::record_inputs(ForwardRecord::Impl& record, Step& step) {
+void Passes::record_inputs(ForwardRecord::Impl& record, Step& step, const float* from) {
   Arena& kept = *record.activations;
   Step scratch = this->step(step.input, workspace_, step.turns);
   scratch.kv_storage = step.kv_storage;
   scratch.routers = step.routers;
   scratch.choices = step.choices;
   const Arena::Mark mark = workspace_.mark();
-  Slot* stream = decoder_.run(scratch, 0, nullptr);
-  for (int number = 1; number < decoder_.segments(); ++number) {
+  const int first = decoder_.first_segment();
+  Slot* stream = decoder_.begins() ? decoder_.run(scratch, 0, nullptr) : incoming(step.input, workspace_);
+  if (from != nullptr) tensor::copy(exec_, from, stream->count(), stream->value);
+  for (int number = std::max(1, first); number < decoder_.end_segment(); ++number) {
     Slot* input = copy_slot(exec_, kept, *stream);
-    input->wanted = true;
+    if (number > first) input->wanted = true;
     base::at(record.segments, number).input = input;
     workspace_.rewind(mark);
     stream = decoder_.run(scratch, number, copy_slot(exec_, workspace_, *input));
   }
-  record.segments.back().output = copy_slot(exec_, kept, *stream);
+  base::at(record.segments, decoder_.end_segment() - 1).output = copy_slot(exec_, kept, *stream);
 }
 
 // Goes from dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept.
@@ -130,9 +141,10 @@ const float* Passes::segment_backward(ForwardRecord::Impl& record, Step& step, i
   return segment.input->gradient;
 }
 
-void Passes::backward(ForwardRecord::Impl& record, const Turns* turns, const float* hidden_gradient,
-                      const std::function<void(int segment)>& segment_done) {
-  const int64_t of_hidden = record.segments.back().output->count();
+const float* Passes::backward(ForwardRecord::Impl& record, const Turns* turns, const float* gradient,
+                              const std::function<void(int segment)>& segment_done) {
+  const int end = decoder_.end_segment(), first = decoder_.first_segment();
+  const int64_t of_output = base::at(record.segments, end - 1).output->count();
   const int64_t of_stream = record.input->rows() * weights_->shape().hidden;
   workspace_.reset();
   Step step = this->step(*record.input, workspace_, turns);
@@ -141,19 +153,18 @@ void Passes::backward(ForwardRecord::Impl& record, const Turns* turns, const flo
   step.choices = record.choices.get();
   const Arena::Mark scratch = workspace_.mark();
   gradients_.reset();
-  float* between = gradients_.take(std::max(of_hidden, of_stream));  // the gradient from one segment to the next
+  float* between = gradients_.take(std::max(of_output, of_stream));  // the gradient from one segment to the next
   const Arena::Mark mark = gradients_.mark();
-  const float* gradient = hidden_gradient;
-  int number = decoder_.segments() - 1;
-  for (; number >= 0 && gradient != nullptr; --number) {
-    if (gradient != between)
-      tensor::copy(exec_, gradient, number + 1 == decoder_.segments() ? of_hidden : of_stream, between);
+  int number = end - 1;
+  for (; number >= first && gradient != nullptr; --number) {
+    if (gradient != between) tensor::copy(exec_, gradient, number + 1 == end ? of_output : of_stream, between);
     workspace_.rewind(scratch);
     gradients_.rewind(mark);
     gradient = segment_backward(record, step, number, between);
     segment_done(number);
   }
-  for (; number >= 0; --number) segment_done(number);  // frozen, with nothing trained below
+  for (; number >= first; --number) segment_done(number);  // frozen, with nothing trained below
+  return gradient;
 }
 
 }  // namespace collimate::model

@@ -21,19 +21,26 @@ class Passes {
   tensor::Arena& gradients() { return gradients_; }
 
   // Gives final hidden states [T, H], without a tape. Keys and values go to `cache`, or with null to scratch storage.
+  // Of several stages each gets the stream from the one before and sends it on; the last one gives the states, the
+  // others the stream.
   const Slot& infer(const StepInput& input, const Turns* turns, KvCache* cache, RouterChoices* choices = nullptr);
-  // A training forward over record.input, to record.activations: the same states.
-  const Slot& record(ForwardRecord::Impl& record, const Turns* turns);
-  // Starts from dL/dhidden [T, H]. `segment_done` is as of Model::backward, but for adapters.
-  void backward(ForwardRecord::Impl& record, const Turns* turns, const float* hidden_gradient,
-                const std::function<void(int segment)>& segment_done);
+  // A training forward over record.input, to record.activations: the same, from the stream of the stage before, which
+  // the caller has received; null on the first one, and where a pass is only measured.
+  const Slot& record(ForwardRecord::Impl& record, const Turns* turns, const float* stream);
+  // Starts from the gradient of what the forward gave, or null where nothing ahead of its end is trained, and gives
+  // that of the stream of the stage before; null where that wants none. `segment_done` is as of Model::backward, but
+  // for adapters.
+  const float* backward(ForwardRecord::Impl& record, const Turns* turns, const float* gradient,
+                        const std::function<void(int segment)>& segment_done);
 
  private:
   Step step(const StepInput& input, tensor::Arena& arena, const Turns* turns) const;
   float* scratch_storage(const StepInput& input);
+  // What the stage's first segment reads, if another stage is ahead of it: [T, hidden], without values.
+  Slot* incoming(const StepInput& input, tensor::Arena& arena) const;
   static void read_cache(Step& step, KvCache& cache, int layer);
-  void record_all(ForwardRecord::Impl& record, Step& step);
-  void record_inputs(ForwardRecord::Impl& record, Step& step);
+  void record_all(ForwardRecord::Impl& record, Step& step, const float* from);
+  void record_inputs(ForwardRecord::Impl& record, Step& step, const float* from);
   const float* segment_backward(ForwardRecord::Impl& record, Step& step, int segment, float* gradient);
 
   std::shared_ptr<Weights> weights_;

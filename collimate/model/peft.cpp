@@ -44,15 +44,16 @@ nlohmann::ordered_json peft_config(const Weights& weights, const std::string& ba
 
 void save_peft(const Weights& weights, const std::string& directory, const std::string& base_model) {
   COLLIMATE_CHECK(weights.options().lora.on(), "no adapters to write");
-  const TensorRanks& ranks = weights.tensor();
   const auto whole_values = [&](size_t i) {
-    const tensor::HostRead mine = weights.values(static_cast<int>(i));
-    return ranks.gather(weights.whole_params()[i], {mine.begin(), mine.end()});
+    return weights.gather(static_cast<int>(i), [&]() -> std::vector<float> {
+      const tensor::HostRead mine = weights.values(static_cast<int>(i));
+      return {mine.begin(), mine.end()};
+    });
   };
   std::vector<size_t> written;
   for (size_t i = 0; i < weights.params().size(); ++i)
     if (is_changed_by_training(weights.options().lora, weights.params()[i])) written.push_back(i);
-  if (ranks.place.rank > 0) {
+  if (!weights.options().ranks().writes()) {
     for (const size_t i : written) whole_values(i);
     return;
   }

@@ -109,16 +109,19 @@ const tensor::RopeTable& RopeCache::cover(int64_t count) {
   if (count <= table_.positions) return table_;
   const int64_t positions = std::max(count, std::max<int64_t>(256, 2 * table_.positions));
   const auto half = static_cast<int64_t>(inverse_frequencies_.size());
+  auto next = std::make_unique<Grown>();
+  if (!grown_.empty()) next->cos = grown_.back()->cos, next->sin = grown_.back()->sin;
   for (int64_t position = table_.positions; position < positions; ++position) {
     for (const float inverse : inverse_frequencies_) {
       const float angle = static_cast<float>(position) * inverse;
-      cos_.push_back(static_cast<float>(std::cos(static_cast<double>(angle))) * magnitude_);
-      sin_.push_back(static_cast<float>(std::sin(static_cast<double>(angle))) * magnitude_);
+      next->cos.push_back(static_cast<float>(std::cos(static_cast<double>(angle))) * magnitude_);
+      next->sin.push_back(static_cast<float>(std::sin(static_cast<double>(angle))) * magnitude_);
     }
   }
-  device_cos_ = {exec_, cos_};
-  device_sin_ = {exec_, sin_};
-  table_ = {device_cos_.data(), device_sin_.data(), positions, static_cast<int>(2 * half)};
+  next->device_cos = {exec_, next->cos};
+  next->device_sin = {exec_, next->sin};
+  table_ = {next->device_cos.data(), next->device_sin.data(), positions, static_cast<int>(2 * half)};
+  grown_.push_back(std::move(next));
   return table_;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "collimate/shape/model_shape.h"
@@ -28,14 +29,18 @@ class RopeCache {
  public:
   // `magnitude` multiplies all of them.
   RopeCache(std::vector<float> inverse_frequencies, const tensor::Exec& exec, float magnitude = 1);
-  // A table that covers positions [0, count). Valid until the next call.
+  // A table that covers positions [0, count). Forwards that wait for their backward may go on reading earlier ones.
   const tensor::RopeTable& cover(int64_t count);
 
  private:
   tensor::Exec exec_;
-  std::vector<float> inverse_frequencies_, cos_, sin_;
+  struct Grown {
+    std::vector<float> cos, sin;
+    tensor::OnDevice<float> device_cos, device_sin;
+  };
+  std::vector<float> inverse_frequencies_;
   float magnitude_;
-  tensor::OnDevice<float> device_cos_, device_sin_;
+  std::vector<std::unique_ptr<Grown>> grown_;  // each twice as long as the one before
   tensor::RopeTable table_;
 };
 

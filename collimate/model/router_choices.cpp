@@ -34,7 +34,10 @@ RouterChoices::RouterChoices(const tensor::Exec& exec, const shape::ModelShape& 
       per_token_(shape::experts_of(shape)->per_token),
       replayed_(tokens.replayed),
       agreement_(tokens.agreement) {
-  if (keep) kept_ = tensor::Buffer(routers_ * tokens_ * per_token_ * kNumberBytes, *exec.device);
+  if (keep) {
+    kept_ = tensor::Buffer(routers_ * tokens_ * per_token_ * kNumberBytes, *exec.device);
+    tensor::zero(exec_, routers_ * tokens_ * per_token_, kept_.floats());
+  }
   if (tokens.experts.empty()) return;
   read_recorded(tokens, *shape::experts_of(shape));
   recorded_on_device_ = tensor::OnDevice<int32_t>(exec, std::span<const int32_t>(recorded_));
@@ -73,6 +76,14 @@ void RouterChoices::compare(const shape::Experts& how, const tensor::Routed& rou
   const int32_t* of_router = recorded_on_device_.data() + router * tokens_ * per_token_;
   tensor::replay_routes(exec_, how, {of_router, replayed_, static_cast<int32_t*>(differ_.data())}, tokens_, routed);
   compared_ += known_;
+}
+
+void RouterChoices::join(const StageRanks& stages) {
+  if (!stages.several()) return;
+  const tensor::HostView<int32_t> all(exec_, static_cast<int32_t*>(kept_.data()), routers_ * tokens_ * per_token_);
+  std::vector<float> numbers(all.begin(), all.end());  // experts are few enough to be exact
+  stages.sum({}, numbers.data(), static_cast<int64_t>(numbers.size()));
+  std::ranges::transform(numbers, all.begin(), [](float number) { return static_cast<int32_t>(number); });
 }
 
 RoutedExperts RouterChoices::chosen() const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collimate/model/model.h"
+#include "collimate/model/stage_ranks.h"
 #include "collimate/tensor/host_access.h"
 #include "collimate/tensor/ops/experts.h"
 
@@ -23,6 +24,8 @@ class RouterChoices {
   int32_t* kept(int router) const;
   // Compares what a router gave, and replays what was recorded.
   void compare(const shape::Experts& how, const tensor::Routed& routed, int router);
+  // Each stage has kept what its own routers chose: all of it becomes known to all.
+  void join(const StageRanks& stages);
   // Gives what was kept.
   RoutedExperts chosen() const;
   // Adds what was compared since the last call to TokenBatch::agreement.

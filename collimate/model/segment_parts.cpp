@@ -35,6 +35,7 @@ void add_box(const shape::ParamSpec& spec, const Box& own, int64_t offset, std::
 // Values [begin, end) of a rank's own parameter, row by row: the rest of a row, whole rows, the beginning of a row.
 void add_range(const shape::ParamSpec& spec, int64_t begin, int64_t end, int64_t offset,
                std::vector<TensorPart>& parts) {
+  if (begin >= end) return;
   const int64_t columns = spec.count() / spec.sizes[0];
   while (begin < end) {
     Box box{.row = begin / columns, .rows = 1, .column = begin % columns};

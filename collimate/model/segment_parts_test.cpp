@@ -45,10 +45,11 @@ TEST(SegmentParts, HaveEachValueOnceWhereverSharesBegin) {
 // Tensor ranks of several widths together have each value once, or all of them have it alike.
 TEST(SegmentParts, AreOfTheWholeWhereRanksHavePiecesOfIt) {
   for (const char* family : {"llama", "gpt2"}) {
-    const std::vector<shape::ParamSpec> whole = shape::param_specs(testing::tiny_shape(family));
+    const shape::ModelShape of = testing::tiny_shape(family);
+    const std::vector<shape::ParamSpec> whole = shape::param_specs(of);
     std::map<std::string, std::vector<int>> covered;
     for (int r = 0; r < 2; ++r) {
-      const std::vector<shape::ParamSpec> mine = shape::local(whole, {r, 2});
+      const std::vector<shape::ParamSpec> mine = shape::local(whole, of, {{r, 2}});
       for (size_t i = 0; i < mine.size(); ++i) {
         std::vector<float> numbers(static_cast<size_t>(whole[i].count())), own(static_cast<size_t>(mine[i].count()));
         std::iota(numbers.begin(), numbers.end(), 0.0F);

@@ -32,7 +32,7 @@ std::vector<float> TensorRanks::gather(const shape::ParamSpec& whole, std::vecto
   if (!shape::is_cut(whole, place.ranks)) return values;
   std::vector<float> all(static_cast<size_t>(whole.count()));
   for (int rank = 0; rank < place.ranks; ++rank) {
-    const shape::ParamSpec of_rank = shape::local({whole}, {rank, place.ranks}).front();
+    const shape::ParamSpec of_rank = shape::local(whole, {rank, place.ranks});
     values.resize(static_cast<size_t>(of_rank.count()));
     if (rank > 0) group->receive(comm::writable_bytes_of(values), rank);
     shape::put_pieces(of_rank, values, all);

@@ -7,11 +7,13 @@
 #include "collimate/model/peft.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/comm/ranks.h"
+#include "tests/support/model/near_gradient.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
 namespace {
 
+using testing::expect_near_gradient;
 using testing::pack;
 using testing::sequences;
 using testing::tiny_shape;
@@ -88,16 +90,6 @@ TEST_P(TensorParity, ForwardsHaveTheBitsOfOneRank) {
   }
 }
 
-// ‖Δg‖ / ‖g‖ of each parameter, of which one rank has the whole gradient. That of keys' biases is 0 but for rounding.
-void expect_near(const std::vector<float>& whole, const std::vector<float>& given, const std::string& name) {
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < whole.size(); ++i) {
-    difference += std::pow(double{whole[i]} - given[i], 2);
-    norm += std::pow(double{whole[i]}, 2);
-  }
-  EXPECT_LE(std::sqrt(difference), 1e-5 * (std::sqrt(norm) + 1)) << name;
-}
-
 TEST_P(TensorParity, LogProbsHaveTheBitsOfOneRank) {
   for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Amx}) {
     Model one(tiny_weights(shape_, options(compute)), {});
@@ -145,7 +137,7 @@ TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
         const auto expected = one->gradient_of(i), own = weights->gradient_of(i);
         const shape::ParamSpec& whole = base::at(weights->whole_params(), i);
         const auto given = mine.tensor.gather(whole, {own.begin(), own.end()});
-        if (mine.tensor.place.rank == 0) expect_near({expected.begin(), expected.end()}, given, whole.name);
+        if (mine.tensor.place.rank == 0) expect_near_gradient({expected.begin(), expected.end()}, given, whole.name);
         if (base::at(weights->params(), i).cut >= 0) continue;
         std::vector<float> summed(own.begin(), own.end());
         mine.tensor.sum({}, summed.data(), static_cast<int64_t>(summed.size()));

@@ -83,12 +83,12 @@ struct Weights::Impl {
   // Everything but memory, by shape and options.
   void lay_out() {
     whole_specs = model_params(whole_shape, options.lora);
-    specs = shape::local(whole_specs, options.tensor.place);
+    specs = shape::local(whole_specs, whole_shape, options.ranks().place());
     for (const int64_t floats : shape::segment_floats(specs)) segments.emplace_back().floats = floats;
     for (size_t i = 0; i < specs.size(); ++i) {
       index[specs[i].name] = static_cast<int>(i);
       if (!is_adapter(specs[i])) own = i + 1;
-      changes.push_back(is_changed_by_training(options.lora, specs[i]));
+      changes.push_back(!specs[i].absent() && is_changed_by_training(options.lora, specs[i]));
       if (changes[i]) base::at(segments, specs[i].segment).changes = true;
     }
     packed.resize(specs.size());
@@ -150,12 +150,12 @@ struct Weights::Impl {
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
                  std::shared_ptr<MappedValues> values)
     : impl_(std::make_unique<Impl>()) {
-  const bool changes = options.trained || options.lora.on() || options.tensor.several();
+  const bool changes = options.trained || options.lora.on() || options.tensor.several() || options.stages.several();
   COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && changes), "{}", options.tag);
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
                                              std::string(name_of(options.compute))));
-  impl_->shape = shape::local_shape(shape, options.tensor.place, "weights of " + options.tag);
+  impl_->shape = shape::local_shape(shape, options.ranks().place(), "weights of " + options.tag);
   impl_->whole_shape = std::move(shape);
   impl_->options = std::move(options);
   impl_->exec = exec;
@@ -292,7 +292,8 @@ const tensor::LinearPanels& Weights::panels(int index) {
 
 void Weights::pack_all() {
   for (size_t i = 0; i < impl_->specs.size(); ++i)
-    if (impl_->specs[i].fused > 0 && shape::is_linear(impl_->shape, impl_->specs[i])) panels(static_cast<int>(i));
+    if (impl_->specs[i].fused > 0 && !impl_->specs[i].absent() && shape::is_linear(impl_->shape, impl_->specs[i]))
+      panels(static_cast<int>(i));
 }
 
 uint64_t Weights::version() const { return impl_->version; }

@@ -11,7 +11,7 @@
 #include "collimate/model/lora.h"
 #include "collimate/model/mapped_values.h"
 #include "collimate/model/share.h"
-#include "collimate/model/tensor_ranks.h"
+#include "collimate/model/stage_ranks.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/allocator.h"
@@ -35,6 +35,9 @@ struct WeightsOptions {
   int64_t longest_tokens = 0;
   bool latent_cache = false;  // huggingface_shape has the cache keep latents (shape::Latent)
   TensorRanks tensor = {};    // of which one has these weights: its pieces of them
+  StageRanks stages = {};     // likewise: those of its stage
+
+  ModelRanks ranks() const { return {tensor, stages}; }
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.
@@ -69,7 +72,8 @@ struct RowIds {
 // model keeps the fp32 values of its linear layers too, beside their panels: those are packed from them, at first use
 // and again after a commit or an offload, and links, checksums and export read them; those of a mapped one stay in its
 // files, from which panels are packed and embeddings looked up: what would move or change them is a GuardError. Of
-// several tensor ranks each has its pieces of the parameters (shape::local). Not thread-safe.
+// several ranks each has its pieces of the parameters of its stage (shape::local); segments of other stages are empty,
+// and nothing in them changes. Not thread-safe.
 class Weights {
  public:
   // `values`: those of a mapped model.
@@ -81,6 +85,7 @@ class Weights {
   const shape::ModelShape& whole_shape() const;  // of the model
   const WeightsOptions& options() const;
   const TensorRanks& tensor() const { return options().tensor; }
+  const StageRanks& stages() const { return options().stages; }
   int segments() const;  // embedding, blocks, head; and one of adapters where there are any
   // The model's own, and behind them those of adapters; the same of the whole model.
   const std::vector<shape::ParamSpec>& params() const;
@@ -88,6 +93,10 @@ class Weights {
   size_t own_params() const;
   // A checkpoint holds and a weight link carries these: all, or with adapters those that training changes.
   std::vector<int> changing_segments() const;
+  // Whether training changes anything that a pass reads ahead of the segment.
+  bool trains_ahead_of(int segment) const;
+  // A segment of the last stage has a copy of the embedding alone, which is the head too.
+  bool is_second_copy(int segment) const { return stages().several() && stages().place.is_last() && segment == 0; }
   // The order in which a backward completes the gradients of segments: Model::backward's.
   std::vector<int> backward_order() const;
   // Index of the parameter of that Hugging Face name, or -1.
@@ -113,8 +122,11 @@ class Weights {
   tensor::HostEdit master(int segment);
   tensor::HostEdit gradient(int segment);
   tensor::HostEdit edit(int index);  // [spec.count()] of the master, as the next
-  // Has `make` fill the whole parameter; kept is what this rank has of it.
+  // Has `make` fill the whole parameter; kept is what this rank has of it, and without any it is not called.
   void fill(int index, const std::function<void(std::span<float> whole)>& make);
+  // Collects a parameter of the whole model, of which `make` gives what this rank has: the rank that writes files gets
+  // [whole's sizes], others nothing. All ranks call it.
+  std::vector<float> gather(int index, const std::function<std::vector<float>()>& make) const;
   tensor::HostRead values(int index) const;
   tensor::HostRead gradient_of(int index);  // of a parameter; empty when frozen
   // Rows of a parameter from `first` on, from memory or the mapped files: out [rows, width].
@@ -146,7 +158,7 @@ class Weights {
   // Normal(0, std) for matrices and embeddings, zeros for biases, ones for norms: by Philox on (seed, name, index).
   // Adapters stay as they are.
   void initialize(uint64_t seed, float std);
-  // Σ hash(global index)·bits mod 2^64 over the master values: the same under any layout. All tensor ranks call it.
+  // Σ hash(global index)·bits mod 2^64 over the master values: the same under any layout. All ranks call it.
   uint64_t checksum() const;
   std::vector<MemoryItem> memory() const;
 
@@ -179,8 +191,8 @@ struct FileForm {
 // as many files, and of the dtype "BF16" where all parameters there are, else "F32", or of the given one. One file
 // where there are none.
 FileForm form_of_files(const std::string& directory, const Weights& weights, const std::string& dtype = "");
-// Writes config.json and model.safetensors, or its shards, atomically per file; with adapters merged. All tensor ranks
-// call it: the first one writes, parameter by parameter, what the others send.
+// Writes config.json and model.safetensors, or its shards, atomically per file; with adapters merged. All ranks call
+// it: the first one writes, parameter by parameter, what the others send.
 void save_huggingface(const Weights& weights, const std::string& directory, const FileForm& form = {});
 
 }  // namespace collimate::model

@@ -54,6 +54,7 @@ template <class Visit>
 void for_each_run(const ParamSpec& mine, const Visit& visit) {
   COLLIMATE_CHECK(mine.cut >= 0, "{} is not cut", mine.name);
   const bool rows = mine.cut == 0;
+  if (mine.absent()) return;
   const int64_t width = mine.count() / mine.sizes[0];
   const int64_t outer = rows ? 1 : mine.sizes[0], inner = rows ? width : 1;
   const int64_t here = rows ? mine.count() : width, there = rows ? mine.whole * width : mine.whole;
@@ -66,13 +67,28 @@ void for_each_run(const ParamSpec& mine, const Visit& visit) {
   }
 }
 
-}  // namespace
+BlockRange stage_blocks(int64_t blocks, const StageRank& of) {
+  const auto begin = [&](int64_t stage) { return (blocks * stage + of.ranks - 1) / of.ranks; };
+  return {begin(of.rank), begin(of.rank + 1)};
+}
 
-bool is_cut(const ParamSpec& spec, int ranks) { return cut_dim(spec, ranks) >= 0; }
+bool reads(const ParamSpec& spec, const ModelShape& whole, const StageRank& of) {
+  if (is_second_copy(spec, whole, of)) return true;
+  const BlockRange blocks = stage_blocks(whole.layers(), of);
+  if (spec.runs_in == 0) return of.is_first();
+  return spec.runs_in > whole.layers() ? of.is_last() : blocks.has(spec.runs_in - 1);
+}
 
-ModelShape local_shape(const ModelShape& whole, const TensorRank& of, const std::string& where) {
-  ModelShape mine = whole;
-  if (of.ranks == 1) return mine;
+// The rank has nothing of it.
+void leave_out(ParamSpec& spec, const std::vector<int64_t>& whole_sizes) {
+  spec.sizes = whole_sizes;
+  spec.cut = 0;
+  spec.whole = std::exchange(spec.sizes[0], 0);
+  spec.pieces.clear();
+}
+
+void cut_tensors(ModelShape& mine, const TensorRank& of, const std::string& where) {
+  if (of.ranks == 1) return;
   for (Block& block : mine.blocks) {
     Attention& attention = block.attention;
     attention.all_heads = attention.heads;
@@ -87,15 +103,49 @@ ModelShape local_shape(const ModelShape& whole, const TensorRank& of, const std:
     mlp.experts.intermediate = part_of(mlp.experts.intermediate, of.ranks, where, "channels inside an expert");
     mlp.experts.shared = part_of(mlp.experts.shared, of.ranks, where, "channels inside its shared experts");
   }
+}
+
+}  // namespace
+
+bool is_cut(const ParamSpec& spec, int ranks) { return cut_dim(spec, ranks) >= 0; }
+
+ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::string& where) {
+  ModelShape mine = whole;
+  cut_tensors(mine, of.tensor, where);
+  if (of.stage.ranks == 1) return mine;
+  if (whole.layers() < of.stage.ranks)
+    throw base::InputError(base::expectation(where,
+                                             fmt::format("a pp of at most the model's {} blocks", whole.layers()),
+                                             fmt::format("pp {}", of.stage.ranks), "a smaller pp, tp or dp"));
+  mine.own_blocks = stage_blocks(whole.layers(), of.stage);
   return mine;
 }
 
-std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const TensorRank& of) {
-  if (of.ranks == 1) return specs;
+bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageRank& of) {
+  return of.ranks > 1 && of.is_last() && spec.part == Part::kEmbedding && is_linear(whole, spec);
+}
+
+int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages) {
+  int stage = 0;
+  while (!reads(spec, whole, {stage, stages})) ++stage;
+  return stage;
+}
+
+ParamSpec local(const ParamSpec& whole, const TensorRank& of) {
+  ParamSpec mine = whole;
+  if (of.ranks > 1) cut(mine, of);
+  return mine;
+}
+
+std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of) {
+  if (of.tensor.ranks == 1 && of.stage.ranks == 1) return specs;
   int64_t next = 0;
   int segment = -1;
   for (ParamSpec& spec : specs) {
-    cut(spec, of);
+    const std::vector<int64_t> sizes = spec.sizes;
+    const bool here = reads(spec, whole, of.stage);
+    spec = local(spec, of.tensor);
+    if (!here) leave_out(spec, sizes);
     if (std::exchange(segment, spec.segment) != spec.segment) next = 0;
     spec.offset = spec.fused > 0 ? padded(next) : next;
     next = spec.offset + spec.count();

@@ -20,12 +20,37 @@ struct TensorRank {
   bool operator==(const TensorRank&) const = default;
 };
 
-// The shape of what that rank computes: its heads, its part of each MLP's and expert's inner width. InputError naming
-// `where` when heads or a width are no multiple of the ranks, or key-value heads neither that nor a divisor of them.
-ModelShape local_shape(const ModelShape& whole, const TensorRank& of, const std::string& where);
+// One of the ranks that share a model's blocks, one behind the other: pipeline parallelism (Huang et al. 2019, arXiv
+// 1811.06965). The first one has what is ahead of the blocks too, the last one what is behind them; the stages that
+// come first have one block more where their number does not divide that of the blocks. An embedding that is the head
+// too is on the first and on the last one.
+struct StageRank {
+  int rank = 0;
+  int ranks = 1;
+  bool operator==(const StageRank&) const = default;
+  bool is_first() const { return rank == 0; }
+  bool is_last() const { return rank + 1 == ranks; }
+};
+
+// A rank's place among those that share a model.
+struct ModelRank {
+  TensorRank tensor;
+  StageRank stage;
+};
+
+// The shape of what that rank computes: its blocks, in them its heads and its part of each MLP's and expert's inner
+// width. InputError naming `where` when heads or a width are no multiple of the tensor ranks, or key-value heads
+// neither that nor a divisor of them, or when there are fewer blocks than stages.
+ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::string& where);
 // That rank's parameters, of those of the whole model: the same names in the same order; cut ones have the rank's
-// sizes and `pieces`, and all lie in the rank's own segments.
-std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const TensorRank& of);
+// sizes and `pieces`, those that the rank's stage does not read have none, and all lie in the rank's own segments.
+std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of);
+// The same of one parameter over tensor ranks alone.
+ParamSpec local(const ParamSpec& whole, const TensorRank& of);
+// The first stage that reads a parameter of the whole model.
+int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages);
+// Whether the stage has a parameter that an earlier one has too: an embedding that is the head.
+bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageRank& of);
 
 // Whether so many tensor ranks have pieces of a parameter, else all of it.
 bool is_cut(const ParamSpec& spec, int ranks);

@@ -27,7 +27,8 @@ TEST(Local, ParametersAreThoseOfTheRanksOwnShape) {
   for (const char* family : {"llama", "gpt2"})
     for (const TensorRank of : {TensorRank{0, 1}, {0, 2}, {1, 2}, {2, 4}, {3, 4}}) {
       const ModelShape whole = small_shape(family);
-      const auto mine = local(param_specs(whole), of), expected = param_specs(local_shape(whole, of, "here"));
+      const auto mine = local(param_specs(whole), whole, {of}),
+                 expected = param_specs(local_shape(whole, {of}, "here"));
       ASSERT_EQ(mine.size(), expected.size());
       for (size_t i = 0; i < mine.size(); ++i) {
         EXPECT_EQ(mine[i].name, expected[i].name);
@@ -49,7 +50,7 @@ TEST(Local, PiecesAreOfEachOfTheMatricesSideBySide) {
   const auto whole = param_specs(small_shape("gpt2"));
   const auto is_fused = [](const ParamSpec& spec) { return spec.name == "transformer.h.1.attn.c_attn.bias"; };
   const ParamSpec& bias = *std::ranges::find_if(whole, is_fused);
-  const ParamSpec mine = local({bias}, {1, 2}).front();
+  const ParamSpec mine = local(bias, {1, 2});
   EXPECT_EQ(mine.pieces, (std::vector<Piece>{{4, 4}, {12, 4}, {20, 4}}));
   std::vector<float> taken(12);
   take_pieces(mine, numbers(bias), taken);
@@ -61,7 +62,7 @@ TEST(Local, PiecesOfAllRanksAreTheWhole) {
     if (!is_cut(whole, 4)) continue;
     std::vector<float> again(static_cast<size_t>(whole.count()));
     for (const int rank : {0, 1, 2, 3}) {
-      const ParamSpec mine = local({whole}, {rank, 4}).front();
+      const ParamSpec mine = local(whole, {rank, 4});
       std::vector<float> taken(static_cast<size_t>(mine.count()));
       take_pieces(mine, numbers(whole), taken);
       put_pieces(mine, taken, again);
@@ -74,15 +75,56 @@ TEST(Local, PiecesOfAllRanksAreTheWhole) {
 TEST(Local, RanksHaveTheSameHeadWhereThereAreFewer) {
   const auto whole = param_specs(small_shape("llama"));
   const auto keys = [](const ParamSpec& spec) { return spec.name == "model.layers.0.self_attn.k_proj.weight"; };
-  const ParamSpec mine = local({*std::ranges::find_if(whole, keys)}, {3, 4}).front();
+  const ParamSpec mine = local(*std::ranges::find_if(whole, keys), {3, 4});
   EXPECT_EQ(mine.pieces, (std::vector<Piece>{{2, 2, 2}}));
 }
 
 TEST(Local, NumbersThatDoNotDivideAreNamed) {
   EXPECT_EQ(base::message_of([] {
-              local_shape(small_shape("llama"), {0, 8}, "policy");
+              local_shape(small_shape("llama"), {{0, 8}}, "policy");
             }),
             "[policy] expected a tp that divides the model's 4 attention heads, got tp 8; try another tp, or dp");
+}
+
+// Each parameter is on the stage whose pass reads it; an embedding that is the head on both ends.
+TEST(Local, StagesHaveWhatTheyRead) {
+  for (const bool tied : {false, true}) {
+    ModelShape whole = small_shape("llama");
+    whole.tied_embeddings = tied;
+    whole.blocks.resize(5, whole.blocks.front());
+    const std::vector<ParamSpec> specs = param_specs(whole);
+    std::vector<int> copies(specs.size());
+    for (int stage = 0; stage < 3; ++stage) {
+      const ModelRank of{{}, {stage, 3}};
+      const ModelShape mine = local_shape(whole, of, "here");
+      EXPECT_EQ(mine.own_blocks.first, std::vector({0, 2, 4})[static_cast<size_t>(stage)]);
+      const std::vector<ParamSpec> own = local(specs, whole, of);
+      for (size_t i = 0; i < own.size(); ++i) {
+        EXPECT_EQ(own[i].name, specs[i].name);
+        if (own[i].absent()) {
+          EXPECT_EQ(own[i].count(), 0) << own[i].name;
+          continue;
+        }
+        ++copies[i];
+        EXPECT_EQ(own[i].sizes, specs[i].sizes) << own[i].name;
+        const int segment = own[i].segment;
+        const bool second = is_second_copy(specs[i], whole, of.stage);
+        EXPECT_EQ(second, tied && stage == 2 && segment == 0) << own[i].name;
+        if (!second) {
+          EXPECT_EQ(stage, segment <= 2 ? 0 : segment <= 4 ? 1 : 2) << own[i].name;
+          EXPECT_EQ(stage_of(specs[i], whole, 3), stage) << own[i].name;
+        }
+      }
+    }
+    for (size_t i = 0; i < specs.size(); ++i) EXPECT_EQ(copies[i], i == 0 && tied ? 2 : 1) << specs[i].name;
+  }
+}
+
+TEST(Local, MoreStagesThanBlocksAreNamed) {
+  EXPECT_EQ(base::message_of([] {
+              local_shape(small_shape("llama"), {{}, {0, 3}}, "policy");
+            }),
+            "[policy] expected a pp of at most the model's 2 blocks, got pp 3; try a smaller pp, tp or dp");
 }
 
 }  // namespace

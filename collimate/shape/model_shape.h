@@ -9,6 +9,13 @@
 
 namespace collimate::shape {
 
+// Blocks [first, end) of a model; by default all.
+struct BlockRange {
+  int64_t first = 0;
+  int64_t end = INT64_MAX;
+  bool has(int64_t block) const { return block >= first && block < end; }
+};
+
 enum class Head { kLanguageModel, kScore, kValue };
 
 // Everything about a decoder that its config.json says, in one vocabulary for all families. Counts, not bytes.
@@ -23,6 +30,7 @@ struct ModelShape {
   double embedding_scale = 1;      // multiplies what the table gives
   bool embedding_norm = false;     // a norm ahead of the first block, of its kind
   std::vector<Block> blocks;       // by layer; the norm behind the last one is of its kind
+  BlockRange own_blocks;           // those that are computed here (shape::local_shape); all of a whole model
   int64_t unused_blocks = 0;       // that files hold behind these, and no pass uses
   bool final_norm = true;
   bool tied_embeddings = false;

@@ -68,6 +68,7 @@ struct ParamSpec {
   std::vector<int64_t> sizes;  // as used here: linear weights are [out, in] for every family
   std::vector<DimSpec> dims;
   int segment = 0;  // 0 embedding, 1 … layers the blocks, layers + 1 the head
+  int runs_in = 0;  // the segment whose pass reads it: its own, but of an adapter that of its layer
   int64_t offset = 0;
   bool transposed_in_file = false;  // GPT-2 stores [in, out]
   int64_t interleaved = 0;  // the file has so many pieces of rows unit by unit: q, k, v of each head; 0: as here
@@ -78,11 +79,12 @@ struct ParamSpec {
   // number, the others 0; a parameter on its own carries 1.
   int fused = 1;
   // Dim of a rank's own parameter (shape::local) that is cut, its size in the whole parameter, and what the rank has of
-  // that, side by side; -1 where the rank has all.
+  // that, side by side: none of what another pipeline stage has; -1 where the rank has all.
   int cut = -1;
   int64_t whole = 0;
   std::vector<Piece> pieces = {};
   int64_t count() const;
+  bool absent() const { return cut >= 0 && pieces.empty(); }
   bool reordered() const {
     return interleaved > 0 || paired > 0 || trailing > 0;
   }  // rows have other places in the file

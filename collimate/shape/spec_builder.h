@@ -27,7 +27,7 @@ class Builder {
     spec.kind = kind;
     spec.dims.resize(sizes.size());
     spec.sizes = std::move(sizes);
-    spec.segment = segment_;
+    spec.segment = spec.runs_in = segment_;
     spec.decay = kind == ParamKind::kEmbedding || kind == ParamKind::kLinear;
     spec.offset = next_ = padded(next_);
     next_ += spec.count();

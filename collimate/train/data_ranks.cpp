@@ -36,7 +36,10 @@ model::Share DataRanks::share(int segment) const {
 std::vector<model::Share> DataRanks::saved_shares() const {
   std::vector<model::Share> shares(static_cast<size_t>(weights_.segments()));
   for (const int s : weights_.changing_segments()) {
-    const auto is_cut = [s](const shape::ParamSpec& spec) { return spec.segment == s && spec.cut >= 0; };
+    const auto is_cut = [s](const shape::ParamSpec& spec) {
+      return spec.segment == s && spec.cut >= 0 && !spec.absent();
+    };
+    if (weights_.is_second_copy(s)) continue;
     if (weights_.tensor().place.rank > 0 && std::ranges::none_of(weights_.params(), is_cut)) continue;
     const auto floats = static_cast<int64_t>(weights_.segment_values(s).size());
     base::at(shares, s) = model::share_of(floats, group_ == nullptr ? 0 : group_->rank(), ranks());
@@ -88,7 +91,11 @@ void DataRanks::expect(int64_t micro_batches) {
 }
 
 void DataRanks::segment_done(int segment) {
-  if (!keeps_shares() || !weights_.trains_segment(segment)) return;
+  if (!keeps_shares() || !weights_.trains_segment(segment) || is_at_both_ends(segment)) return;
+  add_to_share(segment);
+}
+
+void DataRanks::add_to_share(int segment) {
   const model::Share mine = share(segment);
   const tensor::Buffer whole = weights_.take_gradient(segment);
   sum_copies(segment, whole.floats());
@@ -112,13 +119,29 @@ void DataRanks::sum_copies(int segment, float* gradient) const {
   }
 }
 
+bool DataRanks::is_at_both_ends(int segment) const {
+  return segment == 0 && weights_.trains_segment(0) &&
+         shape::is_second_copy(weights_.whole_params().front(), weights_.whole_shape(),
+                               {weights_.stages().place.ranks - 1, weights_.stages().place.ranks}) &&
+         (weights_.stages().place.is_first() || weights_.stages().place.is_last());
+}
+
+void DataRanks::sum_ends(int segment) {
+  if (!is_at_both_ends(segment)) return;
+  const shape::ParamSpec& embedding = weights_.params().front();
+  const tensor::HostEdit gradient(exec_, weights_.param_gradient(0), embedding.count());
+  weights_.stages().sum_ends(gradient.span());
+}
+
 void DataRanks::reduce_gradients() {
+  for (const int s : weights_.changing_segments()) sum_ends(s);
   if (!keeps_shares())
     for (const int s : weights_.changing_segments()) sum_copies(s, weights_.segment_gradient(s).data());
   if (group_ == nullptr) return;
   if (keeps_shares()) {
     for (; missing_ > 0; --missing_)
       for (const int s : weights_.backward_order()) segment_done(s);
+    if (is_at_both_ends(0)) add_to_share(0);
     return;
   }
   for (const int s : weights_.changing_segments()) sum_over_ranks(weights_.gradient(s), share(s));
@@ -142,18 +165,26 @@ float* DataRanks::gradient(int segment) {
 }
 
 double DataRanks::gradient_norm() {
-  if (weights_.tensor().several()) return std::sqrt(squares_of_pieces());
-  double squares = 0;
+  const model::StageRanks& stages = weights_.stages();
+  const std::vector<double> squares =
+      stages.sum(weights_.tensor().several() ? std::vector{squares_of_pieces()} : squares_by_segment());
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+}
+
+// Those of other stages are 0.
+std::vector<double> DataRanks::squares_by_segment() {
+  std::vector<double> squares(static_cast<size_t>(weights_.segments()));
   for (const int s : weights_.changing_segments()) {
+    if (weights_.is_second_copy(s)) continue;
     const model::Share mine = share(s);
     const auto floats = static_cast<int64_t>(weights_.segment_values(s).size());
     std::vector<double> sums(static_cast<size_t>(tensor::squares_chunks(floats)));
     const auto first = static_cast<size_t>(mine.begin / tensor::kSquaresChunk);
     tensor::squares_of_chunks(exec_, gradient(s), mine.count(), sums.data() + first);
     exchange(comm::writable_bytes_of(sums), bytes_of<double>(mine.piece / tensor::kSquaresChunk));
-    squares += tensor::sum_of_chunks(std::move(sums));
+    base::at(squares, s) = tensor::sum_of_chunks(std::move(sums));
   }
-  return std::sqrt(squares);
+  return squares;
 }
 
 // The squares of floats [begin, end) of a segment's gradient, as far as they lie in this rank's share.
@@ -170,7 +201,7 @@ double DataRanks::squares_of(int segment, int64_t begin, int64_t end) {
 double DataRanks::squares_of_pieces() {
   double pieces = 0, whole = 0;
   for (size_t i = 0; i < weights_.params().size(); ++i) {
-    if (!weights_.trains(static_cast<int>(i))) continue;
+    if (!weights_.trains(static_cast<int>(i)) || weights_.is_second_copy(weights_.params()[i].segment)) continue;
     const shape::ParamSpec& spec = weights_.params()[i];
     int64_t at = spec.offset;
     if (spec.cut < 0) whole += squares_of(spec.segment, at, at + spec.count());

@@ -52,6 +52,12 @@ class DataRanks {
   bool keeps_shares() const { return zero_ > 1; }  // of gradients
   double squares_of(int segment, int64_t begin, int64_t end);
   double squares_of_pieces();
+  std::vector<double> squares_by_segment();
+  // The first and the last pipeline stage each compute a part of the gradient of an embedding that is the head too.
+  bool is_at_both_ends(int segment) const;
+  void sum_ends(int segment);
+  // Adds a whole gradient to this rank's share of the sum, summed over the ranks.
+  void add_to_share(int segment);
   // Ranks that have the same piece of a parameter compute a part of its gradient each, which become their sum.
   void sum_copies(int segment, float* gradient) const;
   // Sums over the ranks: this rank's share of `gradient` where it has one, else all.

@@ -11,115 +11,15 @@
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/results.h"
 #include "collimate/train/micro_batch.h"
+#include "collimate/train/micro_step.h"
+#include "collimate/train/pipeline.h"
+#include "collimate/train/stage.h"
 
 namespace collimate::train {
 namespace {
 
 using at::Tensor;
 using batch::GlobalCounts;
-using batch::Quantities;
-
-// One micro-batch on its way through forward, loss and backward.
-class MicroStep {
- public:
-  MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows)
-      : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows, options.routes)) {
-    packed_.tokens.agreement = &routes_;
-  }
-
-  double run(const Objective& objective, const GlobalCounts& counts, const batch::Surveys& surveys, RouterLoss& routers,
-             DataRanks& ranks) {
-    forward(objective.needs);
-    routers.apply(*record_);
-    const Tensor loss = objective.loss(rows_, leaves_, counts, surveys);
-    backward(loss, ranks);
-    return loss.item<double>();
-  }
-
-  void survey(RouterLoss& routers) {
-    const base::FaultPhase phase("training");
-    forward();
-    routers.add(*record_);
-  }
-
-  std::vector<Tensor> survey(const Objective& objective) {
-    forward(objective.needs);
-    return objective.survey(rows_, leaves_);
-  }
-
-  const PackedRows& packed() const { return packed_; }
-  const Quantities& quantities() const { return leaves_; }
-  const model::RouterAgreement& routes() const { return routes_; }
-
- private:
-  void forward(const batch::QuantityNeeds& needs) {
-    const base::FaultPhase phase("training");
-    forward();
-    compute_quantities(needs);
-  }
-  void forward() { hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_); }
-
-  void compute_quantities(const batch::QuantityNeeds& needs) {
-    if (needs.log_probs || needs.entropy || needs.values) {
-      predictors_ = tensor::tensor_beside(hidden_, packed_.predictors);
-      predicting_ = hidden_.index_select(0, predictors_);
-    }
-    if (needs.log_probs || needs.entropy) {
-      request_ = {predicting_, packed_.targets, options_.temperature, needs.entropy, /*record=*/true};
-      model::LogProbResult result = model_.log_probs(request_);
-      log_prob_record_ = std::move(result.record);
-      leaves_.log_probs = tensor::make_leaf(result.log_probs);
-      if (needs.entropy) leaves_.entropy = tensor::make_leaf(result.entropy);
-    }
-    if (needs.values) leaves_.values = tensor::make_leaf(model_.scores(predicting_));
-    if (needs.row_scores) {
-      last_ = tensor::tensor_beside(hidden_, packed_.last_tokens);
-      ending_ = hidden_.index_select(0, last_);
-      leaves_.row_scores = tensor::make_leaf(model_.scores(ending_));
-    }
-  }
-
-  // Goes from the loss to the leaves by autograd, from there to hidden states and weights by our own backward.
-  void backward(const Tensor& loss, DataRanks& ranks) {
-    const Quantities gradient = leaf_gradients(loss);
-    Tensor hidden_gradient = tensor::empty_result(model_.exec(), hidden_.sizes()).zero_();
-    if (leaves_.log_probs.defined()) {
-      const Tensor part = model_.log_probs_backward(request_, gradient.log_probs, gradient.entropy, log_prob_record_);
-      log_prob_record_ = {};
-      hidden_gradient.index_add_(0, predictors_, part);
-    }
-    if (leaves_.values.defined())
-      hidden_gradient.index_add_(0, predictors_, model_.scores_backward(predicting_, gradient.values));
-    if (leaves_.row_scores.defined())
-      hidden_gradient.index_add_(0, last_, model_.scores_backward(ending_, gradient.row_scores));
-    model_.backward(std::move(record_), hidden_gradient, [&](int segment) { ranks.segment_done(segment); });
-  }
-
-  Quantities leaf_gradients(const Tensor& loss) const {
-    std::vector<Tensor> leaves;
-    for (const Tensor& leaf : {leaves_.log_probs, leaves_.entropy, leaves_.values, leaves_.row_scores})
-      if (leaf.defined()) leaves.push_back(leaf);
-    std::vector<Tensor> gradients = tensor::gradients_of(loss, leaves);
-    auto next = gradients.begin();
-    Quantities out;
-    if (leaves_.log_probs.defined()) out.log_probs = *next++;
-    if (leaves_.entropy.defined()) out.entropy = *next++;
-    if (leaves_.values.defined()) out.values = *next++;
-    if (leaves_.row_scores.defined()) out.row_scores = *next++;
-    return out;
-  }
-
-  model::Model& model_;
-  const LearnerOptions& options_;
-  const Batch& rows_;
-  PackedRows packed_;
-  model::RouterAgreement routes_;
-  std::unique_ptr<model::ForwardRecord> record_;
-  Tensor hidden_, predictors_, predicting_, last_, ending_;
-  model::LogProbRequest request_;
-  model::LogProbRecord log_prob_record_;
-  Quantities leaves_;
-};
 
 std::vector<model::Share> shares_of(const model::Weights& weights, const DataRanks& ranks) {
   std::vector<model::Share> shares;
@@ -150,13 +50,33 @@ UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, 
   UpdateReport report;
   report.rows = rows.rows();
   report.trainable_tokens = static_cast<int64_t>(count_rows(rows).tokens);
-  RouterLoss routers(model_.shape(), options_.routers, ranks_.group(), options_.deadline_seconds);
+  RouterLoss routers(model_.shape(), options_.routers, ranks_.group(), options_.deadline_seconds, stages());
   report.loss = train_rows(rows, objective, counts, routers, report);
   if (ranks_.group() != nullptr) report.loss = ranks_.sum({static_cast<float>(report.loss)})[0];
+  join_stages(report);
   report.routers = routers.report();
   report.loss += routers.loss();
   report.grad_norm = ranks_.gradient_norm();
   return report;
+}
+
+// The last stage knows the loss and the log-probs, each the choices of its own routers.
+void Learner::join_stages(UpdateReport& report) const {
+  Mismatch& m = report.mismatch;
+  std::vector<double> numbers = {report.loss,
+                                 m.log_prob_abs_max,
+                                 m.log_prob_abs_sum,
+                                 static_cast<double>(m.tokens_compared),
+                                 static_cast<double>(m.tokens_other_version),
+                                 static_cast<double>(m.routes.compared),
+                                 static_cast<double>(m.routes.differing)};
+  numbers = stages().sum(numbers);
+  report.loss = numbers[0];
+  m = {.tokens_compared = static_cast<int64_t>(numbers[3]),
+       .tokens_other_version = static_cast<int64_t>(numbers[4]),
+       .log_prob_abs_max = numbers[1],
+       .log_prob_abs_sum = numbers[2],
+       .routes = {static_cast<int64_t>(numbers[5]), static_cast<int64_t>(numbers[6])}};
 }
 
 std::vector<Batch> Learner::micro_batches(const Batch& rows, const batch::QuantityNeeds& needs) const {
@@ -175,16 +95,19 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   if (objective.surveys == 0) return by_part;
   std::vector<std::vector<float>> lists(objective.surveys);
   Tensor told_of;  // one micro-batch's numbers
-  for (size_t p = 0; p < parts.size(); ++p) {
-    const std::vector<Tensor> told = MicroStep(model_, options_, parts[p]).survey(objective);
+  const bool is_last = stages().place.is_last();
+  run_forwards(parts, [&](size_t p, MicroStep& micro) {
+    if (!is_last) return;
+    micro.compute_quantities(objective.needs);
+    const std::vector<Tensor> told = micro.survey(objective);
     for (size_t i = 0; i < lists.size(); ++i) {
       by_part[p][i].begin = static_cast<int64_t>(lists[i].size());
       told_of = told.at(i).contiguous();
       const tensor::HostTensor numbers(model_.exec(), told_of);
       lists[i].insert(lists[i].end(), numbers.floats().begin(), numbers.floats().end());
     }
-    if (options_.progress) options_.progress();
-  }
+  });
+  if (!is_last) return by_part;
   for (size_t i = 0; i < lists.size(); ++i) {
     int64_t begin = 0;
     const Tensor all = tensor::tensor_beside(told_of, ranks_.join(lists[i], begin));
@@ -194,12 +117,17 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
 }
 
 void Learner::survey_routers(std::span<const Batch> parts, RouterLoss& routers) {
-  if (!routers.has_loss() || (parts.size() == 1 && ranks_.group() == nullptr)) return;
-  for (const Batch& part : parts) {
-    MicroStep(model_, options_, part).survey(routers);
-    if (options_.progress) options_.progress();
-  }
+  if (!routers.has_loss() || (parts.size() == 1 && ranks_.group() == nullptr && !stages().several())) return;
+  run_forwards(parts, [&](size_t, MicroStep& micro) { routers.add(micro.record()); });
   routers.close();
+}
+
+void Learner::run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded) {
+  const auto steps = forwards(stages().place.rank, stages().place.ranks, std::ssize(parts));
+  Stage(model_, options_, parts).run(steps, [&](size_t number, MicroStep& micro) {
+    forwarded(number, micro);
+    if (options_.progress) options_.progress();
+  });
 }
 
 double Learner::train_rows(const Batch& rows, const Objective& objective, const GlobalCounts& counts,
@@ -209,21 +137,37 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
   const std::vector<batch::Surveys> surveys = take_surveys(parts, objective);
   survey_routers(parts, routers);
   ranks_.expect(static_cast<int64_t>(parts.size()));
-  for (size_t p = 0; p < parts.size(); ++p) {
-    const Batch& part = parts[p];
-    MicroStep micro(model_, options_, part);
-    loss += micro.run(objective, counts, surveys[p], routers, ranks_);
-    if (const Tensor& now = micro.quantities().log_probs; now.defined())
-      compare(part, tensor::HostTensor(model_.exec(), now.detach()).floats(), model_.weights().version(),
-              report.mismatch);
-    compare(part, micro.routes(), model_.weights().version(), report.mismatch);
-    report.tokens += micro.packed().row_tokens;
-    ++report.micro_batches;
-    if (options_.progress) options_.progress();
-  }
+  const bool is_last = stages().place.is_last();
+  const auto forwarded = [&](size_t, MicroStep& micro) {
+    if (is_last) micro.compute_quantities(objective.needs);
+  };
+  const auto backward = [&](size_t p, MicroStep& micro, const Tensor& received) {
+    routers.apply(micro.record());
+    Tensor gradient = received;
+    if (is_last) {
+      const Tensor of_part = micro.loss(objective, counts, surveys[p]);
+      gradient = micro.hidden_gradient(of_part);
+      loss += of_part.item<double>();
+    }
+    Tensor passed = micro.backward(gradient, ranks_);
+    tell(micro, report);
+    return passed;
+  };
+  Stage(model_, options_, parts)
+      .run(one_forward_one_backward(stages().place.rank, stages().place.ranks, std::ssize(parts)), forwarded, backward);
   ranks_.reduce_gradients();
   routers.close();
   return loss;
+}
+
+void Learner::tell(const MicroStep& micro, UpdateReport& report) const {
+  if (const Tensor& now = micro.quantities().log_probs; now.defined())
+    compare(micro.rows(), tensor::HostTensor(model_.exec(), now.detach()).floats(), model_.weights().version(),
+            report.mismatch);
+  compare(micro.rows(), micro.routes(), model_.weights().version(), report.mismatch);
+  report.tokens += micro.packed().row_tokens;
+  ++report.micro_batches;
+  if (options_.progress) options_.progress();
 }
 
 UpdateReport Learner::update(const Batch& rows, const Objective& objective) {

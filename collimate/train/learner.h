@@ -1,50 +1,21 @@
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collimate/base/stateful.h"
 #include "collimate/batch/batch.h"
-#include "collimate/batch/quantities.h"
 #include "collimate/comm/group.h"
 #include "collimate/model/model.h"
 #include "collimate/train/data_ranks.h"
-#include "collimate/train/lr_schedule.h"
+#include "collimate/train/learner_options.h"
 #include "collimate/train/mismatch.h"
 #include "collimate/train/optimizer.h"
 #include "collimate/train/router_loss.h"
+#include "collimate/train/stage.h"
 
 namespace collimate::train {
-
-struct LearnerOptions {
-  LrSchedule schedule;
-  AdamOptions adam;
-  double max_grad_norm = 1.0;  // 0: no clipping
-  int64_t micro_batch_tokens = 2048;
-  int64_t micro_batch_rows = 0;  // at most so many rows, too; 0: any number
-  int zero = 0;                  // of several ranks, the stage of ZeRO: see DataRanks
-  model::Recompute recompute = model::Recompute::kNone;
-  float temperature = 1.0F;        // of the log-probs: the sampling temperature
-  RouterLossOptions routers = {};  // of a mixture, as the next
-  RecordedRoutes routes = RecordedRoutes::kIgnored;
-  double deadline_seconds = 600.0;      // of every wait for other ranks
-  std::function<void()> progress = {};  // called after every micro-batch, of check() too
-};
-
-// One update minimises the objective: the share of the loss that the rows of one micro-batch have (a scalar tensor
-// connected to the quantities; shares add up to the loss of the update).
-struct Objective {
-  using Share = at::Tensor(const Batch& rows, const batch::Quantities&, const batch::GlobalCounts&,
-                           const batch::Surveys&);
-  batch::QuantityNeeds needs;
-  std::function<Share> loss;
-  // With `surveys` above 0 a first pass over all micro-batches asks each for as many lists of numbers, any number in
-  // each, and the share of every micro-batch then sees all of them.
-  size_t surveys = 0;
-  std::function<std::vector<at::Tensor>(const Batch& rows, const batch::Quantities&)> survey = {};
-};
 
 struct UpdateReport {
   double loss = 0;
@@ -100,6 +71,11 @@ class Learner : public base::Stateful {
   void survey_routers(std::span<const Batch> parts, RouterLoss& routers);
   double train_rows(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts,
                     RouterLoss& routers, UpdateReport& report);
+  // Has all micro-batches pass the stage, and gives each to `forwarded(number, micro-batch)`.
+  void run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded);
+  void tell(const MicroStep& micro, UpdateReport& report) const;
+  void join_stages(UpdateReport& report) const;
+  const model::StageRanks& stages() const { return model_.weights().stages(); }
   void clip_and_step(double learning_rate, double norm);
 
   model::Model& model_;

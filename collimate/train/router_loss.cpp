@@ -23,8 +23,8 @@ RouterLossOptions router_losses(const shape::ModelShape& shape, std::optional<do
 }
 
 RouterLoss::RouterLoss(const shape::ModelShape& shape, const RouterLossOptions& options, comm::Group* group,
-                       double deadline)
-    : experts_(shape::experts_of(shape)), options_(options), group_(group), deadline_(deadline) {
+                       double deadline, const model::StageRanks& stages)
+    : experts_(shape::experts_of(shape)), options_(options), group_(group), deadline_(deadline), stages_(stages) {
   if (experts_ == nullptr) return;
   routers_ = shape::routers_of(shape);
   load_.assign(static_cast<size_t>(routers_ * tensor::load_entries(*experts_)), 0.0F);
@@ -47,7 +47,10 @@ void RouterLoss::apply(model::ForwardRecord& record) {
 }
 
 void RouterLoss::close() {
-  if (!closed_ && group_ != nullptr && experts_ != nullptr) group_->all_reduce(load_).wait(deadline_);
+  if (!closed_ && experts_ != nullptr) {
+    if (group_ != nullptr) group_->all_reduce(load_).wait(deadline_);
+    stages_.sum({}, load_.data(), std::ssize(load_));
+  }
   closed_ = true;
 }
 

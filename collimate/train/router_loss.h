@@ -36,7 +36,9 @@ struct RouterReport {
 // for.
 class RouterLoss {
  public:
-  RouterLoss(const shape::ModelShape& shape, const RouterLossOptions& options, comm::Group* group, double deadline);
+  // `stages`: of which each has some of the routers; with several of them close() comes ahead of the first apply().
+  RouterLoss(const shape::ModelShape& shape, const RouterLossOptions& options, comm::Group* group, double deadline,
+             const model::StageRanks& stages);
 
   bool has_loss() const { return experts_ != nullptr && (options_.balance != 0 || options_.z != 0); }
   // Adds a forward's load, until all is known.
@@ -61,6 +63,7 @@ class RouterLoss {
   RouterLossOptions options_;
   comm::Group* group_;
   double deadline_;
+  const model::StageRanks& stages_;
   bool closed_ = false;
   std::vector<float> load_;  // [routers, entries] as of Model::router_load
   int64_t routers_ = 0;

@@ -12,22 +12,37 @@ at::Tensor select(const at::Tensor& hidden, const std::vector<int64_t>& indices)
   return hidden.index_select(0, tensor::tensor_beside(hidden, indices));
 }
 
-// Runs `values_of(packed, hidden)` over the rows in micro-batches and gives each row with its number and the values
-// from its own on to `take`, which returns how many are the row's.
+// What the last pipeline stage has becomes known to all.
+void share_last(const model::StageRanks& stages, std::vector<float>& values) {
+  if (!stages.several()) return;
+  values.resize(static_cast<size_t>(stages.sum(std::vector{static_cast<double>(values.size())}).front()));
+  stages.share_last({}, values.data(), static_cast<int64_t>(values.size()));
+}
+
+// Runs `values_of(packed, hidden)` over the rows in micro-batches, which pass the stages of a pipeline one behind the
+// other, and gives each row with its number and the values from its own on to `take`, which returns how many are the
+// row's.
 template <class Values, class Take>
 void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& options, Values values_of, Take take) {
   const base::FaultPhase phase("scoring");
   const std::vector<int64_t> order = row_order(rows);
   const Batch sorted = rows.gather(order);
+  const model::StageRanks& stages = model.weights().stages();
+  std::vector<float> values;  // of all rows, in this order
   for (const RowRange& range : split_rows(sorted, options.micro_batch_tokens, 1, options.micro_batch_rows)) {
     PackedRows packed = pack_rows(sorted.slice(range.begin, range.end), options.routes);
     packed.tokens.agreement = options.agreement;
-    const at::Tensor values = values_of(packed, model.forward(packed.tokens));
-    const tensor::HostTensor on_host(model.exec(), values);
-    const float* next = on_host.floats().data();
-    for (int64_t r = range.begin; r < range.end; ++r) next += take(base::at(order, r), next);
+    const at::Tensor hidden = model.forward(packed.tokens);
+    if (stages.place.is_last()) {
+      const at::Tensor of_rows = values_of(packed, hidden);
+      const tensor::HostTensor on_host(model.exec(), of_rows);
+      values.insert(values.end(), on_host.floats().begin(), on_host.floats().end());
+    }
     if (options.progress) options.progress();
   }
+  share_last(stages, values);
+  const float* next = values.data();
+  for (const int64_t r : order) next += take(r, next);
 }
 
 // A column of one number per trainable token, at its place in rows of [L] with 0 elsewhere.

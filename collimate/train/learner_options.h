@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "collimate/batch/batch.h"
+#include "collimate/batch/quantities.h"
+#include "collimate/model/model.h"
+#include "collimate/train/lr_schedule.h"
+#include "collimate/train/micro_batch.h"
+#include "collimate/train/optimizer.h"
+#include "collimate/train/router_loss.h"
+
+namespace collimate::train {
+
+struct LearnerOptions {
+  LrSchedule schedule;
+  AdamOptions adam;
+  double max_grad_norm = 1.0;  // 0: no clipping
+  int64_t micro_batch_tokens = 2048;
+  int64_t micro_batch_rows = 0;  // at most so many rows, too; 0: any number
+  int zero = 0;                  // of several ranks, the stage of ZeRO: see DataRanks
+  model::Recompute recompute = model::Recompute::kNone;
+  float temperature = 1.0F;        // of the log-probs: the sampling temperature
+  RouterLossOptions routers = {};  // of a mixture, as the next
+  RecordedRoutes routes = RecordedRoutes::kIgnored;
+  double deadline_seconds = 600.0;      // of every wait for other ranks
+  std::function<void()> progress = {};  // called after every micro-batch, of check() too
+};
+
+// One update minimises the objective: the share of the loss that the rows of one micro-batch have (a scalar tensor
+// connected to the quantities; shares add up to the loss of the update).
+struct Objective {
+  using Share = at::Tensor(const Batch& rows, const batch::Quantities&, const batch::GlobalCounts&,
+                           const batch::Surveys&);
+  batch::QuantityNeeds needs;
+  std::function<Share> loss;
+  // With `surveys` above 0 a first pass over all micro-batches asks each for as many lists of numbers, any number in
+  // each, and the share of every micro-batch then sees all of them.
+  size_t surveys = 0;
+  std::function<std::vector<at::Tensor>(const Batch& rows, const batch::Quantities&)> survey = {};
+};
+
+}  // namespace collimate::train

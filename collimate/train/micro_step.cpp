@@ -1,0 +1,72 @@
+#include "collimate/train/micro_step.h"
+
+#include "collimate/base/fault.h"
+#include "collimate/tensor/autograd.h"
+#include "collimate/tensor/results.h"
+
+namespace collimate::train {
+
+using at::Tensor;
+using batch::Quantities;
+
+MicroStep::MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows)
+    : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows, options.routes)) {
+  packed_.tokens.agreement = &routes_;
+}
+
+void MicroStep::forward(const Tensor& stream) {
+  const base::FaultPhase phase("training");
+  hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_, stream);
+}
+
+void MicroStep::compute_quantities(const batch::QuantityNeeds& needs) {
+  const base::FaultPhase phase("training");
+  if (needs.log_probs || needs.entropy || needs.values) {
+    predictors_ = tensor::tensor_beside(hidden_, packed_.predictors);
+    predicting_ = hidden_.index_select(0, predictors_);
+  }
+  if (needs.log_probs || needs.entropy) {
+    request_ = {predicting_, packed_.targets, options_.temperature, needs.entropy, /*record=*/true};
+    model::LogProbResult result = model_.log_probs(request_);
+    log_prob_record_ = std::move(result.record);
+    leaves_.log_probs = tensor::make_leaf(result.log_probs);
+    if (needs.entropy) leaves_.entropy = tensor::make_leaf(result.entropy);
+  }
+  if (needs.values) leaves_.values = tensor::make_leaf(model_.scores(predicting_));
+  if (needs.row_scores) {
+    last_ = tensor::tensor_beside(hidden_, packed_.last_tokens);
+    ending_ = hidden_.index_select(0, last_);
+    leaves_.row_scores = tensor::make_leaf(model_.scores(ending_));
+  }
+}
+
+Tensor MicroStep::hidden_gradient(const Tensor& loss) {
+  const Quantities gradient = leaf_gradients(loss);
+  Tensor of_hidden = tensor::empty_result(model_.exec(), hidden_.sizes()).zero_();
+  if (leaves_.log_probs.defined()) {
+    const Tensor part = model_.log_probs_backward(request_, gradient.log_probs, gradient.entropy, log_prob_record_);
+    log_prob_record_ = {};
+    of_hidden.index_add_(0, predictors_, part);
+  }
+  if (leaves_.values.defined())
+    of_hidden.index_add_(0, predictors_, model_.scores_backward(predicting_, gradient.values));
+  if (leaves_.row_scores.defined())
+    of_hidden.index_add_(0, last_, model_.scores_backward(ending_, gradient.row_scores));
+  return of_hidden;
+}
+
+Quantities MicroStep::leaf_gradients(const Tensor& loss) const {
+  std::vector<Tensor> leaves;
+  for (const Tensor& leaf : {leaves_.log_probs, leaves_.entropy, leaves_.values, leaves_.row_scores})
+    if (leaf.defined()) leaves.push_back(leaf);
+  std::vector<Tensor> gradients = tensor::gradients_of(loss, leaves);
+  auto next = gradients.begin();
+  Quantities out;
+  if (leaves_.log_probs.defined()) out.log_probs = *next++;
+  if (leaves_.entropy.defined()) out.entropy = *next++;
+  if (leaves_.values.defined()) out.values = *next++;
+  if (leaves_.row_scores.defined()) out.row_scores = *next++;
+  return out;
+}
+
+}  // namespace collimate::train

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "collimate/train/data_ranks.h"
+#include "collimate/train/learner_options.h"
+#include "collimate/train/micro_batch.h"
+
+namespace collimate::train {
+
+// One micro-batch on its way through forward, loss and backward of this rank's stage. Streams and their gradients are
+// as of Model::forward_train and backward.
+class MicroStep {
+ public:
+  // All of these outlive it.
+  MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows);
+  MicroStep(const MicroStep&) = delete;
+  MicroStep& operator=(const MicroStep&) = delete;
+
+  void forward(const at::Tensor& stream);
+  const at::Tensor& stream() const { return hidden_; }  // behind forward()
+
+  // On the last stage, behind forward().
+  void compute_quantities(const batch::QuantityNeeds& needs);
+  at::Tensor loss(const Objective& objective, const batch::GlobalCounts& counts, const batch::Surveys& surveys) const {
+    return objective.loss(rows_, leaves_, counts, surveys);
+  }
+  std::vector<at::Tensor> survey(const Objective& objective) const { return objective.survey(rows_, leaves_); }
+  // Goes from the loss to the leaves by autograd, from there to hidden states by our own backward.
+  at::Tensor hidden_gradient(const at::Tensor& loss);
+
+  // Goes on to the weights, and to the stream of the stage before.
+  at::Tensor backward(const at::Tensor& gradient, DataRanks& ranks) {
+    return model_.backward(std::move(record_), gradient, [&](int segment) { ranks.segment_done(segment); });
+  }
+
+  const Batch& rows() const { return rows_; }
+  model::ForwardRecord& record() { return *record_; }
+  const PackedRows& packed() const { return packed_; }
+  const batch::Quantities& quantities() const { return leaves_; }
+  const model::RouterAgreement& routes() const { return routes_; }
+
+ private:
+  batch::Quantities leaf_gradients(const at::Tensor& loss) const;
+
+  model::Model& model_;
+  const LearnerOptions& options_;
+  const Batch& rows_;
+  PackedRows packed_;
+  model::RouterAgreement routes_;
+  std::unique_ptr<model::ForwardRecord> record_;
+  at::Tensor hidden_, predictors_, predicting_, last_, ending_;
+  model::LogProbRequest request_;
+  model::LogProbRecord log_prob_record_;
+  batch::Quantities leaves_;
+};
+
+}  // namespace collimate::train

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collimate/train/micro_step.h"
+#include "collimate/train/pipeline.h"
+
+namespace collimate::train {
+
+// Takes the micro-batches of an update through this rank's stage of the model. Blocking; all stages run the same
+// micro-batches.
+class Stage {
+ public:
+  using Forwarded = std::function<void(size_t number, MicroStep&)>;
+  // Gives the gradient of the stream that the stage got.
+  using Backward = std::function<at::Tensor(size_t number, MicroStep&, const at::Tensor& gradient)>;
+
+  Stage(model::Model& model, const LearnerOptions& options, std::span<const Batch> parts)
+      : model_(model), options_(options), parts_(parts), under_way_(parts.size()) {}
+
+  // Calls `forwarded` behind the forward of each micro-batch, and `backward` for its backward where the steps have any.
+  void run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward = {});
+
+ private:
+  struct UnderWay {
+    std::unique_ptr<MicroStep> micro;
+    at::Tensor passed;  // to the next act: a stream, or a gradient of one
+  };
+  void act(const StageStep& step, UnderWay& one, const Forwarded& forwarded, const Backward& backward);
+  at::Tensor received(const MicroStep& micro, int behind) const;
+  void send(const at::Tensor& stream, int behind) const;
+  const model::StageRanks& stages() const { return model_.weights().stages(); }
+
+  model::Model& model_;
+  const LearnerOptions& options_;
+  std::span<const Batch> parts_;
+  std::vector<UnderWay> under_way_;
+};
+
+}  // namespace collimate::train
