@@ -85,7 +85,8 @@ const std::vector<BackEnd>& back_ends();
 // InputError, which has the known names, for another one.
 const BackEnd& back_end(const std::string& name);
 
-// Σ over rows of parts[r][i] by the tree above, for i in [begin, end): the one place that knows the order.
+// Σ over rows of parts[r][i] by the tree above, for i in [begin, end): the one place that knows the order. `out` may be
+// where one of the parts begins.
 void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, float* out);
 // The maximum over rows, likewise.
 void max_over(std::span<const float* const> parts, size_t begin, size_t end, float* out);

@@ -14,6 +14,10 @@ void sum_block(std::span<const float* const> parts, size_t begin, size_t count, 
     std::copy_n(parts[0] + begin, count, out);
     return;
   }
+  if (parts.size() == 2) {
+    for (size_t i = 0; i < count; ++i) out[i] = parts[0][begin + i] + parts[1][begin + i];
+    return;
+  }
   size_t middle = parts.size() / 2;
   float right[kBlock];
   sum_block(parts.first(middle), begin, count, out);
@@ -25,7 +29,7 @@ void sum_block(std::span<const float* const> parts, size_t begin, size_t count, 
 
 void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, float* out) {
   COLLIMATE_CHECK(!parts.empty());
-  float block[kBlock];
+  float block[kBlock];  // `out` may be one of the parts
   for (size_t at = begin; at < end; at += kBlock) {
     size_t count = std::min(kBlock, end - at);
     sum_block(parts, at, count, block);

@@ -71,7 +71,7 @@ struct Context {
 
   // The layout of one of the model's functions.
   graph::Layout layout(const std::string& function) const { return placement.layout(model, function); }
-  // The replica of that function to which this worker belongs: axes pp, dp, cp, tp; its ranks are workers. A mesh of
+  // The replica of that function to which this worker belongs: axes dp, cp, pp, tp; its ranks are workers. A mesh of
   // this rank alone where no replica has it.
   const comm::Mesh& mesh(const std::string& function) const;
   // The group of the ranks of that mesh that differ from this one on the axis only, in its order; null where that is

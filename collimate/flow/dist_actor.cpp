@@ -13,7 +13,7 @@ comm::Mesh make_mesh(const graph::Layout& layout, std::vector<int> workers) {
   int total = static_cast<int>(workers.size());
   int dp = layout.dp > 0 ? layout.dp : std::max(1, total / inner);
   if (dp * inner != total) dp = total / std::max(1, inner);
-  return comm::Mesh({{"pp", layout.pp}, {"dp", dp}, {"cp", layout.cp}, {"tp", layout.tp}}, std::move(workers));
+  return comm::Mesh({{"dp", dp}, {"cp", layout.cp}, {"pp", layout.pp}, {"tp", layout.tp}}, std::move(workers));
 }
 
 }  // namespace

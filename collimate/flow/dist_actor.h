@@ -14,10 +14,11 @@
 namespace collimate::flow {
 
 // One replica over its ordered ranks, as a pure value: what each rank is given and from which ranks results are taken.
-// The mesh's axes are pp, dp, cp, tp (tp fastest); its ranks are workers.
+// The mesh's axes are dp, cp, pp, tp (tp fastest), so that a worker has the same part of a model whatever dp and cp its
+// functions have; its ranks are workers.
 class DistActor {
  public:
-  // `workers` in the replica's order; their number is tp·pp·cp·dp with the layout's dp, or dp = the rest when that is
+  // `workers` in the replica's order; their number is dp·cp·pp·tp with the layout's dp, or dp = the rest when that is
   // 0.
   DistActor(const graph::FunctionSpec& spec, const graph::Layout& layout, std::vector<int> workers);
 

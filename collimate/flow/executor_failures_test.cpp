@@ -206,9 +206,11 @@ TEST(ExecutorFailures, AWeightLinkBetweenDifferentPartsOnOneWorkerIsRefused) {
   EXPECT_EQ(refusal(placement), "");
   trains.zero = 3;
   EXPECT_EQ(refusal(placement), fmt::format(fmt::runtime(why), 0, 2, 1, 3, 2, 1));
-  // Stages of one trainer of four ranks are 0, 0, 1, 1; those of two generators of two are 0, 1, 0, 1.
+  // Stages of one trainer of four ranks, and those of two generators of two, are 0, 1, 0, 1.
   trains = generates = {.pp = 2};
-  EXPECT_EQ(refusal(placement), fmt::format(fmt::runtime(why), 1, 1, 2, 0, 1, 2));
+  EXPECT_EQ(refusal(placement), "");
+  generates = {};
+  EXPECT_EQ(refusal(placement), fmt::format(fmt::runtime(why), 0, 1, 2, 0, 1, 1));
   trains = {.zero = 2};
   generates = {};
   EXPECT_EQ(refusal(placement), "");

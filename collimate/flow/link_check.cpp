@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "collimate/base/error.h"
@@ -91,14 +92,19 @@ struct Check {
 void check_cuts(const graph::Placement& placement, const nlohmann::json& calls) {
   for (const auto& [model, functions] : calls.items()) {
     if (placement.group_of(model) == nullptr) continue;
-    const auto tp = [&, &name = model](const std::string& function) { return placement.layout(name, function).tp; };
     const auto first = functions.front().get<std::string>();
-    for (const std::string function : functions)
-      if (tp(function) != tp(first))
-        throw base::InputError(base::expectation(
-            "placement.layouts." + model, "one tp for all functions of the model, whose weights they share",
-            fmt::format("{} with tp {} and {} with tp {}", first, tp(first), function, tp(function)),
-            "the same tp for both"));
+    const graph::Layout of_first = placement.layout(model, first);
+    for (const std::string function : functions) {
+      const graph::Layout layout = placement.layout(model, function);
+      for (const auto& [axis, expected, size] :
+           {std::tuple("tp", of_first.tp, layout.tp), std::tuple("pp", of_first.pp, layout.pp)})
+        if (size != expected)
+          throw base::InputError(base::expectation(
+              "placement.layouts." + model,
+              fmt::format("one {} for all functions of the model, whose weights they share", axis),
+              fmt::format("{} with {} {} and {} with {} {}", first, axis, expected, function, axis, size),
+              fmt::format("the same {} for both", axis)));
+    }
   }
 }
 

@@ -12,8 +12,8 @@ namespace collimate::flow {
 // InputError otherwise.
 void check_link(const graph::WeightLink& link, const graph::Graph& graph, const graph::Placement& placement);
 
-// Whether the functions of each model that a run calls (`calls`: calls_of) are cut over tp alike, as a device has the
-// weights of a model once. InputError otherwise.
+// Whether the functions of each model that a run calls (`calls`: calls_of) are cut over tp and pp alike, as a device
+// has the weights of a model once. InputError otherwise.
 void check_cuts(const graph::Placement& placement, const nlohmann::json& calls);
 
 }  // namespace collimate::flow

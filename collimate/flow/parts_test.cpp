@@ -59,10 +59,10 @@ TEST(DistActor, CollectsFromTheLastPipelineStage) {
   layout.pp = 2;
   layout.dp = 2;
   DistActor actor(graph::FunctionSpec(), layout, {0, 1, 2, 3});
-  EXPECT_EQ(actor.collecting(), (std::vector<int>{2, 3}));
+  EXPECT_EQ(actor.collecting(), (std::vector<int>{1, 3}));
 }
 
-// 16 ranks in the order of pp, dp, cp, tp: dp is what the others leave.
+// 16 ranks in the order of dp, cp, pp, tp: dp is what the others leave.
 TEST(DistActor, SplitsOverDpAloneWhereAllAxesAre) {
   graph::FunctionSpec spec;
   graph::Layout layout;
@@ -74,10 +74,10 @@ TEST(DistActor, SplitsOverDpAloneWhereAllAxesAre) {
   const std::vector<Batch> parts = actor.split(numbered({1, 2, 3, 4}), 1);
   ASSERT_EQ(parts.size(), 16U);
   for (size_t i = 0; i < parts.size(); ++i) {
-    const bool second = i / 4 % 2 == 1;
+    const bool second = i / 8 == 1;
     EXPECT_EQ(uids(parts[i]), second ? (std::vector<int64_t>{3, 4}) : (std::vector<int64_t>{1, 2})) << i;
   }
-  EXPECT_EQ(actor.collecting(), (std::vector<int>{8, 12}));  // pp 1, cp 0, tp 0
+  EXPECT_EQ(actor.collecting(), (std::vector<int>{2, 10}));  // pp 1, cp 0, tp 0
   EXPECT_EQ(actor.reporting(), actor.collecting());
   spec.collect = graph::Collect::kNone;
   const DistActor trains(spec, layout, workers);
@@ -92,8 +92,8 @@ TEST(DistActor, WithoutDpEveryRankGetsAllRows) {
   const std::vector<Batch> parts = actor.split(numbered({1, 2, 3}), 1);
   ASSERT_EQ(parts.size(), 8U);
   for (const Batch& part : parts) EXPECT_EQ(uids(part), (std::vector<int64_t>{1, 2, 3}));
-  EXPECT_EQ(actor.collecting(), (std::vector<int>{4}));
-  EXPECT_EQ(actor.reporting(), (std::vector<int>{4}));
+  EXPECT_EQ(actor.collecting(), (std::vector<int>{2}));
+  EXPECT_EQ(actor.reporting(), (std::vector<int>{2}));
 }
 
 TEST(DistActor, GroupsStayTogetherAndBroadcastRepeats) {

@@ -158,11 +158,13 @@ PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recomput
                        passes.gradients().peak_floats()};
 }
 
-std::vector<tensor::MemoryItem> pass_memory(const ModelShape& shape, int64_t tokens, const PassFloats& floats) {
+std::vector<tensor::MemoryItem> pass_memory(const ModelShape& shape, int64_t tokens, const PassFloats& floats,
+                                            int64_t under_way) {
   const auto arena = [](int64_t count) { return count == 0 ? 0 : allocated_bytes(count * kFloat); };
   std::vector<tensor::MemoryItem> items = {
       {"workspace", arena(floats.workspace) + allocated_bytes(tokens * shape.table_width() * kFloat)}};
-  if (floats.activations > 0) items.push_back({"activations", arena(floats.activations) + arena(floats.gradients)});
+  if (floats.activations > 0)
+    items.push_back({"activations", under_way * arena(floats.activations) + arena(floats.gradients)});
   return items;
 }
 

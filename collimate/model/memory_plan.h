@@ -53,8 +53,10 @@ class PassPlan {
   std::map<std::tuple<int64_t, int64_t, int>, PassFloats> known_;  // by tokens, blocks and kind of pass
 };
 
-// "workspace", the hidden states [T, H] that the pass returns included, and "activations".
-std::vector<tensor::MemoryItem> pass_memory(const shape::ModelShape& shape, int64_t tokens, const PassFloats& floats);
+// "workspace", the hidden states [T, H] that the pass returns included, and "activations", of which `under_way` passes
+// have some at once.
+std::vector<tensor::MemoryItem> pass_memory(const shape::ModelShape& shape, int64_t tokens, const PassFloats& floats,
+                                            int64_t under_way = 1);
 
 // Logits that a record of `predicted` log-probs keeps on a tensor rank; 0 where it keeps none.
 int64_t recorded_logits_bytes(const shape::ModelShape& shape, int64_t predicted, const shape::TensorRank& place = {});

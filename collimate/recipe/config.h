@@ -278,6 +278,15 @@ struct Config : base::Section {
       "divisor of devices and of every model's heads",
       base::at_least(int64_t{1}),
       base::outside_hash{}};
+  base::Option<int64_t> pp{
+      this,
+      "pp",
+      1,
+      "devices",
+      "how many devices share the blocks of each model, each with some that follow each other (pipeline parallelism), "
+      "where placement is flattening; tp times pp divides devices",
+      base::at_least(int64_t{1}),
+      base::outside_hash{}};
   base::Option<std::string> cluster{this,
                                     "cluster",
                                     "local",

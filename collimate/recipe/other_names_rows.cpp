@@ -348,6 +348,8 @@ constexpr OtherName kNames[] = {
     {"nproc_per_node", "torchrun", "devices"},
     {"nnodes", "verl", "devices", "a run uses the devices of one machine"},
     {"tensor_model_parallel_size", "verl", "tp", "of all models; a placement's layouts have it by function"},
+    {"pipeline_model_parallel_size", "verl", "pp", "of all models; a placement's layouts have it by function"},
+    {"pipeline_parallel_size", "vLLM", "pp", "of all models; a placement's layouts have it by function"},
     {"vllm_tensor_parallel_size", "TRL", "tp", "of all models; a placement's layouts have it by function"},
     {"ulysses_sequence_parallel_size", "verl", "placement", "a group's layout has cp; auto lets the planner choose"},
     {"ring_attn_size", "OpenRLHF", "placement", "a group's layout has cp; auto lets the planner choose"},

@@ -33,12 +33,13 @@ void check_sampling(const Config& config, const Plan& plan) {
       config.evaluation.params(completion_tokens(evaluation.asked, config));
 }
 
-// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `tp` is
-// read of flattening alone.
+// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `tp` and
+// `pp` are read of flattening alone.
 void check_devices(const Config& config, const graph::Placement& placement) {
-  if (config.tp > 1 && config.placement.get() != "flattening")
-    throw base::InputError(base::expectation("tp", "1 where a placement says it by function",
-                                             std::to_string(config.tp.get()), "tp in the placement's layouts"));
+  for (const auto& [name, size] : {std::pair("tp", config.tp.get()), std::pair("pp", config.pp.get())})
+    if (size > 1 && config.placement.get() != "flattening")
+      throw base::InputError(base::expectation(name, "1 where a placement says it by function", std::to_string(size),
+                                               fmt::format("{} in the placement's layouts", name)));
   const int64_t devices = config.devices;
   if (devices >= placement.devices || devices == Config().devices.get()) return;
   throw base::InputError(base::expectation("devices",
@@ -49,16 +50,21 @@ void check_devices(const Config& config, const graph::Placement& placement) {
 // All models on all devices. Where several train the same pieces together they share the optimizer, which costs
 // nothing.
 graph::Placement flattened(const Config& config, const Plan& plan) {
-  const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get());
+  const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get()),
+            pp = static_cast<int>(config.pp.get());
   if (devices % tp != 0)
     throw base::InputError(base::expectation("tp", fmt::format("a divisor of the {} devices", devices),
                                              std::to_string(tp), fmt::format("devices: {}", tp)));
+  if (devices % (tp * pp) != 0)
+    throw base::InputError(base::expectation("pp", fmt::format("a divisor of {}, the devices by tp", devices / tp),
+                                             std::to_string(pp), fmt::format("devices: {}", tp * pp)));
   graph::Placement placement = graph::flattening(plan.graph, devices);
   for (const auto& [name, group] : placement.groups)
     for (const std::string& model : group.models)
       for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions)
-        if (tp > 1 && spec.kind != graph::Kind::kHost) placement.layouts[model][spec.name].tp = tp;
-  if (devices > tp)
+        if (tp * pp > 1 && spec.kind != graph::Kind::kHost)
+          placement.layouts[model][spec.name].tp = tp, placement.layouts[model][spec.name].pp = pp;
+  if (devices > tp * pp)
     for (const std::string& model : plan.trainers) placement.layouts[model]["train"].zero = 1;
   return placement;
 }
@@ -72,7 +78,7 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
 }
 
 bool is_supported(const graph::Layout& layout) {
-  return layout.pp == 1 && layout.cp == 1 && layout.ep == 1 && layout.zero <= graph::kMostWholeZero && !layout.offload;
+  return layout.cp == 1 && layout.ep == 1 && layout.zero <= graph::kMostWholeZero && !layout.offload;
 }
 
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
@@ -88,20 +94,28 @@ void check_supported(const graph::Placement& placement) {
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
       if (is_supported(layout)) continue;
-      throw base::InputError(
-          base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
-                            fmt::format("tp, dp, zero up to {}, micro_batch and recompute", graph::kMostWholeZero),
-                            fmt::format("pp {}, cp {}, ep {}, zero {}{}", layout.pp, layout.cp, layout.ep, layout.zero,
-                                        layout.offload ? ", offload" : ""),
-                            "leaving the others out: recipes do not have them"));
+      throw base::InputError(base::expectation(
+          fmt::format("placement.layouts.{}.{}", model, function),
+          fmt::format("tp, pp, dp, zero up to {}, micro_batch and recompute", graph::kMostWholeZero),
+          fmt::format("cp {}, ep {}, zero {}{}", layout.cp, layout.ep, layout.zero, layout.offload ? ", offload" : ""),
+          "leaving the others out: recipes do not have them"));
     }
 }
 
 // A function of a model in a placement.
 struct Placed {
   std::string model, function;
-  int tp;
+  graph::Layout layout;
 };
+
+// Whether the training's graph or an evaluation's calls a function.
+bool is_called(const Plan& plan, const std::string& model, const std::string& function) {
+  const auto calls = [&](const graph::Graph& graph) {
+    return std::ranges::any_of(
+        graph.nodes, [&](const graph::Node& node) { return node.model == model && node.function == function; });
+  };
+  return calls(plan.graph) || std::ranges::any_of(plan.evaluations, calls, &EvaluationPlan::graph);
+}
 
 // The functions that are called of models with these weights, on one of the devices.
 std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Company& company, const Plan& plan,
@@ -112,12 +126,12 @@ std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Com
     if (module == plan.modules.end() || module->second.parameters.value("weights", nlohmann::json()) != weights)
       continue;
     for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions)
-      found.push_back({model, spec.name, placement.layout(model, spec.name).tp});
+      if (is_called(plan, model, spec.name)) found.push_back({model, spec.name, placement.layout(model, spec.name)});
   }
   return found;
 }
 
-// A device holds the weights of an identity once: whole, or the pieces of one tp.
+// A device holds the weights of an identity once: whole, or the pieces of one tp and pp.
 void check_pieces(const graph::Placement& placement, const Plan& plan) {
   for (const graph::Company& company : graph::companies(plan.graph, placement))
     for (const std::string& model : company.models) {
@@ -126,12 +140,14 @@ void check_pieces(const graph::Placement& placement, const Plan& plan) {
       const auto placed = functions_of(module->second.parameters.at("weights"), company, plan, placement);
       for (const Placed& other : placed) {
         const Placed& first = placed.front();
-        if (other.tp == first.tp) continue;
-        throw base::InputError(
-            base::expectation(fmt::format("placement.layouts.{}.{}.tp", other.model, other.function),
-                              fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}",
-                                          first.tp, first.model, first.function, company.device),
-                              std::to_string(other.tp), "one tp for all functions of models that share weights"));
+        for (const auto& [axis, expected, size] :
+             {std::tuple("tp", first.layout.tp, other.layout.tp), std::tuple("pp", first.layout.pp, other.layout.pp)})
+          if (size != expected)
+            throw base::InputError(base::expectation(
+                fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
+                fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}", expected,
+                            first.model, first.function, company.device),
+                std::to_string(size), fmt::format("one {} for all functions of models that share weights", axis)));
       }
     }
 }

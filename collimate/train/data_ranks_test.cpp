@@ -21,8 +21,9 @@ namespace {
 constexpr int kUpdates = 3;
 
 // Its blocks are large enough to be cut for three ranks, its head's segment for none.
-shape::ModelShape wide_shape() {
+shape::ModelShape wide_shape(bool tied = true) {
   shape::ModelShape shape = model::testing::tiny_shape("llama");
+  shape.tied_embeddings = tied;
   shape.hidden = 64;
   shape::Block& block = shape.blocks.front();
   block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 16};
@@ -62,10 +63,17 @@ int64_t peak_of(int worker, const std::string& purpose) {
 }
 
 struct Trained {
-  Trained(comm::Group* group, int zero, const model::TensorRanks& tensor = {})
-      : weights(model::testing::tiny_weights(wide_shape(), {.trained = true, .tensor = tensor})),
-        learner(decoder, {.schedule = {.peak = 1e-2}, .max_grad_norm = 0.5, .micro_batch_tokens = 12, .zero = zero}, {},
-                group) {}
+  Trained(comm::Group* group, int zero, const model::ModelRanks& ranks = {}, bool tied = true)
+      : weights(model::testing::tiny_weights(wide_shape(tied),
+                                             {.trained = true, .tensor = ranks.tensor, .stages = ranks.stages})),
+        // By this epsilon gradients that are 0 but for rounding move nothing.
+        learner(decoder,
+                {.schedule = {.peak = 1e-2},
+                 .adam = {.epsilon = 1e-4},
+                 .max_grad_norm = 0.5,
+                 .micro_batch_tokens = 12,
+                 .zero = zero},
+                {}, group) {}
 
   void update(const Batch& rows, After& after) {
     const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,
@@ -222,12 +230,14 @@ TEST(DataRanks, AnotherLayoutGoesOnFromTheSharesOfOne) {
   }
 }
 
-// Gives the whole parameters of a model whose pieces tensor ranks have, on the first of them.
+// Gives the whole parameters of a model that ranks share, on the first of them.
 std::vector<float> whole_values(const model::Weights& weights) {
   std::vector<float> all;
   for (size_t i = 0; i < weights.params().size(); ++i) {
-    const auto mine = weights.values(static_cast<int>(i));
-    const auto whole = weights.tensor().gather(weights.whole_params()[i], {mine.begin(), mine.end()});
+    const auto whole = weights.gather(static_cast<int>(i), [&]() -> std::vector<float> {
+      const auto mine = weights.values(static_cast<int>(i));
+      return {mine.begin(), mine.end()};
+    });
     all.insert(all.end(), whole.begin(), whole.end());
   }
   return all;
@@ -251,7 +261,7 @@ TEST(DataRanks, TensorRanksClipAndUpdateAsOneRank) {
       const comm::BackEnd& threads = comm::back_end("threads");
       const auto line = threads.join({fmt::format("{} line {}", name, data), "", tensor, layout.tp, 20});
       const auto copies = threads.join({fmt::format("{} copies {}", name, tensor), "", data, layout.dp, 20});
-      Trained run(layout.dp == 1 ? nullptr : copies.get(), layout.zero, {{tensor, layout.tp}, line.get(), 20});
+      Trained run(layout.dp == 1 ? nullptr : copies.get(), layout.zero, {{{tensor, layout.tp}, line.get(), 20}});
       After mine;
       const int64_t count = 6 / layout.dp;
       for (int i = 0; i < kUpdates; ++i) run.update(wide_rows(data * count, count), mine);
@@ -261,6 +271,65 @@ TEST(DataRanks, TensorRanksClipAndUpdateAsOneRank) {
         EXPECT_LT(distance(values, expected), 1e-3 * distance(start, expected)) << name;
       }
     });
+  }
+}
+
+struct StagedLayout {
+  int pp = 1, tp = 1, dp = 1, zero = 0;
+  bool tied = false;
+};
+
+// What training by that layout gives: on the first rank the whole parameters, on all norms and losses.
+After trained_by(const StagedLayout& layout) {
+  After first;
+  const std::string name = fmt::format("pp {} tp {} dp {} zero {}", layout.pp, layout.tp, layout.dp, layout.zero);
+  comm::with_ranks(layout.pp * layout.tp * layout.dp, name, [&](comm::Group& all) {
+    const int tensor = all.rank() % layout.tp, data = all.rank() / layout.tp % layout.dp,
+              stage = all.rank() / layout.tp / layout.dp;
+    const comm::BackEnd& threads = comm::back_end("threads");
+    const auto line = threads.join({fmt::format("{} tp {} {}", name, data, stage), "", tensor, layout.tp, 20});
+    const auto copies = threads.join({fmt::format("{} dp {} {}", name, tensor, stage), "", data, layout.dp, 20});
+    const auto stages = threads.join({fmt::format("{} pp {} {}", name, tensor, data), "", stage, layout.pp, 20});
+    model::ModelRanks ranks;
+    if (layout.tp > 1) ranks.tensor = {{tensor, layout.tp}, line.get(), 20};
+    if (layout.pp > 1) ranks.stages = {{stage, layout.pp}, stages.get(), 20};
+    Trained run(layout.dp == 1 ? nullptr : copies.get(), layout.zero, ranks, layout.tied);
+    After mine;
+    const int64_t count = 6 / layout.dp;
+    for (int i = 0; i < kUpdates; ++i) run.update(wide_rows(data * count, count), mine);
+    mine.values = whole_values(*run.weights);
+    if (all.rank() == 0) first = std::move(mine);
+  });
+  return first;
+}
+
+TEST(DataRanks, StagesUpdateWithTheBitsOfOne) {
+  for (const int dp : {1, 2})
+    for (const int zero : {0, 1}) {
+      const After one = trained_by({.dp = dp, .zero = dp == 1 ? 0 : zero});
+      for (const int pp : {2, 3, 8}) {
+        const After staged = trained_by({.pp = pp, .dp = dp, .zero = zero});
+        EXPECT_EQ(staged.losses, one.losses) << pp << " stages of " << dp;
+        EXPECT_EQ(staged.norms, one.norms) << pp << " stages of " << dp;
+        EXPECT_EQ(staged.values, one.values) << pp << " stages of " << dp;
+      }
+    }
+}
+
+// Sums are in another order where the embedding is the head, of pieces, and of shares of gradients.
+TEST(DataRanks, StagesUpdateAsOneInEveryLayout) {
+  for (const bool tied : {false, true}) {
+    const After one = trained_by({.tied = tied});
+    const std::vector<float> start = whole_values(*Trained(nullptr, 0, {}, tied).weights);
+    for (const StagedLayout& layout :
+         {StagedLayout{2, 1, 1, 0}, {3, 1, 2, 1}, {2, 1, 2, 2}, {1, 2, 1, 0}, {2, 2, 1, 0}, {2, 2, 2, 2}}) {
+      const After staged = trained_by({layout.pp, layout.tp, layout.dp, layout.zero, tied});
+      const std::string name =
+          fmt::format("pp {} tp {} dp {} zero {} tied {}", layout.pp, layout.tp, layout.dp, layout.zero, tied);
+      EXPECT_NEAR(staged.norms[0], one.norms[0], 1e-5 * one.norms[0]) << name;
+      EXPECT_NEAR(staged.losses[0], one.losses[0], 1e-5 * std::abs(one.losses[0])) << name;
+      EXPECT_LT(distance(staged.values, one.values), 1e-3 * distance(start, one.values)) << name;
+    }
   }
 }
 

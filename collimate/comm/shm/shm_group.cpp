@@ -12,7 +12,7 @@
 #include "collimate/comm/cause.h"
 #include "collimate/comm/group.h"
 #include "collimate/comm/shm/shared_segment.h"
-#include "collimate/host/cpu.h"
+#include "collimate/comm/spins.h"
 #include "collimate/host/file_io.h"
 
 namespace collimate::comm {
@@ -20,11 +20,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int kSpins = 2000;                                // pauses before a futex wait
-constexpr int kSpinsOversubscribed = 8;                     // of more ranks than cores: a spin steals a peer's core
 constexpr auto kLookEvery = std::chrono::milliseconds(50);  // at processes that are waited for
 constexpr auto kLongestCause = std::chrono::seconds(1);     // in which a rank that aborts writes why
-constexpr size_t kSmallBytes = 2048;  // of a sum that every rank makes whole, in place of a second meeting
 constexpr size_t kLine = 64;
 
 // A process of another rank. Its id may be that of another process one day, the descriptor never.
@@ -65,7 +62,7 @@ class ShmGroup final : public Group {
         rank_(place.rank),
         size_(place.size),
         deadline_seconds_(place.deadline_seconds),
-        spins_(place.size > host::core_count() ? kSpinsOversubscribed : kSpins),
+        spins_(spins_of(place.size)),
         segment_(place),
         control_(segment_.control()) {
     state(rank_).process = ::getpid();
@@ -192,7 +189,7 @@ class ShmGroup final : public Group {
       float* mine = values.data() + at / sizeof(float);
       exchange("all_reduce", values.size_bytes(), [&](std::byte* out) { copy(mine, bytes, out); });
       const size_t count = bytes / sizeof(float);
-      if (bytes <= kSmallBytes) return combine(published_floats(), 0, count, mine);
+      if (count <= kSmallFloats) return combine(published_floats(), 0, count, mine);
       const auto border = [&](int rank) { return count * index(rank) / ranks(); };
       auto* sums = reinterpret_cast<float*>(segment_.sums());
       combine(published_floats(), border(rank_), border(rank_ + 1), sums + border(rank_));

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <map>
@@ -9,39 +11,53 @@
 #include "collimate/base/error.h"
 #include "collimate/comm/cause.h"
 #include "collimate/comm/group.h"
+#include "collimate/comm/spins.h"
 
 namespace collimate::comm {
 namespace {
 
-// The ranks of one group share this. A collective is: publish my buffers, meet, read what the ranks published, meet. A
-// rank that leaves a collective early, by an abort or an expired deadline, takes its buffers with it, so that it first
-// waits until no rank reads; none begins to read after an abort.
+// One rank's side of a collective. Collectives take turns of two, so that a rank may publish for the next one while
+// others still look at this one; whoever comes back to a turn has met everyone since.
+struct alignas(64) RankState {
+  std::atomic<uint64_t> arrived = 0;                     // meetings that it has come to
+  std::array<std::span<const std::byte>, 2> in;          // what it has published, by turn
+  std::array<std::array<float, kSmallFloats>, 2> small;  // copies of it where that is little
+};
+
+struct Mail {
+  std::atomic<bool> full = false;
+  std::span<const std::byte> bytes;  // a send that waits for its receive
+};
+
+// The ranks of one group share this. A collective is: publish my buffers, meet, read what the ranks published, meet.
+// Meetings are counters, at which a rank looks for a moment before it sleeps on the condition. A rank that leaves a
+// collective early, by an abort or an expired deadline, takes its buffers with it, so that it first waits until no rank
+// reads; none begins to read after an abort.
 struct Shared {
   Shared(std::string group_name, int ranks)
       : name(std::move(group_name)),
         size(ranks),
-        in(static_cast<size_t>(ranks)),
-        arrived(static_cast<size_t>(ranks)),
+        state(static_cast<size_t>(ranks)),
         mail(static_cast<size_t>(ranks * ranks)) {}
 
   const std::string name;
   const int size;
-  std::mutex mutex;
+  std::vector<RankState> state;
+  std::vector<Mail> mail;         // [from · size + to]
+  std::atomic<int> readers = 0;   // ranks that read what others published
+  std::atomic<int> sleepers = 0;  // ranks that wait on the condition
+  std::atomic<bool> aborted = false;
+  std::mutex mutex;  // of all below, and of going to sleep
   std::condition_variable changed;
-  std::vector<std::span<const std::byte>> in;  // of each rank in the collective that runs
-  std::vector<uint64_t> arrived;               // meetings each rank has come to
-  std::vector<float> scratch;
-  std::vector<std::span<const std::byte>> mail;  // [from · size + to]: a send that waits for its receive
-  std::string cause;                             // the message of an abort, "" before one
-  int readers = 0;                               // ranks between the two meetings, which read published buffers
-  base::Heartbeat heartbeat;                     // of all ranks together
+  std::string cause;          // the message of an abort, before `aborted` is set
+  base::Heartbeat heartbeat;  // of all ranks together
   int joined = 0;
 };
 
 class ThreadGroup final : public Group {
  public:
   ThreadGroup(std::shared_ptr<Shared> shared, int rank, double deadline_seconds)
-      : shared_(std::move(shared)), rank_(rank), deadline_seconds_(deadline_seconds) {}
+      : shared_(std::move(shared)), rank_(rank), deadline_seconds_(deadline_seconds), spins_(spins_of(shared_->size)) {}
 
   int rank() const override { return rank_; }
   int size() const override { return shared_->size; }
@@ -51,127 +67,189 @@ class ThreadGroup final : public Group {
 
   tensor::Pending reduce_scatter(std::span<const float> all, std::span<float> mine) override {
     return exchange("reduce_scatter", std::as_bytes(all), [&] {
-      check_size(all.size_bytes(), mine.size_bytes() * shared_->in.size());
-      const std::vector<const float*> parts = published_floats(all.size());
-      const size_t begin = static_cast<size_t>(rank_) * mine.size();
-      tree_sum(parts, begin, begin + mine.size(), mine.data());
+      check_size(all.size_bytes(), mine.size_bytes() * ranks());
+      const size_t begin = index(rank_) * mine.size();
+      tree_sum(published_floats(all.size()), begin, begin + mine.size(), mine.data());
     });
   }
 
   tensor::Pending all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     return exchange("all_gather", mine, [&] {
-      check_size(all.size(), mine.size() * shared_->in.size());
-      for (size_t r = 0; r < shared_->in.size(); ++r) copy(shared_->in[r], all.subspan(r * mine.size(), mine.size()));
+      check_size(all.size(), mine.size() * ranks());
+      for (size_t r = 0; r < ranks(); ++r) copy(published(r), all.subspan(r * mine.size(), mine.size()));
     });
   }
 
   tensor::Pending broadcast(std::span<std::byte> bytes, int root) override {
     return exchange("broadcast", bytes, [&] {
-      if (rank_ != root) copy(base::at(shared_->in, root), bytes);
+      if (rank_ != root) copy(published(index(root)), bytes);
     });
   }
 
   tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in) override {
     return exchange("all_to_all", out, [&] {
-      const size_t piece = in.size() / shared_->in.size();
+      const size_t piece = in.size() / ranks();
       check_size(out.size(), in.size());
-      for (size_t r = 0; r < shared_->in.size(); ++r)
-        copy(shared_->in[r].subspan(static_cast<size_t>(rank_) * piece, piece), in.subspan(r * piece, piece));
+      for (size_t r = 0; r < ranks(); ++r)
+        copy(published(r).subspan(index(rank_) * piece, piece), in.subspan(r * piece, piece));
     });
   }
 
   void send(std::span<const std::byte> bytes, int to) override {
-    std::unique_lock lock(shared_->mutex);
-    auto& slot = base::at(shared_->mail, rank_ * size() + to);
-    await(lock, fmt::format("send to rank {}", to), [&] { return slot.data() == nullptr; });
-    static const std::byte kNothing{};
-    slot = bytes.empty() ? std::span(&kNothing, 0) : bytes;
-    shared_->changed.notify_all();
-    await(lock, fmt::format("send to rank {}", to), [&] { return slot.data() == nullptr; });
+    Mail& mail = base::at(shared_->mail, rank_ * size() + to);
+    const auto taken = [&] { return !mail.full; };
+    await({"send to", to}, taken);
+    mail.bytes = bytes;
+    mail.full = true;
+    notify();
+    await({"send to", to}, taken);
   }
 
   void receive(std::span<std::byte> bytes, int from) override {
-    std::unique_lock lock(shared_->mutex);
-    auto& slot = base::at(shared_->mail, from * size() + rank_);
-    await(lock, fmt::format("receive from rank {}", from), [&] { return slot.data() != nullptr; });
-    try {
-      copy(slot, bytes);
-    } catch (const std::exception& error) {
-      abort_locked(error.what());
-      throw;
-    }
-    slot = {};
-    shared_->changed.notify_all();
+    Mail& mail = base::at(shared_->mail, from * size() + rank_);
+    await({"receive from", from}, [&] { return mail.full.load(); });
+    read([&] {
+      copy(mail.bytes, bytes);
+      mail.full = false;
+    });
+    notify();
   }
 
   void barrier() override { meet("barrier"); }
 
   void abort(const std::string& cause) override {
-    std::lock_guard lock(shared_->mutex);
-    abort_locked(fmt::format("[group {}] {}", shared_->name, cause.empty() ? "aborted" : cause));
+    abort_for(fmt::format("[group {}] {}", shared_->name, cause.empty() ? "aborted" : cause));
   }
 
   void beat() override { shared_->heartbeat.beat(); }
 
  private:
+  // A wait for every rank to come to a meeting, or for one rank at the other end of a message.
+  struct Wait {
+    const char* what;
+    int peer = -1;
+  };
+
+  static size_t index(int rank) { return static_cast<size_t>(rank); }
+  size_t ranks() const { return shared_->state.size(); }
+  RankState& mine() const { return base::at(shared_->state, rank_); }
+  std::span<const std::byte> published(size_t rank) const { return shared_->state[rank].in[turn_]; }
+
+  // A rank's part of the values becomes their sum in its own buffer, where no other rank reads that part; then each
+  // copies the parts of the others.
   template <class Combine>
   tensor::Pending reduce(std::span<float> values, Combine combine) {
-    if (rank_ == 0) {
-      const std::lock_guard lock(shared_->mutex);
-      if (shared_->cause.empty()) shared_->scratch.resize(values.size());
-    }
-    exchange("all_reduce", std::as_bytes(values), [&] {
-      const std::vector<const float*> parts = published_floats(values.size());
-      const auto part = [&](size_t r) { return values.size() * r / parts.size(); };
-      const size_t begin = part(static_cast<size_t>(rank_)), end = part(static_cast<size_t>(rank_) + 1);
-      combine(std::span<const float* const>(parts), begin, end, shared_->scratch.data() + begin);
+    if (values.size() <= kSmallFloats) return reduce_small(values, combine);
+    const auto border = [&](size_t r) { return values.size() * r / ranks(); };
+    const size_t begin = border(index(rank_)), end = border(index(rank_) + 1);
+    publish("all_reduce", std::as_bytes(values));
+    read([&] { combine(published_floats(values.size()), begin, end, values.data() + begin); });
+    meet("all_reduce");
+    read([&] {
+      for (size_t r = 0; r < ranks(); ++r) {
+        const std::span<float> part = values.subspan(border(r), border(r + 1) - border(r));
+        copy(published(r).subspan(border(r) * sizeof(float), part.size_bytes()), std::as_writable_bytes(part));
+      }
     });
-    std::copy(shared_->scratch.begin(), shared_->scratch.end(), values.begin());
     meet("all_reduce");
     return {};
   }
 
-  // Between two meetings `read` may use what every rank published.
-  template <class Read>
-  tensor::Pending exchange(const char* what, std::span<const std::byte> published, Read read) {
-    {
-      const std::lock_guard lock(shared_->mutex);
-      if (shared_->cause.empty()) base::at(shared_->in, rank_) = published;
+  // Every rank makes all of the sum, of copies that stay when their rank goes on.
+  template <class Combine>
+  tensor::Pending reduce_small(std::span<float> values, Combine combine) {
+    const size_t next = turn_ ^ 1;
+    throw_if_aborted();  // or another rank may still read the copy
+    std::ranges::copy(values, base::at(mine().small, next).begin());
+    publish("all_reduce", std::as_bytes(values));
+    std::vector<const float*> parts;
+    for (const RankState& state : shared_->state) {
+      if (state.in[turn_].size() != values.size_bytes())
+        fail(other_size(shared_->name, state.in[turn_].size(), values.size_bytes()));
+      parts.push_back(state.small[turn_].data());
     }
-    meet(what, 1);
-    try {
-      read();
-    } catch (const std::exception& error) {
-      stop_reading(error.what());
-      throw;
-    }
-    stop_reading("");
+    combine(parts, 0, values.size(), values.data());
+    return {};
+  }
+
+  // Between two meetings `look` may use what every rank published.
+  template <class Look>
+  tensor::Pending exchange(const char* what, std::span<const std::byte> bytes, Look look) {
+    publish(what, bytes);
+    read(look);
     meet(what);
     return {};
   }
 
-  // A rank that failed leaves, so that it waits for the other readers as every rank that leaves does.
-  void stop_reading(const std::string& failure) {
-    std::unique_lock lock(shared_->mutex);
+  void publish(const char* what, std::span<const std::byte> bytes) {
+    throw_if_aborted();
+    turn_ ^= 1;
+    base::at(mine().in, turn_) = bytes;
+    meet(what);
+  }
+
+  // A rank that fails leaves, so that it waits for the other readers as every rank that leaves does.
+  template <class Look>
+  void read(Look look) {
+    ++shared_->readers;
+    if (shared_->aborted) {
+      stop_reading();
+      leave();
+    }
+    try {
+      look();
+    } catch (const std::exception& error) {
+      abort_for(error.what());
+      stop_reading();
+      await_readers();
+      throw;
+    }
+    stop_reading();
+  }
+  void stop_reading() const {
     --shared_->readers;
-    if (!failure.empty()) abort_locked(failure);
-    shared_->changed.notify_all();
-    if (!failure.empty()) shared_->changed.wait(lock, [&] { return shared_->readers == 0; });
+    if (shared_->aborted) notify();
   }
 
   // Whether this is the first abort: its cause stays.
-  bool abort_locked(const std::string& cause) {
-    const bool first = shared_->cause.empty();
-    if (first) shared_->cause = cause;
+  bool abort_for(const std::string& cause) const {
+    const std::lock_guard lock(shared_->mutex);
+    return abort_locked(cause);
+  }
+  bool abort_locked(const std::string& cause) const {
+    const bool first = !shared_->aborted;
+    if (first) {
+      shared_->cause = cause;
+      shared_->aborted = true;
+    }
     shared_->changed.notify_all();
     return first;
   }
 
+  void throw_if_aborted() const {
+    if (shared_->aborted) leave();
+  }
+  [[noreturn]] void leave() const {
+    await_readers();
+    throw AbortedByPeer(shared_->cause);
+  }
+  [[noreturn]] void fail(const std::string& cause) const {
+    const bool first = abort_for(cause);
+    if (!first) leave();
+    await_readers();
+    throw base::RunError(cause);
+  }
+  void await_readers() const {
+    std::unique_lock lock(shared_->mutex);
+    const Sleeper here(*shared_);
+    shared_->changed.wait(lock, [&] { return shared_->readers == 0; });
+  }
+
   std::vector<const float*> published_floats(size_t count) const {
     std::vector<const float*> parts;
-    for (std::span<const std::byte> bytes : shared_->in) {
-      check_size(bytes.size(), count * sizeof(float));
-      parts.push_back(reinterpret_cast<const float*>(bytes.data()));
+    for (size_t r = 0; r < ranks(); ++r) {
+      check_size(published(r).size(), count * sizeof(float));
+      parts.push_back(reinterpret_cast<const float*>(published(r).data()));
     }
     return parts;
   }
@@ -185,42 +263,63 @@ class ThreadGroup final : public Group {
     if (!to.empty() && to.data() != from.data()) std::memmove(to.data(), from.data(), to.size());
   }
 
-  // Returns when every rank has come to its meeting of this number, this one as one of `readers`.
-  void meet(const char* what, int readers = 0) {
-    std::unique_lock lock(shared_->mutex);
-    uint64_t mine = ++base::at(shared_->arrived, rank_);
+  // Returns when every rank has come to its meeting of this number.
+  void meet(const char* what) {
+    throw_if_aborted();
+    mine().arrived = ++meetings_;
+    notify();
+    await({what}, [&] {
+      return std::ranges::all_of(shared_->state, [&](const RankState& one) { return one.arrived >= meetings_; });
+    });
+  }
+
+  struct Sleeper {
+    explicit Sleeper(Shared& of) : shared(of) { ++shared.sleepers; }
+    ~Sleeper() { --shared.sleepers; }
+    Shared& shared;
+  };
+
+  // Wakes those that sleep. Whoever goes to sleep counts itself first and looks once more.
+  void notify() const {
+    if (shared_->sleepers == 0) return;
+    { const std::lock_guard lock(shared_->mutex); }
     shared_->changed.notify_all();
-    auto all_here = [&] {
-      return std::all_of(shared_->arrived.begin(), shared_->arrived.end(), [&](uint64_t n) { return n >= mine; });
-    };
-    await(lock, what, all_here, mine);
-    shared_->readers += readers;
   }
 
   // Throws after an abort, and aborts the group where the deadline expires.
   template <class Ready>
-  void await(std::unique_lock<std::mutex>& lock, const std::string& what, Ready ready, uint64_t meeting = 0) {
+  void await(const Wait& wait, Ready ready) {
+    for (int spin = 0; spin < spins_ && !shared_->aborted; ++spin) {
+      if (ready()) return;
+      __builtin_ia32_pause();
+    }
+    std::unique_lock lock(shared_->mutex);
+    const Sleeper here(*shared_);
     const base::Deadline deadline = base::Deadline::after_last_beat(deadline_seconds_, shared_->heartbeat);
-    const auto over = [&] { return !shared_->cause.empty() || ready(); };
-    bool mine = false;
+    const auto over = [&] { return shared_->aborted || ready(); };
+    bool first = false;
     if (!base::wait_until(shared_->changed, lock, deadline, over))
-      mine = abort_locked(expired(waited(shared_->name, rank_, what, absent(meeting)), deadline_seconds_));
-    if (shared_->cause.empty()) return;
+      first = abort_locked(expired(text_of(wait), deadline_seconds_));
+    if (!first && ready()) return;
     shared_->changed.wait(lock, [&] { return shared_->readers == 0; });
-    if (mine) throw base::RunError(shared_->cause);
+    if (first) throw base::RunError(shared_->cause);
     throw AbortedByPeer(shared_->cause);
   }
 
-  std::vector<int> absent(uint64_t meeting) const {
-    std::vector<int> ranks;
+  std::string text_of(const Wait& wait) const {
+    if (wait.peer >= 0) return waited(shared_->name, rank_, fmt::format("{} rank {}", wait.what, wait.peer), {});
+    std::vector<int> absent;
     for (int r = 0; r < size(); ++r)
-      if (base::at(shared_->arrived, r) < meeting) ranks.push_back(r);
-    return ranks;
+      if (base::at(shared_->state, r).arrived < meetings_) absent.push_back(r);
+    return waited(shared_->name, rank_, wait.what, absent);
   }
 
   std::shared_ptr<Shared> shared_;
   const int rank_;
   const double deadline_seconds_;
+  const int spins_;
+  uint64_t meetings_ = 0;  // that this rank has come to
+  size_t turn_ = 0;
 };
 
 // Groups that some ranks have joined and others not yet.

@@ -11,9 +11,9 @@
 namespace collimate::rlhf {
 namespace {
 
-std::shared_ptr<model::Weights> open_weights(const DecoderOptions& options, const model::TensorRanks& tensor,
+std::shared_ptr<model::Weights> open_weights(const DecoderOptions& options, const model::ModelRanks& ranks,
                                              uint64_t seed, tensor::Exec exec) {
-  const model::WeightsOptions kept = weights_options(options, tensor);
+  const model::WeightsOptions kept = weights_options(options, ranks);
   std::shared_ptr<model::Weights> weights;
   if (options.from_scratch) {
     weights = std::make_shared<model::Weights>(decoder_shape(options), kept, exec);
@@ -56,21 +56,28 @@ model::LoraOptions lora_options(const DecoderOptions& options) {
   return asked.on() && host::holds_adapters(options.path) ? continued(options) : asked;
 }
 
-model::TensorRanks tensor_ranks(const flow::Context& context) {
-  model::TensorRanks tensor{.deadline_seconds = context.deadline_seconds};
+model::ModelRanks model_ranks(const flow::Context& context) {
+  model::ModelRanks ranks;
+  model::TensorRanks& tensor = ranks.tensor;
+  model::StageRanks& stages = ranks.stages;
+  tensor.deadline_seconds = stages.deadline_seconds = context.deadline_seconds;
   for (const std::string& function : context.calls) {
-    tensor.place.ranks = std::max(tensor.place.ranks, context.layout(function).tp);
+    const graph::Layout layout = context.layout(function);
+    tensor.place.ranks = std::max(tensor.place.ranks, layout.tp);
+    stages.place.ranks = std::max(stages.place.ranks, layout.pp);
     if (comm::Group* line = context.line(function, "tp"); line != nullptr) tensor.group = line;
+    if (comm::Group* line = context.line(function, "pp"); line != nullptr) stages.group = line;
   }
   if (tensor.group != nullptr) tensor.place.rank = tensor.group->rank();
-  return tensor;
+  if (stages.group != nullptr) stages.place.rank = stages.group->rank();
+  return ranks;
 }
 
-shape::ModelShape own_shape(const DecoderOptions& options, const model::TensorRanks& tensor) {
-  return shape::local_shape(decoder_shape(options), tensor.place, "model " + options.weights.get());
+shape::ModelShape own_shape(const DecoderOptions& options, const model::ModelRanks& ranks) {
+  return shape::local_shape(decoder_shape(options), ranks.place(), "model " + options.weights.get());
 }
 
-model::WeightsOptions weights_options(const DecoderOptions& options, const model::TensorRanks& tensor) {
+model::WeightsOptions weights_options(const DecoderOptions& options, const model::ModelRanks& ranks) {
   return {.trained = options.trained,
           .compute = tensor::compute_type_of(options.compute.get()),
           .reduction_chunks = static_cast<int>(options.reduction_chunks.get()),
@@ -78,7 +85,8 @@ model::WeightsOptions weights_options(const DecoderOptions& options, const model
           .lora = lora_options(options),
           .longest_tokens = options.row_tokens,
           .latent_cache = options.latent_cache,
-          .tensor = tensor};
+          .tensor = ranks.tensor,
+          .stages = ranks.stages};
 }
 
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {
@@ -101,11 +109,11 @@ std::string adapters_text(const DecoderOptions& options) {
 }
 
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options,
-                                      const model::TensorRanks& tensor) {
+                                      const model::ModelRanks& ranks) {
   return context.shared<Decoder>("decoder:" + options.weights.get(), [&] {
     auto decoder = std::make_shared<Decoder>();
     decoder->exec = {context.pool};
-    decoder->weights = open_weights(options, tensor, context.seed, decoder->exec);
+    decoder->weights = open_weights(options, ranks, context.seed, decoder->exec);
     decoder->model = std::make_unique<model::Model>(decoder->weights, decoder->exec);
     return decoder;
   });

@@ -39,12 +39,12 @@ struct Decoder {
 };
 
 // The ranks that share the model of a module, by the layout of its functions; where no run has begun, without a group.
-model::TensorRanks tensor_ranks(const flow::Context& context);
+model::ModelRanks model_ranks(const flow::Context& context);
 // The shape of its weights, by the directory's config.json and the head that is asked for, and how they are kept.
 shape::ModelShape decoder_shape(const DecoderOptions& options);
-model::WeightsOptions weights_options(const DecoderOptions& options, const model::TensorRanks& tensor = {});
+model::WeightsOptions weights_options(const DecoderOptions& options, const model::ModelRanks& ranks = {});
 // The shape of what one of these ranks computes.
-shape::ModelShape own_shape(const DecoderOptions& options, const model::TensorRanks& tensor);
+shape::ModelShape own_shape(const DecoderOptions& options, const model::ModelRanks& ranks);
 // Its adapters: those of its directory, where that holds any and the section asks for some, or those of the section.
 // InputError where both say other things.
 model::LoraOptions lora_options(const DecoderOptions& options);
@@ -57,9 +57,9 @@ DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions
 std::string adapters_text(const DecoderOptions& options);
 
 // The worker's decoder of that identity, opened on first use: read from its directory or, from scratch, random by the
-// run's seed. InputError when the directory is wrong. `tensor`: the ranks that each have their pieces of it.
+// run's seed. InputError when the directory is wrong. `ranks`: those that each have their part of it.
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options,
-                                      const model::TensorRanks& tensor = {});
+                                      const model::ModelRanks& ranks = {});
 
 // Weight links see this of a decoder.
 class DecoderPort final : public flow::WeightsPort {

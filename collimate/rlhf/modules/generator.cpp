@@ -99,7 +99,7 @@ generate::ServiceOptions service_of(const RolloutOptions& rollout, const Decoder
   if (const int64_t rows = context.layout("generate").micro_batch; rows > 0)
     service.max_batch_sequences = std::min(service.max_batch_sequences, rows);
   service.max_sequence_tokens = options.row_tokens;
-  return with_cache(std::move(service), options.rows, own_shape(options, tensor_ranks(context)),
+  return with_cache(std::move(service), options.rows, own_shape(options, model_ranks(context)),
                     weights_options(options).compute);
 }
 

@@ -43,11 +43,11 @@ int64_t at_most_rows(const graph::Layout& layout, int64_t rows, int64_t unit = 1
 class Plan {
  public:
   // `records`: its samples tell which experts their tokens passed.
-  Plan(const DecoderOptions& options, const model::TensorRanks& tensor, bool records = false)
+  Plan(const DecoderOptions& options, const model::ModelRanks& ranks, bool records = false)
       : options_(options),
         shape_(decoder_shape(options)),
-        own_shape_(rlhf::own_shape(options, tensor)),
-        weights_(weights_options(options, tensor)),
+        own_shape_(rlhf::own_shape(options, ranks)),
+        weights_(weights_options(options, ranks)),
         passes_(shape_, weights_),
         recorded_experts_(records ? model::routed_width(shape_) : 0) {}
 
@@ -65,7 +65,8 @@ class Plan {
   }
   void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks)); }
   void add_training(const Pass& pass, model::Recompute recompute) {
-    add_pass(pass, passes_.training(pass.tokens, pass.blocks, recompute));
+    add_all(
+        model::pass_memory(shape_, pass.tokens, passes_.training(pass.tokens, pass.blocks, recompute), under_way()));
   }
   // Hidden states of T tokens and of those that predict, and their gradients; every column of the rows.
   void add_tensors(int64_t hidden_rows, int64_t logits) {
@@ -73,6 +74,8 @@ class Plan {
     add("tensors",
         (hidden_rows * shape_.table_width() + logits) * kFloat + options_.rows * options_.row_tokens * token_bytes);
   }
+  // Micro-batches whose forward waits for its backward: at most as many as stages from this one on.
+  int64_t under_way() const { return weights_.stages.place.ranks - weights_.stages.place.rank; }
   void add_logits(int64_t predicted) {
     const int64_t bytes = model::recorded_logits_bytes(shape_, predicted, weights_.tensor.place);
     if (bytes > 0) add(options_.weights.get() + "/logits", bytes);
@@ -173,7 +176,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   TrainOptions train;
   base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
-  Plan plan(options, tensor_ranks(context), records_experts(context, options, train));
+  Plan plan(options, model_ranks(context), records_experts(context, options, train));
   const shape::ModelShape& shape = plan.shape();
   plan.add_weights(sharing(context));
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
@@ -210,7 +213,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     const Pass pass =
         micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update, unit), unit);
     plan.add_training(pass, recompute_of(train, layout.recompute));
-    plan.add_tensors(pass.tokens + 2 * pass.predicted, 0);
+    plan.add_tensors(pass.tokens * plan.under_way() + 2 * pass.predicted, 0);
     plan.add_logits(pass.predicted);
     plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.tokens));
   }

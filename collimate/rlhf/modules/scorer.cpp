@@ -55,7 +55,7 @@ void ScorerModule::setup(flow::Context& context) {
   micro_batch_tokens_ = micro_batch_tokens(train);
   for (const FunctionSpec& spec : functions()) micro_batch_rows_[spec.name] = context.layout(spec.name).micro_batch;
   progress_ = context.progress;
-  decoder_ = open_decoder(context, options_, tensor_ranks(context));
+  decoder_ = open_decoder(context, options_, model_ranks(context));
   router_replay_ = train.router_replay;
   port_ = std::make_unique<DecoderPort>(decoder_);
 }

@@ -80,7 +80,7 @@ void TrainerModule::setup(flow::Context& context) {
   mismatch_check_ = train.mismatch_check;
   path_ = options().path;
   form_ = exported_form(train.export_dtype, options(), *decoder().weights);
-  speaks_ = context.mesh("train").ranks().front() == context.device;
+  speaks_ = context.mesh("train").coordinate(context.device, "dp") == 0;
   train::LearnerOptions learner = learner_options(options(), train, temperature());
   learner.routers =
       train::router_losses(decoder().model->shape(), train.router_aux_loss_coef.get(), train.router_z_loss_coef);
@@ -212,7 +212,7 @@ void TrainerModule::save_checkpoint(const std::string& directory, int64_t) {
   const model::Weights& weights = *decoder().weights;
   if (weights.options().lora.on()) model::save_peft(weights, directory + "/adapter", host::base_directory(path_));
   model::save_huggingface(weights, directory, form_);
-  if (weights.tensor().place.rank > 0) return;
+  if (!weights.options().ranks().writes()) return;
   text::load_tokenizer(path_)->save(directory);
   text::save_chat_template(options().chat_template, directory);  // whoever loads the model renders as it was trained
 }
