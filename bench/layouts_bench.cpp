@@ -1,8 +1,9 @@
 // Costs of several ranks that work on one model:
 //   bench_layouts [rounds] [chunks ranks collectives] [15m 260k 110m] [float32 bfloat16]
 // chunks: a layer whose sums are cut into 2, 4 and 8 pieces (reduction_chunks), in times of the whole's.
-// ranks: an SFT update and a generation by 2 ranks of one thread each, over dp or tp, beside one process of 2 threads;
-// the ratio is one process's time in that of the ranks.
+// ranks: an SFT update and a generation by 2 ranks of one thread each, over dp, tp or pp, beside one process of 2
+// threads; the ratio is one process's time in that of the ranks. Stages of pp take a row at a time, of 8: without any
+// other cost they would reach 8/9, as each waits for a ninth of the time.
 // collectives: an all-reduce of 1 KiB between two ranks that are pinned to a core each, 100,000 times a round, and of
 // 4 MiB, beside a copy of so many bytes. Medians of the rounds (least .. largest).
 #include <pthread.h>
@@ -64,14 +65,17 @@ class Rank {
       : group_(std::move(group)), pool_(threads), rows_(sft_rows(0, kRows, kTokens, shape.vocabulary)) {
     model::WeightsOptions options{.trained = true, .compute = compute};
     if (axis == "tp") options.tensor = {{group_->rank(), kRanks}, group_.get(), kDeadline};
+    if (axis == "pp") options.stages = {{group_->rank(), kRanks}, group_.get(), kDeadline};
     weights_ = std::make_shared<model::Weights>(shape, options, exec());
     weights_->initialize(1, 0.02F);
     model_ = std::make_unique<model::Model>(weights_, exec());
     const bool shares_rows = axis == "dp";
     if (shares_rows) rows_ = sft_rows(group_->rank() * kRows / kRanks, kRows / kRanks, kTokens, shape.vocabulary);
     learner_ = std::make_unique<train::Learner>(
-        *model_, train::LearnerOptions{.schedule = {.peak = 1e-6}, .zero = shares_rows ? 1 : 0}, exec(),
-        shares_rows ? group_.get() : nullptr);
+        *model_,
+        train::LearnerOptions{
+            .schedule = {.peak = 1e-6}, .micro_batch_rows = axis == "pp" ? 1 : 0, .zero = shares_rows ? 1 : 0},
+        exec(), shares_rows ? group_.get() : nullptr);
     const int64_t prompts = shares_rows ? kPrompts / kRanks : kPrompts;
     for (int64_t p = 0; p < prompts; ++p) {
       prompts_.emplace_back();
@@ -121,7 +125,8 @@ std::vector<std::unique_ptr<Rank>> make_ranks(const std::string& axis, const sha
 void ranks_of(const std::string& model, ComputeType compute, int rounds) {
   const shape::ModelShape shape = model_shape(model);
   Rank one(shape, compute, "", kRanks, comm::null_group());
-  const auto dp = make_ranks("dp", shape, compute), tp = make_ranks("tp", shape, compute);
+  const auto dp = make_ranks("dp", shape, compute), tp = make_ranks("tp", shape, compute),
+             pp = make_ranks("pp", shape, compute);
   using Work = void (Rank::*)();
   for (const auto& [name, of_rank] :
        {std::pair<const char*, Work>("update", &Rank::update), {"generate", &Rank::generate}}) {
@@ -129,9 +134,10 @@ void ranks_of(const std::string& model, ComputeType compute, int rounds) {
     const auto time_of = [work](const std::vector<std::unique_ptr<Rank>>& ranks) {
       return std::vector{seconds_of([&] { on_ranks([&](int rank) { (*base::at(ranks, rank).*work)(); }); })};
     };
-    const auto spreads = take_turns(rounds, {[&] { return std::vector{seconds_of([&] { (one.*work)(); })}; },
-                                             [&] { return time_of(dp); }, [&] { return time_of(tp); }});
-    for (const auto& [axis, side] : {std::pair("dp", 1), {"tp", 2}}) {
+    const auto spreads =
+        take_turns(rounds, {[&] { return std::vector{seconds_of([&] { (one.*work)(); })}; },
+                            [&] { return time_of(dp); }, [&] { return time_of(tp); }, [&] { return time_of(pp); }});
+    for (const auto& [axis, side] : {std::pair("dp", 1), {"tp", 2}, {"pp", 3}}) {
       const Spread &single = spreads[0][0], &ranks = spreads[static_cast<size_t>(side)][0];
       fmt::print("{:30} {:>32} ms, one process {:>32} ms, ratio {:.2f}{}\n",
                  fmt::format("{} {} {} {}=2", name, model, name_of(compute), axis), in_ms(ranks), in_ms(single),

@@ -36,7 +36,7 @@ class Passes {
  private:
   Step step(const StepInput& input, tensor::Arena& arena, const Turns* turns) const;
   float* scratch_storage(const StepInput& input);
-  // What the stage's first segment reads, if another stage is ahead of it: [T, hidden], without values.
+  // The stream that the stage's first segment reads, if another stage is ahead of it: [T, hidden], without values.
   Slot* incoming(const StepInput& input, tensor::Arena& arena) const;
   static void read_cache(Step& step, KvCache& cache, int layer);
   void record_all(ForwardRecord::Impl& record, Step& step, const float* from);

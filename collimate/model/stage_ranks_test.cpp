@@ -81,7 +81,7 @@ class StageParity : public ::testing::TestWithParam<std::tuple<std::string, bool
     shape.blocks.push_back(shape.blocks[1]);
     return shape;
   }
-  // What a model's head makes of hidden states, on every stage.
+  // The logits of hidden states, on every stage.
   static std::vector<float> logits_of(Model& model, const at::Tensor& hidden) {
     return to_vector(model.from_last_stage({hidden.size(0), 37}, [&] { return model.logits(hidden); }));
   }

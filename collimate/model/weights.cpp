@@ -17,8 +17,6 @@ namespace {
 using shape::ParamSpec;
 using tensor::Buffer;
 
-int64_t float_bytes(int64_t count) { return count * static_cast<int64_t>(sizeof(float)); }
-
 void add_item(std::vector<MemoryItem>& items, const std::string& purpose, int64_t bytes) {
   auto found = std::ranges::find(items, purpose, &MemoryItem::purpose);
   if (found == items.end()) found = items.insert(found, {purpose, 0});
@@ -130,7 +128,7 @@ struct Weights::Impl {
 
   Buffer zeros(int64_t floats, const char* purpose) const {
     const auto tagged = scope(purpose);
-    Buffer made(float_bytes(floats), *exec.device);
+    Buffer made(floats * static_cast<int64_t>(sizeof(float)), *exec.device);
     tensor::zero(exec, floats, made.floats());
     return made;
   }
@@ -292,7 +290,7 @@ const tensor::LinearPanels& Weights::panels(int index) {
 
 void Weights::pack_all() {
   for (size_t i = 0; i < impl_->specs.size(); ++i)
-    if (impl_->specs[i].fused > 0 && !impl_->specs[i].absent() && shape::is_linear(impl_->shape, impl_->specs[i]))
+    if (const ParamSpec& s = impl_->specs[i]; s.fused > 0 && !s.absent() && shape::is_linear(impl_->shape, s))
       panels(static_cast<int>(i));
 }
 

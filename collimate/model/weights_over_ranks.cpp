@@ -1,4 +1,4 @@
-// What the ranks that share a model know together of its parameters.
+// Parameters of the whole model, of which each rank has a part.
 #include <algorithm>
 
 #include "collimate/base/at.h"

@@ -45,7 +45,7 @@ ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::
 // That rank's parameters, of those of the whole model: the same names in the same order; cut ones have the rank's
 // sizes and `pieces`, those that the rank's stage does not read have none, and all lie in the rank's own segments.
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of);
-// The same of one parameter over tensor ranks alone.
+// One parameter as tensor ranks alone cut it.
 ParamSpec local(const ParamSpec& whole, const TensorRank& of);
 // The first stage that reads a parameter of the whole model.
 int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages);

@@ -279,7 +279,7 @@ struct StagedLayout {
   bool tied = false;
 };
 
-// What training by that layout gives: on the first rank the whole parameters, on all norms and losses.
+// Trains by that layout; gives the whole parameters, which the first rank has, and its norms and losses.
 After trained_by(const StagedLayout& layout) {
   After first;
   const std::string name = fmt::format("pp {} tp {} dp {} zero {}", layout.pp, layout.tp, layout.dp, layout.zero);

@@ -6,7 +6,7 @@
 
 namespace collimate::train {
 
-// What a stage of a pipeline does next with a micro-batch. Transfers are between neighbouring stages and meet: a send
+// A stage of a pipeline does these with a micro-batch. Transfers are between neighbouring stages and meet: a send
 // returns when it is received.
 enum class StageAct {
   kReceive,  // the stream of the stage before

@@ -12,7 +12,7 @@ at::Tensor select(const at::Tensor& hidden, const std::vector<int64_t>& indices)
   return hidden.index_select(0, tensor::tensor_beside(hidden, indices));
 }
 
-// What the last pipeline stage has becomes known to all.
+// Values that the last pipeline stage has become known to all.
 void share_last(const model::StageRanks& stages, std::vector<float>& values) {
   if (!stages.several()) return;
   values.resize(static_cast<size_t>(stages.sum(std::vector{static_cast<double>(values.size())}).front()));
