@@ -1,9 +1,13 @@
 #include "collimate/flow/dist_actor.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/flow/balance.h"
 
 namespace collimate::flow {
 namespace {
@@ -14,6 +18,21 @@ comm::Mesh make_mesh(const graph::Layout& layout, std::vector<int> workers) {
   int dp = layout.dp > 0 ? layout.dp : std::max(1, total / inner);
   if (dp * inner != total) dp = total / std::max(1, inner);
   return comm::Mesh({{"dp", dp}, {"cp", layout.cp}, {"pp", layout.pp}, {"tp", layout.tp}}, std::move(workers));
+}
+
+std::vector<int64_t> unit_tokens(const Batch& rows, int64_t unit) {
+  std::vector<int64_t> tokens(static_cast<size_t>(rows.rows() / unit));
+  for (int64_t r = 0; r < rows.rows(); ++r) base::at(tokens, r / unit) += std::ssize(rows.row(batch::kIds, r));
+  return tokens;
+}
+
+// Those of a prompt side by side, in the order of their prompts' uids; else as they were.
+Batch by_prompt(const Batch& rows) {
+  const std::vector<int64_t> prompts = rows.all(batch::kPromptUid);
+  std::vector<int64_t> order(prompts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int64_t row) { return base::at(prompts, row); });
+  return rows.gather(order);
 }
 
 }  // namespace
@@ -47,6 +66,19 @@ std::vector<Batch> DistActor::split(const Batch& rows, int64_t group_size) const
     else
       parts.push_back(rows.slice(units * at / dp * unit, units * (at + 1) / dp * unit));
   }
+  return parts;
+}
+
+std::vector<Batch> DistActor::split_update(const Batch& rows, int64_t unit) const {
+  const int64_t dp = mesh_.size("dp");
+  if (dp == 1 || dispatch_ != graph::Dispatch::kSplit || !rows.has(batch::kIds.name)) return split(rows, unit);
+  const Batch sorted = unit == 1 && rows.has(batch::kPromptUid.name) ? by_prompt(rows) : rows;
+  const std::vector<int64_t> ends = balanced_ends(unit_tokens(sorted, unit), dp);
+  std::vector<Batch> by_dp;
+  int64_t begin = 0;
+  for (const int64_t end : ends) by_dp.push_back(sorted.slice(std::exchange(begin, end) * unit, end * unit));
+  std::vector<Batch> parts;
+  for (const int rank : mesh_.ranks()) parts.push_back(base::at(by_dp, mesh_.coordinate(rank, "dp")));
   return parts;
 }
 

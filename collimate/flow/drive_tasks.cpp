@@ -185,7 +185,7 @@ void Drive::dispatch_updates(TaskState& state) {
   std::vector<Batch> updates = cut_updates(rows_for(state, numbers), state.node->parameters);
   std::vector<std::vector<Batch>> batches(state.actor.workers().size());
   for (const Batch& update : updates) {
-    std::vector<Batch> parts = state.actor.split(update, pair_size(update));
+    std::vector<Batch> parts = state.actor.split_update(update, pair_size(update));
     for (size_t rank = 0; rank < parts.size(); ++rank) batches[rank].push_back(std::move(parts[rank]));
   }
   send_feed(state, std::move(numbers), std::move(batches));

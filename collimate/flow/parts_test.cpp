@@ -54,6 +54,23 @@ TEST(DistActor, SplitsOverDpRepeatsOverTpAndCollectsInOrder) {
   EXPECT_EQ(uids(actor.collect(results)), (std::vector<int64_t>{10, 11, 12, 13, 14}));
 }
 
+// Two prompts of two rows each, and a long row: the ranks of an update have 10 and 9 tokens.
+TEST(DistActor, RanksOfAnUpdateHaveAsManyTokens) {
+  graph::Layout layout;
+  layout.dp = 2;
+  const DistActor actor(graph::FunctionSpec(), layout, {0, 1});
+  Batch rows = numbered({1, 2, 3, 4, 5});
+  rows.set(batch::kPromptUid, std::vector<int64_t>{70, 40, 70, 40, 90});
+  rows.set_ragged(batch::kIds,
+                  std::vector<std::vector<int32_t>>{{1, 2, 3}, {1, 2}, {1, 2, 3}, {1, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9}});
+  const std::vector<Batch> parts = actor.split_update(rows, 1);
+  EXPECT_EQ(uids(parts[0]), (std::vector<int64_t>{2, 4, 1, 3}));
+  EXPECT_EQ(uids(parts[1]), (std::vector<int64_t>{5}));
+  const std::vector<Batch> pairs = actor.split_update(rows.slice(0, 4), 2);
+  EXPECT_EQ(uids(pairs[0]), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(uids(pairs[1]), (std::vector<int64_t>{3, 4}));
+}
+
 TEST(DistActor, CollectsFromTheLastPipelineStage) {
   graph::Layout layout;
   layout.pp = 2;
