@@ -71,7 +71,7 @@ class Rank {
     if (shares_rows) rows_ = sft_rows(group_->rank() * kRows / kRanks, kRows / kRanks, kTokens, shape.vocabulary);
     learner_ = std::make_unique<train::Learner>(
         *model_, train::LearnerOptions{.schedule = {.peak = 1e-6}, .zero = shares_rows ? 1 : 0}, exec(),
-        shares_rows ? group_.get() : nullptr);
+        train::TrainingRanks{shares_rows ? group_.get() : nullptr});
     const int64_t prompts = shares_rows ? kPrompts / kRanks : kPrompts;
     for (int64_t p = 0; p < prompts; ++p) {
       prompts_.emplace_back();

@@ -16,6 +16,7 @@
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/unread.h"
+#include "collimate/rlhf/modules/decoder.h"
 
 namespace collimate::recipe {
 
@@ -33,12 +34,13 @@ void check_sampling(const Config& config, const Plan& plan) {
       config.evaluation.params(completion_tokens(evaluation.asked, config));
 }
 
-// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `tp` is
-// read of flattening alone.
+// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `tp` and
+// `cp` are read of flattening alone.
 void check_devices(const Config& config, const graph::Placement& placement) {
-  if (config.tp > 1 && config.placement.get() != "flattening")
-    throw base::InputError(base::expectation("tp", "1 where a placement says it by function",
-                                             std::to_string(config.tp.get()), "tp in the placement's layouts"));
+  for (const auto& [name, value] : {std::pair("tp", config.tp.get()), {"cp", config.cp.get()}})
+    if (value > 1 && config.placement.get() != "flattening")
+      throw base::InputError(base::expectation(name, "1 where a placement says it by function", std::to_string(value),
+                                               fmt::format("{} in the placement's layouts", name)));
   const int64_t devices = config.devices;
   if (devices >= placement.devices || devices == Config().devices.get()) return;
   throw base::InputError(base::expectation("devices",
@@ -49,15 +51,22 @@ void check_devices(const Config& config, const graph::Placement& placement) {
 // All models on all devices. Where several train the same pieces together they share the optimizer, which costs
 // nothing.
 graph::Placement flattened(const Config& config, const Plan& plan) {
-  const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get());
+  const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get()),
+            cp = static_cast<int>(config.cp.get());
   if (devices % tp != 0)
     throw base::InputError(base::expectation("tp", fmt::format("a divisor of the {} devices", devices),
                                              std::to_string(tp), fmt::format("devices: {}", tp)));
+  if (devices / tp % cp != 0)
+    throw base::InputError(base::expectation(
+        "cp", fmt::format("a divisor of {}, the devices{}", devices / tp, tp > 1 ? fmt::format(" by tp {}", tp) : ""),
+        std::to_string(cp), fmt::format("devices: {}", tp * cp)));
   graph::Placement placement = graph::flattening(plan.graph, devices);
   for (const auto& [name, group] : placement.groups)
     for (const std::string& model : group.models)
-      for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions)
+      for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions) {
         if (tp > 1 && spec.kind != graph::Kind::kHost) placement.layouts[model][spec.name].tp = tp;
+        if (cp > 1 && rlhf::shares_tokens(spec)) placement.layouts[model][spec.name].cp = cp;
+      }
   if (devices > tp)
     for (const std::string& model : plan.trainers) placement.layouts[model]["train"].zero = 1;
   return placement;
@@ -72,7 +81,18 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
 }
 
 bool is_supported(const graph::Layout& layout) {
-  return layout.pp == 1 && layout.cp == 1 && layout.ep == 1 && layout.zero <= graph::kMostWholeZero && !layout.offload;
+  return layout.pp == 1 && layout.ep == 1 && layout.zero <= graph::kMostWholeZero && !layout.offload;
+}
+
+// Functions that generate have no tokens to share when they begin.
+void check_context(const graph::Placement& placement, const Plan& plan) {
+  for (const auto& [model, functions] : placement.layouts)
+    for (const auto& [function, layout] : functions) {
+      if (layout.cp == 1 || rlhf::shares_tokens(*plan.graph.find_function(model, function))) continue;
+      throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}.cp", model, function),
+                                               "1 of a function that generates", std::to_string(layout.cp),
+                                               "leaving it out: each of its devices then has rows of its own"));
+    }
 }
 
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
@@ -88,12 +108,11 @@ void check_supported(const graph::Placement& placement) {
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
       if (is_supported(layout)) continue;
-      throw base::InputError(
-          base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
-                            fmt::format("tp, dp, zero up to {}, micro_batch and recompute", graph::kMostWholeZero),
-                            fmt::format("pp {}, cp {}, ep {}, zero {}{}", layout.pp, layout.cp, layout.ep, layout.zero,
-                                        layout.offload ? ", offload" : ""),
-                            "leaving the others out: recipes do not have them"));
+      throw base::InputError(base::expectation(
+          fmt::format("placement.layouts.{}.{}", model, function),
+          fmt::format("tp, cp, dp, zero up to {}, micro_batch and recompute", graph::kMostWholeZero),
+          fmt::format("pp {}, ep {}, zero {}{}", layout.pp, layout.ep, layout.zero, layout.offload ? ", offload" : ""),
+          "leaving the others out: recipes do not have them"));
     }
 }
 
@@ -239,6 +258,7 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
       name.empty() ? graph::parse_placement(value.dump(), "placement") : named_placement(config, plan, name);
   graph::validate(plan.graph, placement);
   check_supported(placement);
+  check_context(placement, plan);
   check_pieces(placement, plan);
   check_devices(config, placement);
   keep_frozen_apart(placement, plan);

@@ -65,7 +65,7 @@ struct Trained {
   Trained(comm::Group* group, int zero, const model::TensorRanks& tensor = {})
       : weights(model::testing::tiny_weights(wide_shape(), {.trained = true, .tensor = tensor})),
         learner(decoder, {.schedule = {.peak = 1e-2}, .max_grad_norm = 0.5, .micro_batch_tokens = 12, .zero = zero}, {},
-                group) {}
+                {group}) {}
 
   void update(const Batch& rows, After& after) {
     const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,

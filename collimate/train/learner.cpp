@@ -10,6 +10,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/results.h"
+#include "collimate/train/head_rows.h"
 #include "collimate/train/micro_batch.h"
 
 namespace collimate::train {
@@ -22,8 +23,8 @@ using batch::Quantities;
 // One micro-batch on its way through forward, loss and backward.
 class MicroStep {
  public:
-  MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows)
-      : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows, options.routes)) {
+  MicroStep(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context, const Batch& rows)
+      : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows, options.routes, context)) {
     packed_.tokens.agreement = &routes_;
   }
 
@@ -61,22 +62,27 @@ class MicroStep {
 
   void compute_quantities(const batch::QuantityNeeds& needs) {
     if (needs.log_probs || needs.entropy || needs.values) {
-      predictors_ = tensor::tensor_beside(hidden_, packed_.predictors);
+      predicted_ = HeadRows(packed_.predictors, packed_.tokens.cut);
+      predictors_ = tensor::tensor_beside(hidden_, predicted_.rows());
       predicting_ = hidden_.index_select(0, predictors_);
     }
     if (needs.log_probs || needs.entropy) {
-      request_ = {predicting_, packed_.targets, options_.temperature, needs.entropy, /*record=*/true};
+      request_ = {predicting_, predicted_.own(packed_.targets), options_.temperature, needs.entropy, /*record=*/true};
       model::LogProbResult result = model_.log_probs(request_);
       log_prob_record_ = std::move(result.record);
-      leaves_.log_probs = tensor::make_leaf(result.log_probs);
-      if (needs.entropy) leaves_.entropy = tensor::make_leaf(result.entropy);
+      leaves_.log_probs = leaf(predicted_, result.log_probs);
+      if (needs.entropy) leaves_.entropy = leaf(predicted_, result.entropy);
     }
-    if (needs.values) leaves_.values = tensor::make_leaf(model_.scores(predicting_));
+    if (needs.values) leaves_.values = leaf(predicted_, model_.scores(predicting_));
     if (needs.row_scores) {
-      last_ = tensor::tensor_beside(hidden_, packed_.last_tokens);
+      ended_ = HeadRows(packed_.last_tokens, packed_.tokens.cut);
+      last_ = tensor::tensor_beside(hidden_, ended_.rows());
       ending_ = hidden_.index_select(0, last_);
-      leaves_.row_scores = tensor::make_leaf(model_.scores(ending_));
+      leaves_.row_scores = leaf(ended_, model_.scores(ending_));
     }
+  }
+  Tensor leaf(const HeadRows& of, const Tensor& values) const {
+    return tensor::make_leaf(of.gather(model_.exec(), values));
   }
 
   // Goes from the loss to the leaves by autograd, from there to hidden states and weights by our own backward.
@@ -84,14 +90,15 @@ class MicroStep {
     const Quantities gradient = leaf_gradients(loss);
     Tensor hidden_gradient = tensor::empty_result(model_.exec(), hidden_.sizes()).zero_();
     if (leaves_.log_probs.defined()) {
-      const Tensor part = model_.log_probs_backward(request_, gradient.log_probs, gradient.entropy, log_prob_record_);
+      const Tensor part = model_.log_probs_backward(request_, predicted_.own(gradient.log_probs),
+                                                    predicted_.own(gradient.entropy), log_prob_record_);
       log_prob_record_ = {};
       hidden_gradient.index_add_(0, predictors_, part);
     }
     if (leaves_.values.defined())
-      hidden_gradient.index_add_(0, predictors_, model_.scores_backward(predicting_, gradient.values));
+      hidden_gradient.index_add_(0, predictors_, model_.scores_backward(predicting_, predicted_.own(gradient.values)));
     if (leaves_.row_scores.defined())
-      hidden_gradient.index_add_(0, last_, model_.scores_backward(ending_, gradient.row_scores));
+      hidden_gradient.index_add_(0, last_, model_.scores_backward(ending_, ended_.own(gradient.row_scores)));
     model_.backward(std::move(record_), hidden_gradient, [&](int segment) { ranks.segment_done(segment); });
   }
 
@@ -115,6 +122,7 @@ class MicroStep {
   PackedRows packed_;
   model::RouterAgreement routes_;
   std::unique_ptr<model::ForwardRecord> record_;
+  HeadRows predicted_, ended_;
   Tensor hidden_, predictors_, predicting_, last_, ending_;
   model::LogProbRequest request_;
   model::LogProbRecord log_prob_record_;
@@ -139,11 +147,12 @@ GlobalCounts count_rows(const Batch& rows) {
   return counts;
 }
 
-Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec, comm::Group* group)
+Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec, const TrainingRanks& ranks)
     : model_(model),
       options_(std::move(options)),
       exec_(exec),
-      ranks_(model.weights(), exec, group, options_.zero, options_.deadline_seconds),
+      context_(ranks.context),
+      ranks_(model.weights(), exec, ranks, options_.zero, options_.deadline_seconds),
       optimizer_(model.weights(), shares_of(model.weights(), ranks_), options_.adam, exec) {}
 
 UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, const GlobalCounts& counts) {
@@ -152,7 +161,7 @@ UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, 
   report.trainable_tokens = static_cast<int64_t>(count_rows(rows).tokens);
   RouterLoss routers(model_.shape(), options_.routers, ranks_.group(), options_.deadline_seconds);
   report.loss = train_rows(rows, objective, counts, routers, report);
-  if (ranks_.group() != nullptr) report.loss = ranks_.sum({static_cast<float>(report.loss)})[0];
+  if (ranks_.have_own_rows()) report.loss = ranks_.sum_of_rows({static_cast<float>(report.loss)})[0];
   report.routers = routers.report();
   report.loss += routers.loss();
   report.grad_norm = ranks_.gradient_norm();
@@ -176,7 +185,7 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   std::vector<std::vector<float>> lists(objective.surveys);
   Tensor told_of;  // one micro-batch's numbers
   for (size_t p = 0; p < parts.size(); ++p) {
-    const std::vector<Tensor> told = MicroStep(model_, options_, parts[p]).survey(objective);
+    const std::vector<Tensor> told = MicroStep(model_, options_, context_, parts[p]).survey(objective);
     for (size_t i = 0; i < lists.size(); ++i) {
       by_part[p][i].begin = static_cast<int64_t>(lists[i].size());
       told_of = told.at(i).contiguous();
@@ -196,7 +205,7 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
 void Learner::survey_routers(std::span<const Batch> parts, RouterLoss& routers) {
   if (!routers.has_loss() || (parts.size() == 1 && ranks_.group() == nullptr)) return;
   for (const Batch& part : parts) {
-    MicroStep(model_, options_, part).survey(routers);
+    MicroStep(model_, options_, context_, part).survey(routers);
     if (options_.progress) options_.progress();
   }
   routers.close();
@@ -211,12 +220,12 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
   ranks_.expect(static_cast<int64_t>(parts.size()));
   for (size_t p = 0; p < parts.size(); ++p) {
     const Batch& part = parts[p];
-    MicroStep micro(model_, options_, part);
+    MicroStep micro(model_, options_, context_, part);
     loss += micro.run(objective, counts, surveys[p], routers, ranks_);
     if (const Tensor& now = micro.quantities().log_probs; now.defined())
       compare(part, tensor::HostTensor(model_.exec(), now.detach()).floats(), model_.weights().version(),
               report.mismatch);
-    compare(part, micro.routes(), model_.weights().version(), report.mismatch);
+    compare(part, sum_agreement(context_, micro.routes()), model_.weights().version(), report.mismatch);
     report.tokens += micro.packed().row_tokens;
     ++report.micro_batches;
     if (options_.progress) options_.progress();
