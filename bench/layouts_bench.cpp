@@ -75,7 +75,7 @@ class Rank {
         *model_,
         train::LearnerOptions{
             .schedule = {.peak = 1e-6}, .micro_batch_rows = axis == "pp" ? 1 : 0, .zero = shares_rows ? 1 : 0},
-        exec(), shares_rows ? group_.get() : nullptr);
+        exec(), train::TrainingRanks{shares_rows ? group_.get() : nullptr});
     const int64_t prompts = shares_rows ? kPrompts / kRanks : kPrompts;
     for (int64_t p = 0; p < prompts; ++p) {
       prompts_.emplace_back();

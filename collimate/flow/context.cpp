@@ -1,6 +1,7 @@
 #include "collimate/flow/context.h"
 
 #include "collimate/base/error.h"
+#include "collimate/flow/line_groups.h"
 
 namespace collimate::flow {
 
@@ -18,6 +19,12 @@ comm::Group* Context::line(const std::string& function, const std::string& axis)
   if (of_function == lines.end()) return nullptr;
   const auto found = of_function->second.find(axis);
   return found == of_function->second.end() ? nullptr : found->second;
+}
+
+comm::Group* Context::copies(const std::string& function) const {
+  for (const char* name : {kCopies, "dp"})
+    if (comm::Group* found = line(function, name); found != nullptr) return found;
+  return line(function, "cp");
 }
 
 }  // namespace collimate::flow

@@ -77,6 +77,9 @@ struct Context {
   // The group of the ranks of that mesh that differ from this one on the axis only, in its order; null where that is
   // this rank alone. Functions whose lines have the same ranks share one group.
   comm::Group* line(const std::string& function, const std::string& axis) const;
+  // The group of the ranks of that mesh that hold the same pieces of the weights: those along dp and cp; null where
+  // that is this rank alone.
+  comm::Group* copies(const std::string& function) const;
 
   template <class T, class Make>
   std::shared_ptr<T> shared(const std::string& name, Make&& make) {

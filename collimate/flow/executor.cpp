@@ -145,7 +145,9 @@ class Execution {
       const auto mesh = meshes.find(function);
       if (mesh == meshes.end()) continue;
       std::vector<int> holders = mesh->second.ranks();
-      std::erase_if(holders, [&](int rank) { return mesh->second.coordinate(rank, "dp") != 0; });
+      std::erase_if(holders, [&](int rank) {
+        return mesh->second.coordinate(rank, "dp") != 0 || mesh->second.coordinate(rank, "cp") != 0;
+      });
       return holders;
     }
     return {first};

@@ -11,8 +11,11 @@
 
 namespace collimate::flow {
 
-// The groups of one model on one worker: one for each line of more than one rank, of any axis of its functions' meshes.
-// Lines with the same ranks share one. Used by the worker's thread alone.
+// The line of ranks that hold the same pieces of a model's weights, where they differ along both dp and cp.
+inline constexpr const char* kCopies = "copies";
+
+// The groups of one model on one worker: one for each line of more than one rank, of any axis of its functions' meshes
+// and of kCopies. Lines with the same ranks share one. Used by the worker's thread alone.
 class LineGroups {
  public:
   // Joins the group of `ranks`, of which this worker is the place-th; returns when all of them have.
@@ -23,9 +26,9 @@ class LineGroups {
   LineGroups& operator=(LineGroups&&) = default;
   // Aborts them: whoever still waits for this worker waits in vain.
   ~LineGroups();
-  // Joins by function, then by axis. Every worker of a run goes through its models in one order and through each in
-  // this one, so that of all groups not yet complete the first in this order is one for which nobody who is missing
-  // waits elsewhere.
+  // Joins by function, then by axis, kCopies last. Every worker of a run goes through its models in one order and
+  // through each in this one, so that of all groups not yet complete the first in this order is one for which nobody
+  // who is missing waits elsewhere.
   LineGroups(const std::map<std::string, comm::Mesh>& meshes, int worker, const Join& join);
 
   // By function and axis; nothing of a line of one rank.

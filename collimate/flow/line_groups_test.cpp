@@ -35,6 +35,7 @@ graph::Placement on_four(const graph::Layout& generates, const graph::Layout& tr
 struct Joined {
   std::map<int, std::map<std::string, Ranks>> lines;  // by worker, "function.axis"
   std::map<int, size_t> groups;                       // that each worker has joined
+  std::map<int, Ranks> copies;                        // of train, by worker
   std::vector<LineGroups> kept;                       // the first to end would abort them
 };
 
@@ -66,6 +67,8 @@ Joined join_all(const graph::Placement& placement, const std::string& name) {
           for (const auto& [group, ranks] : known)
             if (group == context.line(function, axis))
               joined.lines[worker][fmt::format("{}.{}", function, axis)] = ranks;
+      for (const auto& [group, ranks] : known)
+        if (group == context.copies("train")) joined.copies[worker] = ranks;
     });
   for (std::thread& thread : threads) thread.join();
   return joined;
@@ -83,6 +86,16 @@ TEST(LineGroups, LinesOfTheSameRanksShareOne) {
   using Lines = std::map<std::string, Ranks>;
   EXPECT_EQ(joined.lines.at(4), (Lines{{"generate.tp", {4, 5}}, {"train.dp", {2, 4}}, {"train.tp", {4, 5}}}));
   for (const auto& [worker, count] : joined.groups) EXPECT_EQ(count, 2U) << worker;
+}
+
+TEST(LineGroups, CopiesAreAlongDpAndCp) {
+  const Joined both = join_all(on_four({}, {.cp = 2, .dp = 2}), "copies");
+  using Lines = std::map<std::string, Ranks>;
+  EXPECT_EQ(both.lines.at(4), (Lines{{"train.cp", {4, 5}}, {"train.dp", {2, 4}}}));
+  EXPECT_EQ(both.copies.at(4), (Ranks{2, 3, 4, 5}));
+  EXPECT_EQ(join_all(on_four({}, {.cp = 4}), "context").copies.at(3), (Ranks{2, 3, 4, 5}));
+  EXPECT_EQ(join_all(on_four({}, {.tp = 2, .cp = 2}), "pieces").copies.at(3), (Ranks{3, 5}));
+  EXPECT_TRUE(join_all(on_four({}, {.tp = 4}), "alone").copies.empty());
 }
 
 TEST(LineGroups, AFunctionWithoutALayoutStandsAlone) {

@@ -127,20 +127,19 @@ void WorkerHost::beat() {
   out_->send(cluster::message_of(message::Heartbeat()));
 }
 
-// Data-parallel ranks hold the same part of the weights: after training they must be equal, or gradients were not
-// reduced.
+// Ranks that hold the same part of the weights: after training they must be equal, or gradients were not reduced.
 void WorkerHost::check_ranks_agree(Running& task) {
   const Context& context = task.hosted->context;
   WeightsPort* weights = task.hosted->module->weights();
-  comm::Group* line = context.line(task.function, "dp");
+  comm::Group* line = context.copies(task.function);
   if (weights == nullptr || line == nullptr) return;
   std::vector<uint64_t> mine = {weights->checksum()}, all(static_cast<size_t>(line->size()));
   line->all_gather(comm::bytes_of(mine), comm::writable_bytes_of(all)).wait(context.deadline_seconds);
   for (uint64_t other : all)
     if (other != mine[0])
-      throw base::GuardError(base::expectation("model " + task.model, "equal weights on all dp ranks after training",
-                                               fmt::format("checksums {:016x}", fmt::join(all, ", ")),
-                                               "reducing gradients over the context's line of dp"));
+      throw base::GuardError(base::expectation(
+          "model " + task.model, "equal weights on all dp and cp ranks after training",
+          fmt::format("checksums {:016x}", fmt::join(all, ", ")), "reducing gradients over the context's copies"));
 }
 
 void WorkerHost::on(const message::Start& start) {

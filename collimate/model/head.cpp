@@ -153,6 +153,7 @@ at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& wei
   const Linear& head = vocabulary();
   const HeadArgs on_device = head_args(exec, weights, head, request);
   const tensor::LogProbHead& args = on_device.head;
+  if (args.rows == 0) return empty_result(exec, {0, head.in});  // a context rank may have none
   if (head.cut == 0 && !record.normalizers.defined()) {
     LogProbRequest again = request;
     again.entropy = entropy_gradient.defined();

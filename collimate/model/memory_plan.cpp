@@ -109,17 +109,27 @@ struct PassPlan::Counted {
     endless.reserve(kEndless);
     return endless;
   }
-  // Makes an input of so many tokens, of which nobody asks more than their number.
-  // `earlier`: of one sequence, behind so many others of it.
-  std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks, int64_t earlier = 0) const {
+  // Makes an input of so many tokens, or of a rank's part of them, of which nobody asks more than their number.
+  std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks, int context_ranks) const {
+    TokenBatch batch;
+    batch.ids.resize(static_cast<size_t>(tokens));
+    batch.positions.resize(static_cast<size_t>(tokens));
+    batch.starts = {0, static_cast<int32_t>(tokens)};
+    Runs runs;
+    runs.blocks = blocks;
+    if (context_ranks > 1)
+      runs.cut = batch.cut = std::make_shared<ContextCut>(batch.starts, ContextRanks{.ranks = context_ranks});
+    return std::make_unique<StepInput>(exec, own_tokens(batch), std::move(runs));
+  }
+  // Those of one sequence, behind so many others of it.
+  std::unique_ptr<StepInput> cached_input(int64_t tokens, int64_t earlier) const {
     TokenBatch batch;
     batch.ids.resize(static_cast<size_t>(tokens));
     batch.positions.resize(static_cast<size_t>(tokens));
     Runs runs;
-    runs.blocks = blocks;
     runs.tables.resize(static_cast<size_t>(tensor::KvLayout::blocks_for(earlier + tokens)));
     std::iota(runs.tables.begin(), runs.tables.end(), 0);
-    if (earlier > 0) runs.runs.push_back({0, tokens, earlier, runs.tables.data()});
+    runs.runs.push_back({0, tokens, earlier, runs.tables.data()});
     return std::make_unique<StepInput>(exec, batch, std::move(runs));
   }
 };
@@ -128,28 +138,28 @@ PassPlan::PassPlan(const ModelShape& shape, const WeightsOptions& options, const
     : counted_(std::make_unique<Counted>(shape, options, device)) {}
 PassPlan::~PassPlan() = default;
 
-PassFloats PassPlan::inference(int64_t tokens, int64_t blocks) {
-  const auto [at, is_new] = known_.try_emplace({tokens, blocks, -1});
+PassFloats PassPlan::inference(int64_t tokens, int64_t blocks, int context_ranks) {
+  const auto [at, is_new] = known_.try_emplace({tokens, blocks, context_ranks, -1});
   if (!is_new) return at->second;
   Passes& passes = counted_->passes;
   passes.workspace() = counted_->arena();
   if (blocks > 0 || !shape::keeps_latents(counted_->weights->shape())) {
-    passes.infer(*counted_->input(tokens, blocks), &counted_->turns, nullptr);
+    passes.infer(*counted_->input(tokens, blocks, context_ranks), &counted_->turns, nullptr);
   } else {
     KvCache cache(counted_->weights->shape(), kv_type(counted_->weights->options().compute), 1, counted_->exec);
-    passes.infer(*counted_->input(tokens, 0, kMostExpanded), &counted_->turns, &cache);
+    passes.infer(*counted_->cached_input(tokens, kMostExpanded), &counted_->turns, &cache);
   }
   return at->second = {.workspace = passes.workspace().peak_floats()};
 }
 
-PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recompute) {
-  const auto [at, is_new] = known_.try_emplace({tokens, blocks, static_cast<int>(recompute)});
+PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recompute, int context_ranks) {
+  const auto [at, is_new] = known_.try_emplace({tokens, blocks, context_ranks, static_cast<int>(recompute)});
   if (!is_new) return at->second;
   Passes& passes = counted_->passes;
   passes.workspace() = counted_->arena();
   passes.gradients() = counted_->arena();
   ForwardRecord::Impl record;
-  record.input = counted_->input(tokens, blocks);
+  record.input = counted_->input(tokens, blocks, context_ranks);
   record.recompute = recompute;
   record.activations = std::make_unique<tensor::Arena>(counted_->arena());
   const Slot& hidden = passes.record(record, &counted_->turns, nullptr);

@@ -42,15 +42,15 @@ class PassPlan {
   PassPlan(const shape::ModelShape& shape, const WeightsOptions& options,
            const tensor::Device& device = tensor::default_device());
   ~PassPlan();
-  // Without blocks keys and values are in a cache.
-  PassFloats inference(int64_t tokens, int64_t blocks);
+  // Without blocks keys and values are in a cache. With several context ranks: of the one with the most of the tokens.
+  PassFloats inference(int64_t tokens, int64_t blocks, int context_ranks = 1);
   // Forward and backward; of weights that are trained.
-  PassFloats training(int64_t tokens, int64_t blocks, Recompute recompute);
+  PassFloats training(int64_t tokens, int64_t blocks, Recompute recompute, int context_ranks = 1);
 
  private:
   struct Counted;
   std::unique_ptr<Counted> counted_;
-  std::map<std::tuple<int64_t, int64_t, int>, PassFloats> known_;  // by tokens, blocks and kind of pass
+  std::map<std::tuple<int64_t, int64_t, int, int>, PassFloats> known_;  // by tokens, blocks, ranks and kind of pass
 };
 
 // "workspace", the hidden states [T, H] that the pass returns included, and "activations", of which `under_way` passes

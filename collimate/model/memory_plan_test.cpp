@@ -27,23 +27,25 @@ std::map<std::string, int64_t> by_purpose(const std::vector<tensor::MemoryItem>&
 class MemoryPlan : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { tensor::reset_memory_peaks(kWorker); }
-  // The arenas of passes of `tokens_` take what is planned.
-  void expect_passes(const WeightsOptions& options) {
+  // The arenas of passes of `tokens_`, or of the first context rank's part of them, take what is planned.
+  void expect_passes(const WeightsOptions& options, int context = 1) {
     tensor::install_aten_allocator();
+    if (context > 1) tokens_.cut = std::make_shared<ContextCut>(tokens_.starts, ContextRanks{.ranks = context});
+    const int64_t own = (51 + context - 1) / context;
     auto weights = testing::tiny_weights(shape_, options);
     PassPlan plan(shape_, options);
     Model model(weights, {});
     tensor::reset_memory_peaks(kWorker);
     model.forward(tokens_);
     EXPECT_EQ(peaks().at("model/workspace"),
-              by_purpose(pass_memory(shape_, 51, plan.inference(51, 5))).at("model/workspace"));
+              by_purpose(pass_memory(shape_, own, plan.inference(51, 5, context))).at("model/workspace"));
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
       Model trained(weights, {});
       tensor::reset_memory_peaks(kWorker);
       std::unique_ptr<ForwardRecord> record;
       const at::Tensor hidden = trained.forward_train(tokens_, recompute, record);
       trained.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
-      const auto planned = by_purpose(pass_memory(shape_, 51, plan.training(51, 5, recompute)));
+      const auto planned = by_purpose(pass_memory(shape_, own, plan.training(51, 5, recompute, context)));
       EXPECT_EQ(peaks().at("model/activations"), planned.at("model/activations"));
     }
   }
@@ -83,6 +85,7 @@ TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
   expect_passes({.trained = true});
   expect_passes({.trained = true, .lora = {.rank = 5}});
   expect_passes({.trained = true, .lora = {.rank = 5}, .tensor = {{1, 2}}});
+  expect_passes({.trained = true}, 3);
 }
 
 TEST_P(MemoryPlan, OfTheCacheIsWhatItTakes) {

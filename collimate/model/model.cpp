@@ -113,6 +113,7 @@ const tensor::Exec& Model::exec() const { return impl_->exec; }
 at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables,
                                  RoutedExperts* chosen) {
   const MemoryScope tagged = impl_->scope("workspace");
+  COLLIMATE_CHECK(tokens.cut == nullptr, "a cache keeps the keys and values of one rank's tokens");
   const StepInput input(impl_->exec, tokens, cached_runs(tokens, tables));
   const Turns* turns = impl_->turns(input);
   COLLIMATE_CHECK(cache.layouts() == kv_layouts(shape(), cache.type()), "the cache of another model");
@@ -128,10 +129,11 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache, std::
 
 at::Tensor Model::forward(const TokenBatch& tokens) {
   const MemoryScope tagged = impl_->scope("workspace");
-  const StepInput input(impl_->exec, tokens, scratch_runs(tokens));
+  const TokenBatch own = own_tokens(tokens);
+  const StepInput input(impl_->exec, own, scratch_runs(tokens));
   const Turns* turns = impl_->turns(input);
-  impl_->make_room(impl_->plan.inference(input.rows(), input.blocks()));
-  const auto choices = impl_->choices(tokens, false);
+  impl_->make_room(impl_->plan.inference(input.all_rows(), input.blocks(), input.context_ranks()));
+  const auto choices = impl_->choices(own, false);
   at::Tensor hidden = impl_->hidden_of(impl_->passes.infer(input, turns, nullptr, choices.get()));
   if (choices != nullptr) choices->tell();
   return hidden;
@@ -145,15 +147,18 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   ForwardRecord::Impl& kept = *record->impl;
   kept.pool = impl_->pool;
   kept.activations = impl_->take_arena();
-  kept.input = std::make_unique<StepInput>(impl_->exec, tokens, scratch_runs(tokens));
+  const TokenBatch own = own_tokens(tokens);
+  kept.input = std::make_unique<StepInput>(impl_->exec, own, scratch_runs(tokens));
   kept.recompute = recompute;
   if (!tokens.counts.empty() && shape::experts_of(shape()) != nullptr)
-    kept.routers = std::make_unique<RouterNotes>(impl_->exec, shape(), tokens.counts);
-  kept.choices = impl_->choices(tokens, false);
+    kept.routers = std::make_unique<RouterNotes>(impl_->exec, shape(), own.counts);
+  kept.choices = impl_->choices(own, false);
   const Turns* turns = impl_->turns(*kept.input);
-  impl_->make_room(impl_->plan.training(kept.input->rows(), kept.input->blocks(), recompute), kept.activations.get());
+  const StepInput& input = *kept.input;
+  impl_->make_room(impl_->plan.training(input.all_rows(), input.blocks(), recompute, input.context_ranks()),
+                   kept.activations.get());
   const bool begins = impl_->passes.decoder().begins();
-  COLLIMATE_CHECK(begins != stream.defined() && (begins || stream.size(0) == kept.input->rows()), "stage {}",
+  COLLIMATE_CHECK(begins != stream.defined() && (begins || stream.size(0) == input.rows()), "stage {}",
                   weights().stages().place.rank);
   at::Tensor hidden =
       impl_->to_tensor(impl_->passes.record(kept, turns, begins ? nullptr : tensor::device_data(stream)));
@@ -176,17 +181,19 @@ at::Tensor Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tens
   const MemoryScope tagged = impl_->scope("workspace");
   ForwardRecord::Impl& kept = *record->impl;
   at::Tensor given;
+  const float* slopes = nullptr;
   if (takes_gradient()) {
     const Slot& last = *base::at(kept.segments, impl_->passes.decoder().end_segment() - 1).output;
     COLLIMATE_CHECK(gradient.numel() == last.count() && gradient.scalar_type() == at::kFloat, "expected fp32 [{}, {}]",
                     last.rows, last.width);
     given = gradient.contiguous();
+    // A context rank without tokens takes part in the others' exchanges.
+    slopes = last.rows == 0 ? last.value : tensor::device_data(given);
   }
-  const float* of_stream =
-      impl_->passes.backward(kept, impl_->turns(*kept.input), tensor::device_data(given), [&](int segment) {
-        base::fault_point("model.backward");
-        if (segment_done) segment_done(segment);
-      });
+  const float* of_stream = impl_->passes.backward(kept, impl_->turns(*kept.input), slopes, [&](int segment) {
+    base::fault_point("model.backward");
+    if (segment_done) segment_done(segment);
+  });
   if (kept.choices != nullptr) kept.choices->tell();
   if (segment_done)
     for (int s = impl_->passes.decoder().segments(); s < impl_->weights->segments(); ++s) segment_done(s);

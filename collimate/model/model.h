@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/model/context_cut.h"
 #include "collimate/model/kv_cache.h"
 #include "collimate/model/weights.h"
 #include "collimate/tensor/allocator.h"
@@ -47,6 +48,9 @@ struct TokenBatch {
   RoutedExperts experts;
   bool replayed = false;
   RouterAgreement* agreement = nullptr;  // what is compared is added here, by the backward too; null: nowhere
+  // Context ranks compute the batch together, in training and scoring: hidden states are then those of this rank's
+  // tokens alone, T of the cut's own. Null: one rank does.
+  std::shared_ptr<const ContextCut> cut = nullptr;
 };
 
 // A training forward keeps this for its backward. It must not outlive its Model.

@@ -1,5 +1,7 @@
 #include "collimate/model/runs.h"
 
+#include <utility>
+
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
@@ -34,6 +36,24 @@ tensor::AttentionRun continuation_of(tensor::AttentionRun run, const tensor::Att
   return run;
 }
 
+// Leaves this rank's pieces of the runs and documents of a whole batch.
+void cut_runs(const ContextCut& cut, Runs& all) {
+  std::vector<tensor::AttentionRun> runs;
+  std::vector<tensor::Document> documents;
+  int64_t row = 0;
+  for (const TokenPiece& piece : cut.pieces()) {
+    const tensor::AttentionRun& run = base::at(all.runs, piece.sequence);
+    const int64_t ahead = piece.first - run.first_row;
+    runs.push_back({row, piece.tokens, run.first_position + ahead, run.blocks});
+    documents.push_back(base::at(all.documents, piece.sequence));
+    documents.back().tokens = ahead + piece.tokens;
+    documents.back().queries = {row, piece.tokens};
+    row += piece.tokens;
+  }
+  all.appended = std::exchange(all.runs, std::move(runs));
+  all.documents = std::move(documents);
+}
+
 }  // namespace
 
 Runs scratch_runs(const TokenBatch& tokens) {
@@ -59,6 +79,8 @@ Runs scratch_runs(const TokenBatch& tokens) {
     all.last_position = std::max(all.last_position, origin + end - 1);
   }
   for (size_t i = 0; i < all.runs.size(); ++i) all.runs[i].blocks = all.tables.data() + tables[i];
+  all.cut = tokens.cut;
+  if (all.cut != nullptr) cut_runs(*all.cut, all);
   return all;
 }
 

@@ -15,6 +15,10 @@ struct Runs {
   std::vector<int32_t> tables;  // block ids of all runs: 0, 1, …, and where a run continues another, that one's first
   std::vector<tensor::AttentionRun> runs;
   std::vector<tensor::Document> documents;
+  // Where context ranks compute a batch together, the two above are of this rank's pieces, and these of all tokens:
+  // rows of keys and values are the batch's.
+  std::shared_ptr<const ContextCut> cut = nullptr;
+  std::vector<tensor::AttentionRun> appended;
   int64_t blocks = 0;
   int64_t last_position = 0;
 };

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "collimate/base/error.h"
+#include "collimate/model/context_attention.h"
 #include "collimate/model/kv_cache.h"
 #include "collimate/model/layers.h"
 #include "collimate/model/recording.h"
@@ -33,10 +34,9 @@ struct Heads {
   int64_t row;  // of q, k and v together
 };
 
-void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot& out, const float* lse) {
+// The backward to `into`, the gradient of qkv, but for keys and values.
+tensor::AttentionBackward query_backward(const Attention& a, const Slot& qkv, const Slot& out, float* into) {
   const Heads h(a);
-  const GradientTarget into = step.tape->target(qkv);
-  COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
   tensor::AttentionBackward args;
   args.heads = h.heads;
   args.kv_heads = h.kv_heads;
@@ -44,17 +44,50 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
   args.value_dim = static_cast<int>(a.value_dim());
   args.scores = h.scores;
   args.q = qkv.value;
-  args.k = qkv.value + a.query_width();
-  args.v = args.k + a.kv_width();
-  args.q_stride = args.kv_stride = args.dq_stride = args.dkv_stride = h.row;
   args.out = out.value;
   args.dout = out.gradient;
   args.out_stride = a.output_width();
+  args.dq = into;
+  args.q_stride = args.dq_stride = h.row;
+  return args;
+}
+
+void set_keys_and_values(tensor::AttentionBackward& args, const Attention& a, const float* k, float* dk,
+                         int64_t stride) {
+  args.k = k;
+  args.v = k + a.kv_width();
+  args.dk = dk;
+  args.dv = dk + a.kv_width();
+  args.kv_stride = args.dkv_stride = stride;
+}
+
+void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot& out, const float* lse) {
+  const GradientTarget into = step.tape->target(qkv);
+  COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
+  tensor::AttentionBackward args = query_backward(a, qkv, out, into.data);
   args.lse = lse;
-  args.dq = into.data;
-  args.dk = args.dq + a.query_width();
-  args.dv = args.dk + a.kv_width();
+  if (step.input.cut() == nullptr) {
+    set_keys_and_values(args, a, qkv.value + a.query_width(), into.data + a.query_width(), qkv.width);
+    return tensor::attention_backward(step.exec, args, step.input.documents());
+  }
+  const tensor::Arena::Mark mark = step.arena.mark();
+  const int64_t width = a.kv_width() + a.value_width(), count = step.input.all_rows() * width;
+  float* gradients = step.arena.take(count);
+  tensor::zero(step.exec, count, gradients);
+  set_keys_and_values(args, a, gather_keys_and_values(step, a, qkv), gradients, width);
   tensor::attention_backward(step.exec, args, step.input.documents());
+  sum_key_and_value_gradients(step, a, gradients, into.data);
+  step.arena.rewind(mark);
+}
+
+// Puts keys and values of this rank's tokens, and where others have some theirs, into the step's blocks.
+void append_keys_and_values(const Step& step, const Attention& a, const Slot& qkv, const tensor::KvLayout& layout) {
+  const tensor::Arena::Mark mark = step.arena.mark();
+  const bool cut = step.input.cut() != nullptr;
+  const float* k = cut ? gather_keys_and_values(step, a, qkv) : qkv.value + a.query_width();
+  const int64_t stride = cut ? a.kv_width() + a.value_width() : qkv.width;
+  tensor::append_kv(step.exec, layout, k, stride, k + a.kv_width(), stride, step.input.appended(), step.kv_storage);
+  step.arena.rewind(mark);
 }
 
 // Where a backward over this rank's heads adds the gradient [width] of a norm that all heads share; null when frozen.
@@ -129,10 +162,9 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   const Heads h(a);
   tensor::AttentionForward args;
   args.layout = kv_layout(a, step.kv_type);
-  float* k = qkv->value + a.query_width();
   if (is_bf16(step.weights.options().compute))
-    tensor::round_bf16(step.exec, k, h.row, qkv->rows, a.kv_width() + a.value_width());
-  tensor::append_kv(step.exec, args.layout, k, h.row, k + a.kv_width(), h.row, step.input.runs(), step.kv_storage);
+    tensor::round_bf16(step.exec, qkv->value + a.query_width(), h.row, qkv->rows, a.kv_width() + a.value_width());
+  append_keys_and_values(step, a, *qkv, args.layout);
   Slot* out = tensor::make_slot(step.arena, qkv->rows, a.output_width(), qkv->wanted);
   float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
   args.heads = h.heads;

@@ -9,13 +9,21 @@ StepInput::StepInput(const tensor::Exec& exec, const TokenBatch& tokens, Runs ru
     : rows_(static_cast<int64_t>(tokens.ids.size())), runs_(std::move(runs)) {
   numbers_ = tokens.ids;
   numbers_.insert(numbers_.end(), tokens.positions.begin(), tokens.positions.end());
-  for (const tensor::AttentionRun& run : runs_.runs) {
+  const std::vector<tensor::AttentionRun*> runs_with_tables = all_runs();
+  for (const tensor::AttentionRun* run : runs_with_tables) {
     tables_.push_back(numbers_.size());
-    const int64_t blocks = tensor::KvLayout::blocks_for(run.first_position + run.tokens);
-    numbers_.insert(numbers_.end(), run.blocks, run.blocks + blocks);
+    const int64_t blocks = tensor::KvLayout::blocks_for(run->first_position + run->tokens);
+    numbers_.insert(numbers_.end(), run->blocks, run->blocks + blocks);
   }
   on_device_ = {exec, numbers_};
-  for (size_t i = 0; i < tables_.size(); ++i) runs_.runs[i].blocks = on_device_.data() + tables_[i];
+  for (size_t i = 0; i < tables_.size(); ++i) runs_with_tables[i]->blocks = on_device_.data() + tables_[i];
+}
+
+std::vector<tensor::AttentionRun*> StepInput::all_runs() {
+  std::vector<tensor::AttentionRun*> all;
+  for (tensor::AttentionRun& run : runs_.runs) all.push_back(&run);
+  for (tensor::AttentionRun& run : runs_.appended) all.push_back(&run);
+  return all;
 }
 
 std::vector<tensor::AttentionRun> StepInput::earlier_blocks() const {

@@ -10,7 +10,7 @@
 namespace collimate::model {
 
 // The tokens of one step where its operations read them: ids, positions and block tables, brought to the device at
-// once. Stays where it is while a step or its backward uses it.
+// once. Stays where it is while a step or its backward uses it. Of a batch that is cut, the tokens are this rank's.
 class StepInput {
  public:
   StepInput(const tensor::Exec& exec, const TokenBatch& tokens, Runs runs);
@@ -25,6 +25,11 @@ class StepInput {
   // One per sequence; their tables lie on the device.
   std::span<const tensor::AttentionRun> runs() const { return runs_.runs; }
   std::span<const tensor::Document> documents() const { return runs_.documents; }
+  const ContextCut* cut() const { return runs_.cut.get(); }  // null: one rank has all tokens
+  // The runs whose keys and values a step appends, their rows being those of all tokens.
+  std::span<const tensor::AttentionRun> appended() const { return cut() == nullptr ? runs_.runs : runs_.appended; }
+  int64_t all_rows() const { return cut() == nullptr ? rows_ : cut()->all_rows(); }
+  int context_ranks() const { return cut() == nullptr ? 1 : cut()->ranks().ranks; }
   // Gives those of the runs' blocks that hold tokens ahead of them, each once: runs of those tokens, in rows from 0 on.
   std::vector<tensor::AttentionRun> earlier_blocks() const;
   int64_t blocks() const { return runs_.blocks; }
@@ -32,11 +37,12 @@ class StepInput {
 
  private:
   size_t count() const { return static_cast<size_t>(rows_); }
+  std::vector<tensor::AttentionRun*> all_runs();
 
   int64_t rows_;
   Runs runs_;
   std::vector<int32_t> numbers_;  // ids, positions, the runs' tables
-  std::vector<size_t> tables_;    // where each begins
+  std::vector<size_t> tables_;    // where each begins, those of `appended` last
   tensor::OnDevice<int32_t> on_device_;
 };
 

@@ -1,5 +1,7 @@
 #include "collimate/recipe/check.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -128,10 +130,23 @@ std::string rounding_line(const Config& config, const BatchArithmetic& n, const 
                      epochs == std::floor(epochs) ? ", read once more" : "");
 }
 
+// Names the functions whose ranks share a model's matrices or the tokens of rows; "" where none do.
+std::string sharing_text(const Plan& plan, const graph::Placement& placement) {
+  std::set<std::string> found;
+  for (const graph::Node& node : plan.graph.nodes) {
+    const graph::Layout layout = placement.layout(node.model, node.function);
+    std::vector<std::string> sizes;
+    for (const auto& [axis, size] : {std::pair("tp", layout.tp), {"cp", layout.cp}})
+      if (size > 1) sizes.push_back(fmt::format("{} {}", axis, size));
+    if (!sizes.empty()) found.insert(fmt::format("{}.{} {}", node.model, node.function, fmt::join(sizes, " · ")));
+  }
+  return found.empty() ? "" : fmt::format("; {}", fmt::join(found, ", "));
+}
+
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const int threads = threads_of(config, placement);
-  return fmt::format("placement: {}, {} each; {}", counted(placement.devices, "device"), counted(threads, "thread"),
-                     counted(graph::worker_count(plan.graph, placement), "worker"));
+  return fmt::format("placement: {}, {} each; {}{}", counted(placement.devices, "device"), counted(threads, "thread"),
+                     counted(graph::worker_count(plan.graph, placement), "worker"), sharing_text(plan, placement));
 }
 
 }  // namespace

@@ -287,6 +287,15 @@ struct Config : base::Section {
       "where placement is flattening; tp times pp divides devices",
       base::at_least(int64_t{1}),
       base::outside_hash{}};
+  base::Option<int64_t> cp{this,
+                           "cp",
+                           1,
+                           "devices",
+                           "how many devices share the tokens of each row that is scored or trained (context "
+                           "parallelism), where placement is "
+                           "flattening; times tp a divisor of devices",
+                           base::at_least(int64_t{1}),
+                           base::outside_hash{}};
   base::Option<std::string> cluster{this,
                                     "cluster",
                                     "local",

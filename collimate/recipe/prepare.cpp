@@ -1,5 +1,7 @@
 #include "collimate/recipe/prepare.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,12 +12,14 @@
 
 #include "collimate/base/config_text.h"
 #include "collimate/base/error.h"
+#include "collimate/comm/mesh.h"
 #include "collimate/graph/whole_layout.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/unread.h"
+#include "collimate/rlhf/modules/decoder.h"
 
 namespace collimate::recipe {
 
@@ -34,9 +38,9 @@ void check_sampling(const Config& config, const Plan& plan) {
 }
 
 // `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `tp` and
-// `pp` are read of flattening alone.
+// `pp` and `cp` are read of flattening alone.
 void check_devices(const Config& config, const graph::Placement& placement) {
-  for (const auto& [name, size] : {std::pair("tp", config.tp.get()), std::pair("pp", config.pp.get())})
+  for (const auto& [name, size] : {std::pair("tp", config.tp.get()), {"pp", config.pp.get()}, {"cp", config.cp.get()}})
     if (size > 1 && config.placement.get() != "flattening")
       throw base::InputError(base::expectation(name, "1 where a placement says it by function", std::to_string(size),
                                                fmt::format("{} in the placement's layouts", name)));
@@ -47,23 +51,37 @@ void check_devices(const Config& config, const graph::Placement& placement) {
                                            std::to_string(devices), "leaving it out, or another placement"));
 }
 
+// Each of the sizes divides what those ahead of it leave of the devices.
+void require_divisors(int devices, const std::vector<comm::Axis>& axes) {
+  int taken = 1;
+  std::vector<std::string> by;
+  for (const comm::Axis& axis : axes) {
+    const int rest = devices / taken;
+    if (rest % axis.size != 0)
+      throw base::InputError(base::expectation(
+          axis.name,
+          by.empty() ? fmt::format("a divisor of the {} devices", devices)
+                     : fmt::format("a divisor of {}, the devices by {}", rest, fmt::join(by, " and ")),
+          std::to_string(axis.size), fmt::format("devices: {}", taken * axis.size)));
+    taken *= axis.size;
+    if (axis.size > 1) by.push_back(fmt::format("{} {}", axis.name, axis.size));
+  }
+}
+
 // All models on all devices. Where several train the same pieces together they share the optimizer, which costs
 // nothing.
 graph::Placement flattened(const Config& config, const Plan& plan) {
   const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get()),
-            pp = static_cast<int>(config.pp.get());
-  if (devices % tp != 0)
-    throw base::InputError(base::expectation("tp", fmt::format("a divisor of the {} devices", devices),
-                                             std::to_string(tp), fmt::format("devices: {}", tp)));
-  if (devices % (tp * pp) != 0)
-    throw base::InputError(base::expectation("pp", fmt::format("a divisor of {}, the devices by tp", devices / tp),
-                                             std::to_string(pp), fmt::format("devices: {}", tp * pp)));
+            pp = static_cast<int>(config.pp.get()), cp = static_cast<int>(config.cp.get());
+  require_divisors(devices, {{"tp", tp}, {"pp", pp}, {"cp", cp}});
   graph::Placement placement = graph::flattening(plan.graph, devices);
   for (const auto& [name, group] : placement.groups)
     for (const std::string& model : group.models)
-      for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions)
+      for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions) {
         if (tp * pp > 1 && spec.kind != graph::Kind::kHost)
           placement.layouts[model][spec.name].tp = tp, placement.layouts[model][spec.name].pp = pp;
+        if (cp > 1 && rlhf::shares_tokens(spec)) placement.layouts[model][spec.name].cp = cp;
+      }
   if (devices > tp * pp)
     for (const std::string& model : plan.trainers) placement.layouts[model]["train"].zero = 1;
   return placement;
@@ -78,7 +96,18 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
 }
 
 bool is_supported(const graph::Layout& layout) {
-  return layout.cp == 1 && layout.ep == 1 && layout.zero <= graph::kMostWholeZero && !layout.offload;
+  return layout.ep == 1 && layout.zero <= graph::kMostWholeZero && !layout.offload;
+}
+
+// Functions that generate have no tokens to share when they begin.
+void check_context(const graph::Placement& placement, const Plan& plan) {
+  for (const auto& [model, functions] : placement.layouts)
+    for (const auto& [function, layout] : functions) {
+      if (layout.cp == 1 || rlhf::shares_tokens(*plan.graph.find_function(model, function))) continue;
+      throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}.cp", model, function),
+                                               "1 of a function that generates", std::to_string(layout.cp),
+                                               "leaving it out: each of its devices then has rows of its own"));
+    }
 }
 
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
@@ -96,8 +125,8 @@ void check_supported(const graph::Placement& placement) {
       if (is_supported(layout)) continue;
       throw base::InputError(base::expectation(
           fmt::format("placement.layouts.{}.{}", model, function),
-          fmt::format("tp, pp, dp, zero up to {}, micro_batch and recompute", graph::kMostWholeZero),
-          fmt::format("cp {}, ep {}, zero {}{}", layout.cp, layout.ep, layout.zero, layout.offload ? ", offload" : ""),
+          fmt::format("tp, pp, cp, dp, zero up to {}, micro_batch and recompute", graph::kMostWholeZero),
+          fmt::format("ep {}, zero {}{}", layout.ep, layout.zero, layout.offload ? ", offload" : ""),
           "leaving the others out: recipes do not have them"));
     }
 }
@@ -255,6 +284,7 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
       name.empty() ? graph::parse_placement(value.dump(), "placement") : named_placement(config, plan, name);
   graph::validate(plan.graph, placement);
   check_supported(placement);
+  check_context(placement, plan);
   check_pieces(placement, plan);
   check_devices(config, placement);
   keep_frozen_apart(placement, plan);

@@ -129,14 +129,14 @@ bool is_switched_off(const Config& config, const std::string& option) {
 }
 
 // Mixtures of experts read these, latent attention, chat templates that have variables, samples of a given form or from
-// a rounded cache, rounded models, and matrices or blocks that devices share: at their defaults they say nothing of a
-// run.
+// a rounded cache, rounded models, and matrices, blocks and rows that devices share: at their defaults they say nothing
+// of a run.
 bool concerns_few_runs(const std::string& option) {
   const std::string any = of_any_model(option);
   return option.starts_with("train.router_") || any == "models.*.chat_template_kwargs" ||
          any == "models.*.latent_cache" || any == "models.*.reduction_chunks" || option == "tp" || option == "pp" ||
-         option == "rollout.kv_cache_dtype" || option == "train.export_dtype" || option.ends_with(".regex") ||
-         option.ends_with(".json_schema");
+         option == "cp" || option == "rollout.kv_cache_dtype" || option == "train.export_dtype" ||
+         option.ends_with(".regex") || option.ends_with(".json_schema");
 }
 
 }  // namespace

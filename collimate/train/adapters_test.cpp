@@ -52,7 +52,7 @@ struct AdapterRun {
         decoder,
         LearnerOptions{
             .schedule = {.peak = 1e-2}, .adam = {.epsilon = 1e-4}, .micro_batch_tokens = 24, .recompute = recompute},
-        tensor::Exec{}, group);
+        tensor::Exec{}, TrainingRanks{group});
   }
   UpdateReport update(const Batch& rows) {
     const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,

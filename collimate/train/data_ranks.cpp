@@ -20,11 +20,15 @@ int64_t bytes_of(int64_t count) {
 
 }  // namespace
 
-DataRanks::DataRanks(model::Weights& weights, tensor::Exec exec, comm::Group* group, int zero, double deadline_seconds)
+DataRanks::DataRanks(model::Weights& weights, tensor::Exec exec, const TrainingRanks& ranks, int zero,
+                     double deadline_seconds)
     : weights_(weights),
       exec_(exec),
-      group_(group),
-      zero_(group == nullptr ? 0 : zero),
+      group_(ranks.copies != nullptr ? ranks.copies
+             : ranks.rows != nullptr ? ranks.rows
+                                     : ranks.context.group),
+      rows_(ranks.rows),
+      zero_(group_ == nullptr ? 0 : zero),
       deadline_seconds_(deadline_seconds) {}
 
 model::Share DataRanks::share(int segment) const {
@@ -47,28 +51,28 @@ std::vector<model::Share> DataRanks::saved_shares() const {
   return shares;
 }
 
-std::vector<float> DataRanks::sum(std::vector<float> values) const {
-  if (group_ != nullptr) group_->all_reduce(values).wait(deadline_seconds_);
+std::vector<float> DataRanks::sum_of_rows(std::vector<float> values) const {
+  if (rows_ != nullptr) rows_->all_reduce(values).wait(deadline_seconds_);
   return values;
 }
 
 batch::GlobalCounts DataRanks::sum_counts(const batch::GlobalCounts& counts) const {
-  if (group_ == nullptr) return counts;
-  const std::vector<float> sums = sum(
+  if (rows_ == nullptr) return counts;
+  const std::vector<float> sums = sum_of_rows(
       {static_cast<float>(counts.tokens), static_cast<float>(counts.rows), static_cast<float>(counts.chosen_tokens)});
   return {sums[0], sums[1], sums[2]};
 }
 
 std::vector<float> DataRanks::join(const std::vector<float>& mine, int64_t& begin) const {
-  if (group_ == nullptr) return mine;
-  std::vector<float> sizes(static_cast<size_t>(ranks()));
-  base::at(sizes, group_->rank()) = static_cast<float>(mine.size());
-  sizes = sum(std::move(sizes));
-  const auto first = sizes.begin() + group_->rank();
+  if (rows_ == nullptr) return mine;
+  std::vector<float> sizes(static_cast<size_t>(rows_->size()));
+  base::at(sizes, rows_->rank()) = static_cast<float>(mine.size());
+  sizes = sum_of_rows(std::move(sizes));
+  const auto first = sizes.begin() + rows_->rank();
   begin = static_cast<int64_t>(std::accumulate(sizes.begin(), first, 0.0));
   std::vector<float> all(static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), 0.0)));
   std::copy(mine.begin(), mine.end(), all.begin() + begin);
-  return sum(std::move(all));
+  return sum_of_rows(std::move(all));
 }
 
 void DataRanks::zero_gradients() {

@@ -6,31 +6,40 @@
 
 #include "collimate/batch/quantities.h"
 #include "collimate/comm/group.h"
+#include "collimate/model/context_cut.h"
 #include "collimate/model/share.h"
 #include "collimate/model/weights.h"
 #include "collimate/tensor/exec.h"
 
 namespace collimate::train {
 
-// Data-parallel ranks, which hold whole copies of the trained weights, do this together. All call the same methods in
-// the same order; blocking. Without a group there is one rank, and every sum is what it was.
+// The ranks that train the same pieces of a model.
+struct TrainingRanks {
+  comm::Group* rows = nullptr;       // data-parallel ranks, each with rows of its own; null: one
+  model::ContextRanks context = {};  // ranks that have the same rows, and some tokens of each
+  comm::Group* copies = nullptr;     // where there are both: all of them, a data-parallel rank's beside each other
+};
+
+// Ranks that hold copies of the trained weights do this together. All call the same methods in the same order;
+// blocking. Without a group there is one rank, and every sum is what it was.
 class DataRanks {
  public:
   // `zero`, the stage of ZeRO: 0, each rank updates all of the weights; 1, its share of them alone, and 2, it also
   // keeps no more of the gradient than that.
-  DataRanks(model::Weights& weights, tensor::Exec exec, comm::Group* group, int zero, double deadline_seconds);
+  DataRanks(model::Weights& weights, tensor::Exec exec, const TrainingRanks& ranks, int zero, double deadline_seconds);
 
-  comm::Group* group() const { return group_; }  // null for one rank
+  comm::Group* group() const { return group_; }            // of all copies; null for one rank
+  bool have_own_rows() const { return rows_ != nullptr; }  // each of several
   // The part of a segment that this rank updates; nothing of one that is frozen.
   model::Share share(int segment) const;
   // The part of each segment that this rank saves: what the ranks have alike is written once. Nothing of one that no
   // training changes, or that another tensor rank has too and saves.
   std::vector<model::Share> saved_shares() const;
 
-  // The sum over ranks, in fp32 by the group's tree.
-  std::vector<float> sum(std::vector<float> values) const;
+  // Sums what is said of rows over those who have some of their own, in fp32 by the group's tree.
+  std::vector<float> sum_of_rows(std::vector<float> values) const;
   batch::GlobalCounts sum_counts(const batch::GlobalCounts& counts) const;
-  // The ranks' lists one after another; `begin` becomes where this rank's is.
+  // These ranks' lists one after another; `begin` becomes where this rank's is.
   std::vector<float> join(const std::vector<float>& mine, int64_t& begin) const;
 
   // An update begins: gradients are zero.
@@ -67,7 +76,7 @@ class DataRanks {
 
   model::Weights& weights_;
   tensor::Exec exec_;
-  comm::Group* group_;
+  comm::Group *group_, *rows_;
   int zero_;
   double deadline_seconds_;
   std::vector<tensor::Buffer> summed_;  // by segment, of this rank's share; empty unless keeps_shares()

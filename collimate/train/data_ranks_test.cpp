@@ -73,7 +73,7 @@ struct Trained {
                  .max_grad_norm = 0.5,
                  .micro_batch_tokens = 12,
                  .zero = zero},
-                {}, group) {}
+                {}, {group}) {}
 
   void update(const Batch& rows, After& after) {
     const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,

@@ -39,11 +39,12 @@ GlobalCounts count_rows(const Batch& rows) {
   return counts;
 }
 
-Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec, comm::Group* group)
+Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec, const TrainingRanks& ranks)
     : model_(model),
       options_(std::move(options)),
       exec_(exec),
-      ranks_(model.weights(), exec, group, options_.zero, options_.deadline_seconds),
+      context_(ranks.context),
+      ranks_(model.weights(), exec, ranks, options_.zero, options_.deadline_seconds),
       optimizer_(model.weights(), shares_of(model.weights(), ranks_), options_.adam, exec) {}
 
 UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, const GlobalCounts& counts) {
@@ -52,7 +53,7 @@ UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, 
   report.trainable_tokens = static_cast<int64_t>(count_rows(rows).tokens);
   RouterLoss routers(model_.shape(), options_.routers, ranks_.group(), options_.deadline_seconds, stages());
   report.loss = train_rows(rows, objective, counts, routers, report);
-  if (ranks_.group() != nullptr) report.loss = ranks_.sum({static_cast<float>(report.loss)})[0];
+  if (ranks_.have_own_rows()) report.loss = ranks_.sum_of_rows({static_cast<float>(report.loss)})[0];
   join_stages(report);
   report.routers = routers.report();
   report.loss += routers.loss();
@@ -124,7 +125,7 @@ void Learner::survey_routers(std::span<const Batch> parts, RouterLoss& routers) 
 
 void Learner::run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded) {
   const auto steps = forwards(stages().place.rank, stages().place.ranks, std::ssize(parts));
-  Stage(model_, options_, parts).run(steps, [&](size_t number, MicroStep& micro) {
+  Stage(model_, options_, context_, parts).run(steps, [&](size_t number, MicroStep& micro) {
     forwarded(number, micro);
     if (options_.progress) options_.progress();
   });
@@ -153,7 +154,7 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
     tell(micro, report);
     return passed;
   };
-  Stage(model_, options_, parts)
+  Stage(model_, options_, context_, parts)
       .run(one_forward_one_backward(stages().place.rank, stages().place.ranks, std::ssize(parts)), forwarded, backward);
   ranks_.reduce_gradients();
   routers.close();
@@ -164,7 +165,7 @@ void Learner::tell(const MicroStep& micro, UpdateReport& report) const {
   if (const Tensor& now = micro.quantities().log_probs; now.defined())
     compare(micro.rows(), tensor::HostTensor(model_.exec(), now.detach()).floats(), model_.weights().version(),
             report.mismatch);
-  compare(micro.rows(), micro.routes(), model_.weights().version(), report.mismatch);
+  compare(micro.rows(), sum_agreement(context_, micro.routes()), model_.weights().version(), report.mismatch);
   report.tokens += micro.packed().row_tokens;
   ++report.micro_batches;
   if (options_.progress) options_.progress();

@@ -33,8 +33,8 @@ struct UpdateReport {
 // optimizer's, of which each rank saves its part; any number of ranks loads them.
 class Learner : public base::Stateful {
  public:
-  // `group`: the data-parallel ranks, which call update together, each with its own rows; null for one rank.
-  Learner(model::Model& model, LearnerOptions options, tensor::Exec exec, comm::Group* group = nullptr);
+  // `ranks` call update together.
+  Learner(model::Model& model, LearnerOptions options, tensor::Exec exec, const TrainingRanks& ranks = {});
 
   // One optimizer step over all rows (columns ids, trainable and what the loss reads), in micro-batches of a token
   // budget; rows are summed in the order of their uids. GuardError, with nothing changed, when the loss or the gradient
@@ -50,7 +50,8 @@ class Learner : public base::Stateful {
                          .micro_batch_tokens = options_.micro_batch_tokens,
                          .micro_batch_rows = options_.micro_batch_rows,
                          .progress = options_.progress,
-                         .routes = options_.routes});
+                         .routes = options_.routes,
+                         .context = context_});
   }
   // Clips what accumulate() left and steps with `learning_rate`; returns the norm before clipping.
   double step(double learning_rate);
@@ -81,6 +82,7 @@ class Learner : public base::Stateful {
   model::Model& model_;
   LearnerOptions options_;
   tensor::Exec exec_;
+  model::ContextRanks context_;
   DataRanks ranks_;
   AdamW optimizer_;
 };

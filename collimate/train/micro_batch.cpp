@@ -118,7 +118,7 @@ class Packer {
 
 }  // namespace
 
-PackedRows pack_rows(const Batch& batch, RecordedRoutes routes) {
+PackedRows pack_rows(const Batch& batch, RecordedRoutes routes, const model::ContextRanks& context) {
   std::vector<Row> rows;
   for (int64_t r = 0; r < batch.rows(); ++r) rows.push_back(row_of(batch, r, routes));
   Packer packer;
@@ -138,6 +138,7 @@ PackedRows pack_rows(const Batch& batch, RecordedRoutes routes) {
   }
   PackedRows packed = packer.take();
   packed.tokens.replayed = routes == RecordedRoutes::kReplayed;
+  if (context.several()) packed.tokens.cut = std::make_shared<model::ContextCut>(packed.tokens.starts, context);
   return packed;
 }
 

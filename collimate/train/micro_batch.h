@@ -31,8 +31,10 @@ struct PackedRows {
   int64_t row_tokens = 0;            // of all rows, each with its own prompt: at least T
 };
 // InputError when a row is empty, its first token is trainable, `trainable` is not as long as `ids`, or routes that
-// are replayed are missing; where they are only compared, rows may lack them.
-PackedRows pack_rows(const Batch& rows, RecordedRoutes routes = RecordedRoutes::kIgnored);
+// are replayed are missing; where they are only compared, rows may lack them. Several context ranks get the same rows,
+// with the tokens cut.
+PackedRows pack_rows(const Batch& rows, RecordedRoutes routes = RecordedRoutes::kIgnored,
+                     const model::ContextRanks& context = {});
 
 // Row numbers in the order in which rows are packed, and training sums over them: the samples of a prompt together, by
 // uid; pairs together, the chosen row first.

@@ -9,8 +9,9 @@ namespace collimate::train {
 using at::Tensor;
 using batch::Quantities;
 
-MicroStep::MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows)
-    : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows, options.routes)) {
+MicroStep::MicroStep(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context,
+                     const Batch& rows)
+    : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows, options.routes, context)) {
   packed_.tokens.agreement = &routes_;
 }
 
@@ -19,24 +20,34 @@ void MicroStep::forward(const Tensor& stream) {
   hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_, stream);
 }
 
+int64_t MicroStep::own_tokens() const {
+  return packed_.tokens.cut == nullptr ? std::ssize(packed_.tokens.ids) : packed_.tokens.cut->own_rows();
+}
+
+Tensor MicroStep::leaf(const HeadRows& of, const Tensor& values) const {
+  return tensor::make_leaf(of.gather(model_.exec(), values));
+}
+
 void MicroStep::compute_quantities(const batch::QuantityNeeds& needs) {
   const base::FaultPhase phase("training");
   if (needs.log_probs || needs.entropy || needs.values) {
-    predictors_ = tensor::tensor_beside(hidden_, packed_.predictors);
+    predicted_ = HeadRows(packed_.predictors, packed_.tokens.cut);
+    predictors_ = tensor::tensor_beside(hidden_, predicted_.rows());
     predicting_ = hidden_.index_select(0, predictors_);
   }
   if (needs.log_probs || needs.entropy) {
-    request_ = {predicting_, packed_.targets, options_.temperature, needs.entropy, /*record=*/true};
+    request_ = {predicting_, predicted_.own(packed_.targets), options_.temperature, needs.entropy, /*record=*/true};
     model::LogProbResult result = model_.log_probs(request_);
     log_prob_record_ = std::move(result.record);
-    leaves_.log_probs = tensor::make_leaf(result.log_probs);
-    if (needs.entropy) leaves_.entropy = tensor::make_leaf(result.entropy);
+    leaves_.log_probs = leaf(predicted_, result.log_probs);
+    if (needs.entropy) leaves_.entropy = leaf(predicted_, result.entropy);
   }
-  if (needs.values) leaves_.values = tensor::make_leaf(model_.scores(predicting_));
+  if (needs.values) leaves_.values = leaf(predicted_, model_.scores(predicting_));
   if (needs.row_scores) {
-    last_ = tensor::tensor_beside(hidden_, packed_.last_tokens);
+    ended_ = HeadRows(packed_.last_tokens, packed_.tokens.cut);
+    last_ = tensor::tensor_beside(hidden_, ended_.rows());
     ending_ = hidden_.index_select(0, last_);
-    leaves_.row_scores = tensor::make_leaf(model_.scores(ending_));
+    leaves_.row_scores = leaf(ended_, model_.scores(ending_));
   }
 }
 
@@ -44,14 +55,15 @@ Tensor MicroStep::hidden_gradient(const Tensor& loss) {
   const Quantities gradient = leaf_gradients(loss);
   Tensor of_hidden = tensor::empty_result(model_.exec(), hidden_.sizes()).zero_();
   if (leaves_.log_probs.defined()) {
-    const Tensor part = model_.log_probs_backward(request_, gradient.log_probs, gradient.entropy, log_prob_record_);
+    const Tensor part = model_.log_probs_backward(request_, predicted_.own(gradient.log_probs),
+                                                  predicted_.own(gradient.entropy), log_prob_record_);
     log_prob_record_ = {};
     of_hidden.index_add_(0, predictors_, part);
   }
   if (leaves_.values.defined())
-    of_hidden.index_add_(0, predictors_, model_.scores_backward(predicting_, gradient.values));
+    of_hidden.index_add_(0, predictors_, model_.scores_backward(predicting_, predicted_.own(gradient.values)));
   if (leaves_.row_scores.defined())
-    of_hidden.index_add_(0, last_, model_.scores_backward(ending_, gradient.row_scores));
+    of_hidden.index_add_(0, last_, model_.scores_backward(ending_, ended_.own(gradient.row_scores)));
   return of_hidden;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collimate/train/data_ranks.h"
+#include "collimate/train/head_rows.h"
 #include "collimate/train/learner_options.h"
 #include "collimate/train/micro_batch.h"
 
@@ -14,7 +15,7 @@ namespace collimate::train {
 class MicroStep {
  public:
   // All of these outlive it.
-  MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows);
+  MicroStep(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context, const Batch& rows);
   MicroStep(const MicroStep&) = delete;
   MicroStep& operator=(const MicroStep&) = delete;
 
@@ -38,10 +39,13 @@ class MicroStep {
   const Batch& rows() const { return rows_; }
   model::ForwardRecord& record() { return *record_; }
   const PackedRows& packed() const { return packed_; }
+  // Tokens whose stream this rank has.
+  int64_t own_tokens() const;
   const batch::Quantities& quantities() const { return leaves_; }
   const model::RouterAgreement& routes() const { return routes_; }
 
  private:
+  at::Tensor leaf(const HeadRows& of, const at::Tensor& values) const;
   batch::Quantities leaf_gradients(const at::Tensor& loss) const;
 
   model::Model& model_;
@@ -50,6 +54,7 @@ class MicroStep {
   PackedRows packed_;
   model::RouterAgreement routes_;
   std::unique_ptr<model::ForwardRecord> record_;
+  HeadRows predicted_, ended_;
   at::Tensor hidden_, predictors_, predicting_, last_, ending_;
   model::LogProbRequest request_;
   model::LogProbRecord log_prob_record_;

@@ -54,6 +54,11 @@ void compare(const Batch& rows, const model::RouterAgreement& routes, uint64_t v
   mismatch.routes.differing += routes.differing;
 }
 
+model::RouterAgreement sum_agreement(const model::ContextRanks& ranks, const model::RouterAgreement& mine) {
+  const auto sum = [&](int64_t count) { return static_cast<int64_t>(ranks.sum(static_cast<uint64_t>(count))); };
+  return {sum(mine.compared), sum(mine.differing)};
+}
+
 Mismatch check(model::Model& model, const Batch& rows, ScoringOptions options) {
   model::RouterAgreement routes;
   options.agreement = &routes;
@@ -64,7 +69,7 @@ Mismatch check(model::Model& model, const Batch& rows, ScoringOptions options) {
   routes = {static_cast<int64_t>(told[0]), static_cast<int64_t>(told[1])};
   Mismatch mismatch;
   compare(rows, log_probs, model.weights().version(), mismatch);
-  compare(rows, routes, model.weights().version(), mismatch);
+  compare(rows, sum_agreement(options.context, routes), model.weights().version(), mismatch);
   return mismatch;
 }
 

@@ -27,6 +27,9 @@ void compare(const Batch& rows, std::span<const float> log_probs, uint64_t versi
 // Adds what a pass over all of the rows compared, unless other weights drew any of their tokens.
 void compare(const Batch& rows, const model::RouterAgreement& routes, uint64_t version, Mismatch& mismatch);
 
+// Gives what all context ranks have compared, of which each one has the choices for its tokens. They call it together.
+model::RouterAgreement sum_agreement(const model::ContextRanks& ranks, const model::RouterAgreement& mine);
+
 // Compares by a forward that serves nothing else. Blocking.
 Mismatch check(model::Model& model, const Batch& rows, ScoringOptions options);
 

@@ -56,7 +56,7 @@ Outcome outcome_of(const Batch& rows, const batch::GlobalCounts& counts, const L
                    comm::Group* group = nullptr) {
   auto weights = tiny_weights(tiny_shape("mixtral"));
   model::Model model(weights, {});
-  Learner learner(model, options, {}, group);
+  Learner learner(model, options, {}, {group});
   const UpdateReport report = learner.accumulate(rows, nll(), counts);
   return {report, model::testing::all_gradients(*weights)};
 }

@@ -14,7 +14,8 @@ struct ScoringOptions {
   int64_t micro_batch_rows = 0;         // at most so many rows, too; 0: any number
   std::function<void()> progress = {};  // called after every micro-batch
   RecordedRoutes routes = RecordedRoutes::kIgnored;
-  model::RouterAgreement* agreement = nullptr;  // as of TokenBatch
+  model::RouterAgreement* agreement = nullptr;  // as of TokenBatch: of this rank's tokens
+  model::ContextRanks context = {};             // these call together, with the same rows; each gets all values
 };
 
 // Log-probs [L] of the trainable tokens, 0 elsewhere, as column `key` added to the rows; and their entropy when asked.

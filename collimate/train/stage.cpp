@@ -15,7 +15,7 @@ void Stage::run(const std::vector<StageStep>& steps, const Forwarded& forwarded,
   for (size_t s = 0; s < steps.size(); ++s) {
     const auto number = static_cast<size_t>(steps[s].micro_batch);
     UnderWay& one = under_way_[number];
-    if (one.micro == nullptr) one.micro = std::make_unique<MicroStep>(model_, options_, parts_[number]);
+    if (one.micro == nullptr) one.micro = std::make_unique<MicroStep>(model_, options_, context_, parts_[number]);
     act(steps[s], one, forwarded, backward);
     if (last[number] == s) one = {};
   }
@@ -47,8 +47,7 @@ void Stage::act(const StageStep& step, UnderWay& one, const Forwarded& forwarded
 }
 
 Tensor Stage::received(const MicroStep& micro, int behind) const {
-  const auto tokens = static_cast<int64_t>(micro.packed().tokens.ids.size());
-  Tensor stream = tensor::empty_result(model_.exec(), {tokens, model_.stream_width()});
+  Tensor stream = tensor::empty_result(model_.exec(), {micro.own_tokens(), model_.stream_width()});
   stages().receive(model_.exec(), tensor::device_data(stream), stream.numel(), behind);
   return stream;
 }

@@ -18,8 +18,10 @@ class Stage {
   // Gives the gradient of the stream that the stage got.
   using Backward = std::function<at::Tensor(size_t number, MicroStep&, const at::Tensor& gradient)>;
 
-  Stage(model::Model& model, const LearnerOptions& options, std::span<const Batch> parts)
-      : model_(model), options_(options), parts_(parts), under_way_(parts.size()) {}
+  // All of these outlive it.
+  Stage(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context,
+        std::span<const Batch> parts)
+      : model_(model), options_(options), context_(context), parts_(parts), under_way_(parts.size()) {}
 
   // Calls `forwarded` behind the forward of each micro-batch, and `backward` for its backward where the steps have any.
   void run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward = {});
@@ -36,6 +38,7 @@ class Stage {
 
   model::Model& model_;
   const LearnerOptions& options_;
+  const model::ContextRanks& context_;
   std::span<const Batch> parts_;
   std::vector<UnderWay> under_way_;
 };

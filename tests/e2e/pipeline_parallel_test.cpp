@@ -114,8 +114,7 @@ TEST_F(PipelineParallel, SizesThatDoNotFitAreNamed) {
   const auto error = [&](const std::vector<std::string>& sets) {
     return base::message_of<base::InputError>([&] { train("refused", "grpo", with(one(), sets)); });
   };
-  EXPECT_THAT(error({"devices=3", "pp=2"}),
-              testing::HasSubstr("[pp] expected a divisor of 3, the devices by tp, got 2"));
+  EXPECT_THAT(error({"devices=3", "pp=2"}), testing::HasSubstr("[pp] expected a divisor of the 3 devices, got 2"));
   EXPECT_THAT(error({"devices=8", "pp=8"}), testing::HasSubstr("a pp of at most the model's"));
   const std::string placement =
       "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy, "

@@ -51,7 +51,7 @@ TEST_F(CheckLora, PipelinesAreRefused) {
   EXPECT_THAT(reasons("grpo", {"models.policy.lora.rank=4",
                                "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], "
                                "models: [policy, policy_trainer]}}, layouts: {policy_trainer: {train: {pp: 2}}}}"}),
-              HasSubstr("[placement.layouts.policy_trainer.train] expected tp, dp, zero up to 2, micro_batch and "
+              HasSubstr("[placement.layouts.policy_trainer.train] expected tp, cp, dp, zero up to 2, micro_batch and "
                         "recompute, got pp 2"));
 }
 

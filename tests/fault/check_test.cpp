@@ -46,6 +46,13 @@ TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
     EXPECT_THAT(text, HasSubstr(line));
 }
 
+TEST_F(Check, NamesTheFunctionsWhoseRanksShareAModelOrRows) {
+  EXPECT_THAT(
+      shown("grpo", {"devices=4", "tp=2", "cp=2", "algorithm.beta=0.1"}),
+      HasSubstr("; 4 workers; policy.generate tp 2, policy_trainer.train tp 2 · cp 2, reference.log_probs tp 2 · "
+                "cp 2\n"));
+}
+
 TEST_F(Check, EpochsBecomeIterations) {
   EXPECT_THAT(shown("grpo", {"run.epochs=0.5"}),
               AllOf(HasSubstr("\n  iterations: 9\n"),

@@ -34,7 +34,7 @@ struct SmallLearner {
     weights->commit();
     model = std::make_unique<model::Model>(weights, exec);
     learner = std::make_unique<train::Learner>(*model, train::LearnerOptions{.micro_batch_tokens = micro_batch_tokens},
-                                               exec, group);
+                                               exec, train::TrainingRanks{group});
   }
 
   // Loss of the rows as a part of an update of `counts`; their gradient is left in the weights.

@@ -2,11 +2,14 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
 #include "collimate/host/base_model.h"
 #include "collimate/model/peft_adapters.h"
+#include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -70,6 +73,20 @@ model::ModelRanks model_ranks(const flow::Context& context) {
   }
   if (tensor.group != nullptr) tensor.place.rank = tensor.group->rank();
   if (stages.group != nullptr) stages.place.rank = stages.group->rank();
+  return ranks;
+}
+
+bool shares_tokens(const graph::FunctionSpec& function) {
+  const auto answers = [](const graph::Column& made) { return made.name == kModelAnswer.name; };
+  return function.kind == graph::Kind::kTrain ||
+         (function.kind == graph::Kind::kScore && std::ranges::none_of(function.makes, answers));
+}
+
+model::ContextRanks context_ranks(const flow::Context& context, const std::string& function) {
+  model::ContextRanks ranks{.ranks = context.layout(function).cp,
+                            .group = context.line(function, "cp"),
+                            .deadline_seconds = context.deadline_seconds};
+  if (ranks.group != nullptr) ranks.rank = ranks.group->rank();
   return ranks;
 }
 

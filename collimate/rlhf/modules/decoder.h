@@ -40,6 +40,12 @@ struct Decoder {
 
 // The ranks that share the model of a module, by the layout of its functions; where no run has begun, without a group.
 model::ModelRanks model_ranks(const flow::Context& context);
+// Whether ranks can share the tokens of each row that a model's function reads (context parallelism): all functions but
+// those that generate, also answers to prompts.
+bool shares_tokens(const graph::FunctionSpec& function);
+// The ranks that compute a function's rows together, each some of their tokens; where no run has begun, without a
+// group.
+model::ContextRanks context_ranks(const flow::Context& context, const std::string& function);
 // The shape of its weights, by the directory's config.json and the head that is asked for, and how they are kept.
 shape::ModelShape decoder_shape(const DecoderOptions& options);
 model::WeightsOptions weights_options(const DecoderOptions& options, const model::ModelRanks& ranks = {});

@@ -24,6 +24,10 @@ struct Pass {
   int64_t tokens = 0;
   int64_t blocks = 0;     // of the key-value layout that its sequences fill
   int64_t predicted = 0;  // tokens whose log-prob or value is computed
+  int ranks = 1;          // that compute it together, each some of the tokens
+
+  int64_t own_tokens() const { return (tokens + ranks - 1) / ranks; }          // of the rank with the most
+  int64_t own_predicted() const { return std::min(predicted, own_tokens()); }  // at most
 };
 
 // A micro-batch of at most `rows` rows within `budget` tokens, or of one unit that is longer: full of rows of whatever
@@ -63,10 +67,10 @@ class Plan {
   void add_routes(int64_t blocks) {
     if (recorded_experts_ > 0) add("routed_experts", generate::routed_bytes(shape_, blocks));
   }
-  void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks)); }
+  void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks, pass.ranks)); }
   void add_training(const Pass& pass, model::Recompute recompute) {
-    add_all(
-        model::pass_memory(shape_, pass.tokens, passes_.training(pass.tokens, pass.blocks, recompute), under_way()));
+    add_all(model::pass_memory(shape_, pass.own_tokens(),
+                               passes_.training(pass.tokens, pass.blocks, recompute, pass.ranks), under_way()));
   }
   // Hidden states of T tokens and of those that predict, and their gradients; every column of the rows.
   void add_tensors(int64_t hidden_rows, int64_t logits) {
@@ -104,7 +108,7 @@ class Plan {
     return items_.back().bytes;
   }
   void add_pass(const Pass& pass, const model::PassFloats& floats) {
-    add_all(model::pass_memory(shape_, pass.tokens, floats));
+    add_all(model::pass_memory(shape_, pass.own_tokens(), floats));
   }
   void add_all(const std::vector<MemoryItem>& items) {
     for (const MemoryItem& item : items) add(options_.weights.get() + "/" + item.purpose, item.bytes);
@@ -125,7 +129,8 @@ bool calls(const flow::Context& context, const std::string& function) {
 // How the ranks that train the module share what training keeps; nothing of it where another module trains its weights.
 std::optional<model::Sharing> sharing(const flow::Context& context) {
   if (!calls(context, "train")) return std::nullopt;
-  return model::Sharing{context.layout("train").zero, context.mesh("train").size("dp")};
+  const comm::Mesh& mesh = context.mesh("train");
+  return model::Sharing{context.layout("train").zero, mesh.size("dp") * mesh.size("cp")};
 }
 
 // Does it make or read samples that tell which experts their tokens passed, if it is a mixture?
@@ -200,22 +205,23 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   }
   for (const char* function : {"log_probs", "old_log_probs", "values", "score"}) {
     if (!calls(context, function)) continue;
-    const Pass pass =
-        micro_batch(options, micro_batch_tokens(train), at_most_rows(context.layout(function), options.rows));
+    Pass pass = micro_batch(options, micro_batch_tokens(train), at_most_rows(context.layout(function), options.rows));
+    pass.ranks = context.layout(function).cp;
     plan.add_inference(pass);
-    plan.add_tensors(pass.predicted, 0);
+    plan.add_tensors(pass.own_predicted(), 0);
     plan.add_scratch(threads, true);
   }
   if (calls(context, "train")) {
     const int64_t update = train.samples_per_update == 0 ? options.rows.get() : train.samples_per_update.get();
     const int64_t unit = options.loss_rows->ends_with("pairs") ? 2 : 1;
     const graph::Layout layout = context.layout("train");
-    const Pass pass =
+    Pass pass =
         micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update, unit), unit);
+    pass.ranks = layout.cp;
     plan.add_training(pass, recompute_of(train, layout.recompute));
-    plan.add_tensors(pass.tokens * plan.under_way() + 2 * pass.predicted, 0);
-    plan.add_logits(pass.predicted);
-    plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.tokens));
+    plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(), 0);
+    plan.add_logits(pass.own_predicted());
+    plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.own_tokens()));
   }
   return plan.items();
 }

@@ -53,7 +53,8 @@ void ScorerModule::setup(flow::Context& context) {
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
   temperature_ = options_.sampled ? static_cast<float>(rollout.values().temperature) : 1.0F;
   micro_batch_tokens_ = micro_batch_tokens(train);
-  for (const FunctionSpec& spec : functions()) micro_batch_rows_[spec.name] = context.layout(spec.name).micro_batch;
+  for (const FunctionSpec& spec : functions())
+    layouts_[spec.name] = {context.layout(spec.name).micro_batch, context_ranks(context, spec.name)};
   progress_ = context.progress;
   decoder_ = open_decoder(context, options_, model_ranks(context));
   router_replay_ = train.router_replay;
@@ -73,8 +74,9 @@ train::RecordedRoutes ScorerModule::routes() const {
 Batch ScorerModule::call(const std::string& function, const Batch& input, const flow::CallInfo&) {
   train::ScoringOptions scoring{.temperature = temperature_,
                                 .micro_batch_tokens = micro_batch_tokens_,
-                                .micro_batch_rows = micro_batch_rows_.at(function),
-                                .progress = progress_};
+                                .micro_batch_rows = layouts_.at(function).micro_batch_rows,
+                                .progress = progress_,
+                                .context = layouts_.at(function).context};
   model::Model& model = *decoder_->model;
   if (function == "log_probs") return train::with_log_probs(model, input, batch::kReferenceLogProbs, scoring);
   if (function == "old_log_probs" && input.has(batch::kRoutedExperts.name)) scoring.routes = routes();

@@ -41,10 +41,15 @@ class ScorerModule : public flow::Module {
   std::unique_ptr<DecoderPort> port_;
   float temperature_ = 1.0F;
   int64_t micro_batch_tokens_ = 0;
-  std::map<std::string, int64_t> micro_batch_rows_;  // by function, as the placement says
-  std::string router_replay_;                        // of TrainOptions
-  std::function<void()> progress_;                   // Context::progress
-  std::optional<std::vector<int32_t>> stop_ids_;     // of answers; known from the first one on
+  // By function, as the placement says.
+  struct Layout {
+    int64_t micro_batch_rows = 0;
+    model::ContextRanks context;
+  };
+  std::map<std::string, Layout> layouts_;
+  std::string router_replay_;                     // of TrainOptions
+  std::function<void()> progress_;                // Context::progress
+  std::optional<std::vector<int32_t>> stop_ids_;  // of answers; known from the first one on
 };
 
 }  // namespace collimate::rlhf

@@ -91,7 +91,9 @@ void TrainerModule::setup(flow::Context& context) {
   if (drawn()) learner.routes = routes();
   learner.deadline_seconds = context.deadline_seconds;
   learner.progress = context.progress;
-  learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec, context.line("train", "dp"));
+  const train::TrainingRanks ranks{context.line("train", "dp"), context_ranks(context, "train"),
+                                   context.copies("train")};
+  learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec, ranks);
 }
 
 void TrainerModule::train_step(const std::string&, std::span<const Batch> updates, const flow::CallInfo& info) {

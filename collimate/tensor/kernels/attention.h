@@ -49,7 +49,7 @@ inline int64_t first_chunk(int64_t position, int64_t window) {
   return window == 0 || position < window ? 0 : (position - window + 1) / kAttentionKeys * kAttentionKeys;
 }
 
-// One document and kv head. `work` holds attention_backward_floats(prefix + tokens, head_dim, value_dim) floats.
+// One document and kv head. `work` holds attention_backward_floats(all_keys(), head_dim, value_dim) floats.
 struct AttentionGradient {
   const float* q = nullptr;  // first row of the document, first query head of the kv head
   int64_t q_stride = 0;
@@ -66,7 +66,9 @@ struct AttentionGradient {
   float* dk = nullptr;
   float* dv = nullptr;
   int64_t dkv_stride = 0;
-  int64_t tokens = 0;
+  int64_t tokens = 0;  // that attend: the last ones of the document's `keys`
+  int64_t keys = 0;
+  bool adds = false;  // to dk and dv, which are else written
   // Keys ahead of the document's own, in rows of the same strides; their gradients are added to prefix_dk, prefix_dv.
   int64_t prefix = 0;
   const float* prefix_k = nullptr;
@@ -79,6 +81,9 @@ struct AttentionGradient {
   AttentionScores scores;
   float* work = nullptr;
   const float* slopes = nullptr;
+
+  int64_t all_keys() const { return prefix + keys; }
+  int64_t ahead() const { return all_keys() - tokens; }  // of the first token that attends
 };
 
 // Keys and values transposed, padded to whole chunks, the keys as rows, and the two gradients.

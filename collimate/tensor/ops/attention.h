@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -97,6 +98,12 @@ struct AttentionForward {
 // hold.
 void attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs);
 
+// Some tokens at the end of a document that attend: their rows of q, out, dout, lse and dq.
+struct Queries {
+  int64_t start = 0;
+  int64_t tokens = 0;
+};
+
 // A sequence packed at rows [start, start + tokens): whole, positions from 0, or, where `prefix` > 0, what follows the
 // document of `prefix` tokens at row prefix_start.
 struct Document {
@@ -104,6 +111,9 @@ struct Document {
   int64_t tokens = 0;
   int64_t prefix = 0;
   int64_t prefix_start = 0;
+  // Where rows of keys and values are not those of queries: the last of the document's tokens, which alone attend.
+  // Gradients of keys and values are then added.
+  std::optional<Queries> queries = {};
 };
 
 struct AttentionBackward {
@@ -131,7 +141,8 @@ struct AttentionBackward {
 };
 
 // Gradients of attention_forward over packed documents, those that continue a document right behind it. Deterministic;
-// parallel over (document with its continuations, kv head). dq may alias nothing that is read.
+// parallel over (document with its continuations, kv head). dq may alias nothing that is read. Documents with queries
+// of their own may be in several parts, and without the one that they continue: those of one family stand together.
 void attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents);
 
 }  // namespace collimate::tensor

@@ -231,6 +231,48 @@ TEST_P(Attention, ContinuationsOfOneSequenceAreWhatWholeSequencesAre) {
   }
 }
 
+// Part `part` of two of a gradient: every fourth of a document's tokens in turn attends in one of them or the other, in
+// order. Keys and values lie some rows further on than queries.
+Floats backward_of_part(const Exec& exec, const Packed& p, const Floats& saved, const Floats& dout, int64_t part) {
+  constexpr int64_t kRows = 3;
+  Floats moved = constant(kRows * p.stride, 1.0F), dmoved = constant((p.rows + kRows) * p.stride, 0.0F);
+  moved.insert(moved.end(), p.qkv.begin(), p.qkv.end());
+  AttentionBackward b;
+  b.heads = p.shape.heads, b.kv_heads = p.shape.kv_heads, b.head_dim = p.shape.head_dim, b.scores = p.scores();
+  b.q = p.q(), b.q_stride = p.stride, b.k = moved.data() + p.width(), b.v = b.k + p.kv_width(), b.kv_stride = p.stride;
+  b.out = saved.data(), b.dout = dout.data(), b.out_stride = p.out_width(), b.value_dim = p.shape.value_dim;
+  b.lse = saved.data() + p.rows * p.out_width();
+  Floats g = constant(p.rows * p.stride, 0.0F);
+  b.dq = g.data(), b.dq_stride = p.stride;
+  b.dk = dmoved.data() + p.width(), b.dv = b.dk + p.kv_width(), b.dkv_stride = p.stride;
+  std::vector<Document> parts;
+  for (const Document& d : p.documents)
+    for (int64_t chunk = part; chunk < 4; chunk += 2) {
+      const int64_t from = d.tokens * chunk / 4, end = d.tokens * (chunk + 1) / 4;
+      if (from < end)
+        parts.push_back({d.start + kRows, end, d.prefix, d.prefix_start + kRows, Queries{d.start + from, end - from}});
+    }
+  attention_backward(exec, b, parts);
+  for (size_t i = 0; i < g.size(); ++i) g[i] += base::at(dmoved, i + static_cast<size_t>(kRows * p.stride));
+  return g;
+}
+
+TEST_P(Attention, GradientsOfPartsAddUp) {
+  for (const int64_t prefix : {0, 39}) {
+    Packed p = prefix == 0 ? Packed(GetParam()) : Continued(GetParam(), prefix).shared;
+    const Floats dout = noise(p.rows * p.out_width(), 9);
+    const Floats saved = prefix == 0 ? forward(Exec{}, p, 1000) : forward_continued(Exec{}, p, prefix);
+    const Floats whole = backward(Exec{}, p, saved, dout);
+    std::vector<double> sum(whole.size());
+    for (const int64_t part : {0, 1}) {
+      const Floats one =
+          same_everywhere([&](const Exec& exec) { return backward_of_part(exec, p, saved, dout, part); });
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+    }
+    EXPECT_TRUE(close(whole, sum, 2e-5)) << "prefix " << prefix;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
                          testing::Values(AttentionCase{4, 2, 8, {5, 33, 17}}, AttentionCase{3, 3, 12, {70, 1, 40}},
                                          AttentionCase{6, 2, 16, {130, 20}}, AttentionCase{2, 1, 48, {64, 65}},

@@ -38,7 +38,7 @@ void cpu::rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width
 void cpu::rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
                             int64_t width, const float* weight, float* dx, bool accumulate, float* dweight,
                             float offset) {
-  COLLIMATE_CHECK(!accumulate || dx != dy);
+  COLLIMATE_CHECK(rows == 0 || !accumulate || dx != dy);
   backward(exec, {dy, x, nullptr, inv_rms, rows, width, weight, dx, accumulate, dweight, nullptr, offset});
 }
 
@@ -69,7 +69,7 @@ void cpu::layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t wid
 void cpu::layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean,
                               const float* inv_std, int64_t rows, int64_t width, const float* weight, float* dx,
                               bool accumulate, float* dweight, float* dbias) {
-  COLLIMATE_CHECK(mean != nullptr && (!accumulate || dx != dy));
+  COLLIMATE_CHECK(mean != nullptr && (rows == 0 || !accumulate || dx != dy));
   backward(exec, {dy, x, mean, inv_std, rows, width, weight, dx, accumulate, dweight, dbias});
 }
 
