@@ -60,6 +60,9 @@ struct DataOptions : base::Section {
                                      "what happens to rows that cannot be read or have nothing to train on: stop ends "
                                      "the run with an error, drop leaves them out",
                                      base::one_of({"stop", "drop"})};
+  base::Option<bool> train_from_difference{
+      this, "train_from_difference", false, "",
+      "dpo: train both answers of a pair from the first token on in which they differ, as DeepSpeed-Chat does"};
   base::Option<std::string> train_on{this,
                                      "train_on",
                                      "completion",
