@@ -115,7 +115,8 @@ struct EvaluationOptions : MeasureOptions {
       "measure",
       nullptr,
       "",
-      "what is measured: perplexity, pairs, completions or choices, as collimate eval measures it, or a list of them; "
+      "what is measured: perplexity, pairs, completions, choices or marked, as collimate eval measures it, or a list "
+      "of them; "
       "an entry {measure: choices, data: FILE} has data and options of its own; by default what the recipe measures",
       base::entry_list{}};
 };
