@@ -230,7 +230,8 @@ struct Config : base::Section {
   Config();
   base::KeyRemedy section_remedy(const std::string& key) const override;  // recipe/other_names.h
 
-  base::Option<std::string> recipe;  // one of recipe_names(), recipe/list.h
+  base::Option<std::string> recipe;                 // one of recipe_names(), recipe/list.h
+  base::Option<std::optional<std::string>> preset;  // one of preset_names(), recipe/preset.h
   base::SectionMap<rlhf::ModelOptions> models{this, "models",
                                               "the models by role: policy, and those of reference, value and reward "
                                               "that differ from it; {policy: DIR} is short for {policy: {path: DIR}}",
