@@ -76,11 +76,14 @@ pairs() {
     > "$COLLIMATE_REAL/stories.json"
   python3 bench/real/make_pairs.py "$COLLIMATE_REAL/stories.json" "$COLLIMATE_REAL/pairs.jsonl" \
     "$COLLIMATE_REAL/pairs_held_out.jsonl" --held-out "$held_out"
+  python3 bench/real/make_pairs.py "$COLLIMATE_REAL/stories.json" "$COLLIMATE_REAL/marked.jsonl" \
+    "$COLLIMATE_REAL/marked_held_out.jsonl" --held-out "$held_out" --marked
   small="run.iterations=4 run.save_every=0 train.warmup_updates=0 train.samples_per_update=16"
   train stories-reward-model $small
   train stories-ppo $small run.iterations=2 evaluation.examples=8 rollout.prompts_per_iteration=8 \
     rollout.samples_per_prompt=2 rollout.completion_tokens=48
   train stories-dpo $small
+  train stories-kto $small
 }
 
 python3 bench/real/prepare.py "$COLLIMATE_REAL"

@@ -62,8 +62,9 @@ bool read_arguments(const Arguments& arguments, EvalCall& call) {
       ->required();
   app.add_option("--reward", call.rewards, kRewardHelp)->expected(1)->take_all();
   app.add_option("-n,--n", call.samples, "how many completions each prompt gets")->check(at_least(1));
-  app.add_option("--measure", call.measured,
-                 "what to measure: completions, perplexity, pairs or choices; by default the rows' columns decide");
+  app.add_option(
+      "--measure", call.measured,
+      "what to measure: completions, perplexity, pairs, choices or marked; by default the rows' columns decide");
   app.add_option("--examples", call.examples,
                  "how many rows of the data are measured, from the first on; 0 measures all")
       ->check(at_least(0));

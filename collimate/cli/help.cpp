@@ -13,6 +13,7 @@
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/other_names.h"
+#include "collimate/recipe/preset.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/reward/reward_section.h"
@@ -46,10 +47,12 @@ namespace {
 constexpr const char* kTopics =
     "\n"
     "  collimate help VERB         lists the options of a verb, as VERB --help does\n"
-    "  collimate help RECIPE       shows a page with an example: sft, reward, dpo, grpo, ppo; also data, lora, resume\n"
+    "  collimate help RECIPE       shows a page with an example: sft, reward, dpo, kto, grpo, ppo; also data, lora, "
+    "resume\n"
     "  collimate help KEY          explains a key or a section of the config, as train.learning_rate or rollout\n"
     "  collimate help reference    prints all keys as a Markdown page\n"
-    "  collimate help recipes      lists the recipes; so do losses, advantages and rewards for what a config may name\n"
+    "  collimate help recipes      lists the recipes; so do losses, advantages, rewards and presets for what a config "
+    "may name\n"
     "  collimate help other-names  lists the keys of TRL, verl, LLaMA-Factory and OpenRLHF, and ours for them\n\n"
     "The environment variable COLLIMATE_ISA (avx2, avx512, avx512_bf16 or amx) chooses the processor's instructions. "
     "It\n"
@@ -134,12 +137,14 @@ void print_losses() {
   }
 }
 
+void print_presets() { fmt::print("{}", recipe::presets_text()); }
+
 void print_other_names() { fmt::print("{}", recipe::other_names_table()); }
 
 void print_advantages() {
   fmt::print("What algorithm.advantage may name\n");
   for (const rlhf::AdvantageEntry& entry : rlhf::advantages())
-    fmt::print("  {:8} from {}\n", entry.name,
+    fmt::print("  {:28} from {}\n", entry.name,
                entry.rows == "groups" ? "the rewards of a prompt's samples (grpo)" : "rewards and a value model (ppo)");
 }
 
@@ -159,7 +164,7 @@ std::string nearest_topic(const std::string& word) {
   const std::string near = nearest_topic(word);
   throw base::InputError(base::expectation(
       "collimate help",
-      "a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, advantages or rewards",
+      "a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, advantages, rewards or presets",
       "\"" + word + "\"", "collimate help" + (near.empty() ? "" : " " + near)));
 }
 
@@ -167,7 +172,7 @@ std::string nearest_topic(const std::string& word) {
 
 std::vector<std::string> help_topics() {
   std::vector<std::string> topics = help_pages();
-  topics.insert(topics.end(), {"reference", "recipes", "losses", "advantages", "rewards", "other-names"});
+  topics.insert(topics.end(), {"reference", "recipes", "losses", "advantages", "rewards", "presets", "other-names"});
   std::vector<base::OptionInfo> options;
   recipe::Config().describe_section("", options);
   for (const base::OptionInfo& option : options) topics.push_back(option.path);
@@ -184,11 +189,9 @@ int help(const Arguments& arguments) {
     print_reference();
     return 0;
   }
-  const std::map<std::string, void (*)()> lists = {{"recipes", print_recipes},
-                                                   {"losses", print_losses},
-                                                   {"advantages", print_advantages},
-                                                   {"rewards", print_rewards},
-                                                   {"other-names", print_other_names}};
+  const std::map<std::string, void (*)()> lists = {
+      {"recipes", print_recipes}, {"losses", print_losses},   {"advantages", print_advantages},
+      {"rewards", print_rewards}, {"presets", print_presets}, {"other-names", print_other_names}};
   if (const auto list = lists.find(topic); list != lists.end()) {
     list->second();
     return 0;

@@ -16,7 +16,7 @@ using base::InputError;
 
 // An entry of evaluation.measure. What it leaves out of the options of a measure is as `evaluation` has it.
 struct EntrySection : MeasureOptions {
-  base::Option<std::string> measure{this, "measure", "", "", "perplexity, pairs, completions or choices"};
+  base::Option<std::string> measure{this, "measure", "", "", "perplexity, pairs, completions, choices or marked"};
   base::Option<std::string> name{this, "name", "", "", "stands before its metrics: val/NAME/accuracy"};
   base::Option<nlohmann::json> data{this, "data", nullptr, "", "as data.eval, which it takes by default"};
 };
@@ -87,6 +87,7 @@ AskedMeasure asked_by(const nlohmann::json& entry, const std::string& key, const
 
 rlhf::RowKind rows_of(Measured measured) {
   if (measured == Measured::kCompletions) return rlhf::RowKind::kPrompt;
+  if (measured == Measured::kMarked) return rlhf::RowKind::kMarked;
   return measured == Measured::kPairs ? rlhf::RowKind::kPreference : rlhf::RowKind::kDemonstration;
 }
 

@@ -15,10 +15,11 @@ enum class Measured {
   kCompletions,  // prompts are completed, rewards judge
   kPerplexity,   // of given completions, or of plain texts
   kPairs,        // whether the chosen answer scores higher, by a reward model or by the mean log-prob of its tokens
-  kChoices       // which choice of a question has the largest log-prob
+  kChoices,      // which choice of a question has the largest log-prob
+  kMarked        // whether desirable answers score higher than undesirable ones
 };
 constexpr auto words_of(Measured) {
-  return base::Words<Measured, 4>{"measure", {"completions", "perplexity", "pairs", "choices"}};
+  return base::Words<Measured, 5>{"measure", {"completions", "perplexity", "pairs", "choices", "marked"}};
 }
 rlhf::RowKind rows_of(Measured measured);
 

@@ -1,5 +1,9 @@
 #include "collimate/recipe/config.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
 #include "collimate/base/unknown_keys.h"
@@ -9,6 +13,7 @@
 #include "collimate/recipe/check.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/preset.h"
 #include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::recipe {
@@ -52,7 +57,10 @@ rlhf::LongRows DataOptions::long_row_choice() const {
 
 Config::Config()
     : recipe(this, "recipe", "", "", "what to train, and how; collimate help recipes describes each",
-             base::one_of(recipe_names())) {}
+             base::one_of(recipe_names())),
+      preset(this, "preset", std::nullopt, "",
+             "constants of another program, in the place of defaults; collimate help presets lists them",
+             base::one_of(preset_names()), base::outside_hash{}) {}
 
 const rlhf::ModelOptions& Config::model(const std::string& role) const {
   for (const std::string& name : {role, std::string("policy")})
@@ -82,15 +90,30 @@ Lists read_lists(const base::ConfigNode& root, std::vector<std::string>& wrong) 
   return lists;
 }
 
+// The preset that a config names; null for none.
+const Preset* preset_of(const base::ConfigNode& root) {
+  const base::ConfigNode* node = root.find("preset");
+  if (node == nullptr || base::to_json(*node).is_null()) return nullptr;
+  const auto found = std::ranges::find(presets(), node->text, &Preset::name);
+  if (found != presets().end()) return &*found;
+  throw base::InputError(base::expectation(
+      node->where, fmt::format("preset to be one of {}", fmt::join(preset_names(), ", ")), node->description()));
+}
+
 // Every key is looked at before any value. `name` is what an error calls the whole.
 Config read_config(const base::ConfigSource& source, const std::string& name) {
   Config config;
   std::vector<std::string> wrong = base::unknown_keys(source.root, "", config);  // a misspelt `recipe` may be one
   const Lists lists = read_lists(source.root, wrong);
   refuse(wrong);
-  if (source.root.find("recipe") == nullptr)
+  const Preset* preset = preset_of(source.root);
+  if (preset == nullptr && source.root.find("recipe") == nullptr)
     throw base::InputError(base::expectation(name, "a key recipe", "none", "recipe: grpo"));
+  if (preset != nullptr) base::apply({preset_values(*preset)}, config);
   base::apply(source, config);
+  if (preset != nullptr && config.recipe.get() != preset->recipe)
+    throw base::InputError(base::expectation("recipe", fmt::format("{} with preset {}", preset->recipe, preset->name),
+                                             config.recipe.get(), "another preset, or none"));
   if (lists.reward) config.reward = *lists.reward;
   if (lists.evaluation_reward) config.evaluation.reward = *lists.evaluation_reward;
   if (lists.measure) config.evaluation.measure = *lists.measure;

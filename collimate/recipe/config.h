@@ -60,6 +60,9 @@ struct DataOptions : base::Section {
                                      "what happens to rows that cannot be read or have nothing to train on: stop ends "
                                      "the run with an error, drop leaves them out",
                                      base::one_of({"stop", "drop"})};
+  base::Option<bool> train_from_difference{
+      this, "train_from_difference", false, "",
+      "dpo: train both answers of a pair from the first token on in which they differ, as DeepSpeed-Chat does"};
   base::Option<std::string> train_on{this,
                                      "train_on",
                                      "completion",
@@ -112,7 +115,8 @@ struct EvaluationOptions : MeasureOptions {
       "measure",
       nullptr,
       "",
-      "what is measured: perplexity, pairs, completions or choices, as collimate eval measures it, or a list of them; "
+      "what is measured: perplexity, pairs, completions, choices or marked, as collimate eval measures it, or a list "
+      "of them; "
       "an entry {measure: choices, data: FILE} has data and options of its own; by default what the recipe measures",
       base::entry_list{}};
 };
@@ -226,7 +230,8 @@ struct Config : base::Section {
   Config();
   base::KeyRemedy section_remedy(const std::string& key) const override;  // recipe/other_names.h
 
-  base::Option<std::string> recipe;  // one of recipe_names(), recipe/list.h
+  base::Option<std::string> recipe;                 // one of recipe_names(), recipe/list.h
+  base::Option<std::optional<std::string>> preset;  // one of preset_names(), recipe/preset.h
   base::SectionMap<rlhf::ModelOptions> models{this, "models",
                                               "the models by role: policy, and those of reference, value and reward "
                                               "that differ from it; {policy: DIR} is short for {policy: {path: DIR}}",

@@ -66,6 +66,13 @@ rlhf::SourceOptions source_options(const Config& config, const Plan& plan, int64
   options.samples_per_prompt = config.rollout.samples_per_prompt;
   options.prompt_is_trained = plan.prompt_is_trained;
   options.margins = plan.margins;
+  options.mismatched = plan.mismatched;
+  options.from_difference = config.data.train_from_difference;
+  if (!plan.greedy_baseline) return options;
+  generate::SamplingParams sampling = config.rollout.params(config.rollout.completion_tokens);
+  options.sampling = sampling.to_json();
+  sampling.temperature = 0;
+  options.last_sampling = sampling.to_json();
   return options;
 }
 

@@ -12,6 +12,7 @@ Plan dpo(const Config& config, const flow::Registry& registry) {
   const rlhf::Loss loss = page.loss(trained);
   std::optional<graph::ModelHandle> reference;
   page.may_read("reference");
+  if (!loss.reads(rlhf::kCompletion)) page.reads("data.train_from_difference");  // orpo trains prompts too
   if (loss.reads(batch::kReferenceLogProbs))
     reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
   Plan plan;

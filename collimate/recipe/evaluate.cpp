@@ -94,6 +94,13 @@ std::vector<Measure> pair_measures(const Batch& rows, const RowNumber& number, c
   return {std::move(accuracy), std::move(margin)};
 }
 
+std::vector<Measure> marked_row_measures(const Batch& rows, const RowNumber& number, const PairNames& names) {
+  std::vector<MarkedNumber> marked;
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    marked.push_back({rows.get(batch::kUid, r), number.of(rows, r), rows.get(rlhf::kDesirable, r) != 0.F});
+  return marked_measures(marked, names.accuracy, names.margin);
+}
+
 // Rows of one question stand together: whether the choice that has the largest log-prob is the answer, of the first
 // such.
 std::vector<Measure> choice_measures(const Batch& rows) {
@@ -125,6 +132,13 @@ EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number, const PairN
   plan.measures = [number, names](const Batch& rows) { return pair_measures(rows, number, names); };
   plan.row_number = std::move(number);
   return plan;
+}
+
+// DPO and KTO reward an answer so: beta times its log-ratio of policy and reference.
+std::function<double(const Batch& rows, int64_t row)> implicit_reward(double beta) {
+  return [beta](const Batch& rows, int64_t r) {
+    return beta * (answer_log_prob(rows, r) - trainable_sum(rows, batch::kReferenceLogProbs, r));
+  };
 }
 
 double log_prob_of_token(const Batch& rows, int64_t r) { return answer_log_prob(rows, r) / answer_tokens(rows, r); }
@@ -182,20 +196,43 @@ EvaluationPlan pair_log_prob_evaluation(const graph::ModelHandle& policy, Answer
 
 EvaluationPlan implicit_reward_evaluation(const AskedMeasure& asked, const graph::ModelHandle& policy,
                                           const graph::ModelHandle& reference, double beta, Answers answers) {
-  const auto reward = [beta](const Batch& rows, int64_t r) {
-    return beta * (answer_log_prob(rows, r) - trainable_sum(rows, batch::kReferenceLogProbs, r));
-  };
   EvaluationPlan plan = pair_evaluation(
       graph::trace(
           [&](Value pairs) { with_answers(policy, policy("old_log_probs", reference("log_probs", pairs)), answers); },
           {input_for(answers, pair_input())}, "evaluation"),
-      {"implicit_reward", reward}, {"rewards/accuracies", "rewards/margins"});
+      {"implicit_reward", implicit_reward(beta)}, {"rewards/accuracies", "rewards/margins"});
   plan.answers = answers == Answers::kOfAskedRows;
   if (!asked.measured) return plan;
   plan.measures = [implicit = plan.measures](const Batch& rows) {
     std::vector<Measure> measures = implicit(rows);
     for (Measure& plain : pair_measures(rows, {"log_prob", log_prob_of_token}, {}))
       measures.push_back(std::move(plain));
+    return measures;
+  };
+  return plan;
+}
+
+EvaluationPlan marked_log_prob_evaluation(const graph::ModelHandle& policy) {
+  EvaluationPlan plan{.measured = Measured::kMarked};
+  plan.graph = graph::trace([&](Value rows) { policy("old_log_probs", rows); }, {marked_input()}, "evaluation");
+  plan.row_number = {"log_prob", log_prob_of_token};
+  plan.measures = [number = *plan.row_number](const Batch& rows) { return marked_row_measures(rows, number, {}); };
+  return plan;
+}
+
+EvaluationPlan marked_reward_evaluation(const AskedMeasure& asked, const graph::ModelHandle& policy,
+                                        const graph::ModelHandle& reference, double beta, Answers answers) {
+  EvaluationPlan plan{.measured = Measured::kMarked};
+  plan.answers = answers == Answers::kOfAskedRows;
+  plan.graph = graph::trace(
+      [&](Value rows) { with_answers(policy, policy("old_log_probs", reference("log_probs", rows)), answers); },
+      {input_for(answers, marked_input())}, "evaluation");
+  plan.row_number = {"implicit_reward", implicit_reward(beta)};
+  plan.measures = [number = *plan.row_number, plain = asked.measured.has_value()](const Batch& rows) {
+    std::vector<Measure> measures = marked_row_measures(rows, number, {"rewards/accuracies", "rewards/margins"});
+    if (plain)
+      for (Measure& one : marked_row_measures(rows, {"log_prob", log_prob_of_token}, {}))
+        measures.push_back(std::move(one));
     return measures;
   };
   return plan;

@@ -45,6 +45,17 @@ EvaluationPlan implicit_reward_evaluation(const AskedMeasure& asked, const graph
                                           const graph::ModelHandle& reference, double beta,
                                           Answers answers = Answers::kNone);
 
+// accuracy: how often a held-out answer that is marked desirable scores higher than one that is not, over all two of
+// them, ties counting half (the area under the ROC curve); margin: by how much, on average. By the mean log-prob of an
+// answer's tokens. InputError where no row, or every one, is desirable.
+EvaluationPlan marked_log_prob_evaluation(const graph::ModelHandle& policy);
+// rewards/accuracies and rewards/margins: the same of KTO's implicit reward, beta times the answer's log-ratio of
+// policy and reference; with accuracy and margin of marked_log_prob_evaluation where marked answers are `asked` for by
+// their word.
+EvaluationPlan marked_reward_evaluation(const AskedMeasure& asked, const graph::ModelHandle& policy,
+                                        const graph::ModelHandle& reference, double beta,
+                                        Answers answers = Answers::kNone);
+
 // acc: the questions of which the answer has the largest log-prob among its choices; acc_norm: the largest log-prob by
 // character of its text. Of equal ones the first counts, as in lm-evaluation-harness, whose names these are. Rows are
 // those of choices.h.

@@ -139,6 +139,7 @@ class HeldOut {
     const graph::ModelHandle model = page.scorer("policy", role);
     if (measured_ == Measured::kPerplexity) return loss_evaluation(model);
     if (measured_ == Measured::kChoices) return choice_evaluation(model);
+    if (measured_ == Measured::kMarked) return marked_log_prob_evaluation(model);
     return score ? pair_score_evaluation(model) : pair_log_prob_evaluation(model);
   }
 
@@ -251,6 +252,7 @@ Measured measured_of(const text::Dataset& dataset, bool rewards) {
   if (rewards) return Measured::kCompletions;
   if (has_choices(first)) return Measured::kChoices;
   if (first.chosen && first.rejected) return Measured::kPairs;
+  if (first.completion && first.label) return Measured::kMarked;
   if (first.completion) return Measured::kPerplexity;
   throw InputError(expectation(first.location.text(),
                                "a reward that judges completions, or rows with a completion, chosen and rejected, or "

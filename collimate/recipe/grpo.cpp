@@ -11,8 +11,10 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
   const Page::Role trained{.weights = "policy", .trained = true, .rows = "rollouts", .loss = "grpo"};
   const auto trainer = page.trainer("policy_trainer", trained);
   const auto reward = page.rewards("reward", config.reward);
+  const auto filter = page.mixed_groups();
   const auto advantages = page.advantages("groups", "group");
-  const bool kl = page.loss(trained).reads(batch::kReferenceLogProbs);
+  const bool kl =
+      page.loss(trained).reads(batch::kReferenceLogProbs) || page.advantages_read_reference("groups", "group");
   std::optional<graph::ModelHandle> reference;
   page.may_read("reference");
   if (kl) reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
@@ -21,14 +23,19 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
       [&](graph::Value prompts) {
         graph::Value samples = page.samples(policy, prompts);
         graph::Value scored = reward("score", samples);
-        if (kl) scored = merge(scored, (*reference)("log_probs", samples));
+        if (filter) scored = (*filter)("keep", scored);
+        if (kl) scored = filter ? (*reference)("log_probs", scored) : merge(scored, (*reference)("log_probs", samples));
         trainer.train(advantages(scored), page.updates());
         link(trainer, policy);
       },
-      {prompt_input()}, "grpo");
-  plan.phases = {{"policy.generate", "gen"}, {"policy.old_log_probs", "old_log_prob"},
-                 {"reward.score", "reward"}, {"reference.log_probs", "ref"},
-                 {"advantages", "adv"},      {"policy_trainer.train", "update_actor"}};
+      {prompt_input(page.greedy_baseline())}, "grpo");
+  plan.phases = {{"policy.generate", "gen"},
+                 {"policy.old_log_probs", "old_log_prob"},
+                 {"reward.score", "reward"},
+                 {"reference.log_probs", "ref"},
+                 {"mixed_groups.keep", "reward"},
+                 {"advantages", "adv"},
+                 {"policy_trainer.train", "update_actor"}};
   plan.evaluations = evaluations(page, trainer, {Measured::kCompletions, [&](const AskedMeasure& asked) {
                                                    return completion_evaluation(page, asked, policy);
                                                  }});

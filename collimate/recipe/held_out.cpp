@@ -81,7 +81,7 @@ std::string HeldOutCount::text() const {
     const char *example, *row;
   };
   static constexpr Nouns kNouns[] = {
-      {"prompt", "completion"}, {"row", "row"}, {"pair", "answer"}, {"question", "choice"}};
+      {"prompt", "completion"}, {"row", "row"}, {"pair", "answer"}, {"question", "choice"}, {"answer", "answer"}};
   const Nouns& noun = base::at(kNouns, measured);
   const std::string text = rows == examples
                                ? counted(rows, noun.row)

@@ -9,13 +9,14 @@ namespace collimate::recipe {
 Plan sft(const Config& config, const flow::Registry& registry);
 Plan reward(const Config& config, const flow::Registry& registry);
 Plan dpo(const Config& config, const flow::Registry& registry);
+Plan kto(const Config& config, const flow::Registry& registry);
 Plan grpo(const Config& config, const flow::Registry& registry);
 Plan ppo(const Config& config, const flow::Registry& registry);
 
+// Rates: TRL 0.19's defaults of SFTConfig, DPOConfig, KTOConfig and GRPOConfig, its example of a reward model of which
+// all weights train, and verl 0.4's of an actor.
 const std::vector<RecipeEntry>& recipes() {
   using rlhf::RowKind;
-  // Rates: TRL 0.19's defaults of SFTConfig, DPOConfig and GRPOConfig, its example of a reward model of which all
-  // weights train, and verl 0.4's of an actor.
   static const std::vector<RecipeEntry> list = {
       {"sft",
        "a model on prompts and their answers (supervised fine-tuning)",
@@ -35,6 +36,7 @@ const std::vector<RecipeEntry>& recipes() {
        {"pairs"},
        1e-6,
        dpo},
+      {"kto", "a policy on single answers that are marked desirable or not", RowKind::kMarked, {"marked"}, 1e-6, kto},
       {"grpo",
        "a policy on prompts with rewards; the answers to a prompt are compared with each other",
        RowKind::kPrompt,

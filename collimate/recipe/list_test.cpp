@@ -62,7 +62,7 @@ TEST(Recipes, EveryOneOfTheListHasAPage) {
     EXPECT_FALSE(plan.graph.nodes.empty()) << entry.name;
     EXPECT_TRUE(plan.modules.contains(plan.trained)) << entry.name;
   }
-  EXPECT_THAT(error_of("gpro", ""), HasSubstr("one of \"sft\", \"reward\", \"dpo\", \"grpo\", \"ppo\""));
+  EXPECT_THAT(error_of("gpro", ""), HasSubstr("one of \"sft\", \"reward\", \"dpo\", \"kto\", \"grpo\", \"ppo\""));
 }
 
 TEST(Recipes, TheListNamesTheLossesThatPagesTrainBy) {
@@ -83,6 +83,7 @@ std::vector<std::string> learned_by(const std::string& recipe, const std::string
 TEST(Recipes, SayWhatTheirModelsLearnBy) {
   EXPECT_THAT(learned_by("sft"), ElementsAre("loss: nll"));
   EXPECT_THAT(learned_by("dpo"), ElementsAre("loss: sigmoid, beta 0.1"));
+  EXPECT_THAT(learned_by("kto"), ElementsAre("loss: kto, beta 0.1"));
   EXPECT_THAT(learned_by("grpo"), ElementsAre("loss: grpo, advantage group, beta 0"));
   EXPECT_THAT(learned_by("ppo"),
               ElementsAre("loss of policy_trainer: ppo, advantage gae, beta 0", "loss of value: value"));
@@ -103,10 +104,14 @@ TEST(Recipes, PagesNameThePhasesOfTheirNodes) {
   EXPECT_THAT(phases("reward"), ElementsAre("update_actor"));
   EXPECT_THAT(phases("dpo"), ElementsAre("ref", "update_actor"));
   EXPECT_THAT(phases("dpo", "algorithm: {loss_type: orpo}"), ElementsAre("update_actor"));
+  EXPECT_THAT(phases("kto"), ElementsAre("ref", "ref", "old_log_prob", "adv", "update_actor"));
+  EXPECT_THAT(phases("kto", "algorithm: {loss_type: apo_zero_unpaired}"), ElementsAre("ref", "update_actor"));
   EXPECT_THAT(phases("grpo"), ElementsAre("gen", "reward", "adv", "update_actor"));
   EXPECT_THAT(phases("grpo", "algorithm: {beta: 0.04}"), ElementsAre("gen", "reward", "ref", "adv", "update_actor"));
   EXPECT_THAT(phases("grpo", "rollout: {kv_cache_dtype: int8}"),
               ElementsAre("gen", "old_log_prob", "reward", "adv", "update_actor"));
+  EXPECT_THAT(phases("grpo", "rollout: {replace_equal_groups: true}"),
+              ElementsAre("gen", "reward", "reward", "adv", "update_actor"));
   EXPECT_THAT(phases("ppo"), ElementsAre("gen", "ref", "values", "reward", "adv", "update_actor", "update_critic"));
 }
 
@@ -251,6 +256,50 @@ TEST(Recipes, OptionsOfOtherRecipesAreRefused) {
   EXPECT_EQ(error_of("sft", "data: {eval: held_out.jsonl}\nrun: {patience: 2}\n"), "");
   EXPECT_THAT(error_of("dpo", "data: {eval: pairs.jsonl}\nrun: {patience: 2}\n"), HasSubstr("[run.patience]"));
   EXPECT_EQ(error_of("dpo", "run: {patience: 2}\n"), "") << "idle, which check warns of";
+}
+
+TEST(Recipes, KtoNeedsAnotherPromptInItsUpdate) {
+  const auto error_of_one = [](const std::string& more) {
+    Config config = config_of("kto", more);
+    config.train.samples_per_update = 1;
+    return base::message_of([&] { complete_plan(config, module_registry()); });
+  };
+  EXPECT_EQ(error_of_one(""),
+            "[train.samples_per_update] expected at least 2, as kto joins each prompt with the answer to another, got "
+            "1; try 32, or algorithm.loss_type: apo_zero_unpaired");
+  EXPECT_EQ(error_of_one("algorithm: {loss_type: apo_zero_unpaired}\n"), "");
+}
+
+TEST(Recipes, ReferencesAreReadWhereRewardsChargeForTheKl) {
+  EXPECT_TRUE(plan_of("grpo", "algorithm: {kl_coefficient: 0.05}").graph.models.contains("reference"));
+  EXPECT_FALSE(plan_of("grpo", "algorithm: {advantage: reinforce_plus_plus}").graph.models.contains("reference"));
+  EXPECT_THAT(error_of("grpo", "algorithm: {kl_target: 0.1}"),
+              "[algorithm.kl_coefficient] expected above 0 where kl_target moves it, got 0; try "
+              "algorithm.kl_coefficient: 0.05");
+  EXPECT_THAT(error_of("grpo", "algorithm: {advantage: gdpo, reward_clip: 1}"), HasSubstr("reward_clip]"));
+  EXPECT_EQ(error_of("grpo", "algorithm: {overlong_buffer_tokens: 20}\nrollout: {completion_tokens: 10}\n"),
+            "[algorithm.overlong_buffer_tokens] expected at most the 10 of rollout.completion_tokens, got 20; try a "
+            "fifth of them");
+}
+
+TEST(Recipes, OnlyGroupsThatAreComparedAreReplaced) {
+  EXPECT_EQ(error_of("ppo", "rollout: {replace_equal_groups: true}\n"),
+            "[rollout.replace_equal_groups] expected false with recipe ppo, which does not compare the samples of a "
+            "prompt, got true; try recipe: grpo");
+  EXPECT_THAT(error_of("grpo", "rollout: {replace_equal_groups: true, samples_per_prompt: 1}\n"),
+              HasSubstr("[rollout.replace_equal_groups] expected false with one sample of a prompt"));
+}
+
+TEST(Recipes, RemaxHasAGreedySampleOfEachPrompt) {
+  EXPECT_THAT(
+      error_of("grpo", "algorithm: {advantage: remax}\nrollout: {samples_per_prompt: 1}"),
+      HasSubstr("[rollout.samples_per_prompt] expected at least 2, as the last sample of a prompt is the greedy "
+                "one with advantage remax, got 1"));
+  const std::string more =
+      "algorithm: {advantage: remax}\nrollout: {prompts_per_iteration: 4, samples_per_prompt: 3}\n";
+  EXPECT_TRUE(plan_of("grpo", more).greedy_baseline);
+  EXPECT_EQ(updates_per_iteration(config_of("grpo", more), plan_of("grpo", more)), 2) << "8 rows are trained, of 12";
+  EXPECT_FALSE(plan_of("grpo", "algorithm: {advantage: reinforce_plus_plus}").compares_samples);
 }
 
 TEST(Recipes, PairsAreNotDivided) {

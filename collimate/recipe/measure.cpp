@@ -134,4 +134,26 @@ std::vector<Measure> sample_measures(const std::vector<GradedPrompt>& prompts, i
   return out;
 }
 
+std::vector<Measure> marked_measures(const std::vector<MarkedNumber>& answers, const std::string& accuracy,
+                                     const std::string& margin) {
+  std::vector<double> others;
+  for (const MarkedNumber& answer : answers)
+    if (!answer.desirable) others.push_back(answer.number);
+  if (others.empty() || others.size() == answers.size())
+    throw base::InputError(base::expectation("evaluation", "held-out answers of both marks",
+                                             others.empty() ? "desirable ones alone" : "undesirable ones alone",
+                                             "rows with label: true and with label: false"));
+  const auto count = static_cast<double>(others.size());
+  const double mean = total(others) / count;
+  std::vector<Measure> measures = {Measure{accuracy}, Measure{margin}};
+  for (const MarkedNumber& answer : answers) {
+    if (!answer.desirable) continue;
+    double won = 0;
+    for (const double other : others) won += answer.number > other ? 1 : answer.number == other ? 0.5 : 0;
+    measures[0].add(answer.uid, won / count);
+    measures[1].add(answer.uid, answer.number - mean);
+  }
+  return measures;
+}
+
 }  // namespace collimate::recipe

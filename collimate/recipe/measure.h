@@ -33,6 +33,18 @@ Estimate estimate(const Measure& measure);
 // for both models cancels.
 Estimate paired_difference(const Measure& first, const Measure& second);
 
+// One answer that is marked desirable or not, and what it scores.
+struct MarkedNumber {
+  int64_t uid = 0;
+  double number = 0;
+  bool desirable = false;
+};
+
+// By desirable answer: the share of the undesirable ones that score lower, ties counting half (its mean is the area
+// under the ROC curve), and by how much it exceeds their mean. InputError where no answer, or every one, is desirable.
+std::vector<Measure> marked_measures(const std::vector<MarkedNumber>& answers, const std::string& accuracy,
+                                     const std::string& margin);
+
 // One completion of a prompt, as rewards judged it.
 struct GradedSample {
   double reward = 0;

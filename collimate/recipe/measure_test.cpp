@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+#include "tests/support/base/error_of.h"
+
 namespace collimate::recipe {
 namespace {
 
@@ -133,6 +135,17 @@ TEST(PairedDifference, IsOverTheUnitsThatBothHave) {
   EXPECT_EQ(found.units, 2);
   EXPECT_DOUBLE_EQ(found.value, -0.5);
   EXPECT_THAT(found.standard_error, DoubleNear(0.5, 1e-12));
+}
+
+TEST(MarkedMeasures, CompareEveryDesirableAnswerWithEveryOtherOne) {
+  const auto measures = marked_measures({{1, 3, true}, {2, 1, false}, {3, 1, true}, {4, 2, false}}, "a", "m");
+  EXPECT_DOUBLE_EQ(estimate(measures[0]).value, (1 + 0.25) / 2) << "3 exceeds 1 and 2; 1 ties with 1";
+  EXPECT_DOUBLE_EQ(estimate(measures[1]).value, (1.5 - 0.5) / 2);
+  EXPECT_EQ(base::message_of([] {
+              marked_measures({{1, 3, true}}, "a", "m");
+            }),
+            "[evaluation] expected held-out answers of both marks, got desirable ones alone; try rows with label: true "
+            "and with label: false");
 }
 
 }  // namespace

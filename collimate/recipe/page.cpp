@@ -10,6 +10,7 @@
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/advantages.h"
 #include "collimate/rlhf/modules/decoder.h"
+#include "collimate/rlhf/types/baseline_sample.h"
 #include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::recipe {
@@ -29,6 +30,8 @@ void add_row_limits(const Config& config, nlohmann::json& parameters) {
   parameters["row_tokens"] = rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get();
   parameters["predicted_tokens"] = rollout ? completion : config.data.max_tokens.get();
 }
+
+constexpr const char* kMixedGroups = "mixed_groups";
 
 // Rows of one length are measured so many at a time, for the memory plan.
 constexpr int64_t kMeasuredRows = 64;
@@ -113,10 +116,43 @@ graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json&
 
 graph::ModelHandle Page::advantages(const std::string& rows, const std::string& fallback) {
   const rlhf::AdvantageEntry& entry = rlhf::find_advantage(rows, fallback, config_.algorithm);
-  compares_samples_ = rows == "groups";
-  for (const auto* options : {&entry.options, &rlhf::kRewardOptions})
-    for (const std::string& option : *options) reads("algorithm." + option);
+  compares_samples_ = rows == "groups" && entry.compares_samples;
+  greedy_baseline_ = entry.greedy_baseline;
+  if (greedy_baseline_ && config_.rollout.samples_per_prompt < 2)
+    throw base::InputError(base::expectation(
+        "rollout.samples_per_prompt",
+        fmt::format("at least 2, as the last sample of a prompt is the greedy one with advantage {}", entry.name),
+        std::to_string(config_.rollout.samples_per_prompt)));
+  if (config_.algorithm.overlong_buffer_tokens > config_.rollout.completion_tokens)
+    throw base::InputError(base::expectation(
+        "algorithm.overlong_buffer_tokens",
+        fmt::format("at most the {} of rollout.completion_tokens", config_.rollout.completion_tokens.get()),
+        std::to_string(config_.algorithm.overlong_buffer_tokens), "a fifth of them"));
+  for (const auto& options : {entry.options, rlhf::reward_options(entry)})
+    for (const std::string& option : options) reads("algorithm." + option);
   return add("advantages", "advantages." + entry.name, base::to_json(config_.algorithm.section_value()));
+}
+
+std::optional<graph::ModelHandle> Page::mixed_groups() {
+  if (!config_.rollout.replace_equal_groups) return std::nullopt;
+  if (config_.rollout.samples_per_prompt < 2)
+    throw base::InputError(base::expectation("rollout.replace_equal_groups",
+                                             "false with one sample of a prompt, whose group is always equal", "true",
+                                             "rollout.samples_per_prompt: 8"));
+  return add(kMixedGroups, kMixedGroups, nlohmann::json::object());
+}
+
+void Page::require_two_rows() const {
+  if (config_.train.samples_per_update >= 2) return;
+  throw base::InputError(base::expectation(
+      "train.samples_per_update", "at least 2, as kto joins each prompt with the answer to another",
+      std::to_string(config_.train.samples_per_update), "32, or algorithm.loss_type: apo_zero_unpaired"));
+}
+
+graph::ModelHandle Page::kl_estimate() { return add("kl_estimate", "kl_estimate", nlohmann::json::object()); }
+
+bool Page::advantages_read_reference(const std::string& rows, const std::string& fallback) const {
+  return rlhf::reads_reference(rlhf::find_advantage(rows, fallback, config_.algorithm), config_.algorithm);
 }
 
 graph::ModelHandle Page::measuring(const std::string& kind, const graph::ModelHandle& trainer, int64_t row_tokens) {
@@ -180,8 +216,20 @@ void Page::check_roles() const {
   }
 }
 
+// A page that asks for mixed_groups() has them.
+void Page::check_replacing() const {
+  if (!config_.rollout.replace_equal_groups || modules_.contains(kMixedGroups) ||
+      find_recipe(config_.recipe).rows != rlhf::RowKind::kPrompt)
+    return;
+  throw base::InputError(base::expectation(
+      "rollout.replace_equal_groups",
+      fmt::format("false with recipe {}, which does not compare the samples of a prompt", config_.recipe.get()), "true",
+      "recipe: grpo"));
+}
+
 Plan Page::finish(Plan plan) const {
   check_roles();
+  check_replacing();
   check_nodes(config_.recipe, plan);
   plan.graph.links.insert(plan.graph.links.end(), links_.begin(), links_.end());
   for (const EvaluationPlan& evaluation : plan.evaluations)
@@ -190,10 +238,14 @@ Plan Page::finish(Plan plan) const {
   plan.trainers = trainers_;
   plan.rewards = rewards_;
   // The schedule of the learning rate ends with the run.
-  for (const std::string& trainer : trainers_)
-    plan.modules.at(trainer).parameters["total_updates"] = total_updates(config_, plan);
+  for (const std::string& trainer : trainers_) {
+    nlohmann::json& parameters = plan.modules.at(trainer).parameters;
+    parameters["total_updates"] = total_updates(config_, plan);
+    parameters["updates_per_epoch"] = updates_per_iteration(config_, plan) / config_.train.ppo_epochs;
+  }
   plan.read_options = read_options_;
   plan.compares_samples = compares_samples_;
+  plan.greedy_baseline = greedy_baseline_;
   return plan;
 }
 
@@ -202,10 +254,18 @@ graph::With Page::updates() const {
       {{"rows_per_update", config_.train.samples_per_update.get()}, {"epochs", config_.train.ppo_epochs.get()}});
 }
 
-graph::Input prompt_input() {
-  return {"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
+graph::Input prompt_input(bool greedy_baseline) {
+  graph::Input input{"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
+  if (greedy_baseline) input.columns.insert(input.columns.end(), {batch::kSampling.name, rlhf::kBaselineSample.name});
+  return input;
 }
 graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }
+graph::Input marked_input(bool mismatched) {
+  graph::Input input{"answers", {"uid", "ids", "trainable", rlhf::kDesirable.name}};
+  if (mismatched)
+    input.columns.insert(input.columns.end(), {rlhf::kMismatchedIds.name, rlhf::kMismatchedTrainable.name});
+  return input;
+}
 graph::Input asked(graph::Input input) {
   input.columns.insert(input.columns.end(), {batch::kPromptTokens.name, rlhf::kAsked.name});
   return input;
@@ -229,7 +289,9 @@ Plan rollout_plan(const Config& config) {
 
 int64_t updates_per_iteration(const Config& config, const Plan& plan) {
   const int64_t per_update = config.train.samples_per_update;
-  return config.train.ppo_epochs * (per_update == 0 ? 1 : (plan.rows_per_iteration + per_update - 1) / per_update);
+  const int64_t baselines = plan.greedy_baseline ? plan.rows_per_iteration / plan.group_size : 0;
+  const int64_t rows = plan.rows_per_iteration - baselines;
+  return config.train.ppo_epochs * (per_update == 0 ? 1 : (rows + per_update - 1) / per_update);
 }
 
 int64_t total_updates(const Config& config, const Plan& plan) {

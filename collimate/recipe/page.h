@@ -53,9 +53,11 @@ struct Plan {
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
   bool prompt_is_trained = false;  // pairs whose `trainable` marks the prompt too, `completion` the answer
   bool margins = false;            // pairs with the data's margins
+  bool mismatched = false;         // marked rows with answers to other prompts, for the estimate of a KL
   int64_t rows_per_iteration = 0;
   int64_t group_size = 1;
   bool compares_samples = false;   // advantages are between the samples of a prompt
+  bool greedy_baseline = false;    // the last sample of each prompt is greedy and is not trained
   bool learns_to_stop = true;      // the trained model generates: each row of data ends as a completion does
   std::string samples_node;        // whose rows are the samples of an iteration; "" for none
   std::string trained;             // the model that the run is for: what is exported
@@ -101,6 +103,17 @@ class Page {
   const nlohmann::json& rules_of(const AskedMeasure& asked) const;
   // Advantages from `rows` ("groups" or "values"), by algorithm.advantage, else `fallback`.
   graph::ModelHandle advantages(const std::string& rows, const std::string& fallback);
+  // A filter of sample groups whose samples all have the same reward, where rollout.replace_equal_groups asks for it.
+  // InputError where every group has one sample.
+  std::optional<graph::ModelHandle> mixed_groups();
+  // InputError where an update has one row: the estimate is of answers to other prompts of the same update.
+  void require_two_rows() const;
+  // KTO's estimate of the KL from answers to other prompts.
+  graph::ModelHandle kl_estimate();
+  // Whether these read the log-probs of a reference: the KL is in the rewards.
+  bool advantages_read_reference(const std::string& rows, const std::string& fallback) const;
+  // The last sample of each prompt is a greedy one, with which advantages compare the others. Known after advantages().
+  bool greedy_baseline() const { return greedy_baseline_; }
   // The weights that `trainer` trains as a model that measures held-out rows: of this kind ("scorer" or "generator"),
   // with rows of at most so many tokens.
   graph::ModelHandle measuring(const std::string& kind, const graph::ModelHandle& trainer, int64_t row_tokens);
@@ -126,6 +139,7 @@ class Page {
   nlohmann::json decoder_parameters(const Role& role);
   rlhf::AlgorithmSection algorithm(const Role& role) const;
   void check_roles() const;
+  void check_replacing() const;
 
   const Config& config_;
   const flow::Registry& registry_;
@@ -134,15 +148,16 @@ class Page {
   std::set<std::string> trainers_, rewards_;  // as in Plan
   std::set<std::string> read_options_;
   std::set<std::string> roles_ = {"policy"};  // of models; rewards and data read the policy's tokenizer
-  bool compares_samples_ = false;
+  bool compares_samples_ = false, greedy_baseline_ = false;
 };
 
 // Pages call their inputs so, by the rows that data gives.
-graph::Input prompt_input();                           // prompts to complete
-graph::Input completion_input();                       // prompt + completion
-graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
-graph::Input asked(graph::Input input);                // the same with what "answers" reads
-graph::Input choice_input();                           // prompt + one of its choices: see recipe/choices.h
+graph::Input prompt_input(bool greedy_baseline = false);  // prompts to complete
+graph::Input completion_input();                          // prompt + completion
+graph::Input pair_input(const rlhf::Loss& loss = {});     // chosen, rejected, with what the loss reads of the data
+graph::Input marked_input(bool mismatched = false);       // marked answers
+graph::Input asked(graph::Input input);                   // the same with what "answers" reads
+graph::Input choice_input();                              // prompt + one of its choices: see recipe/choices.h
 
 // Returns what plans of recipes that draw samples, give them `advantages` and train a `policy_trainer` share.
 Plan rollout_plan(const Config& config);

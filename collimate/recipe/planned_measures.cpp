@@ -24,6 +24,7 @@ EvaluationPlan other_evaluation(Page& page, const AskedMeasure& asked, const gra
   page.reads("data.max_tokens");
   const graph::ModelHandle model = page.measuring("scorer", trainer, row_tokens);
   if (asked.measured == Measured::kPairs) return pair_log_prob_evaluation(model);
+  if (asked.measured == Measured::kMarked) return marked_log_prob_evaluation(model);
   return asked.measured == Measured::kChoices ? choice_evaluation(model) : loss_evaluation(model);
 }
 

@@ -64,6 +64,7 @@ struct Middle {
 Middle middle_of(const RecipeEntry& entry) {
   if (entry.rows == rlhf::RowKind::kPrompt) return {kRollout, 128, 8};
   if (entry.rows == rlhf::RowKind::kDemonstration) return {kRows};
+  if (entry.rows == rlhf::RowKind::kMarked) return {std::string(kRows) + "algorithm:\n  beta: 0.1\n"};
   return {std::string(kRows) + (entry.name == "dpo" ? "algorithm:\n  beta: 0.1\n" : ""), 32, 2};
 }
 
@@ -150,6 +151,9 @@ std::string data_shapes(const std::string& recipe) {
     case rlhf::RowKind::kPreference:
       return "{\"prompt\": \"2+2=\", \"chosen\": \"4\", \"rejected\": \"5\"}\n"
              "{\"chosen\": [{\"role\": \"user\", …}, {\"role\": \"assistant\", …}], \"rejected\": […]}\n";
+    case rlhf::RowKind::kMarked:
+      return "{\"prompt\": \"2+2=\", \"completion\": \"4\", \"label\": true}\n"
+             "{\"messages\": [{\"role\": \"user\", …}, {\"role\": \"assistant\", …}], \"label\": false}\n";
     case rlhf::RowKind::kPrompt:
       break;
   }

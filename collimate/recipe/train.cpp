@@ -184,7 +184,8 @@ class Run {
         .iterations = config_.run.iterations,
         .rows = plan_.rows_per_iteration,
         .group_size = plan_.group_size,
-        .save_every = config_.run.save_every > 0 ? config_.run.save_every.get() : config_.run.iterations.get()};
+        .save_every = config_.run.save_every > 0 ? config_.run.save_every.get() : config_.run.iterations.get(),
+        .refill_limit = config_.rollout.replace_limit};
     options.seed = static_cast<uint64_t>(config_.run.seed.get());
     options.config = base::to_json(config_.section_value());
     options.modules = plan_.modules;

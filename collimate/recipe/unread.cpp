@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "collimate/base/error.h"
 #include "collimate/generate/sampling_options.h"
@@ -61,6 +62,7 @@ std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan)
   return {
       {"algorithm", fmt::format("{} ({})", expected, fmt::join(constants, ", ")), ""},
       {"data.train_on", fmt::format("completion with recipe {}", recipe), "recipe: sft", as_text},
+      {"data.train_from_difference", expected, "recipe: dpo with a loss that trains no prompts"},
       {"reward", no_rewards, other, unnamed},
       {"evaluation.reward", no_rewards, other, unnamed},
       {"rollout", no_samples, other},
@@ -91,6 +93,8 @@ struct Dependent {
 bool is_positive(const nlohmann::json& value) { return value.get<int64_t>() > 0; }
 bool is_true(const nlohmann::json& value) { return value.get<bool>(); }
 bool is_above_0(const nlohmann::json& value) { return value.get<double>() > 0; }  // greedy draws truncate nothing
+bool is_some_above_0(const nlohmann::json& value) { return value.is_number() && value.get<double>() > 0; }
+bool is_not_0(const nlohmann::json& value) { return value.is_null() || value.get<double>() != 0; }
 bool is_several(const nlohmann::json& value) { return value.is_array() && value.size() > 1; }
 
 const std::vector<Dependent>& dependents() {
@@ -102,6 +106,12 @@ const std::vector<Dependent>& dependents() {
         {"models.*.lora.targets", "rank", is_positive},
         {"data.val_size", "eval", [](const nlohmann::json& value) { return value.is_null(); }},
         {"algorithm.loss_weights", "loss_type", is_several},
+        {"algorithm.kl_loss_estimator", "beta", is_some_above_0},
+        {"algorithm.kl_estimator", "kl_coefficient", is_not_0},
+        {"algorithm.kl_target_of", "kl_target", is_some_above_0},
+        {"algorithm.kl_horizon", "kl_target", is_some_above_0},
+        {"algorithm.overlong_penalty", "overlong_buffer_tokens", is_positive},
+        {"rollout.replace_limit", "replace_equal_groups", is_true},
         {"rollout.speculation_tokens", "speculation", [](const nlohmann::json& value) { return value != "off"; }},
         {"rollout.draft_model", "speculation", [](const nlohmann::json& value) { return value == "draft"; }},
         {"train.lr_minimum_ratio", "lr_schedule",
@@ -128,6 +138,15 @@ bool is_switched_off(const Config& config, const std::string& option) {
   return !found->is_on(base::to_json(config.section_value()).at(nlohmann::json::json_pointer(path)));
 }
 
+// Bounds that only other programs' constants set, and shapes of rewards that few runs have.
+bool is_of_few_losses(const std::string& option) {
+  static const std::set<std::string> list = {
+      "log_ratio_min",    "log_ratio_max", "token_loss_limit",       "kl_loss_log_ratio_limit",   "kl_loss_limit",
+      "token_normalizer", "lone_samples",  "overlong_buffer_tokens", "whiten_advantages",         "reward_scaling",
+      "reward_clip",      "kl_target",     "whiten_variance",        "mask_truncated_completions"};
+  return option.starts_with("algorithm.") && list.contains(option.substr(option.find('.') + 1));
+}
+
 // Mixtures of experts read these, latent attention, chat templates that have variables, samples of a given form or from
 // a rounded cache, rounded models, and matrices, blocks and rows that devices share: at their defaults they say nothing
 // of a run.
@@ -135,8 +154,10 @@ bool concerns_few_runs(const std::string& option) {
   const std::string any = of_any_model(option);
   return option.starts_with("train.router_") || any == "models.*.chat_template_kwargs" ||
          any == "models.*.latent_cache" || any == "models.*.reduction_chunks" || option == "tp" || option == "pp" ||
-         option == "cp" || option == "rollout.kv_cache_dtype" || option == "train.export_dtype" ||
-         option.ends_with(".regex") || option.ends_with(".json_schema");
+         option == "cp" || option == "rollout.kv_cache_dtype" || option == "preset" ||
+         option == "rollout.replace_equal_groups" || option == "data.train_from_difference" ||
+         is_of_few_losses(option) || option == "train.export_dtype" || option.ends_with(".regex") ||
+         option.ends_with(".json_schema");
 }
 
 }  // namespace

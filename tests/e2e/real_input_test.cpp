@@ -76,12 +76,13 @@ TEST_F(RealInput, StoriesWithAPythonReward) {
   EXPECT_EQ(steps.back().at("reward/errors"), 0);
 }
 
-TEST_F(RealInput, PairsRewardModelPpoAndDpo) {
+TEST_F(RealInput, PairsRewardModelPpoDpoAndKto) {
   run("pairs");
   EXPECT_EQ(lines_of(scratch_ / "data/pairs_held_out.jsonl").size(), 16U);
-  for (const char* name : {"stories-reward-model", "stories-dpo"}) {
+  for (const char* name : {"stories-reward-model", "stories-dpo", "stories-kto"}) {
     const auto steps = metrics(name);
-    const char* accuracy = name == std::string("stories-dpo") ? "val/rewards/accuracies" : "val/accuracy";
+    const bool scores = name == std::string("stories-reward-model");
+    const char* accuracy = scores ? "val/accuracy" : "val/rewards/accuracies";
     EXPECT_EQ(steps.front().at(accuracy).get<double>(), 0.5) << name << ": nothing is preferred at the start";
     EXPECT_GT(steps.back().at(accuracy).get<double>(), 0.5) << name;
     EXPECT_LT(steps.back().at("actor/loss").get<double>(), steps[1].at("actor/loss").get<double>()) << name;

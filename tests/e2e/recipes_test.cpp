@@ -10,32 +10,11 @@
 #include "collimate/host/core_pool.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/registry.h"
-#include "tests/e2e/run_support.h"
+#include "tests/e2e/recipe_runs.h"
 #include "tests/fault/cli_support.h"
 
 namespace collimate::test {
 namespace {
-
-double number(const nlohmann::json& line, const std::string& name) {
-  const auto found = line.find(name);
-  EXPECT_NE(found, line.end()) << "no " << name << " in " << line.dump();
-  return found != line.end() && found->is_number() ? found->get<double>() : std::nan("");
-}
-
-void expect_every_step_once(const Metrics& metrics, int64_t first, int64_t last) {
-  ASSERT_EQ(static_cast<int64_t>(metrics.size()), last - first + 1);
-  for (size_t i = 0; i < metrics.size(); ++i) EXPECT_EQ(metrics[i].at("step"), first + static_cast<int64_t>(i));
-}
-
-void expect_finite(const Metrics& metrics) {
-  for (const nlohmann::json& line : metrics)
-    for (const auto& [name, value] : line.items()) {
-      EXPECT_TRUE(value.is_number() && std::isfinite(value.get<double>())) << name << " is " << value.dump();
-    }
-}
-
-// Tokens that the iteration's samples gave to train on.
-double completion_tokens(const nlohmann::json& line) { return 16 * number(line, "response_length/mean"); }
 
 // Completes a prompt greedily with the model that a run has left.
 std::vector<int32_t> complete(const std::string& directory, const std::string& head = "lm") {
@@ -51,24 +30,9 @@ std::vector<int32_t> complete(const std::string& directory, const std::string& h
   return generate::generate_all(model, prompts, sampling, options).at(0).tokens;
 }
 
-class Recipes : public testing::Test {
- protected:
-  void SetUp() override { write_small_task(scratch_.path()); }
-
-  Metrics train(const std::string& recipe, const std::vector<std::string>& sets = {}) {
-    output_ = scratch_ / fmt::format("{}-{}", recipe, ++runs_);
-    train_text(small_config(recipe, scratch_.path()), output_, sets);
-    Metrics metrics = metrics_of(output_);
-    expect_finite(metrics);
-    return metrics;
-  }
-  void expect_loss_falls(const Metrics& metrics) {
-    EXPECT_LT(number(metrics.back(), "actor/loss"), number(metrics.front(), "actor/loss"));
-  }
-
-  Scratch scratch_{"recipes"};
-  std::string output_;
-  int runs_ = 0;
+class Recipes : public RecipeRuns {
+ public:
+  Recipes() : RecipeRuns("recipes") {}
 };
 
 TEST_F(Recipes, EveryOneOfTheListTrains) {

@@ -128,7 +128,8 @@ TEST_F(CommandLine, HelpHasTopics) {
                         "have them\n"));
   const std::string losses = output({"help", "losses"});
   EXPECT_THAT(losses, HasSubstr("on rollouts\n  grpo "));
-  EXPECT_THAT(losses, HasSubstr("losses on marked (for programs in C++ only: no recipe reads marked rows)\n  kto "));
+  EXPECT_THAT(losses, HasSubstr("losses on marked\n  kto "));
+  EXPECT_THAT(output({"help", "presets"}), HasSubstr("\npreset: trl-grpo  # recipe grpo: TRL 1.16"));
   EXPECT_THAT(output({"help", "train.learning_rate"}), HasSubstr("peak learning rate of AdamW"));
   EXPECT_THAT(output({"help", "algorithm.missing_eos_penalty"}), Not(HasSubstr("ppo")));  // every advantage reads it
   const std::string train = output({"help", "train"});                                    // a verb and a section
@@ -148,11 +149,11 @@ TEST_F(CommandLine, HelpHasTopics) {
     EXPECT_THAT(error({"help", word}), testing::EndsWith("got \"" + word + "\"; try collimate help " + meant));
   EXPECT_EQ(error({"help", "learn"}),
             "[collimate help] expected a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, "
-            "advantages or rewards, got \"learn\"; try collimate help");
+            "advantages, rewards or presets, got \"learn\"; try collimate help");
 }
 
 TEST_F(CommandLine, HelpHasAPageForEachRecipeWithAConfig) {
-  for (const std::string recipe : {"sft", "reward", "dpo", "grpo", "ppo"})
+  for (const std::string recipe : {"sft", "reward", "dpo", "kto", "grpo", "ppo"})
     EXPECT_THAT(output({"help", recipe}), HasSubstr("\nrecipe: " + recipe + "\nmodels:\n  policy:\n    path: MODEL"));
   EXPECT_THAT(output({"help", "data"}), HasSubstr("\ndpo:\n{\"prompt\": \"2+2=\", \"chosen\""));
   EXPECT_THAT(output({"help", "lora"}), HasSubstr("lora: {rank: 16"));
@@ -168,7 +169,7 @@ TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
   EXPECT_EQ(error({"init", "sft", "--output", file}),
             "[--output] expected a file that is not there yet, got " + file + "; try another --output");
   EXPECT_THAT(output({"init", "grpo", "--output", "-"}), HasSubstr("    path: MODEL "));
-  EXPECT_THAT(error({"init", "stf"}), HasSubstr("expected one of sft, reward, dpo, grpo, ppo, got \"stf\""));
+  EXPECT_THAT(error({"init", "stf"}), HasSubstr("expected one of sft, reward, dpo, kto, grpo, ppo, got \"stf\""));
 }
 
 TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {

@@ -1,18 +1,24 @@
-// Advantages of each kind against an implementation that is not ours (make_advantages.py).
+// Advantages of each kind, as the module of recipes computes them, against an implementation that is not ours
+// (make_advantages.py).
+#include "collimate/rlhf/modules/advantages.h"
+
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "collimate/base/config.h"
 #include "collimate/batch/standard_keys.h"
-#include "collimate/rlhf/advantage/list.h"
+#include "collimate/generate/service.h"
+#include "collimate/rlhf/types/baseline_sample.h"
+#include "collimate/rlhf/types/reward_parts.h"
 
 namespace collimate::golden {
 namespace {
 
 using batch::Batch;
+using generate::Finish;
 using nlohmann::json;
 
 template <class T>
@@ -30,10 +36,20 @@ Batch batch_of(const json& rows) {
   out.set_ragged(batch::kLogProbs, ragged<float>(rows, "log_probs"));
   out.set_ragged(batch::kReferenceLogProbs, ragged<float>(rows, "reference_log_probs"));
   out.set_ragged(batch::kValues, ragged<float>(rows, "values"));
+  out.set(rlhf::kBaselineSample, rows.at("baseline_sample").get<std::vector<int32_t>>());
+  out.set(batch::kFinish, std::vector<int32_t>(rows.at("reward").size(), static_cast<int32_t>(Finish::kEos)));
+  std::vector<std::vector<float>> parts;
+  for (const json& row : rows.at("reward_parts")) {
+    parts.emplace_back();
+    for (const json& part : row) parts.back().push_back(part.is_null() ? std::nanf("") : part.get<float>());
+  }
+  out.set_ragged(rlhf::kRewardParts, parts);
+  out.set_ragged(rlhf::kRewardWeights, ragged<float>(rows, "reward_weights"));
   return out;
 }
 
 void expect_near(const Batch& got, const Key<float>& key, const json& wanted, const std::string& what) {
+  ASSERT_EQ(static_cast<size_t>(got.rows()), wanted.size()) << what;
   for (int64_t r = 0; r < got.rows(); ++r) {
     const auto row = got.row(key, r);
     const auto numbers = wanted.at(static_cast<size_t>(r)).get<std::vector<double>>();
@@ -50,9 +66,7 @@ TEST(Advantages, AreThoseOfAnotherImplementation) {
     const std::string name = one.at("advantage"), what = name + " " + one.at("options").dump();
     for (const rlhf::AdvantageEntry& entry : rlhf::advantages()) {
       if (entry.name != name) continue;
-      rlhf::AlgorithmOptions options;
-      base::apply(one.at("options"), "algorithm", options);
-      const Batch got = entry.add(rows, options);
+      const Batch got = rlhf::AdvantageModule(entry, one.at("options")).call("advantages", rows, {});
       computed.insert(name);
       expect_near(got, batch::kAdvantages, one.at("advantages"), what);
       if (one.contains("returns")) expect_near(got, batch::kReturns, one["returns"], what);

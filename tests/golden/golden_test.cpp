@@ -126,7 +126,7 @@ TEST(ChangedGoldens, EveryConstantOfALossMovesItOrIsRefused) {
       {"grpo_loss_variants_tiny", "use_adaptive_entropy", true},
       {"ppo_e2e_tiny", "cliprange", 0.01},
       {"ppo_e2e_tiny", "cliprange_value", 0},
-      {"ppo_e2e_tiny", "kl_estimator", "k2"},
+      {"ppo_e2e_tiny", "kl_estimator", "k4"},
       {"ppo_e2e_tiny", "lam", 0.5},
       {"ppo_e2e_tiny", "vf_coef", 0.2},
       {"ppo_e2e_tiny", "whiten_rewards", true},

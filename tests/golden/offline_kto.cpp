@@ -1,7 +1,9 @@
 // KTO: answers that are marked, and mismatched ones from which the KL is estimated.
-#include <algorithm>
+#include <numeric>
 
+#include "collimate/batch/trainable.h"
 #include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/modules/kl_estimate.h"
 #include "collimate/train/scoring.h"
 #include "tests/golden/offline.h"
 
@@ -33,15 +35,23 @@ class KtoTask : public OfflineTask {
   }
 
  private:
-  // Mean log-ratio of answers to other prompts, at least 0.
+  static std::vector<float> row_sums(const Batch& rows, const Key<float>& key) {
+    std::vector<float> sums;
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      const std::vector<float> of_tokens = batch::at_trainable(rows, key, r);
+      sums.push_back(static_cast<float>(std::accumulate(of_tokens.begin(), of_tokens.end(), 0.0)));
+    }
+    return sums;
+  }
+
+  // Mean log-ratio of answers to other prompts, at least 0: as the recipe's module has it.
   float kl_estimate(const json& batch, Trainee& trainee) {
     Batch rows = to_batch(unpadded_rows(batch, "KL_"));
     rows = train::with_log_probs(trainee.model(), rows, batch::kLogProbs, {});
     rows = train::with_log_probs(reference_.model(), rows, batch::kReferenceLogProbs, {});
-    double sum = 0;
-    for (float x : at_trainable(rows, batch::kLogProbs)) sum += x;
-    for (float x : at_trainable(rows, batch::kReferenceLogProbs)) sum -= x;
-    return static_cast<float>(std::max(0.0, sum / static_cast<double>(rows.rows())));
+    rows.set(rlhf::kMismatchedLogProb, row_sums(rows, batch::kLogProbs));
+    rows.set(rlhf::kMismatchedReferenceLogProb, row_sums(rows, batch::kReferenceLogProbs));
+    return rlhf::kl_estimate_module()->call("kl_estimate", rows, {}).get(rlhf::kKlEstimate, 0);
   }
 
   Reference reference_;

@@ -121,8 +121,8 @@ void add_rollout_limits(const Options& o, double items, double window, rlhf::Los
   double generation = o.number("steps_per_generation", o.number("gradient_accumulation_steps", 1));
   if (o.find("steps_per_generation").is_null() && o.find("generation_batch_size").is_number())
     generation = o.number("generation_batch_size", 0) / o.number("per_device_train_batch_size", 8);
-  setting.token_normalizer = std::max(1.0, items) * window / generation;
-  if (items == 0) setting.token_normalizer = 0;
+  setting.updates = generation / window;
+  setting.options.token_normalizer = items == 0 ? "update" : "iteration";
   setting.completion_tokens = static_cast<int64_t>(o.number("max_completion_length", 512));
   if (o.find("use_bias_correction_kl").is_null()) setting.options.use_bias_correction_kl = true;
 }

@@ -25,8 +25,9 @@ TEST(PpoGoldens, AnEstimatorOfTheFixedArraysIsReadOrRefused) {
   };
   EXPECT_EQ(replay("k3").at(2).verdict, Verdict::kWithin) << line_of(replay("k3").at(2));
   EXPECT_EQ(replay("k1").at(2).verdict, Verdict::kOutside);
-  EXPECT_EQ(replay("k2").at(2).verdict, Verdict::kUnknown);
-  EXPECT_EQ(replay("k2").at(1).verdict, Verdict::kWithin);
+  EXPECT_EQ(replay("k2").at(2).verdict, Verdict::kOutside);
+  EXPECT_EQ(replay("k4").at(2).verdict, Verdict::kUnknown);
+  EXPECT_EQ(replay("k4").at(1).verdict, Verdict::kWithin);
 }
 
 // TRL clips so: the loss is the larger error of the new and the old value.

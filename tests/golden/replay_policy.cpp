@@ -34,6 +34,15 @@ void set_advantages(Batch& rows, const json& batch) {
   set_at_trainable(rows, batch::kAdvantages, tokens);
 }
 
+// Losses that compare rewards read those of samples as the numbers of a row that stand in the place of advantages.
+void set_rewards(Batch& rows, const json& batch) {
+  std::vector<float> rewards;
+  for (const json& advantage : batch.at("advantages"))
+    rewards.push_back(advantage.is_array() ? 0.F : advantage.get<float>());
+  rows.set(batch::kReward, rewards);
+  rows.set(batch::kPromptUid, std::vector<int64_t>(rewards.size(), 7));
+}
+
 bool has_numbers(const json& batch, const std::string& name) { return batch.contains(name) && batch[name].is_array(); }
 
 // The rows are counted against these: TRL divides a micro-batch's loss by the micro-batches of its update.
@@ -58,6 +67,9 @@ Batch policy_rows(const json& batch, Trainee& trainee, model::Model* reference, 
     throw UnknownKind("importance_sampling_ratio of another engine", is_required("grpo", options));
   Batch rows = to_batch(prompt_completion_rows(batch));
   set_advantages(rows, batch);
+  const auto items = static_cast<float>(std::max(1.0, number_or(batch, "num_items_in_batch", 0.0)));
+  set_rewards(rows, batch);
+  rows.set(rlhf::kIterationTokens, std::vector<float>(static_cast<size_t>(rows.rows()), items));
   if (has_numbers(batch, "old_per_token_logps"))
     set_at_trainable(rows, batch::kOldLogProbs, completion_numbers(batch["old_per_token_logps"], batch));
   else

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/batch/trainable.h"
 #include "collimate/rlhf/advantage/gae.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/train/scoring.h"
@@ -92,33 +93,43 @@ class PpoReplay {
     return scores;
   }
 
-  // KL in the reward, GAE and whitening, from the recorded numbers.
+  // KL in the reward and GAE by the recipe's own function, from the recorded numbers: TRL's score is on a row's last
+  // state, which is one place beyond its last token where the response ended early. Only tokens have advantages.
   void compare_advantages(size_t u, const Rollout& rollout) {
-    const auto values = Rollout::under(rollout.states(), rollout.recorded("values"));
+    const Batch rows = states_of(rollout);
     std::vector<std::vector<float>> rewards, advantages, returns;
-    for (size_t r = 0; r < rollout.rows(); ++r) rewards.push_back(token_rewards(rollout, r, values[r].size()));
-    if (options_.flag("whiten_rewards", false)) rlhf::whiten(rewards, false);
-    for (size_t r = 0; r < rollout.rows(); ++r) {
-      rlhf::GaeRow row = rlhf::gae(rewards[r], values[r], options_.number("gamma", 1.0), options_.number("lam", 0.95));
-      row.advantages.resize(static_cast<size_t>(count_true(rollout.tokens()[r])));
-      advantages.push_back(row.advantages);
-      returns.push_back(row.returns);
+    for (int64_t r = 0; r < rows.rows(); ++r)
+      rewards.push_back(rlhf::token_rewards(rows, r, algorithm_, kl_coefficient()));
+    if (algorithm_.whiten_rewards) rlhf::whiten(rewards, algorithm_, false);
+    const Batch made = rlhf::gae_advantages(rows, algorithm_, false);
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      returns.push_back(batch::at_trainable(made, batch::kReturns, r));
+      advantages.push_back(batch::at_trainable(made, batch::kAdvantages, r));
+      advantages.back().resize(static_cast<size_t>(count_true(rollout.tokens()[static_cast<size_t>(r)])));
     }
-    rlhf::whiten(advantages);
+    rlhf::whiten(advantages, algorithm_);
     compare("rewards", u, flat(rewards), Rollout::under(rollout.states(), rollout.recorded("rewards")));
     compare("advantages", u, flat(advantages), Rollout::under(rollout.tokens(), rollout.recorded("advantages")));
     compare("returns", u, flat(returns), Rollout::under(rollout.states(), rollout.recorded("returns")));
   }
 
-  // Rewards are over the places where a value counts: the KL penalty on tokens, the score on the last place.
-  std::vector<float> token_rewards(const Rollout& rollout, size_t r, size_t states) const {
-    const auto log_probs = masked(rollout.recorded("logprobs")[r], rollout.tokens()[r]);
-    const auto reference = masked(rollout.recorded("ref_logprobs")[r], rollout.tokens()[r]);
-    const std::vector<float> kl = rlhf::token_kl(log_probs, reference, algorithm_.kl_estimator);
-    std::vector<float> rewards(states, 0.F);
-    for (size_t t = 0; t < kl.size(); ++t) rewards[t] = static_cast<float>(-options_.number("kl_coef", 0.05)) * kl[t];
-    if (states > 0) rewards.back() += rollout.recorded("scores")[r].get<float>();
-    return rewards;
+  double kl_coefficient() const { return algorithm_.kl_coefficient->value_or(rlhf::kGaeKlCoefficient); }
+
+  // The rollout with a trainable place for each state; beyond the last token policy and reference agree.
+  static Batch states_of(const Rollout& rollout) {
+    Batch rows = rollout.value_rows();
+    const auto values = Rollout::under(rollout.states(), rollout.recorded("values"));
+    auto log_probs = Rollout::under(rollout.tokens(), rollout.recorded("logprobs"));
+    auto reference = Rollout::under(rollout.tokens(), rollout.recorded("ref_logprobs"));
+    for (size_t r = 0; r < values.size(); ++r) {
+      log_probs[r].resize(values[r].size(), 0.F);
+      reference[r].resize(values[r].size(), 0.F);
+    }
+    set_at_trainable(rows, batch::kValues, values);
+    set_at_trainable(rows, batch::kLogProbs, log_probs);
+    set_at_trainable(rows, batch::kReferenceLogProbs, reference);
+    rows.set(batch::kReward, rollout.recorded("scores").get<std::vector<float>>());
+    return rows;
   }
 
   void train(size_t u, const Rollout& rollout, const json& micro) {

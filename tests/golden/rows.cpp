@@ -117,13 +117,15 @@ std::vector<TokenRow> interleaved(const std::vector<TokenRow>& halves) {
 Batch to_batch(const std::vector<TokenRow>& rows) {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
-  std::vector<int64_t> first;
+  std::vector<int64_t> first, uids;
   for (const TokenRow& row : rows) {
+    uids.push_back(static_cast<int64_t>(uids.size()));
     ids.push_back(row.ids);
     trainable.push_back(row.trainable);
     first.push_back(row.first_position);
   }
   Batch out;
+  out.set(batch::kUid, uids);
   out.set(batch::kFirstPosition, first);
   out.set_ragged(batch::kIds, ids);
   out.set_ragged(batch::kTrainable, trainable);

@@ -1,6 +1,9 @@
 """The part of make_small.py for policy losses on fixed arrays: FILES has all of them.
 
-GRPO and its kin: small_grpo.py. SAPO (Gao et al. 2025), LUSPO (Liu et al. 2026), VESPO (Shen et al. 2026).
+GRPO and its kin: small_grpo.py. SAPO (Gao et al. 2025), LUSPO (Liu et al. 2026), VESPO (Shen et al. 2026), GMPO (Zhao
+et al. 2025), clip-cov and KL-cov (Cui et al. 2025), GPG (Chu et al. 2025), RLOO's loss of whole sequences (Ahmadian et
+al. 2024, as TRL has it), online DPO and IPO (Guo et al. 2024), and the bounds and estimators of verl (2.8 of
+../shared/reference/trainers.md) and ChatLearn.
 A new loss is a function and a file of its own in FILES, so that the numbers of the others stay as they were recorded:
 python tests/golden/make_small.py NAME writes it alone. `trainer` is TRL's where TRL has the loss, else OWN.
 """
@@ -9,7 +12,7 @@ import numpy as np
 
 import small_grpo
 import small_model as sm
-from small_rows import drawer, sigmoid
+from small_rows import drawer, sigmoid, softplus
 
 TRL, OWN = "trl.GRPOTrainer", "own rollouts"
 
@@ -43,6 +46,82 @@ def vespo(o, lp, old, ref, advantages, frozen, items):
     return total / items
 
 
+def kl3(r, l):
+    return np.exp(r - l) - (r - l) - 1
+
+
+def gmpo(o, lp, old, ref, advantages, frozen, items):
+    """The geometric mean of a row's ratios, each clipped in its logarithm on the side of the advantage."""
+    low, high, total = -0.2, o["epsilon_high"], 0
+    for l, b, r, a in zip(lp, old, ref, advantages):
+        x = np.minimum(l - b, high) if a > 0 else np.maximum(l - b, low)
+        total += -a * np.exp(x.mean()) + o["beta"] * kl3(r, l).mean()
+    return total / len(lp)
+
+
+def flat(lp, old, ref, advantages, frozen):
+    """All tokens in a row: log-prob, old one, the reference's, advantage, log-prob that is a constant, covariance."""
+    a = np.repeat(advantages, [len(x) for x in lp])
+    l, b, r, f = (np.concatenate(x) for x in (lp, old, ref, frozen))
+    return l, b, r, a, f, (a - a.mean()) * (f - f.mean())
+
+
+def clip_cov(o, lp, old, ref, advantages, frozen, items):
+    """Drops the tokens between the bounds; as many as may be dropped, so that no draw decides."""
+    l, b, r, a, f, cov = flat(lp, old, ref, advantages, frozen)
+    w = np.exp(l - b)
+    plain, clipped = -a * w, -a * np.clip(w, 0.8, 1.2)
+    dropped = (cov > o["clip_cov_low"]) & (cov < o["clip_cov_high"]) & ~(clipped > plain)
+    assert 0 < dropped.sum() <= max(1, int(o["clip_cov_share"] * len(l))), (cov, dropped)
+    return (np.maximum(plain, clipped) * ~dropped + o["beta"] * kl3(r, l)).mean()
+
+
+def kl_cov(o, lp, old, ref, advantages, frozen, items):
+    l, b, r, a, f, cov = flat(lp, old, ref, advantages, frozen)
+    largest = np.argsort(-cov)[:max(1, int(o["kl_cov_share"] * len(l)))]
+    penalised = np.isin(np.arange(len(l)), largest)
+    return (-a * np.exp(l - b) + o["kl_cov_coefficient"] * np.abs(l - b) * penalised + o["beta"] * kl3(r, l)).mean()
+
+
+def gpg(o, lp, old, ref, advantages, frozen, items):
+    l, b, r, a, f, cov = flat(lp, old, ref, advantages, frozen)
+    return (-a * l + o["beta"] * kl3(r, l)).mean()
+
+
+def rloo(o, lp, old, ref, advantages, frozen, items):
+    """The ratio of whole sequences, clipped; no KL, which TRL's RLOO has in its rewards."""
+    total = 0
+    for l, b, a in zip(lp, old, advantages):
+        w = np.exp((l - b).sum())
+        total -= min(w * a, np.clip(w, 0.8, 1.2) * a)
+    return total / len(lp)
+
+
+def online(o, lp, old, ref, advantages, frozen, items):
+    """All ordered pairs of the samples of one prompt; their rewards are the numbers called advantages."""
+    d = [(l - r).mean() if o["online_dpo_average"] else (l - r).sum() for l, r in zip(lp, ref)]
+    margins = np.array([d[i] - d[j] for i, a in enumerate(advantages) for j, b in enumerate(advantages) if a > b])
+    if o["loss_type"] == "online_ipo":
+        return ((margins - 1 / (2 * o["beta"])) ** 2).mean()
+    return softplus(-o["beta"] * margins).mean()
+
+
+def bounded(o, lp, old, ref, advantages, frozen, items):
+    """verl's ppo with dual clip and clamped logarithms, or ChatLearn's largest loss of a token; the KL by estimator."""
+    l, b, r, a, f, cov = flat(lp, old, ref, advantages, frozen)
+    x, d = np.clip(l - b, o.get("log_ratio_min", -np.inf), o.get("log_ratio_max", np.inf)), r - l
+    w, limit = np.exp(x), o.get("kl_loss_log_ratio_limit", np.inf)
+    tokens = np.maximum(-a * w, -a * np.clip(w, 0.8, 1.2))
+    tokens = np.where(a < 0, np.minimum(tokens, -a * o.get("delta", np.inf)), tokens)
+    tokens = np.minimum(tokens, o.get("token_loss_limit", np.inf))
+    k3 = np.minimum(np.exp(np.clip(d, -limit, limit)) - np.clip(d, -limit, limit) - 1, o.get("kl_loss_limit", np.inf))
+    # With "+" the gradient is that of k2, so that a perturbation is seen in k2 alone.
+    e = r - f
+    plus = d ** 2 / 2 - e ** 2 / 2
+    kl = {"k1": -d, "k2": d ** 2 / 2, "k3": k3, "k1+": plus - e, "k3+": plus + np.exp(e) - e - 1}
+    return (tokens + o["beta"] * kl[o.get("kl_loss_estimator", "k3")]).mean()
+
+
 def corrected(kind):
     return {"loss_type": kind, "use_bias_correction_kl": True}
 
@@ -62,6 +141,23 @@ FILES = {
         ("sapo", sapo, plain("sapo"), BETAS),
         ("luspo", luspo, plain("luspo", "sequence"), BETAS),
         ("vespo", vespo, plain("vespo"), BETAS)]),
+    "gmpo_tiny": (OWN, [("gmpo", gmpo, plain("gmpo") | {"epsilon_high": 0.28}, BETAS)]),
+    "covariance_tiny": (OWN, [
+        ("clip_cov", clip_cov, plain("clip_cov") | {"clip_cov_share": 0.25, "clip_cov_low": 0.15, "clip_cov_high": 0.6},
+         BETAS),
+        ("kl_cov", kl_cov, plain("kl_cov") | {"kl_cov_share": 0.25, "kl_cov_coefficient": 0.7}, BETAS)]),
+    "gpg_tiny": (OWN, [("gpg", gpg, plain("gpg"), BETAS)]),
+    "rloo_loss_tiny": (OWN, [("rloo", rloo, plain("grpo", "sequence_sum"), (0.0,))]),
+    "online_dpo_tiny": (OWN, [
+        ("online_dpo", online, {"loss_type": "online_dpo", "online_dpo_average": False}, (0.3,)),
+        ("online_dpo_average", online, {"loss_type": "online_dpo", "online_dpo_average": True}, (0.3,)),
+        ("online_ipo", online, {"loss_type": "online_ipo", "online_dpo_average": False}, (0.3,))]),
+    "bounded_tiny": (OWN, [
+        *((name, bounded, plain("ppo") | {"kl_loss_estimator": name}, (0.3,))
+          for name in ("k1", "k2", "k3", "k1+", "k3+")),
+        ("verl", bounded, plain("ppo") | {"delta": 1.25, "log_ratio_min": -0.25, "log_ratio_max": 0.25,
+                                          "kl_loss_log_ratio_limit": 0.3, "kl_loss_limit": 0.05}, (0.3,)),
+        ("chatlearn", bounded, plain("ppo") | {"log_ratio_max": 0.1, "token_loss_limit": 0.65}, (0.0,))]),
 }
 
 

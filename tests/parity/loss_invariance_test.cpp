@@ -106,7 +106,8 @@ class Reference {
   double loss() const { return whole_.loss; }
 
   void expect_same(const Outcome& other, const std::string& how) const {
-    EXPECT_NEAR(other.loss, whole_.loss, 1e-6 * std::abs(whole_.loss) + 1e-9) << case_.name << " " << how;
+    // Where tokens cancel, the rounding of their sum is left.
+    EXPECT_NEAR(other.loss, whole_.loss, 1e-6 * std::max(std::abs(whole_.loss), 0.05)) << case_.name << " " << how;
     for (size_t p = 0; p < squares_.size(); ++p) {
       std::vector<double> difference = other.gradients[p];
       for (size_t i = 0; i < difference.size(); ++i) difference[i] -= whole_.gradients[p][i];
@@ -178,7 +179,20 @@ std::vector<nlohmann::json> other_values(const base::OptionInfo& option) {
 std::vector<Chosen> every_option() {
   static const std::map<std::string, nlohmann::json> kBeside = {
       {"use_bias_correction_kl", {{"beta", 0.04}}},
+      {"kl_loss_estimator", {{"beta", 0.04}}},
+      {"kl_loss_log_ratio_limit", {{"beta", 0.04}}},
+      {"kl_loss_limit", {{"beta", 0.04}}},
+      {"clip_cov_share", {{"clip_cov_low", -1.0}}},
+      {"clip_cov_low", {{"clip_cov_share", 0.2}}},
+      {"clip_cov_high", {{"clip_cov_share", 0.2}, {"clip_cov_low", -1.0}}},
       {"f_alpha_divergence_coef", {{"f_divergence_type", "alpha_divergence"}}}};
+  // A neighbour of the default would change nothing for so few rows.
+  static const std::map<std::string, std::vector<nlohmann::json>> kValues = {
+      {"clip_cov_share", {0.4}},
+      {"clip_cov_low", {-0.1}},
+      {"clip_cov_high", {0.02}},
+      {"kl_cov_share", {0.3}},
+      {"kl_loss_estimator", {"k1", "k2", "k1+"}}};  // k3+ changes the gradient alone
   std::vector<base::OptionInfo> options;
   rlhf::AlgorithmOptions().describe_section("", options);
   std::set<std::string> seen;
@@ -190,7 +204,8 @@ std::vector<Chosen> every_option() {
         const auto beside = kBeside.find(name);
         const nlohmann::json without = beside == kBeside.end() ? nlohmann::json::object() : beside->second;
         const auto option = std::ranges::find(options, name, &base::OptionInfo::path);
-        for (const nlohmann::json& value : other_values(*option)) {
+        const auto own = kValues.find(name);
+        for (const nlohmann::json& value : own == kValues.end() ? other_values(*option) : own->second) {
           all.push_back({entry.rows, type, without, without});
           all.back().options[name] = value;
         }

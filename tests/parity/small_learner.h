@@ -100,6 +100,15 @@ inline Batch training_rows(int64_t count) {
   std::vector<float> desirable;
   for (int64_t r = 0; r < count; ++r) desirable.push_back(r % 3 == 0 ? 1.0F : 0.0F);
   rows.set(rlhf::kDesirable, desirable);
+  std::vector<float> rewards;
+  std::vector<int64_t> prompts;
+  for (int64_t r = 0; r < count; ++r) {
+    rewards.push_back(uniform(7, r, 0));
+    prompts.push_back(r / 4);
+  }
+  rows.set(batch::kReward, rewards);
+  rows.set(batch::kPromptUid, prompts);
+  rows.set(rlhf::kIterationTokens, std::vector<float>(desirable.size(), 123.F));
   rows.set(rlhf::kKlEstimate, std::vector<float>(desirable.size(), 0.2F));
   return rows;
 }

@@ -83,10 +83,11 @@ inline void write_small_model(const fs::path& directory) {
     "hidden_act": "silu"})");
 }
 
-// Writes below `root`: start/, demonstrations.jsonl, problems.jsonl, held_out.jsonl (disjoint) and pairs.jsonl.
+// Writes below `root`: start/, demonstrations.jsonl, problems.jsonl, held_out.jsonl (disjoint), pairs.jsonl and
+// marked.jsonl.
 inline void write_small_task(const fs::path& root) {
   write_small_model(root / "start");
-  std::string demonstrations, problems, held_out, pairs;
+  std::string demonstrations, problems, held_out, pairs, marked;
   for (int i = 0; i < 120; ++i) {
     const std::string problem = fmt::format("{:03}", (i * 337 + 11) % 1000);
     std::string answer = problem;
@@ -95,6 +96,9 @@ inline void write_small_task(const fs::path& root) {
     const std::string prompt = "{\"prompt\": \"" + problem + "=\", ";
     if (i < 40) demonstrations += prompt + "\"completion\": \"" + answer + "\"}\n";
     if (i < 40) pairs += prompt + "\"chosen\": \"" + answer + "\", \"rejected\": \"" + wrong + "9\"}\n";
+    if (i < 40)
+      marked += prompt + "\"completion\": \"" + (i % 2 == 0 ? answer : wrong + "9") +
+                (i % 2 == 0 ? "\", \"label\": true}\n" : "\", \"label\": false}\n");
     if (i >= 40 && i < 112) problems += prompt + "\"ground_truth\": \"" + answer + "\"}\n";
     if (i >= 112) held_out += prompt + "\"ground_truth\": \"" + answer + "\"}\n";
   }
@@ -102,14 +106,15 @@ inline void write_small_task(const fs::path& root) {
   write_text(root / "problems.jsonl", problems);
   write_text(root / "held_out.jsonl", held_out);
   write_text(root / "pairs.jsonl", pairs);
+  write_text(root / "marked.jsonl", marked);
 }
 
 // The YAML of a run of three iterations on the task below `root`, from random weights.
 inline std::string small_config(const std::string& recipe, const fs::path& root) {
   const rlhf::RowKind rows = recipe::find_recipe(recipe).rows;
   const bool prompts = rows == rlhf::RowKind::kPrompt;
-  const bool pairs = rows == rlhf::RowKind::kPreference;
-  const std::string data = prompts ? "problems" : pairs ? "pairs" : "demonstrations";
+  const bool pairs = rows == rlhf::RowKind::kPreference, marked = rows == rlhf::RowKind::kMarked;
+  const std::string data = prompts ? "problems" : pairs ? "pairs" : marked ? "marked" : "demonstrations";
   std::string text = fmt::format(
       "recipe: {0}\n"
       "models: {{policy: {{path: {1}/start, from_scratch: true, initializer_std: 0.1}}}}\n"

@@ -221,7 +221,8 @@ TEST(Gae, TheKlInTheRewardIsOfTheEstimatorThatIsSet) {
   EXPECT_FLOAT_EQ(k1[2], 2.1F);
   EXPECT_NEAR(k3[1], -0.1 * (std::exp(-0.5) - 0.5), 1e-6);
   EXPECT_NEAR(k3[2], 2 - 0.1 * (std::exp(1.0) - 2), 1e-6);
-  EXPECT_THROW(returns({{"kl_estimator", "k2"}}), base::InputError);
+  EXPECT_FLOAT_EQ(returns({{"kl_estimator", "k2"}})[1], -0.1F * 0.125F);
+  EXPECT_THROW(returns({{"kl_estimator", "k4"}}), base::InputError);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ Batch add_group(const Batch& rows, const AlgorithmOptions& options) {
   std::map<int64_t, Moments> statistics;
   std::vector<double> all;
   for (const auto& [uid, rewards] : rewards_by_group(rows)) {
-    statistics[uid] = moments(rewards);
+    statistics[uid] = group_moments(rewards, options);
     all.insert(all.end(), rewards.begin(), rewards.end());
   }
   const Moments batch = moments(all);
@@ -39,6 +39,11 @@ Moments moments(const std::vector<double>& values) {
   return m;
 }
 
+Moments group_moments(const std::vector<double>& values, const AlgorithmOptions& options) {
+  if (values.size() == 1 && options.lone_samples == std::string("reward")) return {0.0, 1.0};
+  return moments(values);
+}
+
 double advantage_divisor(const AlgorithmOptions& o, const Moments& group, const Moments& batch) {
   if (o.scale_rewards == std::string("none")) return 1.0;
   const double divisor = (o.scale_rewards == std::string("batch") ? batch.std : group.std) + o.advantage_epsilon;
@@ -47,13 +52,14 @@ double advantage_divisor(const AlgorithmOptions& o, const Moments& group, const 
 
 // "group": a reward compared with those of its sample group (rows of one prompt_uid; GRPO, Shao et al. 2024): (reward -
 // group mean) / (std + advantage_epsilon) at every trainable token. scale_rewards: the std is the group's, the batch's,
-// or 1. The std is unbiased; a group of one has advantage 0. InputError on a reward that is not finite, naming the row.
+// or 1. The std is unbiased; a group of one has advantage 0, or by lone_samples its reward. InputError on a reward that
+// is not finite, naming the row.
 AdvantageEntry group_entry() {
   return {"group",
           "groups",
           {"uid", "prompt_uid", "trainable", "reward"},
           {"advantages"},
-          {"scale_rewards", "advantage_epsilon"},
+          {"scale_rewards", "advantage_epsilon", "lone_samples"},
           add_group};
 }
 

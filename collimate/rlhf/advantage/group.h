@@ -18,6 +18,9 @@ struct Moments {
   double std = 0;  // unbiased; 0 for one value
 };
 Moments moments(const std::vector<double>& values);
+// The moments that a group's rewards are compared with. A sample alone in its group is compared with itself, or with
+// mean 0 and std 1 where lone_samples is "reward" (verl).
+Moments group_moments(const std::vector<double>& values, const AlgorithmOptions& options);
 // Gives what scale_rewards divides by: the std of a group or of the batch plus advantage_epsilon, or 1.
 double advantage_divisor(const AlgorithmOptions& options, const Moments& group, const Moments& batch);
 

@@ -6,7 +6,8 @@
 namespace collimate::rlhf {
 namespace {
 
-Batch add_leave_one_out(const Batch& rows, const AlgorithmOptions&) {
+Batch add_leave_one_out(const Batch& rows, const AlgorithmOptions& options) {
+  const bool kept = options.lone_samples == std::string("reward");
   const auto groups = rewards_by_group(rows);
   std::vector<double> values;
   for (int64_t r = 0; r < rows.rows(); ++r) {
@@ -14,16 +15,19 @@ Batch add_leave_one_out(const Batch& rows, const AlgorithmOptions&) {
     const double reward = rows.get(batch::kReward, r);
     const double others = std::accumulate(rewards.begin(), rewards.end(), -reward);
     const auto count = static_cast<double>(rewards.size()) - 1;
-    values.push_back(count > 0 ? reward - others / count : 0.0);
+    values.push_back(count > 0 ? reward - others / count : kept ? reward : 0.0);
   }
   return with_row_advantages(rows, values);
 }
 
 }  // namespace
 
-// "rloo" (Ahmadian et al. 2024): reward less the mean reward of the prompt's other samples; 0 for a group of one.
+// "rloo" (Ahmadian et al. 2024): reward less the mean reward of the prompt's other samples; a group of one has 0, or by
+// lone_samples its reward. TRL's RLOOTrainer is this with kl_coefficient 0.05, loss_type grpo and
+// importance_sampling_level sequence_sum.
 AdvantageEntry leave_one_out_entry() {
-  return {"rloo", "groups", {"uid", "prompt_uid", "trainable", "reward"}, {"advantages"}, {}, add_leave_one_out};
+  return {"rloo",         "groups",         {"uid", "prompt_uid", "trainable", "reward"},
+          {"advantages"}, {"lone_samples"}, add_leave_one_out};
 }
 
 }  // namespace collimate::rlhf

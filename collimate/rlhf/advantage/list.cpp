@@ -10,6 +10,12 @@
   EACH(group_entry) \
   EACH(leave_one_out_entry) \
   EACH(process_entry) \
+  EACH(reinforce_entry) \
+  EACH(reinforce_baseline_entry) \
+  EACH(remax_entry) \
+  EACH(optimal_baseline_entry) \
+  EACH(gpg_entry) \
+  EACH(multi_reward_entry) \
   EACH(gae_entry)
 // clang-format on
 

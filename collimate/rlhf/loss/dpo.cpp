@@ -124,11 +124,13 @@ Tensor bco_pair(const Pairs& p, const Options& o) {
   return -at::log_sigmoid(p.chosen * beta(o)) - at::log_sigmoid(-p.rejected * beta(o));
 }
 
-// Blend of the logistic and the exponential loss (Lu et al. 2024).
+// Blend of the logistic and the exponential loss (Lu et al. 2024); the latter's weight is taken inside its exponential,
+// which alone would be infinite where that is 0.
 Tensor discopop(const Pairs& p, const Options& o) {
   const Tensor logits = p.margin() * beta(o);
   const Tensor blend = (logits / o.discopop_tau.get()).sigmoid();
-  return -at::log_sigmoid(logits) * (1 - blend) + (-logits).exp() * blend;
+  const Tensor log_blend = at::log_sigmoid(logits / o.discopop_tau.get());
+  return -at::log_sigmoid(logits) * (1 - blend) + (log_blend - logits).exp();
 }
 
 // Optimal transport (Melnyk et al. 2024) compares quantiles of two lists of the whole update, not pairs: the i-th

@@ -16,6 +16,10 @@
   EACH(reward_losses) \
   EACH(kto_losses) \
   EACH(policy_losses) \
+  EACH(geometric_mean_losses) \
+  EACH(covariance_losses) \
+  EACH(policy_gradient_losses) \
+  EACH(online_preference_losses) \
   EACH(value_losses)
 // clang-format on
 

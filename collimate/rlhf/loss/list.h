@@ -13,7 +13,7 @@ namespace collimate::rlhf {
 struct LossSetting {
   AlgorithmOptions options = AlgorithmOptions();
   int64_t completion_tokens = 0;  // longest completion: divisor of dr_grpo
-  double token_normalizer = 0.0;  // divisor of dapo, cispo and vespo; 0: the update's trainable tokens
+  double updates = 1;             // in which an epoch trains the rows of an iteration
 };
 
 // The losses of one file of this folder. `rows` says what they read, which is what a recipe asks for: "completions",

@@ -12,11 +12,18 @@ namespace {
 using at::Tensor;
 using Options = AlgorithmOptions;
 
-// log of the importance ratio per token: of the token, of the sequence (mean over its tokens, GSPO), or the sequence's
-// with the token's gradient (GSPO-token).
-Tensor log_ratio(const LossContext& c, const Tensor& log_probs, const Tensor& old, const Options& o) {
+Tensor limited(const Tensor& values, const std::optional<double>& least, const std::optional<double>& most) {
+  if (!least && !most) return values;
+  return values.clamp(least ? std::optional<at::Scalar>(*least) : std::nullopt,
+                      most ? std::optional<at::Scalar>(*most) : std::nullopt);
+}
+
+// log of the importance ratio per token: of the token, of the whole sequence (the sum over its tokens, RLOO), of the
+// sequence by length (mean over its tokens, GSPO), or the latter with the token's gradient (GSPO-token).
+Tensor level_log_ratio(const LossContext& c, const Tensor& log_probs, const Tensor& old, const Options& o) {
   const Tensor token = log_probs - old;
   if (o.importance_sampling_level.get() == "token") return token;
+  if (o.importance_sampling_level.get() == "sequence_sum") return c.to_tokens(c.row_sum(token));
   const Tensor sequence = c.to_tokens(c.row_sum(token) / c.row_tokens().clamp_min(1.0));
   if (o.importance_sampling_level.get() == "sequence") return sequence;
   COLLIMATE_CHECK(o.importance_sampling_level.get() == "sequence_token", "no importance sampling level {}",
@@ -24,10 +31,25 @@ Tensor log_ratio(const LossContext& c, const Tensor& log_probs, const Tensor& ol
   return log_probs - log_probs.detach() + sequence.detach();
 }
 
-// KL against the reference by the k3 estimator (Schulman 2020).
-Tensor reference_kl(const LossContext& c, const Tensor& log_probs) {
+Tensor log_ratio(const LossContext& c, const Tensor& log_probs, const Tensor& old, const Options& o) {
+  return limited(level_log_ratio(c, log_probs, old, o), o.log_ratio_min, o.log_ratio_max);
+}
+
+// KL against the reference by the estimators of Schulman 2020, of d = log p_ref - log p; "k1+" and "k3+" have the value
+// of k1 and k3 and the gradient of k2, which is that of the KL itself (as in verl). The limits are those of k3.
+Tensor reference_kl(const LossContext& c, const Tensor& log_probs, const Options& o) {
+  const std::string& estimator = o.kl_loss_estimator;
   const Tensor difference = c.per_token(batch::kReferenceLogProbs) - log_probs;
-  return difference.exp() - difference - 1;
+  const Tensor k2 = difference.square() * 0.5;
+  if (estimator == "k2") return k2;
+  Tensor kl = -difference;
+  if (estimator == "k3" || estimator == "k3+") {
+    const std::optional<double>& most = o.kl_loss_log_ratio_limit;
+    const Tensor bounded = most ? difference.clamp(-*most, *most) : difference;
+    kl = bounded.exp() - bounded - 1;
+    if (o.kl_loss_limit->has_value()) kl = kl.clamp(-**o.kl_loss_limit, **o.kl_loss_limit);
+  }
+  return estimator.back() == '+' ? k2 - k2.detach() + kl.detach() : kl;
 }
 
 // The tokens of the update whose entropy is highest; all of them where no quantile is set.
@@ -36,9 +58,10 @@ struct TrainedTokens {
   double part = 1;  // of the update's tokens
 };
 
-TrainedTokens trained_tokens(const LossContext& c, const Options& o) {
+// `survey` is the place of their entropies among the update's surveys.
+TrainedTokens trained_tokens(const LossContext& c, const Options& o, size_t survey) {
   if (o.top_entropy_quantile >= 1.0) return {};
-  const Tensor& all = c.surveyed(0).all;
+  const Tensor& all = c.surveyed(survey).all;
   const Tensor threshold = all.quantile(1 - o.top_entropy_quantile);
   return {(c.entropy().detach() >= threshold).to(at::kFloat), (all >= threshold).to(at::kDouble).mean().item<double>()};
 }
@@ -68,21 +91,34 @@ void report(LossContext& c, const ClipRange& range, const PolicyTerms& t, const 
   c.token_mean("actor/ppo_kl", -log_ratios.detach());
 }
 
+struct Ratios {
+  Tensor logarithms;  // [M]
+  PolicyTerms terms;
+};
+
+Ratios ratios_of(const LossContext& c, const Options& o) {
+  const Tensor& log_probs = c.log_probs();
+  const Tensor old = c.per_token(c.rows().has(batch::kOldLogProbs.name) ? batch::kOldLogProbs : batch::kLogProbs);
+  const Tensor logarithms = log_ratio(c, log_probs, old, o);
+  return {logarithms, {c, logarithms.exp(), log_probs - old, log_probs, c.per_token(batch::kAdvantages)}};
+}
+
+Tensor surrogate_loss(const PolicyLoss& policy, const PolicyTerms& terms, const Options& o) {
+  const Tensor tokens = policy.surrogate.loss(terms, o);
+  return o.token_loss_limit->has_value() ? tokens.clamp_max(**o.token_loss_limit) : tokens;
+}
+
 Tensor evaluate(LossContext& c, const PolicyLoss& policy, const LossSetting& setting) {
   const Options& o = setting.options;
   const double beta = o.beta->value_or(kRolloutBeta);
-  const Tensor& log_probs = c.log_probs();
-  const Tensor advantages = c.per_token(batch::kAdvantages);
-  const Tensor old = c.per_token(c.rows().has(batch::kOldLogProbs.name) ? batch::kOldLogProbs : batch::kLogProbs);
-  const Tensor log_ratios = log_ratio(c, log_probs, old, o);
-  const PolicyTerms terms{c, log_ratios.exp(), log_probs - old, log_probs, advantages};
-  Tensor tokens = policy.surrogate.loss(terms, o);
+  const auto [log_ratios, terms] = ratios_of(c, o);
+  Tensor tokens = surrogate_loss(policy, terms, o);
   c.metric("actor/pg_loss", policy.aggregate(tokens, c, setting), 0.0);
   if (o.off_policy_mask_threshold->has_value()) tokens = tokens * on_policy_tokens(c, terms, o);
-  const TrainedTokens trained = trained_tokens(c, o);
+  const TrainedTokens trained = trained_tokens(c, o, policy.survey.count);
   if (trained.mask.defined()) tokens = tokens * trained.mask;
   if (beta != 0.0) {
-    Tensor kl = reference_kl(c, log_probs);
+    Tensor kl = reference_kl(c, c.log_probs(), o);
     if (o.use_bias_correction_kl) kl = kl * terms.ratio;
     c.token_mean("actor/kl_loss", kl);
     tokens = tokens + kl * beta;
@@ -97,10 +133,17 @@ Tensor evaluate(LossContext& c, const PolicyLoss& policy, const LossSetting& set
 std::vector<std::string> options_of(const PolicyLoss& policy) {
   std::vector<std::string> names = {"beta",
                                     "importance_sampling_level",
+                                    "log_ratio_min",
+                                    "log_ratio_max",
+                                    "token_loss_limit",
                                     "use_bias_correction_kl",
+                                    "kl_loss_estimator",
+                                    "kl_loss_log_ratio_limit",
+                                    "kl_loss_limit",
                                     "entropy_coefficient",
                                     "top_entropy_quantile",
                                     "off_policy_mask_threshold"};
+  if (policy.aggregate == normalized_token_sum) names.emplace_back("token_normalizer");
   names.insert(names.end(), policy.surrogate.options.begin(), policy.surrogate.options.end());
   return names;
 }
@@ -111,11 +154,19 @@ Loss made(const PolicyLoss& policy, const LossSetting& setting) {
   Loss loss{.name = policy.name, .columns = {batch::kAdvantages.name}};
   loss.needs.entropy = o.entropy_coefficient != 0.0 || o.top_entropy_quantile < 1.0;
   if (o.beta->value_or(kRolloutBeta) != 0.0) loss.columns.push_back(batch::kReferenceLogProbs.name);
+  if (policy.aggregate == normalized_token_sum && o.token_normalizer == std::string("iteration"))
+    loss.columns.push_back(kIterationTokens.name);
+  loss.columns.insert(loss.columns.end(), policy.survey.columns.begin(), policy.survey.columns.end());
   loss.value = [policy, setting](LossContext& c) { return evaluate(c, policy, setting); };
-  if (o.top_entropy_quantile < 1.0) {
-    loss.surveys = 1;
-    loss.survey = [](LossContext& c) { return std::vector<Tensor>{c.entropy().detach()}; };
-  }
+  const bool entropies = o.top_entropy_quantile < 1.0;
+  loss.surveys = policy.survey.count + (entropies ? 1 : 0);
+  if (loss.surveys > 0)
+    loss.survey = [policy, setting, entropies](LossContext& c) {
+      std::vector<Tensor> lists;
+      if (policy.survey.count > 0) lists = policy.survey.lists(ratios_of(c, setting.options).terms, setting.options);
+      if (entropies) lists.push_back(c.entropy().detach());
+      return lists;
+    };
   return loss;
 }
 
@@ -132,7 +183,9 @@ Tensor update_token_mean(const Tensor& tokens, const LossContext& c, const LossS
 }
 
 Tensor normalized_token_sum(const Tensor& tokens, const LossContext& c, const LossSetting& s) {
-  return tokens.sum() / (s.token_normalizer > 0 ? s.token_normalizer : c.global_tokens());
+  if (s.options.token_normalizer == std::string("update")) return update_token_mean(tokens, c, s);
+  const double iteration = c.rows().get(kIterationTokens, 0);
+  return tokens.sum() * (s.updates / std::max(1.0, iteration));
 }
 
 LossEntry policy_entry(std::vector<PolicyLoss> losses) {

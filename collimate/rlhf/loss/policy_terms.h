@@ -35,6 +35,14 @@ struct Surrogate {
   std::vector<std::string> options;  // that both read, beside those of every policy loss
 };
 
+// Lists of numbers of the whole update that a surrogate compares: `count` of them, [M] each of a micro-batch, as
+// terms.context.surveyed(i) then has them of all; and the columns that it reads beside those of every policy loss.
+struct UpdateSurvey {
+  size_t count = 0;
+  std::vector<at::Tensor> (*lists)(const PolicyTerms& terms, const AlgorithmOptions& options) = nullptr;
+  std::vector<std::string> columns = {};
+};
+
 // A policy loss by its name in algorithm.loss_type.
 struct PolicyLoss {
   std::string name;
@@ -43,10 +51,11 @@ struct PolicyLoss {
   at::Tensor (*aggregate)(const at::Tensor& tokens, const LossContext& context, const LossSetting& setting);
   // InputError where the loss of that name cannot do with the setting; null: it can with any.
   void (*check)(const std::string& name, const LossSetting& setting) = nullptr;
+  UpdateSurvey survey = {};
 };
 
-// Aggregates: the mean over samples of their tokens' mean; the mean over the update's tokens; the sum over tokens by
-// setting.token_normalizer.
+// Aggregates: the mean over samples of their tokens' mean; the mean over the update's tokens; the same, or by an
+// update's share of the iteration's tokens, as token_normalizer says.
 at::Tensor sequence_mean(const at::Tensor& tokens, const LossContext& context, const LossSetting& setting);
 at::Tensor update_token_mean(const at::Tensor& tokens, const LossContext& context, const LossSetting& setting);
 at::Tensor normalized_token_sum(const at::Tensor& tokens, const LossContext& context, const LossSetting& setting);

@@ -1,32 +1,19 @@
 #include "collimate/rlhf/modules/advantages.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
-#include "collimate/base/at.h"
 #include "collimate/base/config.h"
-#include "collimate/base/philox.h"
+#include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
-#include "collimate/flow/host_module.h"
 #include "collimate/generate/service.h"
-#include "collimate/rlhf/advantage/gae.h"
 #include "collimate/rlhf/advantage/group.h"
+#include "collimate/rlhf/advantage/token_rewards.h"
 #include "collimate/rlhf/modules/options.h"
+#include "collimate/rlhf/types/loss.h"
 
 namespace collimate::rlhf {
 namespace {
-
-using flow::Metric;
-
-graph::FunctionSpec spec_of(const AdvantageEntry& entry) {
-  graph::FunctionSpec spec{.name = "advantages",
-                           .kind = graph::Kind::kHost,
-                           .needs = {entry.needs.begin(), entry.needs.end()},
-                           .makes = {entry.makes.begin(), entry.makes.end()},
-                           .granularity = graph::Granularity::kIteration};
-  spec.needs.push_back(batch::kFinish.name);
-  return spec;
-}
 
 // Mean of a per-token column over the trainable tokens.
 double trainable_mean(const Batch& rows, const Key<float>& key) {
@@ -40,98 +27,170 @@ double trainable_mean(const Batch& rows, const Key<float>& key) {
   return count > 0 ? sum / count : 0;
 }
 
-// Mean KL against the reference over the trainable tokens, as the rewards have it.
-double mean_kl(const Batch& rows, const std::string& estimator) {
-  std::vector<std::vector<float>> kl;
-  for (int64_t r = 0; r < rows.rows(); ++r)
-    kl.push_back(token_kl(rows.row(batch::kLogProbs, r), rows.row(batch::kReferenceLogProbs, r), estimator));
-  const Key<float> column{.name = "kl", .ragged = true};
-  Batch estimated = rows;
-  estimated.set_ragged(column, kl);
-  return trainable_mean(estimated, column);
+bool is_cut(const Batch& rows, int64_t r) {
+  return generate::cut_off(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
 }
 
-// Rewards less the penalty where a completion was cut at its limit, without EOS or stop token (TRL's
-// missing_eos_penalty); it falls on the last step.
-Batch penalised(const Batch& rows, double penalty) {
-  std::vector<float> rewards = rows.all(batch::kReward);
-  std::vector<std::vector<float>> by_step;
-  const bool steps = rows.has(batch::kStepRewards.name);
+// The rows of which those that were cut at their limit train nothing.
+Batch without_cut_tokens(const Batch& rows) {
+  std::vector<std::vector<uint8_t>> trainable;
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    const bool cut = generate::cut_off(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
-    const float less = cut ? static_cast<float>(penalty) : 0.F;
-    base::at(rewards, r) -= less;
-    if (!steps) continue;
-    const auto own = rows.row(batch::kStepRewards, r);
-    by_step.emplace_back(own.begin(), own.end());
-    if (!own.empty()) by_step.back().back() -= less;
+    const auto own = rows.row(batch::kTrainable, r);
+    trainable.emplace_back(own.begin(), own.end());
+    if (is_cut(rows, r)) std::ranges::fill(trainable.back(), uint8_t{0});
   }
   Batch out = rows;
-  out.set(batch::kReward, rewards);
-  if (steps) out.set_ragged(batch::kStepRewards, by_step);
+  out.set_ragged(batch::kTrainable, trainable);
   return out;
 }
 
-// The step rewards of row `from` on the steps of row `to`, step by step; those beyond its last on that one.
-std::vector<float> steps_of_another(const Batch& rows, int64_t from, int64_t to) {
-  const auto given = rows.row(batch::kStep, from), own = rows.row(batch::kStep, to);
-  const auto rewards = rows.row(batch::kStepRewards, from);
-  std::vector<float> out(own.size(), 0.F);
-  for (size_t t = 0; t < given.size(); ++t) {
-    if (given[t] < 0 || own.empty()) continue;
-    const auto place = std::ranges::upper_bound(own, std::min(given[t], own.back()));
-    base::at(out, place - own.begin() - 1) += rewards[t];
-  }
-  return out;
-}
-
-// The control experiment: rewards permuted over the rows (Fisher-Yates by iteration), so that they say nothing of them.
-Batch with_shuffled_rewards(const Batch& rows, int64_t iteration) {
-  constexpr uint32_t kPurpose = 0x5aff1e;
-  std::vector<int64_t> from(static_cast<size_t>(rows.rows()));
-  std::iota(from.begin(), from.end(), 0);
-  for (size_t i = from.size(); i > 1; --i)
-    std::swap(from[i - 1], from[base::random_bits(static_cast<uint64_t>(iteration), kPurpose, i, 0) % i]);
-  std::vector<float> rewards;
-  for (const int64_t r : from) rewards.push_back(rows.get(batch::kReward, r));
+Batch with_iteration_tokens(const Batch& rows) {
+  int64_t tokens = 0;
+  for (int64_t r = 0; r < rows.rows(); ++r) tokens += std::ranges::count(rows.row(batch::kTrainable, r), 1);
   Batch out = rows;
-  out.set(batch::kReward, rewards);
-  if (!rows.has(batch::kStepRewards.name)) return out;
-  std::vector<std::vector<float>> by_step;
-  for (const int64_t r : from) by_step.push_back(steps_of_another(rows, r, static_cast<int64_t>(by_step.size())));
-  out.set_ragged(batch::kStepRewards, by_step);
+  out.set(kIterationTokens, std::vector<float>(static_cast<size_t>(rows.rows()), static_cast<float>(tokens)));
   return out;
-}
-
-void report(const AdvantageEntry& entry, const AlgorithmOptions& options, const Batch& rows,
-            std::vector<Metric>& metrics) {
-  if (entry.rows == "groups") {
-    const GroupStatistics statistics = group_statistics(rows);
-    metrics.push_back({"critic/rewards/group_std", statistics.reward_std});
-    metrics.push_back({"critic/rewards/frac_zero_std", statistics.zero_std_fraction});
-    return;
-  }
-  metrics.push_back({"critic/values/mean", trainable_mean(rows, batch::kValues)});
-  metrics.push_back({"critic/returns/mean", trainable_mean(rows, batch::kReturns)});
-  metrics.push_back({"actor/reward_kl_penalty", mean_kl(rows, options.kl_estimator)});
 }
 
 }  // namespace
 
-std::unique_ptr<flow::Module> advantage_module(const AdvantageEntry& entry, const nlohmann::json& parameters) {
-  AlgorithmSection options;
-  base::apply(parameters, "algorithm", options);
-  auto module = std::make_unique<flow::HostModule>();
-  module->add(spec_of(entry),
-              [entry, options](const Batch& made, const flow::CallInfo& info, std::vector<Metric>& metrics) {
-                Batch rows = made;
-                if (options.missing_eos_penalty->has_value()) rows = penalised(rows, **options.missing_eos_penalty);
-                if (options.shuffle_rewards) rows = with_shuffled_rewards(rows, info.iteration);
-                rows = entry.add(rows, options);
-                report(entry, options, rows, metrics);
-                return rows;
-              });
-  return module;
+std::vector<std::string> reward_options(const AdvantageEntry& entry) {
+  std::vector<std::string> names = {"advantage", "shuffle_rewards", "mask_truncated_completions"};
+  if (entry.reads_parts) return names;
+  for (const char* name : {"missing_eos_penalty", "overlong_buffer_tokens", "overlong_penalty", "reward_scaling",
+                           "reward_clip", "kl_coefficient", "kl_estimator", "kl_target", "kl_target_of", "kl_horizon"})
+    names.emplace_back(name);
+  return names;
+}
+
+bool reads_reference(const AdvantageEntry& entry, const AlgorithmOptions& options) {
+  if (std::ranges::find(entry.needs, batch::kReferenceLogProbs.name) != entry.needs.end()) return true;
+  return !entry.reads_parts && options.kl_coefficient->value_or(entry.kl_coefficient) > 0;
+}
+
+AdvantageModule::AdvantageModule(const AdvantageEntry& entry, const nlohmann::json& parameters) : entry_(entry) {
+  AlgorithmSection section;
+  base::apply(parameters, "algorithm", section);
+  options_ = section;
+  now_.kl_coefficient = options_.kl_coefficient->value_or(entry_.kl_coefficient);
+  if (options_.kl_target->has_value() && now_.kl_coefficient == 0.0)
+    throw base::InputError(base::expectation("algorithm.kl_coefficient", "above 0 where kl_target moves it", "0",
+                                             "algorithm.kl_coefficient: 0.05"));
+}
+
+std::vector<graph::FunctionSpec> AdvantageModule::functions() const {
+  graph::FunctionSpec spec{.name = "advantages",
+                           .kind = graph::Kind::kHost,
+                           .needs = {entry_.needs.begin(), entry_.needs.end()},
+                           .makes = {entry_.makes.begin(), entry_.makes.end()},
+                           .granularity = graph::Granularity::kIteration};
+  spec.needs.push_back(batch::kFinish.name);
+  if (options_.mask_truncated_completions) spec.makes.push_back(batch::kTrainable.name);
+  if (counts_tokens()) spec.makes.push_back(kIterationTokens.name);
+  if (reads_reference(entry_, options_))
+    for (const auto* key : {&batch::kLogProbs, &batch::kReferenceLogProbs})
+      if (std::ranges::find(entry_.needs, key->name) == entry_.needs.end()) spec.needs.push_back(key->name);
+  return {spec};
+}
+
+void AdvantageModule::setup(flow::Context& context) {
+  RolloutOptions rollout;
+  base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
+  completion_tokens_ = rollout.completion_tokens;
+}
+
+Batch AdvantageModule::penalised(const Batch& rows) const {
+  std::vector<float> penalties(static_cast<size_t>(rows.rows()), 0.F);
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    float& penalty = penalties[static_cast<size_t>(r)];
+    if (options_.missing_eos_penalty->has_value() && is_cut(rows, r))
+      penalty += static_cast<float>(**options_.missing_eos_penalty);
+    if (options_.overlong_buffer_tokens > 0)
+      penalty +=
+          static_cast<float>(overlong_penalty(std::ranges::count(rows.row(batch::kTrainable, r), 1), completion_tokens_,
+                                              options_.overlong_buffer_tokens, options_.overlong_penalty));
+  }
+  return penalised_rewards(rows, penalties);
+}
+
+Batch AdvantageModule::shaped(const Batch& made, int64_t iteration) {
+  Batch rows = made;
+  if (options_.reward_scaling == std::string("running")) {
+    now_.rewards.add(rows.all(batch::kReward));
+    rows = scaled_rewards(rows, now_.rewards.std());
+    metrics_.push_back({"critic/rewards/running_std", now_.rewards.std()});
+  }
+  if (options_.reward_clip->has_value()) rows = clipped_rewards(rows, **options_.reward_clip);
+  if (options_.missing_eos_penalty->has_value() || options_.overlong_buffer_tokens > 0) rows = penalised(rows);
+  if (options_.shuffle_rewards) rows = with_shuffled_rewards(rows, iteration);
+  if (options_.mask_truncated_completions) rows = without_cut_tokens(rows);
+  return rows;
+}
+
+Batch AdvantageModule::call(const std::string&, const Batch& input, const flow::CallInfo& info) {
+  if (info.iteration == iteration_) now_ = before_;
+  iteration_ = info.iteration;
+  before_ = now_;
+  Batch rows = shaped(input, info.iteration);
+  const bool kl = reads_reference(entry_, options_);
+  if (kl && !entry_.charges_kl) rows = rewards_less_kl(rows, options_, now_.kl_coefficient);
+  AlgorithmOptions options = options_;
+  options.kl_coefficient = now_.kl_coefficient;
+  rows = entry_.add(rows, options);
+  if (counts_tokens()) rows = with_iteration_tokens(rows);
+  report(rows);
+  if (kl) report_kl(rows);
+  if (kl && options_.kl_target->has_value())
+    now_.kl_coefficient =
+        adapted_kl_coefficient(now_.kl_coefficient, kl_for_target(rows, options_), rows.rows(), options_);
+  return rows;
+}
+
+void AdvantageModule::report(const Batch& rows) {
+  if (entry_.rows == "groups") {
+    const GroupStatistics statistics = group_statistics(rows);
+    metrics_.push_back({"critic/rewards/group_std", statistics.reward_std});
+    metrics_.push_back({"critic/rewards/frac_zero_std", statistics.zero_std_fraction});
+    return;
+  }
+  metrics_.push_back({"critic/values/mean", trainable_mean(rows, batch::kValues)});
+  metrics_.push_back({"critic/returns/mean", trainable_mean(rows, batch::kReturns)});
+}
+
+// The mean KL over the trainable tokens, as the rewards have it, and what it costs.
+void AdvantageModule::report_kl(const Batch& rows) {
+  std::vector<std::vector<float>> kl;
+  for (int64_t r = 0; r < rows.rows(); ++r) kl.push_back(spread(rows, r, row_kl(rows, r, options_)));
+  const Key<float> column{.name = "kl", .ragged = true};
+  Batch estimated = rows;
+  estimated.set_ragged(column, kl);
+  metrics_.push_back({"actor/reward_kl_penalty", trainable_mean(estimated, column)});
+  metrics_.push_back({"actor/reward_kl_penalty_coeff", now_.kl_coefficient});
+}
+
+std::vector<flow::Metric> AdvantageModule::metrics() { return std::exchange(metrics_, {}); }
+
+nlohmann::json AdvantageModule::to_json(const State& state) {
+  return {{"kl_coefficient", state.kl_coefficient},
+          {"count", state.rewards.count},
+          {"mean", state.rewards.mean},
+          {"squares", state.rewards.squares}};
+}
+
+AdvantageModule::State AdvantageModule::state_of(const nlohmann::json& json) {
+  return {{json.at("count"), json.at("mean"), json.at("squares")}, json.at("kl_coefficient")};
+}
+
+void AdvantageModule::save(base::StateWriter& out) const {
+  out.json("shaping", {{"iteration", iteration_}, {"before", to_json(before_)}, {"now", to_json(now_)}});
+}
+
+void AdvantageModule::load(base::StateReader& in) {
+  if (!in.has("shaping")) return;  // of a checkpoint from before rewards had a state
+  const nlohmann::json state = in.json("shaping");
+  iteration_ = state.at("iteration");
+  before_ = state_of(state.at("before"));
+  now_ = state_of(state.at("now"));
 }
 
 }  // namespace collimate::rlhf

@@ -1,16 +1,55 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "collimate/flow/registry.h"
+#include "collimate/flow/module.h"
 #include "collimate/rlhf/advantage/list.h"
+#include "collimate/rlhf/advantage/shaping.h"
 
 namespace collimate::rlhf {
 
 // An entry of the list of advantages as a host module of one function "advantages". Parameters: the section
-// `algorithm`, of which missing_eos_penalty and shuffle_rewards change the rewards before.
-std::unique_ptr<flow::Module> advantage_module(const AdvantageEntry& entry, const nlohmann::json& parameters);
-// Options that every such module reads.
-inline const std::vector<std::string> kRewardOptions = {"advantage", "missing_eos_penalty", "shuffle_rewards"};
+// `algorithm`, by which it first shapes the rewards: scaled, clipped, less penalties for length, shuffled, and, unless
+// the entry does so itself, less the KL against the reference. Its state is the running scale and the coefficient of
+// the KL; an iteration that is computed again begins with what it began with before.
+class AdvantageModule final : public flow::Module {
+ public:
+  AdvantageModule(const AdvantageEntry& entry, const nlohmann::json& parameters);
+  std::vector<graph::FunctionSpec> functions() const override;
+  void setup(flow::Context& context) override;
+  Batch call(const std::string& function, const Batch& input, const flow::CallInfo& info) override;
+  std::vector<flow::Metric> metrics() override;
+  void save(base::StateWriter& out) const override;
+  void load(base::StateReader& in) override;
+
+ private:
+  struct State {
+    RunningMoments rewards;
+    double kl_coefficient = 0;
+  };
+  static nlohmann::json to_json(const State& state);
+  static State state_of(const nlohmann::json& json);
+
+  // A loss may divide by the tokens of the iteration (token_normalizer).
+  bool counts_tokens() const { return options_.token_normalizer == std::string("iteration"); }
+  Batch shaped(const Batch& rows, int64_t iteration);
+  Batch penalised(const Batch& rows) const;
+  void report(const Batch& rows);
+  void report_kl(const Batch& rows);
+
+  const AdvantageEntry entry_;
+  AlgorithmOptions options_;
+  int64_t completion_tokens_ = 0;  // their limit
+  int64_t iteration_ = -1;         // the last one that was computed
+  State before_, now_;             // as it began, and as it ended
+  std::vector<flow::Metric> metrics_;
+};
+
+// Names the options that a module of this entry reads beside the entry's own.
+std::vector<std::string> reward_options(const AdvantageEntry& entry);
+// Whether the entry, with these options, reads the log-probs of a reference.
+bool reads_reference(const AdvantageEntry& entry, const AlgorithmOptions& options);
 
 }  // namespace collimate::rlhf

@@ -22,6 +22,12 @@ struct DecoderOptions : ModelOptions {
   base::Nested<AlgorithmSection> algorithm{this, "algorithm", "constants of the loss"};
   base::Option<int64_t> total_updates{
       this, "total_updates", 0, "updates", "optimizer steps of the whole run", base::at_least(int64_t{0})};
+  base::Option<int64_t> updates_per_epoch{this,
+                                          "updates_per_epoch",
+                                          1,
+                                          "updates",
+                                          "in which an epoch trains an iteration's rows",
+                                          base::at_least(int64_t{1})};
   base::Option<bool> sampled{this, "sampled", true, "",
                              "its rows are drawn at rollout.temperature, and so are log-probs; else at 1"};
   // These are for the memory plan.

@@ -84,6 +84,16 @@ struct RolloutOptions : generate::SamplingOptions {
                                            "samples",
                                            "how many completions are drawn for each prompt",
                                            base::at_least(int64_t{1})};
+  base::Option<bool> replace_equal_groups{
+      this, "replace_equal_groups", false, "",
+      "draw new prompts in place of those whose samples all have the same reward (dynamic sampling, DAPO)"};
+  base::Option<int64_t> replace_limit{this,
+                                      "replace_limit",
+                                      10,
+                                      "",
+                                      "replace_equal_groups: the run stops where an iteration would draw more than so "
+                                      "many times its samples",
+                                      base::at_least(int64_t{1})};
   base::Option<int64_t> prompt_tokens{this,
                                       "prompt_tokens",
                                       512,

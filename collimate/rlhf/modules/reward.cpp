@@ -9,6 +9,7 @@
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/reward/rule_text.h"
+#include "collimate/rlhf/types/reward_parts.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::rlhf {
@@ -85,7 +86,7 @@ std::vector<graph::FunctionSpec> RewardModule::functions() const {
   graph::FunctionSpec spec{.name = "score",
                            .kind = graph::Kind::kHost,
                            .needs = {"uid", "ids", "prompt_tokens", "finish", "example"},
-                           .makes = {"reward", "step", "step_rewards"},
+                           .makes = {"reward", "step", "step_rewards", kRewardParts.name, kRewardWeights.name},
                            .granularity = graph::Granularity::kRow};
   for (const nlohmann::json& entry : parameters_.at("rewards"))
     if (!deterministic_reward(entry)) spec.deterministic = false;
@@ -105,10 +106,13 @@ Batch RewardModule::call(const std::string&, const Batch& input, const flow::Cal
   std::vector<int64_t> kept, answers;
   std::vector<float> rewards;
   std::vector<std::vector<int32_t>> step;
-  std::vector<std::vector<float>> step_rewards;
+  std::vector<std::vector<float>> step_rewards, parts, weights;
   for (size_t i = 0; i < scored.kept.size(); ++i) {
     if (!scored.kept[i]) continue;
     kept.push_back(static_cast<int64_t>(i));
+    parts.push_back(scored.parts[i]);
+    std::vector<float>& weight = weights.emplace_back();
+    for (const RewardSpec& spec : rewards_) weight.push_back(static_cast<float>(spec.weight));
     rewards.push_back(scored.rewards[i]);
     answers.push_back(static_cast<int64_t>(base::stable_hash(answer_of(scored.answers[i], samples[i]))));
     const auto row = static_cast<int64_t>(i);
@@ -122,6 +126,8 @@ Batch RewardModule::call(const std::string&, const Batch& input, const flow::Cal
   out.set(batch::kReward, rewards);
   out.set_ragged(batch::kStep, step);
   out.set_ragged(batch::kStepRewards, step_rewards);
+  out.set_ragged(kRewardParts, parts);
+  out.set_ragged(kRewardWeights, weights);
   if (tells_answers()) out.set(kAnswer, answers);
   return out;
 }

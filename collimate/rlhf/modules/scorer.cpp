@@ -1,10 +1,14 @@
 #include "collimate/rlhf/modules/scorer.h"
 
+#include <numeric>
+
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/trainable.h"
 #include "collimate/rlhf/modules/answers.h"
 #include "collimate/rlhf/modules/memory.h"
+#include "collimate/rlhf/types/loss.h"
 #include "collimate/text/tokenizer.h"
 #include "collimate/train/scoring.h"
 
@@ -22,6 +26,41 @@ FunctionSpec score_spec(const std::string& name, const std::string& makes) {
           .cost = {.forward_passes = 1, .columns = {"ids"}}};
 }
 
+// The log-probs of answers to other prompts, from which KTO estimates its KL.
+FunctionSpec mismatched_spec(const std::string& name, const std::string& makes) {
+  return {.name = name,
+          .kind = Kind::kScore,
+          .needs = {"uid", kMismatchedIds.name, kMismatchedTrainable.name},
+          .makes = {makes},
+          .cost = {.forward_passes = 1, .columns = {kMismatchedIds.name}}};
+}
+
+// Each row's sum over its mismatched answer, as the column `makes`.
+Batch with_mismatched(model::Model& model, const Batch& input, const Key<float>& makes,
+                      const train::ScoringOptions& scoring) {
+  Batch rows;
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<uint8_t>> trainable;
+  for (int64_t r = 0; r < input.rows(); ++r) {
+    const auto tokens = input.row(kMismatchedIds, r);
+    const auto marked = input.row(kMismatchedTrainable, r);
+    ids.emplace_back(tokens.begin(), tokens.end());
+    trainable.emplace_back(marked.begin(), marked.end());
+  }
+  rows.set(batch::kUid, input.all(batch::kUid));
+  rows.set_ragged(batch::kIds, ids);
+  rows.set_ragged(batch::kTrainable, trainable);
+  rows = train::with_log_probs(model, rows, batch::kLogProbs, scoring);
+  std::vector<float> sums;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const std::vector<float> of_tokens = batch::at_trainable(rows, batch::kLogProbs, r);
+    sums.push_back(static_cast<float>(std::accumulate(of_tokens.begin(), of_tokens.end(), 0.0)));
+  }
+  Batch out = input;
+  out.set(makes, sums);
+  return out;
+}
+
 FunctionSpec answers_spec() {
   return {.name = "answers",
           .kind = Kind::kScore,
@@ -37,7 +76,9 @@ ScorerModule::ScorerModule(const nlohmann::json& parameters) { base::apply(param
 std::vector<FunctionSpec> ScorerModule::functions() const {
   if (options_.head == std::string("lm"))
     return {score_spec("log_probs", batch::kReferenceLogProbs.name),
-            score_spec("old_log_probs", batch::kOldLogProbs.name), answers_spec()};
+            score_spec("old_log_probs", batch::kOldLogProbs.name), answers_spec(),
+            mismatched_spec("mismatched_log_probs", kMismatchedLogProb.name),
+            mismatched_spec("mismatched_reference_log_probs", kMismatchedReferenceLogProb.name)};
   if (options_.head == std::string("value")) return {score_spec("values", batch::kValues.name)};
   return {score_spec("score", batch::kReward.name)};
 }
@@ -85,6 +126,9 @@ Batch ScorerModule::call(const std::string& function, const Batch& input, const 
     if (!stop_ids_) stop_ids_ = text::load_tokenizer(options_.path)->info().stop_ids;
     return with_answers(*decoder_, options_, *stop_ids_, input, progress_);
   }
+  if (function == "mismatched_log_probs") return with_mismatched(model, input, kMismatchedLogProb, scoring);
+  if (function == "mismatched_reference_log_probs")
+    return with_mismatched(model, input, kMismatchedReferenceLogProb, scoring);
   if (function == "values") return train::with_values(model, input, scoring);
   COLLIMATE_CHECK(function == "score", "scorer has no function {}", function);
   Batch scored = train::with_scores(model, input, scoring);

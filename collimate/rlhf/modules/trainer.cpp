@@ -22,7 +22,9 @@ constexpr double kLearningRate = 1e-6;  // of a module without a recipe, which h
 
 Loss loss_of(const DecoderOptions& options) {
   return make_loss(options.loss_rows, options.default_loss,
-                   {.options = options.algorithm, .completion_tokens = options.predicted_tokens});
+                   {.options = options.algorithm,
+                    .completion_tokens = options.predicted_tokens,
+                    .updates = static_cast<double>(options.updates_per_epoch)});
 }
 
 train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOptions& t, float temperature) {

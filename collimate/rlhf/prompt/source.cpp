@@ -21,6 +21,7 @@ std::string place(const text::Example& example) { return example.location.text()
 // Says what the row is instead, and which recipe trains on such rows.
 std::string other_kind(const text::Example& example) {
   if (example.chosen) return "a pair of a chosen and a rejected answer, which recipe: dpo or reward reads";
+  if (example.completion && example.label) return "a marked answer, which recipe: kto reads";
   return example.completion ? "a prompt with a completion, which recipe: sft reads" : "a prompt alone";
 }
 
@@ -51,6 +52,15 @@ void check_turns(const text::Example& example, const text::Renderer& renderer) {
                                    "an empty text", "leaving the row out, or data.train_on: completion"));
 }
 
+// An undesirable answer may be empty: it is trained away from.
+text::RenderedTokens render_marked(const text::Example& example, const text::Renderer& renderer) {
+  const text::Message& given = part(example, example.completion, "completion");
+  if (!example.label)
+    throw InputError(expectation(place(example), "a row with \"label\", true or false", other_kind(example)));
+  return renderer.render_tokens(example.prompt,
+                                *example.label ? answer(example, example.completion, "completion") : given);
+}
+
 bool is_undesirable(const text::Example& example) { return example.label && !*example.label; }
 
 std::vector<text::RenderedTokens> render(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
@@ -66,6 +76,7 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
   if (kind == RowKind::kPreference)
     return {renderer.render_tokens(example.prompt, answer(example, example.chosen, "chosen")),
             renderer.render_tokens(example.prompt, part(example, example.rejected, "rejected"))};
+  if (kind == RowKind::kMarked) return {render_marked(example, renderer)};
   if (example.completion && example.ground_truth.is_null() && is_undesirable(example))
     throw InputError(expectation(place(example), "an answer that can be the ground truth", "one with label: false",
                                  "leaving the row out, or a column ground_truth"));
@@ -76,11 +87,20 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
   return {row};
 }
 
+// Nothing ahead of the first token in which two rows differ is trained.
+void train_from_difference(std::vector<text::RenderedTokens>& pair) {
+  const auto [first, second] = std::ranges::mismatch(pair[0].ids, pair[1].ids);
+  const bool equal = first == pair[0].ids.end() && second == pair[1].ids.end();
+  const auto common = static_cast<size_t>(first - pair[0].ids.begin()) - (equal ? 1 : 0);
+  for (text::RenderedTokens& row : pair)
+    std::fill_n(row.trainable.begin(), std::min(common, row.trainable.size()), uint8_t{0});
+}
+
 bool loses_thoughts(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
   const auto loses = [&](const std::optional<text::Message>& answer) {
     return answer && renderer.leaves_out_thoughts(example.prompt, *answer);
   };
-  if (kind == RowKind::kDemonstration) return loses(example.completion);
+  if (kind == RowKind::kDemonstration || kind == RowKind::kMarked) return loses(example.completion);
   return kind == RowKind::kPreference && (loses(example.chosen) || loses(example.rejected));
 }
 
@@ -197,7 +217,8 @@ RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& rendere
       std::vector<text::RenderedTokens> rows = rows_of(example, renderer);
       if (rows.empty()) continue;
       if (loses_thoughts(example, renderer, options_.kind)) thoughtless_.add(place(example));
-      rendered_.push_back({std::move(rows), example_json(example, renderer.prompt_text(example.prompt))});
+      rendered_.push_back({std::move(rows), example_json(example, renderer.prompt_text(example.prompt)),
+                           example.label.value_or(false)});
       kept.push_back(&example);
       ++source.rows;
     }
@@ -227,6 +248,7 @@ std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& exampl
   try {
     rows = render(example, renderer, options_.kind);
     for (const text::RenderedTokens& row : rows) check(example, row, options_);
+    if (options_.kind == RowKind::kPreference && options_.from_difference) train_from_difference(rows);
   } catch (const InputError& error) {
     const std::string reason = error.what();  // a template does not know the row
     bad_.add(reason.find(place(example)) == std::string::npos ? place(example) + ": " + reason : reason);
@@ -277,7 +299,10 @@ Batch RowSource::rows(int64_t iteration, int64_t rows, int64_t first, int64_t co
         expectation("data", fmt::format("a multiple of {} rows", unit), fmt::format("{} of {}", count, rows)));
   std::vector<Pick> picks;
   for (int64_t i = first / unit; i < (first + count) / unit; ++i) picks.push_back(pick(iteration, rows / unit, i));
-  return make(picks);
+  Batch out = make(picks);
+  const int64_t before = first > 0 ? first - 1 : rows - 1;
+  if (options_.mismatched && !picks.empty()) add_mismatched(out, picks, pick(iteration, rows, before));
+  return out;
 }
 
 std::vector<int64_t> RowSource::order(int64_t first, int64_t count) const {
@@ -329,8 +354,8 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   out.set_ragged(batch::kTrainable, trainable);
   if (options_.prompt_is_trained) out.set_ragged(kCompletion, completion);
   if (options_.margins) out.set(kMargin, margins);
-  if (options_.kind == RowKind::kPrompt && !options_.sampling.is_null())
-    out.set_json(batch::kSampling, std::vector<nlohmann::json>(uids.size(), options_.sampling));
+  if (options_.kind == RowKind::kMarked) add_marks(out, picks);
+  if (options_.kind == RowKind::kPrompt && !options_.sampling.is_null()) add_sampling(out);
   out.set_json(batch::kExample, std::move(examples));
   return out;
 }

@@ -15,6 +15,7 @@ enum class RowKind {
   kPrompt,         // ids = the prompt's tokens; `samples` rows of one prompt_uid in a row
   kDemonstration,  // ids = prompt + completion, trainable where the loss looks (SFT)
   kPreference,     // two rows of one pair_uid: chosen, rejected
+  kMarked,         // ids = prompt + completion, with a mark that the completion is desirable or not (KTO)
 };
 
 // Says what becomes of a row of more than `max_tokens`. Truncated, a prompt keeps its last tokens and any other row its
@@ -34,10 +35,17 @@ struct SourceOptions {
   bool shuffle = true;
   int64_t epochs = 0;              // 0: without end
   nlohmann::json sampling;         // of prompt rows, null for none
+  nlohmann::json last_sampling;    // of the last sample of each prompt, where it is a baseline for the others
   bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` the answer
-  bool margins = false;            // of pairs: a column `margin`, that of the data's rows, 0 where none has one
-  std::string limit;               // the key that max_tokens is of; "" for the usual one of the kind
-  std::string chatml;              // what a user sets to choose that template; "" for the key of a config
+  // In pairs `trainable` begins in both rows with the first token in which they differ; with the last one where they
+  // are equal.
+  bool from_difference = false;
+  // Marked rows have the columns of each prompt with the answer to the prompt before it in its iteration, of the first
+  // prompt with the last answer.
+  bool mismatched = false;
+  bool margins = false;  // of pairs: a column `margin`, that of the data's rows, 0 where none has one
+  std::string limit;     // the key that max_tokens is of; "" for the usual one of the kind
+  std::string chatml;    // what a user sets to choose that template; "" for the key of a config
 };
 
 // Rows of a data set, rendered and tokenized once, shuffled anew each epoch. What an iteration reads depends on its
@@ -54,7 +62,8 @@ class RowSource {
   // Rows [first, first + count) of an iteration of `rows` rows: both multiples of rows_per_example(). Iteration i takes
   // examples i·n … (i + 1)·n - 1 of the endless shuffled sequence; rows beyond `rows` (which replace dropped ones) take
   // random examples. One that its weight uses more than once in an epoch has uids of its own each time. Columns: uid,
-  // ids, trainable, prompt_tokens, prompt_uid, example; pair_uid (kPreference), sampling (kPrompt, when set).
+  // ids, trainable, prompt_tokens, prompt_uid, example; pair_uid (kPreference), desirable (kMarked), sampling (kPrompt,
+  // when set).
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
   // The numbers in file order, from 0, of examples [first, first + count) of that sequence.
   std::vector<int64_t> order(int64_t first, int64_t count) const;
@@ -81,6 +90,7 @@ class RowSource {
   struct Rendered {
     std::vector<text::RenderedTokens> rows;  // one, or chosen and rejected
     nlohmann::json example;
+    bool desirable = false;  // of a marked one
   };
   struct Pick {
     int64_t use = 0;  // row + k·examples() for the k-th use, from 0, of that row in its epoch
@@ -93,6 +103,9 @@ class RowSource {
   size_t example_of(const Pick& pick) const { return static_cast<size_t>(pick.use % examples()); }
   Pick pick(int64_t iteration, int64_t examples, int64_t index) const;
   Batch make(const std::vector<Pick>& picks) const;
+  void add_marks(Batch& rows, const std::vector<Pick>& picks) const;
+  void add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const;
+  void add_sampling(Batch& rows) const;
 
   SourceOptions options_;
   text::OrderOptions order_;

@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/types/loss.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/rlhf/prompt/letter_tokenizer.h"
 
@@ -97,6 +99,59 @@ TEST_F(PromptSource, AnswersLabelledFalseAreNotTrainedTowards) {
   const RowSource taken = source(good + "\n" + bad, {.kind = RowKind::kDemonstration, .bad_rows = {.drop = true}});
   EXPECT_EQ(texts(taken), std::vector<std::string>{"ab<eos>"});
   EXPECT_EQ(taken.bad().rows, 1);
+}
+
+TEST_F(PromptSource, MarkedAnswersHaveTheirMark) {
+  const std::string rows = R"({"prompt": "a", "completion": "b", "label": true}
+{"prompt": "c", "completion": "", "label": false})";
+  const RowSource taken = source(rows, {.kind = RowKind::kMarked, .shuffle = false});
+  EXPECT_EQ(taken.rows(0, 2, 0, 2).all(kDesirable), (std::vector<float>{1, 0}));
+  EXPECT_THAT(refused(R"({"prompt": "a", "completion": "", "label": true})", RowKind::kMarked),
+              testing::HasSubstr("expected an answer in \"completion\" to train on"));
+  EXPECT_THAT(refused(answered("a", "b"), RowKind::kMarked),
+              testing::HasSubstr("expected a row with \"label\", true or false, got a prompt with a completion"));
+}
+
+// Each prompt with the answer of the row before it in its iteration, whatever part of the iteration is asked for.
+TEST_F(PromptSource, MismatchedAnswersAreThoseOfTheRowBefore) {
+  std::string rows;
+  for (const char* one : {"ab", "cd", "ef", "gh"})
+    rows += fmt::format(R"({{"prompt": "{}", "completion": "{}", "label": true}})"
+                        "\n",
+                        one[0], one[1]);
+  const RowSource taken = source(rows, {.kind = RowKind::kMarked, .shuffle = false, .mismatched = true});
+  const Batch all = taken.rows(0, 4, 0, 4);
+  for (int64_t r = 0; r < 4; ++r) {
+    const auto own = all.row(batch::kIds, r), other = all.row(batch::kIds, (r + 3) % 4);
+    const auto mixed = all.row(kMismatchedIds, r);
+    EXPECT_EQ(std::vector<int32_t>(mixed.begin(), mixed.end()), (std::vector<int32_t>{own[0], other[1], other[2]}));
+    const auto marked = all.row(kMismatchedTrainable, r);
+    EXPECT_EQ(std::vector<uint8_t>(marked.begin(), marked.end()), (std::vector<uint8_t>{0, 1, 1}));
+  }
+  const Batch part = taken.rows(0, 4, 2, 1);
+  const auto wanted = all.row(kMismatchedIds, 2), got = part.row(kMismatchedIds, 0);
+  EXPECT_TRUE(std::ranges::equal(got, wanted));
+  const RowSource cut =
+      source(rows, {.kind = RowKind::kMarked, .model_tokens = 2, .shuffle = false, .mismatched = true});
+  EXPECT_EQ(cut.rows(0, 4, 0, 4).row(kMismatchedIds, 1).size(), 2U) << "the model reads no more";
+}
+
+TEST_F(PromptSource, PairsCanBeTrainedFromWhereTheyDiffer) {
+  const auto masks = [&](const std::string& chosen, const std::string& rejected) {
+    const RowSource taken = source(R"({"prompt": "a", "chosen": ")" + chosen + R"(", "rejected": ")" + rejected + "\"}",
+                                   {.kind = RowKind::kPreference, .from_difference = true});
+    const Batch rows = taken.rows(0, 2, 0, 2);
+    std::vector<std::vector<uint8_t>> out;
+    for (int64_t r : {0, 1}) {
+      const auto row = rows.row(batch::kTrainable, r);
+      out.emplace_back(row.begin(), row.end());
+    }
+    return out;
+  };
+  using Masks = std::vector<std::vector<uint8_t>>;
+  EXPECT_EQ(masks("bcd", "bce"), (Masks{{0, 0, 0, 1, 1}, {0, 0, 0, 1, 1}}));
+  EXPECT_EQ(masks("bc", "d"), (Masks{{0, 1, 1, 1}, {0, 1, 1}}));
+  EXPECT_EQ(masks("bc", "bc"), (Masks{{0, 0, 0, 1}, {0, 0, 0, 1}}));
 }
 
 TEST_F(PromptSource, LabelsOfNumbersAreThoseOfBooleans) {

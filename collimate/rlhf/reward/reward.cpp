@@ -175,8 +175,8 @@ void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSa
   out.rewards[i] += static_cast<float>(spec.weight * on_error.value);
 }
 
-// Adds one reward's share to `out`; `answered[i]` becomes true where it judged, or failed.
-void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples, std::vector<bool>& answered,
+// Adds the share of the list's k-th reward to `out`; `answered[i]` becomes true where it judged, or failed.
+void add_reward(const RewardSpec& spec, size_t k, const std::vector<RewardSample>& samples, std::vector<bool>& answered,
                 ScoredSamples& out) {
   const std::vector<RewardResult> results = spec.reward->score(samples);
   COLLIMATE_CHECK(results.size() == samples.size(), "reward {} gave {} results", spec.name, results.size());
@@ -191,10 +191,12 @@ void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples
     if (problem.empty()) problem = range_failure(result, spec.weight, size_of(out, i));
     if (!problem.empty()) {
       fail(spec, i, problem, out);
+      if (spec.on_error.action == OnError::Action::kValue) out.parts[i][k] = static_cast<float>(spec.on_error.value);
       continue;
     }
     sum += *result.value;
     ++count;
+    out.parts[i][k] = static_cast<float>(*result.value);
     add_steps(out.steps[i], result.steps, spec.weight);
     out.rewards[i] += static_cast<float>(spec.weight * *result.value);
   }
@@ -244,7 +246,9 @@ ScoredSamples score_samples(const std::vector<RewardSpec>& rewards, const std::v
   out.steps.resize(samples.size());
   out.answers.resize(samples.size());
   std::vector<bool> answered(samples.size(), false);
-  for (const RewardSpec& spec : rewards) add_reward(spec, samples, answered, out);
+  constexpr float kUnjudged = std::numeric_limits<float>::quiet_NaN();
+  out.parts.assign(samples.size(), std::vector<float>(rewards.size(), kUnjudged));
+  for (size_t k = 0; k < rewards.size(); ++k) add_reward(rewards[k], k, samples, answered, out);
   const RewardSpec& strictest = *std::ranges::min_element(rewards, {}, leniency);
   for (size_t i = 0; i < samples.size(); ++i)
     if (!answered[i]) fail(strictest, i, "no reward judged the sample", out);

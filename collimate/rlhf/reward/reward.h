@@ -107,6 +107,7 @@ struct RewardMean {
 struct ScoredSamples {
   std::vector<float> rewards;                       // [samples], 0 where dropped
   std::vector<bool> kept;                           // [samples]
+  std::vector<std::vector<float>> parts;            // [samples][rewards] without weights, NaN where one did not judge
   std::vector<std::vector<StepReward>> steps;       // [samples] weighted, ascending; of several rewards together
   std::vector<RewardMean> means;                    // by reward
   std::vector<std::optional<std::string>> answers;  // [samples] by the first reward of the list that read one out

@@ -35,12 +35,15 @@ struct AlgorithmOptions : base::Section {
       "losses on pairs and kto: inverse temperature, 0.1 by default",
       base::at_least(0.0)};
   // Policy losses.
-  base::Option<std::string> importance_sampling_level{this,
-                                                      "importance_sampling_level",
-                                                      "token",
-                                                      "",
-                                                      "whether the importance ratio is one of tokens or of sequences",
-                                                      base::one_of({"token", "sequence", "sequence_token"})};
+  base::Option<std::string> importance_sampling_level{
+      this,
+      "importance_sampling_level",
+      "token",
+      "",
+      "importance ratio of each token, or of its sequence: the "
+      "geometric mean of its tokens' (sequence), the same with each "
+      "token's gradient (sequence_token), their product (sequence_sum)",
+      base::one_of({"token", "sequence", "sequence_token", "sequence_sum"})};
   base::Option<double> epsilon{this,
                                "epsilon",
                                0.2,
@@ -51,6 +54,43 @@ struct AlgorithmOptions : base::Section {
                                                    "upper clip range, by default epsilon; cispo: the largest ratio"};
   base::Option<std::optional<double>> delta{this, "delta", std::nullopt, "",
                                             "largest ratio where the advantage is negative too (two-sided clipping)"};
+  base::Option<std::string> token_normalizer{
+      this,
+      "token_normalizer",
+      "update",
+      "",
+      "dapo, cispo and vespo divide by the tokens of each update, or by an update's share of the tokens of the whole "
+      "iteration (as TRL has it)",
+      base::one_of({"update", "iteration"})};
+  base::Option<std::optional<double>> log_ratio_min{
+      this, "log_ratio_min", std::nullopt, "nats",
+      "log of the importance ratio is raised to this before it is exponentiated"};
+  base::Option<std::optional<double>> log_ratio_max{
+      this, "log_ratio_max", std::nullopt, "nats",
+      "log of the importance ratio is lowered to this before it is exponentiated"};
+  base::Option<std::optional<double>> token_loss_limit{
+      this, "token_loss_limit", std::nullopt, "",
+      "largest loss of a token, without its KL divergence; one above it has no gradient"};
+  base::Option<std::string> kl_loss_estimator{
+      this,
+      "kl_loss_estimator",
+      "k3",
+      "",
+      "estimator of the KL divergence in the loss; k1+ and k3+ have the gradient of k2",
+      base::one_of({"k1", "k2", "k3", "k1+", "k3+"})};
+  base::Option<std::optional<double>> kl_loss_log_ratio_limit{
+      this,
+      "kl_loss_log_ratio_limit",
+      std::nullopt,
+      "nats",
+      "k3 in the loss: log-ratios against the reference are clamped to plus and minus this",
+      base::above(0.0)};
+  base::Option<std::optional<double>> kl_loss_limit{this,
+                                                    "kl_loss_limit",
+                                                    std::nullopt,
+                                                    "nats",
+                                                    "k3 in the loss: largest KL divergence of a token",
+                                                    base::above(0.0)};
   base::Option<bool> use_bias_correction_kl{this, "use_bias_correction_kl", false, "",
                                             "multiply the KL divergence by the importance ratio"};
   base::Option<double> entropy_coefficient{this, "entropy_coefficient", 0.0, "",
@@ -85,6 +125,26 @@ struct AlgorithmOptions : base::Section {
                                    "vespo: exponent of the ratio where the advantage is negative"};
   base::Option<double> vespo_lambda_neg{this, "vespo_lambda_neg", 2.0, "",
                                         "vespo: decay where the advantage is negative"};
+  base::Option<double> clip_cov_share{this,
+                                      "clip_cov_share",
+                                      0.0002,
+                                      "",
+                                      "clip_cov: share of the update's tokens that is left out",
+                                      base::between(0.0, 1.0)};
+  base::Option<double> clip_cov_low{this, "clip_cov_low", 1.0, "",
+                                    "clip_cov: tokens are left out whose covariance is above this"};
+  base::Option<double> clip_cov_high{this, "clip_cov_high", 5.0, "", "clip_cov: and below this"};
+  base::Option<double> kl_cov_share{this,
+                                    "kl_cov_share",
+                                    0.0002,
+                                    "",
+                                    "kl_cov: share of the update's tokens that have a penalty",
+                                    base::between(0.0, 1.0)};
+  base::Option<double> kl_cov_coefficient{
+      this, "kl_cov_coefficient", 1.0, "", "kl_cov: weight of their |log-ratio|", base::at_least(0.0)};
+  base::Option<bool> online_dpo_average{
+      this, "online_dpo_average", false, "",
+      "online_dpo and online_ipo: compare log-ratios of a token on average, not of whole completions"};
   // Advantages.
   base::Option<std::string> scale_rewards{
       this,
@@ -95,33 +155,90 @@ struct AlgorithmOptions : base::Section {
       base::one_of({"group", "batch", "none"})};
   base::Option<double> advantage_epsilon{
       this, "advantage_epsilon", 1e-4, "", "added to that standard deviation", base::at_least(0.0)};
+  base::Option<std::string> lone_samples{
+      this,
+      "lone_samples",
+      "zero",
+      "",
+      "advantage of a sample that is alone in its group: zero, or its reward (as verl has it)",
+      base::one_of({"zero", "reward"})};
+  base::Option<std::string> reward_scaling{
+      this,
+      "reward_scaling",
+      "none",
+      "",
+      "rewards are divided by nothing, or by the standard deviation of all rewards of the run so far (running)",
+      base::one_of({"none", "running"})};
+  base::Option<std::optional<double>> reward_clip{
+      this, "reward_clip", std::nullopt, "", "rewards are clipped to plus and minus this", base::above(0.0)};
+  base::Option<int64_t> overlong_buffer_tokens{
+      this,
+      "overlong_buffer_tokens",
+      0,
+      "tokens",
+      "completions that end within so many tokens of their limit lose reward, the more the longer they are (DAPO)",
+      base::at_least(int64_t{0})};
+  base::Option<double> overlong_penalty{
+      this, "overlong_penalty", 1.0, "", "what a completion as long as its limit loses so", base::at_least(0.0)};
+  base::Option<bool> mask_truncated_completions{this, "mask_truncated_completions", false, "",
+                                                "do not train on completions that were cut at their limit"};
   base::Option<bool> shuffle_rewards{this, "shuffle_rewards", false, "",
                                      "control experiment: rewards are shuffled among the samples of an iteration"};
   base::Option<std::optional<double>> missing_eos_penalty{
       this, "missing_eos_penalty", std::nullopt, "",
       "subtracted from the reward of a completion that was cut at its limit"};
-  base::Option<double> gamma{this,
-                             "gamma",
-                             1.0,
-                             "",
-                             "discount of later rewards; ppo: for each token, process: for each step",
-                             base::between(0.0, 1.0)};
+  base::Option<double> gamma{
+      this,
+      "gamma",
+      1.0,
+      "",
+      "discount of later rewards; ppo and reinforce_plus_plus: for each token, process: for each step",
+      base::between(0.0, 1.0)};
   base::Option<double> lambda{
       this, "lambda", 0.95, "", "ppo: lambda of generalised advantage estimation (GAE)", base::between(0.0, 1.0)};
-  base::Option<double> kl_coefficient{this,
-                                      "kl_coefficient",
-                                      0.05,
-                                      "",
-                                      "ppo: what a nat of KL divergence from the reference costs in reward",
-                                      base::at_least(0.0)};
+  base::Option<std::optional<double>> kl_coefficient{
+      this,
+      "kl_coefficient",
+      std::nullopt,
+      "",
+      "what a nat of KL divergence from the reference costs in reward; by default 0.05 in ppo and 0 elsewhere",
+      base::at_least(0.0)};
   base::Option<std::string> kl_estimator{
       this,
       "kl_estimator",
       "k1",
       "",
-      "ppo: estimator of that KL divergence; k1 is the log-ratio, k3 is never negative",
-      base::one_of({"k1", "k3"})};
+      "estimator of that KL divergence; k1 is the log-ratio, k2 half its square, k3 is never negative either",
+      base::one_of({"k1", "k2", "k3"})};
+  base::Option<std::optional<double>> kl_target{
+      this,
+      "kl_target",
+      std::nullopt,
+      "nats",
+      "kl_coefficient rises while that KL divergence is above this and falls while it is below (Ziegler et al. 2019)",
+      base::above(0.0)};
+  base::Option<std::string> kl_target_of{this,
+                                         "kl_target_of",
+                                         "token",
+                                         "",
+                                         "whether kl_target is of a token, as in verl, or of a whole completion",
+                                         base::one_of({"token", "completion"})};
+  base::Option<int64_t> kl_horizon{this,
+                                   "kl_horizon",
+                                   10000,
+                                   "samples",
+                                   "kl_target: samples over which kl_coefficient changes by a fifth at most, or "
+                                   "by as much as the KL divergence is off where that is less",
+                                   base::at_least(int64_t{1})};
   base::Option<bool> whiten_rewards{this, "whiten_rewards", false, "", "ppo: whiten rewards before GAE"};
+  base::Option<bool> whiten_advantages{this, "whiten_advantages", true, "", "ppo: whiten advantages"};
+  base::Option<std::string> whiten_variance{
+      this,
+      "whiten_variance",
+      "unbiased",
+      "",
+      "whitening by the variance that divides by n - 1, or by n and is at least 1e-8 (biased, as in OpenRLHF)",
+      base::one_of({"unbiased", "biased"})};
   base::Option<std::optional<double>> value_clip{
       this,
       "value_clip",

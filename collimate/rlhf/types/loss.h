@@ -73,9 +73,18 @@ inline const Key<float> kCompletion{.name = "completion", .ragged = true};
 // A chosen row's score is to exceed the rejected one's by this much; both rows of a pair have it.
 inline const Key<float> kMargin{"margin"};
 
+// Trainable tokens of all rows of the iteration, the same in every row.
+inline const Key<float> kIterationTokens{"iteration_tokens"};
+
 // Marked answers have 1 or 0, and max(0, mean log-ratio of mismatched answers), the same in every row of an update.
 inline const Key<float> kDesirable{"desirable"};
 inline const Key<float> kKlEstimate{"kl_estimate"};
+// That estimate is made of these: each row's prompt with the answer to another prompt [any], 1 where the answer is, and
+// the answer's log-prob by the policy and by the reference.
+inline const Key<int32_t> kMismatchedIds{.name = "mismatched_ids", .ragged = true};
+inline const Key<uint8_t> kMismatchedTrainable{.name = "mismatched_trainable", .ragged = true};
+inline const Key<float> kMismatchedLogProb{"mismatched_log_prob"};
+inline const Key<float> kMismatchedReferenceLogProb{"mismatched_reference_log_prob"};
 
 // A loss: what it needs, and its value on one micro-batch (a scalar connected to the leaves it asked for). One that
 // compares samples of the whole update, as a quantile does, says how many lists of numbers it surveys: `survey` tells

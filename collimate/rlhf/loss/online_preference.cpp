@@ -1,0 +1,129 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/log_sigmoid.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
+
+#include "collimate/rlhf/loss/list.h"
+#include "collimate/tensor/results.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using at::Tensor;
+
+enum RowList { kRatioList, kRewardList, kPromptLowList, kPromptHighList, kRowLists };
+
+// Rows of an update [N], or of a micro-batch [R].
+struct RankedRows {
+  Tensor ratio, reward, prompt_low, prompt_high;
+};
+
+struct OnlinePreference {
+  bool squared;  // IPO
+  double beta;
+  bool averaged;
+
+  // [R] log-ratio against the reference, of the whole answer or of a token of it.
+  Tensor ratios(const LossContext& c) const {
+    const Tensor sum = c.row_sum(c.log_probs()) - c.row_sum(c.per_token(batch::kReferenceLogProbs));
+    return averaged ? sum / c.row_tokens().clamp_min(1.0) : sum;
+  }
+
+  Tensor of_margin(const Tensor& margin) const {
+    return squared ? (margin - 1 / (2 * beta)).square() : -at::log_sigmoid(margin * beta);
+  }
+};
+
+// A row without a trainable token, or whose reward is no number, is in no pair. A prompt is told apart by 48 bits of
+// its uid, in two numbers that fp32 holds exactly.
+RankedRows rows_of(const LossContext& c, const Tensor& ratio) {
+  std::vector<float> reward, low, high;
+  for (int64_t r = 0; r < c.rows().rows(); ++r) {
+    const bool empty = c.token_counts()[static_cast<size_t>(r)] == 0;
+    reward.push_back(empty ? std::numeric_limits<float>::quiet_NaN() : c.rows().get(batch::kReward, r));
+    const auto uid = static_cast<uint64_t>(c.rows().get(batch::kPromptUid, r));
+    low.push_back(static_cast<float>(uid & 0xffffff));
+    high.push_back(static_cast<float>((uid >> 24) & 0xffffff));
+  }
+  const auto beside = [&](const std::vector<float>& values) {
+    return tensor::tensor_beside(ratio, std::span<const float>(values));
+  };
+  return {ratio, beside(reward), beside(low), beside(high)};
+}
+
+RankedRows all_rows(const LossContext& c) {
+  return {c.surveyed(kRatioList).all, c.surveyed(kRewardList).all, c.surveyed(kPromptLowList).all,
+          c.surveyed(kPromptHighList).all};
+}
+
+// [R, N] rows of one prompt, of which neither is in no pair.
+Tensor same_prompt(const RankedRows& own, const RankedRows& all) {
+  return (own.prompt_low.unsqueeze(1) == all.prompt_low)
+      .logical_and(own.prompt_high.unsqueeze(1) == all.prompt_high)
+      .logical_and(own.reward.unsqueeze(1) == own.reward.unsqueeze(1))
+      .logical_and(all.reward == all.reward);
+}
+
+// [R, N] 1 where the own row's reward is the larger one.
+Tensor wins(const RankedRows& own, const RankedRows& all) {
+  return same_prompt(own, all).logical_and(own.reward.unsqueeze(1) > all.reward).to(at::kFloat);
+}
+
+// [R] what a pair of each own row's prompt weighs: the mean over a prompt's pairs, then over the prompts that have any.
+Tensor pair_weights(const RankedRows& own, const RankedRows& all) {
+  const Tensor of_rows = wins(all, all).sum(1), together = same_prompt(all, all).to(at::kFloat);  // [N], [N, N]
+  const Tensor pairs = together.matmul(of_rows);
+  const Tensor prompts = ((pairs > 0).to(at::kFloat) / together.sum(1).clamp_min(1.0)).sum();
+  const Tensor own_pairs = same_prompt(own, all).to(at::kFloat).matmul(of_rows);
+  return (own_pairs > 0).to(at::kFloat) / (own_pairs.clamp_min(1.0) * prompts.clamp_min(1.0));
+}
+
+// A pair of rows is seen from both, each time with the gradient of one of them and half of its value.
+Tensor online_value(LossContext& c, const OnlinePreference& loss) {
+  const Tensor ratio = loss.ratios(c);
+  const RankedRows own = rows_of(c, ratio), all = all_rows(c);
+  const Tensor won = wins(own, all), lost = wins(all, own).t();
+  const Tensor margin = ratio.unsqueeze(1) - all.ratio;
+  const Tensor weight = pair_weights(own, all).unsqueeze(1);
+  const Tensor none = at::zeros_like(margin);
+  const Tensor terms = loss.of_margin(margin).where(won > 0, none) + loss.of_margin(-margin).where(lost > 0, none);
+  const double pairs = won.sum().item<double>();
+  if (pairs > 0) {
+    c.metric("rewards/accuracies", (won * (margin.detach() > 0).to(at::kFloat)).sum(), pairs);
+    c.metric("rewards/margins", (margin.detach().where(won > 0, none)).sum() * loss.beta, pairs);
+  }
+  const Tensor total = (terms * weight).sum();
+  return total - total.detach() * 0.5;
+}
+
+Loss make_online(const std::string& type, const LossSetting& setting) {
+  const AlgorithmOptions& o = setting.options;
+  const OnlinePreference preference{type == "online_ipo", o.beta->value_or(kPairBeta), o.online_dpo_average};
+  Loss loss{.name = type, .columns = {batch::kReferenceLogProbs.name, batch::kReward.name, batch::kPromptUid.name}};
+  loss.value = [preference](LossContext& c) { return online_value(c, preference); };
+  loss.surveys = kRowLists;
+  loss.survey = [preference](LossContext& c) {
+    const RankedRows rows = rows_of(c, preference.ratios(c).detach());
+    return std::vector<Tensor>{rows.ratio, rows.reward, rows.prompt_low, rows.prompt_high};
+  };
+  return loss;
+}
+
+}  // namespace
+
+// Online DPO (Guo et al. 2024) and IPO (Azar et al. 2023) over all ordered pairs of a prompt's samples, as ChatLearn
+// has them: the one with the larger reward is chosen; of equal ones, and of rewards that are no numbers, there is no
+// pair. With D the difference of the two log-ratios against the reference, sums over tokens, or means by
+// online_dpo_average (ChatLearn): -log σ(beta D), or (D - 1 / (2 beta))². Mean over a prompt's pairs, then over the
+// prompts of the update that have one. They read rewards, not advantages.
+LossEntry online_preference_losses() {
+  return {"rollouts",
+          {"online_dpo", "online_ipo"},
+          [](const std::string&) {
+            return std::vector<std::string>{"beta", "online_dpo_average"};
+          },
+          make_online};
+}
+
+}  // namespace collimate::rlhf

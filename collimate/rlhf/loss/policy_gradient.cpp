@@ -1,0 +1,28 @@
+#include <ATen/TensorOperators.h>
+
+#include <limits>
+
+#include "collimate/rlhf/loss/policy_terms.h"
+
+namespace collimate::rlhf {
+namespace {
+
+constexpr double kNowhere = std::numeric_limits<double>::infinity();
+
+at::Tensor weighted_likelihood(const PolicyTerms& t, const AlgorithmOptions&) { return -t.log_probs * t.advantages; }
+
+}  // namespace
+
+// gpg (Chu et al. 2025, GPG; as in verl 0.10): -A · log p without ratio or clip, mean over the update's tokens. It is
+// REINFORCE with the advantages of the config.
+LossEntry policy_gradient_losses() {
+  return policy_entry({{"gpg",
+                        {weighted_likelihood,
+                         [](const AlgorithmOptions&) {
+                           return ClipRange{-kNowhere, kNowhere};
+                         },
+                         {}},
+                        update_token_mean}});
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,52 @@
+// Columns that only some kinds of rows have.
+#include <algorithm>
+
+#include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/prompt/source.h"
+#include "collimate/rlhf/types/baseline_sample.h"
+#include "collimate/rlhf/types/loss.h"
+
+namespace collimate::rlhf {
+
+void RowSource::add_marks(Batch& rows, const std::vector<Pick>& picks) const {
+  std::vector<float> desirable;
+  for (const Pick& pick : picks) desirable.push_back(rendered_[example_of(pick)].desirable ? 1.F : 0.F);
+  rows.set(kDesirable, desirable);
+}
+
+void RowSource::add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const {
+  const int64_t limit = options_.max_tokens > 0 && options_.model_tokens > 0
+                            ? std::min(options_.max_tokens, options_.model_tokens)
+                            : std::max(options_.max_tokens, options_.model_tokens);
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<uint8_t>> trainable;
+  for (size_t i = 0; i < picks.size(); ++i) {
+    const text::RenderedTokens& own = rendered_[example_of(picks[i])].rows[0];
+    const text::RenderedTokens& other = rendered_[example_of(i > 0 ? picks[i - 1] : before)].rows[0];
+    ids.emplace_back(own.ids.begin(), own.ids.begin() + own.prompt_tokens);
+    trainable.emplace_back(ids.back().size(), 0);
+    ids.back().insert(ids.back().end(), other.ids.begin() + other.prompt_tokens, other.ids.end());
+    trainable.back().insert(trainable.back().end(), other.trainable.begin() + other.prompt_tokens,
+                            other.trainable.end());
+    if (limit > 0 && static_cast<int64_t>(ids.back().size()) > limit) {
+      ids.back().resize(static_cast<size_t>(limit));
+      trainable.back().resize(static_cast<size_t>(limit));
+    }
+  }
+  rows.set_ragged(kMismatchedIds, ids);
+  rows.set_ragged(kMismatchedTrainable, trainable);
+}
+
+void RowSource::add_sampling(Batch& rows) const {
+  std::vector<nlohmann::json> sampling(static_cast<size_t>(rows.rows()), options_.sampling);
+  std::vector<int32_t> baseline(sampling.size(), 0);
+  const auto samples = static_cast<size_t>(rows_per_example());
+  for (size_t r = samples - 1; !options_.last_sampling.is_null() && r < sampling.size(); r += samples) {
+    sampling[r] = options_.last_sampling;
+    baseline[r] = 1;
+  }
+  if (!options_.last_sampling.is_null()) rows.set(kBaselineSample, baseline);
+  rows.set_json(batch::kSampling, std::move(sampling));
+}
+
+}  // namespace collimate::rlhf
