@@ -139,9 +139,9 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
              compute: str = "float32", latent_cache: bool = False, chat_template: str = "auto",
              chat_template_kwargs: Mapping[str, Any] | None = None, **sampling: Any) -> dict[str, Any]:
     """Measures models on data: the document of `collimate eval --json`. Completions that rewards judge, perplexity,
-    pairs, choices or marked answers, as the rows' columns say, or `measure`. Each model has "metrics", with value and standard_error of
-    each; "differences" are of each model after the first from it. `sampling` are temperature, top_p and the other keys
-    of `collimate help evaluation`. Ctrl-C stops it. One call at a time in a process."""
+    pairs, choices or marked answers, as the rows' columns say, or `measure`. Each model has "metrics", with value and
+    standard_error of each; "differences" are of each model after the first from it. `sampling` are temperature, top_p
+    and the other keys of `collimate help evaluation`. Ctrl-C stops it. One call at a time in a process."""
     given = [models] if isinstance(models, (str, os.PathLike)) else list(models)
     entries, functions = split(rewards) if rewards is not None else (None, [])
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
