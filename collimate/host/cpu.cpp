@@ -63,7 +63,7 @@ CpuFeatures detect() {
 }
 
 std::string brand_string() {
-  if (__get_cpuid_max(0x80000000, nullptr) < 0x80000004) return "unknown";
+  if (static_cast<uint32_t>(__get_cpuid_max(0x80000000, nullptr)) < 0x80000004) return "unknown";
   char text[49] = {};
   for (uint32_t part = 0; part < 3; ++part) {
     const Registers words = cpuid(0x80000002 + part, 0);
