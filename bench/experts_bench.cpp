@@ -158,11 +158,8 @@ void run(Words words) {
   const std::vector<std::string> parts = words.among({"products", "models"});
   const std::vector<std::string> types = words.among({"float32", "bfloat16"});
   const std::vector<std::string> row_counts = words.among({"8", "32", "128"});
-  words.all_known();
-  keep_freed_memory();
-  host::CorePool pool(host::core_count());
-  const Exec exec{&pool};
-  print_machine(exec);
+  const Machine machine(words);
+  const Exec& exec = machine.exec;
   for (const std::string& type : types)
     for (const std::string& part : parts) {
       const ComputeType compute = tensor::compute_type_of(type);

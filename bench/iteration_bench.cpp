@@ -22,6 +22,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/generate/engine.h"
 #include "collimate/host/cpu.h"
 #include "collimate/rlhf/loss/list.h"
@@ -135,9 +136,8 @@ class Bench {
   // The generated samples, or random ones where generation was not run.
   Batch samples() const {
     const auto prompts = prompt_ids();
-    std::vector<int64_t> uids, groups, lengths;
-    std::vector<std::vector<int32_t>> ids;
-    std::vector<std::vector<uint8_t>> trainable;
+    batch::TokenRows tokens;
+    std::vector<int64_t> groups, lengths;
     std::vector<std::vector<float>> log_probs, advantages;
     for (int64_t i = 0; i < kPrompts * kSamples; ++i) {
       std::vector<int32_t> row = base::at(prompts, i / kSamples);
@@ -149,15 +149,12 @@ class Bench {
         std::copy(c.tokens.begin(), c.tokens.end(), row.begin() + kPromptTokens);
         std::copy(c.log_probs.begin(), c.log_probs.end(), lp.begin() + kPromptTokens);
       }
-      uids.push_back(i), groups.push_back(i / kSamples), lengths.push_back(kPromptTokens);
-      ids.push_back(row), log_probs.push_back(lp);
-      trainable.emplace_back(row.size(), 1);
-      std::fill_n(trainable.back().begin(), kPromptTokens, 0);
+      groups.push_back(i / kSamples), lengths.push_back(kPromptTokens), log_probs.push_back(lp);
+      tokens.add(i, row, kPromptTokens);
       advantages.emplace_back(row.size(), i % 2 == 0 ? 1.0F : -1.0F);
     }
-    Batch out;
-    out.set(batch::kUid, uids), out.set(batch::kPromptUid, groups), out.set(batch::kPromptTokens, lengths);
-    out.set_ragged(batch::kIds, ids), out.set_ragged(batch::kTrainable, trainable);
+    Batch out = tokens.batch();
+    out.set(batch::kPromptUid, groups), out.set(batch::kPromptTokens, lengths);
     out.set_ragged(batch::kLogProbs, log_probs), out.set_ragged(batch::kAdvantages, advantages);
     return out;
   }

@@ -200,12 +200,9 @@ void run(Words words) {
   const std::vector<std::string> parts = words.among({"chunks", "ranks", "collectives"});
   const std::vector<std::string> models = words.among({"260k", "15m", "110m"}, {"15m", "110m"});
   const std::vector<std::string> types = words.among({"float32", "bfloat16"});
-  words.all_known();
-  keep_freed_memory();
   tensor::use_one_aten_thread();
-  host::CorePool pool(host::core_count());
-  const Exec exec{&pool};
-  print_machine(exec);
+  const Machine machine(words);
+  const Exec& exec = machine.exec;
   for (const std::string& part : parts) {
     if (part == "collectives") collectives(words.rounds());
     if (part == "collectives") continue;

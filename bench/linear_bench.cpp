@@ -173,11 +173,8 @@ void run(Words words) {
   const std::vector<std::string> models = words.among(model_names());
   const std::vector<std::string> types = words.among({"float32", "bfloat16", "int8"});
   const std::vector<std::string> row_counts = words.among({"64", "256", "2048"});
-  words.all_known();
-  keep_freed_memory();
-  host::CorePool pool(host::core_count());
-  const Exec exec{&pool};
-  print_machine(exec);
+  const Machine machine(words);
+  const Exec& exec = machine.exec;
   for (const std::string& part : parts) {
     if (part == "many") {
       many_rows(exec, models, types, row_counts, words.rounds());

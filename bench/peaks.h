@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "bench/measure.h"
+#include "bench/words.h"
+#include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
 #include "collimate/tensor/aten_threads.h"
 #include "collimate/tensor/kernels/isa.h"
@@ -75,6 +77,18 @@ inline Peaks peaks_of(const tensor::Exec& exec, tensor::ComputeType compute) {
 inline void print_machine(const tensor::Exec& exec) {
   fmt::print("{}, isa {}, {} threads\n", host::cpu_model(), tensor::name_of(tensor::instruction_set()), exec.threads());
 }
+
+// A bench measures with this: all cores, and memory that malloc keeps. It begins when all words were understood, and
+// says which machine it is.
+struct Machine {
+  explicit Machine(const Words& words) : pool((words.all_known(), host::core_count())) {
+    keep_freed_memory();
+    print_machine(exec);
+  }
+
+  host::CorePool pool;
+  const tensor::Exec exec{&pool};
+};
 
 inline void print_peaks(tensor::ComputeType compute, const Peaks& peaks) {
   fmt::print("{}: GFLOP/s: MKL GEMM {:.1f}, our GEMM {:.1f}, register loop {:.1f}; peak {:.1f}\n",

@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collimate/batch/batch.h"
-#include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 
 namespace collimate::bench {
 
@@ -16,20 +15,13 @@ inline int32_t token(uint64_t i, int64_t vocabulary) {
 
 // Rows [first, first + count), each of so many tokens, of which all but the first are trained.
 inline Batch sft_rows(int64_t first, int64_t count, int64_t tokens, int64_t vocabulary) {
-  std::vector<int64_t> uids;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
+  batch::TokenRows rows;
   for (int64_t i = first; i < first + count; ++i) {
-    uids.push_back(i);
-    ids.emplace_back();
-    for (int64_t t = 0; t < tokens; ++t) ids.back().push_back(token(static_cast<uint64_t>(i * 1000 + t), vocabulary));
-    trainable.emplace_back(tokens, 1);
-    trainable.back()[0] = 0;
+    std::vector<int32_t> ids;
+    for (int64_t t = 0; t < tokens; ++t) ids.push_back(token(static_cast<uint64_t>(i * 1000 + t), vocabulary));
+    rows.add(i, std::move(ids), 1);
   }
-  Batch out;
-  out.set(batch::kUid, uids);
-  out.set_ragged(batch::kIds, ids), out.set_ragged(batch::kTrainable, trainable);
-  return out;
+  return rows.batch();
 }
 
 }  // namespace collimate::bench

@@ -15,6 +15,7 @@
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
 #include "collimate/model/model.h"
@@ -33,25 +34,21 @@ namespace train = collimate::train;
 Batch read_rows(const std::string& path, int64_t& tokens) {
   std::ifstream file(path);
   if (!file) throw base::InputError(base::expectation("bench_scoring", "a file of rows", path));
-  std::vector<int64_t> uids, groups;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
+  batch::TokenRows gathered;
+  std::vector<int64_t> groups;
   tokens = 0;
   for (std::string line; std::getline(file, line);) {
     const auto row = nlohmann::json::parse(line);
-    uids.push_back(static_cast<int64_t>(uids.size()));
-    groups.push_back(row.at("group").get<int64_t>());
-    ids.push_back(row.at("ids").get<std::vector<int32_t>>());
-    const auto given = row.at("given").get<size_t>(), length = ids.back().size();
+    const auto ids = row.at("ids").get<std::vector<int32_t>>();
+    const auto given = row.at("given").get<size_t>(), length = ids.size();
     if (given < 1 || given >= length)
       throw base::InputError(base::expectation("bench_scoring", "rows with given tokens and others", line));
-    trainable.emplace_back(length, 1);
-    std::fill_n(trainable.back().begin(), given, 0);
+    gathered.add(static_cast<int64_t>(groups.size()), ids, given);
+    groups.push_back(row.at("group").get<int64_t>());
     tokens += static_cast<int64_t>(length);
   }
-  Batch rows;
-  rows.set(batch::kUid, uids), rows.set(batch::kPromptUid, groups);
-  rows.set_ragged(batch::kIds, ids), rows.set_ragged(batch::kTrainable, trainable);
+  Batch rows = gathered.batch();
+  rows.set(batch::kPromptUid, groups);
   return rows;
 }
 

@@ -21,12 +21,9 @@ using CompareSides = void (*)(const tensor::Exec& exec, const std::string& model
 
 // Prints the machine and the head of the table, and compares for each model, type and size; ATen has as many threads.
 inline void compare_sides(const Words& words, const SaidSides& said, CompareSides compare) {
-  words.all_known();
-  keep_freed_memory();
-  host::CorePool pool(host::core_count());
-  const tensor::Exec exec{&pool};
+  const Machine machine(words);
+  const tensor::Exec& exec = machine.exec;
   at::set_num_threads(exec.threads());
-  print_machine(exec);
   print_sides();
   for (const std::string& model : said.models)
     for (const std::string& type : said.types)

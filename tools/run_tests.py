@@ -2,7 +2,7 @@
 """Runs the test programs of a build directory and adds up their results.
 
   tools/run_tests.py BUILD [--kind unit|system] [--only NAME...] [--part PROGRAM=FILTER...] [--jobs N]
-                     [--timeout SECONDS] [--once]
+                     [--timeout SECONDS] [--once] [--slowest N]
 
 Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Two run at a
 time (--jobs), first those of LONGEST, so that none of them is left to run alone. --part names a program, of any kind,
@@ -11,8 +11,8 @@ and as a line of its own, but not with --once. A program has to leave a report w
 well without it has failed. Prints every failure, every skip with its reason and every line of a program that begins
 with `note: `, which says what it did not compare on this machine. The last line is `N passed, N failed, N skipped`
 and counts each test once: it has failed if it failed in any of its runs, and was skipped if it was skipped in any and
-failed in none. What ran once more is said in the line before. Exit code 1 on a failure, and on a skip when the shared
-data is there: then nothing has a reason to skip.
+failed in none. What ran once more is said in the line before. --slowest prints the N tests that took longest, too.
+Exit code 1 on a failure, and on a skip when the shared data is there: then nothing has a reason to skip.
 """
 import argparse
 import concurrent.futures
@@ -74,6 +74,7 @@ class Result:
     failures: list = dataclasses.field(default_factory=list)  # (test, message)
     skips: list = dataclasses.field(default_factory=list)  # (test, reason)
     notes: list = dataclasses.field(default_factory=list)  # lines
+    times: list = dataclasses.field(default_factory=list)  # (seconds, test)
     seconds: float = 0.0
     cpu_seconds: float = 0.0  # of it and of what it waited for
 
@@ -83,6 +84,7 @@ def read_xml(path: pathlib.Path, result: Result) -> None:
         name = f"{case.get('classname')}.{case.get('name')}"
         failures = case.findall("failure")
         skipped = case.find("skipped")
+        result.times.append((float(case.get("time") or 0), name))
         if failures:
             result.failures.append((name, "\n".join(f.text or f.get("message", "") for f in failures)))
         elif skipped is not None:
@@ -217,6 +219,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=900)
     parser.add_argument("--once", action="store_true")
+    parser.add_argument("--slowest", type=int, default=0, metavar="N")
     options = parser.parse_args()
     build = options.build.resolve()
     environment = environment_of(build)
@@ -229,6 +232,9 @@ def main() -> int:
             results.append(task.result())
             show(results[-1])
     passed, failed, skipped = count_once(results)
+    times = sorted(((seconds, r.name, test) for r in results for seconds, test in r.times), reverse=True)
+    for seconds, program, test in times[:options.slowest]:
+        print(f"{seconds:7.1f} s  {program}  {test}")
     for r in (r for r in results if r.again):
         print(f"once more, not in the sum: {r.name}: {len(r.passes)} passed, {len(r.failures)} failed, "
               f"{len(r.skips)} skipped")

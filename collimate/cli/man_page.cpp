@@ -52,6 +52,9 @@ constexpr const char* kEnd = R"(.SH "EXIT STATUS"
 .B COLLIMATE_ISA
 avx2, avx512, avx512_bf16 or amx chooses the instructions; the bits stay.
 .TP
+.B OMP_NUM_THREADS
+How many threads compute; as many as there are cores where it is not set. The key run.threads wins.
+.TP
 .B COLLIMATE_PYTHON
 The interpreter of rewards in Python; python3 where it is not set.
 .TP

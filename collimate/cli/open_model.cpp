@@ -6,7 +6,7 @@ namespace collimate::cli {
 
 OpenModel::OpenModel(const std::string& directory, const rlhf::ComputeOption& compute,
                      const rlhf::ChatTemplateOptions& chat, bool latent_cache)
-    : pool(host::core_count()),
+    : pool(host::thread_count()),
       exec{&pool},
       tokenizer(text::load_tokenizer(directory)),
       renderer(*tokenizer, text::make_chat_template(*tokenizer, chat.choice, chat.kwargs.get())),

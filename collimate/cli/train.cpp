@@ -12,14 +12,14 @@
 #include "collimate/cli/auto_placement.h"
 #include "collimate/cli/check.h"
 #include "collimate/cli/process.h"
+#include "collimate/cli/reported_run.h"
 #include "collimate/cli/shell_word.h"
-#include "collimate/host/atomic_file.h"
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/run_directory.h"
+#include "collimate/recipe/run_files.h"
 #include "collimate/report/change.h"
 #include "collimate/report/heading.h"
 #include "collimate/report/html.h"
-#include "collimate/report/report.h"
 
 namespace collimate::cli {
 
@@ -110,16 +110,12 @@ int train(const Arguments& arguments) {
   if (words.dry_run) return show_check(config, words.json ? CheckForm::kJson : CheckForm::kShort);
   call.note = [](const std::string& line) { base::log().show(line); };
   call.stop = &stop_on_signals();
-  const recipe::TrainOutcome outcome = recipe::train(config, call);
-  const std::filesystem::path page = std::filesystem::path(call.output) / "report.html";
-  std::vector<std::string> unreadable;
-  host::write_file_atomically(page, report::render_report(call.output, &unreadable));
-  for (const std::string& problem : unreadable) base::log_warning("{}", problem);
+  const recipe::TrainOutcome outcome = train_and_report(config, call);
   if (words.json) {
     nlohmann::ordered_json document = outcome.summary;
     document["output"] = call.output;
     document["model"] = call.output + "/model";
-    document["report"] = page.string();
+    document["report"] = call.output + "/" + recipe::kReportFile;
     print_json(document);
   } else {
     show_outcome(config, outcome, call.output);

@@ -6,8 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
+
+#include "collimate/base/error.h"
 
 namespace collimate::host {
 namespace {
@@ -58,7 +63,7 @@ CpuFeatures detect() {
 }
 
 std::string brand_string() {
-  if (__get_cpuid_max(0x80000000, nullptr) < 0x80000004) return "unknown";
+  if (static_cast<uint32_t>(__get_cpuid_max(0x80000000, nullptr)) < 0x80000004) return "unknown";
   char text[49] = {};
   for (uint32_t part = 0; part < 3; ++part) {
     const Registers words = cpuid(0x80000002 + part, 0);
@@ -81,6 +86,19 @@ int core_count() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+int thread_count() {
+  constexpr int kMost = 1024;
+  const char* value = std::getenv("OMP_NUM_THREADS");
+  const std::string_view text = value == nullptr ? "" : value, first = text.substr(0, text.find(','));
+  if (text.empty()) return core_count();
+  int count = 0;
+  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), count);
+  if (error != std::errc() || end != first.data() + first.size() || count < 1 || count > kMost)
+    throw base::InputError(base::expectation("OMP_NUM_THREADS", fmt::format("a number of threads from 1 to {}", kMost),
+                                             std::string(text), "unsetting it, which takes all cores"));
+  return count;
 }
 
 const std::string& cpu_model() {

@@ -16,6 +16,9 @@ struct CpuFeatures {
 const CpuFeatures& cpu_features();
 // Cores this process may run on (its affinity mask), at least 1.
 int core_count();
+// Threads that this process is to compute with: the first number of OMP_NUM_THREADS, as OpenMP reads it, where that is
+// set and not empty, else core_count(). InputError naming the variable where it begins with none from 1 to 1024.
+int thread_count();
 // "Intel(R) Xeon(R) ..." or "unknown".
 const std::string& cpu_model();
 

@@ -1,12 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::host {
 namespace {
@@ -31,6 +35,33 @@ TEST(Cpu, AgreesWithTheKernel) {
   EXPECT_EQ(features.amx_bf16, has("amx_tile") && has("amx_bf16"));
   EXPECT_NE(cpuinfo_line("model name").find(cpu_model()), std::string::npos);
   EXPECT_GE(core_count(), 1);
+}
+
+// Sets OMP_NUM_THREADS while it lives.
+class OpenMpThreads {
+ public:
+  explicit OpenMpThreads(const char* value) {
+    if (const char* old = std::getenv(kName)) old_ = old;
+    ::setenv(kName, value, 1);
+  }
+  ~OpenMpThreads() { old_ ? ::setenv(kName, old_->c_str(), 1) : ::unsetenv(kName); }
+
+ private:
+  static constexpr const char* kName = "OMP_NUM_THREADS";
+  std::optional<std::string> old_;
+};
+
+TEST(Cpu, ThreadsAreThoseOfOpenMpOrAllCores) {
+  for (const auto& [text, count] : {std::pair("", core_count()), {"7", 7}, {"3,2", 3}, {"1024", 1024}}) {
+    const OpenMpThreads set(text);
+    EXPECT_EQ(thread_count(), count) << text;
+  }
+  for (const char* wrong : {"0", "-1", "two", "2x", " 2", ",2", "1025", "99999999999"}) {
+    const OpenMpThreads set(wrong);
+    EXPECT_EQ(base::message_of<base::InputError>([] { thread_count(); }),
+              std::string("[OMP_NUM_THREADS] expected a number of threads from 1 to 1024, got ") + wrong +
+                  "; try unsetting it, which takes all cores");
+  }
 }
 
 TEST(Memory, PeakFollowsTouchedPages) {

@@ -116,9 +116,12 @@ struct OpenFiles {
       : directory(host::base_directory(named)),
         shape(huggingface_shape(named, head, options)),
         files(open_files(directory, shape)),
-        adapters(directory == named ? nullptr : std::make_unique<const PeftAdapters>(named)),
+        adapters(directory == named ? nullptr : std::make_unique<PeftAdapters>(named)),
         specs(shape::param_specs(shape)) {
-    if (adapters != nullptr) adapters->replace_saved(*files);
+    if (adapters != nullptr) {
+      adapters->split_experts(shape);
+      adapters->replace_saved(*files);
+    }
     entries = match(directory, *files, shape, specs, options.trained);
     if (adapters != nullptr) adapters->check(model_params(shape, options.lora), entries, options.lora);
   }
@@ -126,7 +129,7 @@ struct OpenFiles {
   std::string directory;
   shape::ModelShape shape;
   std::unique_ptr<TensorDirectory> files;
-  std::unique_ptr<const PeftAdapters> adapters;  // null without
+  std::unique_ptr<PeftAdapters> adapters;  // null without
   std::vector<ParamSpec> specs;
   std::vector<const TensorEntry*> entries;
 };

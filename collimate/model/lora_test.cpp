@@ -18,11 +18,7 @@
 namespace collimate::model {
 namespace {
 
-using testing::pack;
-using testing::sequences;
-using testing::tiny_shape;
-using testing::tiny_weights;
-using testing::to_vector;
+using namespace testing;  // NOLINT: test only
 
 constexpr const char* kFamilies[] = {"llama", "qwen2", "gpt2", "qwen3", "phi3", "gpt_neox"};
 

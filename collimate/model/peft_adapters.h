@@ -6,24 +6,23 @@
 #include <string>
 #include <vector>
 
+#include "collimate/model/low_rank.h"
 #include "collimate/model/peft_config.h"
 #include "collimate/model/safetensors.h"
+#include "collimate/shape/family.h"
 #include "collimate/shape/param_spec.h"
 
 namespace collimate::model {
 
 // The adapters of a directory with adapter_config.json and adapter_model.safetensors, or adapter_model.bin, mapped.
 class PeftAdapters {
-  struct Layer {
-    const TensorEntry* a = nullptr;  // [rank, in]
-    const TensorEntry* b = nullptr;  // [out, rank]
-    float scale = 1;
-  };
-
  public:
   // InputError as PeftConfig, and where a tensor is neither of an adapter nor of a saved module.
   explicit PeftAdapters(const std::string& directory);
 
+  // Adapters of fused experts (target_parameters of PEFT) become those of each expert's matrices. InputError where
+  // their sizes are those of no parameter, or do not tell which way round they are. Before check().
+  void split_experts(const shape::ModelShape& shape);
   // Modules that were saved whole take the place of the model's own.
   void replace_saved(TensorDirectory& files) const;
   // InputError where an adapter fits no linear layer of the model, its sizes are others than its rank says, or a saved
@@ -44,27 +43,29 @@ class PeftAdapters {
     friend class PeftAdapters;
     const PeftAdapters* adapters_ = nullptr;
     const shape::ParamSpec* spec_ = nullptr;
-    const Layer* layer_ = nullptr;  // null: nothing is added
-    std::vector<float> down_;       // [rank, in]
+    const LowRank* layer_ = nullptr;  // null: nothing is added
+    std::vector<float> down_;         // [rank, in]
   };
   // That of a parameter without an adapter adds nothing.
   Sum sum_of(const shape::ParamSpec& spec) const;
   // The values of adapters that are trained on. Commits.
   void fill(Weights& weights) const;
 
-  // As PeftConfig::options.
+  // As PeftConfig::options. InputError for adapters of fused experts, which are merged and not trained on.
   LoraOptions options() const;
 
  private:
   void sort_in(const TensorEntry& entry);
-  void check_layer(const std::string& module, const Layer& layer, std::span<const shape::ParamSpec> specs) const;
+  void split_experts_of(const std::string& block, const shape::ModuleNames& names,
+                        const std::vector<FusedParameter>& parameters);
+  void check_layer(const std::string& module, const LowRank& layer, const shape::ParamSpec* spec) const;
   void check_trained(std::span<const shape::ParamSpec> specs) const;
 
   std::string directory_;
   PeftConfig config_;
   std::unique_ptr<TensorFile> file_;
-  std::map<std::string, Layer> layers_;  // by module
-  std::vector<TensorEntry> saved_;       // under the model's names
+  std::map<std::string, LowRank> layers_;  // by module
+  std::vector<TensorEntry> saved_;         // under the model's names
 };
 
 }  // namespace collimate::model

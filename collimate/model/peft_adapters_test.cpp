@@ -7,6 +7,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/model/huggingface_check.h"
 #include "collimate/model/peft.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/model/raw_safetensors.h"
 #include "tests/support/model/tiny_weights.h"
 
@@ -123,8 +124,6 @@ TEST_F(PeftAdaptersTest, OtherKindsAreNamed) {
   EXPECT_EQ(error_with("peft_type", "IA3"), "[C peft_type] expected LORA, got 'IA3'" + merge);
   EXPECT_EQ(error_with("use_dora", true), "[C use_dora] expected none, got true" + merge);
   EXPECT_EQ(error_with("bias", "all"), "[C bias] expected none, got 'all'" + merge);
-  EXPECT_EQ(error_with("target_parameters", {"experts.down_proj"}),
-            "[C target_parameters] expected none, got [\"experts.down_proj\"]" + merge);
   EXPECT_EQ(error_with("init_lora_weights", "pissa"),
             "[C init_lora_weights] expected a kind that leaves the model's own weights, got \"pissa\"" + merge);
   EXPECT_EQ(error_with("init_lora_weights", "gaussian"), "loaded");
@@ -134,6 +133,37 @@ TEST_F(PeftAdaptersTest, OtherKindsAreNamed) {
   EXPECT_EQ(error_with("alpha_pattern", {{"q_proj", -2}}),
             "[C alpha_pattern.q_proj] expected a positive number, got -2");
   EXPECT_EQ(error_with("modules_to_save", 3), "[C modules_to_save] expected names of modules, got 3");
+}
+
+// Their numbers are in tests/golden/peft_test.cpp.
+TEST_F(PeftAdaptersTest, FusedExpertsOfOtherSizesAreNamed) {
+  const shape::ModelShape shape = tiny_shape("qwen3_moe");
+  const shape::Experts& experts = shape.blocks.front().mlp.experts;
+  const int64_t all = 4 * experts.count, gates = 2 * experts.intermediate;
+  const auto with = [&](std::vector<int64_t> a, std::vector<int64_t> b) {
+    save(shape, {.rank = 4, .alpha = 6, .targets = {"q_proj"}});
+    for (const auto& [end, sizes] : {std::pair(".lora_A.weight", a), {".lora_B.weight", b}}) {
+      const std::string name = std::string("base_model.model.model.layers.0.mlp.experts") + end;
+      tensors_[name] = {name, "F32", sizes, std::string(static_cast<size_t>(sizes[0] * sizes[1]) * sizeof(float), 0)};
+    }
+    return error_of();
+  };
+  EXPECT_EQ(with({all, shape.hidden}, {gates, all}), "loaded");
+  EXPECT_EQ(with({all, gates}, {shape.hidden, all}), "loaded");
+  EXPECT_EQ(base::message_of([&] { PeftAdapters(adapter()).options(); }),
+            fmt::format("[{} model.layers.0.mlp.experts] expected adapters of linear layers, to train on, got those of "
+                        "fused experts (target_parameters); try training all weights, which begins from the merged "
+                        "model",
+                        adapter()));
+  EXPECT_EQ(with({all, shape.hidden + 1}, {gates, all}),
+            fmt::format("[A model.layers.0.mlp.experts] expected lora_A and lora_B of gate_up_proj or down_proj, whose "
+                        "sizes tell rows from columns, got [{0}, {1}] and [{2}, {0}]; try merging them with PEFT's "
+                        "merge_and_unload",
+                        all, shape.hidden + 1, gates));
+  EXPECT_EQ(
+      with({all / 2, shape.hidden}, {gates, all / 2}),
+      fmt::format("[A model.layers.0.mlp.experts.lora_A.weight] expected 4 rows for each of {} experts, got {} rows",
+                  experts.count, all / 2));
 }
 
 TEST_F(PeftAdaptersTest, TheBaseIsNamed) {

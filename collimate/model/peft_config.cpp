@@ -69,7 +69,7 @@ void PeftConfig::refuse_others(const json& config) const {
     throw InputError(expectation(fields.at("bias"), "none", "'" + bias + "'", kMerged));
   for (const char* key :
        {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "layer_replication", "trainable_token_indices",
-        "target_parameters", "alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config"})
+        "alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config"})
     if (config.contains(key) && !is_empty(config.at(key)))
       throw InputError(expectation(fields.at(key), "none", config.at(key).dump(), kMerged));
   // Others begin by changing the model's own weights.

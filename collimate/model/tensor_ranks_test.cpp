@@ -13,12 +13,7 @@
 namespace collimate::model {
 namespace {
 
-using testing::expect_near_gradient;
-using testing::pack;
-using testing::sequences;
-using testing::tiny_shape;
-using testing::tiny_weights;
-using testing::to_vector;
+using namespace testing;  // NOLINT: test only
 
 // body(the options of a rank's weights) on each, ranks being threads.
 void on_ranks(const WeightsOptions& whole, const std::function<void(const WeightsOptions&)>& body, int ranks = 2) {

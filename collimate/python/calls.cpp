@@ -10,13 +10,13 @@
 #include "collimate/base/immovable.h"
 #include "collimate/base/log.h"
 #include "collimate/cli/auto_placement.h"
+#include "collimate/cli/reported_run.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/python/process_scope.h"
 #include "collimate/recipe/check.h"
 #include "collimate/recipe/evaluation.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/train.h"
-#include "collimate/report/report.h"
 #include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::python {
@@ -81,8 +81,7 @@ nlohmann::ordered_json train(const TrainRequest& request) {
   call.on_metrics = [&](const base::MetricsRecord& record) { return request.on_metrics(base::to_json_line(record)); };
   call.on_poll = [&] { signals.throw_if_repeated(); };
   try {
-    const recipe::TrainOutcome outcome = recipe::train(config, call);
-    host::write_file_atomically(fs::path(request.output) / "report.html", report::render_report(request.output));
+    const recipe::TrainOutcome outcome = cli::train_and_report(config, call);
     if (!outcome.diverged.empty()) base::log_warning("the run has diverged: {}", outcome.diverged);
     return {{"iterations", outcome.iterations},
             {"seconds", outcome.seconds},

@@ -6,6 +6,7 @@
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 
 namespace collimate::recipe {
 namespace {
@@ -79,9 +80,8 @@ bool has_choices(const text::Example& example) {
 
 Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, int64_t examples,
                   const OptionNames& names) {
-  std::vector<int64_t> uids, questions, prompt_tokens;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
+  batch::TokenRows tokens;
+  std::vector<int64_t> questions, prompt_tokens;
   std::vector<nlohmann::json> told;
   const int64_t count = examples > 0 ? std::min(examples, dataset.size()) : dataset.size();
   for (int64_t row = 0; row < count; ++row) {
@@ -91,20 +91,16 @@ Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, 
     const Question question = question_of(example, names);
     for (size_t i = 0; i < question.texts.size(); ++i) {
       text::RenderedTokens rendered = renderer.render_tokens(example.prompt, question.texts[i]);
-      uids.push_back(batch::make_uid("choice", "eval", row, 0, static_cast<int64_t>(i), 0));
+      tokens.add(batch::make_uid("choice", "eval", row, 0, static_cast<int64_t>(i), 0), std::move(rendered.ids),
+                 std::move(rendered.trainable));
       questions.push_back(batch::make_uid("prompt", "eval", row, 0, 0, 0));
       prompt_tokens.push_back(rendered.prompt_tokens);
-      ids.push_back(std::move(rendered.ids));
-      trainable.push_back(std::move(rendered.trainable));
       told.push_back({{"is_answer", i == question.answer}, {"characters", base::characters_in(question.texts[i])}});
     }
   }
-  Batch rows;
-  rows.set(batch::kUid, uids);
+  Batch rows = tokens.batch();
   rows.set(batch::kPromptUid, questions);
   rows.set(batch::kPromptTokens, prompt_tokens);
-  rows.set_ragged(batch::kIds, ids);
-  rows.set_ragged(batch::kTrainable, trainable);
   rows.set_json(batch::kExample, std::move(told));
   return rows;
 }

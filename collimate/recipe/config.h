@@ -173,13 +173,14 @@ struct RunOptions : base::Section {
                                       "how often samples are written; 0 writes only the first and the last",
                                       base::at_least(int64_t{0}),
                                       base::outside_hash{}};
-  base::Option<int64_t> threads{this,
-                                "threads",
-                                0,
-                                "threads",
-                                "threads of each device; 0 divides the cores among the devices",
-                                base::at_least(int64_t{0}),
-                                base::outside_hash{}};
+  base::Option<int64_t> threads{
+      this,
+      "threads",
+      0,
+      "threads",
+      "threads of each device; 0 divides OMP_NUM_THREADS, or the cores where it is not set, among the devices",
+      base::at_least(int64_t{0}),
+      base::outside_hash{}};
   base::Option<int64_t> memory_budget{this,
                                       "memory_budget",
                                       0,

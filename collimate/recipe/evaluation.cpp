@@ -149,7 +149,7 @@ class HeldOut {
     options.seed = static_cast<uint64_t>(config_.run.seed.get());
     options.config = base::to_json(config_.section_value());
     options.modules = whole.modules;
-    options.threads_per_worker = host::core_count();
+    options.threads_per_worker = host::thread_count();
     options.next_rows = [this](int64_t, int64_t first, int64_t count) { return rows_.slice(first, first + count); };
     options.on_iteration = [&](const flow::IterationResult& result) { take(result, plan, made); };
     options.on_poll = call_.on_poll;

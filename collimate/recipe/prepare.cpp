@@ -297,7 +297,7 @@ std::string resolved_text(const Config& config, const Plan& plan) {
 }
 
 int threads_of(int64_t threads, const graph::Placement& placement) {
-  return threads > 0 ? static_cast<int>(threads) : std::max(1, host::core_count() / placement.devices);
+  return threads > 0 ? static_cast<int>(threads) : std::max(1, host::thread_count() / placement.devices);
 }
 
 int threads_of(const Config& config, const graph::Placement& placement) {

@@ -14,6 +14,8 @@ constexpr const char* kResolvedFile = "config.resolved.yaml";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kJournalFile = "journal.bin";
 constexpr const char* kSummaryFile = "summary.json";
+constexpr const char* kStoppedFile = "stopped.json";  // why the run is not going on; none while it does, or has ended
+constexpr const char* kReportFile = "report.html";
 constexpr const char* kLockFile = "run.lock";  // stays, with the last holder's pid: removing it would race
 
 // A program whose data is in memory writes it here, in the run's directory, before the run: a directory that holds this

@@ -21,9 +21,13 @@
 #include "collimate/recipe/recorder.h"
 #include "collimate/recipe/registry.h"
 #include "collimate/recipe/run_directory.h"
+#include "collimate/recipe/run_files.h"
 #include "collimate/recipe/summary.h"
 
 namespace collimate::recipe {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
@@ -91,6 +95,7 @@ class Run {
     } catch (const std::exception& error) {
       base::log().record(fmt::format("stopped: {}", error.what()));
       try_to_write_profile();
+      try_to_say_why(error);
       throw;
     }
     recorder_.finish();
@@ -139,6 +144,7 @@ class Run {
   }
 
   void prepare() {
+    fs::remove(directory_.path() / kStoppedFile);
     for (const std::string& line : describe()) note(line);
     name_workers();
     host::write_file_atomically(directory_.path() / "plan.yaml", graph::yaml_text(placement_));
@@ -170,6 +176,27 @@ class Run {
       base::log_warning("the profile was not written: {}", error.what());
     }
   }
+
+  // Leaves for the report why the run is not going on. Of wrong input the message alone is told: it is of the config.
+  void try_to_say_why(const std::exception& error) const {
+    const auto* known = dynamic_cast<const base::Error*>(&error);
+    const int exit_code = known == nullptr ? 1 : known->exit_code();
+    if (exit_code == base::InputError("").exit_code()) return;
+    const nlohmann::ordered_json told = {{"cause", error.what()},
+                                         {"exit_code", exit_code},
+                                         {"iterations", iterations()},
+                                         {"ended", now_utc()},
+                                         {"warnings", recorder_.watch().warnings()},
+                                         {"left_out", data_.left_out}};
+    try {
+      host::write_file_atomically(directory_.path() / kStoppedFile, told.dump(2) + "\n");
+    } catch (const std::exception& failure) {
+      base::log_warning("{} was not written: {}", kStoppedFile, failure.what());
+    }
+  }
+
+  // Those that are done and recorded.
+  int64_t iterations() const { return std::max(directory_.completed(), recorder_.last().step); }
 
   void write_profile() const {
     if (profile_.empty()) return;
@@ -290,7 +317,7 @@ class Run {
     nlohmann::ordered_json final_metrics = nlohmann::ordered_json::object();
     for (const auto& [name, value] : recorder_.last().values) final_metrics[name] = value;
     nlohmann::ordered_json told = {{"recipe", config_.recipe.get()},
-                                   {"iterations", std::max(directory_.completed(), recorder_.last().step)},
+                                   {"iterations", iterations()},
                                    {"seconds", recorder_.seconds()},
                                    {"ended", now_utc()},
                                    {"generates", plan_.learns_to_stop},

@@ -287,6 +287,7 @@ Curves curves_of(const std::vector<RunData>& runs) {
 }
 
 std::string draw_curves(const Curves& curves) {
+  if (curves.charts.empty() && curves.zeros.empty() && curves.constants.empty()) return "";
   std::string out = R"(<h2>Curves</h2><div class="charts">)";
   for (const Chart& chart : curves.charts) out += draw_chart(chart);
   return out + "</div>" + listed("Zero in every iteration (below 1e-7), so not drawn", curves.zeros) +

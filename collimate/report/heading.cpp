@@ -70,7 +70,7 @@ Heading heading_of(const RunData& run) {
   heading.model = model_words(text_at(run.settings, "/models/policy/path"));
   if (run.settings.is_object())
     heading.data = data_words(run.settings.value("/data/train"_json_pointer, nlohmann::json()));
-  heading.ended = time_words(text_at(summary, "/ended"));
+  heading.ended = time_words(text_at(run.summary.is_null() ? nlohmann::json(run.stopped) : summary, "/ended"));
   if (run.has_model)
     heading.command = trial_command(recipe.empty() ? text_at(summary, "/recipe") : recipe,
                                     summary.value("generates", false), run.directory);
@@ -79,11 +79,17 @@ Heading heading_of(const RunData& run) {
 
 std::string draw_heading(const RunData& run) {
   const Heading heading = heading_of(run);
+  const bool stopped = run.summary.is_null() && run.stopped.is_object();
   std::string facts = "Run " + run.name;
-  facts += run.summary.is_null() ? ", which has not ended" : heading.ended.empty() ? "" : ", ended " + heading.ended;
+  if (run.summary.is_null() && !stopped)
+    facts += ", which has not ended";
+  else if (!heading.ended.empty())
+    facts += (stopped ? ", stopped " : ", ended ") + heading.ended;
+  const std::string extent = run.metrics.empty() ? "no iteration was finished"
+                                                 : fmt::format("iterations {} to {} · {}", run.first_step,
+                                                               run.last_step, duration(run.seconds));
   std::string out =
-      fmt::format(R"(<h1>{}</h1><p class="soft">{} · iterations {} to {} · {}</p>)", escape(heading.title(run.name)),
-                  escape(facts), run.first_step, run.last_step, duration(run.seconds));
+      fmt::format(R"(<h1>{}</h1><p class="soft">{} · {}</p>)", escape(heading.title(run.name)), escape(facts), extent);
   if (!heading.command.empty())
     out += fmt::format(R"(<p>To try the model: <code>{}</code></p>)", escape(heading.command));
   return out;

@@ -11,7 +11,7 @@ struct Heading {
   std::string recipe;   // "SFT", "Reward model"
   std::string model;    // "stories260k-llama/hf-llama": the last two parts of its path
   std::string data;     // "train.jsonl", or several joined by " and "
-  std::string ended;    // "2026-11-24 19:36 UTC"
+  std::string ended;    // or was stopped: "2026-11-24 19:36 UTC"
   std::string command;  // that tries the trained model
 
   std::string title(const std::string& otherwise) const;  // "SFT of … on …"

@@ -37,16 +37,29 @@ std::string left_out_words(const nlohmann::ordered_json& rows) {
                      rows.value("of", int64_t{0}), rows.value("what", ""));
 }
 
+// "A guard stopped this run after iteration 12": of stopped.json, by the exit code of the command.
+std::string stopped_words(const nlohmann::ordered_json& stopped) {
+  constexpr int kBySignal = 3, kByGuard = 4;
+  const int code = stopped.value("exit_code", 1);
+  const char* by = code == kBySignal ? "A signal stopped" : code == kByGuard ? "A guard stopped" : "An error ended";
+  const auto done = stopped.value("iterations", int64_t{0});
+  return fmt::format("{} this run {}", by,
+                     done > 0 ? fmt::format("after iteration {}", done) : "before an iteration was finished");
+}
+
 }  // namespace
 
 std::string draw_warnings(const RunData& run) {
+  const nlohmann::ordered_json& told = run.summary.is_null() ? run.stopped : run.summary;
   std::string out;
-  if (!run.summary.is_object()) return out;
-  for (const auto& warning : run.summary.value("warnings", nlohmann::ordered_json::array()))
+  if (!told.is_object()) return out;
+  if (const std::string cause = told.value("cause", ""); !cause.empty())
+    out += warning_line(stopped_words(told).c_str(), cause);
+  for (const auto& warning : told.value("warnings", nlohmann::ordered_json::array()))
     if (warning.is_string()) out += warning_line("Warning", warning.get<std::string>());
-  if (const std::string how = run.summary.value("diverged", ""); !how.empty())
+  if (const std::string how = told.value("diverged", ""); !how.empty())
     out += warning_line("This run has diverged", how);
-  for (const auto& rows : run.summary.value("left_out", nlohmann::ordered_json::array()))
+  for (const auto& rows : told.value("left_out", nlohmann::ordered_json::array()))
     if (rows.is_object()) out += warning_line("Data", left_out_words(rows));
   return out;
 }

@@ -123,6 +123,10 @@ void read_metrics_into(const fs::path& directory, RunData& run) {
   const std::vector<base::MetricsRecord> records = base::read_metrics(path, &unreadable);
   for (const std::string& problem : unreadable)
     run.absent.push_back("a line of metrics.jsonl that cannot be read: " + problem);
+  if (records.empty() && run.stopped.is_object()) {
+    run.absent.emplace_back("an iteration in metrics.jsonl");
+    return;
+  }
   if (records.empty()) {
     throw base::InputError(
         base::expectation("report", "an iteration in " + path.string(), "none", "a run that has finished one"));
@@ -193,6 +197,8 @@ RunData read_run(const fs::path& directory, std::vector<std::string>* unreadable
   run.name = fs::weakly_canonical(directory).filename().string();
   run.directory = directory.lexically_normal().string();
   run.has_model = fs::exists(directory / "model" / "config.json");
+  const fs::path stopped = directory / "stopped.json";
+  if (fs::exists(stopped)) parts.read("stopped.json", [&] { run.stopped = parse_file(stopped); });
   parts.read("metrics.jsonl", [&] { read_metrics_into(directory, run); });
   const auto read = [&](const char* name, const std::function<void(const fs::path&)>& part) {
     if (fs::exists(directory / name))

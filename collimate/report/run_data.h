@@ -71,10 +71,11 @@ struct RunData {
   int64_t last_step = 0;
   double seconds = 0;  // of the whole run as its summary says, else until the last step
   nlohmann::ordered_json summary;
-  std::string config;       // the text of config.resolved.yaml
-  nlohmann::json settings;  // what it says; null without it
-  std::string directory;    // as it was named
-  bool has_model = false;   // a model/ that can be tried
+  nlohmann::ordered_json stopped;  // what stopped.json says: why the run did not come to its end; null without it
+  std::string config;              // the text of config.resolved.yaml
+  nlohmann::json settings;         // what it says; null without it
+  std::string directory;           // as it was named
+  bool has_model = false;          // a model/ that can be tried
   SampleFiles samples;
   std::vector<SampleFiles> measured;  // of each further measure that has some, by its name
   std::vector<TraceEvent> trace;

@@ -79,6 +79,7 @@ std::string draw_facts(const RunData& run) {
 }
 
 std::string draw_all_metrics(const RunData& run) {
+  if (run.metrics.empty()) return "";
   std::string out = fmt::format(
       R"(<details><summary>All {} metrics</summary><div class="scroll" tabindex="0"><table><tr><th scope="col">metric</th><td></td><th class="n">first</th>)"
       R"(<th class="n">last</th><th class="n">lowest</th><th class="n">highest</th></tr>)",

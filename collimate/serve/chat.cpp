@@ -9,8 +9,8 @@
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/serve/chat_answer.h"
 #include "collimate/serve/columns.h"
-#include "collimate/serve/completion.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::serve {
@@ -157,6 +157,7 @@ void Chat::save(const std::string& path) const {
     nlohmann::ordered_json messages = nlohmann::ordered_json::array();
     for (const text::Message& message : speaker.messages) {
       messages.push_back({{"role", message.role}, {"content", message.content}});
+      if (message.more.is_object()) messages.back().update(message.more);
     }
     lines += nlohmann::ordered_json{{"messages", messages}, {"model", speaker.model.name}}.dump() + "\n";
   }
@@ -212,27 +213,21 @@ void Chat::submit(const std::vector<std::vector<int32_t>>& prompts) {
 void Chat::listen(const std::vector<std::vector<int32_t>>& prompts) {
   Display display(port_, speakers_.size());
   display.title(speakers_[0].model.name, speakers_.back().model.name);
-  std::vector<ChoiceText> texts;
-  for (size_t i = 0; i < speakers_.size(); ++i) {
-    texts.emplace_back(speakers_[i].model.renderer.tokenizer(), settings_.sampling, prompts[i]);
-    speakers_[i].messages.push_back({"assistant", ""});
-  }
+  std::vector<ChatAnswer> answers;
+  for (size_t i = 0; i < speakers_.size(); ++i)
+    answers.emplace_back(speakers_[i].model.renderer, settings_.sampling, prompts[i], settings_.inputs.tools);
   size_t running = speakers_.size();
   while (running > 0) {
     const bool stop = port_.interrupted();
     for (size_t i = 0; i < speakers_.size(); ++i) {
-      if (texts[i].finished()) continue;
+      if (answers[i].finished()) continue;
       generate::Service& service = speakers_[i].model.service;
       const int64_t one[] = {uid()};
       if (stop) service.cancel(one);
       service.step();
-      for (const generate::Emission& emission : service.take()) {
-        const Delta delta =
-            texts[i].read({.tokens = emission.tokens, .log_probs = emission.log_probs, .finish = emission.finish});
-        speakers_[i].messages.back().content += delta.text;
-        display.add(i, delta.text);
-      }
-      if (!texts[i].finished()) continue;
+      for (const generate::Emission& emission : service.take()) display.add(i, answers[i].read(emission));
+      if (!answers[i].finished()) continue;
+      speakers_[i].messages.push_back(answers[i].message());
       display.finish(i);
       --running;
     }

@@ -96,10 +96,11 @@ std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const 
   if (!request.tools.empty() && model_.renderer.chat().call_form() == text::CallForm::kUnknown)
     throw ApiError(
         400,
-        base::expectation("tools",
-                          "a model whose chat template writes calls as those of Hermes, Qwen, Llama 3, Mistral, "
-                          "DeepSeek, GLM, Phi-4-mini or gpt-oss do, so that they can be read out of an answer",
-                          "another template: " + model_.renderer.chat().description(), "the request without tools"),
+        base::expectation(
+            "tools",
+            "a model whose chat template writes calls as those of Hermes, Qwen, Llama 3, Mistral, "
+            "DeepSeek, GLM, Phi-4-mini, Gemma 4, LFM2 or gpt-oss do, so that they can be read out of an answer",
+            "another template: " + model_.renderer.chat().description(), "the request without tools"),
         "tools", "unsupported_parameter");
   for (const text::Prompt& prompt : request.prompts) {
     if (text::joins_turns(prompt, model_.renderer, 2))

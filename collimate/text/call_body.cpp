@@ -8,6 +8,7 @@
 #include "collimate/base/stripped.h"
 #include "collimate/text/argument_value.h"
 #include "collimate/text/harmony.h"
+#include "collimate/text/literal_calls.h"
 
 namespace collimate::text {
 namespace {
@@ -215,6 +216,10 @@ CallMarks call_marks(CallForm form) {
       return {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"};
     case CallForm::kPhi:
       return {"<|tool_call|>", "<|/tool_call|>"};
+    case CallForm::kGemma:
+      return {"<|tool_call>", "<tool_call|>"};
+    case CallForm::kPython:
+      return {"<|tool_call_start|>", "<|tool_call_end|>"};
     case CallForm::kHarmony:
       return {harmony::kStart, harmony::kCall};
     default:
@@ -237,6 +242,8 @@ std::vector<std::string_view> call_tokens(CallForm form) {
     case CallForm::kHarmony:
       return {harmony::kStart, harmony::kChannel, harmony::kConstrain, harmony::kMessage,
               harmony::kEnd,   harmony::kCall,    harmony::kReturn};
+    case CallForm::kGemma:
+      return {call_marks(form).open, call_marks(form).close, kGemmaQuote};
     case CallForm::kNamed:
       return {call_mark_ahead(form), kIdMark, kArgumentsMark};
     case CallForm::kUnknown:
@@ -295,6 +302,10 @@ std::vector<ToolCall> calls_of(CallForm form, std::string_view body, const order
       return keys_call(body, tools);
     case CallForm::kDeepSeek:
       return deepseek_calls(body);
+    case CallForm::kGemma:
+      return gemma_call(body);
+    case CallForm::kPython:
+      return python_calls(body);
     case CallForm::kNamed:
       return named_call(body);
     case CallForm::kHarmony:

@@ -23,6 +23,8 @@ enum class CallForm {
   kKeys,      // <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>, as of GLM 4.5
   kDeepSeek,  // <｜tool▁calls▁begin｜> … <｜tool▁calls▁end｜>, a name and JSON between marks for each call: V3, V3.1
   kPhi,        // <|tool_call|>[{"name", "arguments"}]<|/tool_call|>: Phi-4-mini
+  kGemma,      // <|tool_call>call:NAME{KEY:<|"|>VALUE<|"|>}<tool_call|>: Gemma 4
+  kPython,     // <|tool_call_start|>[NAME(KEY='VALUE')]<|tool_call_end|>: LFM2
   kHarmony,    // <|start|>assistant to=functions.NAME<|channel|>commentary json<|message|>{…}<|call|>: gpt-oss
   kObject,     // {"name", "parameters"} alone, as of Llama 3; <|python_tag|> may stand ahead
   kList,       // [TOOL_CALLS] [{"name", "arguments"}] alone, as of Mistral; its mark may be a token that is not shown

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collimate/text/added_tokens.h"
+#include "collimate/text/harmony.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::text {
@@ -49,7 +50,10 @@ TokenizerInfo make_info(const TokenizerConfig& config, const std::string& direct
   info.pad = resolve(config.pad);
   info.unk = resolve(config.unk);
   if (!info.eos && !config.eos_ids.empty()) info.eos = config.eos_ids.front();
-  info.stop_ids = stop_ids(info.eos, config.eos_ids);
+  std::vector<int32_t> ends = config.eos_ids;
+  if (config.eos == harmony::kReturn)  // a call of a tool ends a turn too, whatever the model's other files say
+    if (const std::optional<int32_t> call = resolve(std::string(harmony::kCall))) ends.push_back(*call);
+  info.stop_ids = stop_ids(info.eos, ends);
   info.chat_template = config.chat_template;
   info.tool_template = config.tool_template;
   info.separator = config.separator;

@@ -206,6 +206,28 @@ TEST(Tokenizer, SavingKeepsFurtherStopIds) {
   EXPECT_EQ(load_tokenizer(to.path())->info().stop_ids, tokenizer->info().stop_ids);
 }
 
+// gpt-oss: generation goes on behind no call, also where no generation_config.json names its mark.
+TEST(Tokenizer, ACallOfHarmonyEndsATurn) {
+  const TemporaryDirectory directory;
+  auto file = read_json_file(testdata("byte_level/tokenizer.json"));
+  auto& added = file.at("added_tokens");
+  const int32_t first = added.back().at("id").get<int32_t>() + 1;
+  auto token = added.back();
+  for (const char* mark : {"<|return|>", "<|call|>"}) {
+    token["id"] = first + (mark[2] == 'c');
+    token["content"] = mark;
+    token["special"] = true;
+    added.push_back(token);
+  }
+  host::write_file_atomically(directory.path("tokenizer.json"), file.dump());
+  const auto stops = [&](const char* eos) {
+    host::write_file_atomically(directory.path("tokenizer_config.json"), nlohmann::json{{"eos_token", eos}}.dump());
+    return load_tokenizer(directory.path())->info().stop_ids;
+  };
+  EXPECT_EQ(stops("<|return|>"), (Ids{first, first + 1}));
+  EXPECT_EQ(stops("<|im_end|>").size(), 1U);
+}
+
 TEST(Tokenizer, UnknownCharactersInARowAreOneTokenWhereTheFileFusesThem) {
   TemporaryDirectory directory;
   const auto unknowns = [&](bool fuse) {

@@ -52,7 +52,7 @@ CallForm call_form_of(std::string_view text, std::string_view opening, std::stri
   const size_t at = text.find(name);
   if (at == std::string_view::npos) return CallForm::kUnknown;
   for (const CallForm form : {CallForm::kTagged, CallForm::kFunction, CallForm::kKeys, CallForm::kDeepSeek,
-                              CallForm::kPhi, CallForm::kHarmony})
+                              CallForm::kPhi, CallForm::kGemma, CallForm::kPython, CallForm::kHarmony})
     if (stands_between_marks(form, text, at, name)) return form;
   for (const CallForm form : {CallForm::kList, CallForm::kFunctools, CallForm::kNamed, CallForm::kObject})
     if (stands_behind_mark(form, text, at, name)) return form;

@@ -233,6 +233,47 @@ TEST(CallReader, ReadsCallsOfPhi) {
   expect_read(CallForm::kFunctools, list, "", kAdd);
 }
 
+TEST(CallReader, ReadsCallsOfGemma4) {
+  const std::string add = "<|tool_call>call:add{a:2,b:<|\"|>3<|\"|>}<tool_call|>";
+  expect_read(CallForm::kGemma, "So: " + add + add,
+              "So:", {{"add", R"({"a":2,"b":"3"})"}, {"add", R"({"a":2,"b":"3"})"}});
+  const auto arguments = [](const std::string& body) {
+    const std::vector<ToolCall> calls = calls_of(CallForm::kGemma, "call:now{" + body + "}", {});
+    return calls.empty() ? "none" : calls[0].arguments;
+  };
+  EXPECT_EQ(arguments(""), "{}");
+  EXPECT_EQ(arguments(R"(x:{<|"|>k,:<|"|>:[true, null ,-1.50e3],y:{}},z:[],x:<|"|>}" ]<|"|>)"),
+            R"({"x":"}\" ]","z":[]})");
+  EXPECT_EQ(arguments("city:Rome"), R"({"city":"Rome"})");
+  for (const char* broken : {"a", "a:", "a:1,", "a:[1", "a:1 b:2", R"(a:<|"|>x)"})
+    EXPECT_EQ(arguments(broken), "none") << broken;
+  std::string deep = "a:";
+  for (int i = 0; i < 300; ++i) deep += '[';
+  EXPECT_EQ(arguments(deep + std::string(300, ']')), "none");
+  for (const std::string text : {"<|tool_call>call:other{}<tool_call|>", "<|tool_call>add{}<tool_call|>",
+                                 "<|tool_call>call:add{a:2}", "<|tool_call>call:add{a:2}}<tool_call|>"})
+    expect_read(CallForm::kGemma, text, text, {});
+}
+
+TEST(CallReader, ReadsCallsOfLfm2) {
+  const std::string call = "<|tool_call_start|>[add(a=2, b='3'), now()]<|tool_call_end|>";
+  expect_read(CallForm::kPython, "So: " + call + "Well?", "So:Well?", {{"add", R"({"a":2,"b":"3"})"}, {"now", "{}"}});
+  const auto arguments = [](const std::string& body) {
+    const std::vector<ToolCall> calls = calls_of(CallForm::kPython, "[now(" + body + ")]", {});
+    return calls.empty() ? "none" : calls[0].arguments;
+  };
+  EXPECT_EQ(arguments(R"(a=True, b=[None, false, 1.50], c={"x": 'y', 'z': {}}, a=False)"),
+            R"({"a":false,"b":[null,false,1.50],"c":{"x":"y","z":{}}})");
+  EXPECT_EQ(arguments(R"(a='it\'s', b="a)]\n\x41\u00e9\d\ud83d")"), R"({"a":"it's","b":"a)]\nAé\\d�"})");
+  for (const char* broken : {"1", "a", "a=", "a=x", "a='x", "a=1,,b=2", "a=1 b=2", "a=[1", "a=f(1)", "a==1"})
+    EXPECT_EQ(arguments(broken), "none") << broken;
+  EXPECT_TRUE(calls_of(CallForm::kPython, "[now()", {}).empty());
+  EXPECT_TRUE(calls_of(CallForm::kPython, "[now()] x", {}).empty());
+  EXPECT_TRUE(calls_of(CallForm::kPython, "now()", {}).empty());
+  const std::string other = "<|tool_call_start|>[other()]<|tool_call_end|>";
+  expect_read(CallForm::kPython, other, other, {});
+}
+
 // Special tokens of a call have no text elsewhere.
 TEST(CallReader, SeesTheTokensOfItsForm) {
   const CharacterTokenizer tokenizer({.specials = {"$", "[TOOL_CALLS]", "[ARGS]"}, .tokens = {"a"}, .eos = "$"});
@@ -279,6 +320,13 @@ TEST(CallForm, IsWhatTheTemplateWrites) {
   EXPECT_EQ(form_of("<|start|>assistant to=functions.{{ f.name }}<|channel|>commentary json<|message|>"
                     "{{ f.arguments | tojson }}<|call|>"),
             CallForm::kHarmony);
+  EXPECT_EQ(form_of("<|tool_call>call:{{ f.name }}{{ '{' }}{% for k, v in f.arguments.items() %}{{ k }}:<|\"|>{{ v }}"
+                    "<|\"|>{% endfor %}}<tool_call|>"),
+            CallForm::kGemma);
+  EXPECT_EQ(
+      form_of("<|tool_call_start|>[{{ f.name }}({% for k, v in f.arguments.items() %}{{ k }}='{{ v }}'{% endfor %}"
+              ")]<|tool_call_end|>"),
+      CallForm::kPython);
   EXPECT_EQ(form_of("<assistant>call " + with("arguments")), CallForm::kUnknown);
   EXPECT_EQ(form_of("{{ f.name }}({{ f.arguments | tojson }})"), CallForm::kUnknown);
   // vLLM's of Phi-4-mini joins arguments as a text, writes calls as JSON alone and tells the model another mark.

@@ -5,7 +5,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/memory_state.h"
-#include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/train/learner.h"
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
@@ -27,21 +27,13 @@ Bits parameters_of(const model::Weights& weights, bool adapters) {
 }
 
 Batch adapter_rows(int64_t first, int64_t count) {
-  std::vector<int64_t> uids;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
+  batch::TokenRows rows;
   for (int64_t r = first; r < first + count; ++r) {
-    uids.push_back(r);
-    ids.emplace_back();
-    for (int64_t t = 0; t < 6 + r % 3; ++t) ids.back().push_back(static_cast<int32_t>((r * 13 + t * t * 7 + t) % 37));
-    trainable.emplace_back(ids.back().size(), 1);
-    trainable.back()[0] = 0;
+    std::vector<int32_t> ids;
+    for (int64_t t = 0; t < 6 + r % 3; ++t) ids.push_back(static_cast<int32_t>((r * 13 + t * t * 7 + t) % 37));
+    rows.add(r, std::move(ids), 1);
   }
-  Batch rows;
-  rows.set(batch::kUid, uids);
-  rows.set_ragged(batch::kIds, ids);
-  rows.set_ragged(batch::kTrainable, trainable);
-  return rows;
+  return rows.batch();
 }
 
 // A model with adapters that are zero, and a learner that maximises the likelihood of rows.

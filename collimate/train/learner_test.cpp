@@ -2,7 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 
-#include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/tensor/ops/optimizer.h"
 #include "tests/support/model/tiny_weights.h"
 #include "tests/support/tensor/watched_device.h"
@@ -34,10 +34,10 @@ TEST(Learner, AnUpdateAsksOnceForTheGradientsNorm) {
   const auto weights = model::testing::tiny_weights(model::testing::tiny_shape("llama"));
   model::Model decoder(weights, {});
   Learner learner(decoder, {.schedule = {.peak = 1e-2}, .micro_batch_tokens = 24}, exec);
-  Batch rows;
-  rows.set(batch::kUid, std::vector<int64_t>{0, 1});
-  rows.set_ragged(batch::kIds, std::vector<std::vector<int32_t>>{{1, 2, 3}, {4, 5, 6}});
-  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}, {0, 1, 1}});
+  batch::TokenRows tokens;
+  tokens.add(0, {1, 2, 3}, 1);
+  tokens.add(1, {4, 5, 6}, 1);
+  const Batch rows = tokens.batch();
   const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,
                        const batch::Surveys&) { return -quantities.log_probs.sum() / counts.tokens; };
   for (int64_t update = 1; update <= 2; ++update) {

@@ -4,6 +4,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/train/learner.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/comm/ranks.h"
@@ -19,24 +20,19 @@ constexpr RouterLossOptions kLosses = {.balance = 0.3, .z = 0.1};
 
 // Samples of three prompts, of which a micro-batch computes each once; one row has nothing to train.
 Batch samples() {
-  std::vector<int64_t> uids, prompts;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
+  batch::TokenRows tokens;
+  std::vector<int64_t> prompts;
   for (int64_t r = 0; r < 9; ++r) {
     const int64_t prompt = r / 3;
-    uids.push_back(r);
     prompts.push_back(prompt);
-    ids.emplace_back();
+    std::vector<int32_t> ids;
     for (int64_t t = 0; t < 20 + r % 4; ++t)
-      ids.back().push_back(static_cast<int32_t>((t < 17 ? 7 * t * t + prompt : 5 * t + 11 * r) % 37));
-    trainable.emplace_back(ids.back().size(), 0);
-    std::fill(trainable.back().begin() + 17, trainable.back().end(), r == 4 ? 0 : 1);
+      ids.push_back(static_cast<int32_t>((t < 17 ? 7 * t * t + prompt : 5 * t + 11 * r) % 37));
+    const size_t first_trained = r == 4 ? ids.size() : 17;
+    tokens.add(r, std::move(ids), first_trained);
   }
-  Batch rows;
-  rows.set(batch::kUid, uids);
+  Batch rows = tokens.batch();
   rows.set(batch::kPromptUid, prompts);
-  rows.set_ragged(batch::kIds, ids);
-  rows.set_ragged(batch::kTrainable, trainable);
   return rows;
 }
 

@@ -18,7 +18,7 @@ from typing import Any, Union
 from collimate.errors import Error, InputError, RunError, StoppedError
 from collimate.library import PROGRAM, load
 from collimate.memory_rewards import MemoryReward, Reward, split
-from collimate.rows import Rows, records, write_rows
+from collimate.rows import Rows, records, restored_unless_removed, set_aside, write_rows
 
 native = load()
 
@@ -73,22 +73,23 @@ def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
 
     Rows are kept in output/rows, so that the run can go on: the same call with the same output does. Without an output
     it is a new directory below the system's temporary one, which stays. With `overwrite` the run that output holds is
-    removed, its rows and its model too, and this one begins anew. `overrides` are {"run.seed": 2} and win over
-    the config. Ctrl-C saves, stops and raises KeyboardInterrupt; once more stops at once. Rewards are tried on the
-    first row before the run. One that raises ends the run, unless its on_error says otherwise: RunError, InputError in
-    the trial, caused by what was raised. What a callback raises comes out of here after the run was saved. InputError,
-    with nothing trained, for wrong input. One call at a time in a process.
+    removed, its rows and its model too, and this one begins anew; a call that is refused removes nothing. `overrides`
+    are {"run.seed": 2} and win over the config. Ctrl-C saves, stops and raises KeyboardInterrupt; once more stops at
+    once. Rewards are tried on the first row before the run. One that raises ends the run, unless its on_error says
+    otherwise: RunError, InputError in the trial, caused by what was raised. What a callback raises comes out of here
+    after the run was saved. InputError, with nothing trained, for wrong input. One call at a time in a process.
     """
     path = pathlib.Path(tempfile.mkdtemp(prefix="collimate-") if output is None else output)
     if output is None:
         print(f"output: {path}", file=sys.stderr)
     request, functions = _request(config, rewards, overrides)
-    files = _add_data(request, data, path, kept=not overwrite and _has_begun(path))
     request.update(output=str(path), resume=os.fspath(resume), overwrite=overwrite,
                    worker_command=[PROGRAM, "worker"])
     listeners = _Callbacks(callbacks)
-    with _causes(functions), _named_rows(files):
-        outcome = json.loads(native.train(json.dumps(request), [f.native() for f in functions], listeners))
+    with restored_unless_removed(path):
+        files = _add_data(request, data, path, kept=not overwrite and _has_begun(path), aside=overwrite)
+        with _causes(functions), _named_rows(files):
+            outcome = json.loads(native.train(json.dumps(request), [f.native() for f in functions], listeners))
     if listeners.raised:
         raise listeners.raised
     if "signal" in outcome:
@@ -227,9 +228,10 @@ def _request(config: Config, rewards: Iterable[Reward] | Reward | None,
     return {"config": values, "sets": sets}, functions
 
 
-def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Path,
-              kept: bool) -> dict[str, pathlib.Path]:
-    """Names the data's files in the request, after writing rows that are in memory below the directory; gives these."""
+def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Path, kept: bool,
+              aside: bool = False) -> dict[str, pathlib.Path]:
+    """Names the data's files in the request, after writing rows that are in memory below the directory; gives these.
+    `aside`: copies of those that are there stay (rows.restored_unless_removed)."""
     written: dict[str, pathlib.Path] = {}
     if data is None:
         return written
@@ -240,6 +242,8 @@ def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Pat
         if isinstance(rows, (str, os.PathLike)):
             file = pathlib.Path(rows)
         else:
+            if aside:
+                set_aside(file)
             write_rows(rows, key, file, kept)
             written[key] = file
         request["sets"].append(f"{key}={json.dumps(str(file))}")

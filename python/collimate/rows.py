@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
@@ -43,6 +45,44 @@ def lines(rows: Any, key: str) -> Iterator[str]:
         except (TypeError, ValueError) as error:
             raise InputError(f"[{key} row {number}] expected values that JSON has, got {error}; "
                              "try None for a missing value") from error
+
+
+def _mark(run: pathlib.Path) -> str:
+    """Differs between two runs in one directory; "" where there is none."""
+    try:
+        return str((run / "config.resolved.yaml").stat().st_mtime_ns)
+    except FileNotFoundError:
+        return ""
+
+
+def set_aside(file: pathlib.Path) -> None:
+    """Keeps a copy of the rows of the run that is there, by its mark, before other rows take their name."""
+    mark = _mark(file.parent.parent)
+    if not mark or not file.exists():
+        return
+    part = file.with_suffix(f".{os.getpid()}.part")
+    shutil.copyfile(file, part)
+    part.replace(file.with_name(f"{file.name}.of-{mark}"))
+
+
+def _settle(run: pathlib.Path) -> None:
+    for kept in (run / "rows").glob("*.of-*"):
+        name, _, mark = kept.name.rpartition(".of-")
+        if mark == _mark(run):
+            kept.replace(kept.with_name(name))
+        else:
+            kept.unlink()
+
+
+@contextlib.contextmanager
+def restored_unless_removed(run: pathlib.Path) -> Iterator[None]:
+    """At its end, and at its beginning for a process that was killed inside, rows that were set aside come back if
+    their run is still there: nothing is changed by a call that is refused."""
+    _settle(run)
+    try:
+        yield
+    finally:
+        _settle(run)
 
 
 def write_rows(rows: Any, key: str, path: pathlib.Path, kept: bool) -> None:

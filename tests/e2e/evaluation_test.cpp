@@ -184,36 +184,39 @@ TEST_F(EvaluationOfAModel, OfARunsOwnMeasureKeepsItsNames) {
 }
 
 TEST_F(EvaluationOfAModel, OfARunThatCannotBeIsRefused) {
-  const auto message = [](const std::string& recipe, const std::string& measures, const std::string& held_out = "") {
-    std::vector<std::string> sets;
-    if (!held_out.empty()) sets.push_back("data.eval=" + (root() / held_out));
-    return message_of([&] {
-      train_text(small_config(recipe, root().path()) + "evaluation: {measure: " + measures + "}\n",
-                 root() / "impossible", sets);
-    });
+  struct Refused {
+    std::string recipe, measures, held_out, message;
   };
-  EXPECT_THAT(message("reward", "completions", "held_out.jsonl"),
-              HasSubstr("[evaluation.measure] expected pairs with recipe reward, whose model gives scores alone, got "
-                        "completions; try leaving it out"));
-  EXPECT_THAT(message("sft", "completions", "held_out.jsonl"),
-              HasSubstr("[evaluation.measure.reward] expected a reward that judges completions, got none; try reward: "
-                        "[{rule: exact}]"));
-  EXPECT_THAT(message("sft", "choices"),
-              HasSubstr("[evaluation.measure] expected held-out data to measure, got neither data of its own nor "
-                        "data.eval; try {measure: choices, data: FILE}, or data.eval: FILE"));
-  EXPECT_THAT(
-      message("sft", "[pairs, {measure: pairs}]", "pairs.jsonl"),
-      HasSubstr("[evaluation.measure.1] expected a name of its own, as evaluation.measure.0 is measured too, got "
-                "pairs; try {measure: pairs, name: NAME}"));
-  EXPECT_THAT(message("sft", "recall", "pairs.jsonl"),
-              HasSubstr("impossible.yaml:6] expected measure to be one of completions, perplexity, pairs, choices, "
-                        "marked, got 'recall'"));
-  EXPECT_THAT(message("sft", "{measure: choices, temperature: 1}", "pairs.jsonl"),
-              HasSubstr("impossible.yaml:6] expected no evaluation.measure.temperature with the measure choices, for "
-                        "which no completion is drawn and judged, got 1"));
-  EXPECT_THAT(message("sft", "{measure: choices, dta: x}", "pairs.jsonl"), HasSubstr("\"dta\""));
-  EXPECT_THAT(message("sft", "choices", "demonstrations.jsonl"),
-              HasSubstr("demonstrations.jsonl:1 column choices] expected a list of texts, got none"));
+  const Refused cases[] = {
+      {"reward", "completions", "held_out.jsonl",
+       "[evaluation.measure] expected pairs with recipe reward, whose model gives scores alone, got completions; try "
+       "leaving it out"},
+      {"sft", "completions", "held_out.jsonl",
+       "[evaluation.measure.reward] expected a reward that judges completions, got none; try reward: [{rule: exact}]"},
+      {"sft", "choices", "",
+       "[evaluation.measure] expected held-out data to measure, got neither data of its own nor data.eval; try "
+       "{measure: choices, data: FILE}, or data.eval: FILE"},
+      {"sft", "[pairs, {measure: pairs}]", "pairs.jsonl",
+       "[evaluation.measure.1] expected a name of its own, as evaluation.measure.0 is measured too, got pairs; try "
+       "{measure: pairs, name: NAME}"},
+      {"sft", "recall", "pairs.jsonl",
+       "impossible.yaml:6] expected measure to be one of completions, perplexity, pairs, choices, marked, got "
+        "'recall'"},
+      {"sft", "{measure: choices, temperature: 1}", "pairs.jsonl",
+       "impossible.yaml:6] expected no evaluation.measure.temperature with the measure choices, for which no "
+       "completion is drawn and judged, got 1"},
+      {"sft", "{measure: choices, dta: x}", "pairs.jsonl", "\"dta\""},
+      {"sft", "choices", "demonstrations.jsonl",
+       "demonstrations.jsonl:1 column choices] expected a list of texts, got none"}};
+  for (const Refused& one : cases) {
+    std::vector<std::string> sets;
+    if (!one.held_out.empty()) sets.push_back("data.eval=" + (root() / one.held_out));
+    const std::string measured = "evaluation: {measure: " + one.measures + "}\n";
+    EXPECT_THAT(message_of([&] {
+                  train_text(small_config(one.recipe, root().path()) + measured, root() / "impossible", sets);
+                }),
+                HasSubstr(one.message));
+  }
   EXPECT_FALSE(fs::exists(root() / "impossible")) << "nothing has begun";
 }
 

@@ -12,6 +12,18 @@
 // Runs that are equal but for the order of sums.
 namespace collimate::test {
 
+// Gives what a run's first worker took at most for an item of its memory, which is not more than was planned.
+inline double taken_bytes(const std::string& output, const std::string& item) {
+  const auto summary = nlohmann::json::parse(read_text(output + "/summary.json"));
+  for (const nlohmann::json& one : summary.at("memory").at("workers").at(0).at("items"))
+    if (one.at("item") == item) {
+      EXPECT_LE(one.at("peak_bytes"), one.at("planned_bytes")) << output << " " << item;
+      return one.at("peak_bytes").get<double>();
+    }
+  ADD_FAILURE() << output << " has no " << item;
+  return 0;
+}
+
 inline std::vector<float> exported_weights(const std::string& output) {
   host::CorePool pool(1);
   const auto weights = model::load_huggingface(output + "/model", "lm", {}, {&pool});

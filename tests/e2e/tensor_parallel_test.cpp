@@ -97,20 +97,10 @@ TEST_F(TensorParallel, ExpertsAndAdaptersAreSharedToo) {
 }
 
 TEST_F(TensorParallel, EachDeviceTakesWhatIsPlanned) {
-  const auto bytes_of = [&](const std::string& name, const std::string& item) {
-    const auto summary = nlohmann::json::parse(read_text(directory(name) + "/summary.json"));
-    for (const nlohmann::json& one : summary.at("memory").at("workers").at(0).at("items"))
-      if (one.at("item") == item) {
-        EXPECT_LE(one.at("peak_bytes"), one.at("planned_bytes")) << name << " " << item;
-        return one.at("peak_bytes").get<double>();
-      }
-    ADD_FAILURE() << name << " has no " << item;
-    return 0.0;
-  };
   train("one", "grpo", one());
   train("shared", "grpo", shared());
   for (const std::string item : {"policy/master", "policy/gradient", "policy/optimizer", "kv_cache"})
-    EXPECT_LT(bytes_of("shared", item), 0.75 * bytes_of("one", item)) << item;
+    EXPECT_LT(taken_bytes(directory("shared"), item), 0.75 * taken_bytes(directory("one"), item)) << item;
 }
 
 TEST_F(TensorParallel, SizesThatDoNotFitAreNamed) {

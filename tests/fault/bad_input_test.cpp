@@ -247,6 +247,24 @@ TEST_F(BadInput, ARunThatDivergesIsStopped) {
             "train.learning_rate, or look at the rows of this iteration (model policy, worker 0, iteration 2, node "
             "policy.train)");
   EXPECT_FALSE(fs::exists(output_ + "/model/model.safetensors"));
+  EXPECT_THAT(result.errors, testing::HasSubstr("\nreport: " + output_ + "/report.html\n"));
+  EXPECT_THAT(read_text(output_ + "/report.html"),
+              testing::HasSubstr("<b>A guard stopped this run after iteration 1:</b> [train] expected a finite loss"));
+}
+
+// Nothing of a stop is left where the run goes on.
+TEST_F(BadInput, WhyARunStoppedIsForgottenWhenItGoesOn) {
+  const std::string why = output_ + "/stopped.json", page = output_ + "/report.html";
+  write_text(config_, text_);
+  const host::CommandResult stopped =
+      run_collimate({"train", config_, "--output", output_}, {{"COLLIMATE_TEST_NUDGE_AT", "linear@training"}});
+  ASSERT_EQ(stopped.status.code, 4) << stopped.errors;
+  EXPECT_EQ(nlohmann::json::parse(read_text(why)).at("exit_code"), 4);
+  EXPECT_THAT(read_text(page), testing::HasSubstr("A guard stopped this run before an iteration was finished"));
+  const host::CommandResult made = run_collimate({"train", config_, "--output", output_});
+  EXPECT_TRUE(made.status.ok()) << made.errors;
+  EXPECT_FALSE(fs::exists(why));
+  EXPECT_THAT(read_text(page), testing::Not(testing::HasSubstr("stopped this run")));
 }
 
 // Its model is there, and worse than at first: that is no success.

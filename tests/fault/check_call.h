@@ -14,11 +14,12 @@ class CheckCall : public testing::Test {
  protected:
   void SetUp() override { write_small_task(root_.path()); }
 
-  host::CommandResult check(const std::string& recipe, const std::vector<std::string>& sets = {}) {
+  host::CommandResult check(const std::string& recipe, const std::vector<std::string>& sets = {},
+                            const Environment& environment = {}) {
     write_text(root_ / "run.yaml", small_config(recipe, root_.path()));
     std::vector<std::string> words = {"check", root_ / "run.yaml", "--all"};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
-    return run_collimate(words);
+    return run_collimate(words, environment);
   }
   // The reasons for which the config is refused, one a line of stderr.
   std::string reasons(const std::string& recipe, const std::vector<std::string>& sets) {

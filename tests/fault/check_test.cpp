@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collimate/host/cpu.h"
 #include "tests/fault/check_call.h"
 
 namespace collimate::test {
@@ -50,6 +51,20 @@ TEST_F(Check, NamesTheFunctionsWhoseRanksShareAModelOrRows) {
   EXPECT_THAT(shown("grpo", {"devices=4", "tp=2", "cp=2", "algorithm.beta=0.1"}),
               HasSubstr(" workers; policy.generate tp 2, policy_trainer.train tp 2 · cp 2, reference.log_probs tp 2 · "
                         "cp 2\n"));
+}
+
+TEST_F(Check, ThreadsAreThoseOfTheConfigElseOfOpenMpElseTheCores) {
+  const std::string cores = fmt::format("{} thread{} each", host::core_count(), host::core_count() == 1 ? "" : "s");
+  const auto expect = [&](const std::vector<std::string>& sets, const std::string& variable, const std::string& words) {
+    const host::CommandResult result = check("sft", sets, {{"OMP_NUM_THREADS", variable}});
+    EXPECT_THAT(result.output, HasSubstr("\n# placement: " + words)) << result.errors;
+  };
+  expect({"run.threads=0"}, "", "1 device, " + cores);
+  expect({"run.threads=0"}, "6", "1 device, 6 threads each");
+  expect({"run.threads=0", "devices=2"}, "6", "2 devices, 3 threads each");
+  expect({"run.threads=5"}, "6", "1 device, 5 threads each");
+  EXPECT_THAT(check("sft", {"run.threads=0"}, {{"OMP_NUM_THREADS", "some"}}).errors,
+              HasSubstr("[OMP_NUM_THREADS] expected a number of threads from 1 to 1024, got some; try unsetting it"));
 }
 
 TEST_F(Check, EpochsBecomeIterations) {

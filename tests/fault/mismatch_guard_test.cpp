@@ -27,6 +27,9 @@ class MismatchGuard : public testing::Test {
     EXPECT_THAT(last_line(result.errors), testing::StartsWith("[mismatch/logprob_abs_max] expected at most 0, got "))
         << nudged;
     EXPECT_FALSE(fs::exists(output() + "/model/model.safetensors")) << nudged;
+    EXPECT_THAT(read_text(output() + "/report.html"),
+                testing::HasSubstr(":</b> [mismatch/logprob_abs_max] expected at most 0, got "))
+        << nudged;
   }
   std::string output() const { return root_ / "out"; }
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/shape/mixture.h"
 #include "collimate/train/learner.h"
 #include "tests/golden/family_weights.h"
@@ -112,13 +112,9 @@ TEST(Families, GreedyTokensAreThoseOfTransformers) {
 
 // One row whose tokens but the first are trained.
 Batch row_of(const std::vector<int32_t>& ids) {
-  std::vector<uint8_t> trainable(ids.size(), 1);
-  trainable[0] = 0;
-  Batch rows;
-  rows.set(batch::kUid, std::vector<int64_t>{0});
-  rows.set_ragged(batch::kIds, std::vector<std::vector<int32_t>>{ids});
-  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{trainable});
-  return rows;
+  batch::TokenRows rows;
+  rows.add(0, ids, 1);
+  return rows.batch();
 }
 
 // The mean negative log-prob, which keeps the log-probs that it read.

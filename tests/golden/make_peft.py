@@ -38,6 +38,16 @@ CASES = {
     "rows in pairs": (families.GPTJ, {"r": 4, "lora_alpha": 4, "target_modules": ["q_proj", "k_proj"]}),
     "attention beside experts": (families.BASE | families.QWEN3_MOE, {
         "r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "o_proj"]}),
+    "fused experts": (families.BASE | families.QWEN3_MOE, {
+        "r": 2, "lora_alpha": 4, "target_modules": [],
+        "target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]}),
+    "one parameter of fused experts, its router and attention": (families.BASE | families.MIXTRAL, {
+        "r": 3, "lora_alpha": 4, "target_modules": ["v_proj"],
+        "target_parameters": ["mlp.experts.down_proj", "mlp.gate.weight"]}),
+    "fused experts of which ranks go by pattern": (families.BASE | families.QWEN2_MOE, {
+        "r": 2, "lora_alpha": 4, "target_modules": [], "rank_pattern": {"mlp.experts.down_proj": 3},
+        "alpha_pattern": {"experts.gate_up_proj": 5},
+        "target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]}),
 }
 
 

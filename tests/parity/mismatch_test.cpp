@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "collimate/base/at.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/generate/engine.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/generator.h"
@@ -22,24 +23,16 @@ Batch sampled_rows(SmallLearner& small) {
   sampling.max_tokens = 8;
   generate::EngineOptions options{.samples_per_prompt = 4};
   options.service.exec = small.exec;
-  std::vector<int64_t> uids;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
+  batch::TokenRows tokens;
   std::vector<std::vector<float>> log_probs;
   for (const generate::Completion& c : generate::generate_all(*small.model, prompts, sampling, options)) {
-    const auto& prompt = base::at(prompts, c.prompt);
-    uids.push_back(c.uid);
-    ids.push_back(prompt);
-    ids.back().insert(ids.back().end(), c.tokens.begin(), c.tokens.end());
-    trainable.emplace_back(ids.back().size(), 0);
-    std::fill(trainable.back().begin() + 4, trainable.back().end(), 1);
+    std::vector<int32_t> ids = base::at(prompts, c.prompt);
+    ids.insert(ids.end(), c.tokens.begin(), c.tokens.end());
+    tokens.add(c.uid, std::move(ids), 4);
     log_probs.emplace_back(4, 0.0F);
     log_probs.back().insert(log_probs.back().end(), c.log_probs.begin(), c.log_probs.end());
   }
-  Batch rows;
-  rows.set(batch::kUid, uids);
-  rows.set_ragged(batch::kIds, ids);
-  rows.set_ragged(batch::kTrainable, trainable);
+  Batch rows = tokens.batch();
   rows.set_ragged(batch::kLogProbs, log_probs);
   return rows;
 }

@@ -7,6 +7,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/objective.h"
@@ -63,21 +64,17 @@ inline float uniform(uint64_t what, int64_t row, size_t token) {
 
 // Rows of 5 to 15 tokens with every column that a loss reads; rows 2i and 2i + 1 are a pair.
 inline Batch training_rows(int64_t count) {
-  std::vector<int64_t> uids, pairs;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
+  batch::TokenRows tokens;
+  std::vector<int64_t> pairs;
   std::vector<std::vector<float>> sampled, reference, advantages, values, returns, completion;
   for (int64_t r = 0; r < count; ++r) {
     const auto length = static_cast<size_t>(5 + r * 7 % 11);
-    uids.push_back(100 + r);
     pairs.push_back(r / 2);
-    ids.emplace_back();
-    trainable.emplace_back();
+    std::vector<int32_t> ids;
     for (auto* column : {&sampled, &reference, &advantages, &values, &returns, &completion})
       column->emplace_back(length);
     for (size_t t = 0; t < length; ++t) {
-      ids.back().push_back(static_cast<int32_t>(2 + 11 * uniform(1, r, t)));
-      trainable.back().push_back(t >= 3 ? 1 : 0);
+      ids.push_back(static_cast<int32_t>(2 + 11 * uniform(1, r, t)));
       sampled.back()[t] = -2.5F + 0.3F * uniform(2, r, t);
       reference.back()[t] = -2.5F + 0.3F * uniform(3, r, t);
       advantages.back()[t] = 2 * uniform(4, r, 0) - 1;
@@ -85,12 +82,10 @@ inline Batch training_rows(int64_t count) {
       returns.back()[t] = uniform(6, r, t);
       completion.back()[t] = t > 3 ? 1.0F : 0.0F;
     }
+    tokens.add(100 + r, ids, 3);
   }
-  Batch rows;
-  rows.set(batch::kUid, uids);
+  Batch rows = tokens.batch();
   rows.set(batch::kPairUid, pairs);
-  rows.set_ragged(batch::kIds, ids);
-  rows.set_ragged(batch::kTrainable, trainable);
   rows.set_ragged(batch::kLogProbs, sampled);
   rows.set_ragged(batch::kReferenceLogProbs, reference);
   rows.set_ragged(batch::kAdvantages, advantages);

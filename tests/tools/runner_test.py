@@ -33,6 +33,8 @@ class Case(unittest.TestCase):
         self.assertEqual(result.passes, ["made_up_test.Case.test_good"])
         self.assertEqual([name for name, _ in result.failures], ["made_up_test.Case.test_bad"])
         self.assertEqual(result.skips, [("made_up_test.Case.test_none", "no data here")])
+        self.assertEqual(sorted(test for _, test in result.times),
+                         [f"made_up_test.Case.test_{name}" for name in ("bad", "good", "none")])
 
     REPORT = "<testsuites><testcase classname='Case' name='{}' status='run'>{}</testcase></testsuites>"
 
@@ -160,11 +162,12 @@ class Case(unittest.TestCase):
             build = pathlib.Path(scratch)
             paths = [self.program(scratch, name, good).path for name in ("base_test", "fault_test", "e2e_test")]
             (build / "tests.txt").write_text("".join(f"unit {path}\n" for path in paths))
-            argv = ["run_tests.py", scratch, "--only", "base", "fault", "e2e", "--jobs", "1"]
+            argv = ["run_tests.py", scratch, "--only", "base", "fault", "e2e", "--jobs", "1", "--slowest", "1"]
             with mock.patch.object(sys, "argv", argv), contextlib.redirect_stdout(io.StringIO()) as shown:
                 run_tests.main()
         self.assertRegex(shown.getvalue(), r"(?s)e2e_test: .*e2e_test \(reparsed\): .*fault_test: .*base_test: ")
         self.assertRegex(shown.getvalue(), r"base_test: 1 passed, 0 failed, 0 skipped, [\d.]+ s \([\d.]+ of CPU\)\n")
+        self.assertEqual(shown.getvalue().count("Case.good"), 1)
 
 
 class WholeOfCi(unittest.TestCase):

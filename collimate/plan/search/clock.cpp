@@ -80,9 +80,14 @@ Finish Clock::given(const Task& task, double begin, const Times& times) {
   return out;
 }
 
-Finish Clock::in_calls(const Task& task, double begin, const Finish& ready, const Times& times) const {
+Clock::Parts Clock::parts_of(const Task& task, const Times& times) const {
   const double seconds = times.seconds[task.function];
   const double call = std::min(functions_.at(task.function).call_seconds, seconds);
+  return {call, seconds - call};
+}
+
+Finish Clock::in_calls(const Task& task, double begin, const Finish& ready, const Times& times) const {
+  const Parts of = parts_of(task, times);
   Finish out = {};
   double now = begin;
   for (size_t part = 0; part < kFinishParts;) {
@@ -90,20 +95,19 @@ Finish Clock::in_calls(const Task& task, double begin, const Finish& ready, cons
     now = std::max(now, ready[part]);
     double rows = 0;
     for (; part < kFinishParts && ready[part] <= now * kMoment; ++part) rows += kPartRows[part];
-    now += call + rows * (seconds - call);
+    now += of.call + rows * of.rows;
     for (size_t done = first; done < part; ++done) out[done] = now;
   }
   return out;
 }
 
 Finish Clock::at_best(const Task& task, double begin, const Finish& ready, const Times& times) const {
-  const double seconds = times.seconds[task.function];
-  const double call = std::min(functions_.at(task.function).call_seconds, seconds);
+  const Parts of = parts_of(task, times);
   Finish out = {};
   double now = begin;
   for (size_t part = 0; part < kFinishParts; ++part) {
-    now = std::max(now, ready[part]) + kPartRows[part] * (seconds - call);
-    out[part] = now + call;
+    now = std::max(now, ready[part]) + kPartRows[part] * of.rows;
+    out[part] = now + of.call;
   }
   return out;
 }

@@ -47,6 +47,10 @@ class Clock {
   };
   // Returns when the parts of a task's rows are there; `ends` and `out` by task of its iteration.
   static Finish ready(const std::vector<Task>& tasks, const Task& task, const double* ends, const Finish* out);
+  struct Parts {
+    double call, rows;  // seconds of a call without rows, and of all rows
+  };
+  Parts parts_of(const Task& task, const Times& times) const;
   // Returns when an early task that begins then is through with them, in calls of what there is; or no sooner.
   Finish in_calls(const Task& task, double begin, const Finish& ready, const Times& times) const;
   Finish at_best(const Task& task, double begin, const Finish& ready, const Times& times) const;

@@ -48,24 +48,21 @@ void in_place_gradient(const Exec& exec, Floats& dy, Floats& in, Sizes s) {
   in = dy;
 }
 
+// With a gate beside the other input.
+template <auto Forward>
+void gated(const Exec& exec, const Floats& in, Sizes s, Floats& y) {
+  Forward(exec, in.data(), in.data() + s.width, 2 * s.width, s.rows, s.width, y.data(), s.width);
+}
+template <auto Backward>
+void gated_gradient(const Exec& exec, Floats& dy, Floats& in, Sizes s) {
+  float *gate = in.data(), *other = in.data() + s.width;
+  Backward(exec, dy.data(), s.width, gate, other, 2 * s.width, s.rows, s.width, gate, other);
+}
+
 const Elementwise kElementwise[] = {
-    {"silu_mul", 2,
-     [](const Exec& exec, const Floats& in, Sizes s, Floats& y) {
-       silu_mul(exec, in.data(), in.data() + s.width, 2 * s.width, s.rows, s.width, y.data(), s.width);
-     },
-     [](const Exec& exec, Floats& dy, Floats& in, Sizes s) {
-       silu_mul_backward(exec, dy.data(), s.width, in.data(), in.data() + s.width, 2 * s.width, s.rows, s.width,
-                         in.data(), in.data() + s.width);
-     },
+    {"silu_mul", 2, gated<silu_mul>, gated_gradient<silu_mul_backward>,
      [](const std::vector<at::Tensor>& in) { return at::silu(in[0]) * in[1]; }, 1e-6, 1e-5},
-    {"gelu_tanh_mul", 2,
-     [](const Exec& exec, const Floats& in, Sizes s, Floats& y) {
-       gelu_tanh_mul(exec, in.data(), in.data() + s.width, 2 * s.width, s.rows, s.width, y.data(), s.width);
-     },
-     [](const Exec& exec, Floats& dy, Floats& in, Sizes s) {
-       gelu_tanh_mul_backward(exec, dy.data(), s.width, in.data(), in.data() + s.width, 2 * s.width, s.rows, s.width,
-                              in.data(), in.data() + s.width);
-     },
+    {"gelu_tanh_mul", 2, gated<gelu_tanh_mul>, gated_gradient<gelu_tanh_mul_backward>,
      [](const std::vector<at::Tensor>& in) { return at::gelu(in[0], "tanh") * in[1]; }, 1e-6, 1e-5},
     {"gelu_tanh", 1, in_place<gelu_tanh>, in_place_gradient<gelu_tanh_backward>,
      [](const std::vector<at::Tensor>& in) { return at::gelu(in[0], "tanh"); }, 3e-7, 1e-6},

@@ -9,6 +9,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/text/constraint/llguidance.h"
+#include "collimate/text/json_numbers.h"
 
 namespace collimate::text {
 namespace {
@@ -23,6 +24,26 @@ std::string cause_of(std::string message) {
     message = message.substr(error, message.find('\n', error) - error).substr(std::string("error: ").size());
   std::replace(message.begin(), message.end(), '\n', ' ');
   return base::beginning_of(message, 300);
+}
+
+// A schema under which no model can write blanks for ever: between the parts of its documents stand at most two line
+// ends and then 20 blanks (the bound of llama.cpp's grammars), unless it says itself what may stand there. InputError,
+// which calls it `name`: the engine would take the later of two equal keys.
+std::string with_bounded_blanks(const std::string& schema, const std::string& name) {
+  constexpr const char* kOptions = "x-guidance";
+  const nlohmann::ordered_json blanks = {{"whitespace_pattern", R"((\r?\n){0,2}[ \t]{0,20})"}};
+  const nlohmann::json parsed = base::parse_json(schema, name);
+  const std::string member = fmt::format(R"("{}":{})", kOptions, blanks.dump());
+  if (parsed == true) return "{" + member + "}";
+  if (!parsed.is_object()) return schema;
+  const auto options = parsed.find(kOptions);
+  if (options == parsed.end())  // into the text, so that its numbers stay as they are written
+    return "{" + member + (parsed.empty() ? "" : ",") + schema.substr(schema.find('{') + 1);
+  const auto says = [&](const char* key) { return options->contains(key); };
+  if (!options->is_object() || says("whitespace_pattern") || says("whitespace_flexible")) return schema;
+  nlohmann::ordered_json whole = parse_exact_json(schema, name);
+  whole[kOptions].update(blanks);
+  return whole.dump();
 }
 
 std::span<const uint32_t> as_engine_tokens(std::span<const int32_t> tokens) {
@@ -181,9 +202,9 @@ std::unique_ptr<Constraint> Constrainer::make(const TextRule& rule, const std::s
   if (rule.text.find('\0') != std::string::npos) refuse("one with a zero byte");
   auto found = made_.find(rule);
   if (found == made_.end()) {
-    // The engine would take the later of two equal keys.
-    if (rule.kind == TextRule::Kind::kJsonSchema) base::parse_json(rule.text, name);
-    auto made = std::make_unique<Followed>(vocabulary_, rule);
+    TextRule bounded = rule;
+    if (rule.kind == TextRule::Kind::kJsonSchema) bounded.text = with_bounded_blanks(rule.text, name);
+    auto made = std::make_unique<Followed>(vocabulary_, bounded);
     if (made->allowed_after({}).empty()) refuse(made->problem());
     if (made_.size() >= kMostKept) made_.clear();
     found = made_.emplace(rule, std::move(made)).first;

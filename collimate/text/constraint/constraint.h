@@ -13,7 +13,8 @@
 namespace collimate::text {
 
 // Says what a text has to be: one that a regular expression matches as a whole (Rust's syntax: neither look-around nor
-// back-references), or a JSON value that a schema allows.
+// back-references), or a JSON value that a schema allows, with at most two line ends and 20 blanks between its parts,
+// unless the schema's "x-guidance" says "whitespace_flexible" or "whitespace_pattern".
 struct TextRule {
   enum class Kind : uint8_t { kRegex, kJsonSchema };
   Kind kind = Kind::kRegex;

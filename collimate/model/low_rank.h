@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collimate/model/safetensors.h"
+#include "collimate/shape/model_shape.h"
+
+namespace collimate::model {
+
+// A matrix whose numbers lie in a file's tensor: that of (row, column) at first + row · row_step + column ·
+// column_step.
+struct MatrixInTensor {
+  const TensorEntry* entry = nullptr;  // null: there is none
+  std::vector<int64_t> sizes;          // [rows, columns]
+  size_t first = 0, row_step = 0, column_step = 1;
+
+  // All of a tensor [rows, columns].
+  static MatrixInTensor all_of(const TensorEntry& entry);
+  // InputError as read_floats. `out`: as many as there are columns.
+  void read_row(size_t row, const std::string& where, std::span<float> out) const;
+};
+
+// An adapter adds this to a layer's weights: scale · b a.
+struct LowRank {
+  MatrixInTensor a;  // [rank, in]
+  MatrixInTensor b;  // [out, rank]
+  float scale = 1;
+  int64_t rank = 0;  // which its config says
+};
+
+// A parameter of a block's experts as transformers 5 has it, [E, rows, columns], one below the other of the matrices
+// that `names` says.
+struct FusedParameter {
+  std::string name;  // "gate_up_proj"
+  int64_t experts = 0, rows = 0, columns = 0;
+  std::vector<std::string> matrices;  // by their names in an expert
+};
+
+// Adapters of such a parameter (PEFT's target_parameters) have the factors of all experts in two tensors: A [E · rank,
+// in] expert by expert, B [out, rank · E] with the expert's number as the fastest. PEFT has taken [E, rows, columns]
+// for [E, in, out], and in later versions for [E, out, in]; the sizes say which.
+enum class FusedOrder { kRowsAreOut, kRowsAreIn };
+bool fits(const FusedParameter& parameter, FusedOrder order, const TensorEntry& a, const TensorEntry& b);
+
+// Gives the adapter of one expert's matrix.
+LowRank of_expert(const FusedParameter& parameter, FusedOrder order, const LowRank& fused, int64_t expert,
+                  size_t matrix);
+
+}  // namespace collimate::model
