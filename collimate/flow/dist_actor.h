@@ -28,7 +28,7 @@ class DistActor {
   // `group_size` rows for granularity group, else one row), repeated over tp, cp and pp. Broadcast: all rows to each;
   // whole: all rows to dp rank 0, none to the others.
   std::vector<Batch> split(const Batch& rows, int64_t group_size) const;
-  // The same of an optimizer update, whose rows may be in any order: rows of a prompt stay side by side and a unit of
+  // Splits an optimizer update, whose rows may be in any order: rows of a prompt stay side by side and a unit of
   // `unit` rows together, and the ranks have as equal a number of tokens as runs of such units allow.
   std::vector<Batch> split_update(const Batch& rows, int64_t unit) const;
   // Indices into workers() that speak for their dp rank, in dp order: tp 0, cp 0, last pp. Their metrics count.

@@ -201,7 +201,7 @@ TEST_F(EvaluationOfAModel, OfARunThatCannotBeIsRefused) {
        "{measure: pairs, name: NAME}"},
       {"sft", "recall", "pairs.jsonl",
        "impossible.yaml:6] expected measure to be one of completions, perplexity, pairs, choices, marked, got "
-        "'recall'"},
+       "'recall'"},
       {"sft", "{measure: choices, temperature: 1}", "pairs.jsonl",
        "impossible.yaml:6] expected no evaluation.measure.temperature with the measure choices, for which no "
        "completion is drawn and judged, got 1"},

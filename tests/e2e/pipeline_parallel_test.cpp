@@ -3,6 +3,7 @@
 
 #include "tests/e2e/near_runs.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/small_families.h"
 
 // Devices that each have some of the blocks of every model, against one device.
 namespace collimate::test {

@@ -3,6 +3,7 @@
 
 #include "tests/e2e/near_runs.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/small_families.h"
 
 // Devices that share the matrices of every model, against one device whose sums are cut as often as there are devices.
 namespace collimate::test {
