@@ -298,8 +298,7 @@ struct Config : base::Section {
                            1,
                            "devices",
                            "how many devices share the tokens of each row that is scored or trained (context "
-                           "parallelism), where placement is "
-                           "flattening; times tp a divisor of devices",
+                           "parallelism), where placement is flattening; tp times pp times cp divides devices",
                            base::at_least(int64_t{1}),
                            base::outside_hash{}};
   base::Option<std::string> cluster{this,

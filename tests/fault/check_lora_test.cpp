@@ -46,13 +46,13 @@ TEST_F(CheckLora, AModelThatIsNotTrainedHasNone) {
         HasSubstr("[models.reference.lora] expected nothing, as only models that are trained have adapters, got "));
 }
 
-// Adapters are not cut over tensor ranks, nor is anything else of a recipe.
-TEST_F(CheckLora, PipelinesAreRefused) {
-  EXPECT_THAT(reasons("grpo", {"models.policy.lora.rank=4",
-                               "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], "
-                               "models: [policy, policy_trainer]}}, layouts: {policy_trainer: {train: {pp: 2}}}}"}),
-              HasSubstr("[placement.layouts.policy_trainer.train] expected tp, cp, dp, zero up to 2, micro_batch and "
-                        "recompute, got pp 2"));
+TEST_F(CheckLora, LayoutsThatNoRecipeHasAreRefused) {
+  EXPECT_THAT(
+      reasons("grpo", {"models.policy.lora.rank=4",
+                       "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], "
+                       "models: [policy, policy_trainer]}}, layouts: {policy_trainer: {train: {zero: 3}}}}"}),
+      HasSubstr("[placement.layouts.policy_trainer.train] expected tp, pp, cp, dp, zero up to 2, micro_batch and "
+                "recompute, got ep 1, zero 3"));
 }
 
 }  // namespace
