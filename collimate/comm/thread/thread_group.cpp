@@ -19,9 +19,9 @@ namespace {
 // One rank's side of a collective. Collectives take turns of two, so that a rank may publish for the next one while
 // others still look at this one; whoever comes back to a turn has met everyone since.
 struct alignas(64) RankState {
-  std::atomic<uint64_t> arrived = 0;                     // meetings that it has come to
-  std::array<std::span<const std::byte>, 2> in;          // what it has published, by turn
-  std::array<std::array<float, kSmallFloats>, 2> small;  // copies of it where that is little
+  std::atomic<uint64_t> arrived = 0;                                 // meetings that it has come to
+  std::array<std::span<const std::byte>, 2> in;                      // what it has published, by turn
+  alignas(64) std::array<std::array<float, kSmallFloats>, 2> small;  // copies of it where that is little
 };
 
 struct Mail {
