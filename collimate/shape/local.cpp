@@ -1,6 +1,7 @@
 #include "collimate/shape/local.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "collimate/base/at.h"
@@ -67,14 +68,69 @@ void for_each_run(const ParamSpec& mine, const Visit& visit) {
   }
 }
 
-BlockRange stage_blocks(int64_t blocks, const StageRank& of) {
-  const auto begin = [&](int64_t stage) { return (blocks * stage + of.ranks - 1) / of.ranks; };
-  return {begin(of.rank), begin(of.rank + 1)};
+// Weights that a token meets in a block, and in the head.
+int64_t block_cost(const ModelShape& shape, const Block& block) {
+  const Attention& a = block.attention;
+  const Mlp& mlp = block.mlp;
+  const Experts& experts = mlp.experts;
+  int64_t attention = shape.hidden * (a.query_width() + a.output_width());
+  if (a.latent.kv_rank > 0)
+    attention += (shape.hidden + a.heads * (a.head_dim + a.latent.value_dim)) * a.latent.kv_rank;
+  else
+    attention += shape.hidden * (a.kv_width() + a.value_width());
+  const int64_t channels = experts.count > 0 ? 3 * (experts.per_token * experts.intermediate + experts.shared)
+                                             : mlp.up_width() + mlp.intermediate;
+  return attention + shape.hidden * channels;
+}
+int64_t head_cost(const ModelShape& shape) {
+  return shape.head == Head::kLanguageModel ? shape.vocabulary * shape.table_width() : 0;
 }
 
-bool reads(const ParamSpec& spec, const ModelShape& whole, const StageRank& of) {
+// Where each stage's blocks begin if no stage costs more than `most`, the last ones as full as may be; each has a block
+// at least. The first does not begin at 0 where that cannot be.
+std::vector<int64_t> begins_within(int64_t most, const std::vector<int64_t>& costs, int64_t head, int stages) {
+  std::vector<int64_t> begins(static_cast<size_t>(stages));
+  int64_t end = std::ssize(costs);
+  for (int stage = stages - 1; stage >= 0; --stage) {
+    int64_t sum = stage + 1 == stages ? head : 0, begin = end;
+    while (begin > stage && (begin == end || sum + base::at(costs, begin - 1) <= most)) sum += base::at(costs, --begin);
+    base::at(begins, stage) = end = begin;
+  }
+  return begins;
+}
+
+// The cut whose most costly stage costs the least.
+std::vector<int64_t> best_begins(const std::vector<int64_t>& costs, int64_t head, int stages) {
+  int64_t least = std::max(*std::ranges::max_element(costs), costs.back() + head),
+          most = std::accumulate(costs.begin(), costs.end(), head);
+  while (least < most) {
+    const int64_t middle = least + (most - least) / 2;
+    if (begins_within(middle, costs, head, stages).front() == 0) {
+      most = middle;
+    } else {
+      least = middle + 1;
+    }
+  }
+  return begins_within(most, costs, head, stages);
+}
+
+// Those ahead of the last stage are cut likewise among themselves.
+BlockRange stage_blocks(const ModelShape& whole, const StageRank& of) {
+  if (of.ranks == 1) return {};
+  std::vector<int64_t> costs;
+  for (const Block& block : whole.blocks) costs.push_back(block_cost(whole, block));
+  int64_t head = head_cost(whole);
+  BlockRange blocks{whole.layers(), whole.layers()};
+  for (int stage = of.ranks - 1; stage >= of.rank; --stage) {
+    blocks = {best_begins(costs, std::exchange(head, 0), stage + 1).back(), std::ssize(costs)};
+    costs.resize(static_cast<size_t>(blocks.first));
+  }
+  return blocks;
+}
+
+// Whether the stage of these blocks reads a parameter.
+bool reads(const ParamSpec& spec, const ModelShape& whole, const StageRank& of, const BlockRange& blocks) {
   if (is_second_copy(spec, whole, of)) return true;
-  const BlockRange blocks = stage_blocks(whole.layers(), of);
   if (spec.runs_in == 0) return of.is_first();
   return spec.runs_in > whole.layers() ? of.is_last() : blocks.has(spec.runs_in - 1);
 }
@@ -117,7 +173,7 @@ ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::
     throw base::InputError(base::expectation(where,
                                              fmt::format("a pp of at most the model's {} blocks", whole.layers()),
                                              fmt::format("pp {}", of.stage.ranks), "a smaller pp, tp or dp"));
-  mine.own_blocks = stage_blocks(whole.layers(), of.stage);
+  mine.own_blocks = stage_blocks(whole, of.stage);
   return mine;
 }
 
@@ -126,8 +182,10 @@ bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageR
 }
 
 int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages) {
+  if (spec.runs_in == 0 || stages == 1) return 0;
+  if (spec.runs_in > whole.layers()) return stages - 1;
   int stage = 0;
-  while (!reads(spec, whole, {stage, stages})) ++stage;
+  while (!stage_blocks(whole, {stage, stages}).has(spec.runs_in - 1)) ++stage;
   return stage;
 }
 
@@ -139,11 +197,12 @@ ParamSpec local(const ParamSpec& whole, const TensorRank& of) {
 
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of) {
   if (of.tensor.ranks == 1 && of.stage.ranks == 1) return specs;
+  const BlockRange blocks = stage_blocks(whole, of.stage);
   int64_t next = 0;
   int segment = -1;
   for (ParamSpec& spec : specs) {
     const std::vector<int64_t> sizes = spec.sizes;
-    const bool here = reads(spec, whole, of.stage);
+    const bool here = reads(spec, whole, of.stage, blocks);
     spec = local(spec, of.tensor);
     if (!here) leave_out(spec, sizes);
     if (std::exchange(segment, spec.segment) != spec.segment) next = 0;

@@ -21,9 +21,9 @@ struct TensorRank {
 };
 
 // One of the ranks that share a model's blocks, one behind the other: pipeline parallelism (Huang et al. 2019, arXiv
-// 1811.06965). The first one has what is ahead of the blocks too, the last one what is behind them; the stages that
-// come first have one block more where their number does not divide that of the blocks. An embedding that is the head
-// too is on the first and on the last one.
+// 1811.06965). The first one has what is ahead of the blocks too, the last one what is behind them, and the blocks are
+// cut so that the stage with the most to compute, the head counted, has as little as may be. An embedding that is the
+// head too is on the first and on the last one.
 struct StageRank {
   int rank = 0;
   int ranks = 1;
