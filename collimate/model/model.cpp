@@ -204,14 +204,8 @@ at::Tensor Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tens
 }
 
 int64_t Model::stream_width() const { return shape().hidden; }
-bool Model::takes_gradient() const {
-  const Decoder& decoder = impl_->passes.decoder();
-  return decoder.ends() || impl_->weights->trains_ahead_of(decoder.end_segment());
-}
-bool Model::gives_gradient() const {
-  const Decoder& decoder = impl_->passes.decoder();
-  return !decoder.begins() && impl_->weights->trains_ahead_of(decoder.first_segment());
-}
+bool Model::takes_gradient() const { return impl_->passes.takes_gradient(); }
+bool Model::gives_gradient() const { return impl_->passes.gives_gradient(); }
 
 at::Tensor Model::from_last_stage(at::IntArrayRef sizes, const std::function<at::Tensor()>& make) {
   const StageRanks& stages = weights().stages();

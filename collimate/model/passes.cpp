@@ -26,6 +26,8 @@ Passes::Passes(std::shared_ptr<Weights> weights, tensor::Exec exec)
     : weights_(std::move(weights)),
       exec_(exec),
       decoder_(*weights_),
+      takes_gradient_(decoder_.ends() || weights_->trains_ahead_of(decoder_.end_segment())),
+      gives_gradient_(!decoder_.begins() && weights_->trains_ahead_of(decoder_.first_segment())),
       workspace_(*exec.device),
       gradients_(*exec.device) {
   for (const shape::Block& block : weights_->shape().blocks)
@@ -53,8 +55,7 @@ void Passes::read_cache(Step& step, KvCache& cache, int layer) {
 }
 
 Slot* Passes::incoming(const StepInput& input, Arena& arena) const {
-  return tensor::make_slot(arena, input.rows(), weights_->shape().hidden,
-                           weights_->trains_ahead_of(decoder_.first_segment()));
+  return tensor::make_slot(arena, input.rows(), weights_->shape().hidden, gives_gradient_);
 }
 
 const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* cache, RouterChoices* choices) {

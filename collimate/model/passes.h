@@ -17,6 +17,9 @@ class Passes {
   Passes(std::shared_ptr<Weights> weights, tensor::Exec exec);
 
   const Decoder& decoder() const { return decoder_; }
+  // Whether a backward of this stage is given a gradient, and whether it gives one to the stage before.
+  bool takes_gradient() const { return takes_gradient_; }
+  bool gives_gradient() const { return gives_gradient_; }
   tensor::Arena& workspace() { return workspace_; }
   tensor::Arena& gradients() { return gradients_; }
 
@@ -46,6 +49,7 @@ class Passes {
   std::shared_ptr<Weights> weights_;
   tensor::Exec exec_;
   Decoder decoder_;
+  bool takes_gradient_, gives_gradient_;
   int64_t scratch_block_floats_ = 0;  // of the block that takes the most
   tensor::Arena workspace_, gradients_;
 };

@@ -114,18 +114,19 @@ std::vector<int64_t> best_begins(const std::vector<int64_t>& costs, int64_t head
   return begins_within(most, costs, head, stages);
 }
 
-// Those ahead of the last stage are cut likewise among themselves.
-BlockRange stage_blocks(const ModelShape& whole, const StageRank& of) {
-  if (of.ranks == 1) return {};
+// The blocks of each stage; those ahead of the last one are cut likewise among themselves.
+std::vector<BlockRange> stage_ranges(const ModelShape& whole, int stages) {
+  std::vector<BlockRange> ranges(static_cast<size_t>(stages));
+  if (stages == 1) return ranges;
   std::vector<int64_t> costs;
   for (const Block& block : whole.blocks) costs.push_back(block_cost(whole, block));
   int64_t head = head_cost(whole);
-  BlockRange blocks{whole.layers(), whole.layers()};
-  for (int stage = of.ranks - 1; stage >= of.rank; --stage) {
-    blocks = {best_begins(costs, std::exchange(head, 0), stage + 1).back(), std::ssize(costs)};
-    costs.resize(static_cast<size_t>(blocks.first));
+  for (int stage = stages - 1; stage >= 0; --stage) {
+    const int64_t first = best_begins(costs, std::exchange(head, 0), stage + 1).back();
+    base::at(ranges, stage) = {first, std::ssize(costs)};
+    costs.resize(static_cast<size_t>(first));
   }
-  return blocks;
+  return ranges;
 }
 
 // Whether the stage of these blocks reads a parameter.
@@ -173,7 +174,7 @@ ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::
     throw base::InputError(base::expectation(where,
                                              fmt::format("a pp of at most the model's {} blocks", whole.layers()),
                                              fmt::format("pp {}", of.stage.ranks), "a smaller pp, tp or dp"));
-  mine.own_blocks = stage_blocks(whole, of.stage);
+  mine.own_blocks = base::at(stage_ranges(whole, of.stage.ranks), of.stage.rank);
   return mine;
 }
 
@@ -184,9 +185,9 @@ bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageR
 int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages) {
   if (spec.runs_in == 0 || stages == 1) return 0;
   if (spec.runs_in > whole.layers()) return stages - 1;
-  int stage = 0;
-  while (!stage_blocks(whole, {stage, stages}).has(spec.runs_in - 1)) ++stage;
-  return stage;
+  const auto has_it = [&](const BlockRange& blocks) { return blocks.has(spec.runs_in - 1); };
+  const std::vector<BlockRange> ranges = stage_ranges(whole, stages);
+  return static_cast<int>(std::ranges::find_if(ranges, has_it) - ranges.begin());
 }
 
 ParamSpec local(const ParamSpec& whole, const TensorRank& of) {
@@ -197,7 +198,7 @@ ParamSpec local(const ParamSpec& whole, const TensorRank& of) {
 
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of) {
   if (of.tensor.ranks == 1 && of.stage.ranks == 1) return specs;
-  const BlockRange blocks = stage_blocks(whole, of.stage);
+  const BlockRange blocks = base::at(stage_ranges(whole, of.stage.ranks), of.stage.rank);
   int64_t next = 0;
   int segment = -1;
   for (ParamSpec& spec : specs) {

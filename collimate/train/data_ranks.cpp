@@ -124,21 +124,20 @@ void DataRanks::sum_copies(int segment, float* gradient) const {
 }
 
 bool DataRanks::is_at_both_ends(int segment) const {
-  return segment == 0 && weights_.trains_segment(0) &&
-         shape::is_second_copy(weights_.whole_params().front(), weights_.whole_shape(),
-                               {weights_.stages().place.ranks - 1, weights_.stages().place.ranks}) &&
-         (weights_.stages().place.is_first() || weights_.stages().place.is_last());
+  const shape::StageRank& stage = weights_.stages().place;
+  return segment == 0 && weights_.stages().several() && (stage.is_first() || stage.is_last()) &&
+         weights_.trains_segment(0) && shape::is_linear(weights_.whole_shape(), weights_.whole_params().front());
 }
 
-void DataRanks::sum_ends(int segment) {
-  if (!is_at_both_ends(segment)) return;
+void DataRanks::sum_ends() {
+  if (!is_at_both_ends(0)) return;
   const shape::ParamSpec& embedding = weights_.params().front();
   const tensor::HostEdit gradient(exec_, weights_.param_gradient(0), embedding.count());
   weights_.stages().sum_ends(gradient.span());
 }
 
 void DataRanks::reduce_gradients() {
-  for (const int s : weights_.changing_segments()) sum_ends(s);
+  sum_ends();
   if (!keeps_shares())
     for (const int s : weights_.changing_segments()) sum_copies(s, weights_.segment_gradient(s).data());
   if (group_ == nullptr) return;

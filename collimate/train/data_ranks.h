@@ -64,7 +64,7 @@ class DataRanks {
   std::vector<double> squares_by_segment();
   // The first and the last pipeline stage each compute a part of the gradient of an embedding that is the head too.
   bool is_at_both_ends(int segment) const;
-  void sum_ends(int segment);
+  void sum_ends();
   // Adds a whole gradient to this rank's share of the sum, summed over the ranks.
   void add_to_share(int segment);
   // Ranks that have the same piece of a parameter compute a part of its gradient each, which become their sum.
