@@ -9,12 +9,8 @@
 namespace collimate::test {
 namespace {
 
-class ContextParallel : public Walls {
+class ContextParallel : public NearRuns {
  protected:
-  static std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
-    sets.insert(sets.end(), more.begin(), more.end());
-    return sets;
-  }
   // The options of GRPO with a reference.
   static std::vector<std::string> one() { return {"algorithm.beta=0.1", "algorithm.loss_type=dapo"}; }
   static std::vector<std::string> shared(const std::vector<std::string>& of_one) {
@@ -24,16 +20,6 @@ class ContextParallel : public Walls {
     recipe::TrainCall processes;
     processes.worker_command = {collimate_program(), "worker"};
     return train(name, recipe, with(sets, {"cluster=local-processes"}), processes);
-  }
-  void expect_no_mismatch(const std::string& name) {
-    for (const auto& iteration : metrics_of(directory(name))) {
-      EXPECT_GT(iteration.at("mismatch/tokens_compared").get<double>(), 0) << name;
-      EXPECT_EQ(iteration.at("mismatch/logprob_abs_max"), 0) << name;
-    }
-  }
-  void expect_near_weights(const std::string& expected, const std::string& name) {
-    EXPECT_LT(relative_distance(exported_weights(directory(expected)), exported_weights(directory(name))), 1e-5)
-        << name;
   }
   // The gradient of the first update, of models that both have.
   void expect_first_gradients(const std::string& expected, const std::string& name, const std::string& model) {
@@ -60,8 +46,7 @@ TEST_F(ContextParallel, GrpoIsThatOfOneDeviceButForTheOrderOfSums) {
   for (const char* name : {"threads", "copies", "pieces"}) {
     const std::string expected = name == std::string("pieces") ? "one-of-chunks" : "one";
     expect_no_mismatch(name);
-    expect_near_weights(expected, name);
-    expect_near(metrics_of(directory(expected)), metrics_of(directory(name)));
+    expect_near_run(expected, name);
   }
 }
 

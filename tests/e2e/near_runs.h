@@ -97,4 +97,28 @@ inline void expect_near(const Metrics& one, const Metrics& shared) {
   }
 }
 
+// Runs of several devices, beside those of one.
+class NearRuns : public Walls {
+ protected:
+  static std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
+    sets.insert(sets.end(), more.begin(), more.end());
+    return sets;
+  }
+  // Training sees the log-probs that generation drew by.
+  void expect_no_mismatch(const std::string& name) {
+    for (const auto& iteration : metrics_of(directory(name))) {
+      EXPECT_GT(iteration.at("mismatch/tokens_compared").get<double>(), 0) << name;
+      EXPECT_EQ(iteration.at("mismatch/logprob_abs_max"), 0) << name;
+    }
+  }
+  void expect_near_weights(const std::string& expected, const std::string& name) {
+    EXPECT_LT(relative_distance(exported_weights(directory(expected)), exported_weights(directory(name))), 1e-5)
+        << name;
+  }
+  void expect_near_run(const std::string& expected, const std::string& name) {
+    expect_near_weights(expected, name);
+    expect_near(metrics_of(directory(expected)), metrics_of(directory(name)));
+  }
+};
+
 }  // namespace collimate::test

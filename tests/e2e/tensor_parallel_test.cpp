@@ -9,28 +9,12 @@
 namespace collimate::test {
 namespace {
 
-class TensorParallel : public Walls {
+class TensorParallel : public NearRuns {
  protected:
   static std::vector<std::string> one() {
     return {"models.policy.reduction_chunks=2", "algorithm.beta=0.1", "algorithm.loss_type=dapo"};
   }
-  static std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
-    sets.insert(sets.end(), more.begin(), more.end());
-    return sets;
-  }
   static std::vector<std::string> shared() { return with(one(), {"devices=2", "tp=2"}); }
-
-  void expect_no_mismatch(const std::string& name) {
-    for (const auto& iteration : metrics_of(directory(name))) {
-      EXPECT_GT(iteration.at("mismatch/tokens_compared").get<double>(), 0) << name;
-      EXPECT_EQ(iteration.at("mismatch/logprob_abs_max"), 0) << name;
-    }
-  }
-  void expect_near_run(const std::string& expected, const std::string& name) {
-    EXPECT_LT(relative_distance(exported_weights(directory(expected)), exported_weights(directory(name))), 1e-5)
-        << name;
-    expect_near(metrics_of(directory(expected)), metrics_of(directory(name)));
-  }
 };
 
 TEST_F(TensorParallel, GrpoIsThatOfOneDeviceButForTheOrderOfSums) {
