@@ -9,9 +9,13 @@
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/altered_experts.h"
 #include "tests/support/model/tiny_weights.h"
+#include "tests/support/model/whole_values.h"
 
 namespace collimate::train {
 namespace {
+
+using model::testing::distance;
+using model::testing::whole_values;
 
 using model::testing::tiny_shape;
 using model::testing::tiny_weights;
@@ -113,18 +117,6 @@ struct SharedRun {
   std::vector<UpdateReport> reports;
 };
 
-std::vector<float> whole_parameters(const model::Weights& weights) {
-  std::vector<float> all;
-  for (size_t i = 0; i < weights.params().size(); ++i) {
-    const auto whole = weights.gather(static_cast<int>(i), [&]() -> std::vector<float> {
-      const auto mine = weights.values(static_cast<int>(i));
-      return {mine.begin(), mine.end()};
-    });
-    all.insert(all.end(), whole.begin(), whole.end());
-  }
-  return all;
-}
-
 // Log-probs and entropies of a language model, values and scores of another.
 Objective objective_for(shape::Head head) {
   const bool language = head == shape::Head::kLanguageModel;
@@ -147,16 +139,10 @@ SharedRun trained_run(const shape::ModelShape& shape, const SharedLayout& layout
   Learner learner(model, options, {}, ranks);
   const int64_t count = kSharedRows / layout.dp, first = lines == nullptr ? 0 : lines->data_rank * count;
   const Batch rows = shared_samples().slice(first, first + count);
-  SharedRun after{.start = whole_parameters(*weights)};
+  SharedRun after{.start = whole_values(*weights)};
   for (int i = 0; i < kUpdatesShared; ++i) after.reports.push_back(learner.update(rows, objective_for(shape.head)));
-  after.values = whole_parameters(*weights);
+  after.values = whole_values(*weights);
   return after;
-}
-
-double l2_distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double squares = 0;
-  for (size_t i = 0; i < a.size(); ++i) squares += std::pow(double{a[i]} - b.at(i), 2);
-  return std::sqrt(squares);
 }
 
 void expect_same_run(const SharedRun& got, const SharedRun& one, const SharedLayout& layout, const std::string& what) {
@@ -170,7 +156,7 @@ void expect_same_run(const SharedRun& got, const SharedRun& one, const SharedLay
     EXPECT_EQ(first.loss, expected.loss) << what;
   }
   if (got.values.empty()) return;
-  EXPECT_LE(l2_distance(got.values, one.values), 1e-3 * l2_distance(one.start, one.values)) << what;
+  EXPECT_LE(distance(got.values, one.values), 1e-3 * distance(one.start, one.values)) << what;
 }
 
 class ContextRanksTrain : public testing::TestWithParam<std::pair<std::string, shape::Head>> {};
@@ -179,7 +165,7 @@ TEST_P(ContextRanksTrain, AsOneRank) {
   shape::ModelShape shape = tiny_shape(GetParam().first);
   shape.head = GetParam().second;
   const SharedRun one = trained_run(shape, {}, nullptr);
-  EXPECT_GT(l2_distance(one.start, one.values), 0.1);
+  EXPECT_GT(distance(one.start, one.values), 0.1);
   for (const SharedLayout& layout : {SharedLayout{1, 2},
                                      {1, 4, 1, 1},
                                      {1, 3, 1, 2},

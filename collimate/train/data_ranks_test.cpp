@@ -14,9 +14,13 @@
 #include "collimate/train/learner.h"
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
+#include "tests/support/model/whole_values.h"
 
 namespace collimate::train {
 namespace {
+
+using model::testing::distance;
+using model::testing::whole_values;
 
 constexpr int kUpdates = 3;
 
@@ -129,12 +133,6 @@ TEST(DataRanks, SharingTheOptimizerChangesNoBit) {
   }
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double squares = 0;
-  for (size_t i = 0; i < a.size(); ++i) squares += std::pow(double{a[i]} - b.at(i), 2);
-  return std::sqrt(squares);
-}
-
 // Sums over micro-batches and ranks change places. The ranks have unlike numbers of micro-batches.
 TEST(DataRanks, SharesOfGradientsAreTheirSumsOverRanks) {
   const std::vector<After> whole = updated(2, 0), shared = updated(2, 2), again = updated(2, 2);
@@ -228,19 +226,6 @@ TEST(DataRanks, AnotherLayoutGoesOnFromTheSharesOfOne) {
       }
     }
   }
-}
-
-// Gives the whole parameters of a model that ranks share, on the first of them.
-std::vector<float> whole_values(const model::Weights& weights) {
-  std::vector<float> all;
-  for (size_t i = 0; i < weights.params().size(); ++i) {
-    const auto whole = weights.gather(static_cast<int>(i), [&]() -> std::vector<float> {
-      const auto mine = weights.values(static_cast<int>(i));
-      return {mine.begin(), mine.end()};
-    });
-    all.insert(all.end(), whole.begin(), whole.end());
-  }
-  return all;
 }
 
 struct TensorLayout {
