@@ -74,16 +74,6 @@ std::string folder_of(const fs::path& file, const fs::path& checkpoint) {
   return file.parent_path().lexically_relative(checkpoint).generic_string();
 }
 
-// Says which folders a checkpoint has, and binds them to each other and to its step.
-void write_list(const fs::path& checkpoint, int64_t step) {
-  nlohmann::json folders = nlohmann::json::object();
-  for (const auto& entry : fs::recursive_directory_iterator(checkpoint))
-    if (entry.path().filename() == kFiles) folders[folder_of(entry.path(), checkpoint)] = measure(entry.path());
-  host::OutputFile file(checkpoint / kCheckpoint);
-  file.write(nlohmann::json{{"form", kForm}, {"step", step}, {"folders", folders}}.dump(1));
-  file.close();
-}
-
 // Gives the names of each folder's files, after a look into all of them.
 std::map<std::string, nlohmann::json> check_folders(const fs::path& checkpoint) {
   const nlohmann::json list = read_object(checkpoint / kCheckpoint);
@@ -140,7 +130,7 @@ host::OutputFile DirectoryWriter::begin(const std::string& file) const {
 }
 
 void DirectoryWriter::end(host::OutputFile& file) {
-  file.close();
+  file.close_unsynced();
   files_[file.path().filename()] = {{"bytes", file.size_bytes()}, {"crc32c", file.crc32c()}};
 }
 
@@ -170,7 +160,7 @@ void DirectoryWriter::finish() {
   }
   host::OutputFile list = begin(kFiles);
   list.write(files_.dump(1));
-  list.close();
+  list.close_unsynced();
 }
 
 DirectoryReader::DirectoryReader(std::string directory, std::vector<std::string> ranks)
@@ -247,6 +237,15 @@ std::string damage_in(const std::string& checkpoint) {
   return "";
 }
 
+void write_list(const std::string& checkpoint, int64_t step) {
+  nlohmann::json folders = nlohmann::json::object();
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoint))
+    if (entry.path().filename() == kFiles) folders[folder_of(entry.path(), checkpoint)] = measure(entry.path());
+  host::OutputFile file(fs::path(checkpoint) / kCheckpoint);
+  file.write(nlohmann::json{{"form", kForm}, {"step", step}, {"folders", folders}}.dump(1));
+  file.close_unsynced();
+}
+
 void save_state(const base::Stateful& object, const std::string& directory) {
   DirectoryWriter writer(directory);
   object.save(writer);
@@ -277,49 +276,6 @@ void load_rank(base::Stateful& object, const std::string& checkpoint, const std:
   }
   DirectoryReader reader(own, saved);
   object.load(reader);
-}
-
-Checkpoints::Checkpoints(std::string run_directory, int64_t keep)
-    : directory_(std::move(run_directory) + "/checkpoints"), keep_(std::max<int64_t>(1, keep)) {}
-
-std::string Checkpoints::begin(int64_t step) {
-  make_directory(directory_);
-  host::remove_leftovers(directory_);
-  building_.emplace(directory_ + fmt::format("/step-{:06}", step));
-  return building_->building().string();
-}
-
-std::string Checkpoints::commit() {
-  COLLIMATE_CHECK(building_.has_value());
-  const fs::path& building = building_->building();
-  write_list(building, checkpoint_step(building.stem()));
-  building_->commit();
-  building_.reset();
-  std::vector<std::string> all = list();
-  for (size_t i = 0; i + static_cast<size_t>(keep_) < all.size(); ++i) host::remove_directory(all[i]);
-  return all.back();
-}
-
-std::vector<std::string> Checkpoints::list() const {
-  std::vector<std::string> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory_, error)) {
-    std::string name = entry.path().filename().string();
-    if (is_step_name(name)) found.push_back(entry.path().string());
-  }
-  std::sort(found.begin(), found.end(),
-            [](const std::string& a, const std::string& b) { return checkpoint_step(a) < checkpoint_step(b); });
-  return found;
-}
-
-std::string Checkpoints::latest() const {
-  std::vector<std::string> all = list();
-  return all.empty() ? "" : all.back();
-}
-
-void Checkpoints::remove_after(int64_t step) const {
-  for (const std::string& checkpoint : list())
-    if (checkpoint_step(checkpoint) > step) host::remove_directory(checkpoint);
 }
 
 std::string run_of_checkpoint(const std::string& directory) {

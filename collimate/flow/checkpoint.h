@@ -17,10 +17,11 @@ namespace collimate::flow {
 // A checkpoint is a directory: one folder per Stateful, for models one of each rank (models/NAME/rank-N), with
 // state.json, one raw file per `bytes` or `tensors` entry, tensors.json, which says what parts of which tensors these
 // have, and files.json, the size and CRC-32C of each; and checkpoint.json, the form, the step and the size and CRC-32C
-// of each folder's files.json. It is written under a temporary name, fsynced and renamed: complete or absent.
+// of each folder's files.json. It is written under a temporary name, fsynced and renamed (Checkpoints): complete or
+// absent.
 
-// Writes one Stateful's folder (made here). Everything is on disk, fsynced, after finish(). RunError naming the file
-// and the reason (disk full) from any method.
+// Writes one Stateful's folder (made here). Everything is written, but not fsynced, after finish(). RunError naming the
+// file and the reason (disk full) from any method.
 class DirectoryWriter : public base::StateWriter {
  public:
   explicit DirectoryWriter(std::string directory);
@@ -68,6 +69,9 @@ void check_form(const std::string& checkpoint);
 // with what was expected and what is there; "" where there is none. Reads every file.
 std::string damage_in(const std::string& checkpoint);
 
+// The last file of a checkpoint: says which folders it has, and binds them to each other and to its step.
+void write_list(const std::string& checkpoint, int64_t step);
+
 void save_state(const base::Stateful& object, const std::string& directory);
 void load_state(base::Stateful& object, const std::string& directory);
 // The folder of a model's rank in a checkpoint.
@@ -76,28 +80,6 @@ std::string rank_folder(const std::string& checkpoint, const std::string& model,
 // ranks; what else they saved from that of this rank or, if that was the same on all of them, of the first one.
 // InputError where it was not and their number is another now.
 void load_rank(base::Stateful& object, const std::string& checkpoint, const std::string& model, int rank, int ranks);
-
-// The checkpoints of one run: DIR/checkpoints/step-000050.
-class Checkpoints {
- public:
-  Checkpoints(std::string run_directory, int64_t keep);
-  // A fresh temporary directory for the state after `step` iterations; leftovers of a killed run are removed. Without
-  // `commit`, or when writing fails, it is removed again.
-  std::string begin(int64_t step);
-  // Renames it into place and removes the oldest ones beyond `keep`. Returns its path.
-  std::string commit();
-  // Complete checkpoints, oldest first, as paths.
-  std::vector<std::string> list() const;
-  // Returns the newest complete checkpoint, or "".
-  std::string latest() const;
-  // Removes those of more iterations than `step`.
-  void remove_after(int64_t step) const;
-
- private:
-  std::string directory_;
-  int64_t keep_;
-  std::optional<host::AtomicDirectory> building_;
-};
 
 // The directory of the run that a checkpoint's directory belongs to.
 std::string run_of_checkpoint(const std::string& directory);

@@ -259,6 +259,7 @@ void Drive::load(base::StateReader& in) {
   if (in.has("drive/recorded_crc32c")) recorded_.crc32c = in.json("drive/recorded_crc32c").get<uint32_t>();
   for (const nlohmann::json& item : in.json("drive/open")) {
     int64_t number = item.at("iteration").get<int64_t>();
+    if (number >= parts_.schedule.iterations) continue;  // the run is shorter now
     Iteration& iteration = iterations_[number];
     iteration.fetched = item.at("fetched").get<int64_t>();
     iteration.sequence = item.at("sequence").get<int64_t>();

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "collimate/flow/checkpoint.h"
 #include "collimate/flow/dist_actor.h"
 #include "collimate/flow/driver.h"
 #include "collimate/flow/executor.h"

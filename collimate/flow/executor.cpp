@@ -7,6 +7,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/cluster/process/process_worker.h"
+#include "collimate/flow/checkpoint.h"
 #include "collimate/flow/drive.h"
 #include "collimate/flow/link_check.h"
 #include "collimate/flow/planned_memory.h"
@@ -42,9 +43,10 @@ class Execution {
         journal_(options.directory.empty() ? "" : options.directory + "/journal.bin", options.replay),
         driver_(graph, placement, registry, options),
         drive_(driver_, journal_,
-               {graph, placement, options.schedule, options.next_rows, options.on_iteration, 0, ""}) {
+               {graph, placement, options.schedule, options.next_rows,
+                [this](const IterationResult& result) { after_iteration(result); }, 0, ""}) {
     if (!options.directory.empty()) {
-      checkpoints_.emplace(options.directory, options.keep_checkpoints);
+      checkpoints_.emplace(options.directory, options.keep);
       drive_.on_save = [this](int64_t iteration) { save(iteration); };
     }
     if (!options.evaluations.empty())
@@ -64,6 +66,8 @@ class Execution {
     int64_t before = drive_.completed();
     const bool ended = !options_.resume.empty() && options_.stop != nullptr && options_.stop->requested();
     const graph::StopKind end = ended ? graph::StopKind::kAsked : drive_.run();
+    if (checkpoints_) checkpoints_->settle();
+    if (checkpoints_ && options_.keep.value && !options_.exports.empty()) load_best();
     for (const auto& [model, directory] : options_.exports) export_model(model, directory);
     report_end();
     driver_.stop();
@@ -74,6 +78,11 @@ class Execution {
   }
 
  private:
+  void after_iteration(const IterationResult& result) {
+    if (checkpoints_) checkpoints_->poll();
+    if (options_.on_iteration) options_.on_iteration(result);
+  }
+
   void report_end() {
     if (!options_.on_end) return;
     end_.memory = nlohmann::json::array();
@@ -90,6 +99,17 @@ class Execution {
     for (size_t i = 0; i < options_.state.size(); ++i)
       save_state(*options_.state[i], fmt::format("{}/state-{}", directory, i));
     saved_ = checkpoints_->commit();
+  }
+
+  // The models become those of the best checkpoint, to be exported.
+  void load_best() {
+    const std::string best = checkpoints_->best();
+    if (best.empty())
+      throw base::InputError(base::expectation(options_.directory,
+                                               "a checkpoint of which the value is known that tells the best one",
+                                               fmt::format("none of {}", checkpoints_->list().size())));
+    if (best != saved_) driver_.request(all_workers(driver_), message::Load{.directory = best});
+    end_.exported = best;
   }
 
   void load(const std::string& directory) {

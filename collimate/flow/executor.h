@@ -11,6 +11,7 @@
 #include "collimate/base/span.h"
 #include "collimate/base/stop.h"
 #include "collimate/batch/batch.h"
+#include "collimate/flow/checkpoints.h"
 #include "collimate/flow/registry.h"
 #include "collimate/graph/graph.h"
 #include "collimate/graph/placement.h"
@@ -65,6 +66,7 @@ struct CallTimes {
 struct RunEnd {
   nlohmann::json memory;                      // a list with the MemoryLedger::report of each worker
   std::map<std::string, uint64_t> checksums;  // by exported model: of its weights
+  std::string exported;                       // the checkpoint that they are of; "": those that the run ended with
 };
 
 // How a run is driven. Callbacks run on the driver's thread; what they throw stops the run.
@@ -85,7 +87,7 @@ struct RunOptions {
 
   // The run's directory: checkpoints/step-NNNNNN, journal.bin, events.jsonl. "" keeps nothing on disk.
   std::string directory;
-  int64_t keep_checkpoints = 2;
+  Retention keep;                              // where it has values, the best checkpoint is what is exported
   std::map<std::string, std::string> exports;  // model → directory that gets its save_checkpoint when the run has ended
   std::string resume;                          // directory of a complete checkpoint, or ""
   std::function<void()> on_resumed;            // when all of it is loaded; `stop` requested there: nothing runs

@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/flow/checkpoint.h"
+#include "collimate/flow/checkpoints.h"
 #include "collimate/flow/executor.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_runs.h"
@@ -170,7 +171,7 @@ TEST(ExecutorLines, AStopSavesAndTheRunGoesOnFromThere) {
   };
   const test::WatchedMessages hard(0, 0.001);
   EXPECT_THROW(run_cut(stops, 2, 500), base::StoppedError);
-  const std::string saved = Checkpoints(directory, 2).latest();
+  const std::string saved = Checkpoints(directory).latest();
   const int64_t done = checkpoint_step(saved);
   ASSERT_LT(done, 490);
   const Outcome rest = run_cut(

@@ -4,17 +4,23 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "collimate/base/error.h"
 #include "collimate/cluster/mailbox.h"
 #include "collimate/cluster/reparse.h"
 #include "collimate/flow/checkpoint.h"
+#include "collimate/flow/checkpoints.h"
 #include "collimate/host/file_io.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/fault_control.h"
 #include "tests/support/flow/toy_runs.h"
 #include "tests/support/graph/replay.h"
 #include "tests/support/watched_messages.h"
@@ -117,7 +123,7 @@ TEST(Executor, ARecordingIsOfTheResumedRunToo) {
   options.schedule.save_every = 1;
   run(graph, graph::flattening(graph, 1), registry, options);
   const std::string whole = host::read_file(directory + "/events.jsonl");
-  const std::string middle = Checkpoints(directory, 2).list().front();
+  const std::string middle = Checkpoints(directory).list().front();
   EXPECT_EQ(checkpoint_step(middle), 3);
   options.resume = middle;
   options.directory = elsewhere;
@@ -184,7 +190,7 @@ TEST(Executor, ResumeGoesOnAsTheUndisturbedRun) {
     first.lines.push_back(line_of(result));
   };
   EXPECT_THROW(run(graph, placement, registry, options), base::RunError);
-  Checkpoints checkpoints(directory, 2);
+  Checkpoints checkpoints(directory);
   EXPECT_EQ(checkpoint_step(checkpoints.latest()), 2);
 
   Outcome whole, rest;
@@ -198,6 +204,86 @@ TEST(Executor, ResumeGoesOnAsTheUndisturbedRun) {
   run(graph, placement, registry, again);
   ASSERT_EQ(whole.lines.size(), 5U);
   EXPECT_EQ(rest.lines, std::vector<std::string>(whole.lines.begin() + 2, whole.lines.end()));
+}
+
+// The disk takes until the next iteration is done.
+TEST(Executor, TrainingGoesOnWhileACheckpointIsBroughtToTheDisk) {
+  std::atomic<int64_t> done = 0, waited = 0;
+  const base::CountAnswers slow_disk([&](std::string_view place, int64_t count) {
+    if (place != "checkpoint.commit") return count;
+    const int64_t before = done;
+    for (int i = 0; i < 2000 && done == before; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    waited += done > before ? 1 : 0;
+    return count;
+  });
+  const std::string directory = temporary("slow-disk");
+  run_with([&](RunOptions& options) {
+    options.directory = directory;
+    options.schedule.save_every = 2;
+    options.schedule.iterations = 5;
+    options.on_iteration = [&](const IterationResult&) { ++done; };
+  });
+  EXPECT_EQ(waited, 2);
+  EXPECT_EQ(checkpoint_step(Checkpoints(directory).latest()), 5);
+}
+
+TEST(Executor, ACheckpointThatDoesNotReachTheDiskEndsTheRun) {
+  const std::string directory = temporary("lost-disk");
+  const base::CountAnswers lose([&](std::string_view place, int64_t count) {
+    if (place == "checkpoint.commit") std::filesystem::remove_all(directory + "/checkpoints/step-000002.partial");
+    return count;
+  });
+  EXPECT_THROW(run_with([&](RunOptions& options) {
+                 options.directory = directory;
+                 options.schedule.save_every = 1;
+                 options.schedule.iterations = 50;
+               }),
+               std::exception);
+  EXPECT_EQ(checkpoint_step(Checkpoints(directory).latest()), 1);
+}
+
+// After the second iteration the state was the best one.
+TEST(Executor, TheBestCheckpointIsExported) {
+  const auto exported_by = [](int64_t iterations, Retention keep) {
+    RunEnd ended;
+    run_with([&](RunOptions& options) {
+      options.schedule.iterations = iterations;
+      options.schedule.save_every = 1;
+      options.directory = temporary("best-run");
+      options.keep = std::move(keep);
+      options.exports = {{"trainer", temporary("best-model")}};
+      options.on_end = [&](const RunEnd& end) { ended = end; };
+    });
+    return std::pair(ended.checksums.at("trainer"), ended.exported);
+  };
+  const auto value = [](int64_t step) { return std::optional(-std::abs(static_cast<double>(step - 2))); };
+  const auto [best, from] = exported_by(4, {.newest = 1, .value = value});
+  EXPECT_EQ(checkpoint_step(from), 2);
+  EXPECT_EQ(best, exported_by(2, {}).first);
+  EXPECT_NE(best, exported_by(4, {}).first);
+  EXPECT_THAT(
+      base::message_of([&] { exported_by(4, {.value = [](int64_t) { return std::optional<double>(); }}); }),
+      testing::HasSubstr("expected a checkpoint of which the value is known that tells the best one, got none"));
+}
+
+// At a checkpoint the next iteration has begun, of which a shorter run has none.
+TEST(Executor, AShorterRunEndsAtItsCheckpointAndMayGoOn) {
+  const std::string directory = temporary("shorter");
+  const auto run_to = [&](int64_t iterations, const std::string& resume) {
+    return run_with([&](RunOptions& options) {
+             options.schedule.iterations = iterations;
+             options.schedule.save_every = 1;
+             options.directory = directory;
+             options.keep.newest = 9;
+             options.resume = resume;
+           })
+        .lines;
+  };
+  const std::vector<std::string> whole = run_to(4, "");
+  const std::string second = Checkpoints(directory).list().at(1);
+  EXPECT_TRUE(run_to(2, second).empty());
+  EXPECT_EQ(run_to(3, second), std::vector<std::string>(whole.begin() + 2, whole.begin() + 3));
+  EXPECT_EQ(run_to(4, Checkpoints(directory).list().at(2)), std::vector<std::string>(whole.begin() + 3, whole.end()));
 }
 
 // Killed in its fourth iteration, of which two are saved, and gone on with on other devices and transports. Its numbers
@@ -222,7 +308,7 @@ TEST(Executor, AnotherPlacementGoesOnAsTheUndisturbedRun) {
       Outcome rest;
       RunOptions again = options_for(rest, 5);
       again.schedule.save_every = 2;
-      again.resume = Checkpoints(options.directory, 2).latest();
+      again.resume = Checkpoints(options.directory).latest();
       again.directory = temporary("moved-on");
       if (to == 1) again.transport = Transport::kProcesses;
       run(graph, placements[to], registry, again);
@@ -266,7 +352,7 @@ TEST(Executor, AStopSavesAndTheRunGoesOnFromThere) {
   graph::Graph graph = toy::flow();
   Registry registry = toy::registry();
   EXPECT_THROW(run(graph, graph::flattening(graph, 1), registry, options), base::StoppedError);
-  const std::string saved = Checkpoints(directory, 2).latest();
+  const std::string saved = Checkpoints(directory).latest();
   const int64_t done = checkpoint_step(saved);
   ASSERT_GE(done, 2);
   ASSERT_LT(done, 50);

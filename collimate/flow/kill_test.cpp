@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "collimate/base/deadline.h"
-#include "collimate/flow/checkpoint.h"
+#include "collimate/flow/checkpoints.h"
 #include "tests/support/flow/toy_modules.h"
 #include "tests/support/host/run_command.h"
 
@@ -22,7 +22,7 @@ std::map<int64_t, std::string> run_in(const std::string& directory, bool random,
   options.directory = directory;
   options.replay = replay;
   if (random) options.modules["reward"] = {"reward", {{"random", true}}};
-  if (!directory.empty()) options.resume = Checkpoints(directory, 2).latest();
+  if (!directory.empty()) options.resume = Checkpoints(directory).latest();
   options.on_iteration = [&](const IterationResult& result) {
     nlohmann::ordered_json line;
     for (const auto& [name, value] : result.metrics.items())

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "collimate/base/log.h"
-#include "collimate/flow/checkpoint.h"
+#include "collimate/flow/checkpoints.h"
 #include "collimate/host/file_io.h"
 #include "tests/support/flow/toy_modules.h"
 #include "tests/support/graph/replay.h"
@@ -46,7 +46,7 @@ class LostRecording : public testing::Test {
     const std::string log = directory_ + "/log";
     {
       const base::LogFile file(log);
-      const auto rest = run_from(Checkpoints(directory_, 2).list().front());
+      const auto rest = run_from(Checkpoints(directory_).list().front());
       EXPECT_EQ(rest.size(), 1U);
       EXPECT_EQ(rest.at(3), whole.at(3));
     }
@@ -81,7 +81,7 @@ TEST_F(LostRecording, TheNextResumeGoesOnWithTheNewOne) {
   fs::remove(events_);
   go_on(whole);
   const std::string first = host::read_file(events_);
-  run_from(Checkpoints(directory_, 2).latest());
+  run_from(Checkpoints(directory_).latest());
   const std::string second = host::read_file(events_);
   EXPECT_EQ(graph::check_recording(second), "");
   // The text goes up to the line of the save that the checkpoint is of: its header's state and all steps.

@@ -15,8 +15,10 @@ void ScheduleCore::begin() {
 }
 
 // A new process goes on from a loaded state: nothing runs, workers are as at setup; what was open starts again as
-// itself.
+// itself, but for iterations behind the end of a run that is now shorter.
 void ScheduleCore::restart() {
+  while (!active_.empty() && active_.back().number >= options().iterations) active_.pop_back();
+  next_ = front_ + std::ssize(active_);
   for (IterationRun& run : active_)
     for (int n : facts_->order) {
       for (int r = 0; r < static_cast<int>(run.node(n).replicas.size()); ++r) {

@@ -94,6 +94,11 @@ void OutputFile::close() {
   if (!fd_.valid()) return;
   flush();
   sync_file(fd_.get(), path_);
+  close_unsynced();
+}
+
+void OutputFile::close_unsynced() {
+  flush();
   if (::close(fd_.release()) != 0) throw_io_error(path_, "to close", errno);
 }
 

@@ -23,6 +23,8 @@ class OutputFile {
   void write(std::string_view text);
   // Flushes, fsyncs and closes; without it what was written may be lost.
   void close();
+  // Flushes and closes: for a file of an AtomicDirectory, whose commit fsyncs all of them.
+  void close_unsynced();
   int64_t size_bytes() const { return size_bytes_; }
   uint32_t crc32c() const { return crc32c_; }  // of what was written so far (host/checksum.h)
   const std::filesystem::path& path() const { return path_; }

@@ -185,6 +185,8 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
     check_one("evaluation", config.evaluation, *data.tokenizer, found.problems);
   }
   check_schedule(config, plan, numbers, found.refused);
+  if (const std::string problem = best_metric_problem(config, plan.measures()); !problem.empty())
+    found.refused.push_back(problem);
   return found;
 }
 

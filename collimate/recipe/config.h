@@ -152,6 +152,14 @@ struct RunOptions : base::Section {
                                          "how many checkpoints are kept; older ones are removed",
                                          base::at_least(int64_t{1}),
                                          base::outside_hash{}};
+  base::Option<std::string> best_metric{this,
+                                        "best_metric",
+                                        "",
+                                        "",
+                                        "metric of metrics.jsonl, val/accuracy say: the checkpoint that is best by it "
+                                        "is kept beside the newest ones, and "
+                                        "the model that the run leaves is that one's; empty: the last one's",
+                                        base::outside_hash{}};
   base::Option<int64_t> evaluate_every{this,
                                        "evaluate_every",
                                        0,

@@ -45,7 +45,12 @@ void warn_of_errors(const std::string& where, const flow::IterationResult& resul
 }  // namespace
 
 Recorder::Recorder(const Config& config, const Plan& plan, const RunData& data, const RunDirectory& directory)
-    : config_(config), plan_(plan), data_(data), directory_(directory), start_seconds_(base::now_seconds()) {
+    : config_(config),
+      plan_(plan),
+      data_(data),
+      directory_(directory),
+      start_seconds_(base::now_seconds()),
+      best_metric_(config, directory.metrics()) {
   if (!directory.ended())
     writer_.emplace(directory.metrics(), directory.checkpoint().empty() ? -1 : directory.completed());
 }
@@ -142,6 +147,7 @@ void Recorder::write_rows(const EvaluationPlan& plan, int64_t step, const Batch&
 void Recorder::write(base::MetricsRecord record) {
   last_ = record;
   totals_.add(record);
+  best_metric_.add(record);
   for (const std::string& warning : watch_.add(record)) base::log_warning("iteration {}: {}", record.step, warning);
   if (config_.log.names == std::string("trl"))
     for (auto& [name, value] : record.values)

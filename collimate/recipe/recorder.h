@@ -8,6 +8,7 @@
 #include "collimate/base/metrics.h"
 #include "collimate/base/stateful.h"
 #include "collimate/flow/executor.h"
+#include "collimate/recipe/best_metric.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/learning_watch.h"
 #include "collimate/recipe/page.h"
@@ -40,6 +41,7 @@ class Recorder : public base::Stateful {
   const base::MetricsRecord& last() const { return last_; }
   const RunTotals& totals() const { return totals_; }
   const LearningWatch& watch() const { return watch_; }
+  const BestMetric& best_metric() const { return best_metric_; }
   double seconds() const;  // of the run, with those before it was resumed
   // True when val/loss has not fallen for `run.patience` evaluations.
   bool out_of_patience() const;
@@ -71,6 +73,7 @@ class Recorder : public base::Stateful {
   base::MetricsRecord last_;
   RunTotals totals_;
   LearningWatch watch_;
+  BestMetric best_metric_;
   nlohmann::ordered_json values_ = nlohmann::ordered_json::object();  // of the evaluations since the last line
   nlohmann::ordered_json first_evaluation_;
   nlohmann::ordered_json last_evaluation_;

@@ -13,8 +13,8 @@ namespace collimate::recipe {
 namespace {
 
 // These names stand beside the columns of a row that was completed.
-constexpr const char* kWritten[] = {"sample",   "completion",   "token_ids", "finish",
-                                    "logprobs", "top_logprobs", "reward"};
+constexpr const char* kSampleColumns[] = {"sample",   "completion",   "token_ids", "finish",
+                                          "logprobs", "top_logprobs", "reward"};
 
 void add_spread(const std::string& family, const std::vector<double>& values, base::MetricsRecord& record) {
   if (values.empty()) return;
@@ -108,7 +108,7 @@ void write_measured(const Batch& rows, const RowNumber& number, bool pairs, cons
 nlohmann::ordered_json kept_columns(const nlohmann::json& row) {
   nlohmann::ordered_json line = nlohmann::ordered_json::object();
   for (const auto& [name, value] : row.items()) {
-    const bool taken = std::ranges::find(kWritten, name) != std::end(kWritten);
+    const bool taken = std::ranges::find(kSampleColumns, name) != std::end(kSampleColumns);
     line[taken ? "data_" + name : name] = value;
   }
   return line;

@@ -14,6 +14,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/flow/checkpoint.h"
+#include "collimate/flow/checkpoints.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/checksum.h"
 #include "collimate/host/mapped_file.h"
@@ -34,16 +35,17 @@ InputError unusable(const char* expected, const fs::path& output, const std::err
       expectation("--output", expected, fmt::format("{}: {}", output.string(), error.message()), "another --output"));
 }
 
-// Is anything there but a lock's file and the rows of a run that is to begin? What cannot be looked at is for begin()
-// to make.
+// Is anything there but a lock's file, the rows of a run that is to begin, and what one left that was killed as it
+// began? What cannot be looked at is for begin() to make.
 bool holds_files(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return false;
   if (!fs::is_directory(path)) return true;
   const fs::directory_iterator entries(path, error);
   if (error) throw unusable("a directory that can be read", path, error);
-  return std::any_of(fs::begin(entries), fs::end(entries), [](const fs::directory_entry& entry) {
-    return entry.path().filename() != kLockFile && entry.path().filename() != kRowsDirectory;
+  const std::vector<std::string> ours = {kLockFile, kRowsDirectory, std::string(kResolvedFile) + ".partial"};
+  return std::any_of(fs::begin(entries), fs::end(entries), [&](const fs::directory_entry& entry) {
+    return std::ranges::find(ours, entry.path().filename().string()) == ours.end();
   });
 }
 
@@ -94,13 +96,14 @@ void copy_records(const fs::path& from, const fs::path& to) {
 
 // The checkpoint that a run goes on from becomes one of `run` where that has none yet: it goes on alone from there.
 void copy_checkpoint(const std::string& checkpoint, const fs::path& run) {
-  flow::Checkpoints own(run, /*keep=*/1);
+  flow::Checkpoints own(run);
   if (!own.latest().empty()) return;
   const fs::path building = own.begin(flow::checkpoint_step(checkpoint));
   std::error_code error;
   fs::copy(checkpoint, building, fs::copy_options::recursive, error);
   if (error) host::throw_io_error(building, "to copy " + checkpoint, error.value());
   own.commit();
+  own.settle();
 }
 
 // Reads what the run's recorder saved; null in a checkpoint that has none of it.
@@ -115,7 +118,7 @@ void check_checkpoint(const std::string& checkpoint, const fs::path& run) {
   const std::string damage = flow::damage_in(checkpoint);
   if (damage.empty()) return;
   std::string remedy = "restoring it, or a new --output: no earlier checkpoint is undamaged";
-  for (const std::string& other : flow::Checkpoints(run, /*keep=*/1).list())
+  for (const std::string& other : flow::Checkpoints(run).list())
     if (flow::checkpoint_step(other) < flow::checkpoint_step(checkpoint) && flow::damage_in(other).empty())
       remedy = fmt::format("restoring it, or --resume {}, the newest undamaged checkpoint before it", other);
   throw InputError(fmt::format("{}; try {}", damage, remedy));
@@ -150,7 +153,8 @@ void warn_of_metrics(const std::string& checkpoint, const fs::path& run) {
   }
 }
 
-constexpr const char* kExportDtype = "train.export_dtype";
+// Another value of these has the model of a run that has ended written anew.
+constexpr const char* kOfTheExport[] = {"train.export_dtype", "run.best_metric"};
 // Keys of one config or both that differ, as in "train.learning_rate: 1e-06 -> 2e-06". Those outside of the config's
 // hash are allowed.
 struct Differences {
@@ -253,7 +257,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   if (by_name && flow::is_checkpoint(resume))
     checkpoint_ = resume;
   else if (source != path_ || !fresh_)
-    checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
+    checkpoint_ = flow::Checkpoints(source).latest();
   if (!checkpoint_.empty()) {
     completed_ = flow::checkpoint_step(checkpoint_);
     if (completed_ > config.run.iterations)
@@ -261,7 +265,9 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
                                    std::to_string(config.run.iterations.get()), "--resume DIR/checkpoints/step-N"));
     goes_on_ = !changed_.empty() && completed_ < config.run.iterations;
     check_inputs(inputs, source, another);
-    exports_anew_ = std::ranges::any_of(changed_, [](const auto& change) { return change.starts_with(kExportDtype); });
+    exports_anew_ = std::ranges::any_of(changed_, [](const std::string& change) {
+      return std::ranges::any_of(kOfTheExport, [&](const char* option) { return change.starts_with(option); });
+    });
     if (ended()) {
       warn_of_metrics(checkpoint_, source);
     } else {
@@ -279,7 +285,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetricsFile);
   fs::create_directories(path_ / "logs");
   keep_inputs(inputs, path_);
-  if (own_ && checkpoint_ == resume) flow::Checkpoints(path_, config.run.keep_checkpoints).remove_after(completed_);
+  if (own_ && checkpoint_ == resume) flow::Checkpoints(path_).remove_after(completed_);
   if (own_ || checkpoint_.empty()) return;
   copy_records(source, path_);
   copy_checkpoint(checkpoint_, path_);
@@ -343,7 +349,7 @@ bool RunDirectory::has_model() const {
 void RunDirectory::give_up() const {
   std::error_code ignored;
   const bool metrics = fs::exists(path_ / kMetricsFile) && fs::file_size(path_ / kMetricsFile, ignored) > 0;
-  if (!fresh_ || metrics || !flow::Checkpoints(path_, 1).latest().empty()) return;
+  if (!fresh_ || metrics || !flow::Checkpoints(path_).latest().empty()) return;
   try {
     remove_run(path_);
   } catch (const base::RunError& error) {

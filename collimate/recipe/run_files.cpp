@@ -5,7 +5,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/metrics.h"
-#include "collimate/flow/checkpoint.h"
+#include "collimate/flow/checkpoints.h"
 #include "collimate/host/atomic_file.h"
 
 namespace collimate::recipe {
@@ -53,7 +53,7 @@ bool holds_run(const fs::path& directory) {
 
 bool holds_nothing_learned(const fs::path& run) {
   if (fs::exists(run / kSummaryFile) || fs::exists(run / "model")) return false;
-  if (!flow::Checkpoints(run, 1).latest().empty()) return false;
+  if (!flow::Checkpoints(run).latest().empty()) return false;
   if (!fs::exists(run / kMetricsFile)) return true;
   std::vector<std::string> unreadable;
   const std::vector<base::MetricsRecord> records = base::read_metrics(run / kMetricsFile, &unreadable);

@@ -3,22 +3,12 @@
 #include <cmath>
 #include <string_view>
 
+#include "collimate/recipe/best_metric.h"
+
 namespace collimate::recipe {
 namespace {
 
-constexpr std::string_view kTiming = "timing_s/", kHeldOut = "val/";
-
-// Metrics of which the best value means something: +1 for the highest, -1 for the lowest, 0 for none.
-int better(const std::string& name) {
-  static const std::map<std::string, int> directions = {
-      {"val/accuracy", 1},           {"val/reward/mean", 1},     {"val/margin", 1},
-      {"val/rewards/accuracies", 1}, {"val/rewards/margins", 1}, {"val/acc", 1},
-      {"val/acc_norm", 1},           {"val/loss", -1},           {"critic/rewards/mean", 1}};
-  if (const auto found = directions.find(name); found != directions.end()) return found->second;
-  if (!name.starts_with(kHeldOut)) return 0;
-  const size_t measure = name.find('/', kHeldOut.size());  // of a further one: "val/choices/acc"
-  return measure == std::string::npos ? 0 : better(std::string(kHeldOut) + name.substr(measure + 1));
-}
+constexpr std::string_view kTiming = "timing_s/";
 
 }  // namespace
 
@@ -28,7 +18,7 @@ void RunTotals::add(const base::MetricsRecord& record) {
   if (tokens != nullptr) tokens_ += *tokens;
   for (const auto& [name, value] : record.values) {
     if (name.starts_with(kTiming)) phase_seconds_[name.substr(kTiming.size())] += value;
-    const int direction = better(name);
+    const int direction = best_direction(name);
     if (direction == 0 || !std::isfinite(value)) continue;
     const auto [best, fresh] = best_.try_emplace(name, Best{value, record.step});
     if (!fresh && direction * value > direction * best->second.value) best->second = {value, record.step};

@@ -9,6 +9,7 @@
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
 #include "collimate/base/span.h"
+#include "collimate/flow/checkpoint.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
@@ -102,7 +103,7 @@ class Run {
     if (const std::string how = recorder_.watch().diverged(); !how.empty())
       base::log().record("the run has diverged: " + how);
     write_profile();
-    if (recorded) return outcome_of(*recorded);  // the model alone was missing
+    if (recorded) return exported_anew(*recorded);
     spans_.write_chrome_trace(directory_.path() / "trace.json");
     const nlohmann::ordered_json told = summary();
     host::write_file_atomically(directory_.path() / "summary.json", told.dump(2) + "\n");
@@ -251,7 +252,9 @@ class Run {
   // Says where the run's state is kept and taken from.
   void add_files(flow::RunOptions& options) {
     options.directory = directory_.path();
-    options.keep_checkpoints = config_.run.keep_checkpoints;
+    options.keep.newest = config_.run.keep_checkpoints;
+    if (recorder_.best_metric().asked())
+      options.keep.value = [this](int64_t step) { return recorder_.best_metric().value(step); };
     options.exports = {{plan_.trained, directory_.path() / "model"}};
     options.resume = directory_.checkpoint();
     // Patience may have run out before the process ended that saved the checkpoint.
@@ -323,10 +326,10 @@ class Run {
                                    {"generates", plan_.learns_to_stop},
                                    {"seed", config_.run.seed.get()},
                                    {"config_hash", base::config_hash(config_)},
-                                   {"model_hash", fmt::format("{}", fmt::join(model_hashes(), " "))},
                                    {"first_evaluation", recorder_.first_evaluation()},
                                    {"last_evaluation", recorder_.last_evaluation()},
                                    {"final_metrics", std::move(final_metrics)}};
+    told.update(model_facts());
     told.update(recorder_.totals().summary());
     told["warnings"] = recorder_.watch().warnings();
     told["diverged"] = recorder_.watch().diverged();
@@ -338,11 +341,21 @@ class Run {
     return told;
   }
 
-  // Gives hashes of the trained weights, the same under any layout.
-  std::vector<std::string> model_hashes() const {
+  // Of the model that was exported: the iterations behind it, and a hash of its weights, the same under any layout.
+  nlohmann::ordered_json model_facts() const {
     std::vector<std::string> hashes;
     for (const auto& [model, checksum] : end_.checksums) hashes.push_back(fmt::format("{:016x}", checksum));
-    return hashes;
+    const std::string& from = end_.exported;
+    return {{"model_step", from.empty() ? iterations() : flow::checkpoint_step(from)},
+            {"model_hash", fmt::format("{}", fmt::join(hashes, " "))}};
+  }
+
+  // A run that had ended lacked its model, or wants that of another of its checkpoints.
+  TrainOutcome exported_anew(nlohmann::ordered_json summary) const {
+    const nlohmann::ordered_json before = summary;
+    summary.update(model_facts());
+    if (summary != before) host::write_file_atomically(directory_.path() / "summary.json", summary.dump(2) + "\n");
+    return outcome_of(summary);
   }
 
   // The trace's rows: devices with the models that sit there, then host workers.

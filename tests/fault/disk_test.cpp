@@ -25,10 +25,10 @@ void expect_refused(Runs& runs, const std::vector<std::string>& more, const std:
     EXPECT_NE(last_line(result.errors).find(part), std::string::npos) << part << " in " << result.errors;
 }
 
-// Two checkpoints, and half an iteration behind them.
+// Two checkpoints, and perhaps a part of an iteration behind them.
 class Disk : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_NO_FATAL_FAILURE(runs_.kill_at("policy.train:3", "run")); }
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(runs_.kill_at("directory.after_rename:2", "run")); }
   void expect_told(const std::string& part) {
     const host::CommandResult result = runs_.train("run", {}, {});
     EXPECT_TRUE(result.status.ok()) << result.status.description() << ": " << result.errors;

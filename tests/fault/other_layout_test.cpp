@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <random>
 
 #include "tests/fault/cli_support.h"
 #include "tests/fault/runs.h"
@@ -119,6 +120,59 @@ TEST_F(OtherLayout, TwoModelsThatAreTrainedGoOnAsProcesses) {
                         {"value.train:5", "directory.before_rename:3"}, {"policy_trainer", "value"});
 }
 
+// A policy that is trained beside its reference: layouts of one of these families give the same bits.
+struct Family {
+  std::string name;
+  std::vector<Sets> layouts;
+};
+
+Sets set_all(const std::vector<std::string>& values) {
+  Sets sets;
+  for (const std::string& value : values) sets.insert(sets.end(), {"--set", value});
+  return sets;
+}
+
+std::vector<Family> families() {
+  const Sets one = on_devices(1), staged = set_all({"devices=2", "pp=2"}), shared = sharing(2, 1),
+             staged_ranks = set_all({"devices=4", "pp=2"}), context = set_all({"devices=2", "cp=2"}),
+             staged_context = set_all({"devices=4", "pp=2", "cp=2"});
+  return {{"one", {one, staged, kGenerationApart, apart_from_the_driver(staged)}},
+          {"data", {shared, sharing(2, 0), staged_ranks, apart_from_the_driver(shared)}},
+          {"context", {context, staged_context, apart_from_the_driver(context)}}};
+}
+
+// A place of the program itself, or of one of its workers' threads, and the passage at which it is killed.
+std::string random_place(std::mt19937& random, bool of_workers) {
+  const std::vector<std::pair<const char*, int>> driver = {
+      {"directory.before_rename", 4}, {"directory.after_rename", 4}, {"file.before_rename", 4}};
+  const std::vector<std::pair<const char*, int>> workers = {{"policy.generate", 20},    {"advantages", 4},
+                                                            {"reference.log_probs", 4}, {"policy_trainer.train", 4},
+                                                            {"model.backward", 8},      {"optimizer.parameter", 60}};
+  const auto& places = of_workers && random() % 4 != 0 ? workers : driver;
+  const auto& [name, passages] = places[random() % places.size()];
+  return fmt::format("{}:{}", name, 1 + random() % static_cast<unsigned>(passages));
+}
+
+class RandomKills : public OtherLayout, public testing::WithParamInterface<int> {};
+
+TEST_P(RandomKills, GoOnInAnyLayoutWithTheSameBits) {
+  write("grpo", kBeta);
+  const Family family = families()[static_cast<size_t>(GetParam())];
+  ASSERT_NO_FATAL_FAILURE(finish("whole", family.layouts.front()));
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  for (int kill = 0; kill < 17; ++kill) {
+    const size_t from = random() % family.layouts.size(), to = random() % family.layouts.size();
+    const bool of_workers = !std::ranges::count(family.layouts[from], "cluster=local-processes");
+    const std::string place = random_place(random, of_workers), run = fmt::format("{}-{}", family.name, kill);
+    SCOPED_TRACE(fmt::format("{} from {} to {}", place, fmt::join(family.layouts[from], " "),
+                             fmt::join(family.layouts[to], " ")));
+    ASSERT_NO_FATAL_FAILURE(move(run, family.layouts[from], place, family.layouts[to]));
+    expect_same_run(run, "whole", {"policy_trainer"});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, RandomKills, testing::Range(0, 3));
+
 // ‖a − b‖ / ‖a‖ of all tensors of an array.
 double relative_distance(const SavedValues& a, const SavedValues& b, const std::string& array) {
   double difference = 0, size = 0;
@@ -141,12 +195,11 @@ TEST_F(OtherLayout, OtherNumbersOfRanksGoOnFromTheSameState) {
   write("grpo", kBeta);
   const std::vector<std::pair<Sets, int>> moves = {{sharing(2, 1), 1}, {sharing(1, 0), 2}, {sharing(2, 0), 3}};
   for (const auto& [from, ranks] : moves) {
-    const std::string there = fmt::format("on-{}", ranks), whole = "before-" + there, place = "policy_trainer.train:";
+    const std::string there = fmt::format("on-{}", ranks), whole = "before-" + there;
     ASSERT_NO_FATAL_FAILURE(finish(whole, from));
-    const std::string third = place + (ranks == 2 ? "3" : "5");  // every rank counts
-    ASSERT_NO_FATAL_FAILURE(move(there, from, third, sharing(ranks, ranks > 1 ? 1 : 0)));
+    ASSERT_NO_FATAL_FAILURE(move(there, from, "directory.after_rename:2", sharing(ranks, ranks > 1 ? 1 : 0)));
     if (ranks > 1) {
-      ASSERT_NO_FATAL_FAILURE(move(there + "-whole", from, third, sharing(ranks, 0)));
+      ASSERT_NO_FATAL_FAILURE(move(there + "-whole", from, "directory.after_rename:2", sharing(ranks, 0)));
       expect_same_run(there, there + "-whole", {"policy_trainer"});
     }
     for (int step = 1; step <= 3; ++step) {

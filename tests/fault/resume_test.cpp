@@ -75,8 +75,8 @@ TEST(Resume, GrpoKilledInEveryPhase) {
   expect_resumed_equals_whole(
       runs, {"policy.generate:3", "policy.generate:20", "reward.score:2", "reference.log_probs:2", "advantages:3",
              "policy_trainer.train:1", "model.backward:2", "model.backward:9", "optimizer.parameter:5",
-             "optimizer.parameter:50", "file.before_rename:4", "directory.before_rename:1", "directory.before_rename:3",
-             "directory.after_rename:1", "directory.after_rename:2"});
+             "optimizer.parameter:50", "file.before_rename:1", "file.before_rename:4", "directory.before_rename:1",
+             "directory.before_rename:3", "directory.after_rename:1", "directory.after_rename:2"});
   EXPECT_EQ(lasting_metrics(runs.directory("whole")).size(), static_cast<size_t>(kIterations));
 }
 
@@ -264,7 +264,7 @@ TEST(Resume, ADiskFullAtTheExportLosesNothing) {
 TEST(Resume, AnotherDirectoryNeedsTheFirstOneOnce) {
   Runs runs("resume-alone", "sft", "");
   ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
-  ASSERT_NO_FATAL_FAILURE(runs.kill_at("policy.train:3", "r1"));
+  ASSERT_NO_FATAL_FAILURE(runs.kill_at("directory.after_rename:2", "r1"));
   const host::CommandResult killed =
       runs.train("r2", {"--resume", runs.directory("r1")}, {{"COLLIMATE_TEST_KILL_AT", "policy.train:1"}});
   ASSERT_EQ(killed.status.signal, SIGKILL) << killed.status.description() << killed.errors;
