@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""How long training waits for checkpoints: seconds of an iteration that saves, less one that does not.
+"""How long training waits for a checkpoint: seconds of an iteration behind a save, less those of the others.
 
   bench/saving.py [--tokenizer DIRECTORY] [--rounds N] [PROGRAM]...
 
-Trains random weights by SFT (15M and 110M parameters in fp32; a checkpoint has 12 bytes a parameter) with a checkpoint
-after each iteration and with none, one run after the other, with each PROGRAM in turn (build/release/bin/collimate).
-Prints the median over iterations and rounds with its spread and, in the same round, the seconds that one writer takes
-to write and fsync as many bytes on the same disk.
+Trains random weights by SFT (15M and 110M parameters in fp32; a checkpoint has 12 bytes a parameter), saves after each
+fifth iteration, and takes each PROGRAM in turn (build/release/bin/collimate). Prints medians over rounds with their
+spread and, of the same rounds, the seconds that one writer takes to write and fsync as many bytes on the same disk.
 """
 import argparse
 import json
@@ -19,7 +18,7 @@ import tempfile
 import time
 
 SIZES = {"15M": (288, 6, 6, 768), "110M": (768, 12, 12, 2048)}  # width, layers, heads, inner width
-ITERATIONS = 6
+ITERATIONS, SAVE_EVERY = 14, 5
 
 
 def write_task(root: pathlib.Path, tokenizer: pathlib.Path, size: str) -> pathlib.Path:
@@ -40,13 +39,17 @@ def write_task(root: pathlib.Path, tokenizer: pathlib.Path, size: str) -> pathli
     return config
 
 
-def iterations_of(program: str, config: pathlib.Path, save_every: int) -> list[float]:
+def intervals_of(program: str, config: pathlib.Path) -> tuple[list[float], list[float]]:
+    """Seconds between lines of metrics.jsonl: behind a save, and all others but the first, which warms up."""
     output = config.parent / "run"
     shutil.rmtree(output, ignore_errors=True)
-    subprocess.run([program, "train", str(config), "--output", str(output), "--set", f"run.save_every={save_every}"],
+    subprocess.run([program, "train", str(config), "--output", str(output), "--set", f"run.save_every={SAVE_EVERY}"],
                    check=True, capture_output=True)
-    times = [json.loads(line)["time_seconds"] for line in (output / "metrics.jsonl").read_text().splitlines()]
-    return [after - before for before, after in zip(times, times[1:])]
+    lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    behind: dict[bool, list[float]] = {True: [], False: []}
+    for before, after in zip(lines, lines[1:]):
+        behind[before["step"] % SAVE_EVERY == 0].append(after["time_seconds"] - before["time_seconds"])
+    return behind[True], behind[False][1:]
 
 
 def bytes_of_checkpoint(config: pathlib.Path) -> int:
@@ -79,20 +82,21 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir="runs", prefix="saving-") as directory:
             root = pathlib.Path(directory).resolve()
             config = write_task(root, asked.tokenizer, size)
-            seconds: dict[tuple[str, str], list[float]] = {}
+            seconds: dict[tuple[str, bool], list[float]] = {}
             written: list[float] = []
             for _ in range(asked.rounds):
                 for program in asked.programs:
-                    for name, every in (("none", 0), ("each", 1)):
-                        seconds.setdefault((program, name), []).extend(iterations_of(program, config, every))
+                    saving, others = intervals_of(program, config)
+                    seconds.setdefault((program, True), []).extend(saving)
+                    seconds.setdefault((program, False), []).extend(others)
                 count = bytes_of_checkpoint(config) // 2  # two are kept
                 written.append(seconds_to_write(root, count))
             print(f"{size}: checkpoints of {count / 1e6:.0f} MB; written and fsynced alone: {described(written)} s")
             for program in asked.programs:
-                none, each = seconds[program, "none"], seconds[program, "each"]
-                wait = statistics.median(each) - statistics.median(none)
-                print(f"  {program}: {described(none)} s an iteration, {described(each)} with a checkpoint after each: "
-                      f"{wait:.3f} s for a save, {wait / statistics.median(written):.2f} of that")
+                saving, others = seconds[program, True], seconds[program, False]
+                wait = statistics.median(saving) - statistics.median(others)
+                print(f"  {program}: {described(others)} s an iteration, {described(saving)} behind a save: waits "
+                      f"{wait:.3f} s, {wait / statistics.median(written):.2f} of that", flush=True)
 
 
 if __name__ == "__main__":

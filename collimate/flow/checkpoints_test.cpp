@@ -164,7 +164,7 @@ std::vector<int64_t> left_of(const std::string& name, const std::vector<int64_t>
   return left;
 }
 
-// Of the states after 2, 4, … steps those after 8 and 12 are the best; those after 6 and 16 were not measured.
+// The states after 8 and 12 steps are the best; those after 6 and 16 were not measured.
 std::optional<double> value_after(int64_t step) {
   const std::map<int64_t, double> values = {{2, -3.0}, {4, -1.0}, {8, 0.5}, {10, 0.25}, {12, 0.5}, {14, 0.0}};
   const auto found = values.find(step);

@@ -10,8 +10,8 @@
 
 namespace collimate::recipe {
 
-// Of the metrics of which the best value means something: +1 where that is the highest, -1 where it is the lowest; 0 of
-// all others.
+// Gives +1 for a metric whose highest value is the best, -1 for one whose lowest is; 0 for all
+// others.
 int best_direction(const std::string& metric);
 
 // Why run.best_metric cannot tell a best checkpoint, whatever the run comes to, in the form of base/error.h; "" where

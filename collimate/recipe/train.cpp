@@ -341,7 +341,7 @@ class Run {
     return told;
   }
 
-  // Of the model that was exported: the iterations behind it, and a hash of its weights, the same under any layout.
+  // Tells of the model that was exported: the iterations behind it, and a hash of its weights, the same under any layout.
   nlohmann::ordered_json model_facts() const {
     std::vector<std::string> hashes;
     for (const auto& [model, checksum] : end_.checksums) hashes.push_back(fmt::format("{:016x}", checksum));
