@@ -188,7 +188,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   return found;
 }
 
-Findings check(Config config) {
+Findings check(Config config, WeightFiles weights) {
   Findings found;
   std::vector<std::string> problems;
   const flow::Registry registry = module_registry();
@@ -205,7 +205,7 @@ Findings check(Config config) {
     });
     const bool placed = attempt(problems, [&] { placement = make_placement(config, plan); });
     if (placed && read) attempt(problems, [&] { found = inspect(config, plan, placement, data); });
-    check_weights(plan, problems);
+    if (weights == WeightFiles::kRead) check_weights(plan, problems);
     const RewardFindings rewards = check_rewards(plan, data, kCheckedRows);
     found.lines.insert(found.lines.end(), rewards.lines.begin(), rewards.lines.end());
     problems.insert(problems.end(), rewards.problems.begin(), rewards.problems.end());

@@ -322,5 +322,7 @@ struct Config : base::Section {
 Config load(const std::string& path, const std::vector<std::string>& sets);
 // Does as `load` with a config that a program holds; InputError names "config" in the place of file and line.
 Config load_values(const nlohmann::json& values, const std::vector<std::string>& sets);
+// Does as `load` with a config that was read or put together already; InputError calls the whole of it `name`.
+Config load_source(const base::ConfigSource& source, const std::string& name);
 
 }  // namespace collimate::recipe
