@@ -111,6 +111,7 @@ void check_pairs(const DataPreview& data, Findings& found) {
 RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data, const DataPreview& train) {
   const int64_t drawn = train.kind == rlhf::RowKind::kPrompt ? config.rollout.completion_tokens.get() : 0;
   RowExtent extent{train.row.longest + drawn, train.largest_id};
+  if (data.ptx) extent.include(data.ptx->all(), 0);
   for (size_t i = 0; i < data.held_out.size(); ++i) {
     const EvaluationPlan& evaluation = plan.evaluations.at(i);
     const bool completes = evaluation.measured == Measured::kCompletions;

@@ -30,6 +30,14 @@ struct DataOptions : base::Section {
                                     "",
                                     "held-out data, which is measured and never trained on; written like data.train",
                                     base::entry_list{}};
+  base::Option<nlohmann::json> ptx{
+      this,
+      "ptx",
+      nullptr,
+      "",
+      "texts for a language-model loss beside the policy's own (train.ptx_weight), of which "
+      "each sample brings a row to its update; written like data.train",
+      base::entry_list{}};
   base::Option<double> val_size{
       this,
       "val_size",

@@ -77,7 +77,9 @@ Pipeline::Pipeline(const std::string& file, const std::vector<std::string>& sets
   require_model("--reward-model", reward, options_.download);
   options_.actor_model = actor;
   options_.reward_model = reward;
-  for (const text::DataSource& data : data_sources(options_.data, "--data"))
+  if (options_.data->is_null())
+    throw InputError(expectation("--data", "a file of pairs", "nothing", "--data FILE.jsonl"));
+  for (const text::DataSource& data : data_sources(options_.data, "data"))
     if (data.weight != 1)
       throw InputError(
           expectation("data.weight", "1, as each row is in one step", fmt::to_string(data.weight),
@@ -89,7 +91,7 @@ std::string Pipeline::directory(size_t step) const {
 }
 
 SplitRequest Pipeline::split_request() const {
-  return {.sources = data_sources(options_.data, "--data"),
+  return {.sources = data_sources(options_.data, "data"),
           .drop_bad_rows = options_.bad_rows.get() == "drop",
           .shares = options_.data_split,
           .seed = static_cast<uint64_t>(options_.seed.get())};
@@ -139,7 +141,7 @@ Config Pipeline::config(size_t step) const {
   }
 }
 
-std::string Pipeline::yaml(size_t step) const { return base::block_yaml(values(step)); }
+std::string Pipeline::yaml(size_t step) const { return base::block_yaml(values(step)) + "\n"; }
 
 Findings Pipeline::check(size_t step) const {
   const std::string name = pipeline_steps().at(step).folder;
