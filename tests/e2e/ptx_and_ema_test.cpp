@@ -6,16 +6,16 @@
 namespace collimate::test {
 namespace {
 
-class Mixture : public RecipeRuns {
+class PtxAndEma : public RecipeRuns {
  protected:
-  Mixture() : RecipeRuns("mixture") {}
+  PtxAndEma() : RecipeRuns("ptx-and-ema") {}
 
   std::vector<std::string> with_texts(const std::string& weight) const {
     return {"data.ptx=" + (scratch_ / "demonstrations.jsonl"), "data.max_tokens=16", "train.ptx_weight=" + weight};
   }
 };
 
-TEST_F(Mixture, TheLossIsThePolicysAndTheWeightedMeanOfTexts) {
+TEST_F(PtxAndEma, TheLossIsThePolicysAndTheWeightedMeanOfTexts) {
   for (const char* recipe : {"ppo", "grpo"}) {
     const Metrics metrics = train(recipe, with_texts("3"));
     for (const nlohmann::json& line : metrics)
@@ -27,7 +27,7 @@ TEST_F(Mixture, TheLossIsThePolicysAndTheWeightedMeanOfTexts) {
   }
 }
 
-TEST_F(Mixture, TextsAreLearned) {
+TEST_F(PtxAndEma, TextsAreLearned) {
   const Metrics heavy = train("ppo", with_texts("10")), none = train("ppo", with_texts("0"));
   EXPECT_EQ(number(heavy.front(), "actor/ptx_loss"), number(none.front(), "actor/ptx_loss")) << "before any update";
   EXPECT_LT(number(heavy.back(), "actor/ptx_loss"), number(heavy.front(), "actor/ptx_loss"));
@@ -35,7 +35,7 @@ TEST_F(Mixture, TextsAreLearned) {
 }
 
 // Two devices share the samples, and with them the texts.
-TEST_F(Mixture, IsTheSameOnSeveralDevices) {
+TEST_F(PtxAndEma, IsTheSameOnSeveralDevices) {
   const Metrics one = train("ppo", with_texts("3"));
   std::vector<std::string> sets = with_texts("3");
   sets.insert(sets.end(), {"devices=2", "train.ema=0.9"});
@@ -45,7 +45,7 @@ TEST_F(Mixture, IsTheSameOnSeveralDevices) {
   EXPECT_NE(read_text(output_ + "/model-ema/model.safetensors"), model_bytes(output_));
 }
 
-TEST_F(Mixture, AnAverageIsAModelOfItsOwnAndChangesNoOther) {
+TEST_F(PtxAndEma, AnAverageIsAModelOfItsOwnAndChangesNoOther) {
   for (const char* recipe : {"sft", "reward", "dpo"}) {
     const Metrics with = train(recipe, {"train.ema=0.9"});
     const std::string averaged = output_;
@@ -61,7 +61,7 @@ TEST_F(Mixture, AnAverageIsAModelOfItsOwnAndChangesNoOther) {
 }
 
 // With and without an average the plan and what was used differ by the master weights.
-TEST_F(Mixture, TheMemoryPlanCountsTheAverage) {
+TEST_F(PtxAndEma, TheMemoryPlanCountsTheAverage) {
   const auto planned = [&](const std::string& ema) {
     train("sft", {"train.ema=" + ema});
     const auto memory = nlohmann::json::parse(read_text(output_ + "/summary.json")).at("memory");
