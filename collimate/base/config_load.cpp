@@ -11,19 +11,19 @@
 #include "collimate/base/read_file.h"
 
 namespace collimate::base {
-namespace {
 
-namespace fs = std::filesystem;
-using Kind = ConfigNode::Kind;
-
-// Later wins: maps key by key, anything else as a whole.
 void merge(ConfigNode& into, ConfigNode&& from) {
-  if (into.kind != Kind::kMap || from.kind != Kind::kMap) {
+  if (into.kind != ConfigNode::Kind::kMap || from.kind != ConfigNode::Kind::kMap) {
     into = std::move(from);
     return;
   }
   for (size_t i = 0; i < from.keys.size(); ++i) merge(into.child(from.keys[i]), std::move(from.children[i]));
 }
+
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = ConfigNode::Kind;
 
 ConfigNode take_include(ConfigNode& root) {
   const auto key = std::find(root.keys.begin(), root.keys.end(), "include");

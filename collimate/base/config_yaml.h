@@ -21,6 +21,9 @@ ConfigNode parse_yaml_value(const std::string& text, const std::string& where);
 // of what it stands for, quoted or not.
 void expand_environment(ConfigNode& node);
 
+// Puts one tree into another, of which it wins: maps key by key, anything else as a whole.
+void merge(ConfigNode& into, ConfigNode&& from);
+
 // Puts `sets` into a tree and expands the environment, as load_config does with the tree that it reads. This is for a
 // tree of another origin; the arguments are those of load_config.
 void override_values(ConfigNode& root, const std::vector<std::string>& sets, const Section* schema);

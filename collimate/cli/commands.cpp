@@ -26,7 +26,7 @@ Command command_of(const Verb& verb, const std::string& before) {
   });
   const auto is_set = [](const CommandOption& option) { return option.name == "--set"; };
   const auto is_config = [](const CommandOption& argument) { return argument.name == "CONFIG"; };
-  command.sets_keys = std::any_of(command.options.begin(), command.options.end(), is_set) &&
+  command.sets_keys = verb.run != pipeline && std::any_of(command.options.begin(), command.options.end(), is_set) &&
                       std::any_of(command.arguments.begin(), command.arguments.end(), is_config);
   return command;
 }

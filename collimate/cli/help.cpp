@@ -13,6 +13,7 @@
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/other_names.h"
+#include "collimate/recipe/pipeline.h"
 #include "collimate/recipe/preset.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
@@ -25,6 +26,7 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> list = {
       {"init", "write a commented config to begin with", init},
       {"train", "train a model as a config says", train},
+      {"pipeline", "train by SFT, a reward model and PPO, one after the other", pipeline},
       {"check", "read config, model and data, show what would be trained, and what is wrong", check},
       {"generate", "complete prompts with a model", generate},
       {"eval", "measure models on data: pass@k and the like, perplexity, pairs, multiple choice", eval},
@@ -110,6 +112,7 @@ void print_rewards() {
 
 void print_reference() {
   fmt::print("{}", base::config_reference(recipe::Config()));
+  fmt::print("\n{}", base::config_reference(recipe::PipelineOptions(), "The file of `collimate pipeline`"));
   for (const RewardKind& kind : reward_kinds())
     fmt::print("\n{}", base::config_reference(*kind.section, fmt::format("Entry of reward: `{}`", kind.entry)));
 }

@@ -8,14 +8,15 @@
 
 #include "collimate/cli/arguments.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/report/pipeline_page.h"
 
 namespace collimate::cli {
 
 int report(const Arguments& arguments) {
-  CLI::App app{"writes one HTML page of a run, or one that compares several", "report"};
+  CLI::App app{"writes one HTML page of a run or a pipeline, or one that compares several runs", "report"};
   std::vector<std::string> directories;
   std::string output;
-  app.add_option("DIR", directories, "the directory of the run, or of each run to compare")->required();
+  app.add_option("DIR", directories, "the directory of the run or pipeline, or of each run to compare")->required();
   app.add_option(
       "--output", output,
       "the page to write; default: DIR/report.html, of several runs comparison.html in the current directory");
@@ -25,9 +26,13 @@ int report(const Arguments& arguments) {
   const bool several = directories.size() > 1;
   if (output.empty())
     output = several ? "comparison.html" : (std::filesystem::path(directories.front()) / "report.html").string();
-  host::write_file_atomically(output,
-                              several ? collimate::report::render_comparison({directories.begin(), directories.end()})
-                                      : collimate::report::render_report(directories.front()));
+  const auto page = [&] {
+    if (several) return collimate::report::render_comparison({directories.begin(), directories.end()});
+    const std::string& directory = directories.front();
+    return collimate::report::is_pipeline(directory) ? collimate::report::render_pipeline(directory)
+                                                     : collimate::report::render_report(directory);
+  };
+  host::write_file_atomically(output, page());
   if (json)
     print_json({{"report", output}});
   else

@@ -25,6 +25,7 @@ std::vector<std::string> help_topics();
 
 int init(const Arguments& arguments);
 int train(const Arguments& arguments);
+int pipeline(const Arguments& arguments);
 int check(const Arguments& arguments);
 int generate(const Arguments& arguments);
 int eval(const Arguments& arguments);

@@ -78,6 +78,7 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   const bool keeps_shares = sharing->zero > 1 && sharing->ranks > 1;
   items.push_back({"gradient", keeps_shares ? bytes.shares + bytes.passing : bytes.trained});
   items.push_back({"optimizer", 2 * bytes.shares});
+  if (sharing->averages) items.push_back({"average", bytes.trained});
   return items;
 }
 

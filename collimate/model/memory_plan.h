@@ -20,9 +20,10 @@ namespace collimate::model {
 struct Sharing {
   int zero = 0;
   int ranks = 1;
+  bool averages = false;  // with a moving average of the weights, whole on each rank
 };
-// master, gradient and optimizer (two moments) where trained, values where frozen, panels; of the rank that takes the
-// most. Without a sharing whoever trains the weights plans their gradient and optimizer.
+// master, gradient, optimizer (two moments) and average where trained, values where frozen, panels; of the rank that
+// takes the most. Without a sharing whoever trains the weights plans their gradient and optimizer.
 std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options,
                                                std::optional<Sharing> sharing = Sharing());
 

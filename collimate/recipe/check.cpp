@@ -111,6 +111,7 @@ void check_pairs(const DataPreview& data, Findings& found) {
 RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data, const DataPreview& train) {
   const int64_t drawn = train.kind == rlhf::RowKind::kPrompt ? config.rollout.completion_tokens.get() : 0;
   RowExtent extent{train.row.longest + drawn, train.largest_id};
+  if (data.ptx) extent.include(data.ptx->all(), 0);
   for (size_t i = 0; i < data.held_out.size(); ++i) {
     const EvaluationPlan& evaluation = plan.evaluations.at(i);
     const bool completes = evaluation.measured == Measured::kCompletions;
@@ -190,7 +191,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   return found;
 }
 
-Findings check(Config config) {
+Findings check(Config config, WeightFiles weights) {
   Findings found;
   std::vector<std::string> problems;
   const flow::Registry registry = module_registry();
@@ -207,7 +208,7 @@ Findings check(Config config) {
     });
     const bool placed = attempt(problems, [&] { placement = make_placement(config, plan); });
     if (placed && read) attempt(problems, [&] { found = inspect(config, plan, placement, data); });
-    check_weights(plan, problems);
+    if (weights == WeightFiles::kRead) check_weights(plan, problems);
     const RewardFindings rewards = check_rewards(plan, data, kCheckedRows);
     found.lines.insert(found.lines.end(), rewards.lines.begin(), rewards.lines.end());
     problems.insert(problems.end(), rewards.problems.begin(), rewards.problems.end());

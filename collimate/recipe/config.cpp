@@ -141,4 +141,6 @@ Config load_values(const nlohmann::json& values, const std::vector<std::string>&
   return read_config(source, "config");
 }
 
+Config load_source(const base::ConfigSource& source, const std::string& name) { return read_config(source, name); }
+
 }  // namespace collimate::recipe

@@ -30,6 +30,14 @@ struct DataOptions : base::Section {
                                     "",
                                     "held-out data, which is measured and never trained on; written like data.train",
                                     base::entry_list{}};
+  base::Option<nlohmann::json> ptx{
+      this,
+      "ptx",
+      nullptr,
+      "",
+      "texts for a language-model loss beside the policy's own (train.ptx_weight), of which "
+      "each sample brings a row to its update; written like data.train",
+      base::entry_list{}};
   base::Option<double> val_size{
       this,
       "val_size",
@@ -330,5 +338,7 @@ struct Config : base::Section {
 Config load(const std::string& path, const std::vector<std::string>& sets);
 // Does as `load` with a config that a program holds; InputError names "config" in the place of file and line.
 Config load_values(const nlohmann::json& values, const std::vector<std::string>& sets);
+// Does as `load` with a config that was read or put together already; InputError calls the whole of it `name`.
+Config load_source(const base::ConfigSource& source, const std::string& name);
 
 }  // namespace collimate::recipe

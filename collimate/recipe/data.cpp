@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/host/base_model.h"
 #include "collimate/recipe/list.h"
+#include "collimate/rlhf/types/ptx.h"
 #include "collimate/shape/model_shape.h"
 
 namespace collimate::recipe {
@@ -14,7 +15,7 @@ namespace {
 using base::expectation;
 using base::InputError;
 
-constexpr const char* kDataTrain = "data.train";
+constexpr const char *kDataTrain = "data.train", *kDataPtx = "data.ptx";
 constexpr const char* kDropBadRows = "data.bad_rows: drop";
 constexpr double kMaxWeight = 1e6;  // times that a row is used per epoch
 
@@ -45,6 +46,26 @@ std::map<std::string, std::string> columns_of(const nlohmann::json& value, const
     throw InputError(
         expectation(where, "the file's names with those to read them as", value.dump(), "{problem: prompt}"));
   return value.get<std::map<std::string, std::string>>();
+}
+
+// The texts beside samples, of which every token but the first is trained.
+void read_texts(const Config& config, int64_t positions, RunData& data) {
+  if (config.data.ptx->is_null()) return;
+  const rlhf::ModelOptions& policy = config.model("policy");
+  const text::Renderer renderer(
+      *data.tokenizer,
+      text::make_chat_template(*data.tokenizer, policy.chat_template, policy.chat_template_kwargs.get()),
+      text::RenderOptions{.train_on = text::TrainOn::kAllTokens});
+  rlhf::SourceOptions options = common_options(config, rlhf::RowKind::kDemonstration, positions, 0);
+  options.name = "ptx";
+  const text::Dataset texts = text::Dataset::read(data_sources(config.data.ptx, kDataPtx), options.bad_rows);
+  data.ptx = std::make_unique<rlhf::RowSource>(texts, renderer, std::move(options));
+  data.add(kDataPtx, texts);
+  data.add_left_out(kDataPtx, texts, *data.ptx);
+  data.notes.push_back(fmt::format(
+      "ptx: {} × the mean negative log-prob of data.ptx is added to the loss of each update, to which every "
+      "sample brings a row of it",
+      config.train.ptx_weight.get()));
 }
 
 text::DataSource one_source(const nlohmann::json& value, const std::string& key) {
@@ -88,6 +109,23 @@ rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows, int
           .seed = static_cast<uint64_t>(config.run.seed.get()),
           .shuffle = config.data.shuffle,
           .limit = prompt ? "rollout.prompt_tokens" : "data.max_tokens"};
+}
+
+Batch RunData::rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const {
+  Batch out = train->rows(iteration, rows, first, count);
+  if (!ptx || out.rows() == 0) return out;
+  const Batch texts = ptx->rows(iteration, rows, first, count);
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<uint8_t>> trainable;
+  for (int64_t r = 0; r < texts.rows(); ++r) {
+    const auto row = texts.row(batch::kIds, r);
+    const auto trained = texts.row(batch::kTrainable, r);
+    ids.emplace_back(row.begin(), row.end());
+    trainable.emplace_back(trained.begin(), trained.end());
+  }
+  out.set_ragged(rlhf::kPtxIds, ids);
+  out.set_ragged(rlhf::kPtxTrainable, trainable);
+  return out;
 }
 
 void RunData::add(const std::string& key, const text::Dataset& dataset) {
@@ -165,6 +203,7 @@ RunData read_data(const Config& config, const Plan& plan) {
   data.add_left_out(kDataTrain, rows, *data.train);
   if (data.train->has_margins())
     data.notes.emplace_back("data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)");
+  read_texts(config, positions, data);
   for (const EvaluationPlan& evaluation : plan.evaluations) held_out.read(evaluation, positions);
   return data;
 }

@@ -29,11 +29,14 @@ struct RunData {
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<text::Renderer> renderer;
   std::unique_ptr<rlhf::RowSource> train;
+  std::unique_ptr<rlhf::RowSource> ptx;                    // of data.ptx; null without
   std::vector<HeldOutRows> held_out;                       // of each of the plan's evaluations
   std::vector<std::string> notes;                          // shapes recognised, template chosen: for a person
   std::vector<LeftOutRows> left_out;                       // the notes of rows left out or truncated
   nlohmann::json fingerprints = nlohmann::json::object();  // {"data.train": {"rows", "fingerprint"}, …}
 
+  // Rows of an iteration as RowSource::rows, each with a row of data.ptx where there is that.
+  Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
   void add(const std::string& key, const text::Dataset& dataset);  // what was recognised, and the fingerprint
   void add_left_out(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source);
 };

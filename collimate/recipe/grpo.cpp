@@ -28,7 +28,7 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
         trainer.train(advantages(scored), page.updates());
         link(trainer, policy);
       },
-      {prompt_input(page.greedy_baseline())}, "grpo");
+      {page.prompts()}, "grpo");
   plan.phases = {{"policy.generate", "gen"},
                  {"policy.old_log_probs", "old_log_prob"},
                  {"reward.score", "reward"},

@@ -190,6 +190,23 @@ TEST(Recipes, AResolvedConfigHasWhatIsSwitchedOn) {
   EXPECT_THAT(text_of("sft"), AllOf(Not(HasSubstr("rollout")), HasSubstr("train_on: completion")));
 }
 
+TEST(Recipes, TextsBesideSamplesAreOfRecipesThatDrawThem) {
+  const std::string texts = "data: {ptx: texts.jsonl, max_tokens: 64}\n";
+  for (const char* recipe : {"ppo", "grpo"}) {
+    EXPECT_THAT(train_needs(plan_of(recipe, texts)), AllOf(Contains("ptx_ids"), Contains("ptx_trainable")));
+    EXPECT_EQ(plan_of(recipe, texts).modules.at("policy_trainer").parameters.at("ptx_tokens"), 64);
+    EXPECT_EQ(error_of(recipe, texts), "");
+    EXPECT_THAT(train_needs(plan_of(recipe)), Not(Contains("ptx_ids")));
+    EXPECT_THAT(error_of(recipe, "algorithm: {}\ndata: {max_tokens: 64}\n"), HasSubstr("data.max_tokens"));
+  }
+  EXPECT_FALSE(plan_of("ppo", texts).modules.at("value").parameters.contains("ptx_tokens"));
+  EXPECT_THAT(error_of("sft", texts), HasSubstr("[data.ptx] expected an option that recipe sft reads"));
+  Config config = config_of("ppo");
+  config.train.ptx_weight = 2;
+  EXPECT_THAT(base::message_of([&] { complete_plan(config, module_registry()); }),
+              HasSubstr("[train.ptx_weight] expected nothing without data.ptx, whose texts it weighs, got 2"));
+}
+
 TEST(Recipes, PpoAveragesOverTokensAndMayHaveAKlInTheLoss) {
   EXPECT_EQ(plan_of("ppo").modules.at("policy_trainer").parameters.at("default_loss"), "ppo");
   EXPECT_THAT(train_needs(plan_of("ppo")), Not(Contains("reference_log_probs")));

@@ -12,6 +12,7 @@
 #include "collimate/rlhf/modules/decoder.h"
 #include "collimate/rlhf/types/baseline_sample.h"
 #include "collimate/rlhf/types/model_answer.h"
+#include "collimate/rlhf/types/ptx.h"
 
 namespace collimate::recipe {
 namespace {
@@ -100,7 +101,15 @@ graph::ModelHandle Page::trainer(const std::string& model, const Role& role) {
   for (const std::string& option : rlhf::loss_options(role.rows, types)) reads("algorithm." + option);
   for (const std::string& option : rlhf::train_options(role.head, role.rows)) reads("train." + option);
   trainers_.insert(model);
-  return add(model, "trainer", decoder_parameters(role));
+  nlohmann::json parameters = decoder_parameters(role);
+  if (role.rows == "rollouts") {
+    reads("data.ptx");
+    if (!config_.data.ptx->is_null()) {
+      for (const char* option : {"train.ptx_weight", "data.max_tokens"}) reads(option);
+      parameters["ptx_tokens"] = config_.data.max_tokens.get();
+    }
+  }
+  return add(model, "trainer", std::move(parameters));
 }
 
 graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json& list, bool answers) {
@@ -254,9 +263,12 @@ graph::With Page::updates() const {
       {{"rows_per_update", config_.train.samples_per_update.get()}, {"epochs", config_.train.ppo_epochs.get()}});
 }
 
-graph::Input prompt_input(bool greedy_baseline) {
+graph::Input Page::prompts() const { return prompt_input(greedy_baseline_, !config_.data.ptx->is_null()); }
+
+graph::Input prompt_input(bool greedy_baseline, bool texts) {
   graph::Input input{"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
   if (greedy_baseline) input.columns.insert(input.columns.end(), {batch::kSampling.name, rlhf::kBaselineSample.name});
+  if (texts) input.columns.insert(input.columns.end(), {rlhf::kPtxIds.name, rlhf::kPtxTrainable.name});
   return input;
 }
 graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }

@@ -114,6 +114,8 @@ class Page {
   bool advantages_read_reference(const std::string& rows, const std::string& fallback) const;
   // The last sample of each prompt is a greedy one, with which advantages compare the others. Known after advantages().
   bool greedy_baseline() const { return greedy_baseline_; }
+  // The prompts of the training, with what advantages and data.ptx ask for.
+  graph::Input prompts() const;
   // The weights that `trainer` trains as a model that measures held-out rows: of this kind ("scorer" or "generator"),
   // with rows of at most so many tokens.
   graph::ModelHandle measuring(const std::string& kind, const graph::ModelHandle& trainer, int64_t row_tokens);
@@ -152,12 +154,12 @@ class Page {
 };
 
 // Pages call their inputs so, by the rows that data gives.
-graph::Input prompt_input(bool greedy_baseline = false);  // prompts to complete
-graph::Input completion_input();                          // prompt + completion
-graph::Input pair_input(const rlhf::Loss& loss = {});     // chosen, rejected, with what the loss reads of the data
-graph::Input marked_input(bool mismatched = false);       // marked answers
-graph::Input asked(graph::Input input);                   // the same with what "answers" reads
-graph::Input choice_input();                              // prompt + one of its choices: see recipe/choices.h
+graph::Input prompt_input(bool greedy_baseline = false, bool texts = false);  // prompts to complete; with data.ptx
+graph::Input completion_input();                                              // prompt + completion
+graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
+graph::Input marked_input(bool mismatched = false);    // marked answers
+graph::Input asked(graph::Input input);                // the same with what "answers" reads
+graph::Input choice_input();                           // prompt + one of its choices: see recipe/choices.h
 
 // Returns what plans of recipes that draw samples, give them `advantages` and train a `policy_trainer` share.
 Plan rollout_plan(const Config& config);

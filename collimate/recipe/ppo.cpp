@@ -46,7 +46,7 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
         value.train(advantages, page.updates());
         link(trainer, policy);
       },
-      {prompt_input()}, "ppo");
+      {page.prompts()}, "ppo");
   plan.phases = ppo_phases();
   const graph::ModelHandle* judge = rules ? nullptr : &reward;
   plan.evaluations =

@@ -185,13 +185,7 @@ Differences differences(const Config& old, const Config& now) {
 }
 
 // Is the run in the directory one of another config? So is one whose config has keys that there are no more.
-bool is_another_run(const fs::path& run, const Config& config) {
-  try {
-    return !differences(load((run / kResolvedFile).string(), {}), config).refused.empty();
-  } catch (const InputError&) {
-    return true;
-  }
-}
+bool is_another_run(const fs::path& run, const Config& config) { return !refused_changes(run, config).empty(); }
 
 // How to begin another run beside the one of this directory, or in its place, in words for "try …".
 std::string anew(const TrainCall& call) {
@@ -233,6 +227,14 @@ std::string run_to_resume(const TrainCall& call) {
   if (!flow::is_checkpoint(resume)) return resume;
   const std::string run = flow::run_of_checkpoint(resume);
   return run.empty() ? "." : run;
+}
+
+std::vector<std::string> refused_changes(const fs::path& run, const Config& config) {
+  try {
+    return differences(load((run / kResolvedFile).string(), {}), config).refused;
+  } catch (const InputError& error) {
+    return {error.what()};
+  }
 }
 
 nlohmann::json measure_file(const fs::path& path) {

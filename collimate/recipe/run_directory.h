@@ -20,6 +20,10 @@ namespace collimate::recipe {
 // else the one that is named by itself or by one of its checkpoints.
 std::string run_to_resume(const TrainCall& call);
 
+// Names each key of the config that has another value than in that run's, "train.learning_rate: 1e-06 -> 2e-06", and
+// for which the run does not go on; of a run whose config cannot be read, why not.
+std::vector<std::string> refused_changes(const std::filesystem::path& run, const Config& config);
+
 // {bytes, crc32c} of a file, as Recorder keeps it of metrics.jsonl in a checkpoint under this name.
 constexpr const char* kMetricsState = "metrics";
 nlohmann::json measure_file(const std::filesystem::path& path);

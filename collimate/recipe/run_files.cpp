@@ -14,10 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // In the order in which they are removed: with the first the run has not ended, with the last it is none.
-constexpr const char* kWritten[] = {kSummaryFile,   kStoppedFile,  kReportFile,  "model",      "checkpoints",
-                                    "samples",      "tensorboard", "wandb",      "trace.json", "profile.txt",
-                                    "events.jsonl", kJournalFile,  kMetricsFile, "logs",       "plan.yaml",
-                                    "models.json",  kResolvedFile};
+constexpr const char* kRunFiles[] = {kSummaryFile,  kStoppedFile,   kReportFile,   "model",      "model-ema",
+                                     "checkpoints", "samples",      "tensorboard", "wandb",      "trace.json",
+                                     "profile.txt", "events.jsonl", kJournalFile,  kMetricsFile, "logs",
+                                     "plan.yaml",   "models.json",  kResolvedFile};
 
 // A path without links and dots, as far as it is there.
 fs::path true_path(const fs::path& path) {
@@ -29,7 +29,7 @@ fs::path true_path(const fs::path& path) {
 // Is the path one that a run in the directory writes, or below one?
 bool is_written(const fs::path& path, const fs::path& run) {
   const fs::path below = true_path(path).lexically_relative(true_path(run));
-  return std::ranges::any_of(kWritten, [&](const char* name) { return !below.empty() && *below.begin() == name; });
+  return std::ranges::any_of(kRunFiles, [&](const char* name) { return !below.empty() && *below.begin() == name; });
 }
 
 void remove_entry(const fs::path& path) {
@@ -61,7 +61,7 @@ bool holds_nothing_learned(const fs::path& run) {
 }
 
 void remove_run(const fs::path& run) {
-  for (const std::string name : kWritten)
+  for (const std::string name : kRunFiles)
     for (const char* state : {"", ".partial", ".removed"}) remove_entry(run / (name + state));
 }
 

@@ -218,7 +218,7 @@ class Run {
     options.config = base::to_json(config_.section_value());
     options.modules = plan_.modules;
     options.next_rows = [this](int64_t iteration, int64_t first, int64_t count) {
-      return data_.train->rows(iteration, plan_.rows_per_iteration, first, count);
+      return data_.rows(iteration, plan_.rows_per_iteration, first, count);
     };
     options.on_iteration = [this](const flow::IterationResult& result) {
       recorder_.iteration(result);

@@ -63,6 +63,8 @@ std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan)
       {"algorithm", fmt::format("{} ({})", expected, fmt::join(constants, ", ")), ""},
       {"data.train_on", fmt::format("completion with recipe {}", recipe), "recipe: sft", as_text},
       {"data.train_from_difference", expected, "recipe: dpo with a loss that trains no prompts"},
+      {"data.ptx", no_samples, other, unnamed},
+      {"train.ptx_weight", "nothing without data.ptx, whose texts it weighs", "data.ptx: FILE, or leaving it out"},
       {"reward", no_rewards, other, unnamed},
       {"evaluation.reward", no_rewards, other, unnamed},
       {"rollout", no_samples, other},
@@ -157,7 +159,8 @@ bool concerns_few_runs(const std::string& option) {
          option == "cp" || option == "rollout.kv_cache_dtype" || option == "preset" ||
          option == "rollout.replace_equal_groups" || option == "data.train_from_difference" ||
          is_of_few_losses(option) || option == "run.best_metric" || option == "train.export_dtype" ||
-         option.ends_with(".regex") || option.ends_with(".json_schema");
+         option == "train.ema" || option == "data.ptx" || option.ends_with(".regex") ||
+         option.ends_with(".json_schema");
 }
 
 }  // namespace

@@ -45,14 +45,21 @@ Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec,
       exec_(exec),
       context_(ranks.context),
       ranks_(model.weights(), exec, ranks, options_.zero, options_.deadline_seconds),
-      optimizer_(model.weights(), shares_of(model.weights(), ranks_), options_.adam, exec) {}
+      optimizer_(model.weights(), shares_of(model.weights(), ranks_), options_.adam, exec) {
+  if (options_.ema > 0) average_.emplace(model.weights(), options_.ema, exec);
+}
 
 UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, const GlobalCounts& counts) {
+  const UpdatePart part{rows, &objective, counts};
+  return accumulate(std::span(&part, 1));
+}
+
+UpdateReport Learner::accumulate(std::span<const UpdatePart> parts) {
   UpdateReport report;
-  report.rows = rows.rows();
-  report.trainable_tokens = static_cast<int64_t>(count_rows(rows).tokens);
+  report.rows = parts.front().rows.rows();
+  report.trainable_tokens = static_cast<int64_t>(count_rows(parts.front().rows).tokens);
   RouterLoss routers(model_.shape(), options_.routers, ranks_.group(), options_.deadline_seconds, stages());
-  report.loss = train_rows(rows, objective, counts, routers, report);
+  report.loss = train_rows(parts, routers, report);
   if (ranks_.have_own_rows()) report.loss = ranks_.sum_of_rows({static_cast<float>(report.loss)})[0];
   join_stages(report);
   report.routers = routers.report();
@@ -99,7 +106,7 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   const bool is_last = stages().place.is_last();
   run_forwards(parts, [&](size_t p, MicroStep& micro) {
     if (!is_last) return;
-    micro.compute_quantities(objective.needs);
+    micro.compute_quantities(objective);
     const std::vector<Tensor> told = micro.survey(objective);
     for (size_t i = 0; i < lists.size(); ++i) {
       by_part[p][i].begin = static_cast<int64_t>(lists[i].size());
@@ -131,22 +138,45 @@ void Learner::run_forwards(std::span<const Batch> parts, const Stage::Forwarded&
   });
 }
 
-double Learner::train_rows(const Batch& rows, const Objective& objective, const GlobalCounts& counts,
-                           RouterLoss& routers, UpdateReport& report) {
+namespace {
+
+// The micro-batches of all parts of an update, one part's behind the other's.
+struct MixedBatches {
+  std::vector<Batch> rows;
+  std::vector<const UpdatePart*> of;  // by micro-batch
+  std::vector<batch::Surveys> surveys;
+
+  void add(const UpdatePart& part, std::vector<Batch> batches, std::vector<batch::Surveys> surveyed) {
+    for (size_t i = 0; i < batches.size(); ++i) {
+      rows.push_back(std::move(batches[i]));
+      of.push_back(&part);
+      surveys.push_back(std::move(surveyed[i]));
+    }
+  }
+};
+
+}  // namespace
+
+double Learner::train_rows(std::span<const UpdatePart> parts, RouterLoss& routers, UpdateReport& report) {
   double loss = 0;
-  const std::vector<Batch> parts = micro_batches(rows, objective.needs);
-  const std::vector<batch::Surveys> surveys = take_surveys(parts, objective);
-  survey_routers(parts, routers);
-  ranks_.expect(static_cast<int64_t>(parts.size()));
+  MixedBatches mixed;
+  for (const UpdatePart& part : parts) {
+    std::vector<Batch> batches = micro_batches(part.rows, part.objective->needs);
+    std::vector<batch::Surveys> surveys = take_surveys(batches, *part.objective);
+    mixed.add(part, std::move(batches), std::move(surveys));
+  }
+  survey_routers(mixed.rows, routers);
+  const auto count = std::ssize(mixed.rows);
+  ranks_.expect(count);
   const bool is_last = stages().place.is_last();
-  const auto forwarded = [&](size_t, MicroStep& micro) {
-    if (is_last) micro.compute_quantities(objective.needs);
+  const auto forwarded = [&](size_t p, MicroStep& micro) {
+    if (is_last) micro.compute_quantities(*mixed.of[p]->objective);
   };
   const auto backward = [&](size_t p, MicroStep& micro, const Tensor& received) {
     routers.apply(micro.record());
     Tensor gradient = received;
     if (is_last) {
-      const Tensor of_part = micro.loss(objective, counts, surveys[p]);
+      const Tensor of_part = micro.loss(*mixed.of[p]->objective, mixed.of[p]->counts, mixed.surveys[p]);
       gradient = micro.hidden_gradient(of_part);
       loss += of_part.item<double>();
     }
@@ -154,8 +184,8 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
     tell(micro, report);
     return passed;
   };
-  Stage(model_, options_, context_, parts)
-      .run(one_forward_one_backward(stages().place.rank, stages().place.ranks, std::ssize(parts)), forwarded, backward);
+  Stage(model_, options_, context_, mixed.rows)
+      .run(one_forward_one_backward(stages().place.rank, stages().place.ranks, count), forwarded, backward);
   ranks_.reduce_gradients();
   routers.close();
   return loss;
@@ -171,16 +201,21 @@ void Learner::tell(const MicroStep& micro, UpdateReport& report) const {
   if (options_.progress) options_.progress();
 }
 
-UpdateReport Learner::update(const Batch& rows, const Objective& objective) {
+UpdateReport Learner::update(const Batch& rows, const Objective& objective) { return update({{rows, &objective}}); }
+
+UpdateReport Learner::update(std::vector<UpdatePart> parts) {
   ranks_.zero_gradients();
-  const Batch sorted = rows.gather(row_order(rows));
-  UpdateReport report = accumulate(sorted, objective, ranks_.sum_counts(count_rows(sorted)));
+  for (UpdatePart& part : parts) {
+    part.rows = part.rows.gather(row_order(part.rows));
+    part.counts = ranks_.sum_counts(count_rows(part.rows));
+  }
+  UpdateReport report = accumulate(parts);
   if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm))
     throw base::GuardError(base::expectation(
         "train", "a finite loss and gradient",
         fmt::format("loss {} and gradient norm {} at update {}", report.loss, report.grad_norm, steps() + 1),
         fmt::format("a lower train.learning_rate, or look at the {} of this iteration",
-                    rows.has(batch::kAdvantages.name) ? "rewards" : "rows")));
+                    parts.front().rows.has(batch::kAdvantages.name) ? "rewards" : "rows")));
   report.learning_rate = learning_rate(options_.schedule, steps());
   clip_and_step(report.learning_rate, report.grad_norm);
   return report;
@@ -200,6 +235,7 @@ void Learner::clip_and_step(double rate, double norm) {
   for (int s = 0; s < model_.weights().segments(); ++s) gradients.push_back(ranks_.gradient(s));
   optimizer_.step(rate, scale, gradients);
   ranks_.gather_values();
+  if (average_) average_->update();
   model_.weights().commit();
 }
 
@@ -207,11 +243,13 @@ void Learner::save(base::StateWriter& out) const {
   const std::vector<model::Share> shares = ranks_.saved_shares();
   model_.weights().save(out, shares);
   optimizer_.save(out, shares);
+  if (average_) average_->save(out, shares);
 }
 
 void Learner::load(base::StateReader& in) {
   model_.weights().load(in);
   optimizer_.load(in);
+  if (average_) average_->load(in);
 }
 
 }  // namespace collimate::train

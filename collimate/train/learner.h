@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "collimate/train/data_ranks.h"
 #include "collimate/train/learner_options.h"
 #include "collimate/train/mismatch.h"
+#include "collimate/train/moving_average.h"
 #include "collimate/train/optimizer.h"
 #include "collimate/train/router_loss.h"
 #include "collimate/train/stage.h"
@@ -29,8 +31,8 @@ struct UpdateReport {
   Mismatch mismatch;     // of the log-probs that this update differentiated
 };
 
-// Forward, loss, backward, clip, step over one Model. Blocking; not thread-safe. Its state is the weights and the
-// optimizer's, of which each rank saves its part; any number of ranks loads them.
+// Forward, loss, backward, clip, step over one Model. Blocking; not thread-safe. Its state is the weights, the
+// optimizer's and the average, of which each rank saves its part; any number of ranks loads them.
 class Learner : public base::Stateful {
  public:
   // `ranks` call update together.
@@ -40,6 +42,8 @@ class Learner : public base::Stateful {
   // budget; rows are summed in the order of their uids. GuardError, with nothing changed, when the loss or the gradient
   // is not finite.
   UpdateReport update(const Batch& rows, const Objective& objective);
+  // Does the same with rows of several objectives, whose losses add up: the first part is what the report counts.
+  UpdateReport update(std::vector<UpdatePart> parts);
 
   // Leaves out the step: gradients are left in the weights. For tests and golden replays.
   UpdateReport accumulate(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts);
@@ -56,6 +60,9 @@ class Learner : public base::Stateful {
   // Clips what accumulate() left and steps with `learning_rate`; returns the norm before clipping.
   double step(double learning_rate);
 
+  // The average of the weights; null without LearnerOptions::ema.
+  MovingAverage* average() { return average_ ? &*average_ : nullptr; }
+
   int64_t steps() const { return optimizer_.steps(); }
   int64_t optimizer_bytes() const { return optimizer_.bytes(); }
   const LearnerOptions& options() const { return options_; }
@@ -70,8 +77,8 @@ class Learner : public base::Stateful {
   std::vector<batch::Surveys> take_surveys(std::span<const Batch> parts, const Objective& objective);
   // Sums the load of all micro-batches ahead of their backwards, where their losses read it.
   void survey_routers(std::span<const Batch> parts, RouterLoss& routers);
-  double train_rows(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts,
-                    RouterLoss& routers, UpdateReport& report);
+  UpdateReport accumulate(std::span<const UpdatePart> parts);
+  double train_rows(std::span<const UpdatePart> parts, RouterLoss& routers, UpdateReport& report);
   // Has all micro-batches pass the stage, and gives each to `forwarded(number, micro-batch)`.
   void run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded);
   void tell(const MicroStep& micro, UpdateReport& report) const;
@@ -85,6 +92,7 @@ class Learner : public base::Stateful {
   model::ContextRanks context_;
   DataRanks ranks_;
   AdamW optimizer_;
+  std::optional<MovingAverage> average_;
 };
 
 // Counts of all rows, of which pairs stand together, the chosen row first.

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "collimate/batch/batch.h"
@@ -19,6 +20,7 @@ struct LearnerOptions {
   LrSchedule schedule;
   AdamOptions adam;
   double max_grad_norm = 1.0;  // 0: no clipping
+  double ema = 0.0;            // decay of a MovingAverage; 0: none
   int64_t micro_batch_tokens = 2048;
   int64_t micro_batch_rows = 0;  // at most so many rows, too; 0: any number
   int zero = 0;                  // of several ranks, the stage of ZeRO: see DataRanks
@@ -41,6 +43,15 @@ struct Objective {
   // each, and the share of every micro-batch then sees all of them.
   size_t surveys = 0;
   std::function<std::vector<at::Tensor>(const Batch& rows, const batch::Quantities&)> survey = {};
+  std::optional<float> temperature = {};  // of its log-probs, where that is not the learner's
+};
+
+// Rows of one update with an objective of their own: losses and gradients of all add up. Counts are of these rows
+// alone.
+struct UpdatePart {
+  Batch rows;
+  const Objective* objective = nullptr;
+  batch::GlobalCounts counts = {};
 };
 
 }  // namespace collimate::train

@@ -28,7 +28,8 @@ Tensor MicroStep::leaf(const HeadRows& of, const Tensor& values) const {
   return tensor::make_leaf(of.gather(model_.exec(), values));
 }
 
-void MicroStep::compute_quantities(const batch::QuantityNeeds& needs) {
+void MicroStep::compute_quantities(const Objective& objective) {
+  const batch::QuantityNeeds& needs = objective.needs;
   const base::FaultPhase phase("training");
   if (needs.log_probs || needs.entropy || needs.values) {
     predicted_ = HeadRows(packed_.predictors, packed_.tokens.cut);
@@ -36,7 +37,8 @@ void MicroStep::compute_quantities(const batch::QuantityNeeds& needs) {
     predicting_ = hidden_.index_select(0, predictors_);
   }
   if (needs.log_probs || needs.entropy) {
-    request_ = {predicting_, predicted_.own(packed_.targets), options_.temperature, needs.entropy, /*record=*/true};
+    const float temperature = objective.temperature.value_or(options_.temperature);
+    request_ = {predicting_, predicted_.own(packed_.targets), temperature, needs.entropy, /*record=*/true};
     model::LogProbResult result = model_.log_probs(request_);
     log_prob_record_ = std::move(result.record);
     leaves_.log_probs = leaf(predicted_, result.log_probs);

@@ -23,7 +23,7 @@ class MicroStep {
   const at::Tensor& stream() const { return hidden_; }  // behind forward()
 
   // On the last stage, behind forward().
-  void compute_quantities(const batch::QuantityNeeds& needs);
+  void compute_quantities(const Objective& objective);
   at::Tensor loss(const Objective& objective, const batch::GlobalCounts& counts, const batch::Surveys& surveys) const {
     return objective.loss(rows_, leaves_, counts, surveys);
   }

@@ -14,7 +14,7 @@ namespace {
 // A run has left this, which an interruption must not change.
 struct Left {
   std::vector<std::string> metrics;
-  std::string model;
+  std::string model;                           // and its moving average, where it has one
   std::map<std::string, std::string> samples;  // of every iteration and evaluation, by file
   std::string summary;                         // what of it does not depend on the clock
   std::map<std::string, std::string> state;    // of every worker's models in the last checkpoint, by file
@@ -37,7 +37,9 @@ std::map<std::string, std::string> state_of(const std::string& checkpoint) {
 
 Left left_in(const std::string& output) {
   const auto summary = nlohmann::json::parse(read_text(output + "/summary.json"));
-  return {lasting_metrics(output), read_text(output + "/model/model.safetensors"), files_below(output + "/samples"),
+  return {lasting_metrics(output),
+          read_text(output + "/model/model.safetensors") + read_text(output + "/model-ema/model.safetensors"),
+          files_below(output + "/samples"),
           nlohmann::json{summary.at("tokens"), summary.at("best_metrics"), summary.at("model_hash")}.dump(),
           state_of(checkpoint_of(output, kIterations))};
 }
@@ -82,7 +84,9 @@ TEST(Resume, GrpoKilledInEveryPhase) {
 
 TEST(Resume, PpoWithEvaluationKilledBetweenItsTwoUpdates) {
   Runs runs("resume-ppo", "ppo", "evaluation: {examples: 4}\n");
-  runs.edit("problems.jsonl}", "problems.jsonl, eval: " + (runs.scratch() / "held_out.jsonl") + "}");
+  runs.edit("problems.jsonl}", "problems.jsonl, eval: " + (runs.scratch() / "held_out.jsonl") +
+                                   ", ptx: " + (runs.scratch() / "demonstrations.jsonl") + ", max_tokens: 16}");
+  runs.edit("learning_rate: 1e-3", "learning_rate: 1e-3, ema: 0.9, ptx_weight: 2");
   runs.edit("save_every: 1", "save_every: 1, evaluate_every: 2");
   expect_resumed_equals_whole(runs, {"judge.score:1", "judge.score:2", "value.values:2", "value.train:1",
                                      "optimizer.parameter:30", "advantages:3", "directory.after_rename:2"});
@@ -91,7 +95,12 @@ TEST(Resume, PpoWithEvaluationKilledBetweenItsTwoUpdates) {
     const std::string files = fmt::format("models/{}/rank-0/", model);
     ASSERT_TRUE(whole.state.contains(files + "weights.0.bin") && whole.state.contains(files + "adamw.first.0.bin"));
     EXPECT_NE(whole.state.at(files + "adamw.first.0.bin").find_first_not_of('\0'), std::string::npos) << model;
+    EXPECT_EQ(whole.state.contains(files + "average.0.bin"), model == std::string("policy_trainer"));
   }
+  const std::string output = runs.directory("whole");
+  EXPECT_NE(read_text(output + "/model-ema/model.safetensors"), read_text(output + "/model/model.safetensors"));
+  EXPECT_TRUE(fs::exists(output + "/model-ema/config.json"));
+  EXPECT_NE(whole.metrics.back().find("\"actor/ptx_loss\""), std::string::npos) << whole.metrics.back();
 }
 
 // Rewards drawn at random in Python, with more options of their entry.

@@ -30,6 +30,12 @@ struct DecoderOptions : ModelOptions {
                                           base::at_least(int64_t{1})};
   base::Option<bool> sampled{this, "sampled", true, "",
                              "its rows are drawn at rollout.temperature, and so are log-probs; else at 1"};
+  base::Option<int64_t> ptx_tokens{this,
+                                   "ptx_tokens",
+                                   0,
+                                   "tokens",
+                                   "longest row of text that is trained beside each sample (types/ptx.h); 0: none",
+                                   base::at_least(int64_t{0})};
   // These are for the memory plan.
   base::Option<int64_t> rows{this, "rows", 0, "rows", "of an iteration", base::at_least(int64_t{0})};
   base::Option<int64_t> row_tokens{this, "row_tokens", 1, "tokens", "longest row", base::at_least(int64_t{1})};

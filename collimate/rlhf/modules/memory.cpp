@@ -127,10 +127,10 @@ bool calls(const flow::Context& context, const std::string& function) {
 }
 
 // How the ranks that train the module share what training keeps; nothing of it where another module trains its weights.
-std::optional<model::Sharing> sharing(const flow::Context& context) {
+std::optional<model::Sharing> sharing(const flow::Context& context, bool averages) {
   if (!calls(context, "train")) return std::nullopt;
   const comm::Mesh& mesh = context.mesh("train");
-  return model::Sharing{context.layout("train").zero, mesh.size("dp") * mesh.size("cp")};
+  return model::Sharing{context.layout("train").zero, mesh.size("dp") * mesh.size("cp"), averages};
 }
 
 // Does it make or read samples that tell which experts their tokens passed, if it is a mixture?
@@ -162,6 +162,20 @@ bool evaluates(const nlohmann::json& config) {
   return set("data", "eval") || set("data", "val_size") || set("evaluation", "measure");
 }
 
+// Training of the texts that samples bring, which pass one after another with the samples: the larger of both counts.
+void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, const graph::Layout& layout,
+               int threads) {
+  options.row_tokens = options.predicted_tokens = options.ptx_tokens;
+  const int64_t update = train.samples_per_update == 0 ? options.rows.get() : train.samples_per_update.get();
+  Pass pass = micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update));
+  pass.ranks = layout.cp;
+  plan.add_training(pass, recompute_of(train, layout.recompute));
+  plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(),
+                   options.rows * options.ptx_tokens * kRowTokenBytes / kFloat);
+  plan.add_logits(pass.own_predicted());
+  plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.own_tokens()));
+}
+
 // A model that guesses for the service, beside it in each step.
 std::vector<MemoryItem> draft_memory(const DecoderOptions& options, const generate::ServiceOptions& service) {
   Plan plan(options, {});
@@ -183,7 +197,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
   Plan plan(options, model_ranks(context), records_experts(context, options, train));
   const shape::ModelShape& shape = plan.shape();
-  plan.add_weights(sharing(context));
+  plan.add_weights(sharing(context, train.ema > 0 && options.head != std::string("value")));
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
   if (service != nullptr && calls(context, "generate")) {
     const int64_t guesses = speculation_rows(*service);
@@ -222,6 +236,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(), 0);
     plan.add_logits(pass.own_predicted());
     plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.own_tokens()));
+    if (options.ptx_tokens > 0) add_texts(plan, options, train, layout, threads);
   }
   return plan.items();
 }

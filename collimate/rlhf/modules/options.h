@@ -198,6 +198,22 @@ struct TrainOptions : base::Section {
                                      "",
                                      "a gradient with a larger norm is scaled down to it; 0 never scales",
                                      base::at_least(0.0)};
+  base::Option<double> ema{
+      this,
+      "ema",
+      0.0,
+      "",
+      "decay of an exponential moving average of the trained weights, which is saved as a model of "
+      "its own, model-ema/, beside model/ (DeepSpeed-Chat: 0.992); not of a value model; 0 for none",
+      base::satisfying("at least 0 and below 1", [](double d) { return d >= 0 && d < 1; })};
+  base::Option<double> ptx_weight{
+      this,
+      "ptx_weight",
+      27.8,
+      "",
+      "with data.ptx: the weight of the mean negative log-prob of its tokens in the loss of "
+      "each update (Ouyang et al. 2022)",
+      base::at_least(0.0)};
   base::Option<std::optional<int64_t>> micro_batch_tokens{
       this,
       "micro_batch_tokens",

@@ -1,17 +1,22 @@
 #include "collimate/rlhf/modules/trainer.h"
 
+#include <ATen/TensorOperators.h>
+
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/batch/trainable.h"
 #include "collimate/host/base_model.h"
 #include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/objective.h"
+#include "collimate/rlhf/types/ptx.h"
 #include "collimate/text/chat_template.h"
 #include "collimate/text/tokenizer.h"
 
@@ -33,6 +38,7 @@ train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOp
                        t.warmup_updates, model.total_updates, t.lr_minimum_ratio},
           .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay},
           .max_grad_norm = t.max_grad_norm,
+          .ema = model.head == std::string("value") ? 0.0 : t.ema.get(),
           .micro_batch_tokens = micro_batch_tokens(t, model.loss_rows),
           .temperature = temperature};
 }
@@ -42,6 +48,26 @@ model::FileForm exported_form(const std::string& asked, const DecoderOptions& op
   const std::string dtype = asked == "auto" ? "" : asked == "bfloat16" ? "BF16" : "F32";
   if (options.from_scratch) return {.dtype = dtype.empty() ? "F32" : dtype};
   return model::form_of_files(options.path, weights, dtype);
+}
+
+// The mean negative log-prob of the texts' tokens, of all ranks' rows of the update, times the weight.
+Loss weighted_ptx(double weight) {
+  return {.name = "ptx", .value = [weight](LossContext& c) {
+            c.token_mean("actor/ptx_loss", -c.log_probs());
+            return c.log_probs().sum() * (-weight / c.global_tokens());
+          }};
+}
+
+// The texts that samples bring, as rows of their own with the samples' uids.
+Batch ptx_rows(const Batch& samples) {
+  batch::TokenRows rows;
+  for (int64_t r = 0; r < samples.rows(); ++r) {
+    const auto ids = samples.row(kPtxIds, r);
+    const auto trainable = samples.row(kPtxTrainable, r);
+    rows.add(samples.get(batch::kUid, r), {ids.begin(), ids.end()},
+             std::vector<uint8_t>(trainable.begin(), trainable.end()));
+  }
+  return rows.batch();
 }
 
 template <class Section>
@@ -64,6 +90,7 @@ std::vector<graph::FunctionSpec> TrainerModule::functions() const {
   if (loss_.needs.rows_per_unit == 2) needs.push_back(batch::kPairUid.name);
   needs.insert(needs.end(), loss_.columns.begin(), loss_.columns.end());
   if (drawn()) needs.push_back(batch::kLogProbs.name);  // as sampled
+  if (mixes()) needs.insert(needs.end(), {kPtxIds.name, kPtxTrainable.name});
   specs.push_back({.name = "train",
                    .kind = graph::Kind::kTrain,
                    .needs = needs,
@@ -78,6 +105,7 @@ std::vector<graph::FunctionSpec> TrainerModule::functions() const {
 void TrainerModule::setup(flow::Context& context) {
   ScorerModule::setup(context);
   const auto train = read_section<TrainOptions>(context, "train");
+  if (mixes()) ptx_loss_ = weighted_ptx(train.ptx_weight);
   mismatch_limit_ = train.mismatch_limit;
   mismatch_check_ = train.mismatch_check;
   path_ = options().path;
@@ -105,8 +133,12 @@ void TrainerModule::train_step(const std::string&, std::span<const Batch> update
   if (drawn()) report_versions(updates);
   if (drawn()) report_rounding(updates);
   if (drawn() && mismatch_check_) check_later(updates);
+  train::Objective of_texts = objective_of(ptx_loss_, &sums);
+  of_texts.temperature = 1.F;  // texts are not drawn
   for (const Batch& rows : updates) {
-    report(learner_->update(rows, objective));
+    std::vector<train::UpdatePart> parts = {{rows, &objective}};
+    if (mixes()) parts.push_back({ptx_rows(rows), &of_texts});
+    report(learner_->update(std::move(parts)));
   }
   for (const auto& [name, sum] : sums) {
     if (sum.second > 0)
@@ -213,8 +245,17 @@ void TrainerModule::stop_above_limit(const train::Mismatch& m) const {
 }
 
 void TrainerModule::save_checkpoint(const std::string& directory, int64_t) {
+  if (train::MovingAverage* average = learner_->average()) {
+    const train::AverageInPlace in_place(*average);
+    write_model(directory + "-ema");
+  }
+  write_model(directory);
+}
+
+void TrainerModule::write_model(const std::string& directory) const {
   const model::Weights& weights = *decoder().weights;
   if (weights.options().lora.on()) model::save_peft(weights, directory + "/adapter", host::base_directory(path_));
+  std::filesystem::create_directories(directory);
   model::save_huggingface(weights, directory, form_);
   if (!weights.options().ranks().writes()) return;
   text::load_tokenizer(path_)->save(directory);

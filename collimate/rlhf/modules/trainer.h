@@ -26,8 +26,12 @@ class TrainerModule final : public ScorerModule {
   void load(base::StateReader& in) override;
 
  private:
+  // The weights as they are, with their tokenizer, as a Hugging Face directory.
+  void write_model(const std::string& directory) const;
   // Its rows were drawn by a policy, which recorded their log-probs.
   bool drawn() const { return options().loss_rows == std::string("rollouts"); }
+  // Samples bring texts, whose loss is added.
+  bool mixes() const { return options().ptx_tokens > 0; }
   // Compares the rows of all updates but the first, which compares its own, with what generation recorded.
   void check_later(std::span<const Batch> updates);
   // The version that trains first, and how many updates ago the oldest token was drawn.
@@ -40,7 +44,7 @@ class TrainerModule final : public ScorerModule {
   void stop_above_limit(const train::Mismatch& mismatch) const;
 
   std::string prefix_;  // "actor" or "critic": verl's families
-  Loss loss_;
+  Loss loss_, ptx_loss_;
   double mismatch_limit_ = 0;
   bool mismatch_check_ = true;
   bool speaks_ = true;  // rank 0, which reports what is equal on all ranks

@@ -1,0 +1,321 @@
+#include "collimate/recipe/pipeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/base/metrics.h"
+#include "collimate/cli/arguments.h"
+#include "collimate/cli/auto_placement.h"
+#include "collimate/cli/process.h"
+#include "collimate/cli/reported_run.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/recipe/run_directory.h"
+#include "collimate/recipe/run_files.h"
+#include "collimate/report/change.h"
+#include "collimate/report/html.h"
+#include "collimate/report/pipeline_page.h"
+
+namespace collimate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PipelineWords {
+  std::string file, output;
+  std::vector<std::string> sets;
+  std::vector<int64_t> steps;
+  bool dry_run = false, json = false;
+};
+
+// Options that stand for a key of the pipeline's config.
+struct PipelineFlags {
+  std::string actor, reward, deployment, split;
+  std::vector<std::string> data, sft_data;
+  std::optional<int64_t> seed;
+  bool download = false;
+
+  // As --set has them, ahead of those that are written so.
+  std::vector<std::string> sets() const {
+    std::vector<std::string> out;
+    const auto add = [&](const char* key, const nlohmann::json& value) {
+      out.push_back(fmt::format("{}={}", key, value.dump()));
+    };
+    if (!actor.empty()) add("actor_model", actor);
+    if (!reward.empty()) add("reward_model", reward);
+    if (!deployment.empty()) add("deployment_type", deployment);
+    if (!split.empty()) add("data_split", split);
+    if (!data.empty()) add("data", data);
+    if (!sft_data.empty()) add("sft_data", sft_data);
+    if (seed) add("seed", *seed);
+    if (download) add("download", true);
+    return out;
+  }
+};
+
+void add_pipeline_options(CLI::App& app, PipelineWords& words, PipelineFlags& flags) {
+  app.add_option("CONFIG", words.file,
+                 "a YAML file with the keys actor_model, reward_model, data and so on, and in all, sft, reward and ppo "
+                 "keys of the steps");
+  app.add_option("--actor-model", flags.actor, "the model that SFT begins from, and that PPO goes on with");
+  app.add_option("--reward-model", flags.reward,
+                 "the model that the reward model begins from; it needs the actor's tokenizer");
+  app.add_option("--data", flags.data, "files of pairs of a better and a worse answer, which the three steps share");
+  app.add_option("--sft-data", flags.sft_data, "files of more rows for SFT alone, used whole");
+  app.add_option("--data-split", flags.split, "shares of the rows for SFT, reward model and PPO; default: 2,4,4");
+  app.add_option("--deployment-type", flags.deployment,
+                 "single_gpu: one device; single_node: a device for each core of this machine");
+  app.add_option("--step", words.steps, "the steps to run, as 1 2 3; default: all. One that has ended is not run again")
+      ->check(CLI::Range(int64_t{1}, int64_t{recipe::kPipelineSteps}));
+  app.add_option("--seed", flags.seed, "seed of the split and of each step; default: 1234")->check(at_least(0));
+  app.add_option("--set", words.sets, "replace the value of one key: ppo.train.learning_rate=1e-6, all.run.threads=1")
+      ->take_all();
+  add_download_flag(app, flags.download);
+  app.add_option("--output,--out", words.output, "the directory of the pipeline; default: runs/pipeline");
+  app.add_flag("--dry-run", words.dry_run, "make the split, check the three steps and train nothing");
+  app.add_flag("--json", words.json, "print the summary of the pipeline as one JSON document");
+}
+
+std::string pipeline_footer() {
+  return "Example:\n"
+         "  collimate pipeline --actor-model MODEL --reward-model MODEL --data pairs.jsonl --output runs/chat\n"
+         "writes runs/chat/1-sft, 2-reward and 3-ppo, each the directory of a run, report.html and summary.json. The "
+         "same\ncommand continues a pipeline that was stopped.\n\n"
+         "Keys of CONFIG, and of --set:\n" +
+         base::config_help(recipe::PipelineOptions());
+}
+
+bool read_pipeline_words(const Arguments& arguments, PipelineWords& words) {
+  CLI::App app{"trains a model by SFT, a reward model, and the first by PPO with the second, as DeepSpeed-Chat does",
+               "pipeline"};
+  PipelineFlags flags;
+  add_pipeline_options(app, words, flags);
+  app.footer(pipeline_footer());
+  if (!parse(app, arguments)) return false;
+  std::vector<std::string> sets = flags.sets();
+  sets.insert(sets.end(), words.sets.begin(), words.sets.end());
+  words.sets = std::move(sets);
+  if (words.output.empty()) words.output = "runs/pipeline";
+  if (words.steps.empty()) words.steps = {1, 2, 3};
+  std::ranges::sort(words.steps);
+  words.steps.erase(std::unique(words.steps.begin(), words.steps.end()), words.steps.end());
+  return true;
+}
+
+constexpr const char* kStepWords[recipe::kPipelineSteps] = {
+    "supervised fine-tuning of the actor", "a reward model from pairs", "PPO of the actor by the reward model"};
+
+// Gives by how much numbers of a training have changed: means over the first and the last tenth of its iterations.
+nlohmann::ordered_json changes_of(const fs::path& metrics) {
+  std::vector<std::string> unreadable;  // which the step's own report names
+  const std::vector<base::MetricsRecord> records = base::read_metrics(metrics, &unreadable);
+  nlohmann::ordered_json changes = nlohmann::ordered_json::object();
+  for (const char* name : {"actor/loss", "critic/rewards/mean", "actor/reward_kl_penalty", "response_length/mean"}) {
+    std::vector<double> values;
+    for (const base::MetricsRecord& record : records)
+      if (const double* value = record.find(name); value != nullptr && std::isfinite(*value)) values.push_back(*value);
+    if (const auto change = report::change_over(values))
+      changes[name] = {{"before", change->before}, {"after", change->after}};
+  }
+  return changes;
+}
+
+constexpr int kDivergedStep = 5;  // the exit code, as of train
+
+// One call of the verb: a pipeline, its split and the steps that are asked for.
+class PipelineRun {
+ public:
+  explicit PipelineRun(const PipelineWords& words)
+      : words_(words), pipeline_(words.file, words.sets, words.output), fresh_(!fs::exists(words.output)) {
+    refuse_other_files();
+    refuse_missing_steps();
+    try {
+      split_.emplace(pipeline_.split_request(), fs::path(words.output) / "data", !pipeline_.has_begun());
+      check();
+    } catch (const base::InputError&) {
+      give_up();
+      throw;
+    }
+    base::log().show(split_->text());
+  }
+
+  nlohmann::ordered_json run() {
+    write_page();
+    for (const int64_t number : words_.steps) {
+      const auto step = static_cast<size_t>(number - 1);
+      base::log().show(fmt::format("step {} of {}: {}", number, recipe::kPipelineSteps, kStepWords[step]));
+      try {
+        run_step(step);
+      } catch (const base::InputError&) {
+        throw;
+      } catch (const std::exception&) {
+        write_page();
+        throw;
+      }
+      write_page();
+    }
+    return summary();
+  }
+
+  // Says what check does of each step, and leaves nothing.
+  void show_checks() const {
+    for (const std::string& line : lines_) fmt::print("{}\n", line);
+    give_up();
+  }
+
+ private:
+  void refuse_other_files() const {
+    const fs::path output = words_.output;
+    std::error_code error;
+    const bool other =
+        fs::exists(output) &&
+        (!fs::is_directory(output) || (!fs::is_empty(output, error) && !error && !fs::is_directory(output / "data")));
+    if (other)
+      throw base::InputError(base::expectation("--output", "a new directory or one of this pipeline",
+                                               output.string() + ", which holds other files", "another --output"));
+  }
+
+  // PPO reads what the steps before it leave.
+  void refuse_missing_steps() const {
+    const std::set<int64_t> asked(words_.steps.begin(), words_.steps.end());
+    if (!asked.contains(3)) return;
+    for (const int64_t before : {1, 2}) {
+      const std::string model = pipeline_.model(static_cast<size_t>(before - 1));
+      if (!asked.contains(before) && !fs::exists(model))
+        throw base::InputError(base::expectation("--step", fmt::format("step {} before step 3, or beside it", before),
+                                                 fmt::format("no {}", model), fmt::format("--step {} 3", before)));
+    }
+  }
+
+  // Every step, whichever are asked for: one that would fail after hours is known now.
+  void check() {
+    std::vector<std::string> problems;
+    for (size_t step = 0; step < recipe::kPipelineSteps; ++step) {
+      const std::string name = recipe::pipeline_steps().at(step).folder;
+      const recipe::Findings found = pipeline_.check(step);
+      for (const std::string& line : found.lines) lines_.push_back(fmt::format("{}: {}", name, line));
+      problems.insert(problems.end(), found.problems.begin(), found.problems.end());
+    }
+    recipe::refuse(problems);
+  }
+
+  // After wrong input, or where nothing is trained, a directory that was not there before is gone again.
+  void give_up() const {
+    std::error_code ignored;
+    if (fresh_) fs::remove_all(words_.output, ignored);
+  }
+
+  void run_step(size_t step) {
+    const std::string file = pipeline_.directory(step) + ".yaml";
+    host::write_file_atomically(file, pipeline_.yaml(step));
+    recipe::Config config = pipeline_.config(step);
+    recipe::TrainCall call;
+    call.output = pipeline_.directory(step);
+    call.note = [](const std::string& line) { base::log().show(line); };
+    call.stop = &stop_on_signals();
+    choose_placement(config, file, {}, recipe::run_to_resume(call));
+    const recipe::TrainOutcome outcome = train_and_report(config, call);
+    if (!outcome.diverged.empty())
+      throw base::Error(
+          base::expectation(recipe::pipeline_steps().at(step).folder, "a loss that falls",
+                            "a run that has diverged: " + outcome.diverged,
+                            "a lower train.learning_rate in another --output, or --step to go on without it"),
+          kDivergedStep);
+  }
+
+  // Tells of a step what its own summary says, where it has ended.
+  nlohmann::ordered_json step_summary(size_t step) const {
+    const fs::path run = pipeline_.directory(step);
+    nlohmann::ordered_json told = {{"folder", recipe::pipeline_steps().at(step).folder},
+                                   {"words", kStepWords[step]},
+                                   {"rows", split_->rows(step)},
+                                   {"done", false}};
+    if (!fs::exists(run / recipe::kSummaryFile)) return told;
+    const auto own = nlohmann::ordered_json::parse(host::read_file(run / recipe::kSummaryFile));
+    told["done"] = true;
+    for (const char* key : {"recipe", "iterations", "seconds", "first_evaluation", "last_evaluation", "final_metrics",
+                            "diverged", "warnings", "model_hash", "config_hash"})
+      if (own.contains(key)) told[key] = own.at(key);
+    told["changes"] = changes_of(run / recipe::kMetricsFile);
+    told["model"] = pipeline_.model(step);
+    told["report"] = (run / recipe::kReportFile).string();
+    return told;
+  }
+
+  nlohmann::ordered_json summary() const {
+    const recipe::PipelineOptions& options = pipeline_.options();
+    nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+    double seconds = 0;
+    bool done = true;
+    for (size_t step = 0; step < recipe::kPipelineSteps; ++step) {
+      steps.push_back(step_summary(step));
+      seconds += steps.back().value("seconds", 0.0);
+      done = done && steps.back().at("done").get<bool>();
+    }
+    return {{"pipeline", "sft, reward, ppo"},
+            {"done", done},
+            {"actor_model", options.actor_model.get()},
+            {"reward_model", options.reward_model.get()},
+            {"data_split", options.data_split.get()},
+            {"seed", options.seed.get()},
+            {"seconds", seconds},
+            {"steps", std::move(steps)}};
+  }
+
+  void write_page() const {
+    const fs::path output = words_.output;
+    host::write_file_atomically(output / recipe::kSummaryFile, summary().dump(2) + "\n");
+    std::vector<std::string> unreadable;
+    host::write_file_atomically(output / recipe::kReportFile, report::render_pipeline(output, &unreadable));
+    for (const std::string& problem : unreadable) base::log_warning("{}", problem);
+  }
+
+  const PipelineWords& words_;
+  const recipe::Pipeline pipeline_;
+  const bool fresh_;
+  std::optional<recipe::PipelineSplit> split_;
+  std::vector<std::string> lines_;
+};
+
+void show_steps(const nlohmann::ordered_json& summary, const std::string& output) {
+  for (const auto& step : summary.at("steps")) {
+    if (!step.at("done").get<bool>()) continue;
+    fmt::print("{}: {} iterations in {}", step.at("folder").get<std::string>(), step.at("iterations").get<int64_t>(),
+               report::duration(step.at("seconds").get<double>()));
+    for (const auto& [name, last] : step.at("last_evaluation").items())
+      if (const auto first = step.at("first_evaluation").find(name);
+          first != step.at("first_evaluation").end() && first->is_number() && last.is_number())
+        fmt::print("; {} {:.4g} -> {:.4g}", name, first->get<double>(), last.get<double>());
+    if (const auto kl = step.at("changes").find("actor/reward_kl_penalty"); kl != step.at("changes").end())
+      fmt::print("; KL per token {:.4g} -> {:.4g}", kl->at("before").get<double>(), kl->at("after").get<double>());
+    fmt::print("\n");
+  }
+  fmt::print("report: {}/{}\n", output, recipe::kReportFile);
+}
+
+}  // namespace
+
+int pipeline(const Arguments& arguments) {
+  PipelineWords words;
+  if (!read_pipeline_words(arguments, words)) return 0;
+  PipelineRun run(words);
+  if (words.dry_run) {
+    run.show_checks();
+    return 0;
+  }
+  nlohmann::ordered_json summary = run.run();
+  if (words.json) {
+    summary["output"] = words.output;
+    summary["report"] = words.output + "/" + recipe::kReportFile;
+    print_json(summary);
+  } else {
+    show_steps(summary, words.output);
+  }
+  return 0;
+}
+
+}  // namespace collimate::cli

@@ -1,0 +1,75 @@
+#include "collimate/train/moving_average.h"
+
+#include <algorithm>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/model/segment_parts.h"
+#include "collimate/tensor/host_access.h"
+#include "collimate/tensor/ops/memory.h"
+
+namespace collimate::train {
+namespace {
+
+constexpr const char* kAverage = "average";
+
+}  // namespace
+
+MovingAverage::MovingAverage(model::Weights& weights, double decay, tensor::Exec exec)
+    : weights_(weights), step_(static_cast<float>(1 - decay)), exec_(exec) {
+  COLLIMATE_CHECK(decay >= 0 && decay < 1, "a decay of {}", decay);
+  const tensor::MemoryScope tagged(weights.options().tag + "/average");
+  averages_.resize(static_cast<size_t>(weights.segments()));
+  for (int s = 0; s < weights.segments(); ++s) {
+    const std::span<float> master = weights.segment_values(s);
+    if (!weights.trains_segment(s) || master.empty()) continue;
+    tensor::Buffer& average = base::at(averages_, s);
+    average = tensor::Buffer(static_cast<int64_t>(master.size_bytes()), *exec.device);
+    tensor::copy(exec, master.data(), static_cast<int64_t>(master.size()), average.floats());
+  }
+}
+
+tensor::HostEdit MovingAverage::values(int segment) const {
+  const tensor::Buffer& average = base::at(averages_, segment);
+  return {exec_, average.floats(), average.bytes() / static_cast<int64_t>(sizeof(float))};
+}
+
+void MovingAverage::update() {
+  for (int s = 0; s < weights_.segments(); ++s) {
+    const tensor::HostEdit average = values(s);
+    if (average.empty()) continue;
+    const tensor::HostEdit master = weights_.master(s);
+    float *const a = average.data(), *const w = master.data();
+    for (size_t i = 0; i < average.size(); ++i) a[i] += step_ * (w[i] - a[i]);
+  }
+}
+
+void MovingAverage::swap() {
+  for (int s = 0; s < weights_.segments(); ++s) {
+    const tensor::HostEdit average = values(s);
+    if (average.empty()) continue;
+    const tensor::HostEdit master = weights_.master(s);
+    std::swap_ranges(average.begin(), average.end(), master.begin());
+  }
+}
+
+void MovingAverage::save(base::StateWriter& out, std::span<const model::Share> shares) const {
+  for (const int s : weights_.changing_segments()) {
+    const tensor::HostEdit average = values(s);
+    const model::Share share = base::at(shares, s);
+    if (share.count() == 0 || average.empty()) continue;
+    out.tensors(kAverage, s, model::parts_of(weights_.params(), s, share),
+                average.span().subspan(static_cast<size_t>(share.begin), static_cast<size_t>(share.count())));
+  }
+}
+
+void MovingAverage::load(base::StateReader& in) {
+  for (const int s : weights_.changing_segments()) {
+    const tensor::HostEdit average = values(s);
+    if (average.empty()) continue;
+    const model::Share all{.end = static_cast<int64_t>(average.size())};
+    in.tensors(kAverage, model::parts_of(weights_.params(), s, all), average.span());
+  }
+}
+
+}  // namespace collimate::train

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <vector>
+
+#include "collimate/base/stateful.h"
+#include "collimate/model/share.h"
+#include "collimate/model/weights.h"
+#include "collimate/tensor/allocator.h"
+#include "collimate/tensor/exec.h"
+
+namespace collimate::train {
+
+// An exponential moving average of trained weights, in fp32. It begins as the weights; after every optimizer step
+//   average += (1 - decay) · (weights - average)
+// element by element, which is torch.lerp(weights, average, decay) for a decay of a half or more, as DeepSpeed-Chat has
+// it (moving_average of its step 3, decay 0.992). It is whole wherever the master weights are: each rank has that of
+// its pieces, so that its bits are those of one device.
+class MovingAverage {
+ public:
+  MovingAverage(model::Weights& weights, double decay, tensor::Exec exec);
+
+  void update();  // after a step: reads the master weights that are known to all ranks by then
+  // Exchanges average and master weights: called twice, the weights are as they were. No panels are made again, so that
+  // nothing may run the model between the two calls.
+  void swap();
+
+  // Each of the ranks with the same weights saves its shares [segments], as Weights::save; all load all.
+  void save(base::StateWriter& out, std::span<const model::Share> shares) const;
+  void load(base::StateReader& in);
+
+ private:
+  tensor::HostEdit values(int segment) const;
+
+  model::Weights& weights_;
+  float step_;  // 1 - decay
+  tensor::Exec exec_;
+  std::vector<tensor::Buffer> averages_;  // by segment; empty where nothing is trained
+};
+
+// The average in the place of the weights while this lives, to be written.
+class AverageInPlace : private base::Immovable {
+ public:
+  explicit AverageInPlace(MovingAverage& average) : average_(average) { average_.swap(); }
+  ~AverageInPlace() { average_.swap(); }
+
+ private:
+  MovingAverage& average_;
+};
+
+}  // namespace collimate::train
