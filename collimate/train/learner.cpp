@@ -91,13 +91,14 @@ std::vector<Batch> Learner::micro_batches(const Batch& rows, const batch::Quanti
   return parts;
 }
 
-std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, const Objective& objective) {
+std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, int64_t passes,
+                                                  const Objective& objective) {
   std::vector<batch::Surveys> by_part(parts.size(), batch::Surveys(objective.surveys));
   if (objective.surveys == 0) return by_part;
   std::vector<std::vector<float>> lists(objective.surveys);
   Tensor told_of;  // one micro-batch's numbers
   const bool is_last = stages().place.is_last();
-  run_forwards(parts, [&](size_t p, MicroStep& micro) {
+  run_forwards(parts, passes, [&](size_t p, MicroStep& micro) {
     if (!is_last) return;
     micro.compute_quantities(objective.needs);
     const std::vector<Tensor> told = micro.survey(objective);
@@ -117,14 +118,14 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   return by_part;
 }
 
-void Learner::survey_routers(std::span<const Batch> parts, RouterLoss& routers) {
+void Learner::survey_routers(std::span<const Batch> parts, int64_t passes, RouterLoss& routers) {
   if (!routers.has_loss() || (parts.size() == 1 && ranks_.group() == nullptr && !stages().several())) return;
-  run_forwards(parts, [&](size_t, MicroStep& micro) { routers.add(micro.record()); });
+  run_forwards(parts, passes, [&](size_t, MicroStep& micro) { routers.add(micro.record()); });
   routers.close();
 }
 
-void Learner::run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded) {
-  const auto steps = forwards(stages().place.rank, stages().place.ranks, std::ssize(parts));
+void Learner::run_forwards(std::span<const Batch> parts, int64_t passes, const Stage::Forwarded& forwarded) {
+  const auto steps = forwards(stages().place.rank, stages().place.ranks, passes);
   Stage(model_, options_, context_, parts).run(steps, [&](size_t number, MicroStep& micro) {
     forwarded(number, micro);
     if (options_.progress) options_.progress();
@@ -135,9 +136,9 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
                            RouterLoss& routers, UpdateReport& report) {
   double loss = 0;
   const std::vector<Batch> parts = micro_batches(rows, objective.needs);
-  const std::vector<batch::Surveys> surveys = take_surveys(parts, objective);
-  survey_routers(parts, routers);
-  ranks_.expect(static_cast<int64_t>(parts.size()));
+  const int64_t passes = ranks_.expect(std::ssize(parts));
+  const std::vector<batch::Surveys> surveys = take_surveys(parts, passes, objective);
+  survey_routers(parts, passes, routers);
   const bool is_last = stages().place.is_last();
   const auto forwarded = [&](size_t, MicroStep& micro) {
     if (is_last) micro.compute_quantities(objective.needs);
@@ -155,7 +156,8 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
     return passed;
   };
   Stage(model_, options_, context_, parts)
-      .run(one_forward_one_backward(stages().place.rank, stages().place.ranks, std::ssize(parts)), forwarded, backward);
+      .run(one_forward_one_backward(stages().place.rank, stages().place.ranks, passes), forwarded, backward,
+           [&](int segment) { ranks_.segment_done(segment); });
   ranks_.reduce_gradients();
   routers.close();
   return loss;
