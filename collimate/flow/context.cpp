@@ -2,11 +2,16 @@
 
 #include "collimate/base/error.h"
 #include "collimate/flow/line_groups.h"
+#include "collimate/graph/whole_layout.h"
 
 namespace collimate::flow {
 
 void SharedObjects::wrong_type(const std::string& name) {
   throw base::RunError(base::expectation("shared object " + name, "one type in all modules of a worker", "two"));
+}
+
+bool Context::shares_weights(const std::string& function) const {
+  return layout(function).zero > graph::kMostWholeZero;
 }
 
 const comm::Mesh& Context::mesh(const std::string& function) const {

@@ -71,6 +71,9 @@ struct Context {
 
   // The layout of one of the model's functions.
   graph::Layout layout(const std::string& function) const { return placement.layout(model, function); }
+  // Whether the ranks of that function share its model's weights (stage 3 of ZeRO). A call of it is one of all of them,
+  // also of those without rows.
+  bool shares_weights(const std::string& function) const;
   // The replica of that function to which this worker belongs: axes dp, cp, pp, tp; its ranks are workers. A mesh of
   // this rank alone where no replica has it.
   const comm::Mesh& mesh(const std::string& function) const;

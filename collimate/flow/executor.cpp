@@ -13,6 +13,7 @@
 #include "collimate/flow/planned_memory.h"
 #include "collimate/flow/received_rows.h"
 #include "collimate/flow/worker_host.h"
+#include "collimate/graph/whole_layout.h"
 #include "collimate/tensor/allocator.h"
 
 namespace collimate::flow {
@@ -156,7 +157,7 @@ class Execution {
     if (answers.at(0).checksum) end_.checksums[model] = *answers[0].checksum;
   }
 
-  // The workers that hold the model's first copy between them, in order.
+  // The workers that hold the model's first copy between them, in order: with weights that ranks share, all.
   std::vector<int> holders_of(const std::string& model) const {
     const int first = graph::workers_of(drive_.graph(), placement_, model).at(0);
     const nlohmann::json calls = calls_of(drive_.graph(), options_);
@@ -164,6 +165,7 @@ class Execution {
     for (const auto& function : calls.value(model, std::vector<std::string>())) {
       const auto mesh = meshes.find(function);
       if (mesh == meshes.end()) continue;
+      if (placement_.layout(model, function).zero > graph::kMostWholeZero) return mesh->second.ranks();
       std::vector<int> holders = mesh->second.ranks();
       std::erase_if(holders, [&](int rank) {
         return mesh->second.coordinate(rank, "dp") != 0 || mesh->second.coordinate(rank, "cp") != 0;

@@ -15,7 +15,7 @@ namespace {
 struct Part {
   int tensor_of = 1, tensor = 0;
   int stage_of = 1, stage = 0;
-  int expert_of = 1, zero_of = 1, shard = 0;  // cut over dp
+  int expert_of = 1, zero_of = 1, shard = 0;  // cut over dp, by ZeRO over cp too
   std::vector<int> tensor_line;               // the workers with which it has all of a stage
   bool operator==(const Part&) const = default;
 };
@@ -36,8 +36,10 @@ struct Check {
       const comm::Mesh& mesh = actor.mesh();
       Part part{mesh.size("tp"), mesh.coordinate(worker, "tp"), mesh.size("pp"), mesh.coordinate(worker, "pp"), cut.ep};
       part.tensor_line = mesh.line(worker, "tp");
-      if (cut.zero >= 3) part.zero_of = mesh.size("dp");
-      if (part.expert_of > 1 || part.zero_of > 1) part.shard = mesh.coordinate(worker, "dp");
+      if (part.expert_of > 1) part.shard = mesh.coordinate(worker, "dp");
+      if (cut.zero < 3) return part;
+      part.zero_of = mesh.size("dp") * mesh.size("cp");
+      part.shard = mesh.coordinate(worker, "dp") * mesh.size("cp") + mesh.coordinate(worker, "cp");
       return part;
     }
     return std::nullopt;

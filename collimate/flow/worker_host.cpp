@@ -96,11 +96,21 @@ void WorkerHost::fail(const TaskKey& key, const std::exception& error) {
   if (const auto found = tasks_.find(key); found != tasks_.end()) {
     Hosted& hosted = *found->second->hosted;
     retryable = retryable && hosted.context.mesh(found->second->function).size() == 1;
-    if (!retryable) hosted.groups.abort(error.what());
+    if (!retryable) abort_groups(hosted, error.what());
     drop(key);
   }
   const bool follows = dynamic_cast<const comm::AbortedByPeer*>(&error) != nullptr;
   reply(message::Failed{key, error.what(), exit_code_of(error), retryable, follows});
+}
+
+// Aborts the groups of a model, and of those that have its weights: whose ranks may wait for each other by these.
+void WorkerHost::abort_groups(const Hosted& failed, const std::string& cause) {
+  const WeightsPort* weights = failed.module->weights();
+  for (const auto& [model, hosted] : models_) {
+    const WeightsPort* other = hosted->module->weights();
+    const bool same = weights != nullptr && other != nullptr && weights->identity() == other->identity();
+    if (same || hosted.get() == &failed) hosted->groups.abort(cause);
+  }
 }
 
 // Ends a task that is cancelled or has failed: what its stream still works on is let go.
@@ -200,6 +210,8 @@ void WorkerHost::on(const message::Feed& feed) {
     check_ranks_agree(task);
   } else if (!batches.at(0).empty()) {
     made = with_uids(module.call(task.function, batches[0], task.info), batches[0], task.info);
+  } else if (task.hosted->context.shares_weights(task.function)) {
+    module.call(task.function, batches[0], task.info);  // its weights are those of all ranks, who call together
   }
   task.busy_seconds = base::now_seconds() - task.busy_since;
   task.peak_bytes = ledger_.call_bytes();

@@ -84,6 +84,7 @@ class WorkerHost : public cluster::Handler {
   // Says what the store has got meanwhile, then this.
   template <class Said>
   void reply(Said said);
+  void abort_groups(const Hosted& failed, const std::string& cause);
   void drop(const TaskKey& key);
   void beat();
   void check_ranks_agree(Running& task);

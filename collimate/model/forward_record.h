@@ -23,6 +23,7 @@ struct ForwardRecord::Impl {
   std::unique_ptr<RouterNotes> routers;  // where training asks, as the next
   std::unique_ptr<RouterChoices> choices;
   std::vector<Segment> segments;
+  std::vector<Weights::Held> head;  // segments of the head, which its backward reads
   // The arena goes back to this pool.
   std::shared_ptr<std::vector<std::unique_ptr<tensor::Arena>>> pool;
 

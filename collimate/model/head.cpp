@@ -76,6 +76,13 @@ Linear head_layer(const Weights& weights, int weight, int bias) {
 
 }  // namespace
 
+std::vector<int> OutputHead::params() const {
+  std::vector<int> indices;
+  for (const int index : {vocabulary_.weight, vocabulary_.bias, score_.weight, score_.bias})
+    if (index >= 0) indices.push_back(index);
+  return indices;
+}
+
 OutputHead::OutputHead(const Weights& weights) {
   const shape::ModelShape& shape = weights.shape();
   const int last = static_cast<int>(shape.layers()) + 1;

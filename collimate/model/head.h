@@ -10,6 +10,7 @@ namespace collimate::model {
 class OutputHead {
  public:
   explicit OutputHead(const Weights& weights);
+  std::vector<int> params() const;  // weight and bias
 
   LogProbResult log_probs(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request);
   at::Tensor log_probs_backward(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request,

@@ -26,8 +26,9 @@ constexpr int64_t kEndless = int64_t{1} << 42;  // floats, which nobody has to h
 // Bytes of segments that are trained, and of the others; what training keeps of the former on the rank with the most.
 struct ValueBytes {
   int64_t trained = 0, frozen = 0;
-  int64_t shares = 0;   // of one number for each weight that the rank updates
-  int64_t passing = 0;  // of whole gradients that exist at once, where segments have theirs one after the other
+  int64_t gradients = 0;  // of a whole one
+  int64_t shares = 0;     // of one number for each weight that the rank updates
+  int64_t passing = 0;    // of whole gradients that exist at once, where segments have theirs one after the other
 };
 
 std::vector<bool> trained_segments(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
@@ -36,6 +37,66 @@ std::vector<bool> trained_segments(const WeightsOptions& options, const std::vec
     if (options.trained && !spec.absent() && is_changed_by_training(options.lora, spec))
       base::at(trained, spec.segment) = true;
   return trained;
+}
+
+// Floats of a segment that the rank with the most keeps: all of adapters' (Weights).
+int64_t most_kept(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs, size_t segment,
+                  int64_t floats) {
+  const auto is_adapters = [&](const shape::ParamSpec& spec) {
+    return spec.segment == static_cast<int>(segment) && is_adapter(spec);
+  };
+  const DataShares last{.rank = options.shares.ranks - 1, .ranks = options.shares.ranks};
+  return std::ranges::any_of(specs, is_adapters) ? floats : last.kept(floats).count();
+}
+
+// Bytes of a segment: its values, those of them that no panels have, and its panels.
+struct HeldBytes {
+  int64_t values = 0, small = 0, panels = 0;
+  bool shared = false;
+};
+
+std::vector<HeldBytes> held_bytes(const ModelShape& shape, const WeightsOptions& options,
+                                  const std::vector<shape::ParamSpec>& specs) {
+  const std::vector<int64_t> floats = shape::segment_floats(specs);
+  std::vector<HeldBytes> held(floats.size());
+  for (size_t s = 0; s < floats.size(); ++s) {
+    held[s].values = allocated_bytes(floats[s] * kFloat);
+    held[s].shared = most_kept(options, specs, s, floats[s]) < floats[s];
+  }
+  for (size_t i = 0; i < specs.size(); ++i) {
+    HeldBytes& of = base::at(held, specs[i].segment);
+    const bool linear = !specs[i].absent() && shape::is_linear(shape, specs[i]);
+    if (!linear || specs[i].kind == shape::ParamKind::kEmbedding) of.small += specs[i].count() * kFloat;
+    if (!linear || specs[i].fused == 0) continue;
+    const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
+    of.panels += allocated_bytes(
+        tensor::packed_bytes({}, rows, specs[i].sizes[1], compute_of(options, specs[i]), chunks_of(options, specs[i])));
+  }
+  for (HeldBytes& of : held) of.small = allocated_bytes(of.small);
+  return held;
+}
+
+// Gathered values and panels that exist at once.
+struct Present {
+  int64_t gathered = 0, panels = 0;
+};
+
+Present present_bytes(const std::vector<HeldBytes>& held, bool head_is_embedding, bool whole) {
+  Present always, beside;  // segments that no ranks share; the one that a training pass holds beside another
+  for (const HeldBytes& of : held) always.panels += of.shared ? 0 : of.panels;
+  if (head_is_embedding && held.front().shared) beside = {held.front().values, held.front().panels};
+  Present most, behind;  // of a pass; of all segments ahead of one
+  for (size_t s = 0; s < held.size(); ++s) {
+    if (!held[s].shared) continue;
+    const Present other = s == 0 ? Present() : beside;
+    most.gathered = std::max(most.gathered, held[s].values + other.gathered);
+    most.panels = std::max(most.panels, held[s].panels + other.panels);
+    if (!whole) continue;
+    most.gathered = std::max(most.gathered, behind.gathered + held[s].values + held[s].small);
+    behind = {behind.gathered + held[s].small, behind.panels + held[s].panels};
+    most.panels = std::max(most.panels, behind.panels);
+  }
+  return {most.gathered, always.panels + most.panels};
 }
 
 ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
@@ -48,7 +109,8 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
   ValueBytes bytes;
   for (size_t s = 0; s < floats.size(); ++s) {
     const int64_t whole = allocated_bytes(floats[s] * kFloat);
-    (trained[s] ? bytes.trained : bytes.frozen) += whole;
+    (trained[s] ? bytes.trained : bytes.frozen) += allocated_bytes(most_kept(options, specs, s, floats[s]) * kFloat);
+    bytes.gradients += trained[s] ? whole : 0;
     if (!trained[s]) continue;
     bytes.shares += allocated_bytes(share_of(floats[s], ranks - 1, ranks).count() * kFloat);
     if (s > 0 || !begins_first) bytes.passing = std::max(bytes.passing, whole);
@@ -60,23 +122,19 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
 }  // namespace
 
 std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const WeightsOptions& options,
-                                               std::optional<Sharing> sharing) {
+                                               std::optional<Sharing> sharing, bool whole) {
   const auto specs = shape::local(model_params(shape, options.lora), shape, options.ranks().place());
   const ValueBytes bytes = value_bytes(shape, options, specs, sharing.value_or(Sharing()));
-  int64_t panels = 0;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].fused == 0 || specs[i].absent() || !shape::is_linear(shape, specs[i])) continue;
-    const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
-    panels += allocated_bytes(
-        tensor::packed_bytes({}, rows, specs[i].sizes[1], compute_of(options, specs[i]), chunks_of(options, specs[i])));
-  }
+  const bool head_is_embedding = options.trained && shape::is_linear(shape, specs.front());
+  const Present present = present_bytes(held_bytes(shape, options, specs), head_is_embedding, whole);
   std::vector<tensor::MemoryItem> items;
   if (bytes.trained > 0) items.push_back({values_purpose(true), bytes.trained});
   if (bytes.frozen > 0) items.push_back({values_purpose(false), bytes.frozen});
-  items.push_back({"panels", panels});
+  if (present.gathered > 0) items.push_back({"gathered", present.gathered});
+  items.push_back({"panels", present.panels});
   if (bytes.trained == 0 || !sharing) return items;
   const bool keeps_shares = sharing->zero > 1 && sharing->ranks > 1;
-  items.push_back({"gradient", keeps_shares ? bytes.shares + bytes.passing : bytes.trained});
+  items.push_back({"gradient", keeps_shares ? bytes.shares + bytes.passing : bytes.gradients});
   items.push_back({"optimizer", 2 * bytes.shares});
   if (sharing->averages) items.push_back({"average", bytes.trained});
   return items;
@@ -103,6 +161,7 @@ struct PassPlan::Counted {
   std::shared_ptr<Weights> counted_weights(const ModelShape& shape, WeightsOptions options) const {
     options.mapped = false;
     options.tensor.group = options.stages.group = nullptr;
+    options.shares = {};
     return std::make_shared<Weights>(shape, std::move(options), exec);
   }
   tensor::Arena arena() const {

@@ -23,9 +23,11 @@ struct Sharing {
   bool averages = false;  // with a moving average of the weights, whole on each rank
 };
 // master, gradient, optimizer (two moments) and average where trained, values where frozen, panels; of the rank that
-// takes the most. Without a sharing whoever trains the weights plans their gradient and optimizer.
+// takes the most. Without a sharing whoever trains the weights plans their gradient and optimizer. Of weights that ranks
+// share (options.shares), what is gathered, and has panels, is as much as passes hold at once: the segment with the most,
+// beside a head that is the embedding too, or with `whole` all of them for inference.
 std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options,
-                                               std::optional<Sharing> sharing = Sharing());
+                                               std::optional<Sharing> sharing = Sharing(), bool whole = false);
 
 // A key-value cache of so many blocks.
 int64_t kv_cache_bytes(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks);

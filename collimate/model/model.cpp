@@ -1,5 +1,7 @@
 #include "collimate/model/model.h"
 
+#include <algorithm>
+
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
@@ -89,6 +91,22 @@ struct Model::Impl {
     return std::make_unique<RouterChoices>(exec, weights->shape(), tokens, keep);
   }
 
+  // Those of the head, as segments.
+  std::vector<int> head_segments() const {
+    if (!passes.decoder().ends()) return {};
+    std::vector<int> found;
+    for (const int index : head.params())
+      if (const int s = base::at(weights->params(), index).segment; std::ranges::find(found, s) == found.end())
+        found.push_back(s);
+    return found;
+  }
+  // A backward has passed a segment.
+  void passed(ForwardRecord::Impl& record, int segment) const {
+    const std::vector<int> of_head = head_segments();
+    for (size_t i = 0; i < record.head.size(); ++i)
+      if (of_head[i] == segment) record.head[i] = {};
+  }
+
   std::unique_ptr<Arena> take_arena() {
     if (pool->empty()) return std::make_unique<Arena>(*exec.device);
     auto arena = std::move(pool->back());
@@ -163,7 +181,31 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   at::Tensor hidden =
       impl_->to_tensor(impl_->passes.record(kept, turns, begins ? nullptr : tensor::device_data(stream)));
   if (kept.choices != nullptr) kept.choices->tell();
+  kept.head = hold_head();
   return hidden;
+}
+
+std::vector<Weights::Held> Model::hold_head() {
+  std::vector<Weights::Held> held;
+  for (const int segment : impl_->head_segments()) held.push_back(weights().hold(segment));
+  return held;
+}
+
+void Model::idle_forward() { impl_->passes.idle_forward(); }
+
+std::unique_ptr<ForwardRecord> Model::idle_forward_train() {
+  auto record = std::make_unique<ForwardRecord>();
+  idle_forward();
+  record->impl->head = hold_head();
+  return record;
+}
+
+void Model::idle_backward(std::unique_ptr<ForwardRecord> record, const std::function<void(int segment)>& segment_done) {
+  impl_->passes.idle_backward([&](int segment) {
+    impl_->passed(*record->impl, segment);
+    segment_done(segment);
+  });
+  for (int s = impl_->passes.decoder().segments(); s < impl_->weights->segments(); ++s) segment_done(s);
 }
 
 std::vector<float> Model::router_load(const ForwardRecord& record) {
@@ -192,6 +234,7 @@ at::Tensor Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tens
   }
   const float* of_stream = impl_->passes.backward(kept, impl_->turns(*kept.input), slopes, [&](int segment) {
     base::fault_point("model.backward");
+    impl_->passed(kept, segment);
     if (segment_done) segment_done(segment);
   });
   if (kept.choices != nullptr) kept.choices->tell();

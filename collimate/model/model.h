@@ -138,6 +138,15 @@ class Model {
   at::Tensor backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& gradient,
                       const std::function<void(int segment)>& segment_done = {});
 
+  // Where ranks share the weights (Weights::hold), all make the same passes in one order: who has no rows left makes
+  // these in place of forward, forward_train and backward.
+  void idle_forward();
+  std::unique_ptr<ForwardRecord> idle_forward_train();
+  void idle_backward(std::unique_ptr<ForwardRecord> record, const std::function<void(int segment)>& segment_done);
+  // Whoever calls a head below holds these segments meanwhile; the record of a training forward holds them until its
+  // backward has passed them. Nothing where no ranks share the weights, or another stage has the head.
+  std::vector<Weights::Held> hold_head();
+
   // The heads below are the last stage's. It alone calls `make`, which gives fp32 [sizes]; all stages return that.
   at::Tensor from_last_stage(at::IntArrayRef sizes, const std::function<at::Tensor()>& make);
 

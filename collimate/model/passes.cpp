@@ -66,13 +66,13 @@ const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* c
   if (cache != nullptr && cache->expanded() != nullptr) earlier = input.earlier_blocks();
   step.earlier = earlier;
   const StageRanks& stages = weights_->stages();
-  Slot* stream = decoder_.begins() ? decoder_.run(step, 0, nullptr) : incoming(input, workspace_);
+  Slot* stream = decoder_.begins() ? run(step, 0, nullptr) : incoming(input, workspace_);
   if (!decoder_.begins()) stages.receive(exec_, stream->value, stream->count(), -1);
   const Arena::Mark mark = workspace_.mark();
   for (int segment = std::max(1, decoder_.first_segment()); segment < decoder_.end_segment(); ++segment) {
     workspace_.rewind(mark);
     if (cache != nullptr && segment + 1 < decoder_.segments()) read_cache(step, *cache, segment - 1);
-    stream = decoder_.run(step, segment, stream);
+    stream = run(step, segment, stream);
   }
   if (!decoder_.ends()) stages.send(exec_, stream->value, stream->count(), 1);
   return *stream;
@@ -98,7 +98,7 @@ void Passes::record_all(ForwardRecord::Impl& record, Step& step, const float* fr
     segment.tape = std::make_unique<Tape>(gradients_, exec_);
     step.tape = segment.tape.get();
     segment.input = stream;
-    segment.output = stream = decoder_.run(step, number, stream);
+    segment.output = stream = run(step, number, stream);
   }
 }
 
@@ -111,26 +111,32 @@ void Passes::record_inputs(ForwardRecord::Impl& record, Step& step, const float*
   scratch.choices = step.choices;
   const Arena::Mark mark = workspace_.mark();
   const int first = decoder_.first_segment();
-  Slot* stream = decoder_.begins() ? decoder_.run(scratch, 0, nullptr) : incoming(step.input, workspace_);
+  Slot* stream = decoder_.begins() ? run(scratch, 0, nullptr) : incoming(step.input, workspace_);
   if (from != nullptr) tensor::copy(exec_, from, stream->count(), stream->value);
   for (int number = std::max(1, first); number < decoder_.end_segment(); ++number) {
     Slot* input = copy_slot(exec_, kept, *stream);
     if (number > first) input->wanted = true;
     base::at(record.segments, number).input = input;
     workspace_.rewind(mark);
-    stream = decoder_.run(scratch, number, copy_slot(exec_, workspace_, *input));
+    stream = run(scratch, number, copy_slot(exec_, workspace_, *input));
   }
   base::at(record.segments, decoder_.end_segment() - 1).output = copy_slot(exec_, kept, *stream);
+}
+
+Slot* Passes::run(Step& step, int segment, Slot* stream) const {
+  const Weights::Held held = weights_->hold(segment);
+  return decoder_.run(step, segment, stream);
 }
 
 // Goes from dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept.
 // Null where the input wants none: all below it is frozen.
 const float* Passes::segment_backward(ForwardRecord::Impl& record, Step& step, int number, float* gradient) {
+  const Weights::Held held = weights_->hold(number);
   auto& segment = base::at(record.segments, number);
   if (segment.tape == nullptr) {
     segment.tape = std::make_unique<Tape>(gradients_, exec_);
     step.tape = segment.tape.get();
-    segment.output = decoder_.run(step, number, segment.input);
+    segment.output = run(step, number, segment.input);
   }
   segment.output->gradient = gradient;
   segment.output->written = true;
@@ -164,8 +170,22 @@ const float* Passes::backward(ForwardRecord::Impl& record, const Turns* turns, c
     gradient = segment_backward(record, step, number, between);
     segment_done(number);
   }
-  for (; number >= first; --number) segment_done(number);  // frozen, with nothing trained below
+  for (; number >= first; --number) {  // frozen, with nothing trained below
+    weights_->hold(number);            // as ranks without rows do
+    segment_done(number);
+  }
   return gradient;
+}
+
+void Passes::idle_forward() const {
+  for (int segment = decoder_.first_segment(); segment < decoder_.end_segment(); ++segment) weights_->hold(segment);
+}
+
+void Passes::idle_backward(const std::function<void(int segment)>& segment_done) const {
+  for (int segment = decoder_.end_segment() - 1; segment >= decoder_.first_segment(); --segment) {
+    weights_->hold(segment);
+    segment_done(segment);
+  }
 }
 
 }  // namespace collimate::model

@@ -1,12 +1,11 @@
 #include "collimate/model/weights.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/base/philox.h"
 #include "collimate/model/segment_parts.h"
+#include "collimate/model/weights_impl.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/memory.h"
@@ -25,130 +24,11 @@ void add_item(std::vector<MemoryItem>& items, const std::string& purpose, int64_
 
 }  // namespace
 
-struct Weights::Impl {
-  struct Segment {
-    int64_t floats = 0;
-    bool changes = false;  // in training
-    Buffer master, gradient;
-  };
-  struct Packed {
-    tensor::LinearPanels panels;
-    Buffer memory;
-    bool ready = false;
-    uint64_t fingerprint = 0;  // of the values they were packed from
-  };
-
-  shape::ModelShape shape, whole_shape;
-  WeightsOptions options;
-  tensor::Exec exec;
-  std::vector<ParamSpec> specs, whole_specs;
-  std::vector<bool> changes;  // by parameter: in training
-  size_t own = 0;             // parameters that are none of adapters
-  std::unordered_map<std::string, int> index;
-  std::vector<Segment> segments;
-  std::vector<Packed> packed;  // one per parameter, empty where it is no linear layer
-  std::vector<Buffer> away;    // the masters of an offloaded model
-  std::shared_ptr<MappedValues> mapped;
-  uint64_t version = 1;
-  bool resident = true;
-
-  const ParamSpec& spec(int index) const { return specs.at(static_cast<size_t>(index)); }
-  tensor::MemoryScope scope(const char* purpose) const { return tensor::MemoryScope(options.tag + "/" + purpose); }
-  bool trains(const Segment& s) const { return options.trained && s.changes; }
-  const char* values_purpose(const Segment& s) const { return model::values_purpose(trains(s)); }
-  float* gradient(Segment& s) {
-    if (s.gradient.data() == nullptr) s.gradient = zeros(s.floats, "gradient");
-    return s.gradient.floats();
-  }
-
-  Segment& segment(int number) {
-    COLLIMATE_CHECK(number >= 0 && number < static_cast<int>(segments.size()), "segment {}", number);
-    check_resident();
-    check_in_memory("segment " + std::to_string(number));
-    return base::at(segments, number);
-  }
-  void check_in_memory(const std::string& what) const {
-    if (mapped != nullptr)
-      throw base::GuardError(base::expectation("weights of " + options.tag, "values in memory for " + what,
-                                               "a model mapped from its files", "loading it without `mapped`"));
-  }
-  void check_resident() const {
-    if (!resident)
-      throw base::GuardError(base::expectation("weights of " + options.tag, "them on the device", "offloaded ones",
-                                               "restoring them first"));
-  }
-
-  // Everything but memory, by shape and options.
-  void lay_out() {
-    whole_specs = model_params(whole_shape, options.lora);
-    specs = shape::local(whole_specs, whole_shape, options.ranks().place());
-    for (const int64_t floats : shape::segment_floats(specs)) segments.emplace_back().floats = floats;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      index[specs[i].name] = static_cast<int>(i);
-      if (!is_adapter(specs[i])) own = i + 1;
-      changes.push_back(!specs[i].absent() && is_changed_by_training(options.lora, specs[i]));
-      if (changes[i]) base::at(segments, specs[i].segment).changes = true;
-    }
-    packed.resize(specs.size());
-  }
-
-  void pack(int first, Packed& target) {
-    const ParamSpec& spec = base::at(specs, first);
-    const int64_t rows = shape::fused_rows(specs, first), columns = spec.sizes[1];
-    const ComputeType compute = compute_of(options, spec);
-    const int chunks = chunks_of(options, spec);
-    const int64_t bytes = tensor::packed_bytes(exec, rows, columns, compute, chunks);
-    if (target.memory.bytes() < bytes) {
-      const auto tagged = scope("panels");
-      target.memory = Buffer(bytes, *exec.device);
-    }
-    target.panels.reset(exec, rows, columns, compute, chunks, target.memory.data());
-    if (mapped != nullptr) {
-      mapped->pack(exec, static_cast<size_t>(first), target.panels);
-    } else {
-      const float* from = segment(spec.segment).master.floats() + spec.offset;
-      tensor::pack_linear_rows(exec, from, 0, rows, target.panels);
-    }
-    target.panels.version = version;
-    target.fingerprint = fingerprint(first);
-    target.ready = true;
-  }
-
-  // A sample of every parameter of a linear layer: enough to notice an update that nobody committed.
-  uint64_t fingerprint(int first) const {
-    if (mapped != nullptr) return 0;  // nothing can change them
-    uint64_t sum = 0;
-    for (int i = first; i < first + base::at(specs, first).fused; ++i)
-      sum = base::mix(sum, tensor::fingerprint(exec, values_of(base::at(specs, i)), base::at(specs, i).count()));
-    return sum;
-  }
-  const float* values_of(const ParamSpec& spec) const {
-    return base::at(segments, spec.segment).master.floats() + spec.offset;
-  }
-
-  Buffer zeros(int64_t floats, const char* purpose) const {
-    const auto tagged = scope(purpose);
-    Buffer made(floats * static_cast<int64_t>(sizeof(float)), *exec.device);
-    tensor::zero(exec, floats, made.floats());
-    return made;
-  }
-  Buffer copy_of(const Buffer& from) const {
-    Buffer copy(from.bytes(), *exec.device);
-    tensor::copy(exec, from.floats(), from.bytes() / static_cast<int64_t>(sizeof(float)), copy.floats());
-    return copy;
-  }
-  void drop_panels() {
-    for (Packed& p : packed) {
-      p.memory = Buffer();
-      p.ready = false;
-    }
-  }
-};
-
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
                  std::shared_ptr<MappedValues> values)
     : impl_(std::make_unique<Impl>()) {
-  const bool changes = options.trained || options.lora.on() || options.tensor.several() || options.stages.several();
+  const bool changes = options.trained || options.lora.on() || options.tensor.several() || options.stages.several() ||
+                       options.shares.several();
   COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && changes), "{}", options.tag);
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
@@ -159,7 +39,7 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   impl_->exec = exec;
   impl_->lay_out();
   if (values == nullptr) {
-    for (Impl::Segment& s : impl_->segments) s.master = impl_->zeros(s.floats, impl_->values_purpose(s));
+    for (Impl::Segment& s : impl_->segments) s.master = impl_->zeros(s.kept.count(), impl_->values_purpose(s));
     return;
   }
   const auto tagged = impl_->scope(model::values_purpose(false));
@@ -207,8 +87,15 @@ int Weights::index_of(shape::Part part, int segment, bool bias) const {
 }
 
 std::span<float> Weights::segment_values(int segment) {
+  return {impl_->whole_segment(segment), static_cast<size_t>(segment_floats(segment))};
+}
+
+int64_t Weights::segment_floats(int segment) const { return base::at(impl_->segments, segment).floats; }
+const Share& Weights::kept(int segment) const { return base::at(impl_->segments, segment).kept; }
+
+std::span<float> Weights::kept_values(int segment) {
   auto& s = impl_->segment(segment);
-  return {s.master.floats(), static_cast<size_t>(s.floats)};
+  return {s.master.floats(), static_cast<size_t>(s.kept.count())};
 }
 
 bool Weights::trains(int index) const { return impl_->options.trained && base::at(impl_->changes, index); }
@@ -235,7 +122,8 @@ float* Weights::param(int index) {
     if (float* own = impl_->mapped->small(static_cast<size_t>(index)); own != nullptr) return own;
     impl_->check_in_memory(spec.name);
   }
-  return impl_->segment(spec.segment).master.floats() + spec.offset;
+  impl_->segment(spec.segment);
+  return impl_->values_at(index);
 }
 
 float* Weights::param_gradient(int index) {
@@ -248,7 +136,7 @@ tensor::HostRead Weights::values(int index) const {
   impl_->check_resident();
   const ParamSpec& spec = impl_->spec(index);
   impl_->check_in_memory(spec.name);
-  return {impl_->exec, impl_->values_of(spec), spec.count()};
+  return {impl_->exec, impl_->values_at(index), spec.count()};
 }
 
 tensor::HostRead Weights::gradient_of(int index) {
@@ -260,7 +148,7 @@ void Weights::read(int index, int64_t first, std::span<float> out) const {
   if (impl_->mapped != nullptr) return impl_->mapped->read(static_cast<size_t>(index), first, out);
   impl_->check_resident();
   const ParamSpec& spec = impl_->spec(index);
-  tensor::copy_out(impl_->exec, impl_->values_of(spec) + first * spec.sizes.back(),
+  tensor::copy_out(impl_->exec, impl_->values_at(index) + first * spec.sizes.back(),
                    static_cast<int64_t>(out.size_bytes()), out.data());
 }
 
@@ -269,7 +157,7 @@ void Weights::look_up(int index, const RowIds& ids, float* out, bool accumulate)
   if (impl_->mapped != nullptr)
     return impl_->mapped->look_up(impl_->exec, static_cast<size_t>(index), ids.host, ids.first, out, accumulate);
   impl_->check_resident();
-  tensor::embedding(impl_->exec, impl_->values_of(spec) + ids.first * spec.sizes[1], spec.sizes[0] - ids.first,
+  tensor::embedding(impl_->exec, impl_->values_at(index) + ids.first * spec.sizes[1], spec.sizes[0] - ids.first,
                     spec.sizes[1], ids.device, static_cast<int64_t>(ids.host.size()), out, accumulate);
 }
 
@@ -290,14 +178,16 @@ const tensor::LinearPanels& Weights::panels(int index) {
 
 void Weights::pack_all() {
   for (size_t i = 0; i < impl_->specs.size(); ++i)
-    if (const ParamSpec& s = impl_->specs[i]; s.fused > 0 && !s.absent() && shape::is_linear(impl_->shape, s))
-      panels(static_cast<int>(i));
+    if (impl_->has_panels(i)) panels(static_cast<int>(i));
 }
 
 uint64_t Weights::version() const { return impl_->version; }
 void Weights::commit() { commit(impl_->version + 1); }
 
 void Weights::commit(uint64_t version) {
+  for (const Impl::Segment& s : impl_->segments)
+    COLLIMATE_CHECK(!s.is_shared() || !s.changes || s.holders == 0, "a segment of {} is held while it changes",
+                    impl_->options.tag);
   impl_->version = version;
   for (size_t i = 0; i < impl_->packed.size(); ++i) {
     Impl::Packed& packed = impl_->packed[i];
@@ -309,7 +199,7 @@ void Weights::commit(uint64_t version) {
 void Weights::set_compute(ComputeType type) {
   COLLIMATE_CHECK(!impl_->options.trained, "{} is trained as it was made", impl_->options.tag);
   impl_->options.compute = type;
-  impl_->drop_panels();
+  impl_->drop_panels(-1);
 }
 
 void Weights::zero_gradients() {
@@ -325,6 +215,8 @@ void Weights::relocate() {
     s.master = impl_->copy_of(s.master);
     const auto gradient = impl_->scope("gradient");
     s.gradient = impl_->copy_of(s.gradient);
+    const auto gathered = impl_->scope("gathered");
+    s.gathered = impl_->copy_of(s.gathered);
   }
   for (auto& packed : impl_->packed) {
     if (packed.memory.data() == nullptr) continue;
@@ -342,10 +234,11 @@ void Weights::offload() {
   impl_->check_in_memory("another place");
   const auto tagged = impl_->scope("offloaded");
   for (auto& s : impl_->segments) {
+    COLLIMATE_CHECK(s.holders == 0, "a segment of {} is held", impl_->options.tag);
     impl_->away.push_back(impl_->copy_of(s.master));
     s.master = Buffer();
   }
-  impl_->drop_panels();
+  impl_->drop_panels(-1);
   impl_->resident = false;
 }
 
@@ -364,6 +257,7 @@ std::vector<MemoryItem> Weights::memory() const {
   for (const auto& s : impl_->segments) {
     add_item(items, impl_->values_purpose(s), s.master.bytes());
     if (s.gradient.data() != nullptr) add_item(items, "gradient", s.gradient.bytes());
+    if (s.gathered.data() != nullptr) add_item(items, "gathered", s.gathered.bytes());
   }
   if (impl_->mapped != nullptr) add_item(items, model::values_purpose(false), impl_->mapped->small_bytes());
   for (const auto& packed : impl_->packed)
@@ -379,9 +273,10 @@ void Weights::save(base::StateWriter& out, std::span<const Share> shares) const 
   out.json("compute", name_of(impl_->options.compute));
   for (const int i : changing_segments()) {
     const auto& s = base::at(impl_->segments, i);
-    const Share share = shares.empty() ? Share{.end = s.floats} : base::at(shares, i);
+    const Share share = shares.empty() ? s.kept : base::at(shares, i);
     if (share.count() == 0) continue;
-    const tensor::HostRead values(impl_->exec, s.master.floats() + share.begin, share.count());
+    COLLIMATE_CHECK(share.begin >= s.kept.begin && share.end <= s.kept.end, "segment {}", i);
+    const tensor::HostRead values(impl_->exec, s.master.floats() + (share.begin - s.kept.begin), share.count());
     out.tensors("weights", i, parts_of(impl_->specs, i, share), values.span());
   }
 }
@@ -391,8 +286,10 @@ void Weights::load(base::StateReader& in) {
     throw base::InputError(base::expectation("weights of " + impl_->options.tag, "those of compute " + saved,
                                              std::string(name_of(impl_->options.compute)),
                                              "compute: " + saved + " to continue with the same bits"));
-  for (const int i : changing_segments())
-    in.tensors("weights", parts_of(impl_->specs, i, {.end = base::at(impl_->segments, i).floats}), master(i).span());
+  for (const int i : changing_segments()) {
+    const tensor::HostEdit kept_here(impl_->exec, kept_values(i));
+    in.tensors("weights", parts_of(impl_->specs, i, kept(i)), kept_here.span());
+  }
   commit(in.json("version").get<uint64_t>());
 }
 

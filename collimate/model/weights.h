@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collimate/base/stateful.h"
+#include "collimate/model/data_shares.h"
 #include "collimate/model/lora.h"
 #include "collimate/model/mapped_values.h"
 #include "collimate/model/share.h"
@@ -36,8 +37,9 @@ struct WeightsOptions {
   bool latent_cache = false;  // huggingface_shape has the cache keep latents (shape::Latent)
   TensorRanks tensor = {};    // of which one has these weights: its pieces of them
   StageRanks stages = {};     // likewise: those of its stage
+  DataShares shares = {};     // ranks that have the same pieces, of which each keeps a share
 
-  ModelRanks ranks() const { return {tensor, stages}; }
+  ModelRanks ranks() const { return {tensor, stages, shares}; }
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.
@@ -73,9 +75,28 @@ struct RowIds {
 // and again after a commit or an offload, and links, checksums and export read them; those of a mapped one stay in its
 // files, from which panels are packed and embeddings looked up: what would move or change them is a GuardError. Of
 // several ranks each has its pieces of the parameters of its stage (shape::local); segments of other stages are empty,
-// and nothing in them changes. Not thread-safe.
+// and nothing in them changes. Where ranks share the weights (options().shares) each keeps a part of every segment but
+// adapters and small ones, and reads the others' while it holds a segment: values and panels of one that nobody holds
+// are not there, which is a GuardError. Not thread-safe.
 class Weights {
+  struct Impl;
+
  public:
+  // A segment stays whole on this rank as long as one of these is there.
+  class Held {
+   public:
+    Held() = default;
+    Held(Held&& other) noexcept;
+    Held& operator=(Held&& other) noexcept;
+    ~Held();
+
+   private:
+    friend class Weights;
+    Held(Impl* impl, int segment) : impl_(impl), segment_(segment) {}
+    Impl* impl_ = nullptr;  // null: of a segment that no ranks share
+    int segment_ = 0;
+  };
+
   // `values`: those of a mapped model.
   Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
           std::shared_ptr<MappedValues> values = nullptr);
@@ -86,6 +107,7 @@ class Weights {
   const WeightsOptions& options() const;
   const TensorRanks& tensor() const { return options().tensor; }
   const StageRanks& stages() const { return options().stages; }
+  const DataShares& shares() const { return options().shares; }
   int segments() const;  // embedding, blocks, head; and one of adapters where there are any
   // The model's own, and behind them those of adapters; the same of the whole model.
   const std::vector<shape::ParamSpec>& params() const;
@@ -107,6 +129,18 @@ class Weights {
   // Whether a parameter, or anything of a segment, is trained.
   bool trains(int index) const;
   bool trains_segment(int segment) const;
+
+  // Whether each rank keeps a part of the segment.
+  bool is_shared(int segment) const;
+  // Whoever reads a segment's values or panels holds it meanwhile. Of a shared one the first holder gathers the parts
+  // of all ranks, which do so together: they hold the same segments, and let them go, in the same order. The last one
+  // gives its memory back.
+  Held hold(int segment) const;
+  // Holds all segments for passes that have no backward: panels, and those values that no panels have.
+  std::vector<Held> hold_for_inference() const;
+  int64_t segment_floats(int segment) const;  // of all ranks, with padding
+  const Share& kept(int segment) const;       // what this rank keeps of it
+  std::span<float> kept_values(int segment);  // [kept.count()], on the device
 
   // These lie on the device, for its operations. A gradient exists, and is zero, from its first use on.
   std::span<float> segment_values(int segment);    // [floats of the segment, with padding]
@@ -168,7 +202,8 @@ class Weights {
   void load(base::StateReader& in);
 
  private:
-  struct Impl;
+  std::vector<float> counted_numbers(int index) const;
+
   std::unique_ptr<Impl> impl_;
 };
 

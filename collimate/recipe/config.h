@@ -317,6 +317,15 @@ struct Config : base::Section {
                            "parallelism), where placement is flattening; tp times pp times cp divides devices",
                            base::at_least(int64_t{1}),
                            base::outside_hash{}};
+  base::Option<int64_t> zero{
+      this,
+      "zero",
+      1,
+      "",
+      "what devices with the same rows of matrices share (stage of ZeRO), where placement is flattening: 0 nothing, 1 "
+      "the optimizer, 2 also gradients, 3 also weights, of frozen models too",
+      base::between(int64_t{0}, int64_t{3}),
+      base::outside_hash{}};
   base::Option<std::string> cluster{this,
                                     "cluster",
                                     "local",

@@ -40,9 +40,13 @@ void check_sampling(const Config& config, const Plan& plan) {
 // `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `tp` and
 // `pp` and `cp` are read of flattening alone.
 void check_devices(const Config& config, const graph::Placement& placement) {
-  for (const auto& [name, size] : {std::pair("tp", config.tp.get()), {"pp", config.pp.get()}, {"cp", config.cp.get()}})
-    if (size > 1 && config.placement.get() != "flattening")
-      throw base::InputError(base::expectation(name, "1 where a placement says it by function", std::to_string(size),
+  for (const auto& [name, size, usual] : {std::tuple("tp", config.tp.get(), int64_t{1}),
+                                          {"pp", config.pp.get(), 1},
+                                          {"cp", config.cp.get(), 1},
+                                          {"zero", config.zero.get(), Config().zero.get()}})
+    if (size != usual && config.placement.get() != "flattening")
+      throw base::InputError(base::expectation(name, fmt::format("{} where a placement says it by function", usual),
+                                               std::to_string(size),
                                                fmt::format("{} in the placement's layouts", name)));
   const int64_t devices = config.devices;
   if (devices >= placement.devices || devices == Config().devices.get()) return;
@@ -69,10 +73,11 @@ void require_divisors(int devices, const std::vector<comm::Axis>& axes) {
 }
 
 // All models on all devices. Where several train the same pieces together they share the optimizer, which costs
-// nothing.
+// nothing, or what else `zero` says; of its stage 3 the weights of all models are shared, frozen ones too.
 graph::Placement flattened(const Config& config, const Plan& plan) {
   const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get()),
-            pp = static_cast<int>(config.pp.get()), cp = static_cast<int>(config.cp.get());
+            pp = static_cast<int>(config.pp.get()), cp = static_cast<int>(config.cp.get()),
+            zero = static_cast<int>(config.zero.get());
   require_divisors(devices, {{"tp", tp}, {"pp", pp}, {"cp", cp}});
   graph::Placement placement = graph::flattening(plan.graph, devices);
   for (const auto& [name, group] : placement.groups)
@@ -81,9 +86,11 @@ graph::Placement flattened(const Config& config, const Plan& plan) {
         if (tp * pp > 1 && spec.kind != graph::Kind::kHost)
           placement.layouts[model][spec.name].tp = tp, placement.layouts[model][spec.name].pp = pp;
         if (cp > 1 && rlhf::shares_tokens(spec)) placement.layouts[model][spec.name].cp = cp;
+        if (zero > graph::kMostWholeZero && devices > tp * pp && spec.kind != graph::Kind::kHost)
+          placement.layouts[model][spec.name].zero = zero;
       }
   if (devices > tp * pp)
-    for (const std::string& model : plan.trainers) placement.layouts[model]["train"].zero = 1;
+    for (const std::string& model : plan.trainers) placement.layouts[model]["train"].zero = zero;
   return placement;
 }
 
@@ -95,9 +102,7 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
   return graph::parse_placement(host::read_file(name), name);
 }
 
-bool is_supported(const graph::Layout& layout) {
-  return layout.ep == 1 && layout.zero <= graph::kMostWholeZero && !layout.offload;
-}
+bool is_supported(const graph::Layout& layout) { return layout.ep == 1 && !layout.offload; }
 
 // Functions that generate have no tokens to share when they begin.
 void check_context(const graph::Placement& placement, const Plan& plan) {
@@ -123,11 +128,10 @@ void check_supported(const graph::Placement& placement) {
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
       if (is_supported(layout)) continue;
-      throw base::InputError(base::expectation(
-          fmt::format("placement.layouts.{}.{}", model, function),
-          fmt::format("tp, pp, cp, dp, zero up to {}, micro_batch and recompute", graph::kMostWholeZero),
-          fmt::format("ep {}, zero {}{}", layout.ep, layout.zero, layout.offload ? ", offload" : ""),
-          "leaving the others out: recipes do not have them"));
+      throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
+                                               "tp, pp, cp, dp, zero, micro_batch and recompute",
+                                               fmt::format("ep {}{}", layout.ep, layout.offload ? ", offload" : ""),
+                                               "leaving the others out: recipes do not have them"));
     }
 }
 
@@ -178,6 +182,39 @@ void check_pieces(const graph::Placement& placement, const Plan& plan) {
                             first.model, first.function, company.device),
                 std::to_string(size), fmt::format("one {} for all functions of models that share weights", axis)));
       }
+    }
+}
+
+// A layout of one of the functions whose ranks share the weights: of all ranks of its group together.
+void share_over_group(const Placed& placed, const Placed& first, graph::Placement& placement, const Plan& plan) {
+  const std::vector<int>& devices = placement.group_of(placed.model)->devices;
+  const std::string where = fmt::format("placement.layouts.{}.{}", placed.model, placed.function);
+  if (devices != placement.group_of(first.model)->devices)
+    throw base::InputError(base::expectation(
+        where + ".zero", fmt::format("the devices of {}, as the ranks of both share the weights (zero 3)", first.model),
+        fmt::format("devices {}", fmt::join(devices, ", ")), "one group for both models, or zero 2"));
+  graph::Layout& layout = placement.layouts[placed.model][placed.function];
+  const int dp = static_cast<int>(devices.size()) / (layout.tp * layout.pp * layout.cp);
+  if (layout.dp != 0 && layout.dp != dp)
+    throw base::InputError(base::expectation(where + ".dp", fmt::format("{} with zero 3: all ranks of its group", dp),
+                                             std::to_string(layout.dp), "leaving it out"));
+  layout.zero = graph::kMostWholeZero + 1;
+  const auto kind = plan.graph.find_function(placed.model, placed.function)->kind;
+  if (kind != graph::Kind::kTrain) layout.dp = dp;
+}
+
+// Where the ranks of one function share the weights of its model (zero 3), so do those of every function of models with
+// these weights: a call of one is a call of all these ranks, each with some of the rows or none.
+void share_weights(graph::Placement& placement, const Plan& plan) {
+  for (const graph::Company& company : graph::companies(plan.graph, placement))
+    for (const std::string& model : company.models) {
+      const auto module = plan.modules.find(model);
+      if (module == plan.modules.end() || !module->second.parameters.contains("weights")) continue;
+      const auto placed = functions_of(module->second.parameters.at("weights"), company, plan, placement);
+      const auto shares = [](const Placed& one) { return one.layout.zero > graph::kMostWholeZero; };
+      const auto first = std::ranges::find_if(placed, shares);
+      if (first == placed.end()) continue;
+      for (const Placed& one : placed) share_over_group(one, *first, placement, plan);
     }
 }
 
@@ -287,6 +324,7 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
   check_context(placement, plan);
   check_pieces(placement, plan);
   check_devices(config, placement);
+  share_weights(placement, plan);
   keep_frozen_apart(placement, plan);
   return placement;
 }

@@ -33,7 +33,7 @@ DataRanks::DataRanks(model::Weights& weights, tensor::Exec exec, const TrainingR
 
 model::Share DataRanks::share(int segment) const {
   if (!weights_.trains_segment(segment)) return {};
-  const auto floats = static_cast<int64_t>(weights_.segment_values(segment).size());
+  const int64_t floats = weights_.segment_floats(segment);
   return zero_ > 0 ? model::share_of(floats, group_->rank(), ranks()) : model::share_of(floats, 0, 1);
 }
 
@@ -45,7 +45,7 @@ std::vector<model::Share> DataRanks::saved_shares() const {
     };
     if (weights_.is_second_copy(s)) continue;
     if (weights_.tensor().place.rank > 0 && std::ranges::none_of(weights_.params(), is_cut)) continue;
-    const auto floats = static_cast<int64_t>(weights_.segment_values(s).size());
+    const int64_t floats = weights_.segment_floats(s);
     base::at(shares, s) = model::share_of(floats, group_ == nullptr ? 0 : group_->rank(), ranks());
   }
   return shares;
@@ -87,11 +87,13 @@ void DataRanks::zero_gradients() {
   }
 }
 
-void DataRanks::expect(int64_t micro_batches) {
-  if (!keeps_shares()) return;
+int64_t DataRanks::expect(int64_t micro_batches) {
+  if (weights_.shares().several()) return weights_.shares().most(micro_batches);
+  if (!keeps_shares()) return micro_batches;
   std::vector<float> most = {static_cast<float>(micro_batches)};
   group_->all_reduce_max(most).wait(deadline_seconds_);
   missing_ = static_cast<int64_t>(most[0]) - micro_batches;
+  return micro_batches;
 }
 
 void DataRanks::segment_done(int segment) {
@@ -180,8 +182,7 @@ std::vector<double> DataRanks::squares_by_segment() {
   for (const int s : weights_.changing_segments()) {
     if (weights_.is_second_copy(s)) continue;
     const model::Share mine = share(s);
-    const auto floats = static_cast<int64_t>(weights_.segment_values(s).size());
-    std::vector<double> sums(static_cast<size_t>(tensor::squares_chunks(floats)));
+    std::vector<double> sums(static_cast<size_t>(tensor::squares_chunks(weights_.segment_floats(s))));
     const auto first = static_cast<size_t>(mine.begin / tensor::kSquaresChunk);
     tensor::squares_of_chunks(exec_, gradient(s), mine.count(), sums.data() + first);
     exchange(comm::writable_bytes_of(sums), bytes_of<double>(mine.piece / tensor::kSquaresChunk));
@@ -221,17 +222,12 @@ double DataRanks::squares_of_pieces() {
 
 void DataRanks::gather_values() {
   for (const int s : weights_.changing_segments())
-    exchange(std::as_writable_bytes(weights_.master(s).span()), bytes_of<float>(share(s).piece));
+    if (!weights_.is_shared(s))
+      exchange(std::as_writable_bytes(weights_.master(s).span()), bytes_of<float>(share(s).piece));
 }
 
 void DataRanks::exchange(std::span<std::byte> all, int64_t piece_bytes) const {
-  if (zero_ == 0) return;
-  const auto piece = static_cast<size_t>(piece_bytes);
-  const std::span<std::byte> pieces = all.first(piece * static_cast<size_t>(ranks())),
-                             rest = all.subspan(pieces.size());
-  const std::span<std::byte> mine = pieces.subspan(piece * static_cast<size_t>(group_->rank()), piece);
-  if (!pieces.empty()) group_->all_gather(mine, pieces).wait(deadline_seconds_);
-  if (!rest.empty()) group_->broadcast(rest, ranks() - 1).wait(deadline_seconds_);
+  if (zero_ > 0) model::exchange_pieces(*group_, all, piece_bytes, deadline_seconds_);
 }
 
 }  // namespace collimate::train

@@ -25,7 +25,7 @@ struct TrainingRanks {
 class DataRanks {
  public:
   // `zero`, the stage of ZeRO: 0, each rank updates all of the weights; 1, its share of them alone, and 2, it also
-  // keeps no more of the gradient than that.
+  // keeps no more of the gradient than that. 3: as 2, with weights that the same ranks share.
   DataRanks(model::Weights& weights, tensor::Exec exec, const TrainingRanks& ranks, int zero, double deadline_seconds);
 
   comm::Group* group() const { return group_; }            // of all copies; null for one rank
@@ -44,8 +44,9 @@ class DataRanks {
 
   // An update begins: gradients are zero.
   void zero_gradients();
-  // So many micro-batches of this rank follow, of which each one tells what it has completed.
-  void expect(int64_t micro_batches);
+  // This rank has so many micro-batches; gives how many it takes through the model, of which each one tells what it has
+  // completed. Of shared weights that is what the rank with the most has.
+  int64_t expect(int64_t micro_batches);
   void segment_done(int segment);
   // They are done: the gradients are summed over the ranks, all of them or each rank's share.
   void reduce_gradients();
@@ -71,7 +72,7 @@ class DataRanks {
   void sum_copies(int segment, float* gradient) const;
   // Sums over the ranks: this rank's share of `gradient` where it has one, else all.
   void sum_over_ranks(const tensor::HostEdit& gradient, const model::Share& mine) const;
-  // Each rank has its own piece of `all`, of equal length, and the last one the rest: all of it becomes known to all.
+  // As of model::exchange_pieces, where ranks have shares.
   void exchange(std::span<std::byte> all, int64_t piece_bytes) const;
 
   model::Weights& weights_;

@@ -44,18 +44,18 @@ void AdamW::step(double learning_rate, double gradient_scale, std::span<const fl
     if (!weights_.trains(static_cast<int>(i))) continue;
     base::fault_point("optimizer.parameter");
     adam.weight_decay = params[i].decay ? static_cast<float>(options_.weight_decay) : 0.F;
-    step(params[i], weights_.param(static_cast<int>(i)), base::at(gradients, params[i].segment),
-         base::at(moments_, params[i].segment), adam);
+    step(params[i], base::at(gradients, params[i].segment), base::at(moments_, params[i].segment), adam);
   }
 }
 
-void AdamW::step(const shape::ParamSpec& spec, float* values, const float* gradients, Moments& moments,
+void AdamW::step(const shape::ParamSpec& spec, const float* gradients, Moments& moments,
                  const tensor::AdamwOptions& adam) const {
   const int64_t begin = std::max(spec.offset, moments.share.begin),
                 end = std::min(spec.offset + spec.count(), moments.share.end);
   if (begin >= end) return;  // another rank's
-  const int64_t of_param = begin - spec.offset, of_share = begin - moments.share.begin;
-  tensor::adamw(exec_, values + of_param, gradients + of_share, moments.first.floats() + of_share,
+  const int64_t of_share = begin - moments.share.begin;
+  float* values = weights_.kept_values(spec.segment).data() + (begin - weights_.kept(spec.segment).begin);
+  tensor::adamw(exec_, values, gradients + of_share, moments.first.floats() + of_share,
                 moments.second.floats() + of_share, end - begin, adam);
 }
 

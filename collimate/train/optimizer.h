@@ -47,7 +47,7 @@ class AdamW {
     tensor::Buffer first, second;  // [share.count()]
   };
   // Updates what this one has of a parameter.
-  void step(const shape::ParamSpec& spec, float* values, const float* gradients, Moments& moments,
+  void step(const shape::ParamSpec& spec, const float* gradients, Moments& moments,
             const tensor::AdamwOptions& adam) const;
 
   model::Weights& weights_;

@@ -33,10 +33,13 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   const Batch sorted = rows.gather(order);
   const model::StageRanks& stages = model.weights().stages();
   std::vector<float> values;  // of all rows, in this order
-  for (const RowRange& range : split_rows(sorted, options.micro_batch_tokens, 1, options.micro_batch_rows)) {
+  const std::vector<RowRange> ranges = split_rows(sorted, options.micro_batch_tokens, 1, options.micro_batch_rows);
+  const int64_t passes = model.weights().shares().most(std::ssize(ranges));
+  for (const RowRange& range : ranges) {
     PackedRows packed = pack_rows(sorted.slice(range.begin, range.end), options.routes, options.context);
     packed.tokens.agreement = options.agreement;
     const at::Tensor hidden = model.forward(packed.tokens);
+    const auto head = model.hold_head();
     if (stages.place.is_last()) {
       HeadInput input{HeadRows(packed.*read, packed.tokens.cut), {}};
       input.hidden = hidden.index_select(0, tensor::tensor_beside(hidden, input.rows.rows()));
@@ -45,6 +48,10 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
       values.insert(values.end(), on_host.floats().begin(), on_host.floats().end());
     }
     if (options.progress) options.progress();
+  }
+  for (int64_t rest = passes - std::ssize(ranges); rest > 0; --rest) {  // other ranks have more rows
+    model.idle_forward();
+    model.hold_head();
   }
   share_last(stages, values);
   const float* next = values.data();

@@ -59,6 +59,22 @@ model::LoraOptions lora_options(const DecoderOptions& options) {
   return asked.on() && host::holds_adapters(options.path) ? continued(options) : asked;
 }
 
+namespace {
+
+model::DataShares data_shares(const flow::Context& context) {
+  model::DataShares shares{.deadline_seconds = context.deadline_seconds};
+  for (const std::string& function : context.calls) {
+    if (!context.shares_weights(function)) continue;
+    const comm::Mesh& mesh = context.mesh(function);
+    shares.ranks = std::max(shares.ranks, mesh.size("dp") * mesh.size("cp"));
+    if (comm::Group* copies = context.copies(function); copies != nullptr) shares.group = copies;
+  }
+  if (shares.group != nullptr) shares.rank = shares.group->rank();
+  return shares;
+}
+
+}  // namespace
+
 model::ModelRanks model_ranks(const flow::Context& context) {
   model::ModelRanks ranks;
   model::TensorRanks& tensor = ranks.tensor;
@@ -73,6 +89,7 @@ model::ModelRanks model_ranks(const flow::Context& context) {
   }
   if (tensor.group != nullptr) tensor.place.rank = tensor.group->rank();
   if (stages.group != nullptr) stages.place.rank = stages.group->rank();
+  ranks.shares = data_shares(context);
   return ranks;
 }
 
@@ -103,7 +120,8 @@ model::WeightsOptions weights_options(const DecoderOptions& options, const model
           .longest_tokens = options.row_tokens,
           .latent_cache = options.latent_cache,
           .tensor = ranks.tensor,
-          .stages = ranks.stages};
+          .stages = ranks.stages,
+          .shares = ranks.shares};
 }
 
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {
@@ -138,7 +156,7 @@ std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptio
 
 std::vector<std::span<float>> DecoderPort::segments() {
   std::vector<std::span<float>> segments;
-  for (const int s : decoder_->weights->changing_segments()) segments.push_back(decoder_->weights->segment_values(s));
+  for (const int s : decoder_->weights->changing_segments()) segments.push_back(decoder_->weights->kept_values(s));
   return segments;
 }
 

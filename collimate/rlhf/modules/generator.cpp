@@ -22,9 +22,10 @@ std::vector<int32_t> to_vector(std::span<const int32_t> ids) { return {ids.begin
 // One call of generate: its rows in flight by uid, and those finished since the last take.
 class GenerateStream final : public flow::Stream {
  public:
-  // `sampling` is for rows that bring none of their own; `routed` as of completion_rows.
-  GenerateStream(Service& service, nlohmann::json sampling, int64_t routed)
-      : service_(service), sampling_(std::move(sampling)), routed_(routed) {}
+  // `sampling` is for rows that bring none of their own; `routed` as of completion_rows. `weights`: what it reads,
+  // held.
+  GenerateStream(Service& service, nlohmann::json sampling, int64_t routed, std::vector<model::Weights::Held> weights)
+      : service_(service), sampling_(std::move(sampling)), routed_(routed), weights_(std::move(weights)) {}
 
   void feed(const Batch& rows) override {
     for (int64_t r = 0; r < rows.rows(); ++r) {
@@ -81,6 +82,9 @@ class GenerateStream final : public flow::Stream {
   Service& service_;
   nlohmann::json sampling_;
   int64_t routed_;
+  // Those of weights that ranks share are gathered when all of them open their streams, which they do for the same
+  // task, and given back by each alone. Nothing is exchanged between, so that ranks may have unlike rows, or none.
+  std::vector<model::Weights::Held> weights_;
   bool closed_ = false;
   std::map<int64_t, Completion> running_;
   std::vector<Completion> finished_;
@@ -147,7 +151,8 @@ void GeneratorModule::setup(flow::Context& context) {
 std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function, const flow::CallInfo&) {
   COLLIMATE_CHECK(function == "generate", "generator does not stream {}", function);
   if (service_->version() != decoder().weights->version()) service_->update(decoder().weights->version());
-  return std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json(), routed_);
+  return std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json(), routed_,
+                                          decoder().weights->hold_for_inference());
 }
 
 std::vector<flow::Metric> GeneratorModule::metrics() {

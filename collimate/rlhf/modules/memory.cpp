@@ -59,7 +59,10 @@ class Plan {
     int64_t& so_far = bytes_of(purpose);
     so_far = std::max(so_far, bytes);
   }
-  void add_weights(std::optional<model::Sharing> sharing) { add_all(model::weights_memory(shape_, weights_, sharing)); }
+  // `whole`: passes read all segments at once.
+  void add_weights(std::optional<model::Sharing> sharing, bool whole) {
+    add_all(model::weights_memory(shape_, weights_, sharing, whole));
+  }
   // `service` is resolved.
   void add_cache(const generate::ServiceOptions& service) {
     add("kv_cache", model::kv_cache_bytes(own_shape_, service.kv_type.value(), service.cache_blocks));
@@ -180,7 +183,7 @@ void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, co
 std::vector<MemoryItem> draft_memory(const DecoderOptions& options, const generate::ServiceOptions& service) {
   Plan plan(options, {});
   const generate::ServiceOptions own = generate::of_draft(service, plan.shape(), plan.compute());
-  plan.add_weights(std::nullopt);
+  plan.add_weights(std::nullopt, false);
   plan.add_cache(own);
   plan.add_inference({own.max_batch_tokens});
   plan.add_tensors(0, plan.shape().vocabulary * own.max_batch_sequences);
@@ -197,7 +200,8 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
   Plan plan(options, model_ranks(context), records_experts(context, options, train));
   const shape::ModelShape& shape = plan.shape();
-  plan.add_weights(sharing(context, train.ema > 0 && options.head != std::string("value")));
+  plan.add_weights(sharing(context, train.ema > 0 && options.head != std::string("value")),
+                   calls(context, "generate") || calls(context, "answers"));
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
   if (service != nullptr && calls(context, "generate")) {
     const int64_t guesses = speculation_rows(*service);

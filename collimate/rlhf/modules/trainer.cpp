@@ -157,8 +157,11 @@ void TrainerModule::check_later(std::span<const Batch> updates) {
       if (seen.insert(updates[i].get(batch::kUid, r)).second) fresh.push_back(r);
     if (i > 0 && !fresh.empty()) later.push_back(updates[i].gather(fresh));
   }
+  // Ranks that share the weights check together, those without such rows too.
+  if (later.empty() && (updates.size() < 2 || !decoder().weights->shares().several())) return;
+  const train::Mismatch found =
+      learner_->check(later.empty() ? updates.front().slice(0, 0) : Batch::concatenate(later));
   if (later.empty()) return;
-  const train::Mismatch found = learner_->check(Batch::concatenate(later));
   metrics_.push_back({"mismatch/tokens_checked", static_cast<double>(found.tokens_compared), flow::Reduce::kSum});
   metrics_.push_back({"mismatch/logprob_abs_max", found.log_prob_abs_max, flow::Reduce::kMax});
   report_agreement(found.routes);

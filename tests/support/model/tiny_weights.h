@@ -142,8 +142,12 @@ void change_values(Weights& weights, size_t index, const By& by) {
   for (size_t j = 0; j < whole.size(); ++j) whole[j] = by(j);
   std::vector<float> mine(static_cast<size_t>(spec.count()));
   spec.cut < 0 ? void(mine = whole) : shape::take_pieces(spec, whole, mine);
-  const tensor::HostEdit values = weights.edit(static_cast<int>(index));
-  for (size_t j = 0; j < mine.size(); ++j) values[j] += mine[j];
+  if (spec.absent()) return;
+  const Share& kept = weights.kept(spec.segment);  // all of a segment that no ranks share
+  const tensor::HostEdit values(tensor::Exec{}, weights.kept_values(spec.segment));
+  for (int64_t j = std::max<int64_t>(0, kept.begin - spec.offset); j < std::min(spec.count(), kept.end - spec.offset);
+       ++j)
+    values[static_cast<size_t>(spec.offset + j - kept.begin)] += mine[static_cast<size_t>(j)];
 }
 
 // Adapters that change what the model computes.

@@ -1,0 +1,99 @@
+// Memory of ranks that train one model together, by the stage of ZeRO:
+//   bench_memory [15m 260k 110m] [float32 bfloat16]
+// For 2 and 4 ranks and each stage: MiB of the rank with the most at its peak in an SFT update with recompute, by
+// purpose, each in per cent of what the memory plan says; the sum; and the time of a second update.
+#include <map>
+#include <thread>
+
+#include "bench/models.h"
+#include "bench/peaks.h"
+#include "bench/rows.h"
+#include "bench/words.h"
+#include "collimate/base/deadline.h"
+#include "collimate/comm/group.h"
+#include "collimate/model/memory_plan.h"
+#include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/modules/objective.h"
+#include "collimate/tensor/allocator.h"
+#include "collimate/tensor/aten_threads.h"
+#include "collimate/train/learner.h"
+
+namespace collimate::bench {
+namespace {
+
+constexpr int kFirstWorker = 10;  // in memory reports: of rank 0
+constexpr double kWait = 60;      // seconds
+constexpr int64_t kRowsOfAll = 8, kRowTokens = 128;
+
+struct Taken {
+  std::map<std::string, int64_t> peaks;  // by purpose
+  double seconds = 0;
+};
+
+Taken taken_by(comm::Group& group, int zero, const shape::ModelShape& shape, model::WeightsOptions options) {
+  const int worker = kFirstWorker + group.rank();
+  const tensor::MemoryScope scope(worker, "tensors");
+  tensor::reset_memory_peaks(worker);
+  host::CorePool pool(1);
+  if (zero == 3) options.shares = {group.rank(), group.size(), &group, kWait};
+  const auto weights = std::make_shared<model::Weights>(shape, options, tensor::Exec{&pool});
+  weights->initialize(1, 0.02F);
+  model::Model model(weights, {&pool});
+  train::Learner learner(model, {.schedule = {.peak = 1e-6}, .zero = zero, .recompute = model::Recompute::kFull},
+                         {&pool}, {&group});
+  const int64_t rows = kRowsOfAll / group.size();
+  const Batch own = sft_rows(group.rank() * rows, rows, kRowTokens, shape.vocabulary);
+  const rlhf::Loss loss = rlhf::make_loss("completions", "nll", {});
+  learner.update(own, rlhf::objective_of(loss));
+  const double begin = base::now_seconds();
+  learner.update(own, rlhf::objective_of(loss));
+  Taken taken{.seconds = base::now_seconds() - begin};
+  for (const tensor::MemoryUse& use : tensor::memory_report())
+    if (use.worker == worker && use.purpose.starts_with("model/")) taken.peaks[use.purpose.substr(6)] = use.peak_bytes;
+  return taken;
+}
+
+void stage_of(const std::string& name, tensor::ComputeType compute, int ranks, int zero) {
+  const shape::ModelShape shape = model_shape(name);
+  const model::WeightsOptions options{.trained = true, .compute = compute};
+  std::vector<Taken> taken(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto group =
+          comm::back_end("threads").join({fmt::format("memory {} {}", ranks, zero), "", rank, ranks, kWait});
+      base::at(taken, rank) = taken_by(*group, zero, shape, options);
+    });
+  for (std::thread& thread : threads) thread.join();
+  model::WeightsOptions planned = options;
+  if (zero == 3) planned.shares.ranks = ranks;
+  int64_t sum = 0, plan = 0;
+  fmt::print("{} {} {} ranks zero {}:", name, name_of(compute), ranks, zero);
+  for (const tensor::MemoryItem& item : model::weights_memory(shape, planned, model::Sharing{zero, ranks})) {
+    const int64_t peak = taken.back().peaks[item.purpose];
+    fmt::print("  {} {:.1f} ({:.1f} %)", item.purpose, static_cast<double>(peak) / (1 << 20),
+               100.0 * static_cast<double>(peak) / static_cast<double>(item.bytes));
+    sum += peak, plan += item.bytes;
+  }
+  fmt::print("  sum {:.1f} ({:.1f} %)  update {:.0f} ms\n", static_cast<double>(sum) / (1 << 20),
+             100.0 * static_cast<double>(sum) / static_cast<double>(plan), taken.back().seconds * 1e3);
+  std::fflush(stdout);
+}
+
+void run_memory(Words words) {
+  const std::vector<std::string> models = words.among({"260k", "15m", "110m"}, {"15m"});
+  const std::vector<std::string> types = words.among({"float32", "bfloat16"});
+  tensor::use_one_aten_thread();
+  words.all_known();
+  for (const std::string& model : models)
+    for (const std::string& type : types)
+      for (const int ranks : {2, 4})
+        for (const int zero : {0, 1, 2, 3}) stage_of(model, tensor::compute_type_of(type), ranks, zero);
+}
+
+}  // namespace
+}  // namespace collimate::bench
+
+int main(int argc, char** argv) {
+  return collimate::bench::run_bench("bench_memory", argc, argv, &collimate::bench::run_memory);
+}

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collimate/model/weights.h"
+
+namespace collimate::model {
+
+// Inside of Weights, for the files that define its members.
+struct Weights::Impl {
+  struct Segment {
+    int64_t floats = 0;
+    bool changes = false;             // in training
+    Share kept;                       // this rank always has these floats of it
+    tensor::Buffer master, gradient;  // [kept], [floats]
+    // Values of a shared segment that is held: all [floats] or, beside its panels, those that no panels have [small].
+    tensor::Buffer gathered;
+    int holders = 0;
+    bool small_alone = false;
+    int64_t small = 0;
+    bool is_shared() const { return kept.count() < floats; }
+  };
+  struct Packed {
+    tensor::LinearPanels panels;
+    tensor::Buffer memory;
+    bool ready = false;
+    uint64_t fingerprint = 0;  // of the values they were packed from
+  };
+
+  shape::ModelShape shape, whole_shape;
+  WeightsOptions options;
+  tensor::Exec exec;
+  std::vector<shape::ParamSpec> specs, whole_specs;
+  std::vector<bool> changes;      // by parameter: in training
+  std::vector<int64_t> small_at;  // by parameter: offset in its segment's small values; -1 where panels have it
+  size_t own = 0;                 // parameters that are none of adapters
+  std::unordered_map<std::string, int> index;
+  std::vector<Segment> segments;
+  std::vector<Packed> packed;        // one per parameter, empty where it is no linear layer
+  std::vector<tensor::Buffer> away;  // the masters of an offloaded model
+  std::shared_ptr<MappedValues> mapped;
+  uint64_t version = 1;
+  bool resident = true;
+
+  const shape::ParamSpec& spec(int index) const { return specs.at(static_cast<size_t>(index)); }
+  tensor::MemoryScope scope(const char* purpose) const { return tensor::MemoryScope(options.tag + "/" + purpose); }
+  bool trains(const Segment& s) const { return options.trained && s.changes; }
+  const char* values_purpose(const Segment& s) const { return model::values_purpose(trains(s)); }
+  float* gradient(Segment& s) {
+    if (s.gradient.data() == nullptr) s.gradient = zeros(s.floats, "gradient");
+    return s.gradient.floats();
+  }
+
+  Segment& segment(int number);
+  void check_in_memory(const std::string& what) const;
+  void check_resident() const;
+  // Lays out everything but memory, by shape and options.
+  void lay_out();
+  // A parameter's values [spec.count()]; GuardError where they are not here.
+  float* values_at(int index) const;
+  float* whole_segment(int number);
+  // A parameter's floats [begin, end) that this rank keeps, of which the first is at `values`.
+  struct KeptRange {
+    int64_t begin = 0, end = 0;
+    float* values = nullptr;
+    int64_t count() const { return end - begin; }
+  };
+  KeptRange kept_of(int index) const;
+  // The numbers [spec.count()] that it keeps, 0 elsewhere.
+  std::vector<float> kept_numbers(int index) const;
+
+  void pack(int first, Packed& target);
+  // Whether a parameter begins a linear layer that a pass of this rank reads by panels.
+  bool has_panels(size_t index) const;
+  uint64_t fingerprint(int first) const;
+  void drop_panels(int segment);  // -1: of all
+
+  void gather(int segment);
+  void shrink(int segment);
+  void let_go(int segment);
+
+  tensor::Buffer zeros(int64_t floats, const char* purpose) const;
+  tensor::Buffer copy_of(const tensor::Buffer& from) const;
+};
+
+}  // namespace collimate::model
