@@ -8,6 +8,7 @@
 #include "collimate/base/log.h"
 #include "collimate/cluster/process/process_worker.h"
 #include "collimate/flow/drive.h"
+#include "collimate/flow/line_groups.h"
 #include "collimate/flow/link_check.h"
 #include "collimate/flow/planned_memory.h"
 #include "collimate/flow/received_rows.h"
@@ -145,9 +146,8 @@ class Execution {
       const auto mesh = meshes.find(function);
       if (mesh == meshes.end()) continue;
       std::vector<int> holders = mesh->second.ranks();
-      std::erase_if(holders, [&](int rank) {
-        return mesh->second.coordinate(rank, "dp") != 0 || mesh->second.coordinate(rank, "cp") != 0;
-      });
+      const int expert_ranks = placement_.layout(model, function).ep;
+      std::erase_if(holders, [&](int rank) { return copy_number(mesh->second, rank) >= expert_ranks; });
       return holders;
     }
     return {first};

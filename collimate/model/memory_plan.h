@@ -36,7 +36,8 @@ struct PassFloats {
   int64_t gradients = 0;    // of activations, one segment at a time
 };
 
-// Tells them by running the model's own passes on a device that only counts what they take.
+// Tells them by running the model's own passes on a device that only counts what they take. Where ranks share experts,
+// for the most rows that these may get: those of all ranks' tokens, if each rank has as many.
 class PassPlan {
  public:
   PassPlan(const shape::ModelShape& shape, const WeightsOptions& options,

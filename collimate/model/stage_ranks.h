@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collimate/comm/group.h"
+#include "collimate/model/expert_ranks.h"
 #include "collimate/model/tensor_ranks.h"
 #include "collimate/shape/local.h"
 #include "collimate/tensor/exec.h"
@@ -39,9 +40,11 @@ struct StageRanks {
 struct ModelRanks {
   TensorRanks tensor;
   StageRanks stages;
-  shape::ModelRank place() const { return {tensor.place, stages.place}; }
+  ExpertRanks experts = {};
+  shape::ModelRank place() const { return {tensor.place, stages.place, experts.place}; }
+  bool several() const { return tensor.several() || stages.several() || experts.several(); }
   // Whether this rank is the one that writes files for all.
-  bool writes() const { return tensor.place.rank == 0 && stages.place.is_first(); }
+  bool writes() const { return tensor.place.rank == 0 && stages.place.is_first() && experts.place.rank == 0; }
 };
 
 }  // namespace collimate::model

@@ -44,6 +44,7 @@ struct Weights::Impl {
   std::vector<ParamSpec> specs, whole_specs;
   std::vector<bool> changes;  // by parameter: in training
   size_t own = 0;             // parameters that are none of adapters
+  int first_of_experts = 0;   // segments where ranks share none
   std::unordered_map<std::string, int> index;
   std::vector<Segment> segments;
   std::vector<Packed> packed;  // one per parameter, empty where it is no linear layer
@@ -90,6 +91,8 @@ struct Weights::Impl {
       if (changes[i]) base::at(segments, specs[i].segment).changes = true;
     }
     packed.resize(specs.size());
+    first_of_experts = static_cast<int>(segments.size());
+    if (options.experts.several()) first_of_experts = shape::first_expert_segment(whole_specs);
   }
 
   void pack(int first, Packed& target) {
@@ -148,7 +151,7 @@ struct Weights::Impl {
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
                  std::shared_ptr<MappedValues> values)
     : impl_(std::make_unique<Impl>()) {
-  const bool changes = options.trained || options.lora.on() || options.tensor.several() || options.stages.several();
+  const bool changes = options.trained || options.lora.on() || options.ranks().several();
   COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && changes), "{}", options.tag);
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
@@ -172,6 +175,7 @@ Weights::~Weights() = default;
 const shape::ModelShape& Weights::shape() const { return impl_->shape; }
 const shape::ModelShape& Weights::whole_shape() const { return impl_->whole_shape; }
 const WeightsOptions& Weights::options() const { return impl_->options; }
+int Weights::first_of_experts() const { return impl_->first_of_experts; }
 int Weights::segments() const { return static_cast<int>(impl_->segments.size()); }
 const std::vector<ParamSpec>& Weights::params() const { return impl_->specs; }
 const std::vector<ParamSpec>& Weights::whole_params() const { return impl_->whole_specs; }
@@ -184,14 +188,6 @@ std::vector<int> Weights::changing_segments() const {
   return changing;
 }
 
-std::vector<int> Weights::backward_order() const {
-  std::vector<int> order;
-  const int own = base::at(impl_->specs, impl_->own - 1).segment + 1;
-  for (int s = own - 1; s >= 0; --s) order.push_back(s);
-  for (int s = own; s < segments(); ++s) order.push_back(s);
-  return order;
-}
-
 int Weights::index_of(const std::string& name) const {
   const auto found = impl_->index.find(name);
   return found == impl_->index.end() ? -1 : found->second;
@@ -200,7 +196,7 @@ int Weights::index_of(const std::string& name) const {
 int Weights::index_of(shape::Part part, int segment, bool bias) const {
   for (size_t i = 0; i < impl_->own; ++i) {
     const ParamSpec& spec = impl_->specs[i];
-    if (spec.part == part && spec.segment == segment && (spec.kind == shape::ParamKind::kBias) == bias)
+    if (spec.part == part && spec.runs_in == segment && (spec.kind == shape::ParamKind::kBias) == bias)
       return static_cast<int>(i);
   }
   return -1;

@@ -36,8 +36,9 @@ struct WeightsOptions {
   bool latent_cache = false;  // huggingface_shape has the cache keep latents (shape::Latent)
   TensorRanks tensor = {};    // of which one has these weights: its pieces of them
   StageRanks stages = {};     // likewise: those of its stage
+  ExpertRanks experts = {};   // likewise: of a mixture's experts, its own
 
-  ModelRanks ranks() const { return {tensor, stages}; }
+  ModelRanks ranks() const { return {tensor, stages, experts}; }
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.
@@ -72,8 +73,8 @@ struct RowIds {
 // model keeps the fp32 values of its linear layers too, beside their panels: those are packed from them, at first use
 // and again after a commit or an offload, and links, checksums and export read them; those of a mapped one stay in its
 // files, from which panels are packed and embeddings looked up: what would move or change them is a GuardError. Of
-// several ranks each has its pieces of the parameters of its stage (shape::local); segments of other stages are empty,
-// and nothing in them changes. Not thread-safe.
+// several ranks each has its pieces of the parameters of its stage (shape::local), and of experts its own; segments of
+// other stages are empty, and nothing in them changes. Not thread-safe.
 class Weights {
  public:
   // `values`: those of a mapped model.
@@ -86,7 +87,12 @@ class Weights {
   const WeightsOptions& options() const;
   const TensorRanks& tensor() const { return options().tensor; }
   const StageRanks& stages() const { return options().stages; }
-  int segments() const;  // embedding, blocks, head; and one of adapters where there are any
+  const ExpertRanks& experts() const { return options().experts; }
+  // Embedding, blocks, head; one of adapters where there are any; where ranks share experts, one of each block's.
+  int segments() const;
+  // Whether a segment holds experts that ranks share; and that of a block's segment, -1 where there is none.
+  bool is_of_experts(int segment) const { return segment >= first_of_experts(); }
+  int expert_segment(int segment) const;
   // The model's own, and behind them those of adapters; the same of the whole model.
   const std::vector<shape::ParamSpec>& params() const;
   const std::vector<shape::ParamSpec>& whole_params() const;
@@ -101,7 +107,7 @@ class Weights {
   std::vector<int> backward_order() const;
   // Index of the parameter of that Hugging Face name, or -1.
   int index_of(const std::string& name) const;
-  // Index of a segment's first weight, or first bias, of that part, or -1.
+  // Index of the first weight, or first bias, of that part which a segment's pass reads, or -1.
   int index_of(shape::Part part, int segment, bool bias = false) const;
 
   // Whether a parameter, or anything of a segment, is trained.
@@ -168,6 +174,8 @@ class Weights {
   void load(base::StateReader& in);
 
  private:
+  int first_of_experts() const;  // segments() where there is none
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

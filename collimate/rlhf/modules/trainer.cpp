@@ -8,6 +8,7 @@
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/batch/trainable.h"
+#include "collimate/flow/line_groups.h"
 #include "collimate/host/base_model.h"
 #include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
@@ -94,7 +95,7 @@ void TrainerModule::setup(flow::Context& context) {
   learner.deadline_seconds = context.deadline_seconds;
   learner.progress = context.progress;
   const train::TrainingRanks ranks{context.line("train", "dp"), context_ranks(context, "train"),
-                                   context.copies("train")};
+                                   context.copies("train"), context.line("train", flow::kExpertCopies)};
   learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec, ranks);
 }
 
@@ -125,7 +126,8 @@ void TrainerModule::check_later(std::span<const Batch> updates) {
       if (seen.insert(updates[i].get(batch::kUid, r)).second) fresh.push_back(r);
     if (i > 0 && !fresh.empty()) later.push_back(updates[i].gather(fresh));
   }
-  if (later.empty()) return;
+  if (updates.size() < 2 || (later.empty() && !decoder().weights->experts().several())) return;
+  if (later.empty()) later.push_back(updates[0].slice(0, 0));  // others, with its experts, may have some
   const train::Mismatch found = learner_->check(Batch::concatenate(later));
   metrics_.push_back({"mismatch/tokens_checked", static_cast<double>(found.tokens_compared), flow::Reduce::kSum});
   metrics_.push_back({"mismatch/logprob_abs_max", found.log_prob_abs_max, flow::Reduce::kMax});
