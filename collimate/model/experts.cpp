@@ -131,6 +131,7 @@ Slot* run_experts(Step& step, const ExpertLayer& layer, const int32_t* starts, S
 Slot* run_shared_experts(Step& step, const ExpertLayer& layer, const int32_t* starts, Slot* rows) {
   const auto exchange =
       std::make_shared<const ExpertExchange>(step.exec, layer.how, step.weights.experts(), starts, rows->rows);
+  if (step.tape != nullptr) step.tape->push([exchange] {});  // products read it until the last of them has gone back
   Slot* given = run_experts(step, layer, exchange->starts(), bring(step, exchange, rows));
   return take_back(step, exchange, given, rows->rows);
 }
