@@ -46,6 +46,10 @@ class Group {
   virtual tensor::Pending broadcast(std::span<std::byte> bytes, int root) = 0;
   // out [size · n bytes] → in [size · n bytes]: piece r of `out` goes to rank r.
   virtual tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in) = 0;
+  // Pieces of any length, side by side in the order of the ranks: that from rank f to rank t has bytes[f · size + t]
+  // bytes, [size · size] numbers that are equal on all ranks.
+  virtual tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in,
+                                     std::span<const size_t> bytes) = 0;
   // A matched pair; sizes must be equal.
   virtual void send(std::span<const std::byte> bytes, int to) = 0;
   virtual void receive(std::span<std::byte> bytes, int from) = 0;
@@ -84,6 +88,18 @@ struct BackEnd {
 const std::vector<BackEnd>& back_ends();
 // InputError, which has the known names, for another one.
 const BackEnd& back_end(const std::string& name);
+
+// Where the pieces of an uneven all_to_all lie.
+struct PieceTable {
+  std::span<const size_t> bytes;  // [size · size]
+  size_t size = 0;
+  size_t at(size_t from, size_t to) const { return bytes[from * size + to]; }
+  size_t out_bytes(size_t rank) const;             // of all that a rank gives
+  size_t in_bytes(size_t rank) const;              // of all that it gets
+  size_t out_begin(size_t from, size_t to) const;  // in what `from` gives
+  size_t in_begin(size_t from, size_t to) const;   // in what `to` gets
+  size_t longest() const;
+};
 
 // Σ over rows of parts[r][i] by the tree above, for i in [begin, end): the one place that knows the order. `out` may be
 // where one of the parts begins.

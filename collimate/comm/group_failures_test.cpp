@@ -50,6 +50,12 @@ TEST_P(FailingGroup, AbortWakesEveryWaitWithTheCause) {
       {"all_reduce", [](Group& group, auto& data) { group.all_reduce(data); }},
       {"all_gather",
        [](Group& group, auto& data) { group.all_gather(bytes_of(data).first(4), writable_bytes_of(data)); }},
+      {"all_to_all",
+       [](Group& group, auto& data) {
+         const std::vector<size_t> bytes(16, sizeof(float));
+         std::vector<float> in(4);
+         group.all_to_all(bytes_of(data), writable_bytes_of(in), bytes);
+       }},
       {"broadcast", [](Group& group, auto& data) { group.broadcast(writable_bytes_of(data), 2); }},
       {"receive", [](Group& group, auto& data) { group.receive(writable_bytes_of(data), 2); }},
       {"send", [](Group& group, auto& data) { group.send(bytes_of(data), 2); }}};

@@ -77,6 +77,26 @@ TEST_P(Ranks, CollectivesMoveWhatTheySay) {
     group.all_to_all(bytes_of(out), writable_bytes_of(in));
     for (size_t r = 0; r < n; ++r) EXPECT_EQ(in[r], static_cast<int>(r) * 100 + group.rank());
 
+    // Rank f gives t + 1 numbers to rank t, rank 0 many more, but none to the one behind it.
+    const auto count = [n](size_t from, size_t to) {
+      return to == (from + 1) % n && n > 1 ? 0 : (to + 1) * (from == 0 ? 30000 : 1);
+    };
+    std::vector<size_t> bytes;
+    std::vector<int> given, gotten, expected;
+    const auto me = static_cast<size_t>(group.rank());
+    for (size_t f = 0; f < n; ++f)
+      for (size_t t = 0; t < n; ++t) {
+        bytes.push_back(count(f, t) * sizeof(int));
+        for (size_t i = 0; i < count(f, t); ++i) {
+          const int number = static_cast<int>(i * 16 + f * 4 + t);
+          if (f == me) given.push_back(number);
+          if (t == me) expected.push_back(number);
+        }
+      }
+    gotten.resize(expected.size());
+    group.all_to_all(bytes_of(given), writable_bytes_of(gotten), bytes);
+    EXPECT_EQ(gotten, expected);
+
     std::vector<float> top = {static_cast<float>(group.rank())};
     group.all_reduce_max(top);
     EXPECT_EQ(top[0], static_cast<float>(size - 1));

@@ -9,6 +9,7 @@
 #include "collimate/cluster/process/process_worker.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/flow/drive.h"
+#include "collimate/flow/line_groups.h"
 #include "collimate/flow/link_check.h"
 #include "collimate/flow/planned_memory.h"
 #include "collimate/flow/received_rows.h"
@@ -167,9 +168,8 @@ class Execution {
       if (mesh == meshes.end()) continue;
       if (placement_.layout(model, function).zero > graph::kMostWholeZero) return mesh->second.ranks();
       std::vector<int> holders = mesh->second.ranks();
-      std::erase_if(holders, [&](int rank) {
-        return mesh->second.coordinate(rank, "dp") != 0 || mesh->second.coordinate(rank, "cp") != 0;
-      });
+      const int expert_ranks = placement_.layout(model, function).ep;
+      std::erase_if(holders, [&](int rank) { return copy_number(mesh->second, rank) >= expert_ranks; });
       return holders;
     }
     return {first};

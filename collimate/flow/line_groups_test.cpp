@@ -49,7 +49,9 @@ Joined join_all(const graph::Placement& placement, const std::string& name) {
     threads.emplace_back([&, worker] {
       Context context{.device = worker, .meshes = meshes_of(graph, placement, "policy", worker)};
       std::vector<std::pair<comm::Group*, Ranks>> known;  // in the order in which it joined
-      LineGroups groups(context.meshes, worker, [&](const Ranks& ranks, int place) {
+      const std::map<std::string, int> expert_ranks = {{"generate", placement.layout("policy", "generate").ep},
+                                                       {"train", placement.layout("policy", "train").ep}};
+      LineGroups groups(context.meshes, expert_ranks, worker, [&](const Ranks& ranks, int place) {
         EXPECT_EQ(base::at(ranks, place), worker);
         auto group = comm::back_end("threads").join(
             {fmt::format("{}/{}", name, fmt::join(ranks, "-")), "", place, static_cast<int>(ranks.size()), 20});
@@ -63,7 +65,7 @@ Joined join_all(const graph::Placement& placement, const std::string& name) {
       joined.groups[worker] = known.size();
       joined.kept.push_back(std::move(groups));
       for (const char* function : {"generate", "train"})
-        for (const char* axis : {"pp", "dp", "cp", "tp"})
+        for (const char* axis : {"pp", "dp", "cp", "tp", kExperts, kExpertCopies})
           for (const auto& [group, ranks] : known)
             if (group == context.line(function, axis))
               joined.lines[worker][fmt::format("{}.{}", function, axis)] = ranks;
@@ -96,6 +98,20 @@ TEST(LineGroups, CopiesAreAlongDpAndCp) {
   EXPECT_EQ(join_all(on_four({}, {.cp = 4}), "context").copies.at(3), (Ranks{2, 3, 4, 5}));
   EXPECT_EQ(join_all(on_four({}, {.tp = 2, .cp = 2}), "pieces").copies.at(3), (Ranks{3, 5}));
   EXPECT_TRUE(join_all(on_four({}, {.tp = 4}), "alone").copies.empty());
+}
+
+// Neighbours share experts, in whatever ways the rest of a function is cut.
+TEST(LineGroups, ExpertsAreSharedByNeighboursAmongTheCopies) {
+  const Joined joined = join_all(on_four({.ep = 2, .dp = 2}, {.ep = 2, .dp = 4}), "experts");
+  EXPECT_EQ(joined.lines.at(4).at("generate.ep"), (Ranks{4, 5}));
+  EXPECT_EQ(joined.lines.at(4).at("train.ep"), (Ranks{4, 5}));
+  EXPECT_EQ(joined.lines.at(4).at("train.expert copies"), (Ranks{2, 4}));
+  EXPECT_EQ(joined.lines.at(4).count("generate.expert copies"), 0U) << "nobody else has its experts";
+  const Joined context = join_all(on_four({}, {.cp = 2, .ep = 2, .dp = 2}), "context experts");
+  EXPECT_EQ(context.lines.at(3).at("train.ep"), (Ranks{2, 3}));
+  EXPECT_EQ(context.lines.at(3).at("train.expert copies"), (Ranks{3, 5}));
+  const Joined pieces = join_all(on_four({}, {.tp = 2, .ep = 2, .dp = 2}), "pieces of experts");
+  EXPECT_EQ(pieces.lines.at(3).at("train.ep"), (Ranks{3, 5}));
 }
 
 TEST(LineGroups, AFunctionWithoutALayoutStandsAlone) {

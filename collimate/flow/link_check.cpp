@@ -7,6 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/flow/dist_actor.h"
+#include "collimate/flow/line_groups.h"
 
 namespace collimate::flow {
 namespace {
@@ -15,8 +16,9 @@ namespace {
 struct Part {
   int tensor_of = 1, tensor = 0;
   int stage_of = 1, stage = 0;
-  int expert_of = 1, zero_of = 1, shard = 0;  // cut over dp, by ZeRO over cp too
-  std::vector<int> tensor_line;               // the workers with which it has all of a stage
+  int expert_of = 1, experts = 0;
+  int zero_of = 1, shard = 0;    // cut over dp and cp
+  std::vector<int> tensor_line;  // the workers with which it has all of a stage
   bool operator==(const Part&) const = default;
 };
 
@@ -36,7 +38,7 @@ struct Check {
       const comm::Mesh& mesh = actor.mesh();
       Part part{mesh.size("tp"), mesh.coordinate(worker, "tp"), mesh.size("pp"), mesh.coordinate(worker, "pp"), cut.ep};
       part.tensor_line = mesh.line(worker, "tp");
-      if (part.expert_of > 1) part.shard = mesh.coordinate(worker, "dp");
+      if (part.expert_of > 1) part.experts = copy_number(mesh, worker) % part.expert_of;
       if (cut.zero < 3) return part;
       part.zero_of = mesh.size("dp") * mesh.size("cp");
       part.shard = mesh.coordinate(worker, "dp") * mesh.size("cp") + mesh.coordinate(worker, "cp");
@@ -99,7 +101,8 @@ void check_cuts(const graph::Placement& placement, const nlohmann::json& calls) 
     for (const std::string function : functions) {
       const graph::Layout layout = placement.layout(model, function);
       for (const auto& [axis, expected, size] :
-           {std::tuple("tp", of_first.tp, layout.tp), std::tuple("pp", of_first.pp, layout.pp)})
+           {std::tuple("tp", of_first.tp, layout.tp), std::tuple("pp", of_first.pp, layout.pp),
+            std::tuple("ep", of_first.ep, layout.ep)})
         if (size != expected)
           throw base::InputError(base::expectation(
               "placement.layouts." + model,

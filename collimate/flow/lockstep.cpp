@@ -4,8 +4,8 @@
 
 namespace collimate::flow {
 
-Lockstep::Lockstep(std::unique_ptr<Stream> stream, std::vector<comm::Group*> lines, double deadline_seconds)
-    : stream_(std::move(stream)), lines_(std::move(lines)), deadline_seconds_(deadline_seconds) {}
+Lockstep::Lockstep(std::unique_ptr<Stream> stream, Ranks ranks)
+    : stream_(std::move(stream)), ranks_(std::move(ranks)) {}
 
 void Lockstep::feed(const Batch& rows) {
   requests_.emplace_back([rows](Stream& stream) { stream.feed(rows); });
@@ -39,7 +39,7 @@ bool Lockstep::step() {
 // Every rank has carried out the same requests, so that the fewest left are those that all have.
 Lockstep::Agreed Lockstep::agree() const {
   std::vector<float> most = {-static_cast<float>(requests_.size()), ending_ ? 1.0F : 0.0F};
-  for (comm::Group* line : lines_) line->all_reduce_max(most).wait(deadline_seconds_);
+  for (comm::Group* line : ranks_.lines) line->all_reduce_max(most).wait(ranks_.deadline_seconds);
   return {static_cast<size_t>(-most[0]), most[1] > 0.0F};
 }
 

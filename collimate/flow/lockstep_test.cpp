@@ -43,7 +43,7 @@ std::unique_ptr<Lockstep> stream_of(const Groups& groups, std::function<void()> 
   auto stream = std::make_unique<toy::CountingStream>(std::make_shared<toy::Numbers>(), false, CallInfo{});
   stream->sum_over(groups.front());
   stream->before_step = std::move(before_step);
-  return std::make_unique<Lockstep>(std::move(stream), groups, comm::kDeadlineOfRanks);
+  return std::make_unique<Lockstep>(std::move(stream), Lockstep::Ranks{groups, false, comm::kDeadlineOfRanks});
 }
 
 // Lists what a rank has done: the uids that came out, by step.
@@ -122,6 +122,57 @@ TEST(Lockstep, RanksOfTwoAxesStepTogether) {
     });
     for (const Steps& other : steps) EXPECT_EQ(other, steps[0]) << round;
     EXPECT_EQ(all_of(steps[0]).size(), 9U) << round;
+  }
+}
+
+// A stream over rows of its own, whose steps are those of all ranks: without rows it takes part in the others'.
+class ApartStream final : public Stream {
+ public:
+  explicit ApartStream(comm::Group& group)
+      : group_(group), own_(std::make_shared<toy::Numbers>(), /*patient=*/false, CallInfo{}) {}
+  void feed(const Batch& rows) override { own_.feed(rows); }
+  void close() override { own_.close(); }
+  void pause() override { own_.pause(); }
+  void resume() override { own_.resume(); }
+  bool step() override {
+    std::vector<float> worked = {own_.step() ? 1.0F : 0.0F};
+    group_.all_reduce_max(worked).wait(comm::kDeadlineOfRanks);
+    ++steps;
+    return worked[0] > 0;
+  }
+  Batch take() override { return own_.take(); }
+  bool done() const override { return own_.done(); }
+  void cancel(std::span<const int64_t> uids) override { own_.cancel(uids); }
+  int steps = 0;
+
+ private:
+  comm::Group& group_;
+  toy::CountingStream own_;
+};
+
+// A rank is fed many rows, one has few, one none: all make the steps that the first one needs.
+TEST(Lockstep, RanksWithRowsOfTheirOwnStepUntilNoneHasAny) {
+  constexpr int kRounds = base::rounds(40), kRanks = 3;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<Steps> steps(kRanks);
+    std::vector<int> counts(kRanks);
+    comm::with_ranks(kRanks, fmt::format("apart {}", round), [&](comm::Group& group) {
+      std::vector<Request> requests = {fed({2, 5, 8}), paused, resumed, fed({1, 3, 11}), fed({14}), closed};
+      if (group.rank() == 1) requests = {fed({3}), paused, resumed, fed({}), fed({6}), closed};
+      if (group.rank() == 2) requests = {fed({}), paused, resumed, fed({}), fed({}), closed};
+      auto stream = std::make_unique<ApartStream>(group);
+      const ApartStream& seen = *stream;
+      auto together = std::make_unique<Lockstep>(std::move(stream),
+                                                 Lockstep::Ranks{{&group}, /*apart=*/true, comm::kDeadlineOfRanks});
+      const auto seed = static_cast<uint32_t>(round * kRanks + group.rank());
+      Rank rank(std::move(together), requests, seed);
+      base::at(steps, group.rank()) = rank.run();
+      base::at(counts, group.rank()) = seen.steps;
+    });
+    EXPECT_EQ(all_of(steps[0]), (std::vector<int64_t>{1, 2, 3, 5, 8, 11, 14})) << round;
+    EXPECT_EQ(all_of(steps[1]), (std::vector<int64_t>{3, 6})) << round;
+    EXPECT_TRUE(steps[2].empty()) << round;
+    for (const int count : counts) EXPECT_EQ(count, counts[0]) << round;
   }
 }
 

@@ -29,8 +29,8 @@ int exit_code_of(const std::exception& error) {
   return known == nullptr ? 1 : known->exit_code();
 }
 
-// Ranks that differ on these axes work on the same rows.
-constexpr const char* kModelAxes[] = {"pp", "cp", "tp"};
+// Ranks that differ on these axes work on the same rows; those of kExperts on rows of their own.
+constexpr const char* kSteppedTogether[] = {"pp", "cp", "tp", kExperts};
 
 // Whether a message asks for something that a stream may be in the middle of: what it is fed, a close, a pause, an end.
 template <class Asked>
@@ -173,11 +173,13 @@ void WorkerHost::on(const message::Start& start) {
 void WorkerHost::open(Running& task) {
   const Context& context = task.hosted->context;
   task.stream = task.hosted->module->open(task.function, task.info);
-  std::vector<comm::Group*> lines;
-  for (const char* axis : kModelAxes)
-    if (comm::Group* line = context.line(task.function, axis)) lines.push_back(line);
-  if (lines.empty()) return;
-  auto together = std::make_unique<Lockstep>(std::move(task.stream), std::move(lines), context.deadline_seconds);
+  Lockstep::Ranks ranks{.lines = {},
+                        .apart = context.line(task.function, kExperts) != nullptr,
+                        .deadline_seconds = context.deadline_seconds};
+  for (const char* axis : kSteppedTogether)
+    if (comm::Group* line = context.line(task.function, axis)) ranks.lines.push_back(line);
+  if (ranks.lines.empty()) return;
+  auto together = std::make_unique<Lockstep>(std::move(task.stream), std::move(ranks));
   task.lockstep = together.get();
   task.stream = std::move(together);
 }
@@ -208,7 +210,7 @@ void WorkerHost::on(const message::Feed& feed) {
   if (task.trains) {
     module.train_step(task.function, batches, task.info);
     check_ranks_agree(task);
-  } else if (!batches.at(0).empty()) {
+  } else if (!batches.at(0).empty() || task.hosted->context.line(task.function, kExperts) != nullptr) {
     made = with_uids(module.call(task.function, batches[0], task.info), batches[0], task.info);
   } else if (task.hosted->context.shares_weights(task.function)) {
     module.call(task.function, batches[0], task.info);  // its weights are those of all ranks, who call together

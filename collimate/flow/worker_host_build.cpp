@@ -81,7 +81,9 @@ WorkerHost::Place WorkerHost::place_of(const std::string& model) const {
 
 void WorkerHost::join_groups(Hosted& hosted, const nlohmann::json& options) {
   Context& context = hosted.context;
-  hosted.groups = LineGroups(context.meshes, spec_.rank, [&](const std::vector<int>& ranks, int place) {
+  std::map<std::string, int> expert_ranks;
+  for (const auto& [function, mesh] : context.meshes) expert_ranks[function] = context.layout(function).ep;
+  hosted.groups = LineGroups(context.meshes, expert_ranks, spec_.rank, [&](const std::vector<int>& ranks, int place) {
     comm::GroupPlace at;
     at.name = fmt::format("{}/{}/{}/{}", options.at("run").get<std::string>(), spec_.incarnation, context.model,
                           fmt::join(ranks, "-"));

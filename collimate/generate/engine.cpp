@@ -67,7 +67,11 @@ std::vector<Completion> generate_all(model::Model& model, std::span<const std::v
         base::expectation("generate.samples_per_prompt", "at least 1", fmt::to_string(options.samples_per_prompt)));
   }
   std::vector<Completion> completions = empty_completions(prompts.size(), options);
-  if (completions.empty()) return completions;
+  if (completions.empty()) {  // ranks that share its experts may have some
+    while (model.end_step(false)) {
+    }
+    return completions;
+  }
   Progress progress{.total = static_cast<int64_t>(completions.size())};
   options.service.sampling = params;
   fit(prompts, params, model.shape().max_positions, progress.total, options.service);

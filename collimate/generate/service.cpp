@@ -143,7 +143,9 @@ void Service::submit(const Batch& requests) {
   for (auto& sequence : accepted) impl_->enqueue(std::move(sequence));
 }
 
-bool Service::step() {
+bool Service::step() { return impl_->model.end_step(step_own()); }
+
+bool Service::step_own() {
   Impl& s = *impl_;
   if (s.paused) return false;
   const bool expired = s.expire();

@@ -138,7 +138,8 @@ class Service : public base::Stateful {
   // whose timeout has passed end first, with Finish::kTimeout: their blocks are free for this step. GuardError when the
   // weights changed and update() was not called, or when logits are not finite. With speculation a request may get
   // several tokens in one: a proposed token is accepted if it is the one that is drawn at its place anyway, so tokens,
-  // log-probs and finish reasons are the same with and without it, in bits.
+  // log-probs and finish reasons are the same with and without it, in bits. Where the model's ranks share experts, all
+  // step together, each its own requests or none, and it is false when none of them had anything to do.
   bool step();
 
   // One emission per request that has something new, in the order in which it first had; valid until the next take().
@@ -161,6 +162,8 @@ class Service : public base::Stateful {
   void load(base::StateReader& in) override;
 
  private:
+  bool step_own();
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -1,6 +1,7 @@
 #include "collimate/model/experts.h"
 
 #include "collimate/base/at.h"
+#include "collimate/model/expert_exchange.h"
 #include "collimate/model/recording.h"
 #include "collimate/model/router_choices.h"
 #include "collimate/model/router_notes.h"
@@ -21,11 +22,12 @@ int32_t* take_numbers(Step& step, int64_t count) {
 
 ExpertLayer::Matrices find_matrices(const Weights& weights, Part part, int segment) {
   ExpertLayer::Matrices found;
-  for (int i = weights.index_of(part, segment); base::at(weights.params(), i).segment == segment; ++i) {
+  for (int i = weights.index_of(part, segment); base::at(weights.params(), i).runs_in == segment; ++i) {
     const shape::ParamSpec& spec = base::at(weights.params(), i);
-    if (spec.part == part && spec.fused > 0) found.weights.push_back(i);
+    if (spec.part == part && spec.fused > 0 && !spec.absent()) found.weights.push_back(i);
     if (static_cast<size_t>(i) + 1 == weights.params().size()) break;
   }
+  if (found.weights.empty()) return found;  // another stage's
   found.in = base::at(weights.params(), found.weights.front()).sizes[1];
   found.out = shape::fused_rows(weights.params(), found.weights.front());
   return found;
@@ -95,6 +97,45 @@ Slot* multiply(Step& step, const ExpertLayer::Matrices& by, const int32_t* start
   return out;
 }
 
+using Exchange = std::shared_ptr<const ExpertExchange>;
+
+// Rows of this rank to those of the experts that it has.
+Slot* bring(Step& step, const Exchange& exchange, Slot* x) {
+  Slot* out = tensor::make_slot(step.arena, exchange->rows(), x->width, x->wanted);
+  exchange->bring(step.arena, x->value, x->width, out->value);
+  record(step, out, [=, &scratch = step.arena, tape = step.tape](const float* dy) {
+    exchange->take_back(scratch, dy, x->width, only_target(*tape, *x));
+  });
+  return out;
+}
+
+// Gives the rows of this rank, of which there are so many, from what those experts made of them.
+Slot* take_back(Step& step, const Exchange& exchange, Slot* x, int64_t rows) {
+  Slot* out = tensor::make_slot(step.arena, rows, x->width, x->wanted);
+  exchange->take_back(step.arena, x->value, x->width, out->value);
+  record(step, out, [=, &scratch = step.arena, tape = step.tape](const float* dy) {
+    exchange->bring(scratch, dy, x->width, only_target(*tape, *x));
+  });
+  return out;
+}
+
+// Gives each row as its expert makes it.
+Slot* run_experts(Step& step, const ExpertLayer& layer, const int32_t* starts, Slot* rows) {
+  Slot* inner = activate(step, {.intermediate = layer.how.intermediate}, multiply(step, layer.up, starts, rows));
+  Slot* given = multiply(step, layer.down, starts, inner);
+  step.weights.tensor().sum(step.exec, given->value, given->count());  // each tensor rank has some of their inputs
+  return given;
+}
+
+// Does so where other ranks have some of the experts.
+Slot* run_shared_experts(Step& step, const ExpertLayer& layer, const int32_t* starts, Slot* rows) {
+  const auto exchange =
+      std::make_shared<const ExpertExchange>(step.exec, layer.how, step.weights.experts(), starts, rows->rows);
+  if (step.tape != nullptr) step.tape->push([exchange] {});  // products read it until the last of them has gone back
+  Slot* given = run_experts(step, layer, exchange->starts(), bring(step, exchange, rows));
+  return take_back(step, exchange, given, rows->rows);
+}
+
 // stream + Σ weight · row.
 Slot* add_rows(Step& step, Slot* rows, const int32_t* places, Slot* weights, Slot* stream) {
   Slot* out = stream_to_add_to(step, stream, stream->wanted || rows->wanted || weights->wanted);
@@ -134,11 +175,9 @@ ExpertLayer find_experts(const Weights& weights, int segment, int number) {
 
 Slot* add_experts(Step& step, const ExpertLayer& layer, Slot* x, Slot* stream) {
   const Routing routing = route(step, layer, x);
-  const int32_t* starts = routing.rows.starts;
+  const auto run = step.weights.experts().several() ? run_shared_experts : run_experts;
   Slot* rows = gather(step, spread(step, x), routing.rows, x->rows * layer.how.per_token);
-  Slot* inner = activate(step, {.intermediate = layer.how.intermediate}, multiply(step, layer.up, starts, rows));
-  Slot* given = multiply(step, layer.down, starts, inner);
-  step.weights.tensor().sum(step.exec, given->value, given->count());  // each tensor rank has some of their inputs
+  Slot* given = run(step, layer, routing.rows.starts, rows);
   stream = add_rows(step, given, routing.rows.places, routing.weights, stream);
   return layer.how.shared == 0 ? stream : add_shared(step, layer, x, stream);
 }

@@ -8,9 +8,9 @@ namespace collimate::model {
 
 // A block's routed experts, in place of its MLP.
 struct ExpertLayer {
-  // Matrices of one size, one an expert: their first parameters.
+  // Matrices of one size, one an expert that the rank has: their first parameters.
   struct Matrices {
-    std::vector<int> weights;  // [E]
+    std::vector<int> weights;
     int64_t in = 0, out = 0;
   };
   shape::Experts how;

@@ -103,7 +103,10 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
                        const std::vector<shape::ParamSpec>& specs, const Sharing& sharing) {
   const std::vector<int64_t> floats = shape::segment_floats(specs);
   const std::vector<bool> trained = trained_segments(options, specs);
-  const int ranks = sharing.zero > 0 ? sharing.ranks : 1;
+  // Ranks that share experts have copies of other ones each.
+  const int first_of_experts = options.experts.several()
+                                   ? shape::first_expert_segment(model_params(shape, options.lora))
+                                   : static_cast<int>(floats.size());
   // The gradient of an embedding that is the head too begins with the head's.
   const bool begins_first = trained[0] && shape::is_linear(shape, specs.front());
   ValueBytes bytes;
@@ -112,8 +115,14 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
     (trained[s] ? bytes.trained : bytes.frozen) += allocated_bytes(most_kept(options, specs, s, floats[s]) * kFloat);
     bytes.gradients += trained[s] ? whole : 0;
     if (!trained[s]) continue;
+    const bool of_experts = static_cast<int>(s) >= first_of_experts;
+    const int copies = of_experts ? std::max(1, sharing.ranks / options.experts.place.ranks) : sharing.ranks;
+    const int ranks = sharing.zero > 0 ? copies : 1;
     bytes.shares += allocated_bytes(share_of(floats[s], ranks - 1, ranks).count() * kFloat);
-    if (s > 0 || !begins_first) bytes.passing = std::max(bytes.passing, whole);
+    const size_t experts = static_cast<size_t>(first_of_experts) + s - 1;  // of this block's segment
+    const bool has_own = !of_experts && s > 0 && experts < floats.size();
+    const int64_t at_once = whole + (has_own ? allocated_bytes(floats[experts] * kFloat) : 0);
+    if (s > 0 || !begins_first) bytes.passing = std::max(bytes.passing, at_once);
   }
   if (begins_first) bytes.passing += allocated_bytes(floats[0] * kFloat);
   return bytes;
@@ -160,7 +169,7 @@ struct PassPlan::Counted {
 
   std::shared_ptr<Weights> counted_weights(const ModelShape& shape, WeightsOptions options) const {
     options.mapped = false;
-    options.tensor.group = options.stages.group = nullptr;
+    options.tensor.group = options.stages.group = options.experts.group = nullptr;
     options.shares = {};
     return std::make_shared<Weights>(shape, std::move(options), exec);
   }

@@ -20,12 +20,12 @@ namespace collimate::model {
 struct Sharing {
   int zero = 0;
   int ranks = 1;
-  bool averages = false;  // with a moving average of the weights, whole on each rank
+  bool averages = false;  // with a moving average of the weights that a rank keeps
 };
 // master, gradient, optimizer (two moments) and average where trained, values where frozen, panels; of the rank that
-// takes the most. Without a sharing whoever trains the weights plans their gradient and optimizer. Of weights that ranks
-// share (options.shares), what is gathered, and has panels, is as much as passes hold at once: the segment with the most,
-// beside a head that is the embedding too, or with `whole` all of them for inference.
+// takes the most. Without a sharing whoever trains the weights plans their gradient and optimizer. Of weights that
+// ranks share (options.shares), what is gathered, and has panels, is as much as passes hold at once: the segment with
+// the most, beside a head that is the embedding too, or with `whole` all of them for inference.
 std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options,
                                                std::optional<Sharing> sharing = Sharing(), bool whole = false);
 
@@ -39,7 +39,8 @@ struct PassFloats {
   int64_t gradients = 0;    // of activations, one segment at a time
 };
 
-// Tells them by running the model's own passes on a device that only counts what they take.
+// Tells them by running the model's own passes on a device that only counts what they take. Where ranks share experts,
+// for the most rows that these may get: those of all ranks' tokens, if each rank has as many.
 class PassPlan {
  public:
   PassPlan(const shape::ModelShape& shape, const WeightsOptions& options,

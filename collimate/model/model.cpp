@@ -59,6 +59,18 @@ struct Model::Impl {
     passes.gradients().reserve(floats.gradients);
   }
 
+  // Tokens of the rank that has the most, of those that share experts: any of them may get the rows of all.
+  int64_t most_tokens(int64_t tokens) const { return weights->experts().most(tokens); }
+
+  // Takes part in a forward of other ranks.
+  void idle(int64_t most) {
+    const MemoryScope tagged = scope("workspace");
+    const StepInput nothing(exec, {}, {});
+    const Turns* none = turns(nothing);
+    make_room(plan.inference(most, 0));
+    passes.infer(nothing, none, nullptr);
+  }
+
   // The rotations that a batch needs; null where positions are learned.
   const Turns* turns(const StepInput& input) {
     const int64_t limit = longest_positions(weights->shape(), longest);
@@ -135,7 +147,7 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache, std::
   const StepInput input(impl_->exec, tokens, cached_runs(tokens, tables));
   const Turns* turns = impl_->turns(input);
   COLLIMATE_CHECK(cache.layouts() == kv_layouts(shape(), cache.type()), "the cache of another model");
-  impl_->make_room(impl_->plan.inference(input.rows(), 0));
+  impl_->make_room(impl_->plan.inference(impl_->most_tokens(input.rows()), 0));
   const auto choices = impl_->choices(tokens, chosen != nullptr);
   at::Tensor hidden = impl_->hidden_of(impl_->passes.infer(input, turns, &cache, choices.get()));
   if (chosen != nullptr) {
@@ -145,12 +157,23 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache, std::
   return hidden;
 }
 
+bool Model::end_step(bool more) {
+  const ExpertRanks& ranks = weights().experts();
+  if (!ranks.several()) return more;
+  while (true) {
+    const int64_t most = ranks.most(more ? 0 : -1);  // of those that have a forward, their tokens
+    if (most <= 0) return most == 0;
+    impl_->idle(most);
+  }
+}
+
 at::Tensor Model::forward(const TokenBatch& tokens) {
   const MemoryScope tagged = impl_->scope("workspace");
   const TokenBatch own = own_tokens(tokens);
   const StepInput input(impl_->exec, own, scratch_runs(tokens));
   const Turns* turns = impl_->turns(input);
-  impl_->make_room(impl_->plan.inference(input.all_rows(), input.blocks(), input.context_ranks()));
+  const int64_t most = impl_->most_tokens(input.all_rows());
+  impl_->make_room(impl_->plan.inference(most, input.blocks(), input.context_ranks()));
   const auto choices = impl_->choices(own, false);
   at::Tensor hidden = impl_->hidden_of(impl_->passes.infer(input, turns, nullptr, choices.get()));
   if (choices != nullptr) choices->tell();
@@ -173,7 +196,8 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   kept.choices = impl_->choices(own, false);
   const Turns* turns = impl_->turns(*kept.input);
   const StepInput& input = *kept.input;
-  impl_->make_room(impl_->plan.training(input.all_rows(), input.blocks(), recompute, input.context_ranks()),
+  const int64_t most = impl_->most_tokens(input.all_rows());
+  impl_->make_room(impl_->plan.training(most, input.blocks(), recompute, input.context_ranks()),
                    kept.activations.get());
   const bool begins = impl_->passes.decoder().begins();
   COLLIMATE_CHECK(begins != stream.defined() && (begins || stream.size(0) == input.rows()), "stage {}",
@@ -235,11 +259,13 @@ at::Tensor Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tens
   const float* of_stream = impl_->passes.backward(kept, impl_->turns(*kept.input), slopes, [&](int segment) {
     base::fault_point("model.backward");
     impl_->passed(kept, segment);
-    if (segment_done) segment_done(segment);
+    if (!segment_done) return;
+    segment_done(segment);
+    if (const int experts = impl_->weights->expert_segment(segment); experts >= 0) segment_done(experts);
   });
   if (kept.choices != nullptr) kept.choices->tell();
   if (segment_done)
-    for (int s = impl_->passes.decoder().segments(); s < impl_->weights->segments(); ++s) segment_done(s);
+    for (int s = impl_->passes.decoder().segments(); !impl_->weights->is_of_experts(s); ++s) segment_done(s);
   if (!gives_gradient()) return {};
   at::Tensor passed = tensor::empty_result(exec(), {kept.input->rows(), stream_width()});
   tensor::copy(exec(), of_stream, passed.numel(), tensor::device_data(passed));

@@ -93,7 +93,8 @@ enum class Recompute { kNone, kFull };
 
 // A decoder over one Weights. One set of kernels serves training, scoring and generation, so that a row's bits depend
 // on that row's inputs alone. Of several pipeline stages every one calls the same forwards; in generation and scoring
-// they send each other the residual stream, and all but the last return hidden states of zeros. Not thread-safe;
+// they send each other the residual stream, and all but the last return hidden states of zeros. Ranks that share
+// experts (ExpertRanks) call as many forwards and backwards each, of any number of tokens, 0 too. Not thread-safe;
 // blocking. Throws GuardError when a packed panel is older than the weights.
 class Model {
  public:
@@ -109,6 +110,11 @@ class Model {
   // `chosen`: becomes what a mixture's routers chose; null where nobody asks.
   at::Tensor forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables,
                             RoutedExperts* chosen = nullptr);
+
+  // Ranks that share experts end a step of generation together, each with any number of cached forwards behind it:
+  // this one takes part in those that others still have, without tokens. Returns whether any rank has `more` to do,
+  // which is then another step of all. Blocking; at once where nothing is shared.
+  bool end_step(bool more);
 
   // Scoring: whole sequences and continuations. Hidden states [T, H]. No gradients.
   at::Tensor forward(const TokenBatch& tokens);

@@ -6,6 +6,7 @@
 
 #include "collimate/comm/group.h"
 #include "collimate/model/data_shares.h"
+#include "collimate/model/expert_ranks.h"
 #include "collimate/model/tensor_ranks.h"
 #include "collimate/shape/local.h"
 #include "collimate/tensor/exec.h"
@@ -40,10 +41,14 @@ struct StageRanks {
 struct ModelRanks {
   TensorRanks tensor;
   StageRanks stages;
-  DataShares shares;
-  shape::ModelRank place() const { return {tensor.place, stages.place}; }
+  DataShares shares = {};
+  ExpertRanks experts = {};  // where there are several, nothing is shared
+  shape::ModelRank place() const { return {tensor.place, stages.place, experts.place}; }
+  bool several() const { return tensor.several() || stages.several() || shares.several() || experts.several(); }
   // Whether this rank is the one that writes files for all.
-  bool writes() const { return tensor.place.rank == 0 && stages.place.is_first() && shares.rank == 0; }
+  bool writes() const {
+    return tensor.place.rank == 0 && stages.place.is_first() && shares.rank == 0 && experts.place.rank == 0;
+  }
 };
 
 }  // namespace collimate::model

@@ -27,8 +27,7 @@ void add_item(std::vector<MemoryItem>& items, const std::string& purpose, int64_
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
                  std::shared_ptr<MappedValues> values)
     : impl_(std::make_unique<Impl>()) {
-  const bool changes = options.trained || options.lora.on() || options.tensor.several() || options.stages.several() ||
-                       options.shares.several();
+  const bool changes = options.trained || options.lora.on() || options.ranks().several();
   COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && changes), "{}", options.tag);
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
@@ -52,6 +51,7 @@ Weights::~Weights() = default;
 const shape::ModelShape& Weights::shape() const { return impl_->shape; }
 const shape::ModelShape& Weights::whole_shape() const { return impl_->whole_shape; }
 const WeightsOptions& Weights::options() const { return impl_->options; }
+int Weights::first_of_experts() const { return impl_->first_of_experts; }
 int Weights::segments() const { return static_cast<int>(impl_->segments.size()); }
 const std::vector<ParamSpec>& Weights::params() const { return impl_->specs; }
 const std::vector<ParamSpec>& Weights::whole_params() const { return impl_->whole_specs; }
@@ -64,14 +64,6 @@ std::vector<int> Weights::changing_segments() const {
   return changing;
 }
 
-std::vector<int> Weights::backward_order() const {
-  std::vector<int> order;
-  const int own = base::at(impl_->specs, impl_->own - 1).segment + 1;
-  for (int s = own - 1; s >= 0; --s) order.push_back(s);
-  for (int s = own; s < segments(); ++s) order.push_back(s);
-  return order;
-}
-
 int Weights::index_of(const std::string& name) const {
   const auto found = impl_->index.find(name);
   return found == impl_->index.end() ? -1 : found->second;
@@ -80,7 +72,7 @@ int Weights::index_of(const std::string& name) const {
 int Weights::index_of(shape::Part part, int segment, bool bias) const {
   for (size_t i = 0; i < impl_->own; ++i) {
     const ParamSpec& spec = impl_->specs[i];
-    if (spec.part == part && spec.segment == segment && (spec.kind == shape::ParamKind::kBias) == bias)
+    if (spec.part == part && spec.runs_in == segment && (spec.kind == shape::ParamKind::kBias) == bias)
       return static_cast<int>(i);
   }
   return -1;

@@ -38,8 +38,9 @@ struct WeightsOptions {
   TensorRanks tensor = {};    // of which one has these weights: its pieces of them
   StageRanks stages = {};     // likewise: those of its stage
   DataShares shares = {};     // ranks that have the same pieces, of which each keeps a share
+  ExpertRanks experts = {};   // as tensor: of a mixture's experts, its own
 
-  ModelRanks ranks() const { return {tensor, stages, shares}; }
+  ModelRanks ranks() const { return {tensor, stages, shares, experts}; }
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.
@@ -74,10 +75,10 @@ struct RowIds {
 // model keeps the fp32 values of its linear layers too, beside their panels: those are packed from them, at first use
 // and again after a commit or an offload, and links, checksums and export read them; those of a mapped one stay in its
 // files, from which panels are packed and embeddings looked up: what would move or change them is a GuardError. Of
-// several ranks each has its pieces of the parameters of its stage (shape::local); segments of other stages are empty,
-// and nothing in them changes. Where ranks share the weights (options().shares) each keeps a part of every segment but
-// adapters and small ones, and reads the others' while it holds a segment: values and panels of one that nobody holds
-// are not there, which is a GuardError. Not thread-safe.
+// several ranks each has its pieces of the parameters of its stage (shape::local), and of experts its own; segments of
+// other stages are empty, and nothing in them changes. Where ranks share the weights (options().shares) each keeps a
+// part of every segment but adapters and small ones, and reads the others' while it holds a segment: values and panels
+// of one that nobody holds are not there, which is a GuardError. Not thread-safe.
 class Weights {
   struct Impl;
 
@@ -108,7 +109,12 @@ class Weights {
   const TensorRanks& tensor() const { return options().tensor; }
   const StageRanks& stages() const { return options().stages; }
   const DataShares& shares() const { return options().shares; }
-  int segments() const;  // embedding, blocks, head; and one of adapters where there are any
+  const ExpertRanks& experts() const { return options().experts; }
+  // Embedding, blocks, head; one of adapters where there are any; where ranks share experts, one of each block's.
+  int segments() const;
+  // Whether a segment holds experts that ranks share; and that of a block's segment, -1 where there is none.
+  bool is_of_experts(int segment) const { return segment >= first_of_experts(); }
+  int expert_segment(int segment) const;
   // The model's own, and behind them those of adapters; the same of the whole model.
   const std::vector<shape::ParamSpec>& params() const;
   const std::vector<shape::ParamSpec>& whole_params() const;
@@ -123,7 +129,7 @@ class Weights {
   std::vector<int> backward_order() const;
   // Index of the parameter of that Hugging Face name, or -1.
   int index_of(const std::string& name) const;
-  // Index of a segment's first weight, or first bias, of that part, or -1.
+  // Index of the first weight, or first bias, of that part which a segment's pass reads, or -1.
   int index_of(shape::Part part, int segment, bool bias = false) const;
 
   // Whether a parameter, or anything of a segment, is trained.
@@ -202,6 +208,7 @@ class Weights {
   void load(base::StateReader& in);
 
  private:
+  int first_of_experts() const;  // segments() where there is none
   std::vector<float> counted_numbers(int index) const;
 
   std::unique_ptr<Impl> impl_;

@@ -45,6 +45,8 @@ void Weights::Impl::lay_out() {
     changes.push_back(!specs[i].absent() && is_changed_by_training(options.lora, specs[i]));
     if (changes[i]) s.changes = true;
   }
+  first_of_experts = static_cast<int>(segments.size());
+  if (options.experts.several()) first_of_experts = shape::first_expert_segment(whole_specs);
   packed.resize(specs.size());
   small_at.resize(specs.size(), 0);
   for (size_t i = 0; i < specs.size(); ++i)

@@ -37,6 +37,7 @@ struct Weights::Impl {
   std::vector<bool> changes;      // by parameter: in training
   std::vector<int64_t> small_at;  // by parameter: offset in its segment's small values; -1 where panels have it
   size_t own = 0;                 // parameters that are none of adapters
+  int first_of_experts = 0;       // segments where ranks share none
   std::unordered_map<std::string, int> index;
   std::vector<Segment> segments;
   std::vector<Packed> packed;        // one per parameter, empty where it is no linear layer

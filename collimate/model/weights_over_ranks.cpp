@@ -1,5 +1,6 @@
 // Parameters of the whole model, of which each rank has a part.
 #include <algorithm>
+#include <array>
 
 #include "collimate/base/at.h"
 #include "collimate/model/initialize.h"
@@ -29,11 +30,32 @@ void Weights::fill(int index, const std::function<void(std::span<float> whole)>&
 
 std::vector<float> Weights::gather(int index, const std::function<std::vector<float>()>& make) const {
   const shape::ParamSpec& whole = base::at(whole_params(), index);
-  const int owner = shape::stage_of(whole, whole_shape(), stages().place.ranks);
+  const int stage = shape::stage_of(whole, whole_shape(), stages().place.ranks);
+  const int expert_rank = shape::expert_rank_of(whole, whole_shape(), experts().place.ranks);
   const Held held = hold(whole.segment);
   std::vector<float> values;
-  if (stages().place.rank == owner) values = tensor().gather(whole, make());
-  return tensor().place.rank == 0 ? stages().gather(owner, whole.count(), std::move(values)) : std::vector<float>();
+  if (experts().place.rank == expert_rank) {
+    if (stages().place.rank == stage) values = tensor().gather(whole, make());
+    if (tensor().place.rank == 0) values = stages().gather(stage, whole.count(), std::move(values));
+  }
+  if (tensor().place.rank > 0 || !stages().place.is_first()) return {};
+  return experts().gather(expert_rank, whole.count(), std::move(values));
+}
+
+std::vector<int> Weights::backward_order() const {
+  std::vector<int> order;
+  const int own = params().at(own_params() - 1).segment + 1;
+  for (int s = own - 1; s >= 0; --s) {
+    order.push_back(s);
+    if (const int experts = expert_segment(s); experts >= 0) order.push_back(experts);
+  }
+  for (int s = own; s < first_of_experts(); ++s) order.push_back(s);
+  return order;
+}
+
+int Weights::expert_segment(int segment) const {
+  if (!experts().several() || segment < 1 || segment > whole_shape().layers()) return -1;
+  return first_of_experts() + segment - 1;
 }
 
 // The numbers that this rank has of a parameter, at their place in the whole one, 0 elsewhere, which adds nothing. Of
@@ -52,12 +74,16 @@ std::vector<float> Weights::counted_numbers(int index) const {
 }
 
 uint64_t Weights::checksum() const {
-  uint64_t whole = 0, pieces = 0, shared_whole = 0, shared_pieces = 0;
+  // Sums over what all expert ranks have, then over what this one alone has: whole parameters, and pieces.
+  std::array<uint64_t, 2> wholes = {}, all_pieces = {};
+  uint64_t shared_whole = 0, shared_pieces = 0;  // where ranks share the weights, of which each has other numbers
   std::vector<float> numbers;
   for (size_t i = 0; i < params().size(); ++i) {
     const shape::ParamSpec& spec = params()[i];
     const auto index = static_cast<int>(i);
     if (spec.absent() || shape::is_second_copy(spec, whole_shape(), stages().place)) continue;
+    const size_t whose = experts().several() && spec.expert >= 0 ? 1 : 0;
+    uint64_t &whole = wholes.at(whose), &pieces = all_pieces.at(whose);
     if (options().mapped) {
       numbers.resize(static_cast<size_t>(spec.count()));
       read(index, 0, numbers);
@@ -70,8 +96,10 @@ uint64_t Weights::checksum() const {
       pieces += param_checksum(spec.name, counted_numbers(index));
     }
   }
-  whole += shares().sum(shared_whole);
-  return stages().sum(whole + tensor().sum(pieces + shares().sum(shared_pieces)));
+  const uint64_t of_all =
+                     wholes[0] + shares().sum(shared_whole) + tensor().sum(all_pieces[0] + shares().sum(shared_pieces)),
+                 own = wholes[1] + tensor().sum(all_pieces[1]);
+  return stages().sum(of_all + experts().sum(own));
 }
 
 }  // namespace collimate::model

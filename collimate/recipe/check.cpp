@@ -131,13 +131,14 @@ std::string rounding_line(const Config& config, const BatchArithmetic& n, const 
                      epochs == std::floor(epochs) ? ", read once more" : "");
 }
 
-// Names the functions whose ranks share a model's matrices or weights, or the tokens of rows; "" where none do.
+// Names the functions whose ranks share a model's matrices, weights or experts, or the tokens of rows; "" where none
+// do.
 std::string sharing_text(const Plan& plan, const graph::Placement& placement) {
   std::set<std::string> found;
   for (const graph::Node& node : plan.graph.nodes) {
     const graph::Layout layout = placement.layout(node.model, node.function);
     std::vector<std::string> sizes;
-    for (const auto& [axis, size] : {std::pair("tp", layout.tp), {"cp", layout.cp}})
+    for (const auto& [axis, size] : {std::pair("tp", layout.tp), {"cp", layout.cp}, {"ep", layout.ep}})
       if (size > 1) sizes.push_back(fmt::format("{} {}", axis, size));
     if (layout.zero > 2) sizes.push_back(fmt::format("zero {}", layout.zero));
     if (!sizes.empty()) found.insert(fmt::format("{}.{} {}", node.model, node.function, fmt::join(sizes, " · ")));

@@ -317,6 +317,15 @@ struct Config : base::Section {
                            "parallelism), where placement is flattening; tp times pp times cp divides devices",
                            base::at_least(int64_t{1}),
                            base::outside_hash{}};
+  base::Option<int64_t> ep{
+      this,
+      "ep",
+      1,
+      "devices",
+      "how many devices share the experts of each mixture, each with whole ones and rows of its own "
+      "(expert parallelism), where placement is flattening; a divisor of devices by tp and pp",
+      base::at_least(int64_t{1}),
+      base::outside_hash{}};
   base::Option<int64_t> zero{
       this,
       "zero",

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "collimate/base/config.h"
 #include "collimate/base/config_text.h"
 #include "collimate/base/error.h"
 #include "collimate/comm/mesh.h"
@@ -20,6 +22,7 @@
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/unread.h"
 #include "collimate/rlhf/modules/decoder.h"
+#include "collimate/shape/mixture.h"
 
 namespace collimate::recipe {
 
@@ -37,12 +40,13 @@ void check_sampling(const Config& config, const Plan& plan) {
       config.evaluation.params(completion_tokens(evaluation.asked, config));
 }
 
-// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `tp` and
-// `pp` and `cp` are read of flattening alone.
+// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. The axes
+// are read of flattening alone.
 void check_devices(const Config& config, const graph::Placement& placement) {
   for (const auto& [name, size, usual] : {std::tuple("tp", config.tp.get(), int64_t{1}),
                                           {"pp", config.pp.get(), 1},
                                           {"cp", config.cp.get(), 1},
+                                          {"ep", config.ep.get(), 1},
                                           {"zero", config.zero.get(), Config().zero.get()}})
     if (size != usual && config.placement.get() != "flattening")
       throw base::InputError(base::expectation(name, fmt::format("{} where a placement says it by function", usual),
@@ -72,13 +76,52 @@ void require_divisors(int devices, const std::vector<comm::Axis>& axes) {
   }
 }
 
+// A model's experts; null of one that has none, or that is no model but code.
+std::optional<shape::Experts> experts_in(const Plan& plan, const std::string& model) {
+  const auto module = plan.modules.find(model);
+  if (module == plan.modules.end() || !module->second.parameters.contains("weights")) return std::nullopt;
+  rlhf::DecoderOptions options;
+  base::apply(module->second.parameters, "models", options);
+  const shape::ModelShape shape = rlhf::decoder_shape(options);
+  const shape::Experts* experts = shape::experts_of(shape);
+  return experts == nullptr ? std::nullopt : std::optional(*experts);
+}
+
+// Ranks that share the tokens of a row are together among those that share experts, or share these with nobody else.
+bool fits_context(int ep, int cp) { return ep % cp == 0 || cp % ep == 0; }
+
+// Mixtures alone have experts to share. What does not train has as many replicas as there are groups of ranks that do.
+void share_experts(const Plan& plan, int ep, graph::Placement& placement) {
+  const auto fail = [&](const std::string& expected, const std::string& instead) {
+    throw base::InputError(base::expectation("ep", expected, std::to_string(ep), instead));
+  };
+  bool shared = false;
+  for (const auto& [name, group] : placement.groups)
+    for (const std::string& model : group.models) {
+      const std::optional<shape::Experts> experts = experts_in(plan, model);
+      if (!experts) continue;
+      if (experts->count < ep) fail(fmt::format("at most the {} experts of {}", experts->count, model), "a smaller ep");
+      shared = true;
+      for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions) {
+        if (spec.kind == graph::Kind::kHost) continue;
+        graph::Layout& layout = placement.layouts[model][spec.name];
+        if (!fits_context(ep, layout.cp))
+          fail(fmt::format("a divisor or a multiple of cp {}", layout.cp), fmt::format("ep: {}", layout.cp));
+        layout.ep = ep;
+        if (spec.kind != graph::Kind::kTrain) layout.dp = std::max(1, ep / layout.cp);
+      }
+    }
+  if (!shared) fail("1, as no model of the run has experts", "tp, pp or cp, or leaving it out");
+}
+
 // All models on all devices. Where several train the same pieces together they share the optimizer, which costs
 // nothing, or what else `zero` says; of its stage 3 the weights of all models are shared, frozen ones too.
 graph::Placement flattened(const Config& config, const Plan& plan) {
   const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get()),
             pp = static_cast<int>(config.pp.get()), cp = static_cast<int>(config.cp.get()),
-            zero = static_cast<int>(config.zero.get());
+            ep = static_cast<int>(config.ep.get()), zero = static_cast<int>(config.zero.get());
   require_divisors(devices, {{"tp", tp}, {"pp", pp}, {"cp", cp}});
+  require_divisors(devices, {{"tp", tp}, {"pp", pp}, {"ep", ep}});
   graph::Placement placement = graph::flattening(plan.graph, devices);
   for (const auto& [name, group] : placement.groups)
     for (const std::string& model : group.models)
@@ -89,6 +132,7 @@ graph::Placement flattened(const Config& config, const Plan& plan) {
         if (zero > graph::kMostWholeZero && devices > tp * pp && spec.kind != graph::Kind::kHost)
           placement.layouts[model][spec.name].zero = zero;
       }
+  if (ep > 1) share_experts(plan, ep, placement);
   if (devices > tp * pp)
     for (const std::string& model : plan.trainers) placement.layouts[model]["train"].zero = zero;
   return placement;
@@ -102,7 +146,9 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
   return graph::parse_placement(host::read_file(name), name);
 }
 
-bool is_supported(const graph::Layout& layout) { return layout.ep == 1 && !layout.offload; }
+bool is_supported(const graph::Layout& layout) {
+  return (layout.ep == 1 || layout.zero <= graph::kMostWholeZero) && !layout.offload;
+}
 
 // Functions that generate have no tokens to share when they begin.
 void check_context(const graph::Placement& placement, const Plan& plan) {
@@ -112,6 +158,30 @@ void check_context(const graph::Placement& placement, const Plan& plan) {
       throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}.cp", model, function),
                                                "1 of a function that generates", std::to_string(layout.cp),
                                                "leaving it out: each of its devices then has rows of its own"));
+    }
+}
+
+// Experts are shared by neighbours of the ranks that have copies of the rest: each with rows or tokens of its own, so
+// that those of a row are together in a group or share it with nobody else.
+void check_experts(const graph::Placement& placement, const Plan& plan) {
+  for (const auto& [model, functions] : placement.layouts)
+    for (const auto& [function, layout] : functions) {
+      if (layout.ep == 1) continue;
+      const std::string where = fmt::format("placement.layouts.{}.{}.ep", model, function);
+      const auto fail = [&, ep = layout.ep](const std::string& expected, const std::string& instead) {
+        throw base::InputError(base::expectation(where, expected, std::to_string(ep), instead));
+      };
+      const std::optional<shape::Experts> experts = experts_in(plan, model);
+      if (!experts) fail("1 of a model without experts", "leaving it out");
+      if (experts->count < layout.ep) fail(fmt::format("at most the {} experts", experts->count), "a smaller ep");
+      const int replica = static_cast<int>(
+          graph::replicas(plan.graph, placement, model, *plan.graph.find_function(model, function)).front().size());
+      const int copies = replica / (layout.tp * layout.pp);
+      if (copies % layout.ep != 0)
+        fail(fmt::format("a divisor of dp {} times cp {}", copies / layout.cp, layout.cp),
+             fmt::format("dp: {}", std::max(1, layout.ep / layout.cp)));
+      if (!fits_context(layout.ep, layout.cp))
+        fail(fmt::format("a divisor or a multiple of cp {}", layout.cp), fmt::format("ep: {}", layout.cp));
     }
 }
 
@@ -128,10 +198,13 @@ void check_supported(const graph::Placement& placement) {
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
       if (is_supported(layout)) continue;
-      throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
-                                               "tp, pp, cp, dp, zero, micro_batch and recompute",
-                                               fmt::format("ep {}{}", layout.ep, layout.offload ? ", offload" : ""),
-                                               "leaving the others out: recipes do not have them"));
+      const std::string got = layout.offload ? "offload" : fmt::format("zero {} with ep {}", layout.zero, layout.ep);
+      throw base::InputError(
+          base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
+                            fmt::format("tp, pp, cp, ep, dp, zero (with ep up to {}), micro_batch and "
+                                        "recompute",
+                                        graph::kMostWholeZero),
+                            got, "leaving the others out: recipes do not have them"));
     }
 }
 
@@ -164,7 +237,7 @@ std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Com
   return found;
 }
 
-// A device holds the weights of an identity once: whole, or the pieces of one tp and pp.
+// A device holds the weights of an identity once: whole, or the pieces of one tp, pp and ep.
 void check_pieces(const graph::Placement& placement, const Plan& plan) {
   for (const graph::Company& company : graph::companies(plan.graph, placement))
     for (const std::string& model : company.models) {
@@ -174,7 +247,8 @@ void check_pieces(const graph::Placement& placement, const Plan& plan) {
       for (const Placed& other : placed) {
         const Placed& first = placed.front();
         for (const auto& [axis, expected, size] :
-             {std::tuple("tp", first.layout.tp, other.layout.tp), std::tuple("pp", first.layout.pp, other.layout.pp)})
+             {std::tuple("tp", first.layout.tp, other.layout.tp), std::tuple("pp", first.layout.pp, other.layout.pp),
+              std::tuple("ep", first.layout.ep, other.layout.ep)})
           if (size != expected)
             throw base::InputError(base::expectation(
                 fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
@@ -322,6 +396,7 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
   graph::validate(plan.graph, placement);
   check_supported(placement);
   check_context(placement, plan);
+  check_experts(placement, plan);
   check_pieces(placement, plan);
   check_devices(config, placement);
   share_weights(placement, plan);

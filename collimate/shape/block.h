@@ -69,6 +69,10 @@ struct Experts {
   int64_t chosen_groups = 1;  // so many of them
   double scale = 1;           // of weights
   double balance = 0;         // of the loss that spreads tokens over experts, where training names no other weight
+  int64_t own = 0;            // of them, where a rank has some (shape::local_shape); 0: all
+  int64_t first = 0;          // the number of the first of its own
+
+  int64_t held() const { return own > 0 ? own : count; }
   bool operator==(const Experts&) const = default;
 };
 

@@ -1,11 +1,13 @@
 #include "collimate/shape/local.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/shape/mixture.h"
 #include "collimate/shape/spec_builder.h"
 #include "collimate/shape/vocabulary.h"
 
@@ -162,13 +164,59 @@ void cut_tensors(ModelShape& mine, const TensorRank& of, const std::string& wher
   }
 }
 
+void cut_experts(ModelShape& mine, const ExpertRank& of, const std::string& where) {
+  if (of.ranks == 1) return;
+  if (experts_of(mine) == nullptr)
+    throw base::InputError(
+        base::expectation(where, "ep 1, as the model has no experts", fmt::format("ep {}", of.ranks), "dp, tp or pp"));
+  for (Block& block : mine.blocks) {
+    Experts& experts = block.mlp.experts;
+    if (experts.count == 0) continue;
+    if (experts.count < of.ranks)
+      throw base::InputError(base::expectation(where, fmt::format("an ep of at most the {} experts", experts.count),
+                                               fmt::format("ep {}", of.ranks), "a smaller ep, or dp"));
+    const Piece piece = expert_piece(experts, of);
+    experts.first = piece.first;
+    experts.own = piece.count;
+  }
+}
+
+// Each segment's parameters one behind the other.
+void place(std::vector<ParamSpec>& specs) {
+  std::map<int, int64_t> ends;
+  for (ParamSpec& spec : specs) {
+    int64_t& next = ends[spec.segment];
+    spec.offset = spec.fused > 0 ? padded(next) : next;
+    next = spec.offset + spec.count();
+  }
+}
+
 }  // namespace
+
+Piece expert_piece(const Experts& experts, const ExpertRank& of) {
+  const int64_t first = experts.count * of.rank / of.ranks;
+  return {first, experts.count * (of.rank + 1) / of.ranks - first};
+}
+
+int expert_rank_of(const ParamSpec& spec, const ModelShape& whole, int ranks) {
+  if (spec.expert < 0 || ranks == 1) return 0;
+  const Experts& experts = base::at(whole.blocks, spec.runs_in - 1).mlp.experts;
+  int rank = 0;
+  for (Piece piece = expert_piece(experts, {0, ranks}); spec.expert >= piece.first + piece.count;)
+    piece = expert_piece(experts, {++rank, ranks});
+  return rank;
+}
+
+int first_expert_segment(const std::vector<ParamSpec>& whole_specs) {
+  return std::ranges::max(whole_specs, {}, &ParamSpec::segment).segment + 1;
+}
 
 bool is_cut(const ParamSpec& spec, int ranks) { return cut_dim(spec, ranks) >= 0; }
 
 ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::string& where) {
   ModelShape mine = whole;
   cut_tensors(mine, of.tensor, where);
+  cut_experts(mine, of.experts, where);
   if (of.stage.ranks == 1) return mine;
   if (whole.layers() < of.stage.ranks)
     throw base::InputError(base::expectation(where,
@@ -197,19 +245,18 @@ ParamSpec local(const ParamSpec& whole, const TensorRank& of) {
 }
 
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of) {
-  if (of.tensor.ranks == 1 && of.stage.ranks == 1) return specs;
+  if (of.tensor.ranks == 1 && of.stage.ranks == 1 && of.experts.ranks == 1) return specs;
   const BlockRange blocks = base::at(stage_ranges(whole, of.stage.ranks), of.stage.rank);
-  int64_t next = 0;
-  int segment = -1;
+  const int expert_segment = first_expert_segment(specs);
   for (ParamSpec& spec : specs) {
     const std::vector<int64_t> sizes = spec.sizes;
-    const bool here = reads(spec, whole, of.stage, blocks);
+    const bool of_others = spec.expert >= 0 && expert_rank_of(spec, whole, of.experts.ranks) != of.experts.rank;
+    const bool here = reads(spec, whole, of.stage, blocks) && !of_others;
     spec = local(spec, of.tensor);
     if (!here) leave_out(spec, sizes);
-    if (std::exchange(segment, spec.segment) != spec.segment) next = 0;
-    spec.offset = spec.fused > 0 ? padded(next) : next;
-    next = spec.offset + spec.count();
+    if (spec.expert >= 0 && of.experts.ranks > 1) spec.segment = expert_segment + spec.runs_in - 1;
   }
+  place(specs);
   return specs;
 }
 

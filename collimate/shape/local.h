@@ -32,18 +32,30 @@ struct StageRank {
   bool is_last() const { return rank + 1 == ranks; }
 };
 
+// One of the ranks that share the experts of a mixture: expert parallelism (Lepikhin et al. 2020, arXiv 2006.16668).
+// Each has some whole experts of every block, rank r of R those from E r / R on, and all else of the model; of each of
+// its experts it has what its tensor rank has.
+struct ExpertRank {
+  int rank = 0;
+  int ranks = 1;
+  bool operator==(const ExpertRank&) const = default;
+};
+
 // A rank's place among those that share a model.
 struct ModelRank {
   TensorRank tensor;
   StageRank stage;
+  ExpertRank experts;
 };
 
 // The shape of what that rank computes: its blocks, in them its heads and its part of each MLP's and expert's inner
 // width. InputError naming `where` when heads or a width are no multiple of the tensor ranks, or key-value heads
-// neither that nor a divisor of them, or when there are fewer blocks than stages.
+// neither that nor a divisor of them, or when there are fewer blocks than stages, or fewer experts than expert ranks.
 ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::string& where);
 // That rank's parameters, of those of the whole model: the same names in the same order; cut ones have the rank's
-// sizes and `pieces`, those that the rank's stage does not read have none, and all lie in the rank's own segments.
+// sizes and `pieces`, those that the rank's stage does not read have none, nor have experts of other ranks, and all lie
+// in the rank's own segments. Where several ranks share experts, those of each block lie in a segment of their own,
+// behind all of the whole model's (first_expert_segment): other ranks have copies of them than of the rest.
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of);
 // One parameter as tensor ranks alone cut it.
 ParamSpec local(const ParamSpec& whole, const TensorRank& of);
@@ -51,6 +63,13 @@ ParamSpec local(const ParamSpec& whole, const TensorRank& of);
 int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages);
 // Whether the stage has a parameter that an earlier one has too: an embedding that is the head.
 bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageRank& of);
+
+// The experts of a block that the rank has.
+Piece expert_piece(const Experts& experts, const ExpertRank& of);
+// The rank that has a parameter's expert; 0 for one of no expert, which all have.
+int expert_rank_of(const ParamSpec& spec, const ModelShape& whole, int ranks);
+// The segment of the experts of block 0 where ranks share them; that of block b is the b-th behind it.
+int first_expert_segment(const std::vector<ParamSpec>& whole_specs);
 
 // Whether so many tensor ranks have pieces of a parameter, else all of it.
 bool is_cut(const ParamSpec& spec, int ranks);

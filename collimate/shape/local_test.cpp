@@ -124,6 +124,35 @@ TEST(Local, StagesHaveWhatTheyRead) {
   }
 }
 
+// Each expert is on one rank, whole and in a segment of its block's experts; all else is on every rank as it was.
+TEST(Local, ExpertRanksHaveWholeExperts) {
+  ModelShape whole = small_shape("mixtral");
+  for (Block& block : whole.blocks) block.mlp.experts = {.count = 5, .per_token = 2, .intermediate = 4};
+  const std::vector<ParamSpec> specs = param_specs(whole);
+  std::vector<int> copies(specs.size());
+  for (int rank = 0; rank < 3; ++rank) {
+    const ModelRank of{{}, {}, {rank, 3}};
+    const Experts experts = local_shape(whole, of, "here").blocks[1].mlp.experts;
+    EXPECT_EQ(experts.first, (std::vector<int64_t>{0, 1, 3}.at(static_cast<size_t>(rank))));
+    EXPECT_EQ(experts.own, rank == 0 ? 1 : 2);
+    const std::vector<ParamSpec> own = local(specs, whole, of);
+    const std::vector<int64_t> floats = segment_floats(own);
+    for (size_t i = 0; i < own.size(); ++i) {
+      EXPECT_EQ(own[i].name, specs[i].name);
+      const int expert = own[i].expert;
+      EXPECT_EQ(expert >= 0, own[i].name.find(".experts.") != std::string::npos) << own[i].name;
+      EXPECT_EQ(own[i].segment, expert < 0 ? specs[i].segment : 4 + specs[i].segment - 1) << own[i].name;
+      EXPECT_EQ(own[i].runs_in, specs[i].segment);
+      const bool here = expert < 0 || (expert >= experts.first && expert < experts.first + experts.own);
+      EXPECT_EQ(own[i].absent(), !here) << own[i].name;
+      EXPECT_EQ(own[i].count(), here ? specs[i].count() : 0) << own[i].name;
+      EXPECT_LE(own[i].offset + own[i].count(), base::at(floats, own[i].segment));
+      copies[i] += here ? 1 : 0;
+    }
+  }
+  for (size_t i = 0; i < specs.size(); ++i) EXPECT_EQ(copies[i], specs[i].expert < 0 ? 3 : 1) << specs[i].name;
+}
+
 // A head as large as three blocks leaves the last stage fewer of them; a score head takes the place of none.
 TEST(Local, StagesAreCutByWhatTheyCompute) {
   ModelShape whole = small_shape("llama");

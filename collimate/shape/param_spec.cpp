@@ -124,8 +124,10 @@ class DecoderParams {
       out_.add(prefix + names_.router + ".e_score_correction_bias", Part::kRouter, ParamKind::kBias, {experts.count});
     for (int64_t e = 0; e < experts.count; ++e) {
       const std::string expert = fmt::format("{}{}{}.", prefix, names_.experts, e);
+      out_.begin_expert(static_cast<int>(e));
       add_by_rows(expert, names_.expert_up, Part::kExpertUp, {experts.intermediate, experts.intermediate}, 1, false);
       add_by_columns(expert + names_.expert_down, Part::kExpertDown, experts.intermediate, 1, false);
+      out_.begin_expert(-1);
     }
     if (experts.shared == 0) return;
     add_by_rows(prefix, names_.shared_up, Part::kUp, {experts.shared, experts.shared}, 1, false);

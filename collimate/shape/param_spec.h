@@ -67,8 +67,9 @@ struct ParamSpec {
   ParamKind kind = ParamKind::kLinear;
   std::vector<int64_t> sizes;  // as used here: linear weights are [out, in] for every family
   std::vector<DimSpec> dims;
-  int segment = 0;  // 0 embedding, 1 … layers the blocks, layers + 1 the head
-  int runs_in = 0;  // the segment whose pass reads it: its own, but of an adapter that of its layer
+  int segment = 0;  // 0 embedding, 1 … layers the blocks, layers + 1 the head; shape::local has more
+  int runs_in = 0;  // the segment whose pass reads it: its own, but of an adapter or expert that of its block
+  int expert = -1;  // of its block, which it belongs to; -1: none
   int64_t offset = 0;
   bool transposed_in_file = false;  // GPT-2 stores [in, out]
   int64_t interleaved = 0;  // the file has so many pieces of rows unit by unit: q, k, v of each head; 0: as here

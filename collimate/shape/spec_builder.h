@@ -20,6 +20,9 @@ class Builder {
     next_ = 0;
   }
 
+  // Parameters from here on belong to that expert of their block; -1: to none.
+  void begin_expert(int expert) { expert_ = expert; }
+
   ParamSpec& add(const std::string& name, Part part, ParamKind kind, std::vector<int64_t> sizes) {
     ParamSpec spec;
     spec.name = name;
@@ -28,6 +31,7 @@ class Builder {
     spec.dims.resize(sizes.size());
     spec.sizes = std::move(sizes);
     spec.segment = spec.runs_in = segment_;
+    spec.expert = expert_;
     spec.decay = kind == ParamKind::kEmbedding || kind == ParamKind::kLinear;
     spec.offset = next_ = padded(next_);
     next_ += spec.count();
@@ -51,6 +55,7 @@ class Builder {
  private:
   std::vector<ParamSpec> specs_;
   int segment_ = 0;
+  int expert_ = -1;
   int64_t next_ = 0;
 };
 

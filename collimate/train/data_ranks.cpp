@@ -28,13 +28,15 @@ DataRanks::DataRanks(model::Weights& weights, tensor::Exec exec, const TrainingR
              : ranks.rows != nullptr ? ranks.rows
                                      : ranks.context.group),
       rows_(ranks.rows),
+      expert_copies_(ranks.expert_copies),
       zero_(group_ == nullptr ? 0 : zero),
       deadline_seconds_(deadline_seconds) {}
 
 model::Share DataRanks::share(int segment) const {
   if (!weights_.trains_segment(segment)) return {};
   const int64_t floats = weights_.segment_floats(segment);
-  return zero_ > 0 ? model::share_of(floats, group_->rank(), ranks()) : model::share_of(floats, 0, 1);
+  const comm::Group* group = zero_ > 0 ? group_of(segment) : nullptr;
+  return group == nullptr ? model::share_of(floats, 0, 1) : model::share_of(floats, group->rank(), group->size());
 }
 
 std::vector<model::Share> DataRanks::saved_shares() const {
@@ -46,7 +48,8 @@ std::vector<model::Share> DataRanks::saved_shares() const {
     if (weights_.is_second_copy(s)) continue;
     if (weights_.tensor().place.rank > 0 && std::ranges::none_of(weights_.params(), is_cut)) continue;
     const int64_t floats = weights_.segment_floats(s);
-    base::at(shares, s) = model::share_of(floats, group_ == nullptr ? 0 : group_->rank(), ranks());
+    const comm::Group* group = group_of(s);
+    base::at(shares, s) = model::share_of(floats, group == nullptr ? 0 : group->rank(), size_of(group));
   }
   return shares;
 }
@@ -87,12 +90,20 @@ void DataRanks::zero_gradients() {
   }
 }
 
-int64_t DataRanks::expect(int64_t micro_batches) {
-  if (weights_.shares().several()) return weights_.shares().most(micro_batches);
-  if (!keeps_shares()) return micro_batches;
+int64_t DataRanks::most_of_all(int64_t micro_batches) const {
+  if (group_ == nullptr) return micro_batches;
   std::vector<float> most = {static_cast<float>(micro_batches)};
   group_->all_reduce_max(most).wait(deadline_seconds_);
-  missing_ = static_cast<int64_t>(most[0]) - micro_batches;
+  return static_cast<int64_t>(most[0]);
+}
+
+int64_t DataRanks::most_micro_batches(int64_t own) const {
+  return weights_.experts().several() ? most_of_all(own) : own;
+}
+
+int64_t DataRanks::expect(int64_t micro_batches) {
+  if (weights_.shares().several()) return weights_.shares().most(micro_batches);
+  if (keeps_shares()) missing_ = most_of_all(micro_batches) - micro_batches;
   return micro_batches;
 }
 
@@ -105,7 +116,7 @@ void DataRanks::add_to_share(int segment) {
   const model::Share mine = share(segment);
   const tensor::Buffer whole = weights_.take_gradient(segment);
   sum_copies(segment, whole.floats());
-  sum_over_ranks({exec_, whole.floats(), whole.bytes() / static_cast<int64_t>(sizeof(float))}, mine);
+  sum_over_ranks(segment, {exec_, whole.floats(), whole.bytes() / static_cast<int64_t>(sizeof(float))});
   tensor::add(exec_, whole.floats() + mine.begin, mine.count(), base::at(summed_, segment).floats());
 }
 
@@ -149,18 +160,20 @@ void DataRanks::reduce_gradients() {
     if (is_at_both_ends(0)) add_to_share(0);
     return;
   }
-  for (const int s : weights_.changing_segments()) sum_over_ranks(weights_.gradient(s), share(s));
+  for (const int s : weights_.changing_segments()) sum_over_ranks(s, weights_.gradient(s));
 }
 
-void DataRanks::sum_over_ranks(const tensor::HostEdit& gradient, const model::Share& mine) const {
+void DataRanks::sum_over_ranks(int segment, const tensor::HostEdit& gradient) const {
+  comm::Group* group = group_of(segment);
+  if (group == nullptr) return;
   std::span<float> rest = gradient.span();
-  if (zero_ > 0 && mine.piece > 0) {
-    const std::span<float> pieces = rest.first(static_cast<size_t>(mine.piece * ranks()));
+  if (const model::Share mine = share(segment); zero_ > 0 && mine.piece > 0) {
+    const std::span<float> pieces = rest.first(static_cast<size_t>(mine.piece * group->size()));
     rest = rest.subspan(pieces.size());
     const std::span<float> own = pieces.subspan(static_cast<size_t>(mine.begin), static_cast<size_t>(mine.piece));
-    group_->reduce_scatter(pieces, own).wait(deadline_seconds_);
+    group->reduce_scatter(pieces, own).wait(deadline_seconds_);
   }
-  if (!rest.empty()) group_->all_reduce(rest).wait(deadline_seconds_);
+  if (!rest.empty()) group->all_reduce(rest).wait(deadline_seconds_);
 }
 
 float* DataRanks::gradient(int segment) {
@@ -171,8 +184,8 @@ float* DataRanks::gradient(int segment) {
 
 double DataRanks::gradient_norm() {
   const model::StageRanks& stages = weights_.stages();
-  const std::vector<double> squares =
-      stages.sum(weights_.tensor().several() ? std::vector{squares_of_pieces()} : squares_by_segment());
+  const bool cut = weights_.tensor().several() || weights_.experts().several();
+  const std::vector<double> squares = stages.sum(cut ? std::vector{squares_of_pieces()} : squares_by_segment());
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
@@ -185,7 +198,7 @@ std::vector<double> DataRanks::squares_by_segment() {
     std::vector<double> sums(static_cast<size_t>(tensor::squares_chunks(weights_.segment_floats(s))));
     const auto first = static_cast<size_t>(mine.begin / tensor::kSquaresChunk);
     tensor::squares_of_chunks(exec_, gradient(s), mine.count(), sums.data() + first);
-    exchange(comm::writable_bytes_of(sums), bytes_of<double>(mine.piece / tensor::kSquaresChunk));
+    exchange(s, comm::writable_bytes_of(sums), bytes_of<double>(mine.piece / tensor::kSquaresChunk));
     base::at(squares, s) = tensor::sum_of_chunks(std::move(sums));
   }
   return squares;
@@ -201,12 +214,19 @@ double DataRanks::squares_of(int segment, int64_t begin, int64_t end) {
   return tensor::sum_of_chunks(std::move(sums));
 }
 
-// Each tensor rank has its pieces of some parameters, several ranks the same ones of a few, and all of the others.
 double DataRanks::squares_of_pieces() {
+  double squares = squares_of_pieces(/*of_experts=*/false);
+  if (weights_.experts().several()) squares += weights_.experts().sum(squares_of_pieces(/*of_experts=*/true));
+  return squares;
+}
+
+// Each tensor rank has its pieces of some parameters, several ranks the same ones of a few, and all of the others.
+double DataRanks::squares_of_pieces(bool of_experts) {
   double pieces = 0, whole = 0;
   for (size_t i = 0; i < weights_.params().size(); ++i) {
     if (!weights_.trains(static_cast<int>(i)) || weights_.is_second_copy(weights_.params()[i].segment)) continue;
     const shape::ParamSpec& spec = weights_.params()[i];
+    if (weights_.is_of_experts(spec.segment) != of_experts) continue;
     int64_t at = spec.offset;
     if (spec.cut < 0) whole += squares_of(spec.segment, at, at + spec.count());
     if (spec.cut == 1) pieces += squares_of(spec.segment, at, at + spec.count());
@@ -217,17 +237,19 @@ double DataRanks::squares_of_pieces() {
     }
   }
   const double squares = weights_.tensor().sum(pieces) + whole;
-  return zero_ == 0 ? squares : comm::sum_in_order(*group_, squares, deadline_seconds_);
+  comm::Group* group = of_experts ? expert_copies_ : group_;
+  return zero_ == 0 || group == nullptr ? squares : comm::sum_in_order(*group, squares, deadline_seconds_);
 }
 
 void DataRanks::gather_values() {
   for (const int s : weights_.changing_segments())
     if (!weights_.is_shared(s))
-      exchange(std::as_writable_bytes(weights_.master(s).span()), bytes_of<float>(share(s).piece));
+      exchange(s, std::as_writable_bytes(weights_.master(s).span()), bytes_of<float>(share(s).piece));
 }
 
-void DataRanks::exchange(std::span<std::byte> all, int64_t piece_bytes) const {
-  if (zero_ > 0) model::exchange_pieces(*group_, all, piece_bytes, deadline_seconds_);
+void DataRanks::exchange(int segment, std::span<std::byte> all, int64_t piece_bytes) const {
+  comm::Group* group = group_of(segment);
+  if (zero_ > 0 && group != nullptr) model::exchange_pieces(*group, all, piece_bytes, deadline_seconds_);
 }
 
 }  // namespace collimate::train

@@ -18,10 +18,13 @@ struct TrainingRanks {
   comm::Group* rows = nullptr;       // data-parallel ranks, each with rows of its own; null: one
   model::ContextRanks context = {};  // ranks that have the same rows, and some tokens of each
   comm::Group* copies = nullptr;     // where there are both: all of them, a data-parallel rank's beside each other
+  // Where these share the experts of a mixture: those of them that have the same experts; null: no other one has.
+  comm::Group* expert_copies = nullptr;
 };
 
 // Ranks that hold copies of the trained weights do this together. All call the same methods in the same order;
-// blocking. Without a group there is one rank, and every sum is what it was.
+// blocking. Without a group there is one rank, and every sum is what it was. Ranks that share experts have copies of a
+// segment of experts with other ranks than of the rest: each of their experts has met the tokens of all of them.
 class DataRanks {
  public:
   // `zero`, the stage of ZeRO: 0, each rank updates all of the weights; 1, its share of them alone, and 2, it also
@@ -44,6 +47,8 @@ class DataRanks {
 
   // An update begins: gradients are zero.
   void zero_gradients();
+  // Micro-batches that a rank of so many has to take part in: where ranks share experts, as many as any of all has.
+  int64_t most_micro_batches(int64_t own) const;
   // This rank has so many micro-batches; gives how many it takes through the model, of which each one tells what it has
   // completed. Of shared weights that is what the rank with the most has.
   int64_t expect(int64_t micro_batches);
@@ -52,16 +57,20 @@ class DataRanks {
   void reduce_gradients();
   // That of this rank's share of a segment, once they are summed; null where it is frozen.
   float* gradient(int segment);
-  // The total L2 norm of the sums: of one tensor rank the same bits with and without shares.
+  // The total L2 norm of the sums: of one tensor and expert rank the same bits with and without shares.
   double gradient_norm();
   // Each rank has changed its share of the values: all of them become known to all.
   void gather_values();
 
  private:
-  int ranks() const { return group_ == nullptr ? 1 : group_->size(); }
+  // The ranks that have copies of a segment; null for this one alone.
+  comm::Group* group_of(int segment) const { return weights_.is_of_experts(segment) ? expert_copies_ : group_; }
+  static int size_of(const comm::Group* group) { return group == nullptr ? 1 : group->size(); }
+  int64_t most_of_all(int64_t micro_batches) const;
   bool keeps_shares() const { return zero_ > 1; }  // of gradients
   double squares_of(int segment, int64_t begin, int64_t end);
   double squares_of_pieces();
+  double squares_of_pieces(bool of_experts);
   std::vector<double> squares_by_segment();
   // The first and the last pipeline stage each compute a part of the gradient of an embedding that is the head too.
   bool is_at_both_ends(int segment) const;
@@ -70,14 +79,14 @@ class DataRanks {
   void add_to_share(int segment);
   // Ranks that have the same piece of a parameter compute a part of its gradient each, which become their sum.
   void sum_copies(int segment, float* gradient) const;
-  // Sums over the ranks: this rank's share of `gradient` where it has one, else all.
-  void sum_over_ranks(const tensor::HostEdit& gradient, const model::Share& mine) const;
-  // As of model::exchange_pieces, where ranks have shares.
-  void exchange(std::span<std::byte> all, int64_t piece_bytes) const;
+  // Sums over the ranks that have a segment: this rank's share of `gradient` where it has one, else all.
+  void sum_over_ranks(int segment, const tensor::HostEdit& gradient) const;
+  // As of model::exchange_pieces over the ranks that have a segment, where they have shares.
+  void exchange(int segment, std::span<std::byte> all, int64_t piece_bytes) const;
 
   model::Weights& weights_;
   tensor::Exec exec_;
-  comm::Group *group_, *rows_;
+  comm::Group *group_, *rows_, *expert_copies_;
   int zero_;
   double deadline_seconds_;
   std::vector<tensor::Buffer> summed_;  // by segment, of this rank's share; empty unless keeps_shares()

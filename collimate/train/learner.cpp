@@ -95,6 +95,8 @@ std::vector<Batch> Learner::micro_batches(const Batch& rows, const batch::Quanti
     if (needs.row_scores || count_rows(part).tokens > 0)  // else all cut at their limit and masked, say
       parts.push_back(std::move(part));
   }
+  const auto all = static_cast<size_t>(ranks_.most_micro_batches(std::ssize(parts)));
+  parts.resize(all, rows.slice(0, 0));
   return parts;
 }
 
@@ -106,7 +108,7 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   Tensor told_of;  // one micro-batch's numbers
   const bool is_last = stages().place.is_last();
   run_forwards(parts, passes, [&](size_t p, MicroStep& micro) {
-    if (!is_last) return;
+    if (!is_last || micro.rows().empty()) return;
     micro.compute_quantities(objective);
     const std::vector<Tensor> told = micro.survey(objective);
     for (size_t i = 0; i < lists.size(); ++i) {
@@ -127,7 +129,9 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
 
 void Learner::survey_routers(std::span<const Batch> parts, int64_t passes, RouterLoss& routers) {
   if (!routers.has_loss() || (parts.size() == 1 && ranks_.group() == nullptr && !stages().several())) return;
-  run_forwards(parts, passes, [&](size_t, MicroStep& micro) { routers.add(micro.record()); });
+  run_forwards(parts, passes, [&](size_t, MicroStep& micro) {
+    if (!micro.rows().empty()) routers.add(micro.record());
+  });
   routers.close();
 }
 
@@ -171,9 +175,10 @@ double Learner::train_rows(std::span<const UpdatePart> parts, RouterLoss& router
   survey_routers(mixed.rows, passes, routers);
   const bool is_last = stages().place.is_last();
   const auto forwarded = [&](size_t p, MicroStep& micro) {
-    if (is_last) micro.compute_quantities(*mixed.of[p]->objective);
+    if (is_last && !micro.rows().empty()) micro.compute_quantities(*mixed.of[p]->objective);
   };
   const auto backward = [&](size_t p, MicroStep& micro, const Tensor& received) {
+    if (micro.rows().empty()) return micro.backward(is_last ? micro.stream() : received, ranks_);
     routers.apply(micro.record());
     Tensor gradient = received;
     if (is_last) {

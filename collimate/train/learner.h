@@ -71,7 +71,8 @@ class Learner : public base::Stateful {
   void load(base::StateReader& in) override;
 
  private:
-  // Rows of the micro-batches that have something to train.
+  // Rows of the micro-batches that have something to train; behind them empty ones, where ranks that share experts have
+  // more.
   std::vector<Batch> micro_batches(const Batch& rows, const batch::QuantityNeeds& needs) const;
   // Returns the surveys of the micro-batches, in their order.
   std::vector<batch::Surveys> take_surveys(std::span<const Batch> parts, int64_t passes, const Objective& objective);

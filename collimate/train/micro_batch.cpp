@@ -138,7 +138,8 @@ PackedRows pack_rows(const Batch& batch, RecordedRoutes routes, const model::Con
   }
   PackedRows packed = packer.take();
   packed.tokens.replayed = routes == RecordedRoutes::kReplayed;
-  if (context.several()) packed.tokens.cut = std::make_shared<model::ContextCut>(packed.tokens.starts, context);
+  if (context.several() && !batch.empty())
+    packed.tokens.cut = std::make_shared<model::ContextCut>(packed.tokens.starts, context);
   return packed;
 }
 

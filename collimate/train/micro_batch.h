@@ -32,7 +32,7 @@ struct PackedRows {
 };
 // InputError when a row is empty, its first token is trainable, `trainable` is not as long as `ids`, or routes that
 // are replayed are missing; where they are only compared, rows may lack them. Several context ranks get the same rows,
-// with the tokens cut.
+// with the tokens cut; none, which others with their experts may have, are not cut.
 PackedRows pack_rows(const Batch& rows, RecordedRoutes routes = RecordedRoutes::kIgnored,
                      const model::ContextRanks& context = {});
 

@@ -21,7 +21,7 @@ MovingAverage::MovingAverage(model::Weights& weights, double decay, tensor::Exec
   const tensor::MemoryScope tagged(weights.options().tag + "/average");
   averages_.resize(static_cast<size_t>(weights.segments()));
   for (int s = 0; s < weights.segments(); ++s) {
-    const std::span<float> master = weights.segment_values(s);
+    const std::span<float> master = weights.kept_values(s);
     if (!weights.trains_segment(s) || master.empty()) continue;
     tensor::Buffer& average = base::at(averages_, s);
     average = tensor::Buffer(static_cast<int64_t>(master.size_bytes()), *exec.device);
@@ -34,12 +34,14 @@ tensor::HostEdit MovingAverage::values(int segment) const {
   return {exec_, average.floats(), average.bytes() / static_cast<int64_t>(sizeof(float))};
 }
 
+tensor::HostEdit MovingAverage::master(int segment) const { return {exec_, weights_.kept_values(segment)}; }
+
 void MovingAverage::update() {
   for (int s = 0; s < weights_.segments(); ++s) {
     const tensor::HostEdit average = values(s);
     if (average.empty()) continue;
-    const tensor::HostEdit master = weights_.master(s);
-    float *const a = average.data(), *const w = master.data();
+    const tensor::HostEdit weights = master(s);
+    float *const a = average.data(), *const w = weights.data();
     for (size_t i = 0; i < average.size(); ++i) a[i] += step_ * (w[i] - a[i]);
   }
 }
@@ -48,8 +50,8 @@ void MovingAverage::swap() {
   for (int s = 0; s < weights_.segments(); ++s) {
     const tensor::HostEdit average = values(s);
     if (average.empty()) continue;
-    const tensor::HostEdit master = weights_.master(s);
-    std::swap_ranges(average.begin(), average.end(), master.begin());
+    const tensor::HostEdit weights = master(s);
+    std::swap_ranges(average.begin(), average.end(), weights.begin());
   }
 }
 
@@ -58,8 +60,9 @@ void MovingAverage::save(base::StateWriter& out, std::span<const model::Share> s
     const tensor::HostEdit average = values(s);
     const model::Share share = base::at(shares, s);
     if (share.count() == 0 || average.empty()) continue;
+    const auto first = static_cast<size_t>(share.begin - weights_.kept(s).begin);
     out.tensors(kAverage, s, model::parts_of(weights_.params(), s, share),
-                average.span().subspan(static_cast<size_t>(share.begin), static_cast<size_t>(share.count())));
+                average.span().subspan(first, static_cast<size_t>(share.count())));
   }
 }
 
@@ -67,8 +70,7 @@ void MovingAverage::load(base::StateReader& in) {
   for (const int s : weights_.changing_segments()) {
     const tensor::HostEdit average = values(s);
     if (average.empty()) continue;
-    const model::Share all{.end = static_cast<int64_t>(average.size())};
-    in.tensors(kAverage, model::parts_of(weights_.params(), s, all), average.span());
+    in.tensors(kAverage, model::parts_of(weights_.params(), s, weights_.kept(s)), average.span());
   }
 }
 

@@ -13,8 +13,8 @@ namespace collimate::train {
 // An exponential moving average of trained weights, in fp32. It begins as the weights; after every optimizer step
 //   average += (1 - decay) · (weights - average)
 // element by element, which is torch.lerp(weights, average, decay) for a decay of a half or more, as DeepSpeed-Chat has
-// it (moving_average of its step 3, decay 0.992). It is whole wherever the master weights are: each rank has that of
-// its pieces, so that its bits are those of one device.
+// it (moving_average of its step 3, decay 0.992). Each rank has that of the master weights that it keeps, so that its
+// bits are those of one device.
 class MovingAverage {
  public:
   MovingAverage(model::Weights& weights, double decay, tensor::Exec exec);
@@ -30,6 +30,7 @@ class MovingAverage {
 
  private:
   tensor::HostEdit values(int segment) const;
+  tensor::HostEdit master(int segment) const;
 
   model::Weights& weights_;
   float step_;  // 1 - decay

@@ -35,6 +35,7 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   std::vector<float> values;  // of all rows, in this order
   const std::vector<RowRange> ranges = split_rows(sorted, options.micro_batch_tokens, 1, options.micro_batch_rows);
   const int64_t passes = model.weights().shares().most(std::ssize(ranges));
+  const int64_t most = model.weights().experts().most(std::ssize(ranges));
   for (const RowRange& range : ranges) {
     PackedRows packed = pack_rows(sorted.slice(range.begin, range.end), options.routes, options.context);
     packed.tokens.agreement = options.agreement;
@@ -53,6 +54,7 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
     model.idle_forward();
     model.hold_head();
   }
+  for (int64_t i = std::ssize(ranges); i < most; ++i) model.forward({.starts = {0}});
   share_last(stages, values);
   const float* next = values.data();
   for (const int64_t r : order) next += take(r, next);

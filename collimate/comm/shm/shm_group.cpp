@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
 #include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
@@ -106,6 +107,26 @@ class ShmGroup final : public Group {
     return pieces("all_to_all", out, piece, [&](size_t at, size_t bytes) {
       for (int r = 0; r < size_; ++r)
         copy(published(r) + index(rank_) * bytes, bytes, in.data() + index(r) * piece + at);
+    });
+  }
+
+  // Each piece goes a part at a time, through a place of its own in its rank's buffer.
+  tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in,
+                             std::span<const size_t> bytes) override {
+    const PieceTable table{bytes, ranks()};
+    const size_t me = index(rank_), place = shm::kBufferBytes / ranks() / kLine * kLine;
+    require(out.size(), table.out_bytes(me));
+    require(in.size(), table.in_bytes(me));
+    const size_t total = std::accumulate(bytes.begin(), bytes.end(), size_t{0});
+    return parts(table.longest(), place, [&](size_t at, size_t) {
+      const auto rest = [&](size_t from, size_t to) { return std::min(place, table.at(from, to) - at); };
+      exchange("all_to_all", total, [&](std::byte* to_all) {
+        for (size_t r = 0; r < ranks(); ++r)
+          if (table.at(me, r) > at) copy(out.data() + table.out_begin(me, r) + at, rest(me, r), to_all + r * place);
+      });
+      for (size_t r = 0; r < ranks(); ++r)
+        if (table.at(r, me) > at)
+          copy(published(static_cast<int>(r)) + me * place, rest(r, me), in.data() + table.in_begin(r, me) + at);
     });
   }
 

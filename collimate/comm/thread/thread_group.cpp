@@ -95,6 +95,20 @@ class ThreadGroup final : public Group {
     });
   }
 
+  tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in,
+                             std::span<const size_t> bytes) override {
+    const PieceTable table{bytes, ranks()};
+    const size_t me = index(rank_);
+    return exchange("all_to_all", out, [&] {
+      check_size(in.size(), table.in_bytes(me));
+      for (size_t r = 0; r < ranks(); ++r) {
+        check_size(published(r).size(), table.out_bytes(r));
+        copy(published(r).subspan(table.out_begin(r, me), table.at(r, me)),
+             in.subspan(table.in_begin(r, me), table.at(r, me)));
+      }
+    });
+  }
+
   void send(std::span<const std::byte> bytes, int to) override {
     Mail& mail = base::at(shared_->mail, rank_ * size() + to);
     const auto taken = [&] { return !mail.full; };

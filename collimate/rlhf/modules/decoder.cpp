@@ -7,6 +7,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
+#include "collimate/flow/line_groups.h"
 #include "collimate/host/base_model.h"
 #include "collimate/model/peft_adapters.h"
 #include "collimate/rlhf/types/model_answer.h"
@@ -79,14 +80,18 @@ model::ModelRanks model_ranks(const flow::Context& context) {
   model::ModelRanks ranks;
   model::TensorRanks& tensor = ranks.tensor;
   model::StageRanks& stages = ranks.stages;
-  tensor.deadline_seconds = stages.deadline_seconds = context.deadline_seconds;
+  model::ExpertRanks& experts = ranks.experts;
+  tensor.deadline_seconds = stages.deadline_seconds = experts.deadline_seconds = context.deadline_seconds;
   for (const std::string& function : context.calls) {
     const graph::Layout layout = context.layout(function);
     tensor.place.ranks = std::max(tensor.place.ranks, layout.tp);
     stages.place.ranks = std::max(stages.place.ranks, layout.pp);
+    experts.place.ranks = std::max(experts.place.ranks, layout.ep);
     if (comm::Group* line = context.line(function, "tp"); line != nullptr) tensor.group = line;
     if (comm::Group* line = context.line(function, "pp"); line != nullptr) stages.group = line;
+    if (comm::Group* line = context.line(function, flow::kExperts); line != nullptr) experts.group = line;
   }
+  if (experts.group != nullptr) experts.place.rank = experts.group->rank();
   if (tensor.group != nullptr) tensor.place.rank = tensor.group->rank();
   if (stages.group != nullptr) stages.place.rank = stages.group->rank();
   ranks.shares = data_shares(context);
@@ -121,7 +126,8 @@ model::WeightsOptions weights_options(const DecoderOptions& options, const model
           .latent_cache = options.latent_cache,
           .tensor = ranks.tensor,
           .stages = ranks.stages,
-          .shares = ranks.shares};
+          .shares = ranks.shares,
+          .experts = ranks.experts};
 }
 
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {

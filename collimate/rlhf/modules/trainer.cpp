@@ -12,6 +12,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/batch/token_rows.h"
 #include "collimate/batch/trainable.h"
+#include "collimate/flow/line_groups.h"
 #include "collimate/host/base_model.h"
 #include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
@@ -122,7 +123,7 @@ void TrainerModule::setup(flow::Context& context) {
   learner.deadline_seconds = context.deadline_seconds;
   learner.progress = context.progress;
   const train::TrainingRanks ranks{context.line("train", "dp"), context_ranks(context, "train"),
-                                   context.copies("train")};
+                                   context.copies("train"), context.line("train", flow::kExpertCopies)};
   learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec, ranks);
 }
 
@@ -157,8 +158,9 @@ void TrainerModule::check_later(std::span<const Batch> updates) {
       if (seen.insert(updates[i].get(batch::kUid, r)).second) fresh.push_back(r);
     if (i > 0 && !fresh.empty()) later.push_back(updates[i].gather(fresh));
   }
-  // Ranks that share the weights check together, those without such rows too.
-  if (later.empty() && (updates.size() < 2 || !decoder().weights->shares().several())) return;
+  // Ranks that share the weights or the experts check together, those without such rows too.
+  const bool together = decoder().weights->shares().several() || decoder().weights->experts().several();
+  if (later.empty() && (updates.size() < 2 || !together)) return;
   const train::Mismatch found =
       learner_->check(later.empty() ? updates.front().slice(0, 0) : Batch::concatenate(later));
   if (later.empty()) return;

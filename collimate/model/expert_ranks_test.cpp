@@ -1,0 +1,198 @@
+// Ranks that share the experts of a mixture against one rank: the bits of every forward, gradients, files.
+#include "collimate/model/expert_ranks.h"
+
+#include "collimate/base/read_file.h"
+#include "tests/support/base/error_of.h"
+#include "tests/support/comm/ranks.h"
+#include "tests/support/model/near_gradient.h"
+#include "tests/support/model/tiny_weights.h"
+
+namespace collimate::model {
+namespace {
+
+using testing::expect_near_gradient;
+using testing::pack;
+using testing::sequences;
+using testing::tiny_shape;
+using testing::tiny_weights;
+using testing::to_vector;
+
+// body(the options of a rank's weights) on each rank, which is a thread.
+void on_expert_ranks(int ranks, const WeightsOptions& whole, const std::function<void(const WeightsOptions&)>& body) {
+  static int run = 0;
+  comm::with_ranks(ranks, fmt::format("expert_ranks_test {}", run++), [&](comm::Group& group) {
+    WeightsOptions mine = whole;
+    mine.experts = {{group.rank(), ranks}, &group, comm::kDeadlineOfRanks};
+    body(mine);
+  });
+}
+
+std::vector<std::string> mixtures() {
+  std::vector<std::string> names;
+  for (const std::string& name : testing::tiny_models())
+    if (routed_width(tiny_shape(name)) > 0) names.push_back(name);
+  return names;
+}
+
+// One training pass; the slope of the log-prob of token i of a batch is a fixed number.
+std::vector<float> train_once(Model& model, const TokenBatch& tokens, Recompute recompute) {
+  std::unique_ptr<ForwardRecord> record;
+  const at::Tensor hidden = model.forward_train(tokens, recompute, record);
+  LogProbRequest request{.hidden = hidden, .temperature = 0.7F};
+  for (size_t i = 0; i < tokens.ids.size(); ++i) request.targets.push_back(static_cast<int32_t>(i % 37));
+  if (tokens.ids.empty()) {
+    model.backward(std::move(record), hidden);
+    return {};
+  }
+  const LogProbResult result = model.log_probs(request);
+  at::Tensor slopes = at::empty(result.log_probs.sizes(), at::kFloat);
+  for (int64_t i = 0; i < slopes.numel(); ++i) slopes.data_ptr<float>()[i] = std::sin(static_cast<float>(i) * 0.9F);
+  model.backward(std::move(record), model.log_probs_backward(request, slopes, {}));
+  return to_vector(result.log_probs);
+}
+
+// Every mixture over ranks that divide its experts, and over more of them that do not. The last rank has no tokens.
+class ExpertParity : public ::testing::TestWithParam<std::tuple<std::string, int>> {
+ protected:
+  static int ranks() { return std::get<1>(GetParam()); }
+  const TokenBatch& batch(int rank) const { return base::at(batches_, rank + 1 == ranks() ? 3 : rank); }
+
+  shape::ModelShape shape_ = tiny_shape(std::get<0>(GetParam()));
+  std::vector<TokenBatch> batches_ = {pack(sequences({33, 1, 16}, 37)), pack(sequences({50}, 37)),
+                                      pack(sequences({17, 5}, 37)), TokenBatch{.starts = {0}}};
+  std::vector<std::vector<std::vector<int32_t>>> tables_ = {
+      {{3, 1, 4}, {5}, {9, 2}}, {{6, 0, 7, 8}}, {{11, 10}, {1}}, {}};
+};
+
+TEST_P(ExpertParity, ForwardsHaveTheBitsOfOneRank) {
+  for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Dot}) {
+    const WeightsOptions options{.trained = true, .compute = compute};
+    Model one(tiny_weights(shape_, options), {});
+    std::vector<std::vector<float>> expected, expected_cached;
+    std::vector<RoutedExperts> routes(3);
+    for (size_t i = 0; i < 3; ++i) {
+      expected.push_back(to_vector(one.forward(batches_[i])));
+      KvCache cache(one.shape(), kv_type(compute), 20);
+      expected_cached.push_back(to_vector(one.forward_cached(batches_[i], cache, tables_[i], &routes[i])));
+    }
+    on_expert_ranks(ranks(), options, [&](const WeightsOptions& mine) {
+      Model model(tiny_weights(shape_, mine), {});
+      const int rank = mine.experts.place.rank;
+      const at::Tensor hidden = model.forward(batch(rank));
+      KvCache cache(model.shape(), kv_type(compute), 20);
+      if (batch(rank).ids.empty()) {
+        EXPECT_EQ(hidden.size(0), 0);
+        EXPECT_FALSE(model.end_step(false));  // takes part in the others' forward
+        return;
+      }
+      EXPECT_EQ(to_vector(hidden), base::at(expected, rank));
+      RoutedExperts chosen;
+      const at::Tensor cached = model.forward_cached(batch(rank), cache, base::at(tables_, rank), &chosen);
+      EXPECT_EQ(to_vector(cached), base::at(expected_cached, rank));
+      EXPECT_EQ(chosen, base::at(routes, rank));
+      EXPECT_FALSE(model.end_step(false));
+    });
+  }
+}
+
+TEST_P(ExpertParity, GradientsAreThoseOfOneRank) {
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    const WeightsOptions options{.trained = true};
+    const auto one = tiny_weights(shape_, options);
+    Model whole(one, {});
+    std::vector<std::vector<float>> expected;
+    for (int rank = 0; rank + 1 < ranks(); ++rank) expected.push_back(train_once(whole, batch(rank), recompute));
+    on_expert_ranks(ranks(), options, [&](const WeightsOptions& mine) {
+      const auto weights = tiny_weights(shape_, mine);
+      Model model(weights, {});
+      const int rank = mine.experts.place.rank;
+      const std::vector<float> log_probs = train_once(model, batch(rank), recompute);
+      if (rank + 1 < ranks()) {
+        EXPECT_EQ(log_probs, base::at(expected, rank));
+      }
+      for (int i = 0; i < static_cast<int>(weights->params().size()); ++i) {
+        const shape::ParamSpec& spec = base::at(weights->params(), i);
+        const auto all = one->gradient_of(i), own = weights->gradient_of(i);
+        std::vector<float> sum(own.begin(), own.end());
+        if (spec.absent()) continue;
+        if (spec.expert < 0) mine.experts.group->all_reduce(sum).wait(comm::kDeadlineOfRanks);
+        expect_near_gradient({all.begin(), all.end()}, sum, spec.name);
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixtures, ExpertParity,
+                         ::testing::Combine(::testing::ValuesIn(mixtures()), ::testing::Values(2, 3, 4)));
+
+// A rank that has steps left has the others take part in them.
+TEST(ExpertRanks, EndAStepTogether) {
+  const shape::ModelShape shape = tiny_shape("mixtral");
+  const TokenBatch tokens = pack(sequences({4}, 37));
+  const std::vector<std::vector<int32_t>> tables = {{0}};
+  on_expert_ranks(3, {}, [&](const WeightsOptions& mine) {
+    Model model(tiny_weights(shape, mine), {});
+    KvCache cache(model.shape(), kv_type(ComputeType::kFloat32), 2);
+    const int mine_to_do = mine.experts.place.rank;  // steps, each with as many forwards
+    for (int step = 0; step < 3; ++step) {
+      for (int i = 0; step < mine_to_do && i < mine_to_do; ++i) model.forward_cached(tokens, cache, tables);
+      EXPECT_EQ(model.end_step(step + 1 < mine_to_do), step + 1 < 2) << step;
+    }
+  });
+}
+
+using ExpertFiles = testing::InDirectory;
+
+TEST_F(ExpertFiles, AreThoseOfOneRank) {
+  for (const std::string family : {"mixtral", "qwen2_moe", "deepseek_v3"}) {
+    const std::string whole = directory_ + "/" + family, parts = directory_ + "/experts-" + family;
+    const auto one = tiny_weights(tiny_shape(family));
+    save_huggingface(*one, whole);
+    on_expert_ranks(3, {.trained = true}, [&](const WeightsOptions& mine) {
+      const auto weights = load_huggingface(whole, "", mine, {});
+      EXPECT_EQ(weights->checksum(), one->checksum());
+      save_huggingface(*weights, parts);
+    });
+    for (const char* file : {"/model.safetensors", "/config.json"})
+      EXPECT_EQ(base::read_file(parts + file), base::read_file(whole + file)) << family << file;
+  }
+}
+
+// Ranks share experts whose matrices tensor ranks share, of blocks that stages share.
+TEST_F(ExpertFiles, OfPiecesAndStagesAreThoseOfOneRank) {
+  const std::string whole = directory_ + "/whole", parts = directory_ + "/parts";
+  const auto one = tiny_weights(tiny_shape("mixtral"));
+  save_huggingface(*one, whole);
+  comm::with_ranks(8, "experts of stages of tensor ranks", [&](comm::Group& all) {
+    const int tensor = all.rank() % 2, stage = all.rank() / 2 % 2, rank = all.rank() / 4;
+    const auto join = [](const std::string& name, int place) {
+      return comm::back_end("threads").join({name, "", place, 2, comm::kDeadlineOfRanks});
+    };
+    const auto pieces = join(fmt::format("pieces {} {}", stage, rank), tensor);
+    const auto line = join(fmt::format("stages {} {}", tensor, rank), stage);
+    const auto shared = join(fmt::format("experts {} {}", tensor, stage), rank);
+    WeightsOptions options{.trained = true};
+    options.tensor = {{tensor, 2}, pieces.get(), comm::kDeadlineOfRanks};
+    options.stages = {{stage, 2}, line.get(), comm::kDeadlineOfRanks};
+    options.experts = {{rank, 2}, shared.get(), comm::kDeadlineOfRanks};
+    const auto weights = load_huggingface(whole, "", options, {});
+    EXPECT_EQ(weights->checksum(), one->checksum());
+    save_huggingface(*weights, parts);
+  });
+  EXPECT_EQ(base::read_file(parts + "/model.safetensors"), base::read_file(whole + "/model.safetensors"));
+}
+
+TEST(ExpertRanks, ModelsThatTheyCannotShareAreNamed) {
+  const auto refusal = [](const char* family, int ranks) {
+    WeightsOptions options{.tag = "policy"};
+    options.experts.place.ranks = ranks;
+    return base::message_of([&] { Weights(tiny_shape(family), options, {}); });
+  };
+  EXPECT_EQ(refusal("llama", 2),
+            "[weights of policy] expected ep 1, as the model has no experts, got ep 2; try dp, tp or pp");
+  EXPECT_EQ(refusal("mixtral", 8),
+            "[weights of policy] expected an ep of at most the 4 experts, got ep 8; try a smaller ep, or dp");
+}
+
+}  // namespace
+}  // namespace collimate::model

@@ -1,0 +1,184 @@
+// Ranks that share the experts of a mixture, against one rank: scores, checks, updates, shares.
+#include <cmath>
+
+#include "collimate/base/at.h"
+#include "collimate/base/memory_state.h"
+#include "collimate/model/memory_plan.h"
+#include "tests/support/train/shared_ranks.h"
+
+namespace collimate::train {
+namespace {
+
+using model::testing::distance;
+using model::testing::tiny_shape;
+using model::testing::tiny_weights;
+using model::testing::whole_values;
+using testing::AxisLines;
+using testing::expect_same_run;
+using testing::kSharedRows;
+using testing::on_lines;
+using testing::shared_samples;
+using testing::SharedLayout;
+using testing::SharedRun;
+using testing::trained_run;
+
+constexpr int kFirstExpertWorker = 61;  // in memory reports: of rank 0
+
+int64_t expert_peak_of(int worker, const std::string& purpose) {
+  for (const tensor::MemoryUse& use : tensor::memory_report())
+    if (use.worker == worker && use.purpose == purpose) return use.peak_bytes;
+  return 0;
+}
+
+// Rows of the data ranks are unlike in number: the first has half of them, the last none.
+Batch unequal_part(const Batch& rows, const AxisLines& lines, int ranks) {
+  const int64_t first = lines.data_rank == 0 ? 0 : kSharedRows / 2 + lines.data_rank - 1;
+  if (lines.data_rank + 1 == ranks) return rows.slice(0, 0);
+  return rows.slice(first, lines.data_rank == 0 ? kSharedRows / 2 : first + 1);
+}
+
+TEST(ExpertRanks, ScoresHaveTheBitsOfOneRank) {
+  const Batch rows = shared_samples();
+  for (const std::string family : {"mixtral", "deepseek_v3"}) {
+    const auto scored = [&](const Batch& part, const model::ModelRanks& of) {
+      model::Model model(tiny_weights(tiny_shape(family), {.stages = of.stages, .experts = of.experts}), {});
+      const ScoringOptions options{.temperature = 0.7F, .micro_batch_tokens = 30};
+      return with_log_probs(model, part, batch::kLogProbs, options).all(batch::kLogProbs);
+    };
+    for (const SharedLayout& layout : {SharedLayout{.dp = 2, .ep = 2}, {.dp = 4, .ep = 4}, {.dp = 2, .pp = 2, .ep = 2}})
+      on_lines(layout, family + layout.name(), [&](const AxisLines& lines) {
+        const Batch mine = unequal_part(rows, lines, layout.dp);
+        EXPECT_EQ(scored(mine, lines.model), scored(mine, {})) << layout.name();
+      });
+  }
+}
+
+class ExpertRanksTrain : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ExpertRanksTrain, AsOneRank) {
+  const shape::ModelShape shape = tiny_shape(GetParam());
+  const SharedRun one = trained_run(shape, {}, nullptr);
+  EXPECT_GT(distance(one.start, one.values), 0.1);
+  for (const SharedLayout& layout : {SharedLayout{.dp = 2, .ep = 2},
+                                     {.dp = 2, .zero = 1, .ep = 2},
+                                     {.dp = 4, .ep = 2},
+                                     {.dp = 4, .zero = 1, .ep = 2},
+                                     {.dp = 4, .zero = 2, .ep = 2},
+                                     {.dp = 4, .zero = 2, .ep = 4},
+                                     {.tp = 2, .dp = 4, .zero = 1, .ep = 2},
+                                     {.dp = 2, .zero = 2, .pp = 2, .ep = 2},
+                                     {.cp = 2, .ep = 2},
+                                     {.cp = 2, .dp = 2, .zero = 1, .ep = 4},
+                                     {.cp = 2, .dp = 2, .zero = 2, .ep = 2}}) {
+    const std::string name = fmt::format("experts {} {}", shape.family, layout.name());
+    std::vector<SharedRun> all(static_cast<size_t>(layout.ranks()));
+    on_lines_by_rank(layout, name, [&](int rank, const AxisLines& lines) {
+      base::at(all, rank) = trained_run(shape, layout, &lines);
+    });
+    for (const SharedRun& got : all) expect_same_run(got, one, layout, name);
+    EXPECT_FALSE(all.front().values.empty());
+    for (const SharedRun& got : all) {
+      EXPECT_EQ(got.reports.back().grad_norm, all.front().reports.back().grad_norm) << name;
+      if (!got.values.empty()) {
+        EXPECT_EQ(got.values, all.front().values) << name;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixtures, ExpertRanksTrain, ::testing::Values("mixtral", "deepseek_v3"));
+
+// A rank that has no rows at all, in surveys and updates.
+TEST(ExpertRanks, ARankWithoutRowsTrainsWithTheOthers) {
+  const Batch rows = shared_samples();
+  const auto loss = [](const Batch&, const batch::Quantities& now, const batch::GlobalCounts& counts,
+                       const batch::Surveys& surveys) {
+    return -(now.log_probs * surveys[0].all.mean()).sum() / counts.tokens;
+  };
+  const auto survey = [](const Batch&, const batch::Quantities& now) { return std::vector{now.log_probs.detach()}; };
+  const auto trained = [&](const Batch& part, const model::ModelRanks& of, const TrainingRanks& ranks) {
+    const auto weights = tiny_weights(tiny_shape("mixtral"), {.trained = true, .experts = of.experts});
+    model::Model model(weights, {});
+    const LearnerOptions options{.schedule = {.peak = 1e-3}, .micro_batch_tokens = 30, .zero = 2};
+    Learner learner(model, options, {}, ranks);
+    learner.update(part, {{}, loss, 1, survey});
+    return whole_values(*weights);
+  };
+  const std::vector<float> start = whole_values(*tiny_weights(tiny_shape("mixtral")));
+  const std::vector<float> one = trained(rows.slice(0, kSharedRows / 2), {}, {});
+  on_lines({.dp = 2, .ep = 2}, "no rows", [&](const AxisLines& lines) {
+    const auto values = trained(unequal_part(rows, lines, 2), lines.model, lines.training);
+    if (!values.empty()) {
+      EXPECT_LE(distance(values, one), 1e-3 * distance(start, one));
+    }
+  });
+}
+
+// A state of one rank goes through ranks that share experts, and back: it goes on with the bits that it had.
+TEST(ExpertRanks, SavedStatesLoadIntoAnyLayout) {
+  const Batch rows = shared_samples();
+  const Objective objective = testing::objective_for(shape::Head::kLanguageModel);
+  const auto run_of = [&](const SharedLayout& layout, const AxisLines* lines,
+                          const std::function<void(Learner&, const model::Weights&)>& body) {
+    const model::ModelRanks of = lines == nullptr ? model::ModelRanks() : lines->model;
+    const auto weights =
+        tiny_weights(tiny_shape("deepseek_v3"), {.trained = true, .tensor = of.tensor, .experts = of.experts});
+    model::Model model(weights, {});
+    Learner learner(model, {.schedule = {.peak = 1e-3}, .zero = layout.zero}, {},
+                    lines == nullptr ? TrainingRanks() : lines->training);
+    body(learner, *weights);
+  };
+  base::MemoryState saved, passed;
+  std::vector<float> expected, next;
+  run_of({}, nullptr, [&](Learner& learner, const model::Weights& weights) {
+    learner.update(rows, objective);
+    learner.save(saved);
+    expected = whole_values(weights);
+    learner.update(rows, objective);
+    next = whole_values(weights);
+  });
+  const SharedLayout layout{.tp = 2, .dp = 4, .zero = 1, .ep = 2};
+  std::vector<base::MemoryState> states(static_cast<size_t>(layout.ranks()));
+  on_lines_by_rank(layout, "states", [&](int rank, const AxisLines& lines) {
+    run_of(layout, &lines, [&](Learner& learner, const model::Weights& weights) {
+      base::MemoryState own = saved;
+      learner.load(own);
+      const std::vector<float> values = whole_values(weights);
+      if (!values.empty()) {
+        EXPECT_EQ(values, expected);
+      }
+      learner.save(base::at(states, rank));
+    });
+  });
+  passed = states.front();
+  for (size_t rank = 1; rank < states.size(); ++rank) passed.add_tensors_of(states[rank], std::to_string(rank));
+  run_of({}, nullptr, [&](Learner& learner, const model::Weights& weights) {
+    learner.load(passed);
+    EXPECT_EQ(whole_values(weights), expected);
+    learner.update(rows, objective);
+    EXPECT_EQ(whole_values(weights), next);
+  });
+}
+
+// Each rank has what the plan says of weights, gradients and the optimizer.
+TEST(ExpertRanks, TakeTheMemoryThatIsPlanned) {
+  const shape::ModelShape shape = tiny_shape("mixtral");
+  for (const SharedLayout& layout : {SharedLayout{.dp = 2, .ep = 2}, {.dp = 4, .zero = 1, .ep = 2}})
+    on_lines_by_rank(layout, "memory " + layout.name(), [&](int rank, const AxisLines& lines) {
+      const tensor::MemoryScope scope(kFirstExpertWorker + rank, "tensors");
+      tensor::reset_memory_peaks(kFirstExpertWorker + rank);
+      trained_run(shape, layout, &lines);
+      const model::WeightsOptions options{.trained = true, .experts = lines.model.experts};
+      for (const tensor::MemoryItem& item :
+           model::weights_memory(shape, options, model::Sharing{layout.zero, layout.dp})) {
+        const int64_t took = expert_peak_of(kFirstExpertWorker + rank, "model/" + item.purpose);
+        EXPECT_LE(took, item.bytes) << item.purpose << layout.name() << rank;
+        if (layout.zero == 0) {  // else the plan is that of the rank that takes the most
+          EXPECT_GE(took, item.bytes - item.bytes / 10) << item.purpose << layout.name() << rank;
+        }
+      }
+    });
+}
+
+}  // namespace
+}  // namespace collimate::train

@@ -1,0 +1,149 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/near_runs.h"
+#include "tests/support/base/error_of.h"
+#include "tests/support/small_families.h"
+
+// Devices that share the experts of a mixture, each with rows of its own, against one device.
+namespace collimate::test {
+namespace {
+
+class ExpertParallel : public NearRuns {
+ protected:
+  void begin_from(const std::string& family) { write_small_model_of(family, scratch_ / "start"); }
+  static std::vector<std::string> one() { return {"algorithm.beta=0.1", "algorithm.loss_type=dapo"}; }
+  static std::vector<std::string> shared(const std::vector<std::string>& of_one) {
+    return with(of_one, {"devices=2", "ep=2"});
+  }
+  std::string train_apart(const std::string& name, const std::string& recipe, const std::vector<std::string>& sets) {
+    recipe::TrainCall processes;
+    processes.worker_command = {collimate_program(), "worker"};
+    return train(name, recipe, with(sets, {"cluster=local-processes"}), processes);
+  }
+  std::string refusal(const std::string& recipe, const std::vector<std::string>& sets) {
+    return base::message_of<base::InputError>([&] { train("refused", recipe, sets); });
+  }
+};
+
+// With recorded choices and the loss that spreads tokens over experts.
+TEST_F(ExpertParallel, GrpoIsThatOfOneDeviceButForTheOrderOfSums) {
+  begin_from("mixtral");
+  const auto sets = with(one(), {"train.router_aux_loss_coef=0.01", "train.router_replay=compare"});
+  train("one", "grpo", sets);
+  const std::string threads = train("threads", "grpo", shared(sets));
+  EXPECT_TRUE(threads == train_apart("processes", "grpo", shared(sets)));
+  EXPECT_EQ(lasting_metrics(directory("threads")), lasting_metrics(directory("processes")));
+  train("copies", "grpo", with(sets, {"devices=4", "ep=2"}));
+  train("parts", "grpo", with(sets, {"devices=4", "ep=4"}));  // of six experts
+  for (const char* name : {"threads", "copies", "parts"}) {
+    expect_no_mismatch(name);
+    expect_near_run("one", name);
+    const auto first = metrics_of(directory("one")).at(0), given = metrics_of(directory(name)).at(0);
+    for (const char* metric : {"actor/router_aux_loss", "actor/router_busiest_share", "actor/router_spread"})
+      EXPECT_NEAR(first.at(metric).get<double>(), given.at(metric).get<double>(), 1e-6) << metric;
+    EXPECT_EQ(first.at("mismatch/routes_compared"), given.at("mismatch/routes_compared"));
+    EXPECT_EQ(given.at("mismatch/routes_differ"), 0);
+  }
+}
+
+// With tensor ranks, stages, context ranks; replayed choices of grouped experts.
+TEST_F(ExpertParallel, OtherAxesBesideIt) {
+  begin_from("deepseek_v3");
+  const auto sets = with(one(), {"train.router_replay=rollout", "models.policy.reduction_chunks=2"});
+  train("one", "grpo", sets);
+  for (const char* axis : {"tp", "pp", "cp"}) {
+    train(axis, "grpo", with(sets, {"devices=4", "ep=2", fmt::format("{}=2", axis)}));
+    expect_no_mismatch(axis);
+    expect_near_run("one", axis);
+  }
+}
+
+// On the same devices with the same bits, and from ep 1 to 2 and back but for the order of sums.
+TEST_F(ExpertParallel, ARunThatWasCutGoesOnOnAnyDevices) {
+  begin_from("qwen2_moe");
+  for (const char* recipe : {"sft", "grpo"}) {
+    const auto named = [&](const std::string& what) { return fmt::format("{}-{}", recipe, what); };
+    const std::string whole = train(named("whole"), recipe, shared({}));
+    train(named("cut"), recipe, shared({"run.iterations=2"}));
+    EXPECT_TRUE(whole == train(named("cut"), recipe, shared({}))) << recipe;
+    EXPECT_EQ(lasting_metrics(directory(named("whole"))), lasting_metrics(directory(named("cut")))) << recipe;
+    train(named("one"), recipe, {});
+    train(named("joined"), recipe, shared({"run.iterations=2"}));
+    train(named("joined"), recipe, {});
+    train(named("parted"), recipe, {"run.iterations=2"});
+    train(named("parted"), recipe, shared({}));
+    for (const char* name : {"whole", "joined", "parted"}) expect_near_weights(named("one"), named(name));
+  }
+}
+
+// Policy, value model and reference are mixtures, the reward model is none.
+TEST_F(ExpertParallel, PpoAndDpoShareThemToo) {
+  const auto sets = with_reward_model({"run.iterations=1"});
+  begin_from("mixtral");
+  train("one", "ppo", sets);
+  train("shared", "ppo", shared(sets));
+  expect_no_mismatch("shared");
+  expect_near_weights("one", "shared");
+  train("dpo-one", "dpo", {});
+  const std::string threads = train("dpo-shared", "dpo", shared({}));
+  expect_near_weights("dpo-one", "dpo-shared");
+  EXPECT_TRUE(threads == train_apart("dpo-processes", "dpo", shared({})));
+}
+
+// Adapters beside experts that are frozen, and a placement that says ep by function.
+TEST_F(ExpertParallel, AdaptersAndPlacementsShareThem) {
+  begin_from("mixtral");
+  const auto lora = with(one(), {"models.policy.lora.rank=4"});
+  train("one", "grpo", lora);
+  train("adapters", "grpo", shared(lora));
+  expect_no_mismatch("adapters");
+  expect_near_weights("one", "adapters");
+  train("whole", "grpo", one());
+  train("placed", "grpo",
+        with(one(), {"placement={version: 1, devices: {count: 4, kind: cpu}, groups: {all: {devices: [0, 1, 2, 3], "
+                     "models: [policy, policy_trainer, reference]}}, layouts: {policy: {generate: {ep: 2, dp: 2}}, "
+                     "policy_trainer: {train: {ep: 2, zero: 2}}}}"}));
+  expect_no_mismatch("placed");
+  expect_near_weights("whole", "placed");
+}
+
+TEST_F(ExpertParallel, EachDeviceTakesWhatIsPlanned) {
+  begin_from("mixtral");
+  train("one", "grpo", one());
+  train("shared", "grpo", shared(one()));
+  for (const char* item : {"policy/master", "policy/panels"})
+    EXPECT_LT(taken_bytes(directory("shared"), item), 0.8 * taken_bytes(directory("one"), item)) << item;
+  for (const char* item : {"policy/optimizer", "policy/gradient", "policy/activations", "policy/workspace"})
+    taken_bytes(directory("shared"), item);
+}
+
+TEST_F(ExpertParallel, LayoutsThatDoNotFitAreNamed) {
+  EXPECT_EQ(refusal("grpo", {"devices=2", "ep=2"}),
+            "[ep] expected 1, as no model of the run has experts, got 2; try tp, pp or cp, or leaving it out");
+  begin_from("mixtral");
+  EXPECT_EQ(refusal("grpo", {"devices=3", "ep=2"}), "[ep] expected a divisor of the 3 devices, got 2; try devices: 2");
+  EXPECT_EQ(refusal("sft", {"devices=8", "ep=8"}),
+            "[ep] expected at most the 6 experts of policy, got 8; try a smaller ep");
+  EXPECT_EQ(refusal("sft", {"devices=6", "cp=3", "ep=2"}),
+            "[ep] expected a divisor or a multiple of cp 3, got 2; try ep: 3");
+  const auto placed = [](const std::string& layouts, const std::string& devices = "0, 1") {
+    return fmt::format(
+        "placement={{version: 1, devices: {{count: 8, kind: cpu}}, groups: {{all: {{devices: [{}], models: [policy, "
+        "policy_trainer, reference]}}}}, layouts: {{{}}}}}",
+        devices, layouts);
+  };
+  EXPECT_EQ(refusal("grpo", with(one(), {placed("policy: {generate: {ep: 8, dp: 8}}", "0, 1, 2, 3, 4, 5, 6, 7")})),
+            "[placement.layouts.policy.generate.ep] expected at most the 6 experts, got 8; try a smaller ep");
+  EXPECT_EQ(refusal("grpo", with(one(), {placed("policy_trainer: {train: {ep: 2, cp: 3}}", "0, 1, 2, 3, 4, 5")})),
+            "[placement.layouts.policy_trainer.train.ep] expected a divisor or a multiple of cp 3, got 2; try ep: 3");
+  EXPECT_EQ(refusal("grpo", with(one(), {placed("policy: {generate: {tp: 2, ep: 2}}")})),
+            "[placement.layouts.policy.generate.ep] expected a divisor of dp 1 times cp 1, got 2; try dp: 2");
+  EXPECT_EQ(
+      refusal("grpo", with(one(), {placed("policy_trainer: {train: {ep: 2}}")})),
+      "[placement.layouts.policy_trainer.train.ep] expected 1, as policy.generate has, since both read one copy of "
+      "the weights on device 0, got 2; try one ep for all functions of models that share weights");
+}
+
+}  // namespace
+}  // namespace collimate::test
