@@ -91,6 +91,16 @@ TEST_F(ExpertParallel, PpoAndDpoShareThemToo) {
   EXPECT_TRUE(threads == train_apart("dpo-processes", "dpo", shared({})));
 }
 
+// Two of four devices have no rows, in generation, scoring and training.
+TEST_F(ExpertParallel, DevicesWithoutRowsTakePart) {
+  begin_from("mixtral");
+  const auto few = with(one(), {"rollout.prompts_per_iteration=1", "rollout.samples_per_prompt=2"});
+  train("one", "grpo", few);
+  train("shared", "grpo", with(few, {"devices=4", "ep=4"}));
+  expect_no_mismatch("shared");
+  expect_near_weights("one", "shared");
+}
+
 // Adapters beside experts that are frozen, and a placement that says ep by function.
 TEST_F(ExpertParallel, AdaptersAndPlacementsShareThem) {
   begin_from("mixtral");
