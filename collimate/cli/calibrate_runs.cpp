@@ -17,6 +17,7 @@
 #include "collimate/host/file_io.h"
 #include "collimate/plan/calibrate/observe.h"
 #include "collimate/plan/inputs/median.h"
+#include "collimate/recipe/placement.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/registry.h"
 #include "collimate/recipe/train.h"

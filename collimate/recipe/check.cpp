@@ -15,6 +15,7 @@
 #include "collimate/recipe/check_models.h"
 #include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/objective.h"
+#include "collimate/recipe/placement.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/preview.h"
 #include "collimate/recipe/registry.h"

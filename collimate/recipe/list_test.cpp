@@ -11,6 +11,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/recipe/objective.h"
+#include "collimate/recipe/placement.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/registry.h"
 #include "tests/support/base/error_of.h"

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "collimate/base/config.h"
-#include "collimate/recipe/prepare.h"
+#include "collimate/recipe/placement.h"
 #include "collimate/recipe/registry.h"
 
 namespace collimate::recipe {

@@ -179,6 +179,12 @@ void Recorder::finish() {
   wandb_.reset();
 }
 
+flow::Retention Recorder::retention() const {
+  flow::Retention keep{.newest = config_.run.keep_checkpoints};
+  if (best_metric_.asked()) keep.value = [this](int64_t step) { return best_metric_.value(step); };
+  return keep;
+}
+
 bool Recorder::out_of_patience() const {
   return config_.run.patience > 0 && evaluations_since_best_ >= config_.run.patience;
 }

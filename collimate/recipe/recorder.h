@@ -41,7 +41,8 @@ class Recorder : public base::Stateful {
   const base::MetricsRecord& last() const { return last_; }
   const RunTotals& totals() const { return totals_; }
   const LearningWatch& watch() const { return watch_; }
-  const BestMetric& best_metric() const { return best_metric_; }
+  // Which checkpoints stay, by run.keep_checkpoints and run.best_metric. Asks this one.
+  flow::Retention retention() const;
   double seconds() const;  // of the run, with those before it was resumed
   // True when val/loss has not fallen for `run.patience` evaluations.
   bool out_of_patience() const;

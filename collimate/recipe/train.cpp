@@ -17,6 +17,7 @@
 #include "collimate/recipe/check.h"
 #include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/data.h"
+#include "collimate/recipe/placement.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/profile.h"
 #include "collimate/recipe/recorder.h"
@@ -252,9 +253,7 @@ class Run {
   // Says where the run's state is kept and taken from.
   void add_files(flow::RunOptions& options) {
     options.directory = directory_.path();
-    options.keep.newest = config_.run.keep_checkpoints;
-    if (recorder_.best_metric().asked())
-      options.keep.value = [this](int64_t step) { return recorder_.best_metric().value(step); };
+    options.keep = recorder_.retention();
     options.exports = {{plan_.trained, directory_.path() / "model"}};
     options.resume = directory_.checkpoint();
     // Patience may have run out before the process ended that saved the checkpoint.
@@ -341,7 +340,8 @@ class Run {
     return told;
   }
 
-  // Tells of the model that was exported: the iterations behind it, and a hash of its weights, the same under any layout.
+  // Tells of the model that was exported: the iterations behind it, and a hash of its weights, the same under any
+  // layout.
   nlohmann::ordered_json model_facts() const {
     std::vector<std::string> hashes;
     for (const auto& [model, checksum] : end_.checksums) hashes.push_back(fmt::format("{:016x}", checksum));

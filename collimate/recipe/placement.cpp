@@ -1,0 +1,317 @@
+#include "collimate/recipe/placement.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/config.h"
+#include "collimate/base/error.h"
+#include "collimate/comm/mesh.h"
+#include "collimate/graph/whole_layout.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/cpu.h"
+#include "collimate/rlhf/modules/decoder.h"
+#include "collimate/shape/mixture.h"
+
+namespace collimate::recipe {
+namespace {
+
+// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. The axes
+// are read of flattening alone.
+void check_devices(const Config& config, const graph::Placement& placement) {
+  for (const auto& [name, size, usual] : {std::tuple("tp", config.tp.get(), int64_t{1}),
+                                          {"pp", config.pp.get(), 1},
+                                          {"cp", config.cp.get(), 1},
+                                          {"ep", config.ep.get(), 1},
+                                          {"zero", config.zero.get(), Config().zero.get()}})
+    if (size != usual && config.placement.get() != "flattening")
+      throw base::InputError(base::expectation(name, fmt::format("{} where a placement says it by function", usual),
+                                               std::to_string(size),
+                                               fmt::format("{} in the placement's layouts", name)));
+  const int64_t devices = config.devices;
+  if (devices >= placement.devices || devices == Config().devices.get()) return;
+  throw base::InputError(base::expectation("devices",
+                                           fmt::format("at least the {} of the placement", placement.devices),
+                                           std::to_string(devices), "leaving it out, or another placement"));
+}
+
+// Each of the sizes divides what those ahead of it leave of the devices.
+void require_divisors(int devices, const std::vector<comm::Axis>& axes) {
+  int taken = 1;
+  std::vector<std::string> by;
+  for (const comm::Axis& axis : axes) {
+    const int rest = devices / taken;
+    if (rest % axis.size != 0)
+      throw base::InputError(base::expectation(
+          axis.name,
+          by.empty() ? fmt::format("a divisor of the {} devices", devices)
+                     : fmt::format("a divisor of {}, the devices by {}", rest, fmt::join(by, " and ")),
+          std::to_string(axis.size), fmt::format("devices: {}", taken * axis.size)));
+    taken *= axis.size;
+    if (axis.size > 1) by.push_back(fmt::format("{} {}", axis.name, axis.size));
+  }
+}
+
+// A model's experts; null of one that has none, or that is no model but code.
+std::optional<shape::Experts> experts_in(const Plan& plan, const std::string& model) {
+  const auto module = plan.modules.find(model);
+  if (module == plan.modules.end() || !module->second.parameters.contains("weights")) return std::nullopt;
+  rlhf::DecoderOptions options;
+  base::apply(module->second.parameters, "models", options);
+  const shape::ModelShape shape = rlhf::decoder_shape(options);
+  const shape::Experts* experts = shape::experts_of(shape);
+  return experts == nullptr ? std::nullopt : std::optional(*experts);
+}
+
+// Ranks that share the tokens of a row are together among those that share experts, or share these with nobody else.
+bool fits_context(int ep, int cp) { return ep % cp == 0 || cp % ep == 0; }
+
+// Mixtures alone have experts to share. What does not train has as many replicas as there are groups of ranks that do.
+void share_experts(const Plan& plan, int ep, graph::Placement& placement) {
+  const auto fail = [&](const std::string& expected, const std::string& instead) {
+    throw base::InputError(base::expectation("ep", expected, std::to_string(ep), instead));
+  };
+  bool shared = false;
+  for (const auto& [name, group] : placement.groups)
+    for (const std::string& model : group.models) {
+      const std::optional<shape::Experts> experts = experts_in(plan, model);
+      if (!experts) continue;
+      if (experts->count < ep) fail(fmt::format("at most the {} experts of {}", experts->count, model), "a smaller ep");
+      shared = true;
+      for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions) {
+        if (spec.kind == graph::Kind::kHost) continue;
+        graph::Layout& layout = placement.layouts[model][spec.name];
+        if (!fits_context(ep, layout.cp))
+          fail(fmt::format("a divisor or a multiple of cp {}", layout.cp), fmt::format("ep: {}", layout.cp));
+        layout.ep = ep;
+        if (spec.kind != graph::Kind::kTrain) layout.dp = std::max(1, ep / layout.cp);
+      }
+    }
+  if (!shared) fail("1, as no model of the run has experts", "tp, pp or cp, or leaving it out");
+}
+
+// All models on all devices. Where several train the same pieces together they share the optimizer, which costs
+// nothing, or what else `zero` says; of its stage 3 the weights of all models are shared, frozen ones too.
+graph::Placement flattened(const Config& config, const Plan& plan) {
+  const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get()),
+            pp = static_cast<int>(config.pp.get()), cp = static_cast<int>(config.cp.get()),
+            ep = static_cast<int>(config.ep.get()), zero = static_cast<int>(config.zero.get());
+  require_divisors(devices, {{"tp", tp}, {"pp", pp}, {"cp", cp}});
+  require_divisors(devices, {{"tp", tp}, {"pp", pp}, {"ep", ep}});
+  graph::Placement placement = graph::flattening(plan.graph, devices);
+  for (const auto& [name, group] : placement.groups)
+    for (const std::string& model : group.models)
+      for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions) {
+        if (tp * pp > 1 && spec.kind != graph::Kind::kHost)
+          placement.layouts[model][spec.name].tp = tp, placement.layouts[model][spec.name].pp = pp;
+        if (cp > 1 && rlhf::shares_tokens(spec)) placement.layouts[model][spec.name].cp = cp;
+        if (zero > graph::kMostWholeZero && devices > tp * pp && spec.kind != graph::Kind::kHost)
+          placement.layouts[model][spec.name].zero = zero;
+      }
+  if (ep > 1) share_experts(plan, ep, placement);
+  if (devices > tp * pp)
+    for (const std::string& model : plan.trainers) placement.layouts[model]["train"].zero = zero;
+  return placement;
+}
+
+graph::Placement named_placement(const Config& config, const Plan& plan, const std::string& name) {
+  if (name == "flattening") return flattened(config, plan);
+  const bool word = name.find_first_of("./") == std::string::npos;
+  if (word && !std::filesystem::exists(name))
+    throw base::InputError(base::expectation("placement", "flattening, auto or a file", name, "flattening"));
+  return graph::parse_placement(host::read_file(name), name);
+}
+
+bool is_supported(const graph::Layout& layout) {
+  return (layout.ep == 1 || layout.zero <= graph::kMostWholeZero) && !layout.offload;
+}
+
+// Functions that generate have no tokens to share when they begin.
+void check_context(const graph::Placement& placement, const Plan& plan) {
+  for (const auto& [model, functions] : placement.layouts)
+    for (const auto& [function, layout] : functions) {
+      if (layout.cp == 1 || rlhf::shares_tokens(*plan.graph.find_function(model, function))) continue;
+      throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}.cp", model, function),
+                                               "1 of a function that generates", std::to_string(layout.cp),
+                                               "leaving it out: each of its devices then has rows of its own"));
+    }
+}
+
+// Experts are shared by neighbours of the ranks that have copies of the rest: each with rows or tokens of its own, so
+// that those of a row are together in a group or share it with nobody else.
+void check_experts(const graph::Placement& placement, const Plan& plan) {
+  for (const auto& [model, functions] : placement.layouts)
+    for (const auto& [function, layout] : functions) {
+      if (layout.ep == 1) continue;
+      const std::string where = fmt::format("placement.layouts.{}.{}.ep", model, function);
+      const auto fail = [&, ep = layout.ep](const std::string& expected, const std::string& instead) {
+        throw base::InputError(base::expectation(where, expected, std::to_string(ep), instead));
+      };
+      const std::optional<shape::Experts> experts = experts_in(plan, model);
+      if (!experts) fail("1 of a model without experts", "leaving it out");
+      if (experts->count < layout.ep) fail(fmt::format("at most the {} experts", experts->count), "a smaller ep");
+      const int replica = static_cast<int>(
+          graph::replicas(plan.graph, placement, model, *plan.graph.find_function(model, function)).front().size());
+      const int copies = replica / (layout.tp * layout.pp);
+      if (copies % layout.ep != 0)
+        fail(fmt::format("a divisor of dp {} times cp {}", copies / layout.cp, layout.cp),
+             fmt::format("dp: {}", std::max(1, layout.ep / layout.cp)));
+      if (!fits_context(layout.ep, layout.cp))
+        fail(fmt::format("a divisor or a multiple of cp {}", layout.cp), fmt::format("ep: {}", layout.cp));
+    }
+}
+
+// A placement may say more than the recipes' modules do: it is refused, not ignored.
+void check_supported(const graph::Placement& placement) {
+  if (placement.staleness > 0)
+    throw base::InputError(base::expectation(
+        "placement.staleness", "0", std::to_string(placement.staleness),
+        "leaving it out: a recipe's samples are drawn by the newest weights, the only ones that a checkpoint has"));
+  for (const auto& [model, residency] : placement.residency)
+    if (residency == graph::Residency::kSwap)
+      throw base::InputError(base::expectation("placement.residency." + model, "device", "swap",
+                                               "leaving it out: the recipes' models stay where they are"));
+  for (const auto& [model, functions] : placement.layouts)
+    for (const auto& [function, layout] : functions) {
+      if (is_supported(layout)) continue;
+      const std::string got = layout.offload ? "offload" : fmt::format("zero {} with ep {}", layout.zero, layout.ep);
+      throw base::InputError(
+          base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
+                            fmt::format("tp, pp, cp, ep, dp, zero (with ep up to {}), micro_batch and "
+                                        "recompute",
+                                        graph::kMostWholeZero),
+                            got, "leaving the others out: recipes do not have them"));
+    }
+}
+
+// A function of a model in a placement.
+struct Placed {
+  std::string model, function;
+  graph::Layout layout;
+};
+
+// Whether the training's graph or an evaluation's calls a function.
+bool is_called(const Plan& plan, const std::string& model, const std::string& function) {
+  const auto calls = [&](const graph::Graph& graph) {
+    return std::ranges::any_of(
+        graph.nodes, [&](const graph::Node& node) { return node.model == model && node.function == function; });
+  };
+  return calls(plan.graph) || std::ranges::any_of(plan.evaluations, calls, &EvaluationPlan::graph);
+}
+
+// The functions that are called of models with these weights, on one of the devices.
+std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Company& company, const Plan& plan,
+                                 const graph::Placement& placement) {
+  std::vector<Placed> found;
+  for (const std::string& model : company.models) {
+    const auto module = plan.modules.find(model);
+    if (module == plan.modules.end() || module->second.parameters.value("weights", nlohmann::json()) != weights)
+      continue;
+    for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions)
+      if (is_called(plan, model, spec.name)) found.push_back({model, spec.name, placement.layout(model, spec.name)});
+  }
+  return found;
+}
+
+// A device holds the weights of an identity once: whole, or the pieces of one tp, pp and ep.
+void check_pieces(const graph::Placement& placement, const Plan& plan) {
+  for (const graph::Company& company : graph::companies(plan.graph, placement))
+    for (const std::string& model : company.models) {
+      const auto module = plan.modules.find(model);
+      if (module == plan.modules.end() || !module->second.parameters.contains("weights")) continue;
+      const auto placed = functions_of(module->second.parameters.at("weights"), company, plan, placement);
+      for (const Placed& other : placed) {
+        const Placed& first = placed.front();
+        for (const auto& [axis, expected, size] :
+             {std::tuple("tp", first.layout.tp, other.layout.tp), std::tuple("pp", first.layout.pp, other.layout.pp),
+              std::tuple("ep", first.layout.ep, other.layout.ep)})
+          if (size != expected)
+            throw base::InputError(base::expectation(
+                fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
+                fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}", expected,
+                            first.model, first.function, company.device),
+                std::to_string(size), fmt::format("one {} for all functions of models that share weights", axis)));
+      }
+    }
+}
+
+// A layout of one of the functions whose ranks share the weights: of all ranks of its group together.
+void share_over_group(const Placed& placed, const Placed& first, graph::Placement& placement, const Plan& plan) {
+  const std::vector<int>& devices = placement.group_of(placed.model)->devices;
+  const std::string where = fmt::format("placement.layouts.{}.{}", placed.model, placed.function);
+  if (devices != placement.group_of(first.model)->devices)
+    throw base::InputError(base::expectation(
+        where + ".zero", fmt::format("the devices of {}, as the ranks of both share the weights (zero 3)", first.model),
+        fmt::format("devices {}", fmt::join(devices, ", ")), "one group for both models, or zero 2"));
+  graph::Layout& layout = placement.layouts[placed.model][placed.function];
+  const int dp = static_cast<int>(devices.size()) / (layout.tp * layout.pp * layout.cp);
+  if (layout.dp != 0 && layout.dp != dp)
+    throw base::InputError(base::expectation(where + ".dp", fmt::format("{} with zero 3: all ranks of its group", dp),
+                                             std::to_string(layout.dp), "leaving it out"));
+  layout.zero = graph::kMostWholeZero + 1;
+  const auto kind = plan.graph.find_function(placed.model, placed.function)->kind;
+  if (kind != graph::Kind::kTrain) layout.dp = dp;
+}
+
+// Where the ranks of one function share the weights of its model (zero 3), so do those of every function of models with
+// these weights: a call of one is a call of all these ranks, each with some of the rows or none.
+void share_weights(graph::Placement& placement, const Plan& plan) {
+  for (const graph::Company& company : graph::companies(plan.graph, placement))
+    for (const std::string& model : company.models) {
+      const auto module = plan.modules.find(model);
+      if (module == plan.modules.end() || !module->second.parameters.contains("weights")) continue;
+      const auto placed = functions_of(module->second.parameters.at("weights"), company, plan, placement);
+      const auto shares = [](const Placed& one) { return one.layout.zero > graph::kMostWholeZero; };
+      const auto first = std::ranges::find_if(placed, shares);
+      if (first == placed.end()) continue;
+      for (const Placed& one : placed) share_over_group(one, *first, placement, plan);
+    }
+}
+
+}  // namespace
+
+void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {
+  const std::vector<graph::Company> companies = graph::companies(plan.graph, placement);
+  for (auto& [name, module] : plan.modules) {
+    if (plan.trainers.contains(name) || !module.parameters.value("trained", false)) continue;
+    const nlohmann::json& weights = module.parameters.at("weights");
+    const auto trains = [&](const std::string& other) {
+      return plan.trainers.contains(other) && plan.modules.at(other).parameters.at("weights") == weights;
+    };
+    module.parameters["trained"] = std::ranges::any_of(companies, [&, &model = name](const graph::Company& company) {
+      return company.models.contains(model) && std::ranges::any_of(company.models, trains);
+    });
+  }
+}
+
+graph::Placement make_placement(const Config& config, Plan& plan) {
+  const nlohmann::json& value = config.placement;
+  const std::string name = value.is_string() ? value.get<std::string>() : "";
+  graph::Placement placement =
+      name.empty() ? graph::parse_placement(value.dump(), "placement") : named_placement(config, plan, name);
+  graph::validate(plan.graph, placement);
+  check_supported(placement);
+  check_context(placement, plan);
+  check_experts(placement, plan);
+  check_pieces(placement, plan);
+  check_devices(config, placement);
+  share_weights(placement, plan);
+  keep_frozen_apart(placement, plan);
+  return placement;
+}
+
+int threads_of(int64_t threads, const graph::Placement& placement) {
+  return threads > 0 ? static_cast<int>(threads) : std::max(1, host::thread_count() / placement.devices);
+}
+
+int threads_of(const Config& config, const graph::Placement& placement) {
+  return threads_of(config.run.threads.get(), placement);
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "collimate/graph/placement.h"
+#include "collimate/recipe/page.h"
+
+namespace collimate::recipe {
+
+// The placement that the config names, writes out or keeps in a file, validated against the plan's graph and `devices`,
+// if that is set, with keep_frozen_apart.
+graph::Placement make_placement(const Config& config, Plan& plan);
+
+// A module of the plan that shares no device with the trainer of its weights becomes one of frozen weights: it holds
+// neither gradient nor optimizer of them.
+void keep_frozen_apart(const graph::Placement& placement, Plan& plan);
+
+// Threads of each device's worker.
+int threads_of(const Config& config, const graph::Placement& placement);
+int threads_of(int64_t threads, const graph::Placement& placement);  // run.threads
+
+}  // namespace collimate::recipe
