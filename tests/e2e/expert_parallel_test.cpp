@@ -47,6 +47,19 @@ TEST_F(ExpertParallel, GrpoIsThatOfOneDeviceButForTheOrderOfSums) {
   }
 }
 
+// Updates of samples and texts, and the moving average of weights of which each device has some experts.
+TEST_F(ExpertParallel, TextsAndAveragesBesideIt) {
+  begin_from("mixtral");
+  const auto sets = with(one(), {"data.ptx=" + (scratch_ / "demonstrations.jsonl"), "data.max_tokens=16",
+                                 "train.ptx_weight=3", "train.ema=0.9", "train.micro_batch_tokens=64"});
+  train("one", "grpo", sets);
+  train("shared", "grpo", shared(sets));
+  expect_no_mismatch("shared");
+  expect_near_run("one", "shared");
+  EXPECT_NE(read_text(directory("shared") + "/model-ema/model.safetensors"),
+            read_text(directory("shared") + "/model/model.safetensors"));
+}
+
 // With tensor ranks, stages, context ranks; replayed choices of grouped experts.
 TEST_F(ExpertParallel, OtherAxesBesideIt) {
   begin_from("deepseek_v3");

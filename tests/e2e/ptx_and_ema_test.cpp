@@ -45,6 +45,17 @@ TEST_F(PtxAndEma, IsTheSameOnSeveralDevices) {
   EXPECT_NE(read_text(output_ + "/model-ema/model.safetensors"), model_bytes(output_));
 }
 
+// Devices that share the weights (stage 3 of ZeRO) share their average, with the bits of whole ones.
+TEST_F(PtxAndEma, SharedWeightsHaveTheSameAverage) {
+  const auto models = [&](const char* recipe, std::vector<std::string> sets, const std::string& zero) {
+    sets.insert(sets.end(), {"devices=2", "train.ema=0.9", "zero=" + zero});
+    train(recipe, sets);
+    return model_bytes(output_) + read_text(output_ + "/model-ema/model.safetensors");
+  };
+  EXPECT_TRUE(models("sft", {}, "1") == models("sft", {}, "3"));
+  EXPECT_TRUE(models("ppo", with_texts("3"), "2") == models("ppo", with_texts("3"), "3"));
+}
+
 TEST_F(PtxAndEma, AnAverageIsAModelOfItsOwnAndChangesNoOther) {
   for (const char* recipe : {"sft", "reward", "dpo"}) {
     const Metrics with = train(recipe, {"train.ema=0.9"});
