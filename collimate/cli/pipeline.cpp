@@ -106,6 +106,14 @@ bool read_pipeline_words(const Arguments& arguments, PipelineWords& words) {
   return true;
 }
 
+// Neither a folder nor a file that a pipeline writes into its directory.
+bool is_of_others(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename();
+  if (name.starts_with("data") || name.starts_with("report.html") || name.starts_with("summary.json")) return false;
+  return std::ranges::none_of(recipe::pipeline_steps(),
+                              [&](const recipe::PipelineStep& step) { return name.starts_with(step.folder); });
+}
+
 constexpr const char* kStepWords[recipe::kPipelineSteps] = {
     "supervised fine-tuning of the actor", "a reward model from pairs", "PPO of the actor by the reward model"};
 
@@ -171,9 +179,10 @@ class PipelineRun {
   void refuse_other_files() const {
     const fs::path output = words_.output;
     std::error_code error;
-    const bool other =
-        fs::exists(output) &&
-        (!fs::is_directory(output) || (!fs::is_empty(output, error) && !error && !fs::is_directory(output / "data")));
+    const fs::directory_iterator entries(output, error);
+    const bool other = error ? fs::exists(output)
+                             : !fs::exists(output / "data" / "split.json") &&
+                                   std::any_of(fs::begin(entries), fs::end(entries), is_of_others);
     if (other)
       throw base::InputError(base::expectation("--output", "a new directory or one of this pipeline",
                                                output.string() + ", which holds other files", "another --output"));

@@ -20,6 +20,8 @@ std::string Checkpoints::begin(int64_t step) {
   if (const std::error_code error = host::make_directories(directory_); error)
     throw base::RunError(base::expectation(directory_, "to make the directory", error.message()));
   host::remove_leftovers(directory_);
+  for (const auto& entry : fs::directory_iterator(directory_))
+    if (entry.path().extension() == ".partial") fs::remove_all(entry.path());
   building_ = std::make_unique<host::AtomicDirectory>(directory_ + fmt::format("/step-{:06}", step));
   return building_->building().string();
 }
@@ -74,8 +76,7 @@ std::string Checkpoints::best() const {
 
 std::vector<std::string> Checkpoints::outdated_by(const std::string& next) const {
   std::vector<std::string> old = list();
-  std::erase(old, next);  // where a run that has gone back comes to it again
-
+  std::erase(old, next);                                        // where a run that has gone back comes to it again
   const int64_t kept = std::max<int64_t>(1, keep_.newest) - 1;  // beside the next one
   old.resize(static_cast<size_t>(std::max<int64_t>(0, std::ssize(old) - kept)));
   std::erase(old, best());

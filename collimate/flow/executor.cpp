@@ -69,7 +69,7 @@ class Execution {
     const bool ended = !options_.resume.empty() && options_.stop != nullptr && options_.stop->requested();
     const graph::StopKind end = ended ? graph::StopKind::kAsked : drive_.run();
     if (checkpoints_) checkpoints_->settle();
-    if (checkpoints_ && options_.keep.value && !options_.exports.empty()) load_best();
+    if (checkpoints_ && options_.keep.value && !options_.exports.empty()) load_best(end);
     for (const auto& [model, directory] : options_.exports) export_model(model, directory);
     report_end();
     driver_.stop();
@@ -103,14 +103,15 @@ class Execution {
     saved_ = checkpoints_->commit();
   }
 
-  // The models become those of the best checkpoint, to be exported.
-  void load_best() {
+  // The models become those of the best checkpoint, to be exported. A run that was stopped may have measured none, or
+  // have changed its weights since the last one.
+  void load_best(graph::StopKind end) {
     const std::string best = checkpoints_->best();
     if (best.empty())
-      throw base::InputError(base::expectation(options_.directory,
-                                               "a checkpoint of which the value is known that tells the best one",
-                                               fmt::format("none of {}", checkpoints_->list().size())));
-    if (best != saved_) driver_.request(all_workers(driver_), message::Load{.directory = best});
+      return base::log_warning("{}: no checkpoint that is left was measured: the last state is exported, not the best",
+                               options_.directory);
+    if (best != saved_ || end == graph::StopKind::kAsked)
+      driver_.request(all_workers(driver_), message::Load{.directory = best});
     end_.exported = best;
   }
 

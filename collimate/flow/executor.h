@@ -87,7 +87,7 @@ struct RunOptions {
 
   // The run's directory: checkpoints/step-NNNNNN, journal.bin, events.jsonl. "" keeps nothing on disk.
   std::string directory;
-  Retention keep;                              // where it has values, the best checkpoint is what is exported
+  Retention keep;                              // where it has values, the best checkpoint that was measured is exported
   std::map<std::string, std::string> exports;  // model → directory that gets its save_checkpoint when the run has ended
   std::string resume;                          // directory of a complete checkpoint, or ""
   std::function<void()> on_resumed;            // when all of it is loaded; `stop` requested there: nothing runs

@@ -15,10 +15,12 @@ constexpr const char* kOption = "run.best_metric";
 
 bool is_held_out(const std::string& metric) { return metric.starts_with(kHeldOut); }
 
-// A line of an evaluation has the metrics of held-out rows, that of an iteration the others.
+// A line of an evaluation has the metrics of held-out rows, that of an iteration the others. Where all samples of an
+// evaluation were dropped it has their errors alone.
 bool is_measured_by(const base::MetricsRecord& record, const std::string& metric) {
   if (!is_held_out(metric)) return record.step > 0;
-  return std::ranges::any_of(record.values, [](const auto& value) { return is_held_out(value.first); });
+  return std::ranges::any_of(
+      record.values, [](const auto& value) { return is_held_out(value.first) && !value.first.ends_with("/errors"); });
 }
 
 std::vector<std::string> names_with_a_best(const base::MetricsRecord& record) {
@@ -78,6 +80,7 @@ void BestMetric::note(const base::MetricsRecord& record, const double* value) {
 void BestMetric::add(const base::MetricsRecord& record) {
   if (!asked() || !is_measured_by(record, name_)) return;
   const double* value = record.find(name_);
+  if (value == nullptr && !values_.empty()) return;  // this time all of its rows were dropped
   if (value == nullptr)
     throw base::InputError(base::expectation(
         kOption, fmt::format("a metric of this run: {}", fmt::join(names_with_a_best(record), ", ")), name_));

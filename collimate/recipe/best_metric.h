@@ -26,7 +26,7 @@ class BestMetric {
 
   bool asked() const { return !name_.empty(); }
   // Notes what a line says that is about to be written. InputError with the metrics that there are where it should have
-  // this one and does not.
+  // this one and no line had it yet.
   void add(const base::MetricsRecord& record);
   // The higher the better; nothing where that state was not measured.
   std::optional<double> value(int64_t step) const;

@@ -60,6 +60,12 @@ TEST(BestMetric, AMetricThatTheRunDoesNotHaveIsNamedWithThoseItHas) {
               held_out.add(line(0, {{"val/loss", 1.0}, {"val/exam/acc", 0.5}, {"val/n", 3}}));
             }),
             "[run.best_metric] expected a metric of this run: val/loss, val/exam/acc, got val/accuracy");
+  BestMetric seen(config_with("val/accuracy"), "no-such-file");
+  seen.add(line(0, {{"val/reward/errors", 8}}));  // all samples were dropped
+  seen.add(line(2, {{"val/accuracy", 0.5}}));
+  seen.add(line(4, {{"val/reward/errors", 8}, {"val/exam/acc", 0.5}}));
+  EXPECT_EQ(seen.value(2), 0.5);
+  EXPECT_FALSE(seen.value(4).has_value());
   BestMetric reward(config_with("critic/rewards/mean"), "no-such-file");
   reward.add(line(0, {{"val/loss", 1.0}}));
   EXPECT_THAT(base::message_of([&] {

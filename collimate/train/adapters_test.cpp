@@ -5,10 +5,10 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/memory_state.h"
-#include "collimate/batch/token_rows.h"
 #include "collimate/train/learner.h"
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
+#include "tests/support/train/small_rows.h"
 
 namespace collimate::train {
 namespace {
@@ -26,16 +26,6 @@ Bits parameters_of(const model::Weights& weights, bool adapters) {
   return all;
 }
 
-Batch adapter_rows(int64_t first, int64_t count) {
-  batch::TokenRows rows;
-  for (int64_t r = first; r < first + count; ++r) {
-    std::vector<int32_t> ids;
-    for (int64_t t = 0; t < 6 + r % 3; ++t) ids.push_back(static_cast<int32_t>((r * 13 + t * t * 7 + t) % 37));
-    rows.add(r, std::move(ids), 1);
-  }
-  return rows.batch();
-}
-
 // A model with adapters that are zero, and a learner that maximises the likelihood of rows.
 struct AdapterRun {
   explicit AdapterRun(model::Recompute recompute = model::Recompute::kNone, comm::Group* group = nullptr) {
@@ -46,11 +36,7 @@ struct AdapterRun {
             .schedule = {.peak = 1e-2}, .adam = {.epsilon = 1e-4}, .micro_batch_tokens = 24, .recompute = recompute},
         tensor::Exec{}, TrainingRanks{group});
   }
-  UpdateReport update(const Batch& rows) {
-    const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,
-                         const batch::Surveys&) { return -quantities.log_probs.sum() / counts.tokens; };
-    return learner->update(rows, {{}, loss});
-  }
+  UpdateReport update(const Batch& rows) { return learner->update(rows, small::likelihood()); }
 
   std::shared_ptr<model::Weights> weights = model::testing::tiny_weights(
       model::testing::tiny_shape("llama"), {.trained = true, .lora = {.rank = 4, .alpha = 8}});
@@ -64,7 +50,7 @@ TEST(Adapters, AreAllThatTrainingChanges) {
     const Bits own = parameters_of(*run.weights, false), before = parameters_of(*run.weights, true);
     std::vector<double> losses;
     for (int i = 0; i < 4; ++i) {
-      const UpdateReport report = run.update(adapter_rows(0, 8));
+      const UpdateReport report = run.update(small::short_rows(0, 8));
       EXPECT_GT(report.grad_norm, 0);
       losses.push_back(report.loss);
     }
@@ -87,11 +73,11 @@ TEST(Adapters, OnlyTheyHaveMoments) {
 TEST(Adapters, AStateGoesOnAsTheRunWould) {
   AdapterRun whole, first, second;
   for (AdapterRun* run : {&whole, &first})
-    for (int i = 0; i < 2; ++i) run->update(adapter_rows(8 * i, 8));
+    for (int i = 0; i < 2; ++i) run->update(small::short_rows(8 * i, 8));
   base::MemoryState state;
   first.learner->save(state);
   second.learner->load(state);
-  for (AdapterRun* run : {&whole, &second}) run->update(adapter_rows(16, 8));
+  for (AdapterRun* run : {&whole, &second}) run->update(small::short_rows(16, 8));
   EXPECT_EQ(second.weights->checksum(), whole.weights->checksum());
   EXPECT_EQ(second.weights->version(), whole.weights->version());
 }
@@ -99,11 +85,11 @@ TEST(Adapters, AStateGoesOnAsTheRunWould) {
 // Two ranks, each with half of the rows, sum the gradients of adapters alone.
 TEST(Adapters, OfTwoRanksAreThoseOfOne) {
   AdapterRun one;
-  one.update(adapter_rows(0, 8));
+  one.update(small::short_rows(0, 8));
   std::vector<Bits> trained(2);
   comm::with_ranks(2, "adapters_test", [&](comm::Group& group) {
     AdapterRun share(model::Recompute::kNone, &group);
-    share.update(adapter_rows(4 * group.rank(), 4));
+    share.update(small::short_rows(4 * group.rank(), 4));
     base::at(trained, group.rank()) = parameters_of(*share.weights, true);
   });
   EXPECT_EQ(trained[0], trained[1]);

@@ -4,17 +4,16 @@
 #include <ATen/TensorOperators.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "collimate/base/at.h"
 #include "collimate/base/memory_state.h"
-#include "collimate/batch/standard_keys.h"
 #include "collimate/model/memory_plan.h"
 #include "collimate/tensor/ops/optimizer.h"
 #include "collimate/train/learner.h"
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
 #include "tests/support/model/whole_values.h"
+#include "tests/support/train/small_rows.h"
 
 namespace collimate::train {
 namespace {
@@ -36,19 +35,7 @@ shape::ModelShape wide_shape(bool tied = true) {
   return shape;
 }
 
-Batch wide_rows(int64_t first, int64_t count) {
-  std::vector<int64_t> uids(static_cast<size_t>(count));
-  std::iota(uids.begin(), uids.end(), first);
-  Batch rows;
-  rows.set(batch::kUid, uids);
-  const auto ids = model::testing::sequences({5, 7, 9, 6, 8, 5}, 37);
-  std::vector<std::vector<int32_t>> own(ids.begin() + first, ids.begin() + first + count);
-  std::vector<std::vector<uint8_t>> trainable;
-  for (const auto& row : own) trainable.emplace_back(row.size(), 1).front() = 0;
-  rows.set_ragged(batch::kIds, own);
-  rows.set_ragged(batch::kTrainable, trainable);
-  return rows;
-}
+Batch wide_rows(int64_t first, int64_t count) { return small::rows_of_lengths({5, 7, 9, 6, 8, 5}, first, count); }
 
 // One rank has this after some updates.
 struct After {

@@ -7,10 +7,10 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/memory_state.h"
-#include "collimate/batch/token_rows.h"
 #include "collimate/train/learner.h"
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
+#include "tests/support/train/small_rows.h"
 
 namespace collimate::train {
 namespace {
@@ -27,16 +27,6 @@ Values averaged_parameters(const model::Weights& weights) {
   return all;
 }
 
-Batch averaged_rows(int64_t first, int64_t count) {
-  batch::TokenRows rows;
-  for (int64_t r = first; r < first + count; ++r) {
-    std::vector<int32_t> ids;
-    for (int64_t t = 0; t < 6 + r % 3; ++t) ids.push_back(static_cast<int32_t>((r * 11 + t * t * 5 + t) % 37));
-    rows.add(r, std::move(ids), 1);
-  }
-  return rows.batch();
-}
-
 // A learner with an average, of all weights or of adapters.
 struct AveragedRun {
   explicit AveragedRun(model::LoraOptions lora = {}, comm::Group* group = nullptr, int zero = 0)
@@ -46,11 +36,7 @@ struct AveragedRun {
         decoder, LearnerOptions{.schedule = {.peak = 1e-2}, .ema = kDecay, .micro_batch_tokens = 24, .zero = zero},
         tensor::Exec{}, TrainingRanks{group});
   }
-  void update(const Batch& rows) {
-    const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,
-                         const batch::Surveys&) { return -quantities.log_probs.sum() / counts.tokens; };
-    learner->update(rows, {{}, loss});
-  }
+  void update(const Batch& rows) { learner->update(rows, small::likelihood()); }
   Values average() {
     const AverageInPlace in_place(*learner->average());
     return averaged_parameters(*weights);
@@ -68,7 +54,7 @@ TEST(MovingAverage, IsThatOfTheWeightsAfterEachUpdateInDouble) {
   std::vector<std::vector<double>> expected;
   for (const auto& values : first) expected.emplace_back(values.begin(), values.end());
   for (int u = 0; u < 4; ++u) {
-    run.update(averaged_rows(4 * u, 4));
+    run.update(small::short_rows(4 * u, 4));
     const Values now = averaged_parameters(*run.weights);
     for (size_t p = 0; p < now.size(); ++p)
       for (size_t i = 0; i < now[p].size(); ++i) expected[p][i] = kDecay * expected[p][i] + (1 - kDecay) * now[p][i];
@@ -91,29 +77,29 @@ TEST(MovingAverage, ChangesNothingThatIsTrained) {
       std::make_unique<Learner>(without.decoder, LearnerOptions{.schedule = {.peak = 1e-2}, .micro_batch_tokens = 24},
                                 tensor::Exec{}, TrainingRanks{});
   EXPECT_EQ(without.learner->average(), nullptr);
-  for (AveragedRun* run : {&with, &without}) run->update(averaged_rows(0, 4));
+  for (AveragedRun* run : {&with, &without}) run->update(small::short_rows(0, 4));
   EXPECT_EQ(averaged_parameters(*with.weights), averaged_parameters(*without.weights));
 }
 
 TEST(MovingAverage, GoesOnFromAStateWithTheSameBits) {
   AveragedRun whole;
-  for (int u = 0; u < 3; ++u) whole.update(averaged_rows(4 * u, 4));
+  for (int u = 0; u < 3; ++u) whole.update(small::short_rows(4 * u, 4));
   AveragedRun cut;
-  cut.update(averaged_rows(0, 4));
+  cut.update(small::short_rows(0, 4));
   base::MemoryState state;
   cut.learner->save(state);
   AveragedRun rest;
   rest.learner->load(state);
   EXPECT_EQ(rest.average(), cut.average());
   EXPECT_NE(rest.average(), averaged_parameters(*rest.weights));
-  for (int u = 1; u < 3; ++u) rest.update(averaged_rows(4 * u, 4));
+  for (int u = 1; u < 3; ++u) rest.update(small::short_rows(4 * u, 4));
   EXPECT_EQ(rest.average(), whole.average());
 }
 
 TEST(MovingAverage, OfAdaptersLeavesTheModelsOwnWeights) {
   AveragedRun run({.rank = 4, .alpha = 8});
   const Values first = averaged_parameters(*run.weights);
-  for (int u = 0; u < 3; ++u) run.update(averaged_rows(4 * u, 4));
+  for (int u = 0; u < 3; ++u) run.update(small::short_rows(4 * u, 4));
   const Values average = run.average();
   size_t changed = 0;
   for (size_t p = 0; p < first.size(); ++p) {
@@ -128,14 +114,14 @@ TEST(MovingAverage, OfAdaptersLeavesTheModelsOwnWeights) {
 // Ranks that share the optimizer have the whole average each, whatever they share.
 TEST(MovingAverage, IsTheSameOnRanksThatShareTheOptimizer) {
   AveragedRun one;
-  for (int u = 0; u < 2; ++u) one.update(averaged_rows(4 * u, 4));
+  for (int u = 0; u < 2; ++u) one.update(small::short_rows(4 * u, 4));
   const Values expected = one.average();
   std::vector<Values> averages;
   for (const int zero : {0, 1, 2}) {
     std::vector<Values> ranks(2);
     comm::with_ranks(2, "moving_average_test", [&](comm::Group& group) {
       AveragedRun run({}, &group, zero);
-      for (int u = 0; u < 2; ++u) run.update(averaged_rows(4 * u + 2 * group.rank(), 2));
+      for (int u = 0; u < 2; ++u) run.update(small::short_rows(4 * u + 2 * group.rank(), 2));
       base::at(ranks, group.rank()) = run.average();
     });
     EXPECT_EQ(ranks[0], ranks[1]) << zero;

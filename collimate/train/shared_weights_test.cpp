@@ -2,7 +2,6 @@
 #include <ATen/TensorOperators.h>
 
 #include <map>
-#include <numeric>
 
 #include "collimate/base/at.h"
 #include "collimate/base/memory_state.h"
@@ -13,6 +12,7 @@
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
 #include "tests/support/model/whole_values.h"
+#include "tests/support/train/small_rows.h"
 
 namespace collimate::train {
 namespace {
@@ -50,17 +50,7 @@ shape::ModelShape shared_shape(bool tied) {
 }
 
 Batch numbered_rows(int64_t first, int64_t count) {
-  std::vector<int64_t> uids(static_cast<size_t>(count));
-  std::iota(uids.begin(), uids.end(), first);
-  const auto all = model::testing::sequences({5, 7, 9, 6, 8, 5, 4, 9, 7, 6, 5, 8}, 37);
-  const std::vector<std::vector<int32_t>> own(all.begin() + first, all.begin() + first + count);
-  std::vector<std::vector<uint8_t>> trainable;
-  for (const auto& row : own) trainable.emplace_back(row.size(), 1).front() = 0;
-  Batch rows;
-  rows.set(batch::kUid, uids);
-  rows.set_ragged(batch::kIds, own);
-  rows.set_ragged(batch::kTrainable, trainable);
-  return rows;
+  return small::rows_of_lengths({5, 7, 9, 6, 8, 5, 4, 9, 7, 6, 5, 8}, first, count);
 }
 
 // The groups of one of the ranks of a layout, of which tp is the fastest axis and pp the slowest.

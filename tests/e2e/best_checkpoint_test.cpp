@@ -74,6 +74,16 @@ TEST_F(BestCheckpoint, IsExportedAgain) {
   EXPECT_FALSE(model("run") == before);
 }
 
+// Patience ends the run ahead of its first regular checkpoint: the last state, which was not measured, is left.
+TEST_F(BestCheckpoint, ARunThatWasStoppedEarlierLeavesItsLastModel) {
+  const std::vector<std::string> sets = {"run.iterations=20", "run.save_every=10", "run.patience=1",
+                                         "train.learning_rate=1", "run.best_metric=val/loss"};
+  const recipe::TrainOutcome outcome = train("run", sets);
+  EXPECT_LT(outcome.iterations, 10);
+  EXPECT_EQ(outcome.summary.at("model_step"), outcome.iterations);
+  EXPECT_FALSE(model("run").empty());
+}
+
 TEST_F(BestCheckpoint, AMetricThatIsNotMeasuredEndsTheRunAtItsStart) {
   EXPECT_THAT(base::message_of([&] { train("run", {"run.best_metric=val/accuracy"}); }),
               testing::HasSubstr("[run.best_metric] expected a metric of this run: val/loss"));

@@ -50,8 +50,9 @@ TEST_F(ExpertParallel, GrpoIsThatOfOneDeviceButForTheOrderOfSums) {
 // Updates of samples and texts, and the moving average of weights of which each device has some experts.
 TEST_F(ExpertParallel, TextsAndAveragesBesideIt) {
   begin_from("mixtral");
-  const auto sets = with(one(), {"data.ptx=" + (scratch_ / "demonstrations.jsonl"), "data.max_tokens=16",
-                                 "train.ptx_weight=3", "train.ema=0.9", "train.micro_batch_tokens=64"});
+  const auto sets =
+      with(one(), {"data.ptx=" + (scratch_ / "demonstrations.jsonl"), "data.max_tokens=16", "train.ptx_weight=3",
+                   "train.ema=0.9", "train.micro_batch_tokens=64", "train.router_replay=rollout"});
   train("one", "grpo", sets);
   train("shared", "grpo", shared(sets));
   expect_no_mismatch("shared");
