@@ -48,8 +48,8 @@ struct Row {
 
 Row row_of(const Batch& rows, int64_t r, RecordedRoutes routes) {
   Row row{rows.row(batch::kIds, r), rows.row(batch::kTrainable, r)};
-  // Of samples generation recorded them; texts beside them have none.
-  if (routes != RecordedRoutes::kIgnored && rows.has(batch::kRoutedExperts.name))
+  const bool there = rows.has(batch::kRoutedExperts.name);
+  if (routes == RecordedRoutes::kReplayed || (routes == RecordedRoutes::kCompared && there))
     row.experts = rows.row(batch::kRoutedExperts, r);
   if (row.ids.empty() || row.ids.size() != row.trainable.size() || row.trainable[0] != 0)
     throw InputError(expectation("train",
@@ -137,7 +137,7 @@ PackedRows pack_rows(const Batch& batch, RecordedRoutes routes, const model::Con
     first = end;
   }
   PackedRows packed = packer.take();
-  packed.tokens.replayed = routes == RecordedRoutes::kReplayed && batch.has(batch::kRoutedExperts.name);
+  packed.tokens.replayed = routes == RecordedRoutes::kReplayed;
   if (context.several() && !batch.empty())
     packed.tokens.cut = std::make_shared<model::ContextCut>(packed.tokens.starts, context);
   return packed;

@@ -1,6 +1,7 @@
 #include "collimate/train/micro_step.h"
 
 #include "collimate/base/fault.h"
+#include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/results.h"
 
@@ -9,9 +10,21 @@ namespace collimate::train {
 using at::Tensor;
 using batch::Quantities;
 
+namespace {
+
+// Texts beside samples were not drawn, so that nobody recorded their tokens' experts.
+RecordedRoutes recorded_routes(const Batch& rows, RecordedRoutes asked) {
+  return rows.has(batch::kLogProbs.name) || rows.has(batch::kRoutedExperts.name) ? asked : RecordedRoutes::kIgnored;
+}
+
+}  // namespace
+
 MicroStep::MicroStep(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context,
                      const Batch& rows)
-    : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows, options.routes, context)) {
+    : model_(model),
+      options_(options),
+      rows_(rows),
+      packed_(pack_rows(rows, recorded_routes(rows, options.routes), context)) {
   packed_.tokens.agreement = &routes_;
 }
 
