@@ -1,6 +1,6 @@
 #include "collimate/model/data_shares.h"
 
-#include <vector>
+#include "collimate/comm/values.h"
 
 namespace collimate::model {
 
@@ -28,10 +28,7 @@ uint64_t DataShares::sum(uint64_t value) const {
 }
 
 int64_t DataShares::most(int64_t count) const {
-  if (group == nullptr) return count;
-  std::vector<float> most = {static_cast<float>(count)};
-  group->all_reduce_max(most).wait(deadline_seconds);
-  return static_cast<int64_t>(most[0]);
+  return group == nullptr ? count : comm::largest(*group, count, deadline_seconds);
 }
 
 }  // namespace collimate::model

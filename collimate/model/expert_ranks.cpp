@@ -1,12 +1,13 @@
 #include "collimate/model/expert_ranks.h"
 
+#include <utility>
+
+#include "collimate/comm/values.h"
+
 namespace collimate::model {
 
 int64_t ExpertRanks::most(int64_t value) const {
-  if (group == nullptr) return value;
-  std::vector<float> all = {static_cast<float>(value)};
-  group->all_reduce_max(all).wait(deadline_seconds);
-  return static_cast<int64_t>(all[0]);
+  return group == nullptr ? value : comm::largest(*group, value, deadline_seconds);
 }
 
 uint64_t ExpertRanks::sum(uint64_t value) const {
@@ -17,12 +18,8 @@ double ExpertRanks::sum(double value) const {
 }
 
 std::vector<float> ExpertRanks::gather(int owner, int64_t count, std::vector<float> values) const {
-  if (group == nullptr || owner == 0) return values;
-  if (place.rank == owner) group->send(comm::bytes_of(values), 0);
-  if (place.rank != 0) return {};
-  values.resize(static_cast<size_t>(count));
-  group->receive(comm::writable_bytes_of(values), owner);
-  return values;
+  if (group == nullptr) return values;
+  return comm::bring_to_first(*group, owner, count, std::move(values));
 }
 
 }  // namespace collimate::model

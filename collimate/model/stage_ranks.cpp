@@ -1,6 +1,9 @@
 #include "collimate/model/stage_ranks.h"
 
+#include <utility>
+
 #include "collimate/base/error.h"
+#include "collimate/comm/values.h"
 #include "collimate/tensor/host_access.h"
 
 namespace collimate::model {
@@ -42,12 +45,8 @@ uint64_t StageRanks::sum(uint64_t value) const {
 }
 
 std::vector<float> StageRanks::gather(int owner, int64_t count, std::vector<float> values) const {
-  if (group == nullptr || owner == 0) return values;
-  if (place.rank == owner) group->send(comm::bytes_of(values), 0);
-  if (!place.is_first()) return {};
-  values.resize(static_cast<size_t>(count));
-  group->receive(comm::writable_bytes_of(values), owner);
-  return values;
+  if (group == nullptr) return values;
+  return comm::bring_to_first(*group, owner, count, std::move(values));
 }
 
 void StageRanks::sum_ends(std::span<float> values) const {

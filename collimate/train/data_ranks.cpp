@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collimate/base/at.h"
+#include "collimate/comm/values.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/memory.h"
 #include "collimate/tensor/ops/optimizer.h"
@@ -91,10 +92,7 @@ void DataRanks::zero_gradients() {
 }
 
 int64_t DataRanks::most_of_all(int64_t micro_batches) const {
-  if (group_ == nullptr) return micro_batches;
-  std::vector<float> most = {static_cast<float>(micro_batches)};
-  group_->all_reduce_max(most).wait(deadline_seconds_);
-  return static_cast<int64_t>(most[0]);
+  return group_ == nullptr ? micro_batches : comm::largest(*group_, micro_batches, deadline_seconds_);
 }
 
 int64_t DataRanks::most_micro_batches(int64_t own) const {
