@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/TensorOperators.h>
+
 #include <numeric>
 #include <vector>
 
