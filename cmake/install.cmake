@@ -1,5 +1,5 @@
 # `cmake --install build/release --prefix DIR` puts this below DIR, by component:
-#   program      bin/collimate, lib/collimate/collimate_{parquet,llguidance}.so, lib/collimate/python/, completions, man
+#   program      bin/collimate, lib/collimate/collimate_{arrow,llguidance}.so, lib/collimate/python/, completions, man
 #                page
 #   libraries    lib/collimate/*.so*: what those load and Debian 12 has not in its base system
 #   wheels       the same of PyPI's wheels (libtorch, the two of CUDA that it names, Arrow)
@@ -9,7 +9,7 @@
 # of programs.cmake, and finds the third in its neighbours: package_rpath.cmake.
 set(torch_include "${TORCH_ROOT}/include")
 install(TARGETS collimate RUNTIME_DEPENDENCY_SET collimate_dependencies RUNTIME DESTINATION bin COMPONENT program)
-foreach(loaded collimate_parquet collimate_llguidance)
+foreach(loaded collimate_arrow collimate_llguidance)
   if(TARGET ${loaded})
     install(TARGETS ${loaded} RUNTIME_DEPENDENCY_SET collimate_dependencies
       LIBRARY DESTINATION lib/collimate COMPONENT program)

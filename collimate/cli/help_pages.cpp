@@ -9,7 +9,9 @@ namespace collimate::cli {
 namespace {
 
 constexpr const char* kData =
-    "A data file is JSON lines (.jsonl), JSON (.json), Parquet (.parquet) or one plain text (.txt). The shape of its "
+    "A data file is JSON lines (.jsonl), JSON (.json), a table (.csv, .tsv), Parquet (.parquet), Arrow (.arrow) or one "
+    "plain text\n(.txt); texts may be compressed (.gz .zst .bz2 .lz4). A directory or a pattern (shards/*.jsonl) names several "
+    "files. The shape of its "
     "rows\n"
     "is recognised by its columns, and `collimate check` shows what was recognised, with the tokens that are "
     "trained.\n\n"
@@ -45,14 +47,31 @@ constexpr const char* kResume =
     "  collimate train run.yaml --output runs/mine --set run.iterations=200    # train longer than planned before\n"
     "  collimate train run.yaml --output runs/other --resume runs/mine/checkpoints/step-000050    # branch off\n"
     "  collimate train run.yaml --output runs/mine --overwrite    # remove that run and begin anew\n\n"
-    "Ctrl-C ends a run after the current iteration and saves a checkpoint; a second Ctrl-C ends it at once. When a "
-    "run\n"
-    "continues, its length and what is kept of it may change: run.iterations, run.epochs, run.save_every,\n"
-    "run.keep_checkpoints, run.evaluate_every, run.samples_every and run.patience. So may what changes no result: "
-    "log.*,\n"
-    "run.threads, run.memory_budget, run.deadline_seconds, cluster and download. Any other key that differs is an "
-    "error\n"
-    "that shows both values.\n";
+    "Ctrl-C ends a run after the current iteration and saves a checkpoint; a second Ctrl-C ends it at once.\n\n"
+    "A run that continues may have another value of these keys, which change its length, what is kept of it or where "
+    "it\n"
+    "runs, and nothing of what is computed (on other devices to rounding). Any other key that differs is an error that "
+    "shows\n"
+    "both values.\n\n"
+    "{}\n";
+
+// The keys of a config that are outside of its hash, in lines of a page.
+std::string keys_that_may_change() {
+  const recipe::Config config;
+  const nlohmann::json hashed = base::to_json(config.section_value(true)).flatten();
+  constexpr size_t kWidth = 100;
+  std::string text, line = " ";
+  for (const auto& [pointer, value] : base::to_json(config.section_value()).flatten().items()) {
+    if (hashed.contains(pointer)) continue;
+    const std::string key = recipe::config_key(pointer);
+    if (line.size() + key.size() > kWidth) {
+      text += line + "\n";
+      line = " ";
+    }
+    line += " " + key;
+  }
+  return text + line;
+}
 
 std::string data_page() {
   std::string rows;
@@ -83,7 +102,7 @@ std::vector<std::string> help_pages() {
 std::string help_page(const std::string& name) {
   if (name == "data") return data_page();
   if (name == "lora") return kLora;
-  if (name == "resume") return kResume;
+  if (name == "resume") return fmt::format(kResume, keys_that_may_change());
   for (const recipe::RecipeEntry& entry : recipe::recipes())
     if (entry.name == name) return recipe_page(entry);
   return "";

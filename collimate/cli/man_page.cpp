@@ -45,7 +45,7 @@ std::string section_of(const Command& command) {
 }
 
 constexpr const char* kEnd = R"(.SH "EXIT STATUS"
-0 done, 1 failed, 2 wrong input (nothing was changed), 3 stopped by a signal after saving, 4 stopped by a guard,
+0 done, 1 failed, 2 wrong input (nothing was changed), 3 stopped before its end after saving, 4 stopped by a guard,
 5 done, but the loss has diverged.
 .SH ENVIRONMENT
 .TP

@@ -80,7 +80,7 @@ struct RunOptions {
   std::function<void(const IterationResult&)> on_iteration;
   std::vector<Evaluation> evaluations;   // one after the other, whenever the schedule asks for them
   std::vector<base::Stateful*> state;    // of the driver's side: data cursor, controllers; saved in this order
-  const base::StopFlag* stop = nullptr;  // requested by a signal: the run saves and ends with StoppedError
+  const base::StopFlag* stop = nullptr;  // requested: the run saves and ends with StoppedError
   std::function<void()> on_poll;         // before each look at `stop`: at least every 0.2 s while the run waits
   base::SpanRecorder* spans = nullptr;   // gets every call's time
   std::function<void(const CallTimes&)> on_call;  // of the run's graph alone; with it workers time their operations

@@ -52,6 +52,22 @@ TEST(DataShape, Trl) {
   EXPECT_EQ(example.completion->content, "t");
 }
 
+// Tables of texts write lists as JSON and labels as words.
+TEST(DataShape, CellsOfTextTables) {
+  auto example = example_of(DataShape::kMessages, R"({"messages": "[{\"role\": \"user\", \"content\": \"p\"}]"})");
+  EXPECT_EQ(messages(example.prompt), (Messages{{"user", "p"}}));
+  for (const auto& [label, good] : std::vector<std::pair<std::string, bool>>{{"True", true}, {"0", false}, {"1", true}})
+    EXPECT_EQ(
+        example_of(DataShape::kLabelled, R"({"prompt": "p", "completion": "c", "label": ")" + label + "\"}").label,
+        good);
+  EXPECT_THAT(error_of(R"({"prompt": "p", "completion": "c", "label": "yes"})"),
+              HasSubstr("column label] expected true or false (or 1 or 0) beside an answer, got \"yes\""));
+  EXPECT_THAT(
+      error_of(R"({"messages": "[{'role': 'user'}]"})"),
+      HasSubstr("column messages] expected a list, or its JSON as a text, got Python's form of it; try writing"));
+  EXPECT_THAT(error_of(R"({"messages": "[{]"})"), HasSubstr("column messages] expected well-formed JSON"));
+}
+
 TEST(DataShape, PromptsWithGroundTruthAndColumns) {
   auto example = example_of(DataShape::kPrompt, R"({"prompt": "p", "answer": "42", "level": 3})");
   EXPECT_EQ(example.ground_truth, "42");

@@ -4,15 +4,18 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
+#include <sstream>
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
-#include "collimate/base/nearest_path.h"
 #include "collimate/host/file_io.h"
+#include "collimate/text/arrow/arrow_files.h"
+#include "collimate/text/data_files.h"
+#include "collimate/text/delimited.h"
 #include "collimate/text/files.h"
 #include "collimate/text/json_elements.h"
 #include "collimate/text/json_numbers.h"
-#include "collimate/text/parquet/parquet.h"
 
 namespace collimate::text {
 namespace {
@@ -57,9 +60,7 @@ void pass_on(std::string_view text, const RowLocation& location, const RowSink& 
 }
 
 // Reads up to `most` rows.
-void read_jsonl(const std::string& path, const RowSink& sink, const BadRowSink& bad,
-                int64_t most = std::numeric_limits<int64_t>::max()) {
-  std::ifstream in(path, std::ios::binary);
+void read_jsonl(std::istream& in, const std::string& path, const RowSink& sink, const BadRowSink& bad, int64_t most) {
   RowLocation location{path, 0, 0};
   std::string line;
   while (location.row < most && std::getline(in, line)) {
@@ -104,8 +105,17 @@ void read_columns(const std::string& path, const std::string& content, const Row
   }
 }
 
+std::string content_of(const std::string& path) {
+  return is_compressed(path) ? decompressed(path) : host::read_file(path);
+}
+
+std::unique_ptr<std::istream> open_text(const std::string& path) {
+  if (is_compressed(path)) return std::make_unique<std::istringstream>(decompressed(path));
+  return std::make_unique<std::ifstream>(path, std::ios::binary);
+}
+
 void read_json(const std::string& path, const RowSink& sink, const BadRowSink& bad) {
-  const std::string content = without_mark(host::read_file(path));
+  const std::string content = without_mark(content_of(path));
   const size_t first = content.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return;
   if (content[first] != '[') return read_columns(path, content, sink);
@@ -120,43 +130,45 @@ void read_json(const std::string& path, const RowSink& sink, const BadRowSink& b
   });
 }
 
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+constexpr const char* kFormats = "auto, jsonl, json, csv, tsv, parquet, arrow or text";
+constexpr const char* kEndings = "a .jsonl, .json, .csv, .tsv, .parquet, .arrow or .txt file";
+
 std::string remedy(const std::string& path, const std::string& format) {
-  if (format == ".gz" || format == ".zst" || format == ".bz2" || format == ".xz")
-    return fmt::format("decompressing it: {} {}",
-                       format == ".gz"    ? "gunzip -k"
-                       : format == ".zst" ? "unzstd"
-                       : format == ".bz2" ? "bunzip2 -k"
-                                          : "unxz -k",
-                       path);
+  if (format == ".xz" || format == ".zip")
+    return fmt::format("decompressing it: {} {}", format == ".xz" ? "unxz -k" : "unzip", path);
   if (format == ".xlsx" || format == ".xls")
     return fmt::format(
         "converting it: python3 -c \"import pandas; pandas.read_excel('{}').to_json('{}', "
         "orient='records', lines=True)\"",
         path, std::filesystem::path(path).replace_extension(".jsonl").string());
-  if (format != ".csv" && format != ".tsv")
-    return fmt::format("{{path: {}, format: jsonl}} if it holds one JSON object a line", path);
-  const std::string delimiter = format == ".tsv" ? ", delimiter='\\t'" : "";
-  return fmt::format(
-      "converting it: python3 -c \"import csv, json; [print(json.dumps(row)) for row in "
-      "csv.DictReader(open('{}', newline=''){})]\" > {}",
-      path, delimiter, std::filesystem::path(path).replace_extension(".jsonl").string());
+  return fmt::format("{{path: {}, format: jsonl}} if it holds one JSON object a line", path);
 }
 
-std::string format_of(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension == ".jsonl" || extension == ".ndjson") return "jsonl";
-  if (extension == ".json") return "json";
-  if (extension == ".parquet") return "parquet";
-  if (extension == ".txt") return "text";
-  return extension;
+[[noreturn]] void refuse_format(const std::string& path, const std::string& format, bool named) {
+  throw base::InputError(base::expectation("data " + path, named ? fmt::format("format {}", kFormats) : kEndings,
+                                           named || format.empty() ? "'" + format + "'" : "a " + format + " file",
+                                           remedy(path, format)));
 }
 
-// Reads so many rows of a file of JSON lines, of another format all.
-void read_first(const std::string& path, const std::string& format, int64_t most, const RowSink& sink) {
-  if (!file_exists(path) || (format == "auto" ? format_of(path) : format) != "jsonl")
-    return read_rows(path, format, sink);
+// Reads one file, of JSON lines no more than `most` rows.
+void read_file(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad,
+               int64_t most) {
   host::open_for_reading(path);  // refuses what would be waited for
-  read_jsonl(path, sink, {}, most);
+  const std::string chosen = format == "auto" ? format_of(path) : format;
+  if (chosen == "jsonl") {
+    read_jsonl(*open_text(path), path, sink, bad, most);
+  } else if (chosen == "json") {
+    read_json(path, sink, bad);
+  } else if (chosen == "csv" || chosen == "tsv") {
+    read_delimited(*open_text(path), path, chosen == "tsv", sink, bad);
+  } else if (chosen == "text") {
+    sink({path, 0, 1}, {{"text", content_of(path)}});
+  } else if (is_compressed(path) || (chosen != "parquet" && chosen != "arrow")) {
+    refuse_format(path, chosen, format != "auto");
+  } else {
+    (chosen == "parquet" ? read_parquet : read_arrow)(path, sink);
+  }
 }
 
 }  // namespace
@@ -166,37 +178,25 @@ std::string RowLocation::text() const {
 }
 
 void read_rows(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad) {
-  if (!file_exists(path))
-    throw base::InputError(base::expectation("data " + path, "a file", "none there", base::nearest_path(path)));
-  host::open_for_reading(path);  // refuses what would be waited for
-  const std::string chosen = format == "auto" ? format_of(path) : format;
-  if (chosen == "jsonl") {
-    read_jsonl(path, sink, bad);
-  } else if (chosen == "json") {
-    read_json(path, sink, bad);
-  } else if (chosen == "parquet") {
-    read_parquet(path, sink);
-  } else if (chosen == "text") {
-    sink({path, 0, 1}, {{"text", host::read_file(path)}});
-  } else {
-    const bool named = format != "auto";
-    throw base::InputError(base::expectation(
-        "data " + path, named ? "format auto, jsonl, json, parquet or text" : "a .jsonl, .json, .parquet or .txt file",
-        named || chosen.empty() ? "'" + chosen + "'" : "a " + chosen + " file", remedy(path, chosen)));
-  }
+  for (const std::string& file : data_files(path)) read_file(file, format, sink, bad, kAll);
 }
 
 std::optional<Row> first_row(const std::string& path, const std::string& format) {
   std::optional<Row> first;
-  read_first(path, format, 1, [&](const RowLocation&, Row&& row) {
+  const auto take = [&](const RowLocation&, Row&& row) {
     if (!first) first = std::move(row);
-  });
+  };
+  for (const std::string& file : data_files(path))
+    if (!first) read_file(file, format, take, {}, 1);
   return first;
 }
 
 int64_t count_rows(const std::string& path, int64_t most) {
   int64_t rows = 0;
-  read_first(path, "auto", most, [&](const RowLocation&, Row&&) { ++rows; });
+  for (const std::string& file : data_files(path))
+    if (rows < most)
+      read_file(
+          file, "auto", [&](const RowLocation&, Row&&) { ++rows; }, {}, most - rows);
   return std::min(rows, most);
 }
 

@@ -23,18 +23,20 @@ struct RowLocation {
 using RowSink = std::function<void(const RowLocation&, Row&&)>;
 using BadRowSink = std::function<void(const std::string& error)>;
 
-// `format`: "auto" (by extension: .jsonl .ndjson .json .parquet .txt), "jsonl", "json", "parquet" or "text" (one row
-// {"text": …} per file). JSON may be an array of objects or an object of arrays of equal length.
-// Throws InputError: missing file, unknown format, malformed JSON (with the line), a row that is no object, a number
-// that would not be kept as written (see json_numbers.h), a Parquet file in a build without Parquet (says how to get
-// it). A row that cannot be read by itself goes to `bad` and is passed over where that is given.
+// Reads the files that `path` names (see data_files.h). `format`: "auto" (by the ending: .jsonl .ndjson .json .csv .tsv
+// .parquet .arrow .txt, and .gz .zst .bz2 .lz4 behind those of texts), "jsonl", "json", "csv", "tsv" (see delimited.h),
+// "parquet", "arrow" or "text" (one row {"text": …} per file). JSON may be an array of objects or an object of arrays
+// of equal length. Throws InputError: missing file, unknown format, malformed JSON (with the line), a row that is no
+// object, a number that would not be kept as written (see json_numbers.h), a Parquet, Arrow or compressed file in a
+// build without their reader (says how to get it). A row that cannot be read by itself goes to `bad` and is passed over
+// where that is given.
 void read_rows(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad = {});
 
-// Gives the number of rows of a file, or `most` where it has as many or more, which are not read then from a file of
-// JSON lines. Throws as read_rows.
+// Gives the number of rows, or `most` where there are as many or more, which are not read then from files of JSON
+// lines. Throws as read_rows.
 int64_t count_rows(const std::string& path, int64_t most);
 
-// Reads the first row alone of a file of JSON lines, of another format the whole file; nothing where it has none.
+// Reads the first row alone of a file of JSON lines, of another format the whole file; nothing where there is none.
 // Throws as read_rows.
 std::optional<Row> first_row(const std::string& path, const std::string& format = "auto");
 

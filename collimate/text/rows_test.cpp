@@ -134,18 +134,83 @@ TEST_F(Rows, DeeplyNestedJsonNamesFileAndLine) {
 
 TEST_F(Rows, UnknownFormatAndMissingFile) {
   EXPECT_THAT(error("a.data", "x"),
-              AllOf(HasSubstr("expected a .jsonl, .json, .parquet or .txt file, got a .data file"),
+              AllOf(HasSubstr("expected a .jsonl, .json, .csv, .tsv, .parquet, .arrow or .txt file, got a .data file"),
                     HasSubstr("a.data, format: jsonl} if it holds one JSON object a line")));
-  EXPECT_THAT(error("a.jsonl.gz", "x"),
-              AllOf(HasSubstr("got a .gz file; try decompressing it: gunzip -k "), HasSubstr("a.jsonl.gz")));
+  EXPECT_THAT(error("a.jsonl.xz", "x"),
+              AllOf(HasSubstr("got a .xz file; try decompressing it: unxz -k "), HasSubstr("a.jsonl.xz")));
   EXPECT_THAT(error("a.xlsx", "x"), AllOf(HasSubstr("got a .xlsx file; try converting it: python3 -c \"import pandas"),
                                           HasSubstr("a.jsonl', orient='records', lines=True)")));
-  EXPECT_THAT(error("a.csv", "x"),
-              AllOf(HasSubstr("got a .csv file; try converting it: python3 -c \"import csv, json; "),
-                    HasSubstr("a.csv', newline=''))]\" > "), HasSubstr("a.jsonl")));
   EXPECT_EQ(read("a.data", "{\"a\": 1}\n", "jsonl").size(), 1u);
   EXPECT_EQ(message_of<base::InputError>([] { read_rows("/nowhere/a.jsonl", "auto", {}); }),
             "[data /nowhere/a.jsonl] expected a file, got none there");
+}
+
+TEST_F(Rows, TablesKeepTheirCellsAsTexts) {
+  const auto rows =
+      read("a.csv",
+           "\xEF\xBB\xBF,prompt,\"an, \"\"answer\"\"\"\r\n0,\"two\nlines, \"\"quoted\"\"\",007\r\n\r\n1,ü,"
+           "\r\n2,\"\",x\"y");
+  ASSERT_EQ(rows.size(), 3U);
+  const Row first = {{"Unnamed: 0", "0"}, {"prompt", "two\nlines, \"quoted\""}, {"an, \"answer\"", "007"}};
+  EXPECT_EQ(rows[0], std::make_pair(std::string("a.csv:2"), first));
+  const Row missing = {{"Unnamed: 0", "1"}, {"prompt", "ü"}, {"an, \"answer\"", nullptr}};
+  EXPECT_EQ(rows[1], std::make_pair(std::string("a.csv:5"), missing));
+  const Row empty = {{"Unnamed: 0", "2"}, {"prompt", ""}, {"an, \"answer\"", "x\"y"}};
+  EXPECT_EQ(rows[2], std::make_pair(std::string("a.csv:6"), empty));
+}
+
+TEST_F(Rows, TheFirstLineOfATableSaysItsDelimiter) {
+  const Row row = {{"a", "1,5"}, {"b", "x;y"}};
+  EXPECT_EQ(read("a.csv", "a;b\n1,5;\"x;y\"\n")[0].second, row);
+  EXPECT_EQ(read("a.tsv", "a\tb\n1,5\tx;y\n")[0].second, row);
+  EXPECT_EQ(read("b.csv", "a\tb\n1,5\tx;y\n")[0].second, row);
+  const Row alone = {{"a,b", "1"}};
+  EXPECT_EQ(read("b.tsv", "a,b\n1\n")[0].second, alone);
+  EXPECT_TRUE(read("c.csv", "a,b\n").empty());
+}
+
+TEST_F(Rows, BrokenTablesNameTheirLine) {
+  EXPECT_EQ(
+      error("a.csv", "a,b\n1,2\n1,2,3\n"),
+      "[a.csv:3] expected 2 cells, as the first line has, got 3; try quotes around a text that has a delimiter in "
+      "it");
+  EXPECT_EQ(error("a.csv", "a,b\n1,2\n1,\"2\n\n"),
+            "[a.csv:3] expected a quote that ends the cell, got the end of the file");
+  EXPECT_EQ(error("a.csv", "a,b\n\"1\"x,2\n"),
+            "[a.csv:2] expected a delimiter or the end of the line after a cell in quotes, got 'x'; try two quotes, "
+            "\"\", for one that belongs to the text");
+  EXPECT_EQ(error("a.csv", "a,b,a\n"), "[a.csv:1] expected each column's name once, got 'a' twice");
+  EXPECT_THAT(error("a.csv", "a,b\n1,\xE4\n"),
+              HasSubstr("[a.csv:2 column b] expected UTF-8, got other bytes; try iconv"));
+  EXPECT_THAT(error("a.csv", "\xFF\xFE\x61"),
+              HasSubstr("[a.csv] expected a table in UTF-8, got UTF-16; try saving it"));
+}
+
+TEST_F(Rows, DirectoriesAndPatternsAreReadByName) {
+  host::write_file_atomically(directory_.path("b.jsonl"), "{\"a\": 3}\n{\"a\": 4}\n");
+  host::write_file_atomically(directory_.path("a.csv"), "a\n1\n2\n");
+  host::write_file_atomically(directory_.path("README.md"), "# of data");
+  const auto values = [&](const std::string& path) {
+    std::string found;
+    read_rows(path, "auto", [&](const RowLocation&, Row&& row) { found += row.at("a").dump(); });
+    return found;
+  };
+  EXPECT_EQ(values(directory_.path()), "\"1\"\"2\"34");
+  EXPECT_EQ(values(directory_.path("*.jsonl")), "34");
+  EXPECT_EQ(values(directory_.path("[ab].*")), "\"1\"\"2\"34");
+  EXPECT_EQ(count_rows(directory_.path(), 3), 3);
+  EXPECT_EQ(count_rows(directory_.path(), 9), 4);
+  EXPECT_EQ(first_row(directory_.path()), Row({{"a", "1"}}));
+  EXPECT_THAT(message_of<base::InputError>([&] { values(directory_.path("*.json")); }),
+              HasSubstr("expected files that match the pattern, got none"));
+  std::filesystem::create_directory(directory_.path("none"));
+  EXPECT_THAT(
+      message_of<base::InputError>([&] { values(directory_.path("none")); }),
+      HasSubstr("expected data files in the directory (.jsonl .json .csv .tsv .parquet .arrow .txt), got none"));
+  std::filesystem::create_directories(directory_.path("none/train"));
+  host::write_file_atomically(directory_.path("none/train/x.jsonl"), "{}");
+  EXPECT_THAT(message_of<base::InputError>([&] { values(directory_.path("none")); }),
+              HasSubstr("none; try " + directory_.path("none/train")));
 }
 
 TEST_F(Rows, BadRowsArePassedOver) {
@@ -162,7 +227,7 @@ TEST_F(Rows, BadRowsArePassedOver) {
 }
 
 // Whether this build has the Parquet reader.
-bool has_parquet() {
+bool has_arrow() {
   try {
     read_rows(testdata("kinds.parquet"), "auto", [](const RowLocation&, Row&&) {});
     return true;
@@ -173,7 +238,7 @@ bool has_parquet() {
 }
 
 TEST(Parquet, EveryKindOfColumn) {
-  if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
+  if (!has_arrow()) GTEST_SKIP() << "built without the Parquet reader";
   std::vector<Row> rows;
   read_rows(testdata("kinds.parquet"), "auto", [&](const RowLocation& location, Row&& row) {
     EXPECT_EQ(location.text(), testdata("kinds.parquet") + ":row " + std::to_string(rows.size() + 1));
@@ -195,7 +260,7 @@ TEST(Parquet, EveryKindOfColumn) {
 
 // An image's bytes are kept, and what is written as JSON later (samples, messages between processes) can be.
 TEST(Parquet, BytesThatAreNoTextAreBase64) {
-  if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
+  if (!has_arrow()) GTEST_SKIP() << "built without the Parquet reader";
   std::vector<Row> rows;
   read_rows(testdata("bytes.parquet"), "auto", [&](const RowLocation&, Row&& row) { rows.push_back(std::move(row)); });
   ASSERT_EQ(rows.size(), 2u);
@@ -207,7 +272,7 @@ TEST(Parquet, BytesThatAreNoTextAreBase64) {
 }
 
 TEST(Parquet, NumbersThatAreNotFiniteAreMissing) {
-  if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
+  if (!has_arrow()) GTEST_SKIP() << "built without the Parquet reader";
   json answers = json::array(), scores = json::array();
   read_rows(testdata("not_finite.parquet"), "auto", [&](const RowLocation&, Row&& row) {
     answers.push_back(json(row["answer"]));
@@ -218,11 +283,62 @@ TEST(Parquet, NumbersThatAreNotFiniteAreMissing) {
 }
 
 TEST_F(Rows, BrokenParquetIsAnError) {
-  if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
+  if (!has_arrow()) GTEST_SKIP() << "built without the Parquet reader";
   EXPECT_THAT(error("a.parquet", "PAR1 not at all"), HasSubstr("expected a Parquet file that can be read"));
   std::string cut = host::read_file(testdata("kinds.parquet"));
   cut.resize(cut.size() / 2);
   EXPECT_THAT(error("b.parquet", cut), HasSubstr("expected a Parquet file that can be read"));
+}
+
+TEST_F(Rows, ArrowFilesOfBothFormsAreReadAsParquet) {
+  if (!has_arrow()) GTEST_SKIP() << "built without the Arrow reader";
+  const auto rows_of_file = [](const std::string& path) {
+    std::vector<std::string> rows;
+    read_rows(path, "auto", [&](const RowLocation& location, Row&& row) {
+      EXPECT_EQ(location.row, std::ssize(rows));
+      rows.push_back(row.dump());
+    });
+    return rows;
+  };
+  const std::vector<std::string> parquet = rows_of_file(testdata("kinds.parquet"));
+  EXPECT_EQ(rows_of_file(testdata("kinds.arrow")), parquet);
+  EXPECT_EQ(rows_of_file(testdata("kinds_indexed.arrow")), parquet);
+  for (const char* name : {"kinds.arrow", "kinds_indexed.arrow"}) {
+    const std::string whole = host::read_file(testdata(name));
+    EXPECT_THAT(error("cut.arrow", whole.substr(0, whole.size() - 700)),
+                HasSubstr("expected an Arrow file that can be read"));
+  }
+}
+
+// What `datasets` writes by save_to_disk: the order of the files is that of state.json.
+TEST_F(Rows, ASavedDatasetIsADirectory) {
+  if (!has_arrow()) GTEST_SKIP() << "built without the Arrow reader";
+  for (const char* name : {"data-0.arrow", "data-1.arrow"})
+    host::write_file_atomically(directory_.path(name), host::read_file(testdata("kinds.arrow")));
+  host::write_file_atomically(directory_.path("dataset_info.json"), "{}");
+  host::write_file_atomically(directory_.path("state.json"),
+                              R"({"_data_files": [{"filename": "data-1.arrow"}, {"filename": "data-0.arrow"}]})");
+  std::vector<std::string> places;
+  read_rows(directory_.path(), "auto", [&](const RowLocation& location, Row&&) { places.push_back(location.text()); });
+  ASSERT_EQ(places.size(), 6U);
+  EXPECT_EQ(places[0], directory_.path("data-1.arrow") + ":row 1");
+  EXPECT_EQ(places[3], directory_.path("data-0.arrow") + ":row 1");
+}
+
+TEST_F(Rows, CompressedFilesAreReadWhole) {
+  if (!has_arrow()) GTEST_SKIP() << "built without the readers of compressed files";
+  for (const std::string ending : {"gz", "bz2", "zst", "lz4"}) {
+    const std::string whole = host::read_file(testdata("compressed/rows.jsonl." + ending));
+    const auto rows = read("a.jsonl." + ending, whole);
+    ASSERT_EQ(rows.size(), 3U) << ending;
+    EXPECT_EQ(rows[2].second, Row({{"a", 3}}));
+    EXPECT_EQ(rows[2].first, "a.jsonl." + ending + ":3");
+    EXPECT_THAT(error("b.jsonl." + ending, whole.substr(0, whole.size() - 6)),
+                HasSubstr("expected a whole file compressed by"))
+        << ending;
+    EXPECT_THAT(error("c.jsonl." + ending, "{}"), HasSubstr("expected a whole file compressed by")) << ending;
+  }
+  EXPECT_THAT(error("a.parquet.gz", "x"), HasSubstr("expected a .jsonl"));
 }
 
 }  // namespace

@@ -153,8 +153,8 @@ TEST_F(BadInput, MarginsOfSomePairsOrOfNoNumber) {
     write_text(file, pair + first + "}\n\n" + pair + third + "}\n");
   };
   pairs(R"(, "margin": 1)", R"(, "margin": "wide")");
-  expect(2, "[" + file + ":3 column margin] expected a number, got string");
-  pairs(R"(, "margin": 1)", R"(, "margin": -1e300)");
+  expect(2, "[" + file + ":3 column margin] expected a number, got \"wide\"");
+  pairs(R"(, "margin": "1.5")", R"(, "margin": -1e300)");
   expect(2, "[" + file + ":3 column margin] expected a finite number of float's range, got -1e+300");
   const std::string remedy = " has one, got none; try a margin in every row, or in none";
   pairs(R"(, "margin": 0)", R"(, "margin": null)");

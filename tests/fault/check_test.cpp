@@ -218,7 +218,7 @@ TEST_F(Check, RefusesDataSourcesOfWrongTypes) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{path: 5}", "[data.train.path] expected a file name, got 5\n"},
       {"[{path: [a]}]", "[data.train.path] expected a file name, got [\"a\"]\n"},
-      {"{" + path + ", format: 5}", "[data.train.format] expected auto, jsonl, json, parquet or text, got 5\n"},
+      {"{" + path + ", format: 5}", "[data.train.format] expected auto, jsonl, json, csv, tsv, parquet, arrow or text, got 5\n"},
       {"{" + path + ", weight: heavy}",
        "[data.train.weight] expected a number above 0, at most 1000000, got \"heavy\"\n"},
       {"{" + path + ", weight: 0}", "[data.train.weight] expected a number above 0, at most 1000000, got 0\n"},

@@ -39,7 +39,10 @@ def write(name, content, trainer, hyper):
 
 
 def dpo_losses(beta):
-    """Losses of log-ratios c, r of pairs and their lengths k, l: name -> (options, function)."""
+    """Losses of log-ratios c, r of pairs and their lengths k, l: name -> (options, function).
+
+    These are what the file has of trl.DPOTrainer. Another variant has a file of its own, made by small_losses.py.
+    """
     logistic = lambda x: softplus(-beta * x)
     smooth = lambda x, e: (1 - e) * logistic(x) + e * logistic(-x)
     blend = lambda x: sigmoid(beta * x / 0.05)

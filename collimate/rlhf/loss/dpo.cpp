@@ -163,6 +163,7 @@ Tensor aot(const LossContext& c, const Transported& own, const Options& o) {
   return value + other_side - other_side.detach();
 }
 
+// A variant is a function above and its row below; a loss without a reference has a file as cpo.cpp.
 struct Named {
   const char* name;
   PairLoss loss;                 // null: no loss of each pair

@@ -177,8 +177,11 @@ std::vector<float> read_margins(const std::vector<const text::Example*>& example
     if (value == nullptr)
       throw InputError(expectation(where, fmt::format("a number, as {} has one", place(**first)), "none",
                                    "a margin in every row, or in none"));
-    if (!value->is_number()) throw InputError(expectation(where, "a number", value->type_name()));
-    const auto margin = value->get<double>();
+    const nlohmann::json number = value->is_string()  // in a table of texts
+                                      ? nlohmann::json::parse(value->get<std::string>(), nullptr, false)
+                                      : *value;
+    if (!number.is_number()) throw InputError(expectation(where, "a number", value->dump()));
+    const auto margin = number.get<double>();
     if (!(std::abs(margin) <= std::numeric_limits<float>::max()))
       throw InputError(expectation(where, "a finite number of float's range", fmt::to_string(margin)));
     margins.push_back(static_cast<float>(margin));

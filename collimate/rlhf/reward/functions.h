@@ -9,6 +9,8 @@
 
 namespace collimate::rlhf {
 
+// Rewards that a program brings along; a rule that ships with Collimate is in rules.cpp.
+
 // Makes a reward from its entry in a config's `reward:` list.
 using MakeReward = std::function<std::unique_ptr<Reward>(const nlohmann::json& entry)>;
 

@@ -26,7 +26,7 @@ struct Score {
 using Rule = std::function<Score(const RewardSample&)>;
 
 // A file of this folder says this of its rule. `section`: the keys of its entry in a config (RuleSection and its own);
-// `make` reads the entry.
+// `make` reads the entry by read_entry, where it has no keys of its own as RuleSection: that refuses unknown ones.
 struct RuleEntry {
   std::string name;
   std::string summary;  // one line: which sample gets 1

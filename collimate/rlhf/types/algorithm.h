@@ -15,7 +15,7 @@ inline constexpr double kRolloutBeta = 0.0;
 inline constexpr double kPairBeta = 0.1;
 
 // Constants of losses and advantages, each declared once: losses and advantages read this section itself. Names as in
-// TRL where TRL has the option.
+// TRL where TRL has the option; else one that a single loss reads begins with that loss's name.
 struct AlgorithmOptions : base::Section {
   // The lists of losses and of advantages, which read these options, know what loss_type and advantage may be; without
   // names they may be anything.

@@ -13,10 +13,10 @@ list(GET _arrow_library 0 _arrow_library)
 list(GET _parquet_library 0 _parquet_library)
 message(STATUS "Parquet: ${_parquet_library}")
 
-add_library(collimate_parquet MODULE "${PROJECT_SOURCE_DIR}/collimate/text/parquet/parquet_plugin.cc")
-set_target_properties(collimate_parquet PROPERTIES PREFIX ""
+add_library(collimate_arrow MODULE "${PROJECT_SOURCE_DIR}/collimate/text/arrow/arrow_plugin.cc")
+set_target_properties(collimate_arrow PROPERTIES PREFIX ""
   LIBRARY_OUTPUT_DIRECTORY "${COLLIMATE_LIBRARIES_DIR}" INSTALL_RPATH "$ORIGIN" CXX_VISIBILITY_PRESET hidden)
-target_include_directories(collimate_parquet SYSTEM PRIVATE "${_pyarrow}/include")
-target_link_libraries(collimate_parquet PRIVATE collimate_options "${_parquet_library}" "${_arrow_library}")
+target_include_directories(collimate_arrow SYSTEM PRIVATE "${_pyarrow}/include")
+target_link_libraries(collimate_arrow PRIVATE collimate_options "${_parquet_library}" "${_arrow_library}")
 # Whoever builds the readers gets this one too; the target is defined later in the same directory.
-cmake_language(DEFER CALL add_dependencies collimate_text collimate_parquet)
+cmake_language(DEFER CALL add_dependencies collimate_text collimate_arrow)

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "collimate/text/rows.h"
+
+// Files that the libraries of the pyarrow package read, by a library of our own that is loaded at the first call. Each
+// function throws InputError for a build without it, which says how to get it.
+namespace collimate::text {
+
+// Rows of a Parquet file, column by column as JSON: integers, floats, booleans, text, lists, structs, maps (as lists of
+// {key, value}); dates, times and decimals as text; binary columns as text where a value is UTF-8, else as
+// {"base64": TEXT}; NaN and infinities as null, a missing value. Throws InputError: not a Parquet file, or a column
+// type without a JSON form.
+void read_parquet(const std::string& path, const RowSink& sink);
+
+// The same of an Arrow file in either of its forms, the stream that Hugging Face's `datasets` writes and the file with
+// an index.
+void read_arrow(const std::string& path, const RowSink& sink);
+
+// Is the ending of this path that of a compressed file (.gz .zst .bz2 .lz4)?
+bool is_compressed(const std::string& path);
+// Gives what a compressed file holds. Throws InputError where it is damaged or ends early.
+std::string decompressed(const std::string& path);
+
+// The entry points of that library; each returns an error for the user, empty where all went well.
+using ReadRowsFunction = std::string (*)(const std::string& path, const RowSink& sink);
+using DecompressFunction = std::string (*)(const std::string& path, const std::string& codec, std::string& content);
+inline constexpr const char* kReadParquetSymbol = "collimate_read_parquet";
+inline constexpr const char* kReadArrowSymbol = "collimate_read_arrow";
+inline constexpr const char* kDecompressSymbol = "collimate_decompress";
+inline constexpr const char* kArrowLibrary = "collimate_arrow.so";
+
+}  // namespace collimate::text

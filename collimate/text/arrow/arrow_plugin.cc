@@ -1,0 +1,177 @@
+// What Arrow reads: a library of its own, so that a program without such files never loads Arrow.
+#include <arrow/api.h>
+#include <arrow/io/compressed.h>
+#include <arrow/io/file.h>
+#include <arrow/ipc/reader.h>
+#include <arrow/util/base64.h>
+#include <arrow/util/compression.h>
+#include <arrow/util/utf8.h>
+#include <parquet/arrow/reader.h>
+
+#include <cmath>
+
+#include "collimate/text/arrow/arrow_files.h"
+
+namespace collimate::text {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json cell(const arrow::Array& array, int64_t row);
+
+template <class ArrayType>
+json number(const ArrayType& array, int64_t row) {
+  return array.Value(row);
+}
+
+// NaN, pandas' missing value, and infinities have no place in JSON.
+template <class ArrayType>
+json fraction(const ArrayType& array, int64_t row) {
+  const double value = array.Value(row);
+  return std::isfinite(value) ? json(value) : json();
+}
+
+// Bytes that are no text have no place in JSON.
+template <class ArrayType>
+json text_of(const ArrayType& array, int64_t row) {
+  const std::string_view bytes = array.GetView(row);
+  if (arrow::util::ValidateUTF8(bytes)) return std::string(bytes);
+  json coded = json::object();
+  coded["base64"] = arrow::util::base64_encode(bytes);
+  return coded;
+}
+
+template <class ListType>
+json list(const ListType& lists, int64_t row) {
+  json out = json::array();
+  const int64_t begin = lists.value_offset(row);
+  for (int64_t i = 0; i < lists.value_length(row); ++i) out.push_back(cell(*lists.values(), begin + i));
+  return out;
+}
+
+json structure(const arrow::StructArray& fields, int64_t row) {
+  json out = json::object();
+  for (int i = 0; i < fields.num_fields(); ++i) out[fields.type()->field(i)->name()] = cell(*fields.field(i), row);
+  return out;
+}
+
+json map_entries(const arrow::MapArray& maps, int64_t row) {
+  json out = json::array();
+  for (int64_t i = maps.value_offset(row); i < maps.value_offset(row + 1); ++i) {
+    out.push_back({{"key", cell(*maps.keys(), i)}, {"value", cell(*maps.items(), i)}});
+  }
+  return out;
+}
+
+json dictionary_value(const arrow::DictionaryArray& coded, int64_t row) {
+  return cell(*coded.dictionary(), coded.GetValueIndex(row));
+}
+
+// Calls read(the array as what it is) where that is one of Arrays.
+template <class... Arrays, class Read>
+bool read_one_of(const arrow::Array& array, const Read& read) {
+  return ((array.type_id() == Arrays::TypeClass::type_id && (read(static_cast<const Arrays&>(array)), true)) || ...);
+}
+
+json cell(const arrow::Array& array, int64_t row) {
+  using namespace arrow;  // NOLINT: its arrays alone are named here
+  if (array.IsNull(row)) return nullptr;
+  json out;
+  const bool known = read_one_of<BooleanArray, Int8Array, Int16Array, Int32Array, Int64Array, UInt8Array, UInt16Array,
+                                 UInt32Array, UInt64Array>(array, [&](const auto& own) { out = number(own, row); }) ||
+                     read_one_of<FloatArray, DoubleArray>(array, [&](const auto& own) { out = fraction(own, row); }) ||
+                     read_one_of<StringArray, LargeStringArray, BinaryArray, LargeBinaryArray, FixedSizeBinaryArray>(
+                         array, [&](const auto& own) { out = text_of(own, row); }) ||
+                     read_one_of<ListArray, LargeListArray, FixedSizeListArray>(
+                         array, [&](const auto& own) { out = list(own, row); }) ||
+                     read_one_of<StructArray>(array, [&](const auto& own) { out = structure(own, row); }) ||
+                     read_one_of<MapArray>(array, [&](const auto& own) { out = map_entries(own, row); }) ||
+                     read_one_of<DictionaryArray>(array, [&](const auto& own) { out = dictionary_value(own, row); });
+  return known ? out : json(array.GetScalar(row).ValueOrDie()->ToString());  // the rest: dates, times, decimals
+}
+
+// Delivers the rows of one batch after those before it.
+void deliver(const arrow::RecordBatch& batch, RowLocation& location, const RowSink& sink) {
+  for (int64_t row = 0; row < batch.num_rows(); ++row, ++location.row) {
+    Row out = json::object();
+    for (int i = 0; i < batch.num_columns(); ++i) out[batch.column_name(i)] = cell(*batch.column(i), row);
+    sink(location, std::move(out));
+  }
+}
+
+arrow::Status read_batches(arrow::RecordBatchReader& batches, const std::string& path, const RowSink& sink) {
+  RowLocation location{path, 0, 0};
+  for (std::shared_ptr<arrow::RecordBatch> batch;;) {
+    ARROW_RETURN_NOT_OK(batches.ReadNext(&batch));
+    if (batch == nullptr) return arrow::Status::OK();
+    deliver(*batch, location, sink);
+  }
+}
+
+arrow::Status read_indexed_batches(arrow::ipc::RecordBatchFileReader& file, const std::string& path,
+                                   const RowSink& sink) {
+  RowLocation location{path, 0, 0};
+  for (int i = 0; i < file.num_record_batches(); ++i) {
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, file.ReadRecordBatch(i));
+    ARROW_RETURN_NOT_OK(batch->ValidateFull());
+    deliver(*batch, location, sink);
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Status read_parquet_rows(const std::string& path, const RowSink& sink) {
+  ARROW_ASSIGN_OR_RAISE(const auto file, arrow::io::ReadableFile::Open(path));
+  ARROW_ASSIGN_OR_RAISE(const auto reader, parquet::arrow::OpenFile(file, arrow::default_memory_pool()));
+  reader->set_use_threads(false);
+  ARROW_ASSIGN_OR_RAISE(const auto batches, reader->GetRecordBatchReader());
+  return read_batches(*batches, path, sink);
+}
+
+// Arrow's own mark of a file with an index.
+constexpr std::string_view kIndexedMark = "ARROW1";
+
+arrow::Status read_arrow_rows(const std::string& path, const RowSink& sink) {
+  ARROW_ASSIGN_OR_RAISE(const auto file, arrow::io::ReadableFile::Open(path));
+  ARROW_ASSIGN_OR_RAISE(const auto mark, file->ReadAt(0, static_cast<int64_t>(kIndexedMark.size())));
+  if (std::string_view(*mark) == kIndexedMark) {
+    ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchFileReader::Open(file));
+    return read_indexed_batches(*reader, path, sink);
+  }
+  ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchStreamReader::Open(file));
+  return read_batches(*reader, path, sink);
+}
+
+arrow::Status decompress(const std::string& path, const std::string& name, std::string& content) {
+  constexpr int64_t kPiece = 1 << 20;
+  ARROW_ASSIGN_OR_RAISE(const auto file, arrow::io::ReadableFile::Open(path));
+  ARROW_ASSIGN_OR_RAISE(const auto type, arrow::util::Codec::GetCompressionType(name));
+  ARROW_ASSIGN_OR_RAISE(const auto codec, arrow::util::Codec::Create(type));
+  ARROW_ASSIGN_OR_RAISE(const auto stream, arrow::io::CompressedInputStream::Make(codec.get(), file));
+  while (true) {
+    ARROW_ASSIGN_OR_RAISE(const auto piece, stream->Read(kPiece));
+    if (piece->size() == 0) return arrow::Status::OK();
+    content += std::string_view(*piece);
+  }
+}
+
+std::string error_of(const arrow::Status& status) { return status.ok() ? "" : status.ToString(); }
+
+}  // namespace
+
+#define COLLIMATE_ENTRY extern "C" __attribute__((visibility("default"))) std::string
+
+COLLIMATE_ENTRY collimate_read_parquet(const std::string& path, const RowSink& sink) {
+  arrow::util::InitializeUTF8();
+  return error_of(read_parquet_rows(path, sink));
+}
+
+COLLIMATE_ENTRY collimate_read_arrow(const std::string& path, const RowSink& sink) {
+  arrow::util::InitializeUTF8();
+  return error_of(read_arrow_rows(path, sink));
+}
+
+COLLIMATE_ENTRY collimate_decompress(const std::string& path, const std::string& codec, std::string& content) {
+  return error_of(decompress(path, codec, content));
+}
+
+}  // namespace collimate::text

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace collimate::text {
+
+// Files that a path of data names, in the order in which they are read: the file of that name; the data files of a
+// directory, by name, or those that `datasets` lists in it (save_to_disk); else the files that match it as a pattern
+// (* ? []), by name. Throws InputError, which says what is there, where that is none.
+std::vector<std::string> data_files(const std::string& path);
+
+// The format of read_rows that the ending of a path says, of that before it for a compressed file; the ending itself
+// where no format has it.
+std::string format_of(const std::string& path);
+
+}  // namespace collimate::text
