@@ -80,7 +80,12 @@ std::string syntax_remedy(const std::string& text, const YAML::Mark& mark) {
   std::istringstream lines(text);
   std::string line;
   for (int number = 0; number <= mark.line; ++number) std::getline(lines, line);
-  return has_bare_reference(line) ? "quotes: \"${NAME:default}\"" : "";
+  if (has_bare_reference(line)) return "quotes: \"${NAME:default}\"";
+  if (line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string::npos)
+    return "spaces in place of the tab that the line begins with";
+  return line.find_first_of("[{") == std::string::npos ? "the indentation of the keys beside it; if it is right, look "
+                                                         "for a bracket or quote above that is not closed"
+                                                       : "";
 }
 
 // Notes where a document starts; its content passes by.

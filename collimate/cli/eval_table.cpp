@@ -117,9 +117,14 @@ std::string headline(const Json& document) {
   const std::string measure = document.at("measure"), data = document.at("data").is_string()
                                                                  ? document.at("data").get<std::string>()
                                                                  : document.at("data").dump();
-  if (measure != "completions") return fmt::format("{} of {}: {} rows", measure, data, units);
-  return fmt::format("completions of {}: {} prompts, {} samples, temperature {}, seed {}", data, units,
-                     first.at("rows").get<int64_t>(), document.at("settings").value("temperature", 0.0),
+  const auto rows = first.at("rows").get<int64_t>();
+  const auto counted = [](int64_t count, const char* unit) {
+    return fmt::format("{} {}{}", count, unit, count == 1 ? "" : "s");
+  };
+  if (measure == "marked") return fmt::format("{} of {}: {}", measure, data, counted(rows, "row"));  // of both marks
+  if (measure != "completions") return fmt::format("{} of {}: {}", measure, data, counted(units, "row"));
+  return fmt::format("completions of {}: {}, {}, temperature {}, seed {}", data, counted(units, "prompt"),
+                     counted(rows, "sample"), document.at("settings").value("temperature", 0.0),
                      document.at("settings").at("seed").get<int64_t>());
 }
 

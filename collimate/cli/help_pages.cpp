@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/run_files.h"
 #include "collimate/recipe/starter.h"
 
 namespace collimate::cli {
@@ -10,7 +11,8 @@ namespace {
 
 constexpr const char* kData =
     "A data file is JSON lines (.jsonl), JSON (.json), a table (.csv, .tsv), Parquet (.parquet), Arrow (.arrow) or one "
-    "plain text\n(.txt); texts may be compressed (.gz .zst .bz2 .lz4). A directory or a pattern (shards/*.jsonl) names several "
+    "plain text\n(.txt); texts may be compressed (.gz .zst .bz2 .lz4). A directory or a pattern (shards/*.jsonl) names "
+    "several "
     "files. The shape of its "
     "rows\n"
     "is recognised by its columns, and `collimate check` shows what was recognised, with the tokens that are "

@@ -15,7 +15,7 @@ int init(const Arguments& arguments) {
   app.add_option("DATA", data, "the data file");
   app.add_option("--output", output, "the file to write, or - for standard output; default: RECIPE.yaml");
   if (!parse(app, arguments)) return 0;
-  const std::string text = recipe::starter(recipe, model, data);
+  const std::string text = recipe::starter(recipe, model, data, output == "-" ? "" : output);
   if (output == "-") {
     fmt::print("{}", text);
     return 0;

@@ -22,7 +22,8 @@ constexpr double kMaxWeight = 1e6;  // times that a row is used per epoch
 // A source that is not the name of a file alone. Values of any type: what reads them says what it expects.
 struct SourceSection : base::Section {
   base::Option<nlohmann::json> path{this, "path", nullptr, "", "file"};
-  base::Option<nlohmann::json> format{this, "format", "auto", "", "auto, jsonl, json, csv, tsv, parquet, arrow or text"};
+  base::Option<nlohmann::json> format{this, "format", "auto", "",
+                                      "auto, jsonl, json, csv, tsv, parquet, arrow or text"};
   base::Option<nlohmann::json> weight{this, "weight", 1.0, "", "times that a row is used per epoch"};
   base::Option<nlohmann::json> columns{this, "columns", nlohmann::json::object(), "", "the file's names with ours"};
 };

@@ -163,9 +163,9 @@ void HeldOutData::read_training(const EvaluationPlan& evaluation) {
   rows.group_size = data_.train->rows_per_example();
   if (evaluation.answers) ask_for_answers(rows.rows, rows.group_size);
   data_.held_out.push_back(std::move(rows));
-  data_.notes.push_back(
-      fmt::format("samples: the model answers the first {} prompts of data.train, because no rows are held out",
-                  std::min(data_.train->examples(), kAskedExamples)));
+  const int64_t asked = std::min(data_.train->examples(), kAskedExamples);
+  data_.notes.push_back(fmt::format("samples: the model answers {} of data.train, because no rows are held out",
+                                    asked == 1 ? "the first prompt" : fmt::format("the first {} prompts", asked)));
 }
 
 const text::Dataset& HeldOutData::read_once(const AskedMeasure& asked, const text::BadRows& bad) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kHead =
     "# {summary}.\n"
-    "# collimate check {recipe}.yaml shows what would be trained; collimate train {recipe}.yaml trains it.\n"
+    "# collimate check {file} shows what would be trained; collimate train {file} trains it.\n"
     "recipe: {recipe}\n"
     "models:\n"
     "  policy:\n"
@@ -125,7 +125,8 @@ int64_t positions_of(const std::string& model, int64_t most) {
 
 }  // namespace
 
-std::string starter(const std::string& recipe, const std::string& model, const std::string& data) {
+std::string starter(const std::string& recipe, const std::string& model, const std::string& data,
+                    const std::string& file) {
   const RecipeEntry& entry = find_recipe(recipe);
   const Middle middle = middle_of(entry);
   const std::optional<text::Example> first = first_example(data);
@@ -134,7 +135,8 @@ std::string starter(const std::string& recipe, const std::string& model, const s
   std::string summary = entry.summary;
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
   return fmt::format(fmt::runtime(kHead + middle.text + kTail), fmt::arg("summary", summary),
-                     fmt::arg("recipe", recipe), fmt::arg("template", lacks_template(model, first) ? kTemplate : ""),
+                     fmt::arg("recipe", recipe), fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
+                     fmt::arg("template", lacks_template(model, first) ? kTemplate : ""),
                      fmt::arg("reward", lacks_truth(first) ? kOwnReward : kRule), fmt::arg("row", row),
                      fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)), fmt::arg("data", yaml_word(data)),
                      fmt::arg("update", middle.update), fmt::arg("epochs", length.epochs),

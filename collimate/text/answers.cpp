@@ -38,6 +38,14 @@ size_t whole_tokens(const Tokenizer& tokenizer, std::string_view text, size_t si
   return size;
 }
 
+// The length of the text without the beginning of a tag that it ends in: <think> and <tool_call> have <t in common, and
+// it belongs to each.
+size_t without_open_tag(std::string_view text) {
+  const size_t tag = text.find_last_of("<[");
+  const bool open = tag != std::string_view::npos && text.find_first_of(">]", tag) == std::string_view::npos;
+  return open ? tag : text.size();
+}
+
 // The length of the special token that the text begins with, 0 where it begins with none.
 size_t special_size(const Tokenizer& tokenizer, std::string_view text) {
   const std::vector<int32_t> ids = tokenizer.encode(text, {.continues = true});
@@ -115,7 +123,7 @@ class Finder {
     const std::string_view turn_text = std::string_view(whole_).substr(start, end - start);
     if (turn_text.starts_with(opening)) return start + opening.size();
     const size_t same = std::min(common_size(opening, header), common_size(opening, turn_text));
-    const size_t size = whole_tokens(tokenizer_, turn_text, same);
+    const size_t size = whole_tokens(tokenizer_, turn_text, without_open_tag(turn_text.substr(0, same)));
     if (!has_special(tokenizer_, turn_text.substr(0, size))) return std::nullopt;
     return start + size;
   }

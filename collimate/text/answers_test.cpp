@@ -92,6 +92,21 @@ std::string error_of(const std::string& jinja, const Messages& messages) {
   });
 }
 
+// The prompt goes on with an empty thought, and the turn with a call: both begin with <t.
+TEST(Answers, ThatAreCallsBeginWithTheirTag) {
+  const std::string jinja =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.tool_calls %}<tool_call>"
+      "{{ m.tool_calls[0].function.arguments | tojson }}</tool_call>{% else %}{{ m.content }}{% endif %}<|im_end|>\n"
+      "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n\n</think>\n\n{% endif %}";
+  const auto tokenizer = tokenizer_of(jinja, {"<|im_start|>", "<|im_end|>"}, jinja + "\n\"{}: ,");
+  Message call{"assistant", ""};
+  call.more = ordered_json::parse(
+      R"({"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"a": "12"}}}]})");
+  const Renderer renderer(tokenizer, make_chat_template(tokenizer), {.train_on = TrainOn::kAssistantTurns});
+  EXPECT_EQ(trained(tokenizer, renderer.render_tokens(Messages{{"user", "a"}, call})),
+            std::vector<std::string>{R"(<tool_call>{"a": "12"}</tool_call><|im_end|>)"});
+}
+
 // A prompt that opens a thought where the template writes none leaves no place for an answer.
 TEST(Answers, BehindAnOpenThoughtAreRefused) {
   const auto tokenizer = tokenizer_of(

@@ -96,7 +96,7 @@ TEST_F(BadRowsOfAFile, LabelsBesideAnswersAreTrueOrFalse) {
   EXPECT_EQ(label(row("0")), false);
   EXPECT_EQ(label(row("0.0")), false);
   EXPECT_EQ(label(R"({"instruction": "p", "output": "c", "label": 0})"), false);
-  for (const std::string value : {"-1", "2", R"("false")", R"("true")"})
+  for (const std::string value : {"-1", "2", R"("no")", R"("yes")"})
     EXPECT_THAT(error(row(value), {}), HasSubstr("[" + path_ +
                                                  ":1 column label] expected true or false (or 1 or 0) beside an "
                                                  "answer, got " +

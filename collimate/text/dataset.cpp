@@ -65,7 +65,7 @@ std::string parts_of(const Example& example) {
   if (example.chosen) parts += ", chosen, rejected";
   if (example.label) parts += ", label";
   if (!example.ground_truth.is_null()) parts += ", ground truth";
-  if (!example.extra.empty()) parts += "; other columns, for rewards: " + column_names(example.extra);
+  if (!example.extra.empty()) parts += "; other columns, which rewards get: " + column_names(example.extra);
   return parts;
 }
 

@@ -52,22 +52,6 @@ TEST(DataShape, Trl) {
   EXPECT_EQ(example.completion->content, "t");
 }
 
-// Tables of texts write lists as JSON and labels as words.
-TEST(DataShape, CellsOfTextTables) {
-  auto example = example_of(DataShape::kMessages, R"({"messages": "[{\"role\": \"user\", \"content\": \"p\"}]"})");
-  EXPECT_EQ(messages(example.prompt), (Messages{{"user", "p"}}));
-  for (const auto& [label, good] : std::vector<std::pair<std::string, bool>>{{"True", true}, {"0", false}, {"1", true}})
-    EXPECT_EQ(
-        example_of(DataShape::kLabelled, R"({"prompt": "p", "completion": "c", "label": ")" + label + "\"}").label,
-        good);
-  EXPECT_THAT(error_of(R"({"prompt": "p", "completion": "c", "label": "yes"})"),
-              HasSubstr("column label] expected true or false (or 1 or 0) beside an answer, got \"yes\""));
-  EXPECT_THAT(
-      error_of(R"({"messages": "[{'role': 'user'}]"})"),
-      HasSubstr("column messages] expected a list, or its JSON as a text, got Python's form of it; try writing"));
-  EXPECT_THAT(error_of(R"({"messages": "[{]"})"), HasSubstr("column messages] expected well-formed JSON"));
-}
-
 TEST(DataShape, PromptsWithGroundTruthAndColumns) {
   auto example = example_of(DataShape::kPrompt, R"({"prompt": "p", "answer": "42", "level": 3})");
   EXPECT_EQ(example.ground_truth, "42");
@@ -309,7 +293,7 @@ TEST_F(DatasetFile, SourcesJoinAndTheVerdictSaysWhatWasSeen) {
   EXPECT_EQ(text(data.example(1).prompt), "x");
   const std::string a = directory_.path("a.jsonl"), b = directory_.path("b.json");
   EXPECT_EQ(data.verdict(), (std::vector{a + ": 1 row of prompt + completion: text prompt, completion",
-                                         b + ": 1 row of prompts: text prompt; other columns, for rewards: n"}));
+                                         b + ": 1 row of prompts: text prompt; other columns, which rewards get: n"}));
   EXPECT_EQ(data.weights(), (std::vector<RowWeight>{{1, 1.0}, {1, 0.5}}));
 }
 

@@ -6,9 +6,9 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/base/json.h"
 #include "collimate/text/dataset.h"
 #include "collimate/text/messages_json.h"
+#include "collimate/text/table_cells.h"
 
 namespace collimate::text {
 namespace {
@@ -18,10 +18,7 @@ using nlohmann::ordered_json;
 // One row being turned into an example: columns are taken out of it, what is left becomes `extra`.
 class RowReader {
  public:
-  RowReader(Row&& row, const RowLocation& location) : row_(std::move(row)) {
-    example_.location = location;
-    for (const char* column : kListColumns) parse_text(column);
-  }
+  RowReader(Row&& row, const RowLocation& location) : row_(std::move(row)) { example_.location = location; }
 
   Example& example() { return example_; }
   bool has(const std::string& column) const {
@@ -71,18 +68,6 @@ class RowReader {
   }
 
  private:
-  // Columns that tables of texts hold as JSON.
-  static constexpr const char* kListColumns[] = {"messages", "conversations", "history"};
-
-  void parse_text(const char* column) {
-    const std::string text = has_text(column) ? row_[column].get<std::string>() : "";
-    if (!text.starts_with('[')) return;
-    if (text.starts_with("[{'") || text.starts_with("[['"))
-      throw base::InputError(base::expectation(where(column), "a list, or its JSON as a text", "Python's form of it",
-                                               "writing the column by json.dumps"));
-    row_[column] = base::parse_ordered_json(text, where(column));
-  }
-
   void find_ground_truth() {
     for (const char* column : {"ground_truth", "answer", "solution", "label"}) {
       if (!has(column)) continue;
@@ -241,25 +226,11 @@ void split_conversation(RowReader& reader, Messages messages, const std::string&
   reader.example().prompt = std::move(messages);
 }
 
-// A label as true or false; nothing where it says something else. Tables write 1 and 0, and tables of texts "1", "0",
-// "True" and "False", for them.
-std::optional<bool> flag_of(const ordered_json& value) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number()) return value == 0 || value == 1 ? std::optional(value == 1) : std::nullopt;
-  const std::string text = value.is_string() ? value.get<std::string>() : "";
-  for (const char* yes : {"true", "True", "TRUE", "1"})
-    if (text == yes) return true;
-  for (const char* no : {"false", "False", "FALSE", "0"})
-    if (text == no) return false;
-  return std::nullopt;
-}
-
 // Takes the label beside an answer that says whether it is a good one (KTO).
 void take_flag(RowReader& reader) {
   const std::string column = reader.has("kto_tag") ? "kto_tag" : "label";
   const ordered_json value = reader.take({column.c_str()});
-  reader.example().label = flag_of(value);
-  if (!reader.example().label)
+  if (reader.example().label = flag_of(value); !reader.example().label)
     throw base::InputError(base::expectation(reader.where(column), "true or false (or 1 or 0) beside an answer",
                                              value.dump(),
                                              "data columns: {" + column + ": another_name} if it says something else"));
@@ -416,6 +387,7 @@ void refuse_unshown(const RowReader& reader) {
 }  // namespace
 
 Example to_example(DataShape shape, Row&& row, const RowLocation& location) {
+  read_list_cells(row, location);
   RowReader reader(std::move(row), location);
   base::at(kReaders, shape)(reader);
   add_earlier_turns(reader);

@@ -310,7 +310,7 @@ TEST_F(Rows, ArrowFilesOfBothFormsAreReadAsParquet) {
   }
 }
 
-// What `datasets` writes by save_to_disk: the order of the files is that of state.json.
+// Hugging Face's `datasets` writes these by save_to_disk: the order of the files is that of state.json.
 TEST_F(Rows, ASavedDatasetIsADirectory) {
   if (!has_arrow()) GTEST_SKIP() << "built without the Arrow reader";
   for (const char* name : {"data-0.arrow", "data-1.arrow"})

@@ -157,7 +157,7 @@ TEST_F(Check, ShowsThatMarginsAreRead) {
   EXPECT_THAT(shown("reward"), HasSubstr(line));
   const std::string dpo = shown("dpo", {"algorithm.beta=0.1"});
   EXPECT_THAT(dpo, testing::Not(HasSubstr(line)));
-  EXPECT_THAT(dpo, HasSubstr("text prompt, chosen, rejected; other columns, for rewards: margin\n"));
+  EXPECT_THAT(dpo, HasSubstr("text prompt, chosen, rejected; other columns, which rewards get: margin\n"));
 }
 
 TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
@@ -218,7 +218,8 @@ TEST_F(Check, RefusesDataSourcesOfWrongTypes) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{path: 5}", "[data.train.path] expected a file name, got 5\n"},
       {"[{path: [a]}]", "[data.train.path] expected a file name, got [\"a\"]\n"},
-      {"{" + path + ", format: 5}", "[data.train.format] expected auto, jsonl, json, csv, tsv, parquet, arrow or text, got 5\n"},
+      {"{" + path + ", format: 5}",
+       "[data.train.format] expected auto, jsonl, json, csv, tsv, parquet, arrow or text, got 5\n"},
       {"{" + path + ", weight: heavy}",
        "[data.train.weight] expected a number above 0, at most 1000000, got \"heavy\"\n"},
       {"{" + path + ", weight: 0}", "[data.train.weight] expected a number above 0, at most 1000000, got 0\n"},

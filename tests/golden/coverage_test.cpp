@@ -39,7 +39,8 @@ TEST(SmallGoldens, HaveEveryLoss) {
     if (entry.path().extension() == ".json") add_losses(entry.path().stem().string(), replayed);
   for (const rlhf::LossEntry& entry : rlhf::losses())
     for (const std::string& type : entry.types) listed.insert(entry.rows + " " + type);
-  EXPECT_EQ(replayed, listed) << "a golden of a loss is a function of tests/golden/small_losses.py or small_policies.py";
+  EXPECT_EQ(replayed, listed)
+      << "a golden of a loss is a function of tests/golden/small_losses.py or small_policies.py";
 }
 
 TEST(SmallGoldens, HaveEveryFamily) {

@@ -14,8 +14,8 @@ namespace collimate::text {
 // type without a JSON form.
 void read_parquet(const std::string& path, const RowSink& sink);
 
-// The same of an Arrow file in either of its forms, the stream that Hugging Face's `datasets` writes and the file with
-// an index.
+// Reads the rows of an Arrow file likewise, in either of its forms: the stream that Hugging Face's `datasets` writes
+// and the file with an index.
 void read_arrow(const std::string& path, const RowSink& sink);
 
 // Is the ending of this path that of a compressed file (.gz .zst .bz2 .lz4)?

@@ -1,4 +1,4 @@
-// What Arrow reads: a library of its own, so that a program without such files never loads Arrow.
+// Readers of files that Arrow knows, in a library of its own, so that a program without such files never loads Arrow.
 #include <arrow/api.h>
 #include <arrow/io/compressed.h>
 #include <arrow/io/file.h>
@@ -137,6 +137,7 @@ arrow::Status read_arrow_rows(const std::string& path, const RowSink& sink) {
     ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchFileReader::Open(file));
     return read_indexed_batches(*reader, path, sink);
   }
+  ARROW_RETURN_NOT_OK(file->Seek(0));
   ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchStreamReader::Open(file));
   return read_batches(*reader, path, sink);
 }
