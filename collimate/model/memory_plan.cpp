@@ -39,13 +39,23 @@ std::vector<bool> trained_segments(const WeightsOptions& options, const std::vec
   return trained;
 }
 
+// The first segment of experts that ranks share, which have copies of other ones each; as many as there are without.
+int first_of_shared_experts(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
+  int last = -1;  // of all others
+  for (const shape::ParamSpec& spec : specs)
+    if (spec.expert < 0 || !options.experts.several()) last = std::max(last, spec.segment);
+  return last + 1;
+}
+
 // Floats of a segment that the rank with the most keeps: all of adapters' (Weights).
 int64_t most_kept(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs, size_t segment,
                   int64_t floats) {
   const auto is_adapters = [&](const shape::ParamSpec& spec) {
     return spec.segment == static_cast<int>(segment) && is_adapter(spec);
   };
-  const DataShares last{.rank = options.shares.ranks - 1, .ranks = options.shares.ranks};
+  const bool of_experts = static_cast<int>(segment) >= first_of_shared_experts(options, specs);
+  const int ranks = of_experts ? options.expert_shares.ranks : options.shares.ranks;
+  const DataShares last{.rank = ranks - 1, .ranks = ranks};
   return std::ranges::any_of(specs, is_adapters) ? floats : last.kept(floats).count();
 }
 
@@ -53,15 +63,19 @@ int64_t most_kept(const WeightsOptions& options, const std::vector<shape::ParamS
 struct HeldBytes {
   int64_t values = 0, small = 0, panels = 0;
   bool shared = false;
+  int experts = -1;  // the segment of its experts, which its pass holds too; -1: none
 };
 
 std::vector<HeldBytes> held_bytes(const ModelShape& shape, const WeightsOptions& options,
                                   const std::vector<shape::ParamSpec>& specs) {
   const std::vector<int64_t> floats = shape::segment_floats(specs);
+  const int first_of_experts = first_of_shared_experts(options, specs);
   std::vector<HeldBytes> held(floats.size());
   for (size_t s = 0; s < floats.size(); ++s) {
     held[s].values = allocated_bytes(floats[s] * kFloat);
     held[s].shared = most_kept(options, specs, s, floats[s]) < floats[s];
+    const int own = static_cast<int>(s), experts = first_of_experts + own - 1;
+    if (own > 0 && own < first_of_experts && experts < static_cast<int>(floats.size())) held[s].experts = experts;
   }
   for (size_t i = 0; i < specs.size(); ++i) {
     HeldBytes& of = base::at(held, specs[i].segment);
@@ -79,6 +93,12 @@ std::vector<HeldBytes> held_bytes(const ModelShape& shape, const WeightsOptions&
 // Gathered values and panels that exist at once.
 struct Present {
   int64_t gathered = 0, panels = 0;
+  void add(const HeldBytes& of) {
+    if (of.shared) gathered += of.values, panels += of.panels;
+  }
+  void raise(const Present& other) {
+    gathered = std::max(gathered, other.gathered), panels = std::max(panels, other.panels);
+  }
 };
 
 Present present_bytes(const std::vector<HeldBytes>& held, bool head_is_embedding, bool whole) {
@@ -87,11 +107,11 @@ Present present_bytes(const std::vector<HeldBytes>& held, bool head_is_embedding
   if (head_is_embedding && held.front().shared) beside = {held.front().values, held.front().panels};
   Present most, behind;  // of a pass; of all segments ahead of one
   for (size_t s = 0; s < held.size(); ++s) {
-    if (!held[s].shared) continue;
-    const Present other = s == 0 ? Present() : beside;
-    most.gathered = std::max(most.gathered, held[s].values + other.gathered);
-    most.panels = std::max(most.panels, held[s].panels + other.panels);
-    if (!whole) continue;
+    Present pass = s == 0 ? Present() : beside;
+    pass.add(held[s]);
+    if (held[s].experts >= 0) pass.add(base::at(held, held[s].experts));
+    most.raise(pass);
+    if (!whole || !held[s].shared) continue;
     most.gathered = std::max(most.gathered, behind.gathered + held[s].values + held[s].small);
     behind = {behind.gathered + held[s].small, behind.panels + held[s].panels};
     most.panels = std::max(most.panels, behind.panels);
@@ -103,10 +123,7 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
                        const std::vector<shape::ParamSpec>& specs, const Sharing& sharing) {
   const std::vector<int64_t> floats = shape::segment_floats(specs);
   const std::vector<bool> trained = trained_segments(options, specs);
-  // Ranks that share experts have copies of other ones each.
-  const int first_of_experts = options.experts.several()
-                                   ? shape::first_expert_segment(model_params(shape, options.lora))
-                                   : static_cast<int>(floats.size());
+  const int first_of_experts = first_of_shared_experts(options, specs);
   // The gradient of an embedding that is the head too begins with the head's.
   const bool begins_first = trained[0] && shape::is_linear(shape, specs.front());
   ValueBytes bytes;
@@ -170,7 +187,7 @@ struct PassPlan::Counted {
   std::shared_ptr<Weights> counted_weights(const ModelShape& shape, WeightsOptions options) const {
     options.mapped = false;
     options.tensor.group = options.stages.group = options.experts.group = nullptr;
-    options.shares = {};
+    options.shares = options.expert_shares = {};
     return std::make_shared<Weights>(shape, std::move(options), exec);
   }
   tensor::Arena arena() const {

@@ -215,23 +215,6 @@ std::vector<Weights::Held> Model::hold_head() {
   return held;
 }
 
-void Model::idle_forward() { impl_->passes.idle_forward(); }
-
-std::unique_ptr<ForwardRecord> Model::idle_forward_train() {
-  auto record = std::make_unique<ForwardRecord>();
-  idle_forward();
-  record->impl->head = hold_head();
-  return record;
-}
-
-void Model::idle_backward(std::unique_ptr<ForwardRecord> record, const std::function<void(int segment)>& segment_done) {
-  impl_->passes.idle_backward([&](int segment) {
-    impl_->passed(*record->impl, segment);
-    segment_done(segment);
-  });
-  for (int s = impl_->passes.decoder().segments(); s < impl_->weights->segments(); ++s) segment_done(s);
-}
-
 std::vector<float> Model::router_load(const ForwardRecord& record) {
   const RouterNotes* routers = record.impl->routers.get();
   return routers == nullptr ? std::vector<float>() : routers->load();

@@ -94,8 +94,8 @@ enum class Recompute { kNone, kFull };
 // A decoder over one Weights. One set of kernels serves training, scoring and generation, so that a row's bits depend
 // on that row's inputs alone. Of several pipeline stages every one calls the same forwards; in generation and scoring
 // they send each other the residual stream, and all but the last return hidden states of zeros. Ranks that share
-// experts (ExpertRanks) call as many forwards and backwards each, of any number of tokens, 0 too. Not thread-safe;
-// blocking. Throws GuardError when a packed panel is older than the weights.
+// experts (ExpertRanks) or the weights (Weights::hold) call as many forwards and backwards each, of any number of
+// tokens, 0 too. Not thread-safe; blocking. Throws GuardError when a packed panel is older than the weights.
 class Model {
  public:
   Model(std::shared_ptr<Weights> weights, tensor::Exec exec);
@@ -144,11 +144,6 @@ class Model {
   at::Tensor backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& gradient,
                       const std::function<void(int segment)>& segment_done = {});
 
-  // Where ranks share the weights (Weights::hold), all make the same passes in one order: who has no rows left makes
-  // these in place of forward, forward_train and backward.
-  void idle_forward();
-  std::unique_ptr<ForwardRecord> idle_forward_train();
-  void idle_backward(std::unique_ptr<ForwardRecord> record, const std::function<void(int segment)>& segment_done);
   // Whoever calls a head below holds these segments meanwhile; the record of a training forward holds them until its
   // backward has passed them. Nothing where no ranks share the weights, or another stage has the head.
   std::vector<Weights::Held> hold_head();

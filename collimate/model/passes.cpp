@@ -124,14 +124,14 @@ void Passes::record_inputs(ForwardRecord::Impl& record, Step& step, const float*
 }
 
 Slot* Passes::run(Step& step, int segment, Slot* stream) const {
-  const Weights::Held held = weights_->hold(segment);
+  const auto held = weights_->hold_for_pass(segment);
   return decoder_.run(step, segment, stream);
 }
 
 // Goes from dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept.
 // Null where the input wants none: all below it is frozen.
 const float* Passes::segment_backward(ForwardRecord::Impl& record, Step& step, int number, float* gradient) {
-  const Weights::Held held = weights_->hold(number);
+  const auto held = weights_->hold_for_pass(number);
   auto& segment = base::at(record.segments, number);
   if (segment.tape == nullptr) {
     segment.tape = std::make_unique<Tape>(gradients_, exec_);
@@ -171,21 +171,10 @@ const float* Passes::backward(ForwardRecord::Impl& record, const Turns* turns, c
     segment_done(number);
   }
   for (; number >= first; --number) {  // frozen, with nothing trained below
-    weights_->hold(number);            // as ranks without rows do
+    weights_->hold_for_pass(number);   // as stages do whose others have something trained
     segment_done(number);
   }
   return gradient;
-}
-
-void Passes::idle_forward() const {
-  for (int segment = decoder_.first_segment(); segment < decoder_.end_segment(); ++segment) weights_->hold(segment);
-}
-
-void Passes::idle_backward(const std::function<void(int segment)>& segment_done) const {
-  for (int segment = decoder_.end_segment() - 1; segment >= decoder_.first_segment(); --segment) {
-    weights_->hold(segment);
-    segment_done(segment);
-  }
 }
 
 }  // namespace collimate::model

@@ -35,9 +35,6 @@ class Passes {
   // for adapters.
   const float* backward(ForwardRecord::Impl& record, const Turns* turns, const float* gradient,
                         const std::function<void(int segment)>& segment_done);
-  // These hold the segments that passes hold, in their order, for ranks that share weights with others which have rows.
-  void idle_forward() const;
-  void idle_backward(const std::function<void(int segment)>& segment_done) const;
 
  private:
   // Runs a segment, which it holds meanwhile.

@@ -42,7 +42,8 @@ struct ModelRanks {
   TensorRanks tensor;
   StageRanks stages;
   DataShares shares = {};
-  ExpertRanks experts = {};  // where there are several, nothing is shared
+  ExpertRanks experts = {};
+  DataShares expert_shares = {};  // of an expert's weights, where there are several expert ranks
   shape::ModelRank place() const { return {tensor.place, stages.place, experts.place}; }
   bool several() const { return tensor.several() || stages.several() || shares.several() || experts.several(); }
   // Whether this rank is the one that writes files for all.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,13 +35,14 @@ struct WeightsOptions {
   bool mapped = false;
   // No sequence will be longer; 0: any up to the model's positions. LongRoPE chooses its factors by it.
   int64_t longest_tokens = 0;
-  bool latent_cache = false;  // huggingface_shape has the cache keep latents (shape::Latent)
-  TensorRanks tensor = {};    // of which one has these weights: its pieces of them
-  StageRanks stages = {};     // likewise: those of its stage
-  DataShares shares = {};     // ranks that have the same pieces, of which each keeps a share
-  ExpertRanks experts = {};   // as tensor: of a mixture's experts, its own
+  bool latent_cache = false;      // huggingface_shape has the cache keep latents (shape::Latent)
+  TensorRanks tensor = {};        // of which one has these weights: its pieces of them
+  StageRanks stages = {};         // likewise: those of its stage
+  DataShares shares = {};         // ranks that have the same pieces, of which each keeps a share
+  ExpertRanks experts = {};       // as tensor: of a mixture's experts, its own
+  DataShares expert_shares = {};  // as shares: of the ranks that have the same experts, and of these alone
 
-  ModelRanks ranks() const { return {tensor, stages, shares, experts}; }
+  ModelRanks ranks() const { return {tensor, stages, shares, experts, expert_shares}; }
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.
@@ -110,6 +112,9 @@ class Weights {
   const StageRanks& stages() const { return options().stages; }
   const DataShares& shares() const { return options().shares; }
   const ExpertRanks& experts() const { return options().experts; }
+  // Passes over rows that each of the ranks makes which share weights or experts, whose passes meet: as many as the
+  // rank with the most rows has, of which it makes those beyond its own without tokens. All ranks call it.
+  int64_t passes_of_all(int64_t own) const { return shares().several() ? shares().most(own) : experts().most(own); }
   // Embedding, blocks, head; one of adapters where there are any; where ranks share experts, one of each block's.
   int segments() const;
   // Whether a segment holds experts that ranks share; and that of a block's segment, -1 where there is none.
@@ -125,8 +130,6 @@ class Weights {
   bool trains_ahead_of(int segment) const;
   // A segment of the last stage has a copy of the embedding alone, which is the head too.
   bool is_second_copy(int segment) const { return stages().several() && stages().place.is_last() && segment == 0; }
-  // The order in which a backward completes the gradients of segments: Model::backward's.
-  std::vector<int> backward_order() const;
   // Index of the parameter of that Hugging Face name, or -1.
   int index_of(const std::string& name) const;
   // Index of the first weight, or first bias, of that part which a segment's pass reads, or -1.
@@ -142,6 +145,8 @@ class Weights {
   // of all ranks, which do so together: they hold the same segments, and let them go, in the same order. The last one
   // gives its memory back.
   Held hold(int segment) const;
+  // Holds what the pass of a segment reads: it and, where ranks share experts, its own.
+  std::array<Held, 2> hold_for_pass(int segment) const;
   // Holds all segments for passes that have no backward: panels, and those values that no panels have.
   std::vector<Held> hold_for_inference() const;
   int64_t segment_floats(int segment) const;  // of all ranks, with padding

@@ -31,6 +31,13 @@ Weights::Held Weights::hold(int segment) const {
   return {impl_.get(), segment};
 }
 
+std::array<Weights::Held, 2> Weights::hold_for_pass(int segment) const {
+  const int experts = expert_segment(segment);
+  std::array<Held, 2> held = {hold(segment), Held()};
+  if (experts >= 0) held[1] = hold(experts);
+  return held;
+}
+
 std::vector<Weights::Held> Weights::hold_for_inference() const {
   std::vector<Held> held;
   for (int s = 0; s < segments(); ++s) {
@@ -47,7 +54,7 @@ void Weights::Impl::gather(int number) {
     s.gathered = Buffer(s.floats * static_cast<int64_t>(sizeof(float)), *exec.device);
     tensor::copy(exec, s.master.floats(), s.kept.count(), s.gathered.floats() + s.kept.begin);
     const tensor::HostEdit all(exec, s.gathered.floats(), s.floats);
-    options.shares.gather(all.span());
+    shares_of(number).gather(all.span());
   }
   ++s.holders;
 }

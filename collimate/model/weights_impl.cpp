@@ -38,15 +38,15 @@ void Weights::Impl::lay_out() {
     Segment& s = segments.emplace_back();
     s.floats = s.kept.end = floats;
   }
+  first_of_experts = static_cast<int>(segments.size());
+  if (options.experts.several()) first_of_experts = shape::first_expert_segment(whole_specs);
   for (size_t i = 0; i < specs.size(); ++i) {
     Segment& s = base::at(segments, specs[i].segment);
     index[specs[i].name] = static_cast<int>(i);
-    if (!is_adapter(specs[i])) own = i + 1, s.kept = options.shares.kept(s.floats);
+    if (!is_adapter(specs[i])) own = i + 1, s.kept = shares_of(specs[i].segment).kept(s.floats);
     changes.push_back(!specs[i].absent() && is_changed_by_training(options.lora, specs[i]));
     if (changes[i]) s.changes = true;
   }
-  first_of_experts = static_cast<int>(segments.size());
-  if (options.experts.several()) first_of_experts = shape::first_expert_segment(whole_specs);
   packed.resize(specs.size());
   small_at.resize(specs.size(), 0);
   for (size_t i = 0; i < specs.size(); ++i)

@@ -56,6 +56,9 @@ struct Weights::Impl {
   }
 
   Segment& segment(int number);
+  const DataShares& shares_of(int segment) const {
+    return segment < first_of_experts ? options.shares : options.expert_shares;
+  }
   void check_in_memory(const std::string& what) const;
   void check_resident() const;
   // Lays out everything but memory, by shape and options.

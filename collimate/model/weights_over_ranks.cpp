@@ -32,7 +32,7 @@ std::vector<float> Weights::gather(int index, const std::function<std::vector<fl
   const shape::ParamSpec& whole = base::at(whole_params(), index);
   const int stage = shape::stage_of(whole, whole_shape(), stages().place.ranks);
   const int expert_rank = shape::expert_rank_of(whole, whole_shape(), experts().place.ranks);
-  const Held held = hold(whole.segment);
+  const Held held = hold(base::at(params(), index).segment);
   std::vector<float> values;
   if (experts().place.rank == expert_rank) {
     if (stages().place.rank == stage) values = tensor().gather(whole, make());
@@ -40,17 +40,6 @@ std::vector<float> Weights::gather(int index, const std::function<std::vector<fl
   }
   if (tensor().place.rank > 0 || !stages().place.is_first()) return {};
   return experts().gather(expert_rank, whole.count(), std::move(values));
-}
-
-std::vector<int> Weights::backward_order() const {
-  std::vector<int> order;
-  const int own = params().at(own_params() - 1).segment + 1;
-  for (int s = own - 1; s >= 0; --s) {
-    order.push_back(s);
-    if (const int experts = expert_segment(s); experts >= 0) order.push_back(experts);
-  }
-  for (int s = own; s < first_of_experts(); ++s) order.push_back(s);
-  return order;
 }
 
 int Weights::expert_segment(int segment) const {
@@ -76,7 +65,7 @@ std::vector<float> Weights::counted_numbers(int index) const {
 uint64_t Weights::checksum() const {
   // Sums over what all expert ranks have, then over what this one alone has: whole parameters, and pieces.
   std::array<uint64_t, 2> wholes = {}, all_pieces = {};
-  uint64_t shared_whole = 0, shared_pieces = 0;  // where ranks share the weights, of which each has other numbers
+  std::array<uint64_t, 2> shared_whole = {}, shared_pieces = {};  // where ranks share these, each has other numbers
   std::vector<float> numbers;
   for (size_t i = 0; i < params().size(); ++i) {
     const shape::ParamSpec& spec = params()[i];
@@ -89,17 +78,19 @@ uint64_t Weights::checksum() const {
       read(index, 0, numbers);
       whole += param_checksum(spec.name, numbers);
     } else if (is_shared(spec.segment)) {
-      (spec.cut < 0 ? shared_whole : shared_pieces) += param_checksum(spec.name, counted_numbers(index));
+      (spec.cut < 0 ? shared_whole : shared_pieces).at(whose) += param_checksum(spec.name, counted_numbers(index));
     } else if (spec.cut < 0) {
       whole += param_checksum(spec.name, values(index).span());
     } else {
       pieces += param_checksum(spec.name, counted_numbers(index));
     }
   }
-  const uint64_t of_all =
-                     wholes[0] + shares().sum(shared_whole) + tensor().sum(all_pieces[0] + shares().sum(shared_pieces)),
-                 own = wholes[1] + tensor().sum(all_pieces[1]);
-  return stages().sum(of_all + experts().sum(own));
+  const auto sum_of = [&](size_t whose, const DataShares& ranks) {
+    const uint64_t pieces = tensor().sum(all_pieces.at(whose) + ranks.sum(shared_pieces.at(whose)));
+    return wholes.at(whose) + ranks.sum(shared_whole.at(whose)) + pieces;
+  };
+  const uint64_t of_all = sum_of(0, shares());
+  return stages().sum(of_all + experts().sum(sum_of(1, options().expert_shares)));
 }
 
 }  // namespace collimate::model

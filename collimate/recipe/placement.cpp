@@ -72,7 +72,8 @@ std::optional<shape::Experts> experts_in(const Plan& plan, const std::string& mo
 // Ranks that share the tokens of a row are together among those that share experts, or share these with nobody else.
 bool fits_context(int ep, int cp) { return ep % cp == 0 || cp % ep == 0; }
 
-// Mixtures alone have experts to share. What does not train has as many replicas as there are groups of ranks that do.
+// Mixtures alone have experts to share. What does not train has as many replicas as there are groups of ranks that do,
+// or one where all ranks share the weights.
 void share_experts(const Plan& plan, int ep, graph::Placement& placement) {
   const auto fail = [&](const std::string& expected, const std::string& instead) {
     throw base::InputError(base::expectation("ep", expected, std::to_string(ep), instead));
@@ -90,7 +91,9 @@ void share_experts(const Plan& plan, int ep, graph::Placement& placement) {
         if (!fits_context(ep, layout.cp))
           fail(fmt::format("a divisor or a multiple of cp {}", layout.cp), fmt::format("ep: {}", layout.cp));
         layout.ep = ep;
-        if (spec.kind != graph::Kind::kTrain) layout.dp = std::max(1, ep / layout.cp);
+        if (spec.kind == graph::Kind::kTrain) continue;
+        const int all = static_cast<int>(group.devices.size()) / (layout.tp * layout.pp * layout.cp);
+        layout.dp = layout.zero > graph::kMostWholeZero ? all : std::max(1, ep / layout.cp);
       }
     }
   if (!shared) fail("1, as no model of the run has experts", "tp, pp or cp, or leaving it out");
@@ -126,10 +129,6 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
   if (word && !std::filesystem::exists(name))
     throw base::InputError(base::expectation("placement", "flattening, auto or a file", name, "flattening"));
   return graph::parse_placement(host::read_file(name), name);
-}
-
-bool is_supported(const graph::Layout& layout) {
-  return (layout.ep == 1 || layout.zero <= graph::kMostWholeZero) && !layout.offload;
 }
 
 // Functions that generate have no tokens to share when they begin.
@@ -179,14 +178,10 @@ void check_supported(const graph::Placement& placement) {
                                                "leaving it out: the recipes' models stay where they are"));
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
-      if (is_supported(layout)) continue;
-      const std::string got = layout.offload ? "offload" : fmt::format("zero {} with ep {}", layout.zero, layout.ep);
-      throw base::InputError(
-          base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
-                            fmt::format("tp, pp, cp, ep, dp, zero (with ep up to {}), micro_batch and "
-                                        "recompute",
-                                        graph::kMostWholeZero),
-                            got, "leaving the others out: recipes do not have them"));
+      if (!layout.offload) continue;
+      throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
+                                               "tp, pp, cp, ep, dp, zero, micro_batch and recompute", "offload",
+                                               "leaving it out: recipes do not have it"));
     }
 }
 

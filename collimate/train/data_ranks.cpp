@@ -91,18 +91,9 @@ void DataRanks::zero_gradients() {
   }
 }
 
-int64_t DataRanks::most_of_all(int64_t micro_batches) const {
-  return group_ == nullptr ? micro_batches : comm::largest(*group_, micro_batches, deadline_seconds_);
-}
-
 int64_t DataRanks::most_micro_batches(int64_t own) const {
-  return weights_.experts().several() ? most_of_all(own) : own;
-}
-
-int64_t DataRanks::expect(int64_t micro_batches) {
-  if (weights_.shares().several()) return weights_.shares().most(micro_batches);
-  if (keeps_shares()) missing_ = most_of_all(micro_batches) - micro_batches;
-  return micro_batches;
+  const bool meet = keeps_shares() || weights_.experts().several();
+  return meet && group_ != nullptr ? comm::largest(*group_, own, deadline_seconds_) : own;
 }
 
 void DataRanks::segment_done(int segment) {
@@ -153,8 +144,6 @@ void DataRanks::reduce_gradients() {
     for (const int s : weights_.changing_segments()) sum_copies(s, weights_.segment_gradient(s).data());
   if (group_ == nullptr) return;
   if (keeps_shares()) {
-    for (; missing_ > 0; --missing_)
-      for (const int s : weights_.backward_order()) segment_done(s);
     if (is_at_both_ends(0)) add_to_share(0);
     return;
   }

@@ -47,11 +47,10 @@ class DataRanks {
 
   // An update begins: gradients are zero.
   void zero_gradients();
-  // Micro-batches that a rank of so many has to take part in: where ranks share experts, as many as any of all has.
+  // Micro-batches that a rank of so many has to take part in: where ranks share experts, or gradients, which are summed
+  // with each, as many as any of all has.
   int64_t most_micro_batches(int64_t own) const;
-  // This rank has so many micro-batches; gives how many it takes through the model, of which each one tells what it has
-  // completed. Of shared weights that is what the rank with the most has.
-  int64_t expect(int64_t micro_batches);
+  // A micro-batch has completed the gradient of a segment.
   void segment_done(int segment);
   // They are done: the gradients are summed over the ranks, all of them or each rank's share.
   void reduce_gradients();
@@ -66,7 +65,6 @@ class DataRanks {
   // The ranks that have copies of a segment; null for this one alone.
   comm::Group* group_of(int segment) const { return weights_.is_of_experts(segment) ? expert_copies_ : group_; }
   static int size_of(const comm::Group* group) { return group == nullptr ? 1 : group->size(); }
-  int64_t most_of_all(int64_t micro_batches) const;
   bool keeps_shares() const { return zero_ > 1; }  // of gradients
   double squares_of(int segment, int64_t begin, int64_t end);
   double squares_of_pieces();
@@ -90,7 +88,6 @@ class DataRanks {
   int zero_;
   double deadline_seconds_;
   std::vector<tensor::Buffer> summed_;  // by segment, of this rank's share; empty unless keeps_shares()
-  int64_t missing_ = 0;                 // micro-batches that others have beyond those of this rank
 };
 
 }  // namespace collimate::train

@@ -30,6 +30,18 @@ int64_t expert_peak_of(int worker, const std::string& purpose) {
   return 0;
 }
 
+// Its embedding is large enough to be cut for four ranks of two pieces, experts for two.
+shape::ModelShape wide_mixture(const std::string& family) {
+  shape::ModelShape shape = tiny_shape(family);
+  shape.hidden = 48;
+  shape.vocabulary = 800;
+  for (shape::Block& block : shape.blocks) {
+    block.mlp.intermediate = 160;
+    if (block.mlp.experts.count > 0) block.mlp.experts.intermediate = 64;
+  }
+  return shape;
+}
+
 // Rows of the data ranks are unlike in number: the first has half of them, the last none.
 Batch unequal_part(const Batch& rows, const AxisLines& lines, int ranks) {
   const int64_t first = lines.data_rank == 0 ? 0 : kSharedRows / 2 + lines.data_rank - 1;
@@ -51,6 +63,30 @@ TEST(ExpertRanks, ScoresHaveTheBitsOfOneRank) {
         EXPECT_EQ(scored(mine, lines.model), scored(mine, {})) << layout.name();
       });
   }
+}
+
+// Two updates over rows of which some ranks have more micro-batches, the last one none.
+SharedRun unequal_run(const shape::ModelShape& shape, const SharedLayout& layout, const AxisLines& lines) {
+  const model::ModelRanks& of = lines.model;
+  const auto weights = tiny_weights(shape, {.trained = true,
+                                            .tensor = of.tensor,
+                                            .stages = of.stages,
+                                            .shares = of.shares,
+                                            .experts = of.experts,
+                                            .expert_shares = of.expert_shares});
+  EXPECT_EQ(weights->is_shared(0), layout.zero == 3);
+  const int last = weights->segments() - 1;  // of experts
+  if (weights->segment_floats(last) > 0) {
+    EXPECT_EQ(weights->is_shared(last), of.expert_shares.several());
+  }
+  model::Model model(weights, {});
+  const LearnerOptions options{.schedule = {.peak = 1e-3}, .micro_batch_tokens = 40, .zero = layout.zero};
+  Learner learner(model, options, {}, lines.training);
+  const Batch rows = unequal_part(shared_samples(), lines, layout.dp);
+  SharedRun after;
+  for (int i = 0; i < 2; ++i) after.reports.push_back(learner.update(rows, testing::objective_for(shape.head)));
+  after.values = whole_values(*weights);
+  return after;
 }
 
 class ExpertRanksTrain : public ::testing::TestWithParam<std::string> {};
@@ -81,6 +117,34 @@ TEST_P(ExpertRanksTrain, AsOneRank) {
       EXPECT_EQ(got.reports.back().grad_norm, all.front().reports.back().grad_norm) << name;
       if (!got.values.empty()) {
         EXPECT_EQ(got.values, all.front().values) << name;
+      }
+    }
+  }
+}
+
+// Ranks that keep parts of the weights too, of an expert those that have it; some of them have fewer micro-batches.
+TEST_P(ExpertRanksTrain, WithSharedWeightsAsWithWholeOnes) {
+  const shape::ModelShape shape = wide_mixture(GetParam());
+  for (SharedLayout layout : {SharedLayout{.dp = 2, .ep = 2},
+                              {.dp = 4, .ep = 2},
+                              {.dp = 4, .ep = 4},
+                              {.tp = 2, .dp = 4, .ep = 2},
+                              {.dp = 2, .pp = 2, .ep = 2},
+                              {.cp = 2, .dp = 2, .ep = 2}}) {
+    const auto run_of = [&](int zero) {
+      layout.zero = zero;
+      std::vector<SharedRun> all(static_cast<size_t>(layout.ranks()));
+      on_lines_by_rank(
+          layout, fmt::format("shared experts {} {}", shape.family, layout.name()),
+          [&](int rank, const AxisLines& lines) { base::at(all, rank) = unequal_run(shape, layout, lines); });
+      return all;
+    };
+    const std::vector<SharedRun> whole = run_of(2), shared = run_of(3);
+    for (size_t r = 0; r < whole.size(); ++r) {
+      EXPECT_TRUE(whole[r].values == shared[r].values) << layout.name() << " rank " << r;
+      for (size_t u = 0; u < whole[r].reports.size(); ++u) {
+        EXPECT_EQ(whole[r].reports[u].loss, shared[r].reports[u].loss) << layout.name();
+        EXPECT_EQ(whole[r].reports[u].grad_norm, shared[r].reports[u].grad_norm) << layout.name();
       }
     }
   }
@@ -121,14 +185,17 @@ TEST(ExpertRanks, SavedStatesLoadIntoAnyLayout) {
   const auto run_of = [&](const SharedLayout& layout, const AxisLines* lines,
                           const std::function<void(Learner&, const model::Weights&)>& body) {
     const model::ModelRanks of = lines == nullptr ? model::ModelRanks() : lines->model;
-    const auto weights =
-        tiny_weights(tiny_shape("deepseek_v3"), {.trained = true, .tensor = of.tensor, .experts = of.experts});
+    const auto weights = tiny_weights(wide_mixture("deepseek_v3"), {.trained = true,
+                                                                    .tensor = of.tensor,
+                                                                    .shares = of.shares,
+                                                                    .experts = of.experts,
+                                                                    .expert_shares = of.expert_shares});
     model::Model model(weights, {});
     Learner learner(model, {.schedule = {.peak = 1e-3}, .zero = layout.zero}, {},
                     lines == nullptr ? TrainingRanks() : lines->training);
     body(learner, *weights);
   };
-  base::MemoryState saved, passed;
+  base::MemoryState saved;
   std::vector<float> expected, next;
   run_of({}, nullptr, [&](Learner& learner, const model::Weights& weights) {
     learner.update(rows, objective);
@@ -137,42 +204,49 @@ TEST(ExpertRanks, SavedStatesLoadIntoAnyLayout) {
     learner.update(rows, objective);
     next = whole_values(weights);
   });
-  const SharedLayout layout{.tp = 2, .dp = 4, .zero = 1, .ep = 2};
-  std::vector<base::MemoryState> states(static_cast<size_t>(layout.ranks()));
-  on_lines_by_rank(layout, "states", [&](int rank, const AxisLines& lines) {
-    run_of(layout, &lines, [&](Learner& learner, const model::Weights& weights) {
-      base::MemoryState own = saved;
-      learner.load(own);
-      const std::vector<float> values = whole_values(weights);
-      if (!values.empty()) {
-        EXPECT_EQ(values, expected);
-      }
-      learner.save(base::at(states, rank));
+  for (const int zero : {1, 3}) {
+    const SharedLayout layout{.tp = 2, .dp = 4, .zero = zero, .ep = 2};
+    std::vector<base::MemoryState> states(static_cast<size_t>(layout.ranks()));
+    on_lines_by_rank(layout, "states " + layout.name(), [&](int rank, const AxisLines& lines) {
+      run_of(layout, &lines, [&](Learner& learner, const model::Weights& weights) {
+        base::MemoryState own = saved;
+        learner.load(own);
+        const std::vector<float> values = whole_values(weights);
+        if (!values.empty()) {
+          EXPECT_EQ(values, expected);
+        }
+        learner.save(base::at(states, rank));
+      });
     });
-  });
-  passed = states.front();
-  for (size_t rank = 1; rank < states.size(); ++rank) passed.add_tensors_of(states[rank], std::to_string(rank));
-  run_of({}, nullptr, [&](Learner& learner, const model::Weights& weights) {
-    learner.load(passed);
-    EXPECT_EQ(whole_values(weights), expected);
-    learner.update(rows, objective);
-    EXPECT_EQ(whole_values(weights), next);
-  });
+    base::MemoryState passed = states.front();
+    for (size_t rank = 1; rank < states.size(); ++rank) passed.add_tensors_of(states[rank], std::to_string(rank));
+    run_of({}, nullptr, [&](Learner& learner, const model::Weights& weights) {
+      learner.load(passed);
+      EXPECT_EQ(whole_values(weights), expected);
+      learner.update(rows, objective);
+      EXPECT_EQ(whole_values(weights), next);
+    });
+  }
 }
 
 // Each rank has what the plan says of weights, gradients and the optimizer.
 TEST(ExpertRanks, TakeTheMemoryThatIsPlanned) {
-  const shape::ModelShape shape = tiny_shape("mixtral");
-  for (const SharedLayout& layout : {SharedLayout{.dp = 2, .ep = 2}, {.dp = 4, .zero = 1, .ep = 2}})
+  const shape::ModelShape shape = wide_mixture("mixtral");
+  for (const SharedLayout& layout :
+       {SharedLayout{.dp = 2, .ep = 2}, {.dp = 4, .zero = 1, .ep = 2}, {.dp = 4, .zero = 3, .ep = 2}})
     on_lines_by_rank(layout, "memory " + layout.name(), [&](int rank, const AxisLines& lines) {
       const tensor::MemoryScope scope(kFirstExpertWorker + rank, "tensors");
       tensor::reset_memory_peaks(kFirstExpertWorker + rank);
       trained_run(shape, layout, &lines);
-      const model::WeightsOptions options{.trained = true, .experts = lines.model.experts};
+      const model::WeightsOptions options{.trained = true,
+                                          .shares = lines.model.shares,
+                                          .experts = lines.model.experts,
+                                          .expert_shares = lines.model.expert_shares};
       for (const tensor::MemoryItem& item :
            model::weights_memory(shape, options, model::Sharing{layout.zero, layout.dp})) {
         const int64_t took = expert_peak_of(kFirstExpertWorker + rank, "model/" + item.purpose);
         EXPECT_LE(took, item.bytes) << item.purpose << layout.name() << rank;
+        EXPECT_GT(took, 0) << item.purpose << layout.name() << rank;
         if (layout.zero == 0) {  // else the plan is that of the rank that takes the most
           EXPECT_GE(took, item.bytes - item.bytes / 10) << item.purpose << layout.name() << rank;
         }

@@ -100,14 +100,13 @@ std::vector<Batch> Learner::micro_batches(const Batch& rows, const batch::Quanti
   return parts;
 }
 
-std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, int64_t passes,
-                                                  const Objective& objective) {
+std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, const Objective& objective) {
   std::vector<batch::Surveys> by_part(parts.size(), batch::Surveys(objective.surveys));
   if (objective.surveys == 0) return by_part;
   std::vector<std::vector<float>> lists(objective.surveys);
   Tensor told_of;  // one micro-batch's numbers
   const bool is_last = stages().place.is_last();
-  run_forwards(parts, passes, [&](size_t p, MicroStep& micro) {
+  run_forwards(parts, [&](size_t p, MicroStep& micro) {
     if (!is_last || micro.rows().empty()) return;
     micro.compute_quantities(objective);
     const std::vector<Tensor> told = micro.survey(objective);
@@ -127,16 +126,16 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   return by_part;
 }
 
-void Learner::survey_routers(std::span<const Batch> parts, int64_t passes, RouterLoss& routers) {
+void Learner::survey_routers(std::span<const Batch> parts, RouterLoss& routers) {
   if (!routers.has_loss() || (parts.size() == 1 && ranks_.group() == nullptr && !stages().several())) return;
-  run_forwards(parts, passes, [&](size_t, MicroStep& micro) {
+  run_forwards(parts, [&](size_t, MicroStep& micro) {
     if (!micro.rows().empty()) routers.add(micro.record());
   });
   routers.close();
 }
 
-void Learner::run_forwards(std::span<const Batch> parts, int64_t passes, const Stage::Forwarded& forwarded) {
-  const auto steps = forwards(stages().place.rank, stages().place.ranks, passes);
+void Learner::run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded) {
+  const auto steps = forwards(stages().place.rank, stages().place.ranks, std::ssize(parts));
   Stage(model_, options_, context_, parts).run(steps, [&](size_t number, MicroStep& micro) {
     forwarded(number, micro);
     if (options_.progress) options_.progress();
@@ -167,12 +166,10 @@ double Learner::train_rows(std::span<const UpdatePart> parts, RouterLoss& router
   MixedBatches mixed;
   for (const UpdatePart& part : parts) {
     std::vector<Batch> batches = micro_batches(part.rows, part.objective->needs);
-    const int64_t passes = model_.weights().shares().most(std::ssize(batches));
-    std::vector<batch::Surveys> surveys = take_surveys(batches, passes, *part.objective);
+    std::vector<batch::Surveys> surveys = take_surveys(batches, *part.objective);
     mixed.add(part, std::move(batches), std::move(surveys));
   }
-  const int64_t passes = ranks_.expect(std::ssize(mixed.rows));
-  survey_routers(mixed.rows, passes, routers);
+  survey_routers(mixed.rows, routers);
   const bool is_last = stages().place.is_last();
   const auto forwarded = [&](size_t p, MicroStep& micro) {
     if (is_last && !micro.rows().empty()) micro.compute_quantities(*mixed.of[p]->objective);
@@ -190,9 +187,8 @@ double Learner::train_rows(std::span<const UpdatePart> parts, RouterLoss& router
     tell(micro, report);
     return passed;
   };
-  Stage(model_, options_, context_, mixed.rows)
-      .run(one_forward_one_backward(stages().place.rank, stages().place.ranks, passes), forwarded, backward,
-           [&](int segment) { ranks_.segment_done(segment); });
+  const auto steps = one_forward_one_backward(stages().place.rank, stages().place.ranks, std::ssize(mixed.rows));
+  Stage(model_, options_, context_, mixed.rows).run(steps, forwarded, backward);
   ranks_.reduce_gradients();
   routers.close();
   return loss;

@@ -71,18 +71,17 @@ class Learner : public base::Stateful {
   void load(base::StateReader& in) override;
 
  private:
-  // Rows of the micro-batches that have something to train; behind them empty ones, where ranks that share experts have
-  // more.
+  // Rows of the micro-batches that have something to train; behind them empty ones, where ranks whose passes meet have
+  // more: they compute no loss, hold what the others' passes read and complete gradients to which they add nothing.
   std::vector<Batch> micro_batches(const Batch& rows, const batch::QuantityNeeds& needs) const;
   // Returns the surveys of the micro-batches, in their order.
-  std::vector<batch::Surveys> take_surveys(std::span<const Batch> parts, int64_t passes, const Objective& objective);
+  std::vector<batch::Surveys> take_surveys(std::span<const Batch> parts, const Objective& objective);
   // Sums the load of all micro-batches ahead of their backwards, where their losses read it.
-  void survey_routers(std::span<const Batch> parts, int64_t passes, RouterLoss& routers);
+  void survey_routers(std::span<const Batch> parts, RouterLoss& routers);
   UpdateReport accumulate(std::span<const UpdatePart> parts);
   double train_rows(std::span<const UpdatePart> parts, RouterLoss& routers, UpdateReport& report);
-  // Has all micro-batches pass the stage, and gives each to `forwarded(number, micro-batch)`. Here and above, `passes`:
-  // their number, or more where other ranks that share the weights have more.
-  void run_forwards(std::span<const Batch> parts, int64_t passes, const Stage::Forwarded& forwarded);
+  // Has all micro-batches pass the stage, and gives each to `forwarded(number, micro-batch)`.
+  void run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded);
   void tell(const MicroStep& micro, UpdateReport& report) const;
   void join_stages(UpdateReport& report) const;
   const model::StageRanks& stages() const { return model_.weights().stages(); }

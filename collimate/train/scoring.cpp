@@ -34,8 +34,7 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   const model::StageRanks& stages = model.weights().stages();
   std::vector<float> values;  // of all rows, in this order
   const std::vector<RowRange> ranges = split_rows(sorted, options.micro_batch_tokens, 1, options.micro_batch_rows);
-  const int64_t passes = model.weights().shares().most(std::ssize(ranges));
-  const int64_t most = model.weights().experts().most(std::ssize(ranges));
+  const int64_t passes = model.weights().passes_of_all(std::ssize(ranges));
   for (const RowRange& range : ranges) {
     PackedRows packed = pack_rows(sorted.slice(range.begin, range.end), options.routes, options.context);
     packed.tokens.agreement = options.agreement;
@@ -50,11 +49,10 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
     }
     if (options.progress) options.progress();
   }
-  for (int64_t rest = passes - std::ssize(ranges); rest > 0; --rest) {  // other ranks have more rows
-    model.idle_forward();
+  for (int64_t i = std::ssize(ranges); i < passes; ++i) {  // other ranks have more rows
+    model.forward({.starts = {0}});
     model.hold_head();
   }
-  for (int64_t i = std::ssize(ranges); i < most; ++i) model.forward({.starts = {0}});
   share_last(stages, values);
   const float* next = values.data();
   for (const int64_t r : order) next += take(r, next);

@@ -1,6 +1,5 @@
 #include "collimate/train/stage.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "collimate/base/at.h"
@@ -10,29 +9,17 @@ namespace collimate::train {
 
 using at::Tensor;
 
-void Stage::run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward,
-                const SegmentDone& idle_done) {
-  size_t count = parts_.size();
-  for (const StageStep& step : steps) count = std::max(count, static_cast<size_t>(step.micro_batch) + 1);
-  under_way_.resize(count);
-  std::vector<size_t> last(count);  // step of each micro-batch
+void Stage::run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward) {
+  under_way_.resize(parts_.size());
+  std::vector<size_t> last(parts_.size());  // step of each micro-batch
   for (size_t s = 0; s < steps.size(); ++s) base::at(last, steps[s].micro_batch) = s;
   for (size_t s = 0; s < steps.size(); ++s) {
     const auto number = static_cast<size_t>(steps[s].micro_batch);
     UnderWay& one = under_way_[number];
-    if (number >= parts_.size()) {
-      idle(steps[s].act, one, idle_done);
-    } else {
-      if (one.micro == nullptr) one.micro = std::make_unique<MicroStep>(model_, options_, context_, parts_[number]);
-      act(steps[s], one, forwarded, backward);
-    }
+    if (one.micro == nullptr) one.micro = std::make_unique<MicroStep>(model_, options_, context_, parts_[number]);
+    act(steps[s], one, forwarded, backward);
     if (last[number] == s) one = {};
   }
-}
-
-void Stage::idle(StageAct act, UnderWay& one, const SegmentDone& done) {
-  if (act == StageAct::kForward) one.idle = model_.idle_forward_train();
-  if (act == StageAct::kBackward) model_.idle_backward(std::move(one.idle), done);
 }
 
 void Stage::act(const StageStep& step, UnderWay& one, const Forwarded& forwarded, const Backward& backward) {

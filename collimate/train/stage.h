@@ -17,7 +17,6 @@ class Stage {
   using Forwarded = std::function<void(size_t number, MicroStep&)>;
   // Gives the gradient of the stream that the stage got.
   using Backward = std::function<at::Tensor(size_t number, MicroStep&, const at::Tensor& gradient)>;
-  using SegmentDone = std::function<void(int segment)>;
 
   // All of these outlive it.
   Stage(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context,
@@ -25,19 +24,14 @@ class Stage {
       : model_(model), options_(options), context_(context), parts_(parts) {}
 
   // Calls `forwarded` behind the forward of each micro-batch, and `backward` for its backward where the steps have any.
-  // Steps with micro-batches beyond this rank's own are idle: they hold the segments that others read, and complete
-  // gradients to which they add nothing.
-  void run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward = {},
-           const SegmentDone& idle_done = {});
+  void run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward = {});
 
  private:
   struct UnderWay {
     std::unique_ptr<MicroStep> micro;
-    std::unique_ptr<model::ForwardRecord> idle;
     at::Tensor passed;  // to the next act: a stream, or a gradient of one
   };
   void act(const StageStep& step, UnderWay& one, const Forwarded& forwarded, const Backward& backward);
-  void idle(StageAct act, UnderWay& one, const SegmentDone& done);
   at::Tensor received(const MicroStep& micro, int behind) const;
   void send(const at::Tensor& stream, int behind) const;
   const model::StageRanks& stages() const { return model_.weights().stages(); }

@@ -91,6 +91,29 @@ TEST_F(ExpertParallel, ARunThatWasCutGoesOnOnAnyDevices) {
   }
 }
 
+// Each device keeps a part of all weights, and of an expert those that have it: the bits of whole ones.
+TEST_F(ExpertParallel, DevicesThatShareTheWeightsTrainAsWithWholeOnes) {
+  begin_from("mixtral");
+  const std::string config = scratch_ / "start/config.json", small = "\"hidden_size\": 32";  // of which none is cut
+  std::string text = read_text(config);
+  write_text(config, text.replace(text.find(small), small.size(), "\"hidden_size\": 96"));
+  const auto sets = with(one(), {"devices=4", "ep=2", "train.micro_batch_tokens=32", "rollout.prompts_per_iteration=3",
+                                 "rollout.samples_per_prompt=2"});
+  train("whole", "grpo", with(sets, {"zero=2"}));
+  train("shared", "grpo", with(sets, {"zero=3"}));
+  train_apart("processes", "grpo", with(sets, {"zero=3"}));
+  train("cut", "grpo", with(sets, {"zero=3", "run.iterations=2"}));
+  train("cut", "grpo", with(sets, {"zero=3"}));
+  for (const char* name : {"shared", "processes", "cut"}) {
+    expect_no_mismatch(name);
+    EXPECT_TRUE(exported_weights(directory("whole")) == exported_weights(directory(name))) << name;
+  }
+  for (const char* item : {"policy/master", "reference/values"})
+    EXPECT_LT(taken_bytes(directory("shared"), item), 0.6 * taken_bytes(directory("whole"), item)) << item;
+  for (const char* item : {"policy/gathered", "policy/panels", "policy/gradient"})
+    EXPECT_GT(taken_bytes(directory("shared"), item), 0) << item;
+}
+
 // Policy, value model and reference are mixtures, the reward model is none.
 TEST_F(ExpertParallel, PpoAndDpoShareThemToo) {
   const auto sets = with_reward_model({"run.iterations=1"});

@@ -24,9 +24,9 @@ inline double taken_bytes(const std::string& output, const std::string& item) {
   return 0;
 }
 
-inline std::vector<float> exported_weights(const std::string& output) {
+inline std::vector<float> exported_weights(const std::string& output, const std::string& head = "lm") {
   host::CorePool pool(1);
-  const auto weights = model::load_huggingface(output + "/model", "lm", {}, {&pool});
+  const auto weights = model::load_huggingface(output + "/model", head, {}, {&pool});
   std::vector<float> all;
   for (int i = 0; i < static_cast<int>(weights->params().size()); ++i)
     all.insert(all.end(), weights->values(i).begin(), weights->values(i).end());

@@ -50,9 +50,9 @@ TEST_F(CheckLora, LayoutsThatNoRecipeHasAreRefused) {
   EXPECT_THAT(
       reasons("grpo", {"models.policy.lora.rank=4",
                        "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], "
-                       "models: [policy, policy_trainer]}}, layouts: {policy_trainer: {train: {zero: 3, ep: 2}}}}"}),
-      HasSubstr("[placement.layouts.policy_trainer.train] expected tp, pp, cp, ep, dp, zero (with ep up to 2), "
-                "micro_batch and recompute, got zero 3 with ep 2; try leaving"));
+                       "models: [policy, policy_trainer]}}, layouts: {policy_trainer: {train: {offload: true}}}}"}),
+      HasSubstr("[placement.layouts.policy_trainer.train] expected tp, pp, cp, ep, dp, zero, micro_batch and "
+                "recompute, got offload; try leaving it out"));
 }
 
 }  // namespace

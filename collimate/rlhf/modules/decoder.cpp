@@ -62,13 +62,17 @@ model::LoraOptions lora_options(const DecoderOptions& options) {
 
 namespace {
 
-model::DataShares data_shares(const flow::Context& context) {
+// The ranks that share the weights, or of several expert ranks those that have the same experts.
+model::DataShares data_shares(const flow::Context& context, bool of_experts) {
   model::DataShares shares{.deadline_seconds = context.deadline_seconds};
   for (const std::string& function : context.calls) {
     if (!context.shares_weights(function)) continue;
     const comm::Mesh& mesh = context.mesh(function);
-    shares.ranks = std::max(shares.ranks, mesh.size("dp") * mesh.size("cp"));
-    if (comm::Group* copies = context.copies(function); copies != nullptr) shares.group = copies;
+    const int copies = mesh.size("dp") * mesh.size("cp"), ep = context.layout(function).ep;
+    if (of_experts && ep == 1) continue;
+    shares.ranks = std::max(shares.ranks, of_experts ? copies / ep : copies);
+    comm::Group* group = of_experts ? context.line(function, flow::kExpertCopies) : context.copies(function);
+    if (group != nullptr) shares.group = group;
   }
   if (shares.group != nullptr) shares.rank = shares.group->rank();
   return shares;
@@ -94,7 +98,8 @@ model::ModelRanks model_ranks(const flow::Context& context) {
   if (experts.group != nullptr) experts.place.rank = experts.group->rank();
   if (tensor.group != nullptr) tensor.place.rank = tensor.group->rank();
   if (stages.group != nullptr) stages.place.rank = stages.group->rank();
-  ranks.shares = data_shares(context);
+  ranks.shares = data_shares(context, /*of_experts=*/false);
+  ranks.expert_shares = data_shares(context, /*of_experts=*/true);
   return ranks;
 }
 
@@ -127,7 +132,8 @@ model::WeightsOptions weights_options(const DecoderOptions& options, const model
           .tensor = ranks.tensor,
           .stages = ranks.stages,
           .shares = ranks.shares,
-          .experts = ranks.experts};
+          .experts = ranks.experts,
+          .expert_shares = ranks.expert_shares};
 }
 
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {

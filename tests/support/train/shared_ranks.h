@@ -50,12 +50,17 @@ class AxisLines {
     model.stages = {{stage, layout.pp}, stages_.get(), comm::kDeadlineOfRanks};
     training = {rows_.get(), {context, layout.cp, context_.get(), comm::kDeadlineOfRanks}, copies_.get()};
     data_rank = data;
+    if (layout.zero == 3)
+      model.shares = {data * layout.cp + context, layout.dp * layout.cp, copies_ ? copies_.get() : context_.get(),
+                      comm::kDeadlineOfRanks};
     if (layout.ep == 1) return;
     const int copy = data * layout.cp + context, groups = layout.dp * layout.cp / layout.ep;
     experts_ = join("ep", pieces * groups + copy / layout.ep, copy % layout.ep, layout.ep);
     expert_copies_ = join("expert copies", pieces * layout.ep + copy % layout.ep, copy / layout.ep, groups);
     model.experts = {{copy % layout.ep, layout.ep}, experts_.get(), comm::kDeadlineOfRanks};
     training.expert_copies = expert_copies_.get();
+    if (layout.zero == 3 && groups > 1)
+      model.expert_shares = {copy / layout.ep, groups, expert_copies_.get(), comm::kDeadlineOfRanks};
   }
 
   model::ModelRanks model;
@@ -125,8 +130,12 @@ inline Objective objective_for(shape::Head head) {
 
 inline SharedRun trained_run(const shape::ModelShape& shape, const SharedLayout& layout, const AxisLines* lines) {
   const model::ModelRanks of = lines == nullptr ? model::ModelRanks() : lines->model;
-  const auto weights =
-      tiny_weights(shape, {.trained = true, .tensor = of.tensor, .stages = of.stages, .experts = of.experts});
+  const auto weights = tiny_weights(shape, {.trained = true,
+                                            .tensor = of.tensor,
+                                            .stages = of.stages,
+                                            .shares = of.shares,
+                                            .experts = of.experts,
+                                            .expert_shares = of.expert_shares});
   model::Model model(weights, {});
   const TrainingRanks ranks = lines == nullptr ? TrainingRanks() : lines->training;
   LearnerOptions options{
