@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """make check: one line `path:line: message` per failure, then `N checks passed, M failures`.
 
-  tools/check.py [--build DIR] [--only NAME...]     names: table cycles lines shape functions unreached links headers
-                                                   format; clang-tidy, 14 s for eight sources, runs only when it
+  tools/check.py [--build DIR] [--only NAME...]     names: table cycles lines shape functions names unreached links
+                                                   headers format; clang-tidy, 14 s for eight sources, runs only when it
                                                    is named: tidy on all, changed on those that changed lately;
                                                    symbols, which needs all objects of `make test`, too
 """
@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from checks import compiler, documents, includes, lint  # noqa: E402
+from checks import compiler, documents, includes, lint, names  # noqa: E402
 from checks.tree import ROOT  # noqa: E402
 import unreached  # noqa: E402
 
@@ -23,6 +23,7 @@ CHECKS = {
     "lines": lambda build: lint.check_lines(),
     "shape": lambda build: lint.check_shape(),
     "functions": lambda build: lint.check_functions(),
+    "names": lambda build: names.check_names(),
     "symbols": unreached.check_all,
     "unreached": lambda build: unreached.check_names(),
     "links": lambda build: documents.check_links(),

@@ -126,17 +126,27 @@ MetricsRecord parse_metrics_line(const std::string& line, const std::string& whe
   return record;
 }
 
-std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path, std::vector<std::string>* unreadable) {
+void for_each_metrics(const std::filesystem::path& path, std::vector<std::string>* unreadable,
+                      const std::function<void(MetricsRecord)>& take) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(expectation(path.string(), "a metrics file", "no such file"));
-  std::vector<MetricsRecord> records;
   int64_t number = 0;
-  for (std::string line; std::getline(file, line) && !file.eof();) try {
-      records.push_back(parse_metrics_line(line, fmt::format("{}:{}", path.string(), ++number)));
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    MetricsRecord record;
+    try {
+      record = parse_metrics_line(line, fmt::format("{}:{}", path.string(), ++number));
     } catch (const InputError& error) {
       if (unreadable == nullptr) throw;
       unreadable->push_back(error.what());
+      continue;
     }
+    take(std::move(record));
+  }
+}
+
+std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path, std::vector<std::string>* unreadable) {
+  std::vector<MetricsRecord> records;
+  for_each_metrics(path, unreadable, [&](MetricsRecord record) { records.push_back(std::move(record)); });
   return records;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,8 +31,10 @@ std::string_view trl_name(std::string_view name);
 std::string to_json_line(const MetricsRecord& record);
 // The inverse. InputError that names `where`.
 MetricsRecord parse_metrics_line(const std::string& line, const std::string& where = "metrics");
-// A torn last line is left out. A line that cannot be read is an InputError that names file and line, or, with a list
-// of them, one more entry of that.
+// Gives each record of a file to `take`, a line at a time. A torn last line is left out. A line that cannot be read is
+// an InputError that names file and line, or, with a list of them, one more entry of that.
+void for_each_metrics(const std::filesystem::path& path, std::vector<std::string>* unreadable,
+                      const std::function<void(MetricsRecord)>& take);
 std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path,
                                         std::vector<std::string>* unreadable = nullptr);
 

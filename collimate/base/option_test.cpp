@@ -42,7 +42,7 @@ void read(Section& section, const std::string& yaml) { apply(parse_config(yaml, 
 
 // Returns the error that a configuration of these options gets, or "" where it is right.
 template <class Options>
-std::string error_of(const std::string& yaml) {
+std::string refusal_of(const std::string& yaml) {
   Options options;
   return message_of([&] { read(options, yaml); });
 }
@@ -75,11 +75,11 @@ TEST(Option, WhatASectionDemandsOfItsOptionsTogetherNamesTheirPlace) {
     Nested<RangeOptions> words{this, "words", ""};
     SectionList<RangeOptions> more{this, "more", ""};
   };
-  EXPECT_EQ(error_of<Parent>("words: {min: 2, max: 2}"), "");
-  EXPECT_EQ(error_of<Parent>("words:\n  max: 2\n  min: 3"),
+  EXPECT_EQ(refusal_of<Parent>("words: {min: 2, max: 2}"), "");
+  EXPECT_EQ(refusal_of<Parent>("words:\n  max: 2\n  min: 3"),
             "[c.yaml:3] expected words.min to be at most max, 2, got 3");
-  EXPECT_EQ(error_of<Parent>("words: {min: -3}"), "[c.yaml:1] expected words.min to be at least 0, got -3");
-  EXPECT_EQ(error_of<Parent>("more: [{}, {max: 13}]"),
+  EXPECT_EQ(refusal_of<Parent>("words: {min: -3}"), "[c.yaml:1] expected words.min to be at least 0, got -3");
+  EXPECT_EQ(refusal_of<Parent>("more: [{}, {max: 13}]"),
             "[c.yaml:1] expected more.1.max to be a lucky number, got 13 (it is 13)");
   RangeOptions from_code;
   from_code.least = 6;
@@ -159,11 +159,11 @@ TEST(Option, NumbersAreFinite) {
     Option<std::optional<double>> limit{this, "limit", std::nullopt, "", ""};
     Option<std::vector<double>> betas{this, "betas", {}, "", ""};
   };
-  EXPECT_EQ(error_of<Options>("rate: .inf"), "[c.yaml:1] expected rate to be a finite number, got .inf");
-  EXPECT_EQ(error_of<Options>("rate: -.inf"), "[c.yaml:1] expected rate to be a finite number, got -.inf");
-  EXPECT_EQ(error_of<Options>("limit: .nan"), "[c.yaml:1] expected limit to be a finite number, got .nan");
-  EXPECT_EQ(error_of<Options>("betas: [0.5, .inf]"), "[c.yaml:1] expected betas.1 to be a finite number, got .inf");
-  EXPECT_EQ(error_of<Options>("rate: 1e300"), "");
+  EXPECT_EQ(refusal_of<Options>("rate: .inf"), "[c.yaml:1] expected rate to be a finite number, got .inf");
+  EXPECT_EQ(refusal_of<Options>("rate: -.inf"), "[c.yaml:1] expected rate to be a finite number, got -.inf");
+  EXPECT_EQ(refusal_of<Options>("limit: .nan"), "[c.yaml:1] expected limit to be a finite number, got .nan");
+  EXPECT_EQ(refusal_of<Options>("betas: [0.5, .inf]"), "[c.yaml:1] expected betas.1 to be a finite number, got .inf");
+  EXPECT_EQ(refusal_of<Options>("rate: 1e300"), "");
 }
 
 TEST(Option, AssignedValuesAreCheckedOnRequest) {

@@ -1,19 +1,19 @@
 #include "collimate/recipe/pipeline.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <set>
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
-#include "collimate/base/metrics.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/auto_placement.h"
 #include "collimate/cli/process.h"
 #include "collimate/cli/reported_run.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/recipe/directory_lock.h"
+#include "collimate/recipe/pipeline_summary.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/run_files.h"
 #include "collimate/report/change.h"
@@ -109,27 +109,11 @@ bool read_pipeline_words(const Arguments& arguments, PipelineWords& words) {
 // Neither a folder nor a file that a pipeline writes into its directory.
 bool is_of_others(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename();
-  if (name.starts_with("data") || name.starts_with("report.html") || name.starts_with("summary.json")) return false;
+  if (name == recipe::kLockFile || name.starts_with("data") || name.starts_with("report.html") ||
+      name.starts_with("summary.json"))
+    return false;
   return std::ranges::none_of(recipe::pipeline_steps(),
                               [&](const recipe::PipelineStep& step) { return name.starts_with(step.folder); });
-}
-
-constexpr const char* kStepWords[recipe::kPipelineSteps] = {
-    "supervised fine-tuning of the actor", "a reward model from pairs", "PPO of the actor by the reward model"};
-
-// Gives by how much numbers of a training have changed: means over the first and the last tenth of its iterations.
-nlohmann::ordered_json changes_of(const fs::path& metrics) {
-  std::vector<std::string> unreadable;  // which the step's own report names
-  const std::vector<base::MetricsRecord> records = base::read_metrics(metrics, &unreadable);
-  nlohmann::ordered_json changes = nlohmann::ordered_json::object();
-  for (const char* name : {"actor/loss", "critic/rewards/mean", "actor/reward_kl_penalty", "response_length/mean"}) {
-    std::vector<double> values;
-    for (const base::MetricsRecord& record : records)
-      if (const double* value = record.find(name); value != nullptr && std::isfinite(*value)) values.push_back(*value);
-    if (const auto change = report::change_over(values))
-      changes[name] = {{"before", change->before}, {"after", change->after}};
-  }
-  return changes;
 }
 
 constexpr int kDivergedStep = 5;  // the exit code, as of train
@@ -141,6 +125,8 @@ class PipelineRun {
       : words_(words), pipeline_(words.file, words.sets, words.output), fresh_(!fs::exists(words.output)) {
     refuse_other_files();
     refuse_missing_steps();
+    host::ensure_directory(words.output);
+    lock_ = recipe::lock_directory(words.output);
     try {
       split_.emplace(pipeline_.split_request(), fs::path(words.output) / "data", !pipeline_.has_begun());
       check();
@@ -155,7 +141,8 @@ class PipelineRun {
     write_page();
     for (const int64_t number : words_.steps) {
       const auto step = static_cast<size_t>(number - 1);
-      base::log().show(fmt::format("step {} of {}: {}", number, recipe::kPipelineSteps, kStepWords[step]));
+      base::log().show(
+          fmt::format("step {} of {}: {}", number, recipe::kPipelineSteps, recipe::pipeline_steps().at(step).words));
       try {
         run_step(step);
       } catch (const base::InputError&) {
@@ -236,44 +223,7 @@ class PipelineRun {
           kDivergedStep);
   }
 
-  // Tells of a step what its own summary says, where it has ended.
-  nlohmann::ordered_json step_summary(size_t step) const {
-    const fs::path run = pipeline_.directory(step);
-    nlohmann::ordered_json told = {{"folder", recipe::pipeline_steps().at(step).folder},
-                                   {"words", kStepWords[step]},
-                                   {"rows", split_->rows(step)},
-                                   {"done", false}};
-    if (!fs::exists(run / recipe::kSummaryFile)) return told;
-    const auto own = nlohmann::ordered_json::parse(host::read_file(run / recipe::kSummaryFile));
-    told["done"] = true;
-    for (const char* key : {"recipe", "iterations", "seconds", "first_evaluation", "last_evaluation", "final_metrics",
-                            "diverged", "warnings", "model_hash", "config_hash"})
-      if (own.contains(key)) told[key] = own.at(key);
-    told["changes"] = changes_of(run / recipe::kMetricsFile);
-    told["model"] = pipeline_.model(step);
-    told["report"] = (run / recipe::kReportFile).string();
-    return told;
-  }
-
-  nlohmann::ordered_json summary() const {
-    const recipe::PipelineOptions& options = pipeline_.options();
-    nlohmann::ordered_json steps = nlohmann::ordered_json::array();
-    double seconds = 0;
-    bool done = true;
-    for (size_t step = 0; step < recipe::kPipelineSteps; ++step) {
-      steps.push_back(step_summary(step));
-      seconds += steps.back().value("seconds", 0.0);
-      done = done && steps.back().at("done").get<bool>();
-    }
-    return {{"pipeline", "sft, reward, ppo"},
-            {"done", done},
-            {"actor_model", options.actor_model.get()},
-            {"reward_model", options.reward_model.get()},
-            {"data_split", options.data_split.get()},
-            {"seed", options.seed.get()},
-            {"seconds", seconds},
-            {"steps", std::move(steps)}};
-  }
+  nlohmann::ordered_json summary() const { return recipe::pipeline_summary(pipeline_, *split_, report::changes_in); }
 
   void write_page() const {
     const fs::path output = words_.output;
@@ -286,6 +236,7 @@ class PipelineRun {
   const PipelineWords& words_;
   const recipe::Pipeline pipeline_;
   const bool fresh_;
+  host::FileDescriptor lock_;  // of the whole directory: a step's run has one of its own
   std::optional<recipe::PipelineSplit> split_;
   std::vector<std::string> lines_;
 };

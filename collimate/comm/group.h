@@ -101,6 +101,9 @@ struct PieceTable {
   size_t longest() const;
 };
 
+// A sum of at most so many floats is made whole by every rank, in place of a second meeting.
+inline constexpr size_t kSmallFloats = 512;
+
 // Σ over rows of parts[r][i] by the tree above, for i in [begin, end): the one place that knows the order. `out` may be
 // where one of the parts begins.
 void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, float* out);

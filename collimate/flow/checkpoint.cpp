@@ -37,11 +37,6 @@ bool is_step_name(const std::string& name) {
   return name.starts_with("step-") && name.size() > 5 && std::all_of(name.begin() + 5, name.end(), ::isdigit);
 }
 
-void make_directory(const std::string& directory) {
-  if (const std::error_code error = host::make_directories(directory); error)
-    throw base::RunError(base::expectation(directory, "to make the directory", error.message()));
-}
-
 constexpr int kForm = 2;                                // of checkpoints
 constexpr const char* kFiles = "files.json";            // of a folder: what measure() says of each other file
 constexpr const char* kTensors = "tensors.json";        // of a folder: file → {array, parts}
@@ -122,7 +117,7 @@ DirectoryWriter::DirectoryWriter(std::string directory)
       values_(nlohmann::json::object()),
       files_(nlohmann::json::object()),
       tensors_(nlohmann::json::object()) {
-  make_directory(directory_);
+  host::ensure_directory(directory_);
 }
 
 host::OutputFile DirectoryWriter::begin(const std::string& file) const {

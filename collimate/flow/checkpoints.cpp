@@ -17,8 +17,7 @@ Checkpoints::Checkpoints(std::string run_directory, Retention keep)
 
 std::string Checkpoints::begin(int64_t step) {
   settle();
-  if (const std::error_code error = host::make_directories(directory_); error)
-    throw base::RunError(base::expectation(directory_, "to make the directory", error.message()));
+  host::ensure_directory(directory_);
   host::remove_leftovers(directory_);
   for (const auto& entry : fs::directory_iterator(directory_))
     if (entry.path().extension() == ".partial") fs::remove_all(entry.path());

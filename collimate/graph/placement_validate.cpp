@@ -7,8 +7,8 @@
 namespace collimate::graph {
 namespace {
 
-[[noreturn]] void fail(const std::string& where, const std::string& expected, const std::string& got,
-                       const std::string& remedy = "") {
+[[noreturn]] void misplaced(const std::string& where, const std::string& expected, const std::string& got,
+                            const std::string& remedy = "") {
   throw base::InputError(base::expectation("placement" + where, expected, got, remedy));
 }
 
@@ -16,24 +16,24 @@ void check_known(const Graph& graph, const std::string& where, const std::string
   if (graph.models.count(model)) return;
   std::vector<std::string> known;
   for (const auto& [name, spec] : graph.models) known.push_back(name);
-  fail(where, "a model out of " + join(known), "'" + model + "'");
+  misplaced(where, "a model out of " + join(known), "'" + model + "'");
 }
 
 void check_groups(const Graph& graph, const Placement& placement) {
   std::set<std::string> placed;
   for (const auto& [name, group] : placement.groups) {
     const std::string where = ".groups." + name;
-    if (group.devices.empty()) fail(where, "at least one device", "none");
+    if (group.devices.empty()) misplaced(where, "at least one device", "none");
     std::set<int> used;
     for (int device : group.devices) {
       if (device < 0 || device >= placement.devices)
-        fail(where, fmt::format("devices 0 to {} ({} in all)", placement.devices - 1, placement.devices),
-             std::to_string(device));
-      if (!used.insert(device).second) fail(where, "each device once", fmt::format("device {} twice", device));
+        misplaced(where, fmt::format("devices 0 to {} ({} in all)", placement.devices - 1, placement.devices),
+                  std::to_string(device));
+      if (!used.insert(device).second) misplaced(where, "each device once", fmt::format("device {} twice", device));
     }
     for (const std::string& model : group.models) {
       check_known(graph, where, model);
-      if (!placed.insert(model).second) fail(where, "each model in one group", model + " in two");
+      if (!placed.insert(model).second) misplaced(where, "each model in one group", model + " in two");
     }
   }
 }
@@ -42,12 +42,12 @@ void check_homes(const Graph& graph, const Placement& placement) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (placement.group_of(node.model) != nullptr || graph.spec(static_cast<int>(i)).kind == Kind::kHost) continue;
-    fail(".groups", "a group with model " + node.model, "none", "adding it to the models of a group");
+    misplaced(".groups", "a group with model " + node.model, "none", "adding it to the models of a group");
   }
   for (const auto& [model, count] : placement.hosts) {
     check_known(graph, ".hosts", model);
-    if (count < 1) fail(".hosts." + model, "at least 1 worker", std::to_string(count));
-    if (placement.group_of(model) != nullptr) fail(".hosts." + model, "a model in no group", "one in a group");
+    if (count < 1) misplaced(".hosts." + model, "at least 1 worker", std::to_string(count));
+    if (placement.group_of(model) != nullptr) misplaced(".hosts." + model, "a model in no group", "one in a group");
   }
 }
 
@@ -55,10 +55,10 @@ void check_sizes(const std::string& where, const Layout& layout) {
   const std::pair<const char*, int> sizes[] = {
       {"tp", layout.tp}, {"pp", layout.pp}, {"cp", layout.cp}, {"ep", layout.ep}};
   for (const auto& [name, size] : sizes)
-    if (size < 1) fail(where + "." + name, "at least 1", std::to_string(size));
-  if (layout.dp < 0) fail(where + ".dp", "0 (by the devices) or more", std::to_string(layout.dp));
-  if (layout.zero < 0 || layout.zero > 3) fail(where + ".zero", "0 to 3", std::to_string(layout.zero));
-  if (layout.micro_batch < 0) fail(where + ".micro_batch", "0 or more rows", std::to_string(layout.micro_batch));
+    if (size < 1) misplaced(where + "." + name, "at least 1", std::to_string(size));
+  if (layout.dp < 0) misplaced(where + ".dp", "0 (by the devices) or more", std::to_string(layout.dp));
+  if (layout.zero < 0 || layout.zero > 3) misplaced(where + ".zero", "0 to 3", std::to_string(layout.zero));
+  if (layout.micro_batch < 0) misplaced(where + ".micro_batch", "0 or more rows", std::to_string(layout.micro_batch));
 }
 
 // One layout on the devices of its model's group.
@@ -69,24 +69,24 @@ void check_layout(const std::string& where, const Layout& layout, const Function
   const std::string product = fmt::format("tp {} · pp {} · cp {}{} = {}", layout.tp, layout.pp, layout.cp,
                                           layout.dp > 0 ? fmt::format(" · dp {}", layout.dp) : "", ranks);
   if (ranks > devices || devices % ranks != 0)
-    fail(where, fmt::format("a layout whose ranks divide the {} devices of its group", devices), product);
+    misplaced(where, fmt::format("a layout whose ranks divide the {} devices of its group", devices), product);
   if (spec.kind == Kind::kTrain && layout.dp > 0 && ranks != devices)
-    fail(where, fmt::format("a training layout on all {} devices of its group", devices), product,
-         fmt::format("dp {} or leaving dp out", devices / inner));
+    misplaced(where, fmt::format("a training layout on all {} devices of its group", devices), product,
+              fmt::format("dp {} or leaving dp out", devices / inner));
   const int dp = layout.dp > 0 ? layout.dp : (spec.kind == Kind::kTrain ? devices / inner : 1);
   if (dp * layout.cp * layout.tp % layout.ep != 0)
-    fail(where + ".ep", fmt::format("a divisor of dp {} · cp {} · tp {}", dp, layout.cp, layout.tp),
-         std::to_string(layout.ep));
+    misplaced(where + ".ep", fmt::format("a divisor of dp {} · cp {} · tp {}", dp, layout.cp, layout.tp),
+              std::to_string(layout.ep));
 }
 
 void check_layouts(const Graph& graph, const Placement& placement) {
   for (const auto& [model, functions] : placement.layouts) {
     check_known(graph, ".layouts", model);
     const ResourceGroup* group = placement.group_of(model);
-    if (group == nullptr) fail(".layouts." + model, "a model in a group", "a host model");
+    if (group == nullptr) misplaced(".layouts." + model, "a model in a group", "a host model");
     for (const auto& [function, layout] : functions) {
       const FunctionSpec* spec = graph.find_function(model, function);
-      if (spec == nullptr) fail(".layouts." + model, "a function of " + model, "'" + function + "'");
+      if (spec == nullptr) misplaced(".layouts." + model, "a function of " + model, "'" + function + "'");
       check_layout(".layouts." + model + "." + function, layout, *spec, static_cast<int>(group->devices.size()));
     }
   }
@@ -95,8 +95,8 @@ void check_layouts(const Graph& graph, const Placement& placement) {
 }  // namespace
 
 void validate(const Graph& graph, const Placement& placement) {
-  if (placement.devices < 1) fail(".devices.count", "at least 1", std::to_string(placement.devices));
-  if (placement.staleness < 0) fail(".staleness", "0 or more iterations", std::to_string(placement.staleness));
+  if (placement.devices < 1) misplaced(".devices.count", "at least 1", std::to_string(placement.devices));
+  if (placement.staleness < 0) misplaced(".staleness", "0 or more iterations", std::to_string(placement.staleness));
   check_groups(graph, placement);
   check_homes(graph, placement);
   check_layouts(graph, placement);

@@ -134,6 +134,19 @@ std::error_code make_directories(const fs::path& path) {
   return error;
 }
 
+void ensure_directory(const fs::path& path) {
+  if (const std::error_code error = make_directories(path); error)
+    throw_io_error(path, "to make the directory", error.value());
+}
+
+void move_directory(const fs::path& from, const fs::path& to) {
+  sync_tree(from);
+  base::fault_point("directory.before_rename");
+  replace_directory(from, to);
+  base::fault_point("directory.after_rename");
+  sync_path(directory_of(to));
+}
+
 void remove_directory(const fs::path& path) {
   const fs::path away = move_away(path);
   base::fault_point("directory.before_remove");
@@ -158,12 +171,8 @@ AtomicDirectory::~AtomicDirectory() {
 }
 
 void AtomicDirectory::commit() {
-  sync_tree(building_);
-  base::fault_point("directory.before_rename");
-  replace_directory(building_, path_);
+  move_directory(building_, path_);
   committed_ = true;
-  base::fault_point("directory.after_rename");
-  sync_path(directory_of(path_));
 }
 
 }  // namespace collimate::host

@@ -61,6 +61,11 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 
 // Makes a directory and those above it that are missing; the name of each is on disk afterwards. Says why not.
 [[nodiscard]] std::error_code make_directories(const std::filesystem::path& path);
+void ensure_directory(const std::filesystem::path& path);  // or a RunError that says why not
+
+// Puts a directory, whose files are fsynced first, in the place of another of the same file system, which may exist.
+// Fault points "directory.before_rename" and "directory.after_rename".
+void move_directory(const std::filesystem::path& from, const std::filesystem::path& to);
 
 // Removes a directory so that no moment leaves a part of it under its name: renames it to "<path>.removed" first.
 // What a crash leaves of that, remove_leftovers() of the directory above removes. RunError.
@@ -76,8 +81,7 @@ class AtomicDirectory : private base::Immovable {
   ~AtomicDirectory();
 
   const std::filesystem::path& building() const { return building_; }
-  // Fault points "directory.before_rename" and "directory.after_rename".
-  void commit();
+  void commit();  // as move_directory
 
  private:
   std::filesystem::path path_;

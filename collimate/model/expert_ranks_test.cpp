@@ -3,52 +3,27 @@
 
 #include "collimate/base/read_file.h"
 #include "tests/support/base/error_of.h"
-#include "tests/support/comm/ranks.h"
 #include "tests/support/model/near_gradient.h"
-#include "tests/support/model/tiny_weights.h"
+#include "tests/support/model/rank_passes.h"
 
 namespace collimate::model {
 namespace {
 
+using testing::expect_files_of_one_rank;
 using testing::expect_near_gradient;
+using testing::on_ranks;
 using testing::pack;
 using testing::sequences;
 using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
-
-// body(the options of a rank's weights) on each rank, which is a thread.
-void on_expert_ranks(int ranks, const WeightsOptions& whole, const std::function<void(const WeightsOptions&)>& body) {
-  static int run = 0;
-  comm::with_ranks(ranks, fmt::format("expert_ranks_test {}", run++), [&](comm::Group& group) {
-    WeightsOptions mine = whole;
-    mine.experts = {{group.rank(), ranks}, &group, comm::kDeadlineOfRanks};
-    body(mine);
-  });
-}
+using testing::train_once;
 
 std::vector<std::string> mixtures() {
   std::vector<std::string> names;
   for (const std::string& name : testing::tiny_models())
     if (routed_width(tiny_shape(name)) > 0) names.push_back(name);
   return names;
-}
-
-// One training pass; the slope of the log-prob of token i of a batch is a fixed number.
-std::vector<float> train_once(Model& model, const TokenBatch& tokens, Recompute recompute) {
-  std::unique_ptr<ForwardRecord> record;
-  const at::Tensor hidden = model.forward_train(tokens, recompute, record);
-  LogProbRequest request{.hidden = hidden, .temperature = 0.7F};
-  for (size_t i = 0; i < tokens.ids.size(); ++i) request.targets.push_back(static_cast<int32_t>(i % 37));
-  if (tokens.ids.empty()) {
-    model.backward(std::move(record), hidden);
-    return {};
-  }
-  const LogProbResult result = model.log_probs(request);
-  at::Tensor slopes = at::empty(result.log_probs.sizes(), at::kFloat);
-  for (int64_t i = 0; i < slopes.numel(); ++i) slopes.data_ptr<float>()[i] = std::sin(static_cast<float>(i) * 0.9F);
-  model.backward(std::move(record), model.log_probs_backward(request, slopes, {}));
-  return to_vector(result.log_probs);
 }
 
 // Every mixture over ranks that divide its experts, and over more of them that do not. The last rank has no tokens.
@@ -75,7 +50,7 @@ TEST_P(ExpertParity, ForwardsHaveTheBitsOfOneRank) {
       KvCache cache(one.shape(), kv_type(compute), 20);
       expected_cached.push_back(to_vector(one.forward_cached(batches_[i], cache, tables_[i], &routes[i])));
     }
-    on_expert_ranks(ranks(), options, [&](const WeightsOptions& mine) {
+    on_ranks(ranks(), &WeightsOptions::experts, options, [&](const WeightsOptions& mine) {
       Model model(tiny_weights(shape_, mine), {});
       const int rank = mine.experts.place.rank;
       const at::Tensor hidden = model.forward(batch(rank));
@@ -102,7 +77,7 @@ TEST_P(ExpertParity, GradientsAreThoseOfOneRank) {
     Model whole(one, {});
     std::vector<std::vector<float>> expected;
     for (int rank = 0; rank + 1 < ranks(); ++rank) expected.push_back(train_once(whole, batch(rank), recompute));
-    on_expert_ranks(ranks(), options, [&](const WeightsOptions& mine) {
+    on_ranks(ranks(), &WeightsOptions::experts, options, [&](const WeightsOptions& mine) {
       const auto weights = tiny_weights(shape_, mine);
       Model model(weights, {});
       const int rank = mine.experts.place.rank;
@@ -130,7 +105,7 @@ TEST(ExpertRanks, EndAStepTogether) {
   const shape::ModelShape shape = tiny_shape("mixtral");
   const TokenBatch tokens = pack(sequences({4}, 37));
   const std::vector<std::vector<int32_t>> tables = {{0}};
-  on_expert_ranks(3, {}, [&](const WeightsOptions& mine) {
+  on_ranks(3, &WeightsOptions::experts, {}, [&](const WeightsOptions& mine) {
     Model model(tiny_weights(shape, mine), {});
     KvCache cache(model.shape(), kv_type(ComputeType::kFloat32), 2);
     const int mine_to_do = mine.experts.place.rank;  // steps, each with as many forwards
@@ -144,18 +119,8 @@ TEST(ExpertRanks, EndAStepTogether) {
 using ExpertFiles = testing::InDirectory;
 
 TEST_F(ExpertFiles, AreThoseOfOneRank) {
-  for (const std::string family : {"mixtral", "qwen2_moe", "deepseek_v3"}) {
-    const std::string whole = directory_ + "/" + family, parts = directory_ + "/experts-" + family;
-    const auto one = tiny_weights(tiny_shape(family));
-    save_huggingface(*one, whole);
-    on_expert_ranks(3, {.trained = true}, [&](const WeightsOptions& mine) {
-      const auto weights = load_huggingface(whole, "", mine, {});
-      EXPECT_EQ(weights->checksum(), one->checksum());
-      save_huggingface(*weights, parts);
-    });
-    for (const char* file : {"/model.safetensors", "/config.json"})
-      EXPECT_EQ(base::read_file(parts + file), base::read_file(whole + file)) << family << file;
-  }
+  for (const char* family : {"mixtral", "qwen2_moe", "deepseek_v3"})
+    expect_files_of_one_rank(family, directory_, &WeightsOptions::experts, 3);
 }
 
 // Ranks share experts whose matrices tensor ranks share, of blocks that stages share.

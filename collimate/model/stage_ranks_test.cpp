@@ -4,70 +4,23 @@
 #include <filesystem>
 
 #include "collimate/base/read_file.h"
-#include "collimate/model/peft.h"
 #include "tests/support/base/error_of.h"
-#include "tests/support/comm/ranks.h"
 #include "tests/support/model/near_gradient.h"
-#include "tests/support/model/tiny_weights.h"
+#include "tests/support/model/rank_passes.h"
 
 namespace collimate::model {
 namespace {
 
+using testing::expect_adapter_files_of_one_rank;
+using testing::expect_files_of_one_rank;
 using testing::expect_near_gradient;
+using testing::on_ranks;
 using testing::pack;
 using testing::sequences;
 using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
-
-// body(the options of a rank's weights) on each stage, whose ranks are threads.
-void on_stages(int stages, const WeightsOptions& whole, const std::function<void(const WeightsOptions&)>& body) {
-  static int run = 0;
-  comm::with_ranks(stages, fmt::format("stage_ranks_test {}", run++), [&](comm::Group& group) {
-    WeightsOptions mine = whole;
-    mine.stages = {{group.rank(), stages}, &group, comm::kDeadlineOfRanks};
-    body(mine);
-  });
-}
-
-// A fixed number for each place, of either sign.
-at::Tensor slopes_like(const at::Tensor& values) {
-  at::Tensor out = at::empty(values.sizes(), at::kFloat);
-  for (int64_t i = 0; i < out.numel(); ++i) out.data_ptr<float>()[i] = std::sin(static_cast<float>(i) * 0.9F);
-  return out;
-}
-
-// One training pass of this rank's stage, with transfers to its neighbours; gives the log-probs on the last stage.
-at::Tensor train_once(Model& model, const TokenBatch& tokens, Recompute recompute, bool moves = true) {
-  const StageRanks& stages = model.weights().stages();
-  const auto count = static_cast<int64_t>(tokens.ids.size());
-  at::Tensor stream, gradient;
-  if (!stages.place.is_first()) {
-    stream = at::empty({count, model.stream_width()}, at::kFloat);
-    stages.receive({}, stream.data_ptr<float>(), stream.numel(), -1);
-  }
-  std::unique_ptr<ForwardRecord> record;
-  const at::Tensor given = model.forward_train(tokens, recompute, record, stream);
-  LogProbResult result;
-  if (stages.place.is_last()) {
-    LogProbRequest request{.hidden = given, .temperature = 0.7F, .entropy = true};
-    for (int32_t i = 0; i < count; ++i) request.targets.push_back(i % 37);
-    result = model.log_probs(request);
-    const at::Tensor slopes = slopes_like(result.log_probs);
-    gradient = model.log_probs_backward(request, slopes, slopes);
-  } else {
-    stages.send({}, given.data_ptr<float>(), given.numel(), 1);
-    EXPECT_EQ(model.takes_gradient(), moves);
-    if (moves) {
-      gradient = at::empty(given.sizes(), at::kFloat);
-      stages.receive({}, gradient.data_ptr<float>(), gradient.numel(), 1);
-    }
-  }
-  const at::Tensor passed = model.backward(std::move(record), gradient);
-  EXPECT_EQ(passed.defined(), model.gives_gradient());
-  if (model.gives_gradient()) stages.send({}, passed.data_ptr<float>(), passed.numel(), -1);
-  return result.log_probs;
-}
+using testing::train_once;
 
 // Every small model with a third block, as it is and with adapters, over 2 and 3 stages.
 class StageParity : public ::testing::TestWithParam<std::tuple<std::string, bool, int>> {
@@ -101,7 +54,7 @@ TEST_P(StageParity, ForwardsHaveTheBitsOfOneRank) {
       KvCache cache(one.shape(), kv_type(compute), 20);
       one.forward_cached(batch_, cache, tables, &routes);
     }
-    on_stages(stages(), options(compute), [&](const WeightsOptions& mine) {
+    on_ranks(stages(), &WeightsOptions::stages, options(compute), [&](const WeightsOptions& mine) {
       Model model(tiny_weights(shape_, mine), {});
       EXPECT_EQ(logits_of(model, model.forward(batch_)), expected);
       KvCache cache(model.shape(), kv_type(compute), 20);
@@ -117,13 +70,13 @@ TEST_P(StageParity, GradientsHaveTheBitsOfOneRank) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
     const auto one = tiny_weights(shape_, options());
     Model whole(one, {});
-    const auto expected = to_vector(train_once(whole, batch_, recompute));
-    on_stages(stages(), options(), [&](const WeightsOptions& mine) {
+    const auto expected = train_once(whole, batch_, recompute);
+    on_ranks(stages(), &WeightsOptions::stages, options(), [&](const WeightsOptions& mine) {
       const auto weights = tiny_weights(shape_, mine);
       Model model(weights, {});
-      const at::Tensor log_probs = train_once(model, batch_, recompute);
+      const std::vector<float> log_probs = train_once(model, batch_, recompute);
       if (mine.stages.place.is_last()) {
-        EXPECT_EQ(to_vector(log_probs), expected);
+        EXPECT_EQ(log_probs, expected);
       }
       const bool ends = mine.stages.place.is_first() || mine.stages.place.is_last();
       const bool tied = shape_.tied_embeddings && weights->options().lora.rank == 0;
@@ -149,18 +102,8 @@ INSTANTIATE_TEST_SUITE_P(Models, StageParity,
 using StageFiles = testing::InDirectory;
 
 TEST_F(StageFiles, AreThoseOfOneRank) {
-  for (const std::string family : {"llama", "gpt2", "gptj", "mixtral", "deepseek_v3", "opt_350m"}) {
-    const std::string whole = directory_ + "/" + family, parts = directory_ + "/stages-" + family;
-    const auto one = tiny_weights(tiny_shape(family));
-    save_huggingface(*one, whole);
-    on_stages(2, {.trained = true}, [&](const WeightsOptions& mine) {
-      const auto weights = load_huggingface(whole, "", mine, {});
-      EXPECT_EQ(weights->checksum(), one->checksum());
-      save_huggingface(*weights, parts);
-    });
-    for (const char* file : {"/model.safetensors", "/config.json"})
-      EXPECT_EQ(base::read_file(parts + file), base::read_file(whole + file)) << family << file;
-  }
+  for (const char* family : {"llama", "gpt2", "gptj", "mixtral", "deepseek_v3", "opt_350m"})
+    expect_files_of_one_rank(family, directory_, &WeightsOptions::stages, 2);
 }
 
 // Ranks are stages of tensor ranks.
@@ -185,17 +128,7 @@ TEST_F(StageFiles, OfPiecesAreThoseOfOneRank) {
 }
 
 TEST_F(StageFiles, OfAdaptersAreThoseOfOneRank) {
-  WeightsOptions options{.trained = true, .lora = {.rank = 3, .alpha = 2}};
-  const shape::ModelShape shape = tiny_shape("gpt_neox");
-  save_huggingface(*tiny_weights(shape), directory_ + "/base");
-  save_peft(*tiny_weights(shape, options), directory_ + "/whole", directory_ + "/base");
-  on_stages(2, options, [&](const WeightsOptions& mine) {
-    save_peft(*tiny_weights(shape, mine), directory_ + "/stages", directory_ + "/base");
-    const auto again = load_huggingface(directory_ + "/whole", "", mine, {});
-    EXPECT_EQ(again->checksum(), tiny_weights(shape, mine)->checksum());
-  });
-  for (const char* file : {"/adapter_model.safetensors", "/adapter_config.json"})
-    EXPECT_EQ(base::read_file(directory_ + "/stages" + file), base::read_file(directory_ + "/whole" + file)) << file;
+  expect_adapter_files_of_one_rank(directory_, &WeightsOptions::stages);
 }
 
 // Adapters of the later blocks alone: the stages ahead of them have nothing to train, and wait for no gradient.
@@ -203,7 +136,7 @@ TEST(StageRanks, WithoutAnythingTrainedAheadNoGradientIsSent) {
   shape::ModelShape shape = tiny_shape("llama");
   shape.blocks.push_back(shape.blocks[1]);
   const WeightsOptions options{.trained = true, .lora = {.rank = 2, .targets = {"layers.2.mlp.up_proj"}}};
-  on_stages(3, options, [&](const WeightsOptions& mine) {
+  on_ranks(3, &WeightsOptions::stages, options, [&](const WeightsOptions& mine) {
     Model model(tiny_weights(shape, mine), {});
     train_once(model, pack(sequences({9, 4}, 37)), Recompute::kNone, /*moves=*/false);
   });

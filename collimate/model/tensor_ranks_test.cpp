@@ -1,29 +1,14 @@
 // Tensor ranks against one rank: the bits of every forward, gradients, files.
 #include "collimate/model/tensor_ranks.h"
 
-#include <filesystem>
-
-#include "collimate/base/read_file.h"
-#include "collimate/model/peft.h"
 #include "tests/support/base/error_of.h"
-#include "tests/support/comm/ranks.h"
 #include "tests/support/model/near_gradient.h"
-#include "tests/support/model/tiny_weights.h"
+#include "tests/support/model/rank_passes.h"
 
 namespace collimate::model {
 namespace {
 
 using namespace testing;  // NOLINT: test only
-
-// body(the options of a rank's weights) on each, ranks being threads.
-void on_ranks(const WeightsOptions& whole, const std::function<void(const WeightsOptions&)>& body, int ranks = 2) {
-  static int run = 0;
-  comm::with_ranks(ranks, fmt::format("tensor_ranks_test {}", run++), [&](comm::Group& group) {
-    WeightsOptions mine = whole;
-    mine.tensor = {{group.rank(), ranks}, &group, comm::kDeadlineOfRanks};
-    body(mine);
-  });
-}
 
 std::vector<float> random_like(const at::Tensor& hidden) {
   std::vector<float> values;
@@ -43,7 +28,7 @@ class TensorParity : public ::testing::TestWithParam<std::tuple<std::string, boo
  protected:
   static int ranks() { return std::get<2>(GetParam()); }
   void on_each(const WeightsOptions& whole, const std::function<void(const WeightsOptions&)>& body) const {
-    on_ranks(whole, body, ranks());
+    on_ranks(ranks(), &WeightsOptions::tensor, whole, body);
   }
   WeightsOptions options(ComputeType compute = ComputeType::kFloat32) const {
     return {.trained = true,
@@ -151,36 +136,12 @@ using TensorFiles = testing::InDirectory;
 
 // Files that ranks write together and that one rank writes are the same; ranks read their pieces of them.
 TEST_F(TensorFiles, AreThoseOfOneRank) {
-  for (const std::string family : {"llama", "gpt2", "gpt_neox", "mixtral", "deepseek_v3"}) {
-    const std::string whole = directory_ + "/" + family, pieces = directory_ + "/ranks-" + family;
-    const auto one = tiny_weights(tiny_shape(family));
-    save_huggingface(*one, whole);
-    for (const int ranks : {2, 4})
-      on_ranks(
-          {.trained = true},
-          [&](const WeightsOptions& mine) {
-            const auto weights = load_huggingface(whole, "", mine, {});
-            EXPECT_EQ(weights->checksum(), one->checksum());
-            save_huggingface(*weights, pieces);
-          },
-          ranks);
-    for (const char* file : {"/model.safetensors", "/config.json"})
-      EXPECT_EQ(base::read_file(pieces + file), base::read_file(whole + file)) << family << file;
-  }
+  for (const char* family : {"llama", "gpt2", "gpt_neox", "mixtral", "deepseek_v3"})
+    for (const int ranks : {2, 4}) expect_files_of_one_rank(family, directory_, &WeightsOptions::tensor, ranks);
 }
 
 TEST_F(TensorFiles, OfAdaptersAreThoseOfOneRank) {
-  WeightsOptions options{.trained = true, .lora = {.rank = 3, .alpha = 2}};
-  const shape::ModelShape shape = tiny_shape("gpt_neox");
-  save_huggingface(*tiny_weights(shape), directory_ + "/base");
-  save_peft(*tiny_weights(shape, options), directory_ + "/whole", directory_ + "/base");
-  on_ranks(options, [&](const WeightsOptions& mine) {
-    save_peft(*tiny_weights(shape, mine), directory_ + "/ranks", directory_ + "/base");
-    const auto again = load_huggingface(directory_ + "/whole", "", mine, {});
-    EXPECT_EQ(again->checksum(), tiny_weights(shape, mine)->checksum());
-  });
-  for (const char* file : {"/adapter_model.safetensors", "/adapter_config.json"})
-    EXPECT_EQ(base::read_file(directory_ + "/ranks" + file), base::read_file(directory_ + "/whole" + file)) << file;
+  expect_adapter_files_of_one_rank(directory_, &WeightsOptions::tensor);
 }
 
 TEST(TensorRanks, HeadsThatDoNotDivideAreNamed) {

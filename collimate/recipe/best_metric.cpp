@@ -67,10 +67,10 @@ std::string best_metric_problem(const Config& config, bool measures) {
 BestMetric::BestMetric(const Config& config, const std::filesystem::path& recorded) : name_(config.run.best_metric) {
   if (!asked() || !std::filesystem::exists(recorded)) return;
   std::vector<std::string> unreadable;  // which the run's end tells of
-  for (const base::MetricsRecord& record : base::read_metrics(recorded, &unreadable)) {
+  base::for_each_metrics(recorded, &unreadable, [this](const base::MetricsRecord& record) {
     const double* value = record.find(name_);
     note(record, value != nullptr ? value : record.find(base::trl_name(name_)));
-  }
+  });
 }
 
 void BestMetric::note(const base::MetricsRecord& record, const double* value) {

@@ -50,7 +50,9 @@ void require_model(const std::string& option, std::string& path, bool download) 
 
 const std::array<PipelineStep, kPipelineSteps>& pipeline_steps() {
   static constexpr std::array<PipelineStep, kPipelineSteps> kSteps = {
-      {{"1-sft", "sft"}, {"2-reward", "reward"}, {"3-ppo", "ppo"}}};
+      {{"1-sft", "sft", "supervised fine-tuning of the actor"},
+       {"2-reward", "reward", "a reward model from pairs"},
+       {"3-ppo", "ppo", "PPO of the actor by the reward model"}}};
   return kSteps;
 }
 

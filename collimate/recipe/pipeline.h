@@ -17,6 +17,7 @@ namespace collimate::recipe {
 struct PipelineStep {
   const char* folder;
   const char* recipe;  // and the section of the pipeline's config that holds keys of this step alone
+  const char* words;   // for a person
 };
 const std::array<PipelineStep, kPipelineSteps>& pipeline_steps();
 

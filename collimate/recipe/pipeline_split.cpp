@@ -91,6 +91,21 @@ std::vector<std::string> differences_of(const nlohmann::json& kept, const nlohma
   return found;
 }
 
+// Has the JSON the form that make() writes?
+bool is_kept_split(const nlohmann::json& kept) {
+  const auto is_list = [&](const char* pointer) {
+    const nlohmann::json::json_pointer at(pointer);
+    return kept.contains(at) && kept.at(at).is_array();
+  };
+  if (!is_list("/request/data") || !is_list("/parts") || kept.at("parts").size() != kPipelineSteps) return false;
+  return std::ranges::all_of(kept.at("request").at("data"),
+                             [](const auto& source) { return source.is_object() && source.contains("file"); }) &&
+         std::ranges::all_of(kept.at("parts"), [](const auto& part) {
+           return part.is_object() && part.contains("file") && part.contains("rows") &&
+                  part.at("rows").is_number_integer();
+         });
+}
+
 }  // namespace
 
 StepShares split_shares(const std::string& text, const std::string& where) {
@@ -167,6 +182,9 @@ bool PipelineSplit::take_kept(const nlohmann::json& wanted, bool may_change) {
   const fs::path path = directory_ / kSplitFile;
   if (!fs::exists(path)) return false;
   const nlohmann::json kept = base::parse_json(host::read_file(path), path.string(), 1);
+  if (!is_kept_split(kept))
+    throw InputError(expectation(path.string(), "what a pipeline writes of its split: {request, rows, parts}",
+                                 "JSON of another form", "restoring the file, or another --output"));
   nlohmann::json before = kept.at("request"), now = wanted;
   for (size_t i = 0; i < std::min(before.at("data").size(), now.at("data").size()); ++i)
     if (now["data"][i]["file"].is_null()) now["data"][i]["file"] = before["data"][i]["file"];
@@ -194,8 +212,7 @@ void PipelineSplit::make(const SplitRequest& request, nlohmann::json wanted) {
       text::Dataset::read(request.sources, {.drop = request.drop_bad_rows, .remedy = "bad_rows: drop"});
   for (const char* part : {"chosen", "rejected"}) data.require(part, "a pipeline");
   const std::vector<size_t> steps = split_rows(data.size(), shares, request.seed);
-  if (const std::error_code error = host::make_directories(directory_); error)
-    host::throw_io_error(directory_, "to make the directory", error.value());
+  host::ensure_directory(directory_);
   nlohmann::json parts = nlohmann::json::array();
   for (size_t step = 0; step < kPipelineSteps; ++step) {
     rows_.at(step) = std::ranges::count(steps, step);

@@ -106,6 +106,25 @@ TEST_F(PipelineFiles, ChangedFilesAreNamed) {
   EXPECT_TRUE(split(/*may_change=*/true).is_new());
 }
 
+TEST_F(PipelineFiles, AFileOfAnotherFormIsRefused) {
+  const std::string path = directory() + "/split.json";
+  split();
+  nlohmann::json cut = nlohmann::json::parse(test::read_text(path));
+  cut["parts"].erase(2);
+  const std::vector<std::string> others = {R"({"parts": []})", "[]",
+                                           R"({"request": {"data": [1]}, "parts": [{}, {}, {}]})", cut.dump()};
+  for (const std::string& text : others) {
+    test::write_text(path, text);
+    EXPECT_THAT(base::message_of([&] { split(/*may_change=*/true); }),
+                HasSubstr("[" + path +
+                          "] expected what a pipeline writes of its split: {request, rows, parts}, got JSON of "
+                          "another form; try restoring the file, or another --output"))
+        << text;
+  }
+  test::write_text(path, "{\"request\"");
+  EXPECT_THAT(base::message_of([&] { split(); }), HasSubstr("[" + path));
+}
+
 TEST_F(PipelineFiles, MessagesToolsAndColumnsOfTheDatasOwnGoOn) {
   test::write_text(
       scratch_ / "pairs.jsonl",

@@ -7,6 +7,38 @@
 namespace collimate::recipe {
 namespace {
 
+// Presets of one program share these lines.
+constexpr const char* kTrlTrain = R"(train:
+  learning_rate: 1.0e-6
+  lr_schedule: linear
+  adam_beta1: 0.9
+  adam_beta2: 0.999
+  adam_epsilon: 1.0e-8
+  weight_decay: 0.0
+  max_grad_norm: 1.0
+  ppo_epochs: 1
+)";
+
+constexpr const char* kVerlLoss = R"(algorithm:
+  loss_type: ppo
+  epsilon: 0.2
+  delta: 3.0
+  log_ratio_min: -20
+  log_ratio_max: 20
+  beta: 0.0
+  kl_loss_estimator: k3
+  kl_loss_log_ratio_limit: 20
+  kl_loss_limit: 10
+  entropy_coefficient: 0.0
+)";
+
+constexpr const char* kVerlTrain = R"(  adam_beta1: 0.9
+  adam_beta2: 0.999
+  weight_decay: 0.01
+  max_grad_norm: 1.0
+  ppo_epochs: 1
+)";
+
 constexpr const char* kTrlGrpo = R"(algorithm:
   loss_type: dapo
   token_normalizer: iteration
@@ -18,15 +50,6 @@ constexpr const char* kTrlGrpo = R"(algorithm:
   beta: 0.0
   use_bias_correction_kl: true
 rollout: {samples_per_prompt: 8, completion_tokens: 512, temperature: 1.0, top_p: 1.0}
-train:
-  learning_rate: 1.0e-6
-  lr_schedule: linear
-  adam_beta1: 0.9
-  adam_beta2: 0.999
-  adam_epsilon: 1.0e-8
-  weight_decay: 0.0
-  max_grad_norm: 1.0
-  ppo_epochs: 1
 )";
 
 constexpr const char* kTrlRloo = R"(algorithm:
@@ -38,29 +61,9 @@ constexpr const char* kTrlRloo = R"(algorithm:
   kl_coefficient: 0.05
   kl_estimator: k1
 rollout: {samples_per_prompt: 2, completion_tokens: 512, temperature: 1.0, top_p: 1.0}
-train:
-  learning_rate: 1.0e-6
-  lr_schedule: linear
-  adam_beta1: 0.9
-  adam_beta2: 0.999
-  adam_epsilon: 1.0e-8
-  weight_decay: 0.0
-  max_grad_norm: 1.0
-  ppo_epochs: 1
 )";
 
-constexpr const char* kVerlGrpo = R"(algorithm:
-  loss_type: ppo
-  epsilon: 0.2
-  delta: 3.0
-  log_ratio_min: -20
-  log_ratio_max: 20
-  beta: 0.0
-  kl_loss_estimator: k3
-  kl_loss_log_ratio_limit: 20
-  kl_loss_limit: 10
-  entropy_coefficient: 0.0
-  advantage: group
+constexpr const char* kVerlGrpo = R"(  advantage: group
   scale_rewards: group
   advantage_epsilon: 1.0e-6
   lone_samples: reward
@@ -68,25 +71,9 @@ constexpr const char* kVerlGrpo = R"(algorithm:
 rollout: {prompt_tokens: 512, completion_tokens: 512, temperature: 1.0, top_p: 1.0}
 train:
   learning_rate: 1.0e-6
-  adam_beta1: 0.9
-  adam_beta2: 0.999
-  weight_decay: 0.01
-  max_grad_norm: 1.0
-  ppo_epochs: 1
 )";
 
-constexpr const char* kVerlPpo = R"(algorithm:
-  loss_type: ppo
-  epsilon: 0.2
-  delta: 3.0
-  log_ratio_min: -20
-  log_ratio_max: 20
-  beta: 0.0
-  kl_loss_estimator: k3
-  kl_loss_log_ratio_limit: 20
-  kl_loss_limit: 10
-  entropy_coefficient: 0.0
-  advantage: gae
+constexpr const char* kVerlPpo = R"(  advantage: gae
   gamma: 1.0
   lambda: 1.0
   kl_coefficient: 0.0
@@ -99,11 +86,6 @@ rollout: {samples_per_prompt: 1, prompt_tokens: 512, completion_tokens: 512, tem
 train:
   learning_rate: 1.0e-6
   value_learning_rate: 1.0e-5
-  adam_beta1: 0.9
-  adam_beta2: 0.999
-  weight_decay: 0.01
-  max_grad_norm: 1.0
-  ppo_epochs: 1
 )";
 
 constexpr const char* kOpenRlhfPpo = R"(algorithm:
@@ -180,15 +162,22 @@ rollout: {samples_per_prompt: 16, replace_equal_groups: true, temperature: 1.0, 
 train: {learning_rate: 1.0e-6, weight_decay: 0.1, max_grad_norm: 1.0}
 )";
 
+std::string texts(std::initializer_list<const char*> parts) {
+  std::string all;
+  for (const char* part : parts) all += part;
+  return all;
+}
+
 }  // namespace
 
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> list = {
-      {"trl-grpo", "TRL 1.16, defaults of GRPOConfig", "grpo", kTrlGrpo, ""},
-      {"trl-rloo", "TRL 1.16, defaults of RLOOConfig", "grpo", kTrlRloo, ""},
-      {"verl-grpo", "verl 0.10, defaults of its PPO trainer with adv_estimator grpo", "grpo", kVerlGrpo,
+      {"trl-grpo", "TRL 1.16, defaults of GRPOConfig", "grpo", texts({kTrlGrpo, kTrlTrain}), ""},
+      {"trl-rloo", "TRL 1.16, defaults of RLOOConfig", "grpo", texts({kTrlRloo, kTrlTrain}), ""},
+      {"verl-grpo", "verl 0.10, defaults of its PPO trainer with adv_estimator grpo", "grpo",
+       texts({kVerlLoss, kVerlGrpo, kVerlTrain}),
        "rollout.samples_per_prompt is verl's rollout.n, whose default 1 says nothing to grpo"},
-      {"verl-ppo", "verl 0.10, defaults of its PPO trainer", "ppo", kVerlPpo, ""},
+      {"verl-ppo", "verl 0.10, defaults of its PPO trainer", "ppo", texts({kVerlLoss, kVerlPpo, kVerlTrain}), ""},
       {"openrlhf-ppo", "OpenRLHF 0.11", "ppo", kOpenRlhfPpo, ""},
       {"deepspeed-chat-ppo", "DeepSpeed-Chat, step 3 of DeepSpeedExamples", "ppo", kDeepSpeedChatPpo,
        "the reward is on a completion's last token; DeepSpeed-Chat has it on the place that predicts the first "

@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 
 // A config of the preset, with `more` beside it.
-Config config_with(const std::string& preset, nlohmann::json more = nlohmann::json::object()) {
+Config config_of_preset(const std::string& preset, nlohmann::json more = nlohmann::json::object()) {
   nlohmann::json values = {{"preset", preset}, {"models", {{"policy", {{"path", "/tmp"}}}}}};
   values["reward"] = {{{"rule", "exact"}}};
   values["rollout"] = {{"prompts_per_iteration", 4}, {"samples_per_prompt", 4}};
@@ -27,13 +27,13 @@ Config config_with(const std::string& preset, nlohmann::json more = nlohmann::js
 }
 
 std::string error_with(const std::string& preset, const nlohmann::json& more) {
-  return base::message_of([&] { complete_plan(config_with(preset, more), module_registry()); });
+  return base::message_of([&] { complete_plan(config_of_preset(preset, more), module_registry()); });
 }
 
 // Its recipe reads every key, so that none does nothing.
 TEST(Presets, EachIsAPlanWhoseRecipeReadsAllOfIt) {
   for (const Preset& preset : presets()) {
-    const Config config = config_with(preset.name);
+    const Config config = config_of_preset(preset.name);
     EXPECT_EQ(config.recipe.get(), preset.recipe) << preset.name;
     EXPECT_NO_THROW(complete_plan(config, module_registry())) << preset.name;
     EXPECT_THAT(presets_text(),
@@ -45,7 +45,7 @@ TEST(Presets, EachIsAPlanWhoseRecipeReadsAllOfIt) {
 // chatlearn.md (7) name as traps.
 TEST(Presets, HaveTheTrapsOfTheirPrograms) {
   const auto algorithm = [](const std::string& preset) {
-    return base::to_json(config_with(preset).algorithm.section_value());
+    return base::to_json(config_of_preset(preset).algorithm.section_value());
   };
   const auto has = [&](const std::string& preset, const nlohmann::json& wanted) {
     const nlohmann::json values = algorithm(preset);
@@ -64,13 +64,13 @@ TEST(Presets, HaveTheTrapsOfTheirPrograms) {
   has("deepspeed-chat-ppo", {{"kl_coefficient", 0.1}, {"reward_clip", 5.0}, {"whiten_advantages", false}});
   has("chatlearn-grpo", {{"log_ratio_max", 10.0}, {"token_loss_limit", 3.0}, {"advantage_epsilon", 1e-5}});
   has("dapo", {{"epsilon_high", 0.28}, {"loss_type", {"dapo"}}});
-  EXPECT_EQ(config_with("verl-ppo").train.value_learning_rate.get(), 1e-5);
-  EXPECT_EQ(config_with("deepspeed-chat-ppo").train.adam_beta2.get(), 0.95);
-  EXPECT_TRUE(config_with("dapo").rollout.replace_equal_groups.get());
+  EXPECT_EQ(config_of_preset("verl-ppo").train.value_learning_rate.get(), 1e-5);
+  EXPECT_EQ(config_of_preset("deepspeed-chat-ppo").train.adam_beta2.get(), 0.95);
+  EXPECT_TRUE(config_of_preset("dapo").rollout.replace_equal_groups.get());
 }
 
 TEST(Presets, AKeyOfTheConfigHasTheLastWord) {
-  const Config config = config_with("verl-grpo", {{"algorithm", {{"delta", 5}, {"epsilon", 0.3}}}});
+  const Config config = config_of_preset("verl-grpo", {{"algorithm", {{"delta", 5}, {"epsilon", 0.3}}}});
   EXPECT_EQ(config.algorithm.delta->value(), 5.0);
   EXPECT_EQ(config.algorithm.epsilon.get(), 0.3);
   EXPECT_EQ(config.algorithm.advantage_epsilon.get(), 1e-6);
@@ -78,9 +78,9 @@ TEST(Presets, AKeyOfTheConfigHasTheLastWord) {
 }
 
 TEST(Presets, ErrorsNameWhatIsThere) {
-  EXPECT_THAT(base::message_of([] { config_with("verl-grop"); }), HasSubstr("verl-grpo"));
+  EXPECT_THAT(base::message_of([] { config_of_preset("verl-grop"); }), HasSubstr("verl-grpo"));
   EXPECT_EQ(base::message_of([] {
-              config_with("verl-grpo", {{"recipe", "ppo"}});
+              config_of_preset("verl-grpo", {{"recipe", "ppo"}});
             }),
             "[recipe] expected grpo with preset verl-grpo, got ppo; try another preset, or none");
   EXPECT_THAT(error_with("verl-grpo", {{"algorithm", {{"sapo_temperature_pos", 2}}}}), HasSubstr("[algorithm.sapo"));
@@ -88,7 +88,7 @@ TEST(Presets, ErrorsNameWhatIsThere) {
 
 // A config that is written out says all of it, so that it stays what it is where a preset's name is gone.
 TEST(Presets, AResolvedConfigHasTheValues) {
-  const Config config = config_with("verl-grpo");
+  const Config config = config_of_preset("verl-grpo");
   const std::string text = resolved_text(config, make_plan(config, module_registry()));
   for (const char* line : {"delta: 3", "log_ratio_max: 20", "lone_samples: reward"}) EXPECT_THAT(text, HasSubstr(line));
 }

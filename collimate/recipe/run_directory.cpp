@@ -1,13 +1,8 @@
 #include "collimate/recipe/run_directory.h"
 
-#include <fcntl.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <span>
 
 #include "collimate/base/config.h"
@@ -19,6 +14,7 @@
 #include "collimate/host/checksum.h"
 #include "collimate/host/mapped_file.h"
 #include "collimate/model/safetensors.h"
+#include "collimate/recipe/directory_lock.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/run_files.h"
 #include "collimate/recipe/run_inputs.h"
@@ -47,29 +43,6 @@ bool holds_files(const fs::path& path) {
   return std::any_of(fs::begin(entries), fs::end(entries), [&](const fs::directory_entry& entry) {
     return std::ranges::find(ours, entry.path().filename().string()) == ours.end();
   });
-}
-
-// Held until the descriptor is closed, by the process's end too. InputError when somebody holds it.
-host::FileDescriptor take_lock(const fs::path& directory) {
-  const fs::path path = directory / kLockFile;
-  host::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file.valid()) host::throw_io_error(path, "to open", errno);
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) {
-      base::log_warning("{}: {}: nothing keeps a second run out of the directory", path.string(), std::strerror(errno));
-      return file;
-    }
-    std::string holder = host::read_file(path);
-    while (holder.ends_with('\n')) holder.pop_back();
-    throw InputError(expectation(
-        "--output", "a directory that no run is writing now",
-        fmt::format("{}, which process {} is writing", directory.string(), holder.empty() ? "unknown" : holder),
-        "again after its end, or another --output"));
-  }
-  const std::string pid = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(file.get(), 0) != 0) host::throw_io_error(path, "to cut the file", errno);
-  host::write_fully(file.get(), std::as_bytes(std::span(pid)), path);
-  return file;
 }
 
 int64_t lines_in(const fs::path& file) {
@@ -253,7 +226,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   const bool by_name = resume != "auto" && resume != "never";
   const fs::path source = by_name ? fs::path(run_to_resume(call)) : path_;
   if (source != path_) changed_ = check_same_run(config, source, "--resume", another);
-  if (!lock_.valid() && !fresh_) lock_ = take_lock(path_);
+  if (!lock_.valid() && !fresh_) lock_ = lock_directory(path_);
   const nlohmann::json inputs = run_inputs(plan, data);
   own_ = source == path_ || (!fresh_ && fs::equivalent(source, path_));
   if (by_name && flow::is_checkpoint(resume))
@@ -281,8 +254,12 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   if (own_ && !changed_.empty()) {
     // First: with these the run would be one that has ended.
     if (goes_on_) fs::remove(path_ / kSummaryFile);
-    if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");
-    host::write_file_atomically(path_ / kResolvedFile, resolved_text(config, plan));
+    resolved_ = resolved_text(config, plan);
+    if (fs::exists(path_ / kAnewDirectory)) host::remove_directory(path_ / kAnewDirectory);
+    if (!writes_anew()) {
+      if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");  // it is trained on
+      host::write_file_atomically(path_ / kResolvedFile, resolved_);
+    }
   }
   if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetricsFile);
   fs::create_directories(path_ / "logs");
@@ -305,7 +282,7 @@ void RunDirectory::make_way(const Config& config, const TrainCall& call) {
     throw InputError(expectation("--resume", "another run than the one that --overwrite removes", call.resume,
                                  "leaving out one of the two"));
   refuse_to_remove_inputs(path_, config, {{"--resume", call.resume}, {"--replay", call.replay}});
-  lock_ = take_lock(path_);
+  lock_ = lock_directory(path_);
   if (!call.overwrite && !is_useless()) return;  // it came to something before the lock was free
   fresh_ = true;
   removed_ = fmt::format(
@@ -316,12 +293,23 @@ void RunDirectory::make_way(const Config& config, const TrainCall& call) {
 void RunDirectory::begin(const std::string& resolved) {
   if (const std::error_code error = host::make_directories(path_); error)
     throw unusable("a directory that can be made", path_, error);
-  if (!lock_.valid()) lock_ = take_lock(path_);
+  if (!lock_.valid()) lock_ = lock_directory(path_);
   if (!removed_.empty()) remove_run(path_);
   if (fs::exists(path_ / kResolvedFile))
     throw InputError(expectation("--output", "a new directory or one of this run",
                                  path_.string() + ", in which another process has just begun one", "the same again"));
   host::write_file_atomically(path_ / kResolvedFile, resolved);
+}
+
+fs::path RunDirectory::model_to_write() const { return (writes_anew() ? path_ / kAnewDirectory : path_) / "model"; }
+
+// The config last: a call that is cut off before is one that the next call repeats.
+void RunDirectory::keep_export() const {
+  if (!writes_anew()) return;
+  for (const char* model : {"model-ema", "model"})
+    if (fs::exists(path_ / kAnewDirectory / model)) host::move_directory(path_ / kAnewDirectory / model, path_ / model);
+  host::remove_directory(path_ / kAnewDirectory);
+  host::write_file_atomically(path_ / kResolvedFile, resolved_);
 }
 
 std::optional<nlohmann::ordered_json> RunDirectory::summary() const {

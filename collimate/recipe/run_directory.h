@@ -68,10 +68,16 @@ class RunDirectory : private base::Immovable {
   // nothing else, if this object began it and nothing has been trained or evaluated in it, so that the corrected config
   // can use it.
   void give_up() const;
+  // Where the run's model is to be written: of one that has ended and is to have another form, beside the one that is
+  // there, which stays with its config until keep_export().
+  std::filesystem::path model_to_write() const;
+  // The model has been written: it and the config that the call asked for are those of the directory.
+  void keep_export() const;
 
  private:
   void make_way(const Config& config, const TrainCall& call);
   void begin(const std::string& resolved);
+  bool writes_anew() const { return exports_anew_ && summary().has_value(); }
 
   std::filesystem::path path_;
   bool fresh_ = false;  // new or empty when claimed
@@ -79,7 +85,8 @@ class RunDirectory : private base::Immovable {
   std::vector<std::string> changed_;
   std::string removed_;
   bool goes_on_ = false;       // it had come to its end, or was to, and is longer now
-  bool exports_anew_ = false;  // its model has another type now
+  bool exports_anew_ = false;  // its model has another type now, or is of another checkpoint
+  std::string resolved_;       // the config's text, where keys have changed
   host::FileDescriptor lock_;  // of run.lock
   std::string checkpoint_;
   int64_t completed_ = 0;

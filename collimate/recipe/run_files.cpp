@@ -14,10 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // In the order in which they are removed: with the first the run has not ended, with the last it is none.
-constexpr const char* kRunFiles[] = {kSummaryFile,  kStoppedFile,   kReportFile,   "model",      "model-ema",
-                                     "checkpoints", "samples",      "tensorboard", "wandb",      "trace.json",
-                                     "profile.txt", "events.jsonl", kJournalFile,  kMetricsFile, "logs",
-                                     "plan.yaml",   "models.json",  kResolvedFile};
+constexpr const char* kRunFiles[] = {kSummaryFile,   kStoppedFile,  kReportFile,    "model",       "model-ema",
+                                     kAnewDirectory, "checkpoints", "samples",      "tensorboard", "wandb",
+                                     "trace.json",   "profile.txt", "events.jsonl", kJournalFile,  kMetricsFile,
+                                     "logs",         "plan.yaml",   "models.json",  kResolvedFile};
 
 // A path without links and dots, as far as it is there.
 fs::path true_path(const fs::path& path) {

@@ -17,6 +17,8 @@ constexpr const char* kSummaryFile = "summary.json";
 constexpr const char* kStoppedFile = "stopped.json";  // why the run is not going on; none while it does, or has ended
 constexpr const char* kReportFile = "report.html";
 constexpr const char* kLockFile = "run.lock";  // stays, with the last holder's pid: removing it would race
+// The model of a run that has ended is written here in another form, then takes the place of the one before.
+constexpr const char* kAnewDirectory = "model.anew";
 
 // A program whose data is in memory writes it here, in the run's directory, before the run: a directory that holds this
 // alone is a new one.

@@ -27,10 +27,9 @@
 #include "collimate/recipe/summary.h"
 
 namespace collimate::recipe {
+namespace {
 
 namespace fs = std::filesystem;
-
-namespace {
 
 TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
   TrainOutcome outcome;
@@ -254,7 +253,7 @@ class Run {
   void add_files(flow::RunOptions& options) {
     options.directory = directory_.path();
     options.keep = recorder_.retention();
-    options.exports = {{plan_.trained, directory_.path() / "model"}};
+    options.exports = {{plan_.trained, directory_.model_to_write()}};
     options.resume = directory_.checkpoint();
     // Patience may have run out before the process ended that saved the checkpoint.
     options.on_resumed = [this] {
@@ -355,6 +354,7 @@ class Run {
     const nlohmann::ordered_json before = summary;
     summary.update(model_facts());
     if (summary != before) host::write_file_atomically(directory_.path() / "summary.json", summary.dump(2) + "\n");
+    directory_.keep_export();
     return outcome_of(summary);
   }
 

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
+
+#include "collimate/base/metrics.h"
 
 namespace collimate::report {
 
@@ -20,6 +25,23 @@ std::optional<Change> change_over(const std::vector<double>& values) {
     return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(part), 0.0) / static_cast<double>(part);
   };
   return Change{mean(values.begin()), mean(values.end() - static_cast<std::ptrdiff_t>(part)), part, values.size()};
+}
+
+nlohmann::ordered_json changes_in(const std::filesystem::path& metrics) {
+  std::map<std::string, std::vector<double>> values;
+  std::vector<std::string> unreadable;
+  const std::initializer_list<const char*> names = {"actor/loss", "critic/rewards/mean", "actor/reward_kl_penalty",
+                                                    "response_length/mean"};
+  base::for_each_metrics(metrics, &unreadable, [&](const base::MetricsRecord& record) {
+    for (const char* name : names)
+      if (const double* value = record.find(name); value != nullptr && std::isfinite(*value))
+        values[name].push_back(*value);
+  });
+  nlohmann::ordered_json changes = nlohmann::ordered_json::object();
+  for (const char* name : names)
+    if (const auto change = change_over(values[name]))
+      changes[name] = {{"before", change->before}, {"after", change->after}};
+  return changes;
 }
 
 }  // namespace collimate::report

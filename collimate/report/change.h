@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,5 +21,9 @@ struct Change {
 
 // Nothing without values.
 std::optional<Change> change_over(const std::vector<double>& values);
+
+// By how much numbers of a training have changed, {name: {before, after}} of those that its metrics.jsonl has. Lines
+// that cannot be read are passed over: the run's own report names them.
+nlohmann::ordered_json changes_in(const std::filesystem::path& metrics);
 
 }  // namespace collimate::report

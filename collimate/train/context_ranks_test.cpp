@@ -15,18 +15,7 @@
 namespace collimate::train {
 namespace {
 
-using testing::AxisLines;
-using testing::expect_same_run;
-using testing::kSharedRows;
-using testing::on_lines;
-using testing::shared_samples;
-using testing::SharedLayout;
-using testing::SharedRun;
-using testing::trained_run;
-
-using model::testing::distance;
-using model::testing::tiny_shape;
-using model::testing::tiny_weights;
+using namespace testing;  // NOLINT: test only
 
 TEST(ContextRanks, ScoresHaveTheBitsOfOneRank) {
   const Batch rows = shared_samples();

@@ -9,18 +9,7 @@
 namespace collimate::train {
 namespace {
 
-using model::testing::distance;
-using model::testing::tiny_shape;
-using model::testing::tiny_weights;
-using model::testing::whole_values;
-using testing::AxisLines;
-using testing::expect_same_run;
-using testing::kSharedRows;
-using testing::on_lines;
-using testing::shared_samples;
-using testing::SharedLayout;
-using testing::SharedRun;
-using testing::trained_run;
+using namespace testing;  // NOLINT: test only
 
 constexpr int kFirstExpertWorker = 61;  // in memory reports: of rank 0
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/e2e/near_runs.h"
-#include "tests/support/base/error_of.h"
 #include "tests/support/small_families.h"
 
 // Devices that share the tokens of each row that is scored or trained, against one device.
@@ -11,15 +10,8 @@ namespace {
 
 class ContextParallel : public NearRuns {
  protected:
-  // The options of GRPO with a reference.
-  static std::vector<std::string> one() { return {"algorithm.beta=0.1", "algorithm.loss_type=dapo"}; }
   static std::vector<std::string> shared(const std::vector<std::string>& of_one) {
     return with(of_one, {"devices=2", "cp=2"});
-  }
-  std::string train_apart(const std::string& name, const std::string& recipe, const std::vector<std::string>& sets) {
-    recipe::TrainCall processes;
-    processes.worker_command = {collimate_program(), "worker"};
-    return train(name, recipe, with(sets, {"cluster=local-processes"}), processes);
   }
   // The gradient of the first update, of models that both have.
   void expect_first_gradients(const std::string& expected, const std::string& name, const std::string& model) {
@@ -99,15 +91,8 @@ TEST_F(ContextParallel, MixturesSumTheirLoadOverAllTokens) {
 }
 
 TEST_F(ContextParallel, EachDeviceTakesWhatIsPlanned) {
-  const auto bytes_of = [&](const std::string& name, const std::string& wanted) {
-    const auto summary = nlohmann::json::parse(read_text(directory(name) + "/summary.json"));
-    for (const nlohmann::json& item : summary.at("memory").at("workers").at(0).at("items"))
-      if (item.at("item") == wanted) {
-        EXPECT_LE(item.at("peak_bytes"), item.at("planned_bytes")) << name << " " << wanted;
-        return item.at("peak_bytes").get<double>();
-      }
-    ADD_FAILURE() << name << " has no " << wanted;
-    return 0.0;
+  const auto bytes_of = [&](const std::string& name, const std::string& item) {
+    return taken_bytes(directory(name), item);
   };
   train("one", "grpo", one());
   train("shared", "grpo", shared(one()));
@@ -117,9 +102,7 @@ TEST_F(ContextParallel, EachDeviceTakesWhatIsPlanned) {
 }
 
 TEST_F(ContextParallel, LayoutsThatDoNotFitAreNamed) {
-  const auto error = [&](const std::vector<std::string>& sets) {
-    return base::message_of<base::InputError>([&] { train("refused", "grpo", with(one(), sets)); });
-  };
+  const auto error = [&](const std::vector<std::string>& sets) { return refusal("grpo", with(one(), sets)); };
   EXPECT_EQ(error({"devices=3", "cp=2"}), "[cp] expected a divisor of the 3 devices, got 2; try devices: 2");
   EXPECT_EQ(error({"devices=4", "tp=2", "cp=4"}),
             "[cp] expected a divisor of 2, the devices by tp 2, got 4; try devices: 8");

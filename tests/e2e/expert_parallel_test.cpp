@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/e2e/near_runs.h"
-#include "tests/support/base/error_of.h"
 #include "tests/support/small_families.h"
 
 // Devices that share the experts of a mixture, each with rows of its own, against one device.
@@ -12,17 +11,8 @@ namespace {
 class ExpertParallel : public NearRuns {
  protected:
   void begin_from(const std::string& family) { write_small_model_of(family, scratch_ / "start"); }
-  static std::vector<std::string> one() { return {"algorithm.beta=0.1", "algorithm.loss_type=dapo"}; }
   static std::vector<std::string> shared(const std::vector<std::string>& of_one) {
     return with(of_one, {"devices=2", "ep=2"});
-  }
-  std::string train_apart(const std::string& name, const std::string& recipe, const std::vector<std::string>& sets) {
-    recipe::TrainCall processes;
-    processes.worker_command = {collimate_program(), "worker"};
-    return train(name, recipe, with(sets, {"cluster=local-processes"}), processes);
-  }
-  std::string refusal(const std::string& recipe, const std::vector<std::string>& sets) {
-    return base::message_of<base::InputError>([&] { train("refused", recipe, sets); });
   }
 };
 

@@ -8,6 +8,7 @@
 #include "collimate/host/core_pool.h"
 #include "collimate/model/weights.h"
 #include "tests/e2e/wall_runs.h"
+#include "tests/support/base/error_of.h"
 
 // Runs that are equal but for the order of sums.
 namespace collimate::test {
@@ -103,6 +104,17 @@ class NearRuns : public Walls {
   static std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
     sets.insert(sets.end(), more.begin(), more.end());
     return sets;
+  }
+  // The options of GRPO with a reference.
+  static std::vector<std::string> one() { return {"algorithm.beta=0.1", "algorithm.loss_type=dapo"}; }
+  // Trains with each worker a process.
+  std::string train_apart(const std::string& name, const std::string& recipe, const std::vector<std::string>& sets) {
+    recipe::TrainCall processes;
+    processes.worker_command = {collimate_program(), "worker"};
+    return train(name, recipe, with(sets, {"cluster=local-processes"}), processes);
+  }
+  std::string refusal(const std::string& recipe, const std::vector<std::string>& sets) {
+    return base::message_of<base::InputError>([&] { train("refused", recipe, sets); });
   }
   // Training sees the log-probs that generation drew by.
   void expect_no_mismatch(const std::string& name) {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/e2e/near_runs.h"
-#include "tests/support/base/error_of.h"
 #include "tests/support/small_families.h"
 
 // Devices that share the matrices of every model, against one device whose sums are cut as often as there are devices.
@@ -21,9 +20,7 @@ TEST_F(TensorParallel, GrpoIsThatOfOneDeviceButForTheOrderOfSums) {
   train("one", "grpo", one());
   const std::string threads = train("threads", "grpo", shared());
   train("pairs", "grpo", with(one(), {"devices=4", "tp=2"}));
-  recipe::TrainCall processes;
-  processes.worker_command = {collimate_program(), "worker"};
-  EXPECT_TRUE(threads == train("processes", "grpo", with(shared(), {"cluster=local-processes"}), processes));
+  EXPECT_TRUE(threads == train_apart("processes", "grpo", shared()));
   EXPECT_EQ(lasting_metrics(directory("threads")), lasting_metrics(directory("processes")));
   for (const char* name : {"threads", "pairs"}) {
     expect_no_mismatch(name);
@@ -89,9 +86,7 @@ TEST_F(TensorParallel, EachDeviceTakesWhatIsPlanned) {
 }
 
 TEST_F(TensorParallel, SizesThatDoNotFitAreNamed) {
-  const auto error = [&](const std::vector<std::string>& sets) {
-    return base::message_of<base::InputError>([&] { train("refused", "grpo", with(one(), sets)); });
-  };
+  const auto error = [&](const std::vector<std::string>& sets) { return refusal("grpo", with(one(), sets)); };
   EXPECT_THAT(error({"devices=3", "tp=2"}), testing::HasSubstr("[tp] expected a divisor of the 3 devices, got 2"));
   EXPECT_THAT(error({"devices=4", "tp=4"}), testing::HasSubstr("a tp that divides the model's 2 attention heads"));
   const std::string placement =

@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <map>
 
+#include "collimate/recipe/directory_lock.h"
 #include "tests/fault/cli_support.h"
 
 namespace collimate::test {
@@ -126,6 +128,20 @@ TEST_F(Pipelines, ChangesThatARunDoesNotTakeAreNamedOnResume) {
   EXPECT_EQ(split.status.code, 2);
   EXPECT_THAT(split.errors, HasSubstr("data_split: \"2,4,4\" -> \"1,1,1\""));
   EXPECT_FALSE(fs::exists(directory("run") + "/2-reward")) << "no step was begun";
+}
+
+TEST_F(Pipelines, ASecondOneInTheDirectoryIsRefused) {
+  fs::create_directories(directory("shared"));
+  const host::FileDescriptor first = recipe::lock_directory(directory("shared"));
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--step", "2"}, {"--dry-run"}}) {
+    const host::CommandResult second = call("shared", more);
+    EXPECT_EQ(second.status.code, 2);
+    EXPECT_THAT(second.errors,
+                HasSubstr(fmt::format("[--output] expected a directory that no run is writing now, got {}, "
+                                      "which process {} is writing",
+                                      directory("shared"), ::getpid())));
+  }
+  EXPECT_FALSE(fs::exists(directory("shared") + "/data")) << "it has made a split";
 }
 
 TEST_F(Pipelines, ADryRunLeavesNothing) {

@@ -332,6 +332,27 @@ TEST(Resume, ADirectoryIsOfOneRunAtATime) {
   stop(*last, deadline);
 }
 
+// A run that has ended writes its model anew in another type: cut off at any moment, it has the one or the other.
+TEST(Resume, AModelStaysUntilTheOtherIsWritten) {
+  Runs runs("resume-export", "sft", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("run"));
+  const std::string model = runs.directory("run") + "/model/model.safetensors", before = read_text(model);
+  const std::vector<std::string> rounded = {"--set", "train.export_dtype=bfloat16"};
+  const auto kill = [&](const std::string& place) {
+    const host::CommandResult killed = runs.train("run", rounded, {{"COLLIMATE_TEST_KILL_AT", place}});
+    EXPECT_EQ(killed.status.signal, SIGKILL) << place << ": " << killed.status.description() << killed.errors;
+  };
+  kill("directory.before_rename:1");
+  EXPECT_TRUE(fs::exists(model) && read_text(model) == before) << "the old model is gone before the new one is there";
+  ASSERT_NO_FATAL_FAILURE(runs.finish("run"));
+  EXPECT_TRUE(read_text(model) == before) << "the config of before is still the run's";
+  kill("directory.after_rename:1");
+  EXPECT_LT(read_text(model).size(), before.size());
+  ASSERT_NO_FATAL_FAILURE(runs.finish("run", rounded));
+  EXPECT_LT(read_text(model).size(), before.size());
+  EXPECT_NE(read_text(runs.directory("run") + "/config.resolved.yaml").find("bfloat16"), std::string::npos);
+}
+
 TEST(Resume, ASignalSavesAndEndsWith3AndTheRunGoesOn) {
   Runs runs("resume-signal", "sft", "");
   runs.edit("iterations: 4, save_every: 1", "iterations: 400");

@@ -2,6 +2,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/batch/token_rows.h"
 
 namespace collimate::golden {
 namespace {
@@ -115,20 +116,14 @@ std::vector<TokenRow> interleaved(const std::vector<TokenRow>& halves) {
 }
 
 Batch to_batch(const std::vector<TokenRow>& rows) {
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
-  std::vector<int64_t> first, uids;
+  batch::TokenRows tokens;
+  std::vector<int64_t> first;
   for (const TokenRow& row : rows) {
-    uids.push_back(static_cast<int64_t>(uids.size()));
-    ids.push_back(row.ids);
-    trainable.push_back(row.trainable);
+    tokens.add(std::ssize(first), row.ids, row.trainable);
     first.push_back(row.first_position);
   }
-  Batch out;
-  out.set(batch::kUid, uids);
+  Batch out = tokens.batch();
   out.set(batch::kFirstPosition, first);
-  out.set_ragged(batch::kIds, ids);
-  out.set_ragged(batch::kTrainable, trainable);
   return out;
 }
 

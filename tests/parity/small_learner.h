@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,32 +67,29 @@ inline float uniform(uint64_t what, int64_t row, size_t token) {
 inline Batch training_rows(int64_t count) {
   batch::TokenRows tokens;
   std::vector<int64_t> pairs;
-  std::vector<std::vector<float>> sampled, reference, advantages, values, returns, completion;
   for (int64_t r = 0; r < count; ++r) {
-    const auto length = static_cast<size_t>(5 + r * 7 % 11);
     pairs.push_back(r / 2);
     std::vector<int32_t> ids;
-    for (auto* column : {&sampled, &reference, &advantages, &values, &returns, &completion})
-      column->emplace_back(length);
-    for (size_t t = 0; t < length; ++t) {
+    for (size_t t = 0; t < static_cast<size_t>(5 + r * 7 % 11); ++t)
       ids.push_back(static_cast<int32_t>(2 + 11 * uniform(1, r, t)));
-      sampled.back()[t] = -2.5F + 0.3F * uniform(2, r, t);
-      reference.back()[t] = -2.5F + 0.3F * uniform(3, r, t);
-      advantages.back()[t] = 2 * uniform(4, r, 0) - 1;
-      values.back()[t] = uniform(5, r, t);
-      returns.back()[t] = uniform(6, r, t);
-      completion.back()[t] = t > 3 ? 1.0F : 0.0F;
-    }
     tokens.add(100 + r, ids, 3);
   }
   Batch rows = tokens.batch();
   rows.set(batch::kPairUid, pairs);
-  rows.set_ragged(batch::kLogProbs, sampled);
-  rows.set_ragged(batch::kReferenceLogProbs, reference);
-  rows.set_ragged(batch::kAdvantages, advantages);
-  rows.set_ragged(batch::kValues, values);
-  rows.set_ragged(batch::kReturns, returns);
-  rows.set_ragged(rlhf::kCompletion, completion);
+  const auto set = [&](const batch::Key<float>& key, const std::function<float(int64_t row, size_t token)>& value) {
+    std::vector<std::vector<float>> column;
+    for (int64_t r = 0; r < count; ++r) {
+      column.emplace_back(rows.row(batch::kIds, r).size());
+      for (size_t t = 0; t < column.back().size(); ++t) column.back()[t] = value(r, t);
+    }
+    rows.set_ragged(key, column);
+  };
+  set(batch::kLogProbs, [](int64_t r, size_t t) { return -2.5F + 0.3F * uniform(2, r, t); });
+  set(batch::kReferenceLogProbs, [](int64_t r, size_t t) { return -2.5F + 0.3F * uniform(3, r, t); });
+  set(batch::kAdvantages, [](int64_t r, size_t) { return 2 * uniform(4, r, 0) - 1; });
+  set(batch::kValues, [](int64_t r, size_t t) { return uniform(5, r, t); });
+  set(batch::kReturns, [](int64_t r, size_t t) { return uniform(6, r, t); });
+  set(rlhf::kCompletion, [](int64_t, size_t t) { return t > 3 ? 1.0F : 0.0F; });
   std::vector<float> desirable;
   for (int64_t r = 0; r < count; ++r) desirable.push_back(r % 3 == 0 ? 1.0F : 0.0F);
   rows.set(rlhf::kDesirable, desirable);

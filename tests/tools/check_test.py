@@ -12,7 +12,7 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from checks import compiler, documents, includes, lint, tree  # noqa: E402
+from checks import compiler, documents, includes, lint, names, tree  # noqa: E402
 import count_lines  # noqa: E402
 import mutate  # noqa: E402
 
@@ -88,6 +88,44 @@ class Includes(unittest.TestCase):
     def test_cycles(self):
         self.assertEqual(includes.find_cycle({"a": ["b"], "b": ["c"], "c": []}), [])
         self.assertEqual(includes.find_cycle({"a": ["b"], "b": ["c"], "c": ["b"]}), ["b", "c", "b"])
+
+
+class Names(unittest.TestCase):
+    """Two sources of a folder, each with text in a nameless namespace."""
+
+    def found(self, one: str, other: str, paths=("collimate/a/one.cpp", "collimate/a/other.cpp")) -> list:
+        wrapped = ("namespace collimate::a {{\nnamespace {{\n{}\n}}  // namespace\nint shared();\n"
+                   "}}  // namespace collimate::a")
+        texts = {path: tuple(wrapped.format(text).splitlines()) for path, text in zip(paths, (one, other))}
+        return [failure.message.split()[0] for failure in names.equal_names(list(paths), texts.get)]
+
+    def test_equal_ones_collide(self):
+        for code, name in (("void f(int a) {", "f"), ("struct Part {", "Part"), ("constexpr int kMost = 3;", "kMost"),
+                           ("std::map<int, int> table = {};", "table"), ("enum class Kind {", "Kind"),
+                           ("template <typename T>\nclass Made {", "Made"), ("const char* kNames[] = {", "kNames"),
+                           ("[[noreturn]] void fail(const std::string& a,\n    int b = 2) {", "fail")):
+            self.assertEqual(self.found(code, code), [name], code)
+        self.assertEqual(self.found("int f(int a) {", "struct f {"), ["f"])
+        self.assertEqual(self.found("int f(int a) {", "int f(int b, bool c = true) {"), ["f"], "a call may mean either")
+        self.assertEqual(self.found("using Json = nlohmann::json;", "using Json = nlohmann::ordered_json;"), ["Json"])
+
+    def test_others_do_not(self):
+        alias = "namespace fs = std::filesystem;"
+        self.assertEqual(self.found(alias, alias), [])
+        self.assertEqual(self.found("int f(int a) {", "int f(const Part& a) {"), [])
+        self.assertEqual(self.found("int f(int a) {", "  return f(a);\n// int f(int a)\nusing std::f;"), [])
+        for other in ("collimate/b/one.cpp", "collimate/a/one_test.cpp"):
+            self.assertEqual(self.found("int f() {", "int f() {", ("collimate/a/one.cpp", other)), [])
+
+    def test_namespaces_keep_names_apart(self):
+        text = ("namespace a {", "namespace {", "int f() {", "}", "}  // namespace", "}  // namespace a")
+        other = ("namespace b {", *text[1:5], "}  // namespace b")
+        read = {"x/y/one.cpp": text, "x/y/other.cpp": other}.get
+        self.assertEqual(names.equal_names(["x/y/one.cpp", "x/y/other.cpp"], read), [])
+
+    def test_the_tree_is_read(self):
+        found = names.local_names(tree.lines("collimate/recipe/run_directory.cpp"))
+        self.assertIn("fs", [name for _, _, name, _ in found])
 
 
 class Lint(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 #include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -27,28 +28,23 @@ void add_routed_experts(const std::vector<Completion>& completions, int64_t widt
 }  // namespace
 
 Batch completion_rows(const std::vector<Completion>& completions, int64_t routed) {
-  std::vector<int64_t> uids, prompt_tokens;
+  batch::TokenRows tokens;
+  std::vector<int64_t> prompt_tokens;
   std::vector<int32_t> finishes;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
   std::vector<std::vector<float>> log_probs;
   std::vector<std::vector<int64_t>> versions;
   for (const Completion& c : completions) {
     const size_t prompt = c.prompt.size();
-    uids.push_back(c.uid);
+    std::vector<int32_t> ids = c.prompt;
+    ids.insert(ids.end(), c.tokens.begin(), c.tokens.end());
+    tokens.add(c.uid, std::move(ids), prompt);
     prompt_tokens.push_back(static_cast<int64_t>(prompt));
     finishes.push_back(c.finish);
-    ids.push_back(c.prompt);
-    ids.back().insert(ids.back().end(), c.tokens.begin(), c.tokens.end());
-    trainable.push_back(after_prompt(prompt, std::vector<uint8_t>(c.tokens.size(), 1)));
     log_probs.push_back(after_prompt(prompt, c.log_probs));
     for (float& value : log_probs.back()) value = base::fault_value("rollout.log_prob", value);
     versions.push_back(after_prompt(prompt, c.versions));
   }
-  Batch rows;
-  rows.set(batch::kUid, uids);
-  rows.set_ragged(batch::kIds, ids);
-  rows.set_ragged(batch::kTrainable, trainable);
+  Batch rows = tokens.batch();
   rows.set_ragged(batch::kLogProbs, log_probs);
   rows.set_ragged(batch::kWeightsVersion, versions);
   rows.set(batch::kFinish, finishes);

@@ -16,6 +16,7 @@
 #include "collimate/tensor/kernels/pointwise.h"
 #include "collimate/tensor/operations.h"
 #include "collimate/tensor/ops/attention_window.h"
+#include "collimate/tensor/ops/int8_scale.h"
 
 namespace collimate::tensor {
 namespace {
@@ -37,16 +38,6 @@ uint16_t bf16_of(float x) { return static_cast<uint16_t>(std::bit_cast<uint32_t>
 uint8_t fp8_of(float x) {
   constexpr float kLargest = 448;
   return c10::detail::fp8e4m3fn_from_fp32_value(std::isfinite(x) ? std::clamp(x, -kLargest, kLargest) : NAN);
-}
-
-// Returns the scale of these values; 0 where all are 0, NaN where one is not finite.
-float int8_scale(const float* values, int64_t count) {
-  float largest = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    if (!std::isfinite(values[i])) return NAN;
-    largest = std::max(largest, std::abs(values[i]));
-  }
-  return largest / 127;
 }
 
 // Where a token's values of one head lie: value d at the place first + d step.

@@ -9,6 +9,7 @@
 #include "collimate/tensor/kernels/blocking.h"
 #include "collimate/tensor/kernels/pack.h"
 #include "collimate/tensor/operations.h"
+#include "collimate/tensor/ops/int8_scale.h"
 #include "collimate/tensor/ops/linear.h"
 
 namespace collimate::tensor {
@@ -26,12 +27,6 @@ int64_t element_bytes(ComputeType type) {
 // Counts the bytes of the panels, without scales.
 int64_t panel_bytes(int64_t n, int64_t k, ComputeType type, int chunks) {
   return ceil_div(n, kPanel) * panel_elements(k, type, chunks) * element_bytes(type);
-}
-
-float int8_scale(const float* w, int64_t k) {
-  float most = 0, sum = 0;
-  for (int64_t i = 0; i < k; ++i) most = std::max(most, std::abs(w[i])), sum += w[i] * 0.0F;
-  return most / 127.0F + sum;  // sum: NaN of infinities and NaN
 }
 
 // Nearest even, as |w / scale| is at most 127; 0 where the row has no scale above 0.

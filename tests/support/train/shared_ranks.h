@@ -10,6 +10,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/token_rows.h"
 #include "collimate/train/learner.h"
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
@@ -90,24 +91,18 @@ inline void on_lines(const SharedLayout& layout, const std::string& name,
 
 // Samples of four prompts, two of each; pairs are samples of one prompt, the chosen one first.
 inline Batch shared_samples() {
-  std::vector<int64_t> uids, prompts;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
+  batch::TokenRows samples;
+  std::vector<int64_t> prompts;
   for (int64_t r = 0; r < kSharedRows; ++r) {
     const int64_t prompt = 3 + r / 2 * 9, tokens = prompt + 2 + 5 * r % 11;
-    uids.push_back(r);
     prompts.push_back(r / 2);
-    ids.emplace_back();
+    std::vector<int32_t> ids;
     for (int64_t t = 0; t < tokens; ++t)
-      ids.back().push_back(static_cast<int32_t>((t < prompt ? 7 * t * t + r / 2 : 5 * t + 11 * r) % 37));
-    trainable.emplace_back(ids.back().size(), 1);
-    std::fill_n(trainable.back().begin(), prompt, 0);
+      ids.push_back(static_cast<int32_t>((t < prompt ? 7 * t * t + r / 2 : 5 * t + 11 * r) % 37));
+    samples.add(r, ids, static_cast<size_t>(prompt));
   }
-  Batch rows;
-  rows.set(batch::kUid, uids);
+  Batch rows = samples.batch();
   rows.set(batch::kPromptUid, prompts);
-  rows.set_ragged(batch::kIds, ids);
-  rows.set_ragged(batch::kTrainable, trainable);
   return rows;
 }
 

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collimate/base/read_file.h"
+#include "collimate/model/model.h"
+#include "collimate/model/peft.h"
+#include "tests/support/comm/ranks.h"
+#include "tests/support/model/tiny_weights.h"
+
+// Ranks that share a model, each a thread, for comparisons with one rank.
+namespace collimate::model::testing {
+
+inline std::string next_ranks() {
+  static int runs = 0;
+  return "on_ranks " + std::to_string(runs++);
+}
+
+// body(the options of a rank's weights) on each; `axis`: how they share, as &WeightsOptions::stages.
+template <typename Ranks>
+void on_ranks(int ranks, Ranks WeightsOptions::*axis, const WeightsOptions& whole,
+              const std::function<void(const WeightsOptions&)>& body) {
+  comm::with_ranks(ranks, next_ranks(), [&](comm::Group& group) {
+    WeightsOptions mine = whole;
+    mine.*axis = {{group.rank(), ranks}, &group, comm::kDeadlineOfRanks};
+    body(mine);
+  });
+}
+
+// A fixed number for each place, of either sign.
+inline at::Tensor slopes_like(const at::Tensor& values) {
+  at::Tensor out = at::empty(values.sizes(), at::kFloat);
+  for (int64_t i = 0; i < out.numel(); ++i) out.data_ptr<float>()[i] = std::sin(static_cast<float>(i) * 0.9F);
+  return out;
+}
+
+// Gives the log-probs of a batch, and takes the slopes above back through the model: {its last state's gradient, them}.
+inline std::pair<at::Tensor, std::vector<float>> learn_from(Model& model, const at::Tensor& hidden) {
+  LogProbRequest request{.hidden = hidden, .temperature = 0.7F, .entropy = true};
+  for (int32_t i = 0; i < hidden.size(0); ++i) request.targets.push_back(i % 37);
+  if (request.targets.empty()) return {hidden, {}};
+  const LogProbResult result = model.log_probs(request);
+  const at::Tensor slopes = slopes_like(result.log_probs);
+  return {model.log_probs_backward(request, slopes, slopes), to_vector(result.log_probs)};
+}
+
+// One training pass of this rank, with transfers to its neighbours where it is a stage; gives the log-probs, which the
+// last stage has. `moves`: gradients are sent.
+inline std::vector<float> train_once(Model& model, const TokenBatch& tokens, Recompute recompute, bool moves = true) {
+  const StageRanks& stages = model.weights().stages();
+  at::Tensor stream, gradient;
+  if (!stages.place.is_first()) {
+    stream = at::empty({std::ssize(tokens.ids), model.stream_width()}, at::kFloat);
+    stages.receive({}, stream.data_ptr<float>(), stream.numel(), -1);
+  }
+  std::unique_ptr<ForwardRecord> record;
+  const at::Tensor given = model.forward_train(tokens, recompute, record, stream);
+  std::vector<float> log_probs;
+  if (stages.place.is_last()) {
+    std::tie(gradient, log_probs) = learn_from(model, given);
+  } else {
+    stages.send({}, given.data_ptr<float>(), given.numel(), 1);
+    EXPECT_EQ(model.takes_gradient(), moves);
+    if (moves) {
+      gradient = at::empty(given.sizes(), at::kFloat);
+      stages.receive({}, gradient.data_ptr<float>(), gradient.numel(), 1);
+    }
+  }
+  const at::Tensor passed = model.backward(std::move(record), gradient);
+  EXPECT_EQ(passed.defined(), model.gives_gradient());
+  if (model.gives_gradient()) stages.send({}, passed.data_ptr<float>(), passed.numel(), -1);
+  return log_probs;
+}
+
+// Ranks write the files of a model that one rank does, and read theirs.
+template <typename Ranks>
+void expect_files_of_one_rank(const std::string& family, const std::string& directory, Ranks WeightsOptions::*axis,
+                              int ranks) {
+  const std::string whole = directory + "/" + family, parts = fmt::format("{}/ranks-{}-{}", directory, ranks, family);
+  const auto one = tiny_weights(tiny_shape(family));
+  save_huggingface(*one, whole);
+  on_ranks(ranks, axis, {.trained = true}, [&](const WeightsOptions& mine) {
+    const auto weights = load_huggingface(whole, "", mine, {});
+    EXPECT_EQ(weights->checksum(), one->checksum());
+    save_huggingface(*weights, parts);
+  });
+  for (const char* file : {"/model.safetensors", "/config.json"})
+    EXPECT_EQ(base::read_file(parts + file), base::read_file(whole + file)) << family << file;
+}
+
+// Two ranks write the adapters that one rank does, and read what it has written.
+template <typename Ranks>
+void expect_adapter_files_of_one_rank(const std::string& directory, Ranks WeightsOptions::*axis) {
+  WeightsOptions options{.trained = true, .lora = {.rank = 3, .alpha = 2}};
+  const shape::ModelShape shape = tiny_shape("gpt_neox");
+  save_huggingface(*tiny_weights(shape), directory + "/base");
+  save_peft(*tiny_weights(shape, options), directory + "/whole", directory + "/base");
+  on_ranks(2, axis, options, [&](const WeightsOptions& mine) {
+    save_peft(*tiny_weights(shape, mine), directory + "/ranks", directory + "/base");
+    const auto again = load_huggingface(directory + "/whole", "", mine, {});
+    EXPECT_EQ(again->checksum(), tiny_weights(shape, mine)->checksum());
+  });
+  for (const char* file : {"/adapter_model.safetensors", "/adapter_config.json"})
+    EXPECT_EQ(base::read_file(directory + "/ranks" + file), base::read_file(directory + "/whole" + file)) << file;
+}
+
+}  // namespace collimate::model::testing
