@@ -10,19 +10,21 @@
 namespace collimate::batch {
 
 struct QuantityNeeds {
-  bool log_probs = true;      // [M] log p of each trainable token
-  bool entropy = false;       // [M] of the distribution it was drawn from
-  bool values = false;        // [M] value head, at the state before each trainable token
-  bool row_scores = false;    // [R] score head, at each row's last token
-  int64_t rows_per_unit = 1;  // rows that may not be split over micro-batches (2 for a preference pair)
+  bool log_probs = true;       // [M] log p of each trainable token
+  bool entropy = false;        // [M] of the distribution it was drawn from
+  bool values = false;         // [M] value head, at the state before each trainable token
+  bool row_scores = false;     // [R] score head, at each row's last token
+  bool log_collision = false;  // [M] log Σ p² over the vocabulary of that distribution: no gradient goes through it
+  int64_t rows_per_unit = 1;   // rows that may not be split over micro-batches (2 for a preference pair)
 };
 
-// Undefined where not asked for. In training each is a leaf that requires a gradient.
+// Undefined where not asked for. In training each is a leaf that requires a gradient, but for log_collision.
 struct Quantities {
   at::Tensor log_probs;
   at::Tensor entropy;
   at::Tensor values;
   at::Tensor row_scores;
+  at::Tensor log_collision;
 };
 
 // Counts over all rows and ranks of one optimizer step, known before its first micro-batch.

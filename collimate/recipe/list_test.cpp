@@ -247,7 +247,7 @@ TEST(Recipes, OptionsThatNothingReadsAreRefused) {
   // Read by another loss on the same rows.
   EXPECT_THAT(error_of("dpo", "algorithm: {simpo_gamma: 0.7}"),
               "[algorithm.simpo_gamma] expected an option that recipe dpo reads (beta, f_alpha_divergence_coef, "
-              "f_divergence_type, label_smoothing, ld_alpha, loss_type, loss_weights), got 0.7");
+              "f_divergence_type, label_smoothing, ld_alpha, loss_type, loss_weights, use_weighting), got 0.7");
   EXPECT_THAT(error_of("dpo", "algorithm: {loss_type: hinge, label_smoothing: 0.1}"), HasSubstr("label_smoothing]"));
   EXPECT_THAT(error_of("dpo", "algorithm: {loss_type: nca_pair, f_divergence_type: js_divergence}"),
               HasSubstr("f_divergence_type]"));

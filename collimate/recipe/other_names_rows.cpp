@@ -155,7 +155,7 @@ constexpr OtherName kNames[] = {
     {"ref_model_mixup_alpha", "TRL", "", "the reference stays as it is"},
     {"ref_model_sync_steps", "TRL", "", "the reference stays as it is"},
     {"precompute_ref_*", "TRL", "", "the log-probs of the reference are computed in each iteration"},
-    {"use_weighting", "TRL", "", "pairs are not weighted (WPO)"},
+    {"teacher_model_name_or_path", "TRL", "models.reference.path", "with algorithm.advantage: distillation"},
     {"pref_beta", "LLaMA-Factory", "algorithm.beta"},
     {"pref_loss", "LLaMA-Factory", "algorithm.loss_type"},
     {"pref_ftx", "LLaMA-Factory", "algorithm.loss_type", "[sigmoid, sft], with algorithm.loss_weights: [1, pref_ftx]"},

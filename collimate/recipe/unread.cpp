@@ -143,9 +143,9 @@ bool is_switched_off(const Config& config, const std::string& option) {
 // Bounds that only other programs' constants set, and shapes of rewards that few runs have.
 bool is_of_few_losses(const std::string& option) {
   static const std::set<std::string> list = {
-      "log_ratio_min",    "log_ratio_max", "token_loss_limit",       "kl_loss_log_ratio_limit",   "kl_loss_limit",
-      "token_normalizer", "lone_samples",  "overlong_buffer_tokens", "whiten_advantages",         "reward_scaling",
-      "reward_clip",      "kl_target",     "whiten_variance",        "mask_truncated_completions"};
+      "log_ratio_min",    "log_ratio_max", "token_loss_limit",       "kl_loss_log_ratio_limit",    "kl_loss_limit",
+      "token_normalizer", "lone_samples",  "overlong_buffer_tokens", "whiten_advantages",          "reward_scaling",
+      "reward_clip",      "kl_target",     "whiten_variance",        "mask_truncated_completions", "use_weighting"};
   return option.starts_with("algorithm.") && list.contains(option.substr(option.find('.') + 1));
 }
 

@@ -1,5 +1,7 @@
 #include "collimate/train/micro_step.h"
 
+#include <ATen/TensorOperators.h>
+
 #include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/autograd.h"
@@ -41,6 +43,15 @@ Tensor MicroStep::leaf(const HeadRows& of, const Tensor& values) const {
   return tensor::make_leaf(of.gather(model_.exec(), values));
 }
 
+// With x the logits by their temperature, half of it doubles them, and log p of a token is x less Z(x), the log of
+// Σ exp x. So log Σ p² = Z(2x) - 2 Z(x) is twice log p less the log-prob at half of the temperature.
+Tensor MicroStep::log_collision(const Tensor& log_probs) const {
+  model::LogProbRequest sharper = request_;
+  sharper.temperature *= 0.5F;
+  sharper.entropy = sharper.record = false;
+  return log_probs * 2.0 - model_.log_probs(sharper).log_probs;
+}
+
 void MicroStep::compute_quantities(const Objective& objective) {
   const batch::QuantityNeeds& needs = objective.needs;
   const base::FaultPhase phase("training");
@@ -56,6 +67,7 @@ void MicroStep::compute_quantities(const Objective& objective) {
     log_prob_record_ = std::move(result.record);
     leaves_.log_probs = leaf(predicted_, result.log_probs);
     if (needs.entropy) leaves_.entropy = leaf(predicted_, result.entropy);
+    if (needs.log_collision) leaves_.log_collision = predicted_.gather(model_.exec(), log_collision(result.log_probs));
   }
   if (needs.values) leaves_.values = leaf(predicted_, model_.scores(predicting_));
   if (needs.row_scores) {

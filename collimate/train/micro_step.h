@@ -46,6 +46,8 @@ class MicroStep {
 
  private:
   at::Tensor leaf(const HeadRows& of, const at::Tensor& values) const;
+  // Log Σ p² of the distributions of request_; `log_probs` are those of its targets.
+  at::Tensor log_collision(const at::Tensor& log_probs) const;
   batch::Quantities leaf_gradients(const at::Tensor& loss) const;
 
   model::Model& model_;

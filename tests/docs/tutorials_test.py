@@ -15,7 +15,8 @@ import unittest
 from pages import DOCS, Block, blocks_of, read, run
 
 # Files that the configs of docs/how-to name -> what the tutorials leave.
-STANDS_FOR = {"my-model": "runs/sft/model", "my-sft-model": "runs/sft/model", "prompts.jsonl": "{task}/problems.jsonl",
+STANDS_FOR = {"my-model": "runs/sft/model", "my-sft-model": "runs/sft/model", "my-teacher": "runs/sft/model",
+              "prompts.jsonl": "{task}/problems.jsonl",
               "problems.jsonl": "{task}/problems.jsonl", "answers.jsonl": "{task}/demonstrations.jsonl"}
 HELD_OUT = {"sft": "{task}/validation.jsonl", "dpo": "held_out_pairs.jsonl", "reward": "held_out_pairs.jsonl",
             "kto": "held_out_marked.jsonl", "grpo": "{task}/held_out.jsonl", "ppo": "{task}/held_out.jsonl"}

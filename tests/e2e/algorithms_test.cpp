@@ -58,8 +58,48 @@ class Learning : public Algorithms {
 
 TEST_F(Learning, ByEveryAdvantage) {
   for (const rlhf::AdvantageEntry& entry : rlhf::advantages())
-    if (entry.rows == "groups") expect_learns("algorithm.advantage=" + entry.name);
+    if (entry.rows == "groups" && entry.name != "distillation") expect_learns("algorithm.advantage=" + entry.name);
   expect_learns("algorithm.kl_coefficient=0.02");
+}
+
+// The teacher has learnt by rewards, which the student does not read: it comes to the teacher's held-out reward, on
+// two devices too.
+TEST_F(Learning, FromATeacher) {
+  const std::vector<std::string> common = {
+      "train.learning_rate=1e-2",        "run.iterations=16",
+      "run.evaluate_every=16",           "evaluation.temperature=1",
+      "evaluation.samples_per_prompt=8", "data.eval=" + (scratch_ / "held_out.jsonl")};
+  const Metrics taught = train("grpo", common);
+  const double before = number(taught.front(), "val/reward/mean"), teachers = number(taught.back(), "val/reward/mean");
+  std::vector<std::string> sets = {"algorithm.advantage=distillation", "models.reference.path=" + output_ + "/model",
+                                   "rollout.samples_per_prompt=1", "rollout.prompts_per_iteration=16",
+                                   "algorithm.shuffle_rewards=true"};
+  sets.insert(sets.end(), common.begin(), common.end());
+  for (const char* devices : {"devices=1", "devices=2"}) {
+    std::vector<std::string> here = sets;
+    here.emplace_back(devices);
+    const Metrics metrics = train("grpo", here);
+    EXPECT_GT(number(metrics.back(), "val/reward/mean"), before + 0.7 * (teachers - before));
+    EXPECT_LT(number(metrics.back(), "actor/reward_kl_penalty"), 0.5 * number(metrics[1], "actor/reward_kl_penalty"));
+    for (size_t i = 1; i < metrics.size(); ++i) EXPECT_EQ(number(metrics[i], "mismatch/logprob_abs_max"), 0.0);
+  }
+}
+
+// A teacher that is the policy itself has nothing to teach.
+TEST_F(Learning, NothingFromItself) {
+  for (const nlohmann::json& line : train("grpo", {"algorithm.advantage=distillation", "run.iterations=1"})) {
+    EXPECT_EQ(number(line, "actor/reward_kl_penalty"), 0.0);
+    EXPECT_EQ(number(line, "actor/grad_norm"), 0.0);
+  }
+}
+
+// WPO: the weights of pairs follow the policy, and held-out pairs are told apart all the same.
+TEST_F(Learning, FromPairsByTheirWeights) {
+  const Metrics metrics = train("dpo", {"train.learning_rate=1e-2", "run.iterations=20", "train.samples_per_update=16",
+                                        "data.val_size=12", "algorithm.use_weighting=true"});
+  EXPECT_GT(number(metrics.back(), "val/rewards/accuracies"), 0.7);
+  EXPECT_GT(number(metrics[1], "rewards/weights"), 0.0);
+  EXPECT_NE(number(metrics[1], "rewards/weights"), number(metrics.back(), "rewards/weights"));
 }
 
 TEST_F(Learning, ByEveryPolicyLoss) {

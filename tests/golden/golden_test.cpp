@@ -54,7 +54,7 @@ TEST(SmallGoldens, AnUnknownLossIsUnknownAndAnUnknownOptionOfAKnownOneFails) {
   EXPECT_EQ(unknown[0].verdict, Verdict::kUnknown);
   EXPECT_FALSE(totals_of(unknown).failed);
   golden["variants"] = {{"sigmoid", golden["variants"]["unheard_of"]}};
-  golden["hyper"]["use_weighting"] = true;
+  golden["hyper"]["rpo_alpha"] = 0.5;
   const auto required = replay_dpo_variants("changed", golden, ModelShelf(kSmallGoldens));
   EXPECT_EQ(required[0].verdict, Verdict::kUnknown);
   EXPECT_TRUE(totals_of(required).failed);

@@ -5,7 +5,8 @@ batch or none, with 1e-4 added), leave one out (Ahmadian et al. 2024), steps (Sh
 step compared with the samples' steps of the same number), GAE (Schulman et al. 2016) with the estimates k1 and k3 of
 the KL (Schulman 2020) in the rewards; and those of the table in ../shared/reference/trainers.md, sections 2.1 and 2.8:
 REINFORCE++ and its variant with a baseline (Hu 2025), OPO (Hao et al. 2025), GPG (Chu et al. 2025), ReMax (Li et al.
-2023), GDPO (TRL's normalize_then_sum). Made with Python 3.11.7 and numpy 2.4.6: python tests/golden/make_advantages.py
+2023), GDPO (TRL's normalize_then_sum); the estimate of the reverse KL to a teacher (Agarwal et al. 2024), negated. Made
+with Python 3.11.7 and numpy 2.4.6: python tests/golden/make_advantages.py
 """
 
 import json
@@ -191,6 +192,10 @@ def gae(gamma, lam, coefficient, estimator, whiten_rewards):
             "returns": spread([a + v for a, v in zip(advantages, values)])}
 
 
+def distillation():
+    return {"advantages": spread([r - l for l, r in zip(masked("log_probs"), masked("reference_log_probs"))])}
+
+
 def cases():
     made = [("group", {"scale_rewards": scale}, group(scale)) for scale in ("group", "batch", "none")]
     made.append(("rloo", {}, rloo()))
@@ -207,7 +212,8 @@ def cases():
              ("reinforce_plus_plus", {}, reinforce(1.0, 0.0, "k1")),
              ("reinforce_plus_plus", {"gamma": 0.9, "kl_coefficient": 0.2, "kl_estimator": "k2"},
               reinforce(0.9, 0.2, "k2")),
-             ("remax", {}, remax()), ("gdpo", {"advantage_epsilon": 1e-3}, gdpo(1e-3))]
+             ("remax", {}, remax()), ("gdpo", {"advantage_epsilon": 1e-3}, gdpo(1e-3)),
+             ("distillation", {}, distillation())]
     for name, of in (("reinforce_plus_plus_baseline", reinforce_baseline), ("opo", opo), ("gpg", gpg)):
         made += [(name, {}, of(False)), (name, lone, of(True))]
     return [{"advantage": name, "options": options} | wanted for name, options, wanted in made]

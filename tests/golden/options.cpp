@@ -20,8 +20,7 @@ const json kNull;
 
 // Options that change the numbers and that a replay does not have: they must be at their default.
 const std::map<std::string, json>& options_we_lack() {
-  static const std::map<std::string, json> defaults = {{"use_weighting", false},
-                                                       {"rpo_alpha", nullptr},
+  static const std::map<std::string, json> defaults = {{"rpo_alpha", nullptr},
                                                        {"reference_free", false},
                                                        {"alpha", 0.0},
                                                        {"use_adaptive_entropy", false},

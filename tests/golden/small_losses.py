@@ -1,7 +1,7 @@
 """The part of make_small.py for losses with files of their own; none of them draws from another's random numbers.
 
-DFT (Wu et al. 2025), APO-zero on marked answers (D'Oosterlinck et al. 2024), AOT (Melnyk et al. 2024), and the
-likelihood that TRL's DPOTrainer calls "sft".
+DFT (Wu et al. 2025), APO-zero on marked answers (D'Oosterlinck et al. 2024), AOT (Melnyk et al. 2024), the likelihood
+that TRL's DPOTrainer calls "sft", and WPO's weights.
 """
 
 import numpy as np
@@ -82,7 +82,37 @@ def dpo_of_batches(write):
           {"beta": beta, "loss_type": "per variant", "max_grad_norm": 1.0})
 
 
+def log_collision(p, row, prompt):
+    """log of the sum of squared probabilities at each of the answer's tokens."""
+    logits = (sm.hidden_states(p, row)[:-1] @ p[sm.EMBEDDING].T)[prompt - 1:]
+    table = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    return np.log((np.exp(table) ** 2).sum(-1))
+
+
+def weighted_pairs(write):
+    """WPO (Zhou et al. 2024, equation 2; TRL's use_weighting): a pair's loss times its weight, which is a constant."""
+    beta, tokens, made = 0.5, drawer(np.random.default_rng(56)), {}
+    batches = [pairs(tokens) for _ in range(2)]
+    logistic = lambda margin: softplus(-beta * margin)
+    squared = lambda margin: (margin - 1 / (2 * beta)) ** 2
+    for name, mean, pair_loss in (("sigmoid", False, logistic), ("ipo", True, squared)):
+        p, reference, steps = sm.random_parameters(1), sm.random_parameters(1), []
+        optimizer = sm.AdamW(p)
+        for rows, _ in batches:
+            lengths = np.array([len(r) - n for r, n in rows])
+            sums = lambda q: np.array([completion_sum(q, r, n) for r, n in rows]) / (lengths if mean else 1)
+            aligned = np.array([completion_sum(p, r, n) - log_collision(p, r, n).sum() for r, n in rows]) / lengths
+            weights, start = np.exp(np.add(*np.split(aligned, 2))), sums(reference)
+            loss = lambda q: (weights * pair_loss(np.subtract(*np.split(sums(q) - start, 2)))).mean()
+            steps.append({"loss": float(loss(p)), "grad_norm": optimizer.step(sm.gradient(loss, p), 3e-2), "lr": 3e-2})
+        made[f"{name}|use_weighting"] = {"over": {"loss_type": name, "use_weighting": True}, "steps": steps,
+                                         "final": {"params": sm.summary(p)}}
+    write("dpo_weighted_tiny", {"batches": [b for _, b in batches], "variants": made}, "trl.DPOTrainer",
+          {"beta": beta, "loss_type": "per variant", "max_grad_norm": 1.0})
+
+
 def all_of(write):
     dft(write)
     apo_zero_unpaired(write)
     dpo_of_batches(write)
+    weighted_pairs(write)

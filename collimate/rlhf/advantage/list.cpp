@@ -16,6 +16,7 @@
   EACH(optimal_baseline_entry) \
   EACH(gpg_entry) \
   EACH(multi_reward_entry) \
+  EACH(distillation_entry) \
   EACH(gae_entry)
 // clang-format on
 

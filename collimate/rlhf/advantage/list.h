@@ -21,7 +21,7 @@ struct AdvantageEntry {
   bool charges_kl = false;       // `add` takes the KL against the reference out of the rewards itself, by token
   bool compares_samples = true;  // of "groups": one sample of a prompt says nothing
   bool greedy_baseline = false;  // the last sample of each prompt is greedy, as kBaselineSample says
-  bool reads_parts = false;      // each reward of the list instead of their sum: what shapes the sum does nothing
+  bool reads_parts = false;      // each reward of the list, or none, in place of their sum: shaping that does nothing
 };
 
 // All of them. From this list follow what a config may name and the module kinds.

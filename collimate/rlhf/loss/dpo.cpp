@@ -163,6 +163,14 @@ Tensor aot(const LossContext& c, const Transported& own, const Options& o) {
   return value + other_side - other_side.detach();
 }
 
+// [R / 2] WPO (Zhou et al. 2024): how likely the policy is to write both answers of a pair. Of each token log p less
+// log Σ p² over the vocabulary, the mean over the answer's tokens; their sum over the two answers, exponentiated. They
+// are constants to the gradient.
+Tensor policy_weights(const LossContext& c) {
+  const Tensor aligned = c.row_sum(c.log_probs().detach() - c.log_collision()) / c.row_tokens().clamp_min(1.0);
+  return (every_second(aligned, 0) + every_second(aligned, 1)).exp();
+}
+
 // A variant is a function above and its row below; a loss without a reference has a file as cpo.cpp.
 struct Named {
   const char* name;
@@ -170,6 +178,8 @@ struct Named {
   bool scored = false;           // reads the scores that f_divergence_type makes
   bool smoothed = false;         // reads label_smoothing
   const char* option = nullptr;  // reads this one too
+
+  bool weighted(const Options& o) const { return loss != nullptr && o.use_weighting; }
 };
 
 constexpr Named kLosses[] = {{"sigmoid", sigmoid, true, true},
@@ -188,12 +198,18 @@ constexpr Named kLosses[] = {{"sigmoid", sigmoid, true, true},
                              {"sigmoid_norm", sigmoid_norm, true},
                              {"sft", nullptr}};  // likelihood of the chosen answers
 
-Tensor evaluate(LossContext& c, const Options& options, const std::string& type, PairLoss pair) {
+Tensor evaluate(LossContext& c, const Options& options, const Named& named) {
   const Pairs pairs = read_pairs(c, options);
+  const std::string type = named.name;
   report_pairs(c, pairs.chosen.detach() * beta(options), pairs.rejected.detach() * beta(options));
   const bool transported = Transported::reads(type);
-  if (pair == nullptr && !transported) return chosen_likelihood_loss(c);
-  const Tensor losses = transported ? aot(c, Transported::of(type, pairs), options) : pair(pairs, options);
+  if (named.loss == nullptr && !transported) return chosen_likelihood_loss(c);
+  Tensor losses = transported ? aot(c, Transported::of(type, pairs), options) : named.loss(pairs, options);
+  if (named.weighted(options)) {
+    const Tensor weights = policy_weights(c);
+    c.row_mean("rewards/weights", weights);
+    losses = losses * weights;
+  }
   return losses.sum() / (c.global_rows() / 2);
 }
 
@@ -207,6 +223,7 @@ std::vector<std::string> dpo_options(const std::string& type) {
   if (loss.scored) names.insert(names.end(), {"f_divergence_type", "f_alpha_divergence_coef"});
   if (loss.smoothed) names.emplace_back("label_smoothing");
   if (loss.option != nullptr) names.emplace_back(loss.option);
+  if (loss.loss != nullptr) names.emplace_back("use_weighting");
   return names;
 }
 
@@ -217,9 +234,9 @@ Loss make_dpo(const std::string& type, const LossSetting& setting) {
   if (type == "exo_pair" && o.label_smoothing <= 0.0)
     throw base::InputError(base::expectation("algorithm.label_smoothing", "above 0 for exo_pair", "0", "1e-3"));
   Loss loss{.name = type,
-            .needs = {.rows_per_unit = 2},
+            .needs = {.log_collision = named(type).weighted(o), .rows_per_unit = 2},
             .columns = {batch::kReferenceLogProbs.name},
-            .value = [o, type, pair = named(type).loss](LossContext& c) { return evaluate(c, o, type, pair); }};
+            .value = [o, one = named(type)](LossContext& c) { return evaluate(c, o, one); }};
   if (Transported::reads(type)) {
     loss.surveys = 2;
     loss.survey = [o, type](LossContext& c) {
@@ -233,7 +250,8 @@ Loss make_dpo(const std::string& type, const LossSetting& setting) {
 }  // namespace
 
 // Preference losses against a frozen reference (Rafailov et al. 2023 and its kin); names and formulas as in TRL 1.16's
-// DPOTrainer, except that label_smoothing with sigmoid is cDPO (Mitchell 2023), where TRL ignores it. Reads
+// DPOTrainer, except that label_smoothing with sigmoid is cDPO (Mitchell 2023), where TRL ignores it. use_weighting
+// weighs each pair (WPO), but not the likelihood "sft" nor aot, which TRL does not weigh either. Reads
 // `reference_log_probs`.
 LossEntry dpo_losses() {
   LossEntry entry{"pairs", {}, dpo_options, make_dpo};

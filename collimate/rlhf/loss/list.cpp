@@ -125,6 +125,7 @@ Loss weighted_sum(std::vector<Loss> parts, std::vector<double> weights) {
     sum.needs.entropy |= loss.needs.entropy;
     sum.needs.values |= loss.needs.values;
     sum.needs.row_scores |= loss.needs.row_scores;
+    sum.needs.log_collision |= loss.needs.log_collision;
     sum.needs.rows_per_unit = std::max(sum.needs.rows_per_unit, loss.needs.rows_per_unit);
     sum.surveys += loss.surveys;
     for (const std::string& column : loss.columns)

@@ -64,6 +64,26 @@ TEST_F(PairLosses, LongAnswersCanCountLessBeyondTheShorterOne) {
   EXPECT_NEAR(pairs("sigmoid", {{"ld_alpha", 1.0}}), pairs("sigmoid"), 1e-9);
 }
 
+// Log-probs less the log of Σ p² are -1 a token on average of the chosen answer, -1.5 of the rejected one.
+TEST_F(PairLosses, PairsCanWeighByHowLikelyThePolicyIsToWriteThem) {
+  const nlohmann::json weighted = {{"use_weighting", true}};
+  const auto with = [&](const std::string& type, const nlohmann::json& more = {}) {
+    nlohmann::json options = weighted;
+    if (!more.is_null()) options.update(more);
+    const Quantities quantities{.log_probs = at::tensor({-1.F, -2.F, -2.F, -3.F}),
+                                .log_collision = at::tensor({-0.5F, -0.5F, -1.5F, -0.5F})};
+    return value_alone(loss_with("pairs", type, options), rows_, quantities, {4, 2, 2});
+  };
+  const double weight = std::exp(-1 - 1.5);
+  EXPECT_NEAR(with("sigmoid"), weight * pairs("sigmoid"), 1e-6);
+  EXPECT_NEAR(with("ipo"), weight * pairs("ipo"), 1e-5);
+  const nlohmann::json both = {{"loss_type", {"sigmoid", "sft"}}};
+  EXPECT_NEAR(with("sigmoid", both), weight * pairs("sigmoid") + pairs("sft"), 1e-6) << "TRL's sft has no pairs";
+  EXPECT_TRUE(loss_with("pairs", "hinge", weighted).needs.log_collision);
+  EXPECT_FALSE(loss_with("pairs", "hinge").needs.log_collision);
+  EXPECT_FALSE(loss_with("pairs", "aot", weighted).needs.log_collision);
+}
+
 TEST_F(PairLosses, OptimalTransportOfOnePairIsDpo) {
   EXPECT_NEAR(pairs("aot"), pairs("sigmoid"), 1e-9);
   EXPECT_NEAR(pairs("aot_unpaired"), pairs("sigmoid"), 1e-9);

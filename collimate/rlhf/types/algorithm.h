@@ -271,6 +271,9 @@ struct AlgorithmOptions : base::Section {
       "",
       "dpo: weight of the tokens of an answer beyond the length of the shorter answer",
       base::between(0.0, 1.0)};
+  base::Option<bool> use_weighting{
+      this, "use_weighting", false, "",
+      "dpo: weigh each pair by how likely the policy is to write both of its answers (WPO), not in sft and aot"};
   base::Option<double> discopop_tau{
       this, "discopop_tau", 0.05, "", "discopop: temperature of the blend", base::above(0.0)};
   base::Option<double> cpo_alpha{this, "cpo_alpha", 1.0, "",

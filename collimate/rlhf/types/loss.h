@@ -31,6 +31,7 @@ class LossContext {
   const at::Tensor& entropy() const { return quantities_.entropy; }
   const at::Tensor& values() const { return quantities_.values; }
   const at::Tensor& row_scores() const { return quantities_.row_scores; }
+  const at::Tensor& log_collision() const { return quantities_.log_collision; }
   double global_tokens() const { return counts_.tokens; }
   double global_rows() const { return counts_.rows; }
   double global_chosen_tokens() const { return counts_.chosen_tokens; }

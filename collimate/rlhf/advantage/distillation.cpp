@@ -1,0 +1,43 @@
+#include "collimate/batch/standard_keys.h"
+#include "collimate/batch/trainable.h"
+#include "collimate/rlhf/advantage/list.h"
+#include "collimate/rlhf/advantage/token_rewards.h"
+
+namespace collimate::rlhf {
+namespace {
+
+Batch add_teachers_gain(const Batch& rows, const AlgorithmOptions&) {
+  std::vector<std::vector<float>> advantages;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    std::vector<float> gain = batch::at_trainable(rows, batch::kReferenceLogProbs, r);
+    const std::vector<float> own = batch::at_trainable(rows, batch::kLogProbs, r);
+    for (size_t t = 0; t < gain.size(); ++t) gain[t] -= own[t];
+    advantages.push_back(spread(rows, r, gain));
+  }
+  Batch out = rows;
+  out.set_ragged(batch::kAdvantages, advantages);
+  return out;
+}
+
+}  // namespace
+
+// "distillation": on-policy distillation. The reference is a teacher, and a token's advantage is log p_teacher - log p,
+// as the policy drew it: the estimate of -KL(policy || teacher) at this token alone, whose gradient by the
+// policy-gradient theorem is that of the reverse KL of each token's distribution on the policy's own samples (Agarwal
+// et al. 2024, GKD with all data on-policy and beta 1; Gu et al. 2024, MiniLLM; Lu 2025, "On-Policy Distillation", with
+// discount 0). Later tokens count for nothing, there is no baseline and no whitening: where both models agree the
+// advantage is 0. It reads no rewards, which the run reports all the same; one sample of a prompt is enough.
+AdvantageEntry distillation_entry() {
+  return {.name = "distillation",
+          .rows = "groups",
+          .needs = {"uid", "trainable", "log_probs", "reference_log_probs"},
+          .makes = {"advantages"},
+          .options = {},
+          .add = add_teachers_gain,
+          .kl_coefficient = 1,
+          .charges_kl = true,
+          .compares_samples = false,
+          .reads_parts = true};
+}
+
+}  // namespace collimate::rlhf
