@@ -142,7 +142,7 @@ def StopItself(at):  # fails: no answer within
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def ForkBomb(at):  # fails:
+def ForkBomb(at):  # fails
     while True:
         try: os.fork()
         except OSError: pass
@@ -253,7 +253,7 @@ def EndTheProcess(at):  # fails: ended with exit code 0
     os._exit(0)
 
 
-def CloseItsAnswer(at):  # fails:
+def CloseItsAnswer(at):  # fails
     os.closerange(0, 100)
     time.sleep(1000)
 
@@ -262,7 +262,7 @@ def ReadItsInput(at):  # held
     return sys.stdin.read(1) or os.read(0, 1)
 
 
-def RecurseForEver(at):  # fails:
+def RecurseForEver(at):  # fails
     sys.setrecursionlimit(1 << 30)
     f = lambda: f()
     return f()
