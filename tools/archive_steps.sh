@@ -28,11 +28,12 @@ cat >reward.py <<'PYTHON'
 def score(prompts, completions, **columns):
     return [float(c == a) for c, a in zip(completions, columns["ground_truth"])]
 PYTHON
+# Inside a chroot or a container the kernel may allow no namespaces, which the sandbox of rewards is made of.
 cat >own.yaml <<'YAML'
 recipe: grpo
 models: {policy: quickstart/sft/model}
 data: {train: quickstart/task/problems.jsonl}
-reward: [{python: "reward.py:score"}]
+reward: [{python: "reward.py:score", sandbox: none}]
 rollout: {prompts_per_iteration: 4, samples_per_prompt: 4, prompt_tokens: 8, completion_tokens: 8}
 run: {iterations: 2, seed: 1}
 YAML

@@ -53,7 +53,8 @@ ChildProcess::ChildProcess(const ChildOptions& options) {
   const FileDescriptor streams[] = {open_stream(options.input, true, STDIN_FILENO, input_),
                                     open_stream(options.output, false, STDOUT_FILENO, output_),
                                     open_stream(options.errors, false, STDERR_FILENO, errors_)};
-  SpawnRequest request{options.command, options.environment, options.descriptors, options.working_directory};
+  SpawnRequest request{options.command, options.environment, options.clear_environment, options.descriptors,
+                       options.working_directory};
   for (int i = 0; i < 3; ++i) {
     if (streams[i].valid()) request.descriptors.emplace_back(streams[i].get(), i);
   }

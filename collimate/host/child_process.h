@@ -17,6 +17,7 @@ enum class ChildStream { kInherit, kPipe, kNull };
 struct ChildOptions {
   std::vector<std::string> command;                              // command[0] is looked up in PATH
   std::vector<std::pair<std::string, std::string>> environment;  // set in addition to ours
+  bool clear_environment = false;                                // ours is left out
   std::vector<std::pair<int, int>> descriptors;                  // {ours, its number in the child (>= 3)}
   std::string working_directory;                                 // ours when empty
   ChildStream input = ChildStream::kPipe;

@@ -117,7 +117,7 @@ size_t FrameSocket::read_some(std::span<std::byte> out, base::Deadline& deadline
   for (;;) {
     const ssize_t count = ::read(input_.get(), out.data(), out.size());
     if (count >= 0) {
-      deadline.renew();
+      if (limits_.bytes_renew) deadline.renew();
       return static_cast<size_t>(count);
     }
     if (errno == EAGAIN) {

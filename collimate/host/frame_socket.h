@@ -24,6 +24,7 @@ struct FrameLimits {
   uint64_t header_bytes = 64ULL << 20;
   uint64_t buffers = 1ULL << 16;
   uint64_t total_bytes = 16ULL << 30;
+  bool bytes_renew = true;  // the deadline of a frame that has begun; false for a peer that may stall on purpose
 };
 
 // Frames over a socket or a pair of pipes. One thread sends and one receives at a time. A peer that closed,
@@ -40,7 +41,8 @@ class FrameSocket {
   void send(const nlohmann::json& header, std::span<const std::span<const std::byte>> buffers,
             const base::Deadline& deadline);
   void send(const nlohmann::json& header, const base::Deadline& deadline) { send(header, {}, deadline); }
-  // Nothing when the peer closed between two frames. The bytes of a frame renew the deadline as they arrive.
+  // Nothing when the peer closed between two frames. The bytes of a frame renew the deadline as they arrive,
+  // unless the limits say otherwise.
   std::optional<Frame> receive(const base::Deadline& deadline);
   // Does the same where an end is an error.
   Frame expect_frame(const base::Deadline& deadline);

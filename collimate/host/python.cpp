@@ -22,6 +22,10 @@ std::string package_directory(const std::string& module) {
 
 }  // namespace
 
+std::string package_file(const std::string& module) {
+  return (std::filesystem::path(package_directory(module)) / "collimate" / (module + ".py")).string();
+}
+
 std::string python_interpreter() {
   const char* variable = std::getenv("COLLIMATE_PYTHON");
   return variable != nullptr ? variable : "python3";

@@ -8,6 +8,8 @@ namespace collimate::host {
 
 // The interpreter for Collimate's own Python: $COLLIMATE_PYTHON, else python3.
 std::string python_interpreter();
+// A module's file, sandbox.py for example. InputError where it is not installed.
+std::string package_file(const std::string& module);
 // A child that runs `interpreter -m module arguments…`, a module of Collimate's Python package (python/collimate, or
 // where $COLLIMATE_PYTHON_PATH has it).
 ChildOptions python_module(const std::string& interpreter, const std::string& module,

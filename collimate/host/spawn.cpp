@@ -26,7 +26,7 @@ class Plan {
   explicit Plan(const SpawnRequest& request) : request_(request), parent_(::getpid()) {
     for (const auto& argument : request.command) arguments_.push_back(const_cast<char*>(argument.c_str()));
     arguments_.push_back(nullptr);
-    for (char** entry = environ; *entry; ++entry) {
+    for (char** entry = environ; *entry && !request.clear_environment; ++entry) {
       const std::string_view text(*entry);
       const auto name = text.substr(0, text.find('='));
       const auto same = [&](const auto& pair) { return pair.first == name; };

@@ -11,7 +11,8 @@ namespace collimate::host {
 // The request says what a new process is to be; descriptors are {ours, its number there} and include 0, 1 and 2.
 struct SpawnRequest {
   std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::pair<std::string, std::string>> environment;  // in addition to ours
+  bool clear_environment = false;                                // ours is left out
   std::vector<std::pair<int, int>> descriptors;
   std::string working_directory;
 };

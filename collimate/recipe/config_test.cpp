@@ -38,8 +38,10 @@ TEST_F(ConfigFile, EntriesOfRewardsAreResolved) {
   const std::string text = base::resolved_config(config);
   for (const char* line :
        {"reward:\n  - {field: ground_truth, on_error: stop, rule: exact, strip: true, weight: 1.0}\n",
-        "  - {batch_samples: 64, deterministic: false, interpreter: \"\", on_error: stop, python: \"a.py:score\", "
-        "start_timeout_seconds: 60.0, timeout_seconds: 5.0, weight: 1.0}\n",
+        "  - {batch_samples: 64, cpu_seconds: 60, deterministic: false, environment: [], interpreter: \"\", "
+        "memory_gib: "
+        "4.0, network: false, on_error: stop, processes: 256, python: \"a.py:score\", readable: [], sandbox: "
+        "namespaces, start_timeout_seconds: 60.0, timeout_seconds: 5.0, weight: 1.0}\n",
         "  reward:\n    - {format_score: 0.0, on_error: stop, rule: gsm8k, weight: 1.0}\n"})
     EXPECT_THAT(text, HasSubstr(line));
   std::ofstream(path_) << text;

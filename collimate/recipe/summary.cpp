@@ -7,6 +7,7 @@
 
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
+#include "collimate/rlhf/reward/reward_section.h"
 #include "collimate/tensor/kernels/isa.h"
 
 namespace collimate::recipe {
@@ -25,6 +26,17 @@ std::string now_utc() {
   gmtime_r(&now, &utc);
   char text[32];
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+std::vector<std::string> run_warnings(const Plan& plan, const LearningWatch& watch) {
+  std::vector<std::string> out;
+  for (const std::string& name : plan.rewards)
+    for (const nlohmann::json& entry : plan.modules.at(name).parameters.at("rewards"))
+      if (entry.contains("python") && entry.value("sandbox", "") == rlhf::PythonSection::kNoSandbox)
+        out.push_back(
+            fmt::format("reward {} ran without a sandbox (sandbox: none)", entry.at("python").get<std::string>()));
+  out.insert(out.end(), watch.warnings().begin(), watch.warnings().end());
+  return out;
 }
 
 nlohmann::ordered_json memory_summary(const flow::RunEnd& end, int64_t process_start_bytes) {

@@ -187,7 +187,7 @@ class Run {
                                          {"exit_code", exit_code},
                                          {"iterations", iterations()},
                                          {"ended", now_utc()},
-                                         {"warnings", recorder_.watch().warnings()},
+                                         {"warnings", run_warnings(plan_, recorder_.watch())},
                                          {"left_out", data_.left_out}};
     try {
       host::write_file_atomically(directory_.path() / kStoppedFile, told.dump(2) + "\n");
@@ -329,7 +329,7 @@ class Run {
                                    {"final_metrics", std::move(final_metrics)}};
     told.update(model_facts());
     told.update(recorder_.totals().summary());
-    told["warnings"] = recorder_.watch().warnings();
+    told["warnings"] = run_warnings(plan_, recorder_.watch());
     told["diverged"] = recorder_.watch().diverged();
     told["held_out"] = held_out();
     told["left_out"] = data_.left_out;

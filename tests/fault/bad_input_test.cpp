@@ -199,6 +199,18 @@ TEST_F(BadInput, RewardWhoseProcessEndsSaysHow) {
          "drop, or a value, for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
+TEST_F(BadInput, ARewardWithoutASandboxIsShown) {
+  python_reward("def score(prompts, completions, **columns):\n    return [float(len(c)) for c in completions]\n",
+                ", sandbox: none");
+  write_text(config_, text_);
+  const std::string told = " runs without a sandbox: it may do all that you may\n";
+  EXPECT_THAT(run_collimate({"check", config_}).errors, testing::HasSubstr(told));
+  const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
+  ASSERT_TRUE(result.status.ok()) << result.errors;
+  EXPECT_THAT(result.errors, testing::HasSubstr(told));
+  EXPECT_THAT(read_text(output_ + "/report.html"), testing::HasSubstr("ran without a sandbox (sandbox: none)"));
+}
+
 TEST_F(BadInput, ColumnsByTheNamesOfARewardsArgumentsAreRefused) {
   python_reward("def score(prompts, completions, **columns):\n    return [1.0] * len(prompts)\n", "");
   replace("train: " + (root_ / "problems.jsonl"), "train: " + (root_ / "finished.jsonl"));

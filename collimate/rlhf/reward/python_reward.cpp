@@ -1,6 +1,8 @@
 #include "collimate/rlhf/reward/python_reward.h"
 
 #include <algorithm>
+#include <atomic>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -12,6 +14,7 @@
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
 #include "collimate/host/python.h"
+#include "collimate/host/sandbox.h"
 #include "collimate/rlhf/reward/python_answer.h"
 
 namespace collimate::rlhf {
@@ -21,13 +24,75 @@ using base::Deadline;
 using base::expectation;
 using nlohmann::json;
 
+host::Sandbox sandbox_of(const PythonSection& options, const PythonFunction& asked) {
+  constexpr double kGib = 1 << 30;
+  for (const std::string& path : options.readable)
+    if (!std::filesystem::exists(path))
+      throw base::InputError(expectation("reward.readable", "files and directories that are there", path));
+  return {.network = options.network,
+          .environment = options.environment,
+          .readable = options.readable,
+          .files = {asked.file},
+          .memory_bytes = static_cast<int64_t>(options.memory_gib.get() * kGib),
+          .processes = options.processes,
+          .cpu_seconds = options.cpu_seconds};
+}
+
 host::ChildOptions child_of(const PythonSection& options, const PythonFunction& asked) {
   host::ChildOptions child =
       host::python_module(options.interpreter->empty() ? host::python_interpreter() : options.interpreter.get(),
                           "reward_worker", {asked.file, asked.function});
+  if (options.sandbox != PythonSection::kNoSandbox) child = host::in_sandbox(child, sandbox_of(options, asked));
   child.errors = host::ChildStream::kPipe;
   return child;
 }
+
+// Text that a function prints goes to the log, of each call as much as a person would read.
+class PrintedLines {
+ public:
+  void begin_call() { left_ = kMostBytes; }
+  void pass_on(const std::string& line) {
+    const int64_t before = left_.fetch_sub(static_cast<int64_t>(line.size()) + 1);
+    if (before > 0)
+      host::ChildLines::to_log(line.substr(0, static_cast<size_t>(before)));
+    else if (!told_.exchange(true))
+      base::log_warning("reward.python: the function printed more than {} KiB in one call; what is beyond is left out",
+                        kMostBytes >> 10);
+  }
+
+ private:
+  static constexpr int64_t kMostBytes = int64_t{1} << 18;
+  std::atomic<int64_t> left_{kMostBytes};
+  std::atomic<bool> told_{false};
+};
+
+// Gives what `read` makes of an answer. RunError where it is none: the function shares a process with who answers.
+template <class Read>
+auto parsed(const Read& read) {
+  try {
+    return read();
+  } catch (const json::exception& error) {
+    throw base::RunError(fmt::format("the function's process gave an answer of another form: {}", error.what()));
+  }
+}
+
+// InputError where the answer to the first frame says that the sandbox or the import has failed.
+std::vector<std::string> reserved_names(const json& answer, const PythonFunction& asked) {
+  const auto text = [&](const char* key) { return answer.at(key).get<std::string>(); };
+  if (answer.contains("refused"))
+    throw base::InputError(
+        expectation("reward.sandbox", text("refused"), text("got"),
+                    text("remedy") + ", or sandbox: none, with which the function may do all that you may"));
+  if (answer.contains("error"))
+    throw base::InputError(
+        expectation("reward.python", fmt::format("{} to define {}", asked.file, asked.function), text("error")) +
+        text("trace"));
+  return answer.at("reserved");
+}
+
+// A peer that writes what it likes, as slowly as it likes.
+constexpr host::FrameLimits kAnswerLimits{
+    .header_bytes = uint64_t{64} << 20, .buffers = 0, .total_bytes = 0, .bytes_renew = false};
 
 // One worker process that has imported the user's file.
 class PythonWorker {
@@ -35,13 +100,10 @@ class PythonWorker {
   // `waiting` is called again and again until an answer comes, here and in score(): the waits have deadlines of their
   // own.
   PythonWorker(const PythonSection& options, const PythonFunction& asked, const std::function<void()>& waiting)
-      : child_(child_of(options, asked)), lines_(child_.errors()), socket_(connect(child_)) {
-    const json answer = imported(options, asked, waiting);
-    if (answer.contains("error"))
-      throw base::InputError(expectation("reward.python", fmt::format("{} to define {}", asked.file, asked.function),
-                                         answer.at("error").get<std::string>()) +
-                             answer.at("trace").get<std::string>());
-    reserved_ = answer.at("reserved");
+      : child_(child_of(options, asked)),
+        lines_(child_.errors(), [this](const std::string& line) { printed_.pass_on(line); }),
+        socket_(connect(child_)) {
+    reserved_ = parsed([&] { return reserved_names(imported(options, asked, waiting), asked); });
   }
 
   // Names that columns of the data may not have: the function gets something else by them.
@@ -49,7 +111,8 @@ class PythonWorker {
 
   // RunError that says what came instead of an answer; the worker is of no use then.
   PythonAnswer score(const json& request, double seconds, const std::function<void()>& waiting) {
-    return parse_python_answer(ask(request, seconds, waiting));
+    printed_.begin_call();
+    return parsed([&] { return parse_python_answer(ask(request, seconds, waiting)); });
   }
 
  private:
@@ -82,9 +145,10 @@ class PythonWorker {
 
   static host::FrameSocket connect(host::ChildProcess& child) {
     auto [from, to] = child.release_pipes();
-    return {std::move(from), std::move(to), "reward worker"};
+    return {std::move(from), std::move(to), "reward worker", kAnswerLimits};
   }
 
+  PrintedLines printed_;
   host::ChildProcess child_;
   host::ChildLines lines_;  // what the function prints
   host::FrameSocket socket_;
@@ -94,7 +158,10 @@ class PythonWorker {
 class PythonReward final : public Reward {
  public:
   explicit PythonReward(const PythonSection& options)
-      : options_(options), asked_(python_function(options.python)), worker_(started()), warnings_(asked_.function) {}
+      : options_(options), asked_(python_function(options.python)), worker_(started()), warnings_(asked_.function) {
+    if (options.sandbox == PythonSection::kNoSandbox)
+      base::log_warning("reward.python: {} runs without a sandbox: it may do all that you may", asked_.file);
+  }
 
   std::vector<RewardResult> score(const std::vector<RewardSample>& samples) override {
     for (const RewardSample& sample : samples) check_columns(sample.example);
@@ -170,6 +237,14 @@ class PythonReward final : public Reward {
 };
 
 }  // namespace
+
+void PythonSection::section_demands(const std::string& path) const {
+  if (sandbox != kNoSandbox) return;
+  const std::string expected = fmt::format("nothing with sandbox: {}, which limits nothing", kNoSandbox);
+  if (network) network.item_refuse(path, expected);
+  if (!environment->empty()) environment.item_refuse(path, expected);
+  if (!readable->empty()) readable.item_refuse(path, expected);
+}
 
 PythonFunction python_function(const std::string& target) {
   const size_t colon = target.rfind(".py:");

@@ -24,6 +24,7 @@ class PythonRewardTest : public testing::Test {
     PythonSection options;
     options.python = fmt::format("{}:{}", (directory_ / "r.py").string(), function);
     options.timeout_seconds = timeout;
+    options.sandbox = sandbox_;
     return python_reward(options);
   }
   // Its function sleeps where "one" is among the completions.
@@ -40,6 +41,7 @@ class PythonRewardTest : public testing::Test {
   std::vector<RewardSample> samples_ = {{1, "p", "one", {{"ground_truth", 3}}},
                                         {2, "p", "four!", {{"ground_truth", 5}}}};
   std::filesystem::path directory_;
+  std::string sandbox_ = PythonSection::kNamespaces;
 };
 
 TEST_F(PythonRewardTest, TrlShapeGetsColumnsByName) {
@@ -217,6 +219,7 @@ TEST_F(PythonRewardTest, ACallTellsThatItGoesOn) {
 }
 
 TEST_F(PythonRewardTest, AnotherNumberOfRewardsThanSamplesIsAnErrorOfEach) {
+  sandbox_ = PythonSection::kNoSandbox;  // it writes down its calls
   const auto results = reward(
                            "import os\n"
                            "def score(prompts, completions, **kw):\n"
@@ -321,6 +324,7 @@ TEST_F(PythonRewardTest, TheTimeOfACallIsThatOfOneSample) {
 }
 
 TEST_F(PythonRewardTest, ASlowFunctionIsAskedForOneSampleAtATime) {
+  sandbox_ = PythonSection::kNoSandbox;  // it writes down its calls
   const auto slow = reward(
       "import os, signal\n"
       "def score(prompts, completions, **kw):\n"

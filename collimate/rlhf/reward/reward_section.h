@@ -58,6 +58,39 @@ struct PythonSection : JournaledSection {
       this, "batch_samples", 64, "samples", "most samples that one call gets", base::at_least(int64_t{1})};
   base::Option<std::string> interpreter{this, "interpreter", "", "",
                                         "the Python program that runs it; by default $COLLIMATE_PYTHON, else python3"};
+  base::Option<std::string> sandbox{this,
+                                    "sandbox",
+                                    kNamespaces,
+                                    "",
+                                    "namespaces: it runs as another user, without network, sees few files and changes "
+                                    "none, and the keys below say what more it may; none: it may do all that you may",
+                                    base::one_of({kNamespaces, kNoSandbox})};
+  base::Option<bool> network{this, "network", false, "", "it may use the network of this machine"};
+  base::Option<std::vector<std::string>> environment{
+      this, "environment", {}, "", "names of variables that it may read"};
+  base::Option<std::vector<std::string>> readable{
+      this,
+      "readable",
+      {},
+      "",
+      "files and directories that it may read, beside those around its file and the current "
+      "directory"};
+  base::Option<double> memory_gib{
+      this, "memory_gib", 4.0, "GiB", "most memory of its processes together", base::above(0.01)};
+  base::Option<int64_t> processes{
+      this, "processes", 256, "", "most processes and threads at one time", base::at_least(int64_t{1})};
+  base::Option<int64_t> cpu_seconds{this,
+                                    "cpu_seconds",
+                                    60,
+                                    "seconds",
+                                    "most processor time of each process that it starts; its own time is limited by "
+                                    "timeout_seconds",
+                                    base::at_least(int64_t{1})};
+
+  static constexpr const char* kNamespaces = "namespaces";
+  static constexpr const char* kNoSandbox = "none";
+  // InputError for a key of the sandbox where there is none.
+  void section_demands(const std::string& path) const override;
 };
 
 template <class S>

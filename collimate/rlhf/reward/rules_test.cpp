@@ -54,7 +54,8 @@ TEST(Rules, ResolvedEntriesHaveTheDefaultsOfTheirSections) {
   EXPECT_EQ(resolved("[{python: a.py, on_error: -1}]"),
             nlohmann::json::parse(R"([{"python":"a.py","weight":1.0,"on_error":-1,"deterministic":false,)"
                                   R"("timeout_seconds":5.0,"start_timeout_seconds":60.0,"batch_samples":64,)"
-                                  R"("interpreter":""}])"));
+                                  R"("interpreter":"","sandbox":"namespaces","network":false,"environment":[],)"
+                                  R"("readable":[],"memory_gib":4.0,"processes":256,"cpu_seconds":60}])"));
   EXPECT_EQ(resolved("[{function: mine, limit: 49, deep: {a: [1]}}]"),
             nlohmann::json::parse(R"([{"function":"mine","weight":1.0,"on_error":"stop","deterministic":false,)"
                                   R"("limit":49,"deep":{"a":[1]}}])"));
@@ -76,7 +77,8 @@ TEST(Rules, ResolvingNamesThePlaceOfWhatIsWrong) {
             "[run.yaml:3] expected a key of section reward.0, got \"feild\"; try \"field\"");
   EXPECT_EQ(error_resolving("{python: a.py, timeout: 3}"),
             "[run.yaml:1] expected a key of section reward, got \"timeout\"; try one of weight, on_error, "
-            "deterministic, python, timeout_seconds, start_timeout_seconds, batch_samples, interpreter");
+            "deterministic, python, timeout_seconds, start_timeout_seconds, batch_samples, interpreter, "
+            "sandbox, network, environment, readable, ...");
   const std::string rule = error_resolving("\n  - rule: exact\n  - rule: gsm9k");
   EXPECT_TRUE(rule.starts_with("[run.yaml:3] expected a rule, one of gsm8k, ")) << rule;
   EXPECT_TRUE(rule.ends_with(", got 'gsm9k'; try 'gsm8k'")) << rule;
