@@ -78,7 +78,7 @@ bool read_arguments(const Arguments& arguments, TrainWords& words) {
   add_download_flag(app, download);
   app.add_option("--output", call.output, "the directory of the run; default: runs/<name of the config>");
   app.add_option("--resume", call.resume,
-                 "auto continues what --output holds, never refuses to; or the run or checkpoint "
+                 "auto continues the run in --output, never is an error where there is one; or the run or checkpoint "
                  "(DIR/checkpoints/step-N) to continue from");
   app.add_flag("--overwrite", call.overwrite,
                "remove the run that --output holds, its model too, and begin anew; files that no run writes stay");

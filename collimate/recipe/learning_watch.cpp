@@ -28,6 +28,8 @@ bool rewards_are_equal(const base::MetricsRecord& record) {
   return most != nullptr && least != nullptr && *most == *least;
 }
 
+bool has_rewards(const base::MetricsRecord& record) { return record.find("critic/rewards/mean") != nullptr; }
+
 // The meaning of equal rewards depends on their value, of which rules know 1, right, and 0.
 const char* equal_rewards_text(const base::MetricsRecord& record) {
   const double most = value_or(record, "critic/rewards/max", 0.5), least = value_or(record, "critic/rewards/min", 0.5);
@@ -59,6 +61,15 @@ constexpr Sign kSigns[] = {
               "rollout.completion_tokens, "
               "or a model that ends its answers";
      }},
+    {"no gradient",
+     [](const base::MetricsRecord& record) {
+       return !has_rewards(record) && value_or(record, "actor/grad_norm", 1) == 0;
+     },
+     [](const base::MetricsRecord&) {
+       return "the gradient was 0 in {} iterations in a row, and nothing is learned any more, as after updates that "
+              "were "
+              "much too large: look at samples/, and begin again with a lower train.learning_rate";
+     }},
     {"far from the reference",
      [](const base::MetricsRecord& record) { return value_or(record, "actor/kl_loss", 0) > kFarFromReference; },
      [](const base::MetricsRecord&) {
@@ -74,8 +85,6 @@ constexpr Sign kSigns[] = {
        return "the KL divergence from the reference (actor/reward_kl_penalty) was above 1 nat a token in {} iterations "
               "in a row: try a larger algorithm.kl_coefficient or a lower train.learning_rate";
      }}};
-
-bool has_rewards(const base::MetricsRecord& record) { return record.find("critic/rewards/mean") != nullptr; }
 
 // Values that are all 0 are at most half of this away, in squares, from returns that are rewards.
 double squared_reward(const base::MetricsRecord& record) {

@@ -9,6 +9,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -86,7 +87,7 @@ def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
     request.update(output=str(path), resume=os.fspath(resume), overwrite=overwrite,
                    worker_command=[PROGRAM, "worker"])
     listeners = _Callbacks(callbacks)
-    with restored_unless_removed(path):
+    with _gone_if_refused(path, made=output is None), restored_unless_removed(path):
         files = _add_data(request, data, path, kept=not overwrite and _has_begun(path), aside=overwrite)
         with _causes(functions), _named_rows(files):
             outcome = json.loads(native.train(json.dumps(request), [f.native() for f in functions], listeners))
@@ -97,6 +98,17 @@ def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
     for evaluation in ("first_evaluation", "last_evaluation"):
         outcome[evaluation] = outcome[evaluation] or {}
     return TrainResult(output=path, **outcome)
+
+
+@contextlib.contextmanager
+def _gone_if_refused(path: pathlib.Path, made: bool) -> Iterator[None]:
+    """A directory that was made for a call goes again where the call is refused."""
+    try:
+        yield
+    except InputError:
+        if made:
+            shutil.rmtree(path, ignore_errors=True)
+        raise
 
 
 def check(config: Config, data: Data | None = None, rewards: Iterable[Reward] | Reward | None = None, *,

@@ -10,6 +10,7 @@ import tempfile
 import time
 import traceback
 import unittest
+import unittest.mock
 
 from python_support import PACKAGE, PATIENCE, PROGRAM, config, demonstrations, of_numbers, problems, write_model
 
@@ -272,6 +273,11 @@ class Errors(WithTask):
         self.assertFalse((self.output() / "config.resolved.yaml").exists())
         with self.assertRaisesRegex(collimate.InputError, "nothing.yaml"):
             collimate.train("nothing.yaml", output=self.output())
+        with unittest.mock.patch.object(tempfile, "tempdir", str(self.root / "made")):
+            (self.root / "made").mkdir()
+            with self.assertRaises(collimate.InputError):
+                collimate.train(values, problems(8), [low])
+            self.assertEqual(list((self.root / "made").iterdir()), [], "a directory that was made goes again")
 
     def test_a_reward_that_raises_is_the_cause(self):
         """Before the run in the trial on the first row, later in the run itself."""
