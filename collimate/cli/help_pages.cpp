@@ -60,10 +60,11 @@ constexpr const char* kResume =
 // The keys of a config that are outside of its hash, in lines of a page.
 std::string keys_that_may_change() {
   const recipe::Config config;
+  const nlohmann::json all = base::to_json(config.section_value()).flatten();
   const nlohmann::json hashed = base::to_json(config.section_value(true)).flatten();
   constexpr size_t kWidth = 100;
   std::string text, line = " ";
-  for (const auto& [pointer, value] : base::to_json(config.section_value()).flatten().items()) {
+  for (const auto& [pointer, value] : all.items()) {
     if (hashed.contains(pointer)) continue;
     const std::string key = recipe::config_key(pointer);
     if (line.size() + key.size() > kWidth) {

@@ -9,6 +9,7 @@
 namespace collimate::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -157,7 +158,10 @@ TEST_F(CommandLine, HelpHasAPageForEachRecipeWithAConfig) {
     EXPECT_THAT(output({"help", recipe}), HasSubstr("\nrecipe: " + recipe + "\nmodels:\n  policy:\n    path: MODEL"));
   EXPECT_THAT(output({"help", "data"}), HasSubstr("\ndpo:\n{\"prompt\": \"2+2=\", \"chosen\""));
   EXPECT_THAT(output({"help", "lora"}), HasSubstr("lora: {rank: 16"));
-  EXPECT_THAT(output({"help", "resume"}), HasSubstr("--set run.iterations=200"));
+  const std::string resume = output({"help", "resume"});
+  EXPECT_THAT(resume,
+              AllOf(HasSubstr("--set run.iterations=200"), HasSubstr(" devices"), HasSubstr(" run.best_metric")));
+  EXPECT_THAT(resume, Not(HasSubstr("run.seed")));
 }
 
 TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
