@@ -31,20 +31,26 @@ void add_variable(const std::string& name, std::vector<std::pair<std::string, st
 
 nlohmann::json request_of(const ChildOptions& python, const Sandbox& sandbox) {
   nlohmann::json variables = nlohmann::json::object();
-  std::vector<std::string> readable = sandbox.readable;
+  std::vector<std::string> readable = sandbox.readable, packages;
   for (const auto& [name, value] : python.environment) {
     variables[name] = value;
-    for (const std::string& entry : path_entries(value)) readable.push_back(entry);
+    for (const std::string& entry : path_entries(value)) packages.push_back(entry);
   }
   if (const fs::path cache = hub_cache(); fs::is_directory(cache)) {
     variables["HF_HUB_CACHE"] = cache.string();
     readable.push_back(cache.string());
   }
-  return {{"network", sandbox.network},     {"environment", sandbox.environment},
-          {"variables", variables},         {"readable", readable},
-          {"files", sandbox.files},         {"directory", fs::current_path().string()},
-          {"memory", sandbox.memory_bytes}, {"scratch", scratch_bytes(sandbox)},
-          {"processes", sandbox.processes}, {"cpu", sandbox.cpu_seconds}};
+  return {{"network", sandbox.network},
+          {"environment", sandbox.environment},
+          {"variables", variables},
+          {"readable", readable},
+          {"packages", packages},
+          {"files", sandbox.files},
+          {"directory", fs::current_path().string()},
+          {"memory", sandbox.memory_bytes},
+          {"scratch", scratch_bytes(sandbox)},
+          {"processes", sandbox.processes},
+          {"cpu", sandbox.cpu_seconds}};
 }
 
 }  // namespace

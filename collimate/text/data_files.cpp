@@ -3,6 +3,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 
@@ -25,10 +26,16 @@ const std::map<std::string, std::string>& formats() {
   return all;
 }
 
+// ".jsonl.gz" of a compressed file.
+std::string ending_of(const fs::path& path) {
+  return (is_compressed(path.string()) ? path.stem().extension().string() : "") + path.extension().string();
+}
+
 bool is_data(const fs::path& path) {
   const std::string name = path.filename().string();
   const std::string format = format_of(path.string());
-  return !name.starts_with('.') &&
+  constexpr std::array kOfDatasets = {"dataset_info.json", "dataset_dict.json"};
+  return !name.starts_with('.') && std::ranges::count(kOfDatasets, name) == 0 &&
          std::ranges::any_of(formats(), [&](const auto& known) { return known.second == format; });
 }
 
@@ -69,6 +76,12 @@ std::vector<std::string> files_of_directory(const std::string& path) {
     throw InputError(expectation("data " + path,
                                  "data files in the directory (.jsonl .json .csv .tsv .parquet .arrow .txt)", "none",
                                  folders_with_data(path)));
+  const auto other =
+      std::ranges::find_if(files, [&](const std::string& file) { return format_of(file) != format_of(files.front()); });
+  if (other != files.end())
+    throw InputError(expectation("data " + path, "data files of one format in the directory",
+                                 files.front() + " and " + *other,
+                                 fmt::format("a pattern, {}/*{}", path, ending_of(*other))));
   return files;
 }
 

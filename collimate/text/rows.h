@@ -24,12 +24,12 @@ using RowSink = std::function<void(const RowLocation&, Row&&)>;
 using BadRowSink = std::function<void(const std::string& error)>;
 
 // Reads the files that `path` names (see data_files.h). `format`: "auto" (by the ending: .jsonl .ndjson .json .csv .tsv
-// .parquet .arrow .txt, and .gz .zst .bz2 .lz4 behind those of texts), "jsonl", "json", "csv", "tsv" (see delimited.h),
-// "parquet", "arrow" or "text" (one row {"text": …} per file). JSON may be an array of objects or an object of arrays
-// of equal length. Throws InputError: missing file, unknown format, malformed JSON (with the line), a row that is no
-// object, a number that would not be kept as written (see json_numbers.h), a Parquet, Arrow or compressed file in a
-// build without their reader (says how to get it). A row that cannot be read by itself goes to `bad` and is passed over
-// where that is given.
+// .parquet .arrow .txt, and .gz .zst .bz2 .lz4 behind each but .parquet and .arrow), "jsonl", "json", "csv", "tsv" (see
+// delimited.h), "parquet", "arrow" or "text" (one row {"text": …} per file). JSON may be an array of objects or an
+// object of arrays of equal length. Throws InputError: missing file, unknown format, malformed JSON (with the line), a
+// row that is no object, a number that would not be kept as written (see json_numbers.h), a Parquet, Arrow or
+// compressed file in a build without their reader (says how to get it). A row that cannot be read by itself goes to
+// `bad` and is passed over where that is given.
 void read_rows(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad = {});
 
 // Gives the number of rows, or `most` where there are as many or more, which are not read then from files of JSON

@@ -195,12 +195,19 @@ TEST_F(Rows, DirectoriesAndPatternsAreReadByName) {
     read_rows(path, "auto", [&](const RowLocation&, Row&& row) { found += row.at("a").dump(); });
     return found;
   };
-  EXPECT_EQ(values(directory_.path()), "\"1\"\"2\"34");
   EXPECT_EQ(values(directory_.path("*.jsonl")), "34");
   EXPECT_EQ(values(directory_.path("[ab].*")), "\"1\"\"2\"34");
-  EXPECT_EQ(count_rows(directory_.path(), 3), 3);
-  EXPECT_EQ(count_rows(directory_.path(), 9), 4);
-  EXPECT_EQ(first_row(directory_.path()), Row({{"a", "1"}}));
+  EXPECT_EQ(count_rows(directory_.path("[ab].*"), 3), 3);
+  EXPECT_EQ(count_rows(directory_.path("[ab].*"), 9), 4);
+  EXPECT_EQ(first_row(directory_.path("[ab].*")), Row({{"a", "1"}}));
+  EXPECT_EQ(
+      message_of<base::InputError>([&] { values(directory_.path()); }),
+      fmt::format("[data {0}] expected data files of one format in the directory, got {0}/a.csv and {0}/b.jsonl; try "
+                  "a pattern, {0}/*.jsonl",
+                  directory_.path()));
+  std::filesystem::rename(directory_.path("a.csv"), directory_.path("a.csv.old"));
+  host::write_file_atomically(directory_.path("a.jsonl"), "{\"a\": 2}\n");
+  EXPECT_EQ(values(directory_.path()), "234");
   EXPECT_THAT(message_of<base::InputError>([&] { values(directory_.path("*.json")); }),
               HasSubstr("expected files that match the pattern, got none"));
   std::filesystem::create_directory(directory_.path("none"));

@@ -10,11 +10,12 @@
 namespace collimate::text {
 
 void read_list_cells(Row& row, const RowLocation& location) {
-  for (const char* column : {"messages", "conversations", "history"}) {
+  for (const char* column : {"messages", "conversations", "history", "prompt", "completion", "chosen", "rejected"}) {
     const auto cell = row.find(column);
     if (cell == row.end() || !cell->is_string()) continue;
     const auto text = cell->get<std::string>();
-    if (!text.starts_with('[')) continue;
+    const bool list = std::string_view("messages conversations history").find(column) != std::string_view::npos;
+    if (!text.starts_with(list ? "[" : "[{\"role\"") && !text.starts_with("[{'role'")) continue;
     const std::string where = location.text() + " column " + column;
     if (text.starts_with("[{'") || text.starts_with("[['"))
       throw base::InputError(base::expectation(where, "a list, or its JSON as a text", "Python's form of it",

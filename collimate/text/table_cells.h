@@ -8,7 +8,8 @@
 // Cells of tables whose every cell is a text.
 namespace collimate::text {
 
-// Reads the columns that are lists in every shape (messages, conversations, history) where a text has one as JSON.
+// Reads the columns that are lists in every shape (messages, conversations, history), and those that may be messages
+// (prompt, completion, chosen, rejected), where a text has the list as JSON.
 // InputError where it is none, which knows Python's form of it.
 void read_list_cells(Row& row, const RowLocation& location);
 

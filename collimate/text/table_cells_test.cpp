@@ -30,6 +30,10 @@ TEST(TableCells, HoldListsAsJson) {
       refusal(R"({"messages": "[{'role': 'user'}]"})"),
       HasSubstr("[t.csv:2 column messages] expected a list, or its JSON as a text, got Python's form of it; try "
                 "writing the column by json.dumps"));
+  const Example pair =
+      example(R"({"prompt": "[{\"role\": \"user\", \"content\": \"p\"}]", "chosen": "[a]", "rejected": "b"})");
+  EXPECT_EQ(std::get<Conversation>(pair.prompt).turns, (Messages{{"user", "p"}}));
+  EXPECT_EQ(pair.chosen->content, "[a]");
   EXPECT_THAT(refusal(R"({"messages": "[{]"})"), HasSubstr("[t.csv:2 column messages] expected well-formed JSON"));
 }
 

@@ -9,6 +9,7 @@ REQUEST is JSON: {"network", "environment": [names], "readable": [paths], "files
 "directory", "memory", "scratch" (bytes), "processes", "cpu" (seconds)}.
 """
 
+import contextlib
 import ctypes
 import importlib.util
 import json
@@ -33,30 +34,48 @@ class Refused(Exception):
     """The kernel, or the program that Collimate itself runs in, does not allow a sandbox."""
 
 
-def own_user():
-    """A user that nobody else is, of those that there are here."""
-    wanted = FIRST_USER + os.getpid() % (HIGHEST_USER - FIRST_USER)
-    with open("/proc/self/uid_map", encoding="ascii") as file:
-        ranges = [tuple(map(int, line.split()))[::2] for line in file]
+def ids_of(name):
+    """Ranges (first, count) of the users or groups that there are here: `name` is uid_map or gid_map."""
+    with open(f"/proc/self/{name}", encoding="ascii") as file:
+        return [tuple(map(int, line.split()))[::2] for line in file]
+
+
+def own_id(name):
+    """A user or group that nobody else is, of those that there are here."""
+    wanted, ranges = FIRST_USER + os.getpid() % (HIGHEST_USER - FIRST_USER), ids_of(name)
     if any(first <= wanted < first + count for first, count in ranges):
         return wanted
     first, count = max(ranges, key=lambda r: r[1])
     return first + count - 1
 
 
+def swapped(name, own):
+    """A map in which `own` is called files.USER and the other way round. All others keep their ids, so that the right
+    to read what root may holds for their files too."""
+    lines = []
+    for first, count in ids_of(name):
+        end = first + count
+        for cut in (*sorted(i for i in {files.USER, own} if first <= i < end), end):
+            if cut > first:
+                lines.append((first, first, cut - first))
+            first = cut + 1
+    lines.append((files.USER, own, 1))
+    if own != files.USER and any(first <= files.USER < first + count for first, count in ids_of(name)):
+        lines.append((own, files.USER, 1))
+    return "".join(f"{inside} {outside} {count}\n" for inside, outside, count in lines)
+
+
 def map_users(pid):
-    """As root the sandbox has a user of its own, and root for as long as it is built; else it has ours under the name
-    of another."""
-    root = os.geteuid() == 0
-    user = own_user() if root else os.geteuid()
-    group = user if root else os.getegid()
-    texts = {"setgroups": "" if root else "deny"}
-    for name, ours, first in (("uid_map", user, "0 0 1\n"), ("gid_map", group, "0 0 1\n")):
-        texts[name] = (first if root else "") + f"{files.USER} {ours} 1\n"
+    """As root the sandbox has a user of its own, and root for as long as it is built; else, and where root is the only
+    user, it has ours under the name of another."""
+    own = {name: own_id(name) if os.geteuid() == 0 else 0 for name in ("uid_map", "gid_map")}
+    texts = {"setgroups": "deny", "uid_map": f"{files.USER} {os.geteuid()} 1\n",
+             "gid_map": f"{files.USER} {os.getegid()} 1\n"}
+    if all(own.values()):
+        texts = {name: swapped(name, own[name]) for name in own}
     for name, text in texts.items():
-        if text:
-            with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
-                file.write(text)
+        with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
+            file.write(text)
 
 
 def set_limits(request):
@@ -66,6 +85,8 @@ def set_limits(request):
                         (resource.RLIMIT_NPROC, request["processes"] + 2), (resource.RLIMIT_NOFILE, 1024),
                         (resource.RLIMIT_CORE, 1), (resource.RLIMIT_MEMLOCK, 1 << 16),
                         (resource.RLIMIT_MSGQUEUE, 0), (resource.RLIMIT_RTPRIO, 0), (resource.RLIMIT_NICE, 0)):
+        hard = resource.getrlimit(kind)[1]  # nobody may raise it
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (limit, limit))
 
 
@@ -108,6 +129,16 @@ def become(arguments, variables):
     os.setsid()
     os.closerange(3, 1 << 16)
     os.execve(sys.executable, [sys.executable, *arguments], variables)
+
+
+def try_to_become(arguments, variables):
+    """Ends without returning."""
+    try:
+        become(arguments, variables)
+    except OSError as error:
+        os.write(2, f"sandbox: {sys.executable}: {error}\n".encode())
+    finally:
+        os._exit(127)
 
 
 def processes():
@@ -159,7 +190,8 @@ def end_the_busy(worker, limit):
     """Kills processes that the program has started and that have run for longer. Its own time is the caller's."""
     for pid in processes():
         if pid != worker and processor_seconds(pid) > limit:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def reaped(worker):
@@ -211,7 +243,7 @@ def first_process(request, arguments, go, lifeline, report):
         give_up_rights(request)
         worker = os.fork()
         if worker == 0:
-            become(arguments, variables)
+            try_to_become(arguments, variables)
         told["started"] = True
         nothing = os.open("/dev/null", os.O_RDWR)
         for descriptor in range(3):

@@ -1,5 +1,6 @@
 """The files that a sandboxed process sees: a root of its own, into which directories of ours are mounted, read-only."""
 
+import contextlib
 import os
 import site
 import sys
@@ -12,7 +13,7 @@ SHARED = {"/", "/tmp", "/var/tmp", "/dev", "/dev/shm", "/home", "/etc", "/var", 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 # Nothing of /etc that somebody has keys or words in.
 SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "mime.types",
-            "services", "protocols", "ssl/certs", "ssl/openssl.cnf", "fonts")
+            "services", "protocols", "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust/extracted", "fonts")
 NETWORK_SETTINGS = ("resolv.conf", "hosts", "nsswitch.conf", "gai.conf")
 DEVICES = ("null", "zero", "full", "random", "urandom")
 USER = 1000
@@ -61,15 +62,19 @@ def view_of(request):
     for path in (*SYSTEM, *(f"/etc/{name}" for name in settings), "/etc/python3",
                  f"/etc/python{sys.version_info[0]}.{sys.version_info[1]}"):
         view.add(path)
-    for path in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *sys.path,
+    for path in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, sys.executable,
                  os.path.dirname(sys.executable), os.path.dirname(os.path.realpath(__file__)),
                  site.getusersitepackages(), *request["readable"]):
         if path not in ("", *SHARED):
             view.add(path)
+    for path in (*request["packages"], *sys.path):  # one may be a project, or the directory that we are in
+        if path not in ("", *SHARED):
+            view.add(path, hiding=os.path.isdir(path))
     for file in request["files"]:
         directory = os.path.dirname(os.path.abspath(file))
-        shared = os.path.realpath(directory) in SHARED
-        view.add(file if shared else directory, hiding=not shared)
+        if os.path.realpath(directory) not in SHARED:
+            view.add(directory, hiding=True)
+        view.add(file)
     if os.path.realpath(request["directory"]) not in SHARED:
         view.add(request["directory"], hiding=True)
     return view
@@ -98,11 +103,12 @@ def hide_dots(directory, nothing):
     for entry in os.scandir(directory):
         if not entry.name.startswith(".") or entry.is_symlink():
             continue
-        if entry.is_dir():
-            mount("tmpfs", entry.path, "tmpfs", NOSUID | NODEV, "mode=755,size=1m")
-            made.append(entry.path)
-        else:
-            mount(nothing, entry.path, flags=BIND)
+        with contextlib.suppress(FileNotFoundError):  # it has gone meanwhile
+            if entry.is_dir():
+                mount("tmpfs", entry.path, "tmpfs", NOSUID | NODEV, "mode=755,size=1m")
+                made.append(entry.path)
+            else:
+                mount(nothing, entry.path, flags=BIND)
     return made
 
 

@@ -211,6 +211,20 @@ TEST_F(BadInput, ARewardWithoutASandboxIsShown) {
   EXPECT_THAT(read_text(output_ + "/report.html"), testing::HasSubstr("ran without a sandbox (sandbox: none)"));
 }
 
+// The rights of a reward are no part of what a run is.
+TEST_F(BadInput, ARunGoesOnWithOtherRightsOfItsReward) {
+  python_reward("def score(prompts, completions, **columns):\n    return [float(len(c)) for c in completions]\n", "");
+  write_text(config_, text_);
+  ASSERT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
+  const auto goes_on_with = [&](const std::string& set, const std::string& told) {
+    const host::CommandResult other = run_collimate({"train", config_, "--output", output_, "--set", set});
+    ASSERT_TRUE(other.status.ok()) << other.errors;
+    EXPECT_THAT(other.errors, testing::HasSubstr(told));
+  };
+  goes_on_with("reward.0.readable=[/usr]", "reward.0.readable: ");
+  goes_on_with("reward.0.sandbox=none", "reward.0.sandbox: \"namespaces\" -> \"none\"");
+}
+
 TEST_F(BadInput, ColumnsByTheNamesOfARewardsArgumentsAreRefused) {
   python_reward("def score(prompts, completions, **columns):\n    return [1.0] * len(prompts)\n", "");
   replace("train: " + (root_ / "problems.jsonl"), "train: " + (root_ / "finished.jsonl"));

@@ -228,6 +228,35 @@ TEST_F(AllowedTest, RelativePathsBeginInTheDirectoryOfTheProgram) {
             1.0);
 }
 
+// Its file may be a link, and the file of another user: as root we read that too.
+TEST_F(AllowedTest, ALinkToTheFileOfAnotherUser) {
+  PythonSection options = section("def attempt(at):\n    return 1\n");
+  const fs::path file = rlhf::python_function(options.python).file, moved = root_ / "moved/attempt.py";
+  fs::create_directories(moved.parent_path());
+  fs::rename(file, moved);
+  fs::create_symlink("../moved/attempt.py", file);
+  fs::permissions(moved, fs::perms::owner_read);
+  if (geteuid() == 0) {
+    ASSERT_EQ(::chown(moved.c_str(), 1000, 1000), 0);
+    ASSERT_EQ(::chown(moved.parent_path().c_str(), 4711, 4711), 0);
+  }
+  fs::permissions(moved.parent_path(), fs::perms::owner_all);
+  EXPECT_EQ(value_of(options), 1.0);
+}
+
+// A path of Python's may be a project: what begins with a dot in it stays hidden.
+TEST_F(AllowedTest, NoHiddenFilesByThePathOfPython) {
+  fs::create_directories(root_ / "project");
+  std::ofstream(root_ / "project/.env") << kSecret;
+  std::ofstream(root_ / "project/mine.py") << "x = 1";
+  ::setenv("PYTHONPATH", (root_ / "project").c_str(), 1);
+  EXPECT_EQ(value_of(section("def attempt(at):\n"
+                             "    import mine\n"
+                             "    return open(at['root'] + '/project/.env').read() == ''\n")),
+            1.0);
+  ::unsetenv("PYTHONPATH");
+}
+
 TEST_F(AllowedTest, VariablesByName) {
   PythonSection options = section("def attempt(at):\n    return os.environ['COLLIMATE_TEST_SECRET'] == at['secret']\n");
   options.environment = {"COLLIMATE_TEST_SECRET"};

@@ -104,6 +104,7 @@ arrow::Status read_batches(arrow::RecordBatchReader& batches, const std::string&
   for (std::shared_ptr<arrow::RecordBatch> batch;;) {
     ARROW_RETURN_NOT_OK(batches.ReadNext(&batch));
     if (batch == nullptr) return arrow::Status::OK();
+    ARROW_RETURN_NOT_OK(batch->ValidateFull());
     deliver(*batch, location, sink);
   }
 }
