@@ -216,13 +216,14 @@ TEST_F(BadInput, ARunGoesOnWithOtherRightsOfItsReward) {
   python_reward("def score(prompts, completions, **columns):\n    return [float(len(c)) for c in completions]\n", "");
   write_text(config_, text_);
   ASSERT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
-  const auto goes_on_with = [&](const std::string& set, const std::string& told) {
-    const host::CommandResult other = run_collimate({"train", config_, "--output", output_, "--set", set});
+  const auto goes_on_with = [&](const std::string& set, const std::string& iterations, const std::string& told) {
+    const host::CommandResult other =
+        run_collimate({"train", config_, "--output", output_, "--set", set, "--set", "run.iterations=" + iterations});
     ASSERT_TRUE(other.status.ok()) << other.errors;
     EXPECT_THAT(other.errors, testing::HasSubstr(told));
   };
-  goes_on_with("reward.0.readable=[/usr]", "reward.0.readable: ");
-  goes_on_with("reward.0.sandbox=none", "reward.0.sandbox: \"namespaces\" -> \"none\"");
+  goes_on_with("reward.0.readable=[/usr]", "2", "reward.0.readable: ");
+  goes_on_with("reward.0.sandbox=none", "3", "reward.0.sandbox: \"namespaces\" -> \"none\"");
 }
 
 TEST_F(BadInput, ColumnsByTheNamesOfARewardsArgumentsAreRefused) {
