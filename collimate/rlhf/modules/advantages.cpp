@@ -150,7 +150,8 @@ void AdvantageModule::report(const Batch& rows) {
   if (entry_.rows == "groups") {
     const GroupStatistics statistics = group_statistics(rows);
     metrics_.push_back({"critic/rewards/group_std", statistics.reward_std});
-    metrics_.push_back({"critic/rewards/frac_zero_std", statistics.zero_std_fraction});
+    if (entry_.compares_samples)  // else equal rewards of a prompt say nothing of what is learned
+      metrics_.push_back({"critic/rewards/frac_zero_std", statistics.zero_std_fraction});
     return;
   }
   metrics_.push_back({"critic/values/mean", trainable_mean(rows, batch::kValues)});
