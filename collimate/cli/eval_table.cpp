@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "collimate/plan/show/columns.h"
+#include "collimate/recipe/arithmetic.h"
 
 namespace collimate::cli {
 namespace {
@@ -118,9 +119,7 @@ std::string headline(const Json& document) {
                                                                  ? document.at("data").get<std::string>()
                                                                  : document.at("data").dump();
   const auto rows = first.at("rows").get<int64_t>();
-  const auto counted = [](int64_t count, const char* unit) {
-    return fmt::format("{} {}{}", count, unit, count == 1 ? "" : "s");
-  };
+  using recipe::counted;
   if (measure == "marked") return fmt::format("{} of {}: {}", measure, data, counted(rows, "row"));  // of both marks
   if (measure != "completions") return fmt::format("{} of {}: {}", measure, data, counted(units, "row"));
   return fmt::format("completions of {}: {}, {}, temperature {}, seed {}", data, counted(units, "prompt"),

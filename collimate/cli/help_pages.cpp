@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "collimate/plan/show/columns.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/run_files.h"
 #include "collimate/recipe/starter.h"
@@ -55,25 +56,19 @@ constexpr const char* kResume =
     "runs, and nothing of what is computed (on other devices to rounding). Any other key that differs is an error that "
     "shows\n"
     "both values.\n\n"
-    "{}\n";
+    "{}\n"
+    "A reward in Python may also get other rights: sandbox, network, environment, readable, memory_gib, processes and\n"
+    "cpu_seconds of its entry.\n";
 
 // The keys of a config that are outside of its hash, in lines of a page.
 std::string keys_that_may_change() {
   const recipe::Config config;
   const nlohmann::json all = base::to_json(config.section_value()).flatten();
   const nlohmann::json hashed = base::to_json(config.section_value(true)).flatten();
-  constexpr size_t kWidth = 100;
-  std::string text, line = " ";
-  for (const auto& [pointer, value] : all.items()) {
-    if (hashed.contains(pointer)) continue;
-    const std::string key = recipe::config_key(pointer);
-    if (line.size() + key.size() > kWidth) {
-      text += line + "\n";
-      line = " ";
-    }
-    line += " " + key;
-  }
-  return text + line;
+  std::vector<std::string> keys;
+  for (const auto& [pointer, value] : all.items())
+    if (!hashed.contains(pointer)) keys.push_back(recipe::config_key(pointer));
+  return plan::hanging("  ", keys, 100);
 }
 
 std::string data_page() {

@@ -9,18 +9,31 @@
 
 namespace collimate::text {
 
+namespace {
+
+// A column, and how a text in it begins that is a list.
+struct ListColumn {
+  const char* name;
+  const char* begins;
+};
+
+constexpr const char *kList = "[", *kMessages = "[{\"role\"";
+constexpr ListColumn kListColumns[] = {{"messages", kList},    {"conversations", kList},  {"history", kList},
+                                       {"prompt", kMessages},  {"completion", kMessages}, {"chosen", kMessages},
+                                       {"rejected", kMessages}};
+
+}  // namespace
+
 void read_list_cells(Row& row, const RowLocation& location) {
-  for (const char* column : {"messages", "conversations", "history", "prompt", "completion", "chosen", "rejected"}) {
-    const auto cell = row.find(column);
+  for (const auto& [name, begins] : kListColumns) {
+    const auto cell = row.find(name);
     if (cell == row.end() || !cell->is_string()) continue;
     const auto text = cell->get<std::string>();
-    const bool list = std::string_view("messages conversations history").find(column) != std::string_view::npos;
-    if (!text.starts_with(list ? "[" : "[{\"role\"") && !text.starts_with("[{'role'")) continue;
-    const std::string where = location.text() + " column " + column;
-    if (text.starts_with("[{'") || text.starts_with("[['"))
+    const std::string where = location.text() + " column " + name;
+    if (text.starts_with("[{'role'") || (begins == kList && (text.starts_with("[{'") || text.starts_with("[['"))))
       throw base::InputError(base::expectation(where, "a list, or its JSON as a text", "Python's form of it",
                                                "writing the column by json.dumps"));
-    *cell = base::parse_ordered_json(text, where);
+    if (text.starts_with(begins)) *cell = base::parse_ordered_json(text, where);
   }
 }
 

@@ -57,12 +57,7 @@ TEST(ExpertRanks, ScoresHaveTheBitsOfOneRank) {
 // Two updates over rows of which some ranks have more micro-batches, the last one none.
 SharedRun unequal_run(const shape::ModelShape& shape, const SharedLayout& layout, const AxisLines& lines) {
   const model::ModelRanks& of = lines.model;
-  const auto weights = tiny_weights(shape, {.trained = true,
-                                            .tensor = of.tensor,
-                                            .stages = of.stages,
-                                            .shares = of.shares,
-                                            .experts = of.experts,
-                                            .expert_shares = of.expert_shares});
+  const auto weights = tiny_weights(shape, trained_on(of));
   EXPECT_EQ(weights->is_shared(0), layout.zero == 3);
   const int last = weights->segments() - 1;  // of experts
   if (weights->segment_floats(last) > 0) {

@@ -9,6 +9,7 @@
 #include <parquet/arrow/reader.h>
 
 #include <cmath>
+#include <functional>
 
 #include "collimate/text/arrow/arrow_files.h"
 
@@ -99,25 +100,25 @@ void deliver(const arrow::RecordBatch& batch, RowLocation& location, const RowSi
   }
 }
 
-arrow::Status read_batches(arrow::RecordBatchReader& batches, const std::string& path, const RowSink& sink) {
+// Gives the next batch, null after the last one.
+using NextBatch = std::function<arrow::Result<std::shared_ptr<arrow::RecordBatch>>()>;
+
+arrow::Status read_batches(const NextBatch& next, const std::string& path, const RowSink& sink) {
   RowLocation location{path, 0, 0};
-  for (std::shared_ptr<arrow::RecordBatch> batch;;) {
-    ARROW_RETURN_NOT_OK(batches.ReadNext(&batch));
+  while (true) {
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, next());
     if (batch == nullptr) return arrow::Status::OK();
-    ARROW_RETURN_NOT_OK(batch->ValidateFull());
     deliver(*batch, location, sink);
   }
 }
 
-arrow::Status read_indexed_batches(arrow::ipc::RecordBatchFileReader& file, const std::string& path,
-                                   const RowSink& sink) {
-  RowLocation location{path, 0, 0};
-  for (int i = 0; i < file.num_record_batches(); ++i) {
-    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, file.ReadRecordBatch(i));
-    ARROW_RETURN_NOT_OK(batch->ValidateFull());
-    deliver(*batch, location, sink);
-  }
-  return arrow::Status::OK();
+// Nothing but this looks whether the offsets of an Arrow file lie within it; Parquet's reader makes its own.
+NextBatch checked(NextBatch next) {
+  return [next = std::move(next)]() -> arrow::Result<std::shared_ptr<arrow::RecordBatch>> {
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::RecordBatch> batch, next());
+    if (batch != nullptr) ARROW_RETURN_NOT_OK(batch->ValidateFull());
+    return batch;
+  };
 }
 
 arrow::Status read_parquet_rows(const std::string& path, const RowSink& sink) {
@@ -125,7 +126,7 @@ arrow::Status read_parquet_rows(const std::string& path, const RowSink& sink) {
   ARROW_ASSIGN_OR_RAISE(const auto reader, parquet::arrow::OpenFile(file, arrow::default_memory_pool()));
   reader->set_use_threads(false);
   ARROW_ASSIGN_OR_RAISE(const auto batches, reader->GetRecordBatchReader());
-  return read_batches(*batches, path, sink);
+  return read_batches([&] { return batches->Next(); }, path, sink);
 }
 
 // Arrow's own mark of a file with an index.
@@ -136,11 +137,15 @@ arrow::Status read_arrow_rows(const std::string& path, const RowSink& sink) {
   ARROW_ASSIGN_OR_RAISE(const auto mark, file->ReadAt(0, static_cast<int64_t>(kIndexedMark.size())));
   if (std::string_view(*mark) == kIndexedMark) {
     ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchFileReader::Open(file));
-    return read_indexed_batches(*reader, path, sink);
+    const auto next = [&, i = 0]() mutable -> arrow::Result<std::shared_ptr<arrow::RecordBatch>> {
+      if (i == reader->num_record_batches()) return nullptr;
+      return reader->ReadRecordBatch(i++);
+    };
+    return read_batches(checked(next), path, sink);
   }
   ARROW_RETURN_NOT_OK(file->Seek(0));
   ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchStreamReader::Open(file));
-  return read_batches(*reader, path, sink);
+  return read_batches(checked([&] { return reader->Next(); }), path, sink);
 }
 
 arrow::Status decompress(const std::string& path, const std::string& name, std::string& content) {

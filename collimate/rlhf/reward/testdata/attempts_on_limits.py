@@ -202,10 +202,14 @@ def WriteAHugeFile(at):  # held
     return True
 
 
-def FillTheTemporaryDirectory(at):  # held
+def fill(directory):
     for i in range(20):
-        with open(f'/tmp/collimate_{i}', 'wb') as file: file.write(bytes(16 << 20))
+        with open(f'{directory}/collimate_{i}', 'wb') as file: file.write(bytes(16 << 20))
     return True
+
+
+def FillTheTemporaryDirectory(at):  # held
+    return fill('/tmp')
 
 
 def MakeManyFiles(at):  # held
@@ -215,9 +219,7 @@ def MakeManyFiles(at):  # held
 
 
 def FillSharedMemory(at):  # held
-    for i in range(20):
-        with open(f'/dev/shm/collimate_{i}', 'wb') as file: file.write(bytes(16 << 20))
-    return True
+    return fill('/dev/shm')
 
 
 def OpenManyFiles(at):  # held
