@@ -208,16 +208,22 @@ std::span<const float> DirectoryReader::floats_of(const std::string& file) {
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-void check_form(const std::string& checkpoint) {
+std::string other_form_of(const std::string& checkpoint) {
   const std::string path = checkpoint + "/" + kCheckpoint;
-  if (!fs::exists(path)) return;  // that is damage
-  const nlohmann::json form = read_object(path).value("form", nlohmann::json(1));
-  if (form == kForm) return;
+  if (!fs::is_regular_file(path)) return "";
+  const nlohmann::json list = nlohmann::json::parse(host::read_file(path), nullptr, false);
+  if (!list.is_object()) return "";
+  const nlohmann::json form = list.value("form", nlohmann::json(1));
+  if (form == kForm) return "";
   const bool later = form.is_number() && form > kForm;
-  throw base::InputError(base::expectation(path, fmt::format("a checkpoint of form {}", kForm),
-                                           fmt::format("form {}, which {} write", form.dump(),
-                                                       later ? "later versions" : "builds of 0.1.0 before decision 40"),
-                                           "the program that wrote it, or a new --output"));
+  return base::expectation(path, fmt::format("a checkpoint of form {}", kForm),
+                           fmt::format("form {}, which {} write", form.dump(),
+                                       later ? "later versions" : "builds of 0.1.0 before decision 40"));
+}
+
+void check_form(const std::string& checkpoint) {
+  const std::string other = other_form_of(checkpoint);
+  if (!other.empty()) throw base::InputError(other + "; try the program that wrote it, or a new --output");
 }
 
 std::string damage_in(const std::string& checkpoint) {

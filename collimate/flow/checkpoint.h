@@ -62,7 +62,10 @@ class DirectoryReader : public base::StateReader {
   std::map<std::string, host::MappedFile> mapped_;  // during a call of tensors()
 };
 
-// InputError where the checkpoint is of another form than this version reads, with the versions that wrote it.
+// Says which form a checkpoint has that this version does not read, with the versions that wrote it; "" where it has
+// the present one, or is damaged so that none can be read.
+std::string other_form_of(const std::string& checkpoint);
+// InputError where it has another form.
 void check_form(const std::string& checkpoint);
 
 // The first folder or file of a checkpoint that is missing, foreign (of another step, say) or not as it was written,

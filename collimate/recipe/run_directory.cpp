@@ -88,14 +88,16 @@ nlohmann::json saved_metrics(const std::string& checkpoint) {
 
 // Nothing, or an InputError with the newest checkpoint before this one that is as it was written.
 void check_checkpoint(const std::string& checkpoint, const fs::path& run) {
-  flow::check_form(checkpoint);
-  const std::string damage = flow::damage_in(checkpoint);
+  const std::string form = flow::other_form_of(checkpoint);
+  const std::string damage = form.empty() ? flow::damage_in(checkpoint) : form;
   if (damage.empty()) return;
-  std::string remedy = "restoring it, or a new --output: no earlier checkpoint is undamaged";
+  std::string other_way = "a new --output: no earlier checkpoint is undamaged";
   for (const std::string& other : flow::Checkpoints(run).list())
-    if (flow::checkpoint_step(other) < flow::checkpoint_step(checkpoint) && flow::damage_in(other).empty())
-      remedy = fmt::format("restoring it, or --resume {}, the newest undamaged checkpoint before it", other);
-  throw InputError(fmt::format("{}; try {}", damage, remedy));
+    if (flow::checkpoint_step(other) < flow::checkpoint_step(checkpoint) && flow::other_form_of(other).empty() &&
+        flow::damage_in(other).empty())
+      other_way = fmt::format("--resume {}, the newest undamaged checkpoint before it", other);
+  throw InputError(
+      fmt::format("{}; try {}, or {}", damage, form.empty() ? "restoring it" : "the program that wrote it", other_way));
 }
 
 // Nothing, a warning where the file is gone, or an InputError where it does not begin with what the checkpoint knows.

@@ -49,6 +49,15 @@ TEST_F(Disk, AFlippedBitOfACheckpointIsNamedWithTheOneToGoOnFrom) {
     expect_refused(runs_, {}, {weights(file == "files.json" ? "" : file), "--resume " + checkpoint_of(run(), 1)});
     write_text(weights(file), before);
   }
+  const std::string list = newest() + "/checkpoint.json", before = read_text(list);
+  for (size_t at = 0; at < before.size(); at += std::max<size_t>(1, before.size() / 12)) {
+    flip_bit(list, static_cast<int64_t>(at));
+    expect_refused(runs_, {}, {newest(), "--resume " + checkpoint_of(run(), 1)});
+    write_text(list, before);
+  }
+  write_text(list, before.substr(0, before.size() / 2));
+  expect_refused(runs_, {}, {list, "--resume " + checkpoint_of(run(), 1)});
+  write_text(list, before);
   fs::rename(weights("weights.1.bin"), weights("weights.9.bin"));
   expect_refused(runs_, {}, {"weights."});
   ASSERT_NO_FATAL_FAILURE(runs_.finish("run", {"--resume", checkpoint_of(run(), 1)}));
