@@ -30,7 +30,7 @@
   EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(read_kv) EACH(round_bf16) \
   EACH(attention_forward) EACH(attention_backward) \
   EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(part_logits) EACH(part_sums) EACH(soft_cap) EACH(draw_rows) \
-  EACH(adamw) EACH(squares_of_chunks) EACH(scale)
+  EACH(adamw) EACH(squares_of_chunks) EACH(scale) EACH(move_towards) EACH(exchange)
 // clang-format on
 
 namespace collimate::tensor {

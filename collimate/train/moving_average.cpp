@@ -1,12 +1,11 @@
 #include "collimate/train/moving_average.h"
 
-#include <algorithm>
-
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/model/segment_parts.h"
 #include "collimate/tensor/host_access.h"
 #include "collimate/tensor/ops/memory.h"
+#include "collimate/tensor/ops/optimizer.h"
 
 namespace collimate::train {
 namespace {
@@ -34,24 +33,21 @@ tensor::HostEdit MovingAverage::values(int segment) const {
   return {exec_, average.floats(), average.bytes() / static_cast<int64_t>(sizeof(float))};
 }
 
-tensor::HostEdit MovingAverage::master(int segment) const { return {exec_, weights_.kept_values(segment)}; }
-
 void MovingAverage::update() {
   for (int s = 0; s < weights_.segments(); ++s) {
-    const tensor::HostEdit average = values(s);
-    if (average.empty()) continue;
-    const tensor::HostEdit weights = master(s);
-    float *const a = average.data(), *const w = weights.data();
-    for (size_t i = 0; i < average.size(); ++i) a[i] += step_ * (w[i] - a[i]);
+    const tensor::Buffer& average = base::at(averages_, s);
+    if (average.bytes() == 0) continue;
+    const std::span<float> master = weights_.kept_values(s);
+    tensor::move_towards(exec_, step_, master.data(), std::ssize(master), average.floats());
   }
 }
 
 void MovingAverage::swap() {
   for (int s = 0; s < weights_.segments(); ++s) {
-    const tensor::HostEdit average = values(s);
-    if (average.empty()) continue;
-    const tensor::HostEdit weights = master(s);
-    std::swap_ranges(average.begin(), average.end(), weights.begin());
+    const tensor::Buffer& average = base::at(averages_, s);
+    if (average.bytes() == 0) continue;
+    const std::span<float> master = weights_.kept_values(s);
+    tensor::exchange(exec_, std::ssize(master), average.floats(), master.data());
   }
 }
 

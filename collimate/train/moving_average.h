@@ -30,7 +30,6 @@ class MovingAverage {
 
  private:
   tensor::HostEdit values(int segment) const;
-  tensor::HostEdit master(int segment) const;
 
   model::Weights& weights_;
   float step_;  // 1 - decay

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
@@ -48,6 +50,19 @@ std::vector<tensor::Buffer> take_freed_memory() {
   return taken;
 }
 
+// Buffers as large as the segments' masters, filled with NaN: a device that gives out what was freed last gives out
+// that.
+std::vector<tensor::Buffer> take_as_much(const Weights& weights) {
+  std::vector<tensor::Buffer> taken;
+  for (int s = 0; s < weights.segments(); ++s) {
+    const int64_t floats = weights.segment_floats(s);
+    tensor::Buffer& block = taken.emplace_back(floats * static_cast<int64_t>(sizeof(float)), tensor::default_device());
+    const tensor::HostEdit values(tensor::Exec{}, block.floats(), floats);
+    std::fill(values.begin(), values.end(), std::numeric_limits<float>::quiet_NaN());
+  }
+  return taken;
+}
+
 using Addresses = std::vector<const float*>;
 
 Addresses masters(Weights& weights) {
@@ -75,7 +90,7 @@ void move_elsewhere(Weights& weights) {
 void move_away_and_back(Weights& weights) {
   const Addresses values = masters(weights);
   weights.offload();
-  const auto taken = take_freed_memory();
+  const auto taken = take_freed_memory(), taken_too = take_as_much(weights);
   weights.restore();
   expect_moved(values, masters(weights));
   take_freed_memory();

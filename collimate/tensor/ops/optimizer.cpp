@@ -63,6 +63,17 @@ void cpu::scale(const Exec& exec, float factor, int64_t count, float* x) {
   base::fault_rows("scale", x, count, 1, 1);
 }
 
+void cpu::move_towards(const Exec& exec, float step, const float* goal, int64_t count, float* x) {
+  exec.parallel_for(count, kUpdateGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) x[i] += step * (goal[i] - x[i]);
+  });
+}
+
+void cpu::exchange(const Exec& exec, int64_t count, float* x, float* y) {
+  exec.parallel_for(count, kUpdateGrain,
+                    [&](int64_t begin, int64_t end) { std::swap_ranges(x + begin, x + end, y + begin); });
+}
+
 void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64_t count, const AdamwOptions& options) {
   exec.operations().adamw(exec, p, g, m, v, count, options);
 }
@@ -79,5 +90,9 @@ double sum_of_chunks(std::vector<double> sums) {
 }
 
 void scale(const Exec& exec, float factor, int64_t count, float* x) { exec.operations().scale(exec, factor, count, x); }
+void move_towards(const Exec& exec, float step, const float* goal, int64_t count, float* x) {
+  exec.operations().move_towards(exec, step, goal, count, x);
+}
+void exchange(const Exec& exec, int64_t count, float* x, float* y) { exec.operations().exchange(exec, count, x, y); }
 
 }  // namespace collimate::tensor

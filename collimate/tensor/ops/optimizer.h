@@ -29,5 +29,9 @@ void squares_of_chunks(const Exec& exec, const float* x, int64_t count, double* 
 // Their sum, by a balanced tree: whoever has made them, the same bits.
 double sum_of_chunks(std::vector<double> sums);
 void scale(const Exec& exec, float factor, int64_t count, float* x);
+// x[i] += step (goal[i] - x[i]).
+void move_towards(const Exec& exec, float step, const float* goal, int64_t count, float* x);
+// x[i] and y[i] change places.
+void exchange(const Exec& exec, int64_t count, float* x, float* y);
 
 }  // namespace collimate::tensor

@@ -61,5 +61,19 @@ TEST(Norms, Scale) {
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(half[i], 0.5F * x[i]) << i;
 }
 
+TEST(Averages, MoveTowardsAndExchange) {
+  host::CorePool three(3);
+  const Floats from = noise(40000, 3), goal = noise(40000, 4);
+  for (const Exec& exec : {Exec{}, Exec{&three}}) {
+    Floats x = from, y = goal;
+    move_towards(exec, 0.25F, goal.data(), 40000, x.data());
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], from[i] + 0.25F * (goal[i] - from[i])) << i;
+    const Floats moved = x;
+    exchange(exec, 40000, x.data(), y.data());
+    EXPECT_EQ(x, goal);
+    EXPECT_EQ(y, moved);
+  }
+}
+
 }  // namespace
 }  // namespace collimate::tensor
