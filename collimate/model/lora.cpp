@@ -66,6 +66,33 @@ void check_targets(const ModelShape& shape, const std::vector<ParamSpec>& params
   }
 }
 
+// Whether a module outside the blocks has it; a score or value head is trained in any case.
+bool may_be_saved(const ParamSpec& spec) {
+  constexpr Part kParts[] = {Part::kEmbedding, Part::kProjectIn,  Part::kPositions, Part::kEmbeddingNorm,
+                             Part::kFinalNorm, Part::kProjectOut, Part::kHead};
+  return std::ranges::find(kParts, spec.part) != std::end(kParts);
+}
+
+bool is_saved(const LoraOptions& lora, const ParamSpec& spec) {
+  return may_be_saved(spec) && std::ranges::any_of(lora.modules_to_save, [&](const std::string& name) {
+           return is_named(name, module_name(spec));
+         });
+}
+
+void check_saved(ModelShape shape, const LoraOptions& lora) {
+  if (lora.modules_to_save.empty()) return;
+  shape.head = shape::Head::kLanguageModel;
+  std::vector<std::string> modules, last_parts;
+  for (const ParamSpec& spec : shape::param_specs(shape)) {
+    if (!may_be_saved(spec) || (!modules.empty() && modules.back() == module_name(spec))) continue;
+    modules.push_back(module_name(spec));
+    last_parts.push_back(modules.back().substr(modules.back().rfind('.') + 1));
+  }
+  for (const std::string& name : lora.modules_to_save)
+    if (std::ranges::none_of(modules, [&](const std::string& module) { return is_named(name, module); }))
+      base::throw_unknown_choice("lora.modules_to_save", name, last_parts);
+}
+
 // Picks the targets among the layers that run as one.
 std::vector<const ParamSpec*> targets_among(std::span<const ParamSpec> layer, const LoraOptions& lora) {
   std::vector<const ParamSpec*> chosen;
@@ -115,6 +142,7 @@ std::vector<ParamSpec> model_params(const ModelShape& shape, const LoraOptions& 
   std::vector<ParamSpec> params = shape::param_specs(shape);
   if (!lora.on()) return params;
   check_targets(shape, params, lora);
+  check_saved(shape, lora);
   shape::Builder adapters;
   adapters.begin_segment(adapter_segment(shape));
   for_each_block_linear(shape, params, [&](std::span<const ParamSpec> layer) { add_adapters(adapters, layer, lora); });
@@ -129,7 +157,7 @@ std::vector<std::string> lora_targets(const ModelShape& shape, const LoraOptions
 }
 
 bool is_changed_by_training(const LoraOptions& lora, const ParamSpec& spec) {
-  return !lora.on() || is_adapter(spec) || spec.part == Part::kScore;
+  return !lora.on() || is_adapter(spec) || spec.part == Part::kScore || is_saved(lora, spec);
 }
 
 std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first) {

@@ -15,21 +15,25 @@ class Weights;
 
 // Low-rank adapters (Hu et al. 2021): beside a linear layer W [out, in] of the blocks run A [rank, in] and
 // B [out, rank], y = W x + bias + scale B (A x). They are parameters of the same Weights, behind the model's own and in
-// one segment of their own; training changes them alone, and a score or value head. Unfused: W stays as it is, so that
-// a row's bits are those of lora_layer.h wherever it is computed. A parameter's name is that of PEFT's files.
+// one segment of their own; training changes them alone, a score or value head, and modules that are named. Unfused: W
+// stays as it is, so that a row's bits are those of lora_layer.h wherever it is computed. A parameter's name is that of
+// PEFT's files.
 struct LoraOptions {
   int64_t rank = 0;  // 0: no adapters
   double alpha = 32;
   bool rslora = false;  // scale alpha / √rank (Kalajdzievski 2023) instead of alpha / rank
   // Layers by the last parts of their name, as PEFT's target_modules: "q_proj", "mlp.c_proj"; "all-linear" for all.
   std::vector<std::string> targets = {"all-linear"};
+  // Modules outside the blocks that are trained whole, named alike: "embed_tokens", "lm_head" (PEFT's modules_to_save).
+  std::vector<std::string> modules_to_save = {};
 
   bool on() const { return rank > 0; }
   float scale() const;
 };
 
 // The parameters of a shape, and behind them those of adapters: the A of layers that run as one are one too. InputError
-// for a target that names no linear layer of the blocks.
+// for a target that names no linear layer of the blocks, and for a module to save that is none outside of them; the
+// head of a language model may be named where a model has another.
 std::vector<shape::ParamSpec> model_params(const shape::ModelShape& shape, const LoraOptions& lora);
 // The targets, "all-linear" as the names that it stands for.
 std::vector<std::string> lora_targets(const shape::ModelShape& shape, const LoraOptions& lora);

@@ -13,6 +13,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/shape/family.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
@@ -98,6 +99,50 @@ TEST(Lora, TargetsAreNamedByTheLastPartsOfTheirNames) {
   EXPECT_EQ(adapted("qwen2_moe", {"all-linear"}).size(), 15U) << "and of what all tokens pass, with its gate";
   EXPECT_EQ(adapted("gpt2", {"all-linear"}).size(), 8U);
   EXPECT_EQ(lora_targets(tiny_shape("gpt2"), {.rank = 2}), (std::vector<std::string>{"c_attn", "c_proj", "c_fc"}));
+}
+
+// Adapters that add nothing leave the gradients of modules that are trained whole those of a whole model.
+TEST(Lora, SavedModulesHaveTheGradientsOfAWholeModel) {
+  for (const char* family : {"llama", "gpt2"}) {
+    const auto named = [&](const std::string& parameter) {
+      return parameter.find(family == std::string("gpt2") ? "wte" : "embed_tokens") != std::string::npos ||
+             parameter.find("lm_head") != std::string::npos || parameter.find("norm.weight") == 6;
+    };
+    LoraOptions lora = kSmall;
+    lora.modules_to_save = family == std::string("gpt2") ? std::vector<std::string>{"wte"}
+                                                         : std::vector<std::string>{"embed_tokens", "norm", "lm_head"};
+    auto adapted = tiny_weights(tiny_shape(family), with(lora)), whole = tiny_weights(tiny_shape(family));
+    initialize_lora(*adapted, 9);
+    for (const auto& weights : {adapted, whole}) {
+      Model model(weights, {});
+      std::unique_ptr<ForwardRecord> record;
+      const at::Tensor hidden = model.forward_train(tokens(), Recompute::kFull, record);
+      const LogProbRequest request{.hidden = hidden, .targets = tokens().ids, .record = true};
+      const LogProbResult result = model.log_probs(request);
+      model.backward(std::move(record),
+                     model.log_probs_backward(request, at::ones_like(result.log_probs), {}, result.record));
+    }
+    int trained = 0;
+    for (size_t i = 0; i < whole->params().size(); ++i) {
+      const auto index = static_cast<int>(i);
+      const std::string& name = whole->params()[i].name;
+      EXPECT_EQ(adapted->trains(index), named(name)) << name;
+      if (!adapted->trains(index)) continue;
+      ++trained;
+      const auto a = adapted->gradient_of(index), b = whole->gradient_of(index);
+      EXPECT_EQ(std::vector<float>(a.begin(), a.end()), std::vector<float>(b.begin(), b.end())) << name;
+    }
+    EXPECT_EQ(trained, std::ssize(lora.modules_to_save)) << family;
+  }
+}
+
+TEST(Lora, AModuleToSaveLiesOutsideTheBlocks) {
+  const auto error = [](const std::string& name, const char* family) {
+    return base::message_of([&] { tiny_weights(tiny_shape(family), with({.rank = 2, .modules_to_save = {name}})); });
+  };
+  EXPECT_EQ(error("q_proj", "llama"),
+            "[lora.modules_to_save] expected one of embed_tokens, norm, lm_head, got 'q_proj'");
+  EXPECT_EQ(error("lm_head", "gpt2"), "[lora.modules_to_save] expected one of wte, wpe, ln_f, got 'lm_head'");
 }
 
 TEST(Lora, ATargetThatNamesNoLayerIsRefused) {

@@ -81,7 +81,7 @@ std::vector<HeldBytes> held_bytes(const ModelShape& shape, const WeightsOptions&
     HeldBytes& of = base::at(held, specs[i].segment);
     const bool linear = !specs[i].absent() && shape::is_linear(shape, specs[i]);
     if (!linear || specs[i].kind == shape::ParamKind::kEmbedding) of.small += specs[i].count() * kFloat;
-    if (!linear || specs[i].fused == 0) continue;
+    if (!linear || specs[i].fused == 0 || is_of_base(options, specs, specs[i].segment)) continue;
     const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
     of.panels += allocated_bytes(
         tensor::packed_bytes({}, rows, specs[i].sizes[1], compute_of(options, specs[i]), chunks_of(options, specs[i])));
@@ -128,6 +128,7 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
   const bool begins_first = trained[0] && shape::is_linear(shape, specs.front());
   ValueBytes bytes;
   for (size_t s = 0; s < floats.size(); ++s) {
+    if (is_of_base(options, specs, static_cast<int>(s))) continue;
     const int64_t whole = allocated_bytes(floats[s] * kFloat);
     (trained[s] ? bytes.trained : bytes.frozen) += allocated_bytes(most_kept(options, specs, s, floats[s]) * kFloat);
     bytes.gradients += trained[s] ? whole : 0;
@@ -188,6 +189,8 @@ struct PassPlan::Counted {
     options.mapped = false;
     options.tensor.group = options.stages.group = options.experts.group = nullptr;
     options.shares = options.expert_shares = {};
+    options.based = Based::kNo;
+    options.base = nullptr;
     return std::make_shared<Weights>(shape, std::move(options), exec);
   }
   tensor::Arena arena() const {

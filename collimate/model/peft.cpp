@@ -23,21 +23,27 @@ nlohmann::ordered_json peft_config(const Weights& weights, const std::string& ba
   const shape::ModelShape& shape = weights.shape();
   const LoraOptions& lora = weights.options().lora;
   const bool scores = weights.index_of("score.weight") >= 0;
+  std::vector<std::string> saved = lora.modules_to_save;
+  if (scores) saved.emplace_back("score");
   const bool conv1d = std::any_of(weights.params().begin(), weights.params().end(),
                                   [](const shape::ParamSpec& spec) { return spec.transposed_in_file; });
-  return {{"peft_type", "LORA"},
-          {"task_type", scores ? "SEQ_CLS" : "CAUSAL_LM"},
-          {"base_model_name_or_path", base_model},
-          {"r", lora.rank},
-          {"lora_alpha", plain_number(lora.alpha)},
-          {"use_rslora", lora.rslora},
-          {"lora_dropout", 0.0},
-          {"target_modules", lora_targets(shape, lora)},
-          {"modules_to_save", scores ? nlohmann::ordered_json::array({"score"}) : nlohmann::ordered_json()},
-          {"bias", "none"},
-          {"fan_in_fan_out", conv1d},
-          {"init_lora_weights", true},
-          {"inference_mode", true}};
+  nlohmann::ordered_json config = {
+      {"peft_type", "LORA"},
+      {"task_type", scores ? "SEQ_CLS" : "CAUSAL_LM"},
+      {"base_model_name_or_path", base_model},
+      {"r", lora.rank},
+      {"lora_alpha", plain_number(lora.alpha)},
+      {"use_rslora", lora.rslora},
+      {"lora_dropout", 0.0},
+      {"target_modules", lora_targets(shape, lora)},
+      {"modules_to_save", saved.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(saved)},
+      {"bias", "none"},
+      {"fan_in_fan_out", conv1d},
+      {"init_lora_weights", true},
+      {"inference_mode", true}};
+  // Without this, PEFT 0.18 and later leave a head that is the embedding as the model has it.
+  if (!lora.modules_to_save.empty() && shape.tied_embeddings) config["ensure_weight_tying"] = true;
+  return config;
 }
 
 }  // namespace

@@ -126,11 +126,17 @@ LoraOptions PeftConfig::options(const std::vector<std::string>& modules, const s
     if (!patterns->empty())
       throw InputError(
           expectation(where_ + " " + key, "none in adapters that are trained on", patterns->front().key, kMergedHere));
-  for (const std::string& name : saved)
-    if (name != "score.weight")
-      throw InputError(
-          expectation(where_ + " modules_to_save", "score alone in adapters that are trained on", name, kMergedHere));
-  return {.rank = rank_, .alpha = alpha_, .rslora = rslora_, .targets = targets_.empty() ? modules : targets_};
+  std::vector<std::string> whole;  // a score head is trained in any case
+  for (const std::string& name : saved_)
+    if (std::ranges::any_of(saved, [&](const std::string& tensor) {
+          return tensor != "score.weight" && ("." + tensor).find("." + name + ".") != std::string::npos;
+        }))
+      whole.push_back(name);
+  return {.rank = rank_,
+          .alpha = alpha_,
+          .rslora = rslora_,
+          .targets = targets_.empty() ? modules : targets_,
+          .modules_to_save = whole};
 }
 
 }  // namespace collimate::model

@@ -22,8 +22,7 @@ class PeftConfig {
   // Whether modules_to_save names a module, or one that it lies in: its weights are saved whole.
   bool is_saved(const std::string& module) const;
   // The options of adapters that are trained on, of layers that `modules` lists, unless the config does, beside the
-  // `saved` tensors of whole modules. InputError where their layers have other ranks or scales than each other, or
-  // where a module but the score head is saved.
+  // `saved` tensors of whole modules. InputError where their layers have other ranks or scales than each other.
   LoraOptions options(const std::vector<std::string>& modules, const std::vector<std::string>& saved) const;
 
  private:

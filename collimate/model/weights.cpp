@@ -38,7 +38,9 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   impl_->exec = exec;
   impl_->lay_out();
   if (values == nullptr) {
-    for (Impl::Segment& s : impl_->segments) s.master = impl_->zeros(s.kept.count(), impl_->values_purpose(s));
+    impl_->take_base();
+    for (Impl::Segment& s : impl_->segments)
+      if (!s.is_of_base) *s.master = impl_->zeros(s.kept.count(), impl_->values_purpose(s));
     return;
   }
   const auto tagged = impl_->scope(model::values_purpose(false));
@@ -87,7 +89,7 @@ const Share& Weights::kept(int segment) const { return base::at(impl_->segments,
 
 std::span<float> Weights::kept_values(int segment) {
   auto& s = impl_->segment(segment);
-  return {s.master.floats(), static_cast<size_t>(s.kept.count())};
+  return {s.master->floats(), static_cast<size_t>(s.kept.count())};
 }
 
 bool Weights::trains(int index) const { return impl_->options.trained && base::at(impl_->changes, index); }
@@ -157,6 +159,7 @@ const tensor::LinearPanels& Weights::panels(int index) {
   const ParamSpec& spec = impl_->spec(index);
   COLLIMATE_CHECK(spec.sizes.size() == 2 && spec.fused > 0, "{} starts no linear layer", spec.name);
   impl_->check_resident();
+  if (base::at(impl_->segments, spec.segment).is_of_base) return impl_->options.base->panels(index);
   auto& packed = base::at(impl_->packed, index);
   if (!packed.ready) impl_->pack(index, packed);
   if (packed.panels.version != impl_->version)
@@ -189,7 +192,8 @@ void Weights::commit(uint64_t version) {
 }
 
 void Weights::set_compute(ComputeType type) {
-  COLLIMATE_CHECK(!impl_->options.trained, "{} is trained as it was made", impl_->options.tag);
+  COLLIMATE_CHECK(!impl_->options.trained && impl_->options.based == Based::kNo, "{} computes as it was made",
+                  impl_->options.tag);
   impl_->options.compute = type;
   impl_->drop_panels(-1);
 }
@@ -203,8 +207,9 @@ void Weights::relocate() {
   impl_->check_resident();
   impl_->check_in_memory("another place");
   for (auto& s : impl_->segments) {
+    if (s.is_of_base) continue;
     const auto values = impl_->scope(impl_->values_purpose(s));
-    s.master = impl_->copy_of(s.master);
+    *s.master = impl_->copy_of(*s.master);
     const auto gradient = impl_->scope("gradient");
     s.gradient = impl_->copy_of(s.gradient);
     const auto gathered = impl_->scope("gathered");
@@ -214,10 +219,8 @@ void Weights::relocate() {
     if (packed.memory.data() == nullptr) continue;
     const auto tagged = impl_->scope("panels");
     Buffer moved = impl_->copy_of(packed.memory);
-    if (packed.panels.scales != nullptr)
-      packed.panels.scales = moved.floats() + (packed.panels.scales - packed.memory.floats());
+    tensor::set_memory(packed.panels, moved.data());
     packed.memory = std::move(moved);
-    packed.panels.data = packed.memory.data();
   }
 }
 
@@ -227,8 +230,9 @@ void Weights::offload() {
   const auto tagged = impl_->scope("offloaded");
   for (auto& s : impl_->segments) {
     COLLIMATE_CHECK(s.holders == 0, "a segment of {} is held", impl_->options.tag);
-    impl_->away.push_back(impl_->copy_of(s.master));
-    s.master = Buffer();
+    if (s.is_of_base) continue;
+    impl_->away.push_back(impl_->copy_of(*s.master));
+    *s.master = Buffer();
   }
   impl_->drop_panels(-1);
   impl_->resident = false;
@@ -236,9 +240,11 @@ void Weights::offload() {
 
 void Weights::restore() {
   COLLIMATE_CHECK(!impl_->resident, "restore without offload");
-  for (size_t i = 0; i < impl_->segments.size(); ++i) {
-    const auto tagged = impl_->scope(impl_->values_purpose(impl_->segments[i]));
-    impl_->segments[i].master = impl_->copy_of(impl_->away[i]);
+  size_t next = 0;
+  for (Impl::Segment& s : impl_->segments) {
+    if (s.is_of_base) continue;
+    const auto tagged = impl_->scope(impl_->values_purpose(s));
+    *s.master = impl_->copy_of(impl_->away[next++]);
   }
   impl_->away.clear();
   impl_->resident = true;
@@ -247,7 +253,8 @@ void Weights::restore() {
 std::vector<MemoryItem> Weights::memory() const {
   std::vector<MemoryItem> items;
   for (const auto& s : impl_->segments) {
-    add_item(items, impl_->values_purpose(s), s.master.bytes());
+    if (s.is_of_base) continue;
+    add_item(items, impl_->values_purpose(s), s.master->bytes());
     if (s.gradient.data() != nullptr) add_item(items, "gradient", s.gradient.bytes());
     if (s.gathered.data() != nullptr) add_item(items, "gathered", s.gathered.bytes());
   }
@@ -268,7 +275,7 @@ void Weights::save(base::StateWriter& out, std::span<const Share> shares) const 
     const Share share = shares.empty() ? s.kept : base::at(shares, i);
     if (share.count() == 0) continue;
     COLLIMATE_CHECK(share.begin >= s.kept.begin && share.end <= s.kept.end, "segment {}", i);
-    const tensor::HostRead values(impl_->exec, s.master.floats() + (share.begin - s.kept.begin), share.count());
+    const tensor::HostRead values(impl_->exec, s.master->floats() + (share.begin - s.kept.begin), share.count());
     out.tensors("weights", i, parts_of(impl_->specs, i, share), values.span());
   }
 }

@@ -25,6 +25,12 @@ namespace collimate::model {
 
 using tensor::ComputeType;
 
+class Weights;
+
+// Which of a model's segments are those of a base: weights of the same directory and layout that nothing changes, and
+// that several models of one worker share. What training changes is always a model's own.
+enum class Based { kNo, kButHead, kWhole };  // kButHead: the base has another head
+
 struct WeightsOptions {
   bool trained = false;  // a frozen model owns no gradient and no optimizer state: values and panels alone
   ComputeType compute = ComputeType::kFloat32;
@@ -35,12 +41,14 @@ struct WeightsOptions {
   bool mapped = false;
   // No sequence will be longer; 0: any up to the model's positions. LongRoPE chooses its factors by it.
   int64_t longest_tokens = 0;
-  bool latent_cache = false;      // huggingface_shape has the cache keep latents (shape::Latent)
-  TensorRanks tensor = {};        // of which one has these weights: its pieces of them
-  StageRanks stages = {};         // likewise: those of its stage
-  DataShares shares = {};         // ranks that have the same pieces, of which each keeps a share
-  ExpertRanks experts = {};       // as tensor: of a mixture's experts, its own
-  DataShares expert_shares = {};  // as shares: of the ranks that have the same experts, and of these alone
+  bool latent_cache = false;                // huggingface_shape has the cache keep latents (shape::Latent)
+  TensorRanks tensor = {};                  // of which one has these weights: its pieces of them
+  StageRanks stages = {};                   // likewise: those of its stage
+  DataShares shares = {};                   // ranks that have the same pieces, of which each keeps a share
+  ExpertRanks experts = {};                 // as tensor: of a mixture's experts, its own
+  DataShares expert_shares = {};            // as shares: of the ranks that have the same experts, and of these alone
+  Based based = Based::kNo;                 // where no ranks share anything
+  std::shared_ptr<Weights> base = nullptr;  // where based; a plan of memory needs none
 
   ModelRanks ranks() const { return {tensor, stages, shares, experts, expert_shares}; }
 };
@@ -57,6 +65,9 @@ inline int chunks_of(const WeightsOptions& options, const shape::ParamSpec& spec
   if (spec.part == shape::Part::kAdapter && spec.sizes.back() < chunks) return 1;  // by the rank, which nothing cuts
   return spec.cut == 1 && chunks % ranks == 0 ? chunks / ranks : chunks;
 }
+
+// Whether a segment is the base's: training changes nothing of it.
+bool is_of_base(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs, int segment);
 
 // Memory reports call a segment's fp32 values so: the "master" of a trained one, a frozen one's compute copy.
 inline const char* values_purpose(bool trained) { return trained ? "master" : "values"; }
@@ -80,7 +91,8 @@ struct RowIds {
 // several ranks each has its pieces of the parameters of its stage (shape::local), and of experts its own; segments of
 // other stages are empty, and nothing in them changes. Where ranks share the weights (options().shares) each keeps a
 // part of every segment but adapters and small ones, and reads the others' while it holds a segment: values and panels
-// of one that nobody holds are not there, which is a GuardError. Not thread-safe.
+// of one that nobody holds are not there, which is a GuardError. Segments of a base are no memory of this model, stay
+// where they are when it leaves its device, and are read through it: the base must not change. Not thread-safe.
 class Weights {
   struct Impl;
 

@@ -52,7 +52,7 @@ void Weights::Impl::gather(int number) {
   if (s.holders == 0) {
     const auto tagged = scope("gathered");
     s.gathered = Buffer(s.floats * static_cast<int64_t>(sizeof(float)), *exec.device);
-    tensor::copy(exec, s.master.floats(), s.kept.count(), s.gathered.floats() + s.kept.begin);
+    tensor::copy(exec, s.master->floats(), s.kept.count(), s.gathered.floats() + s.kept.begin);
     const tensor::HostEdit all(exec, s.gathered.floats(), s.floats);
     shares_of(number).gather(all.span());
   }

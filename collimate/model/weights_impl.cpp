@@ -12,6 +12,16 @@ namespace collimate::model {
 using shape::ParamSpec;
 using tensor::Buffer;
 
+bool is_of_base(const WeightsOptions& options, const std::vector<ParamSpec>& specs, int segment) {
+  if (options.based == Based::kNo) return false;
+  return std::ranges::none_of(specs, [&](const ParamSpec& spec) {
+    if (spec.segment != segment) return false;
+    const bool of_head = spec.part == shape::Part::kHead || spec.part == shape::Part::kScore;
+    return is_adapter(spec) || (of_head && options.based == Based::kButHead) ||
+           (options.lora.on() && is_changed_by_training(options.lora, spec));
+  });
+}
+
 Weights::Impl::Segment& Weights::Impl::segment(int number) {
   COLLIMATE_CHECK(number >= 0 && number < static_cast<int>(segments.size()), "segment {}", number);
   check_resident();
@@ -47,6 +57,10 @@ void Weights::Impl::lay_out() {
     changes.push_back(!specs[i].absent() && is_changed_by_training(options.lora, specs[i]));
     if (changes[i]) s.changes = true;
   }
+  for (size_t s = 0; s < segments.size(); ++s) {
+    segments[s].is_of_base = is_of_base(options, specs, static_cast<int>(s));
+    if (segments[s].is_of_base) segments[s].changes = false;
+  }
   packed.resize(specs.size());
   small_at.resize(specs.size(), 0);
   for (size_t i = 0; i < specs.size(); ++i)
@@ -58,6 +72,21 @@ void Weights::Impl::lay_out() {
                                   base::at(segments, specs[i].segment).small + specs[i].count());
 }
 
+void Weights::Impl::take_base() {
+  for (size_t s = 0; s < segments.size(); ++s) {
+    if (!segments[s].is_of_base) continue;
+    COLLIMATE_CHECK(options.base != nullptr && !options.ranks().shares.several() && !options.experts.several(), "{}",
+                    options.tag);
+    const Impl& from = *options.base->impl_;
+    for (size_t i = 0; i < specs.size(); ++i)
+      COLLIMATE_CHECK(specs[i].segment != static_cast<int>(s) ||
+                          (i < from.specs.size() && from.specs[i].name == specs[i].name &&
+                           from.specs[i].sizes == specs[i].sizes && from.specs[i].offset == specs[i].offset),
+                      "{} of {} is none of {}", specs[i].name, options.tag, from.options.tag);
+    segments[s].master = base::at(from.segments, static_cast<int>(s)).master;
+  }
+}
+
 bool Weights::Impl::has_panels(size_t index) const {
   const ParamSpec& spec = specs[index];
   return spec.fused > 0 && !spec.absent() && shape::is_linear(shape, spec);
@@ -66,7 +95,7 @@ bool Weights::Impl::has_panels(size_t index) const {
 float* Weights::Impl::values_at(int index) const {
   const ParamSpec& spec = base::at(specs, index);
   const Segment& s = base::at(segments, spec.segment);
-  if (!s.is_shared()) return s.master.floats() + spec.offset;
+  if (!s.is_shared()) return s.master->floats() + spec.offset;
   const int64_t small = base::at(small_at, index);
   if (s.holders == 0 || (s.small_alone && small < 0))
     throw base::GuardError(base::expectation(spec.name + " of " + options.tag,
@@ -77,7 +106,7 @@ float* Weights::Impl::values_at(int index) const {
 
 float* Weights::Impl::whole_segment(int number) {
   Segment& s = segment(number);
-  if (!s.is_shared()) return s.master.floats();
+  if (!s.is_shared()) return s.master->floats();
   if (s.holders == 0 || s.small_alone)
     throw base::GuardError(base::expectation(fmt::format("segment {} of {}", number, options.tag), "it held",
                                              "this rank's share of it alone", "Weights::hold"));
@@ -89,7 +118,7 @@ Weights::Impl::KeptRange Weights::Impl::kept_of(int index) const {
   const Segment& s = base::at(segments, spec.segment);
   const int64_t begin = std::max(spec.offset, s.kept.begin), end = std::min(spec.offset + spec.count(), s.kept.end);
   if (begin >= end) return {};
-  return {begin - spec.offset, end - spec.offset, s.master.floats() + (begin - s.kept.begin)};
+  return {begin - spec.offset, end - spec.offset, s.master->floats() + (begin - s.kept.begin)};
 }
 
 std::vector<float> Weights::Impl::kept_numbers(int index) const {

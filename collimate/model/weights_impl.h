@@ -13,9 +13,11 @@ namespace collimate::model {
 struct Weights::Impl {
   struct Segment {
     int64_t floats = 0;
-    bool changes = false;             // in training
-    Share kept;                       // this rank always has these floats of it
-    tensor::Buffer master, gradient;  // [kept], [floats]
+    bool changes = false;     // in training
+    bool is_of_base = false;  // its master is the base's, and so are its panels
+    Share kept;               // this rank always has these floats of it
+    std::shared_ptr<tensor::Buffer> master = std::make_shared<tensor::Buffer>();  // [kept]
+    tensor::Buffer gradient;                                                      // [floats]
     // Values of a shared segment that is held: all [floats] or, beside its panels, those that no panels have [small].
     tensor::Buffer gathered;
     int holders = 0;
@@ -86,6 +88,7 @@ struct Weights::Impl {
   void shrink(int segment);
   void let_go(int segment);
 
+  void take_base();  // the segments that are its
   tensor::Buffer zeros(int64_t floats, const char* purpose) const;
   tensor::Buffer copy_of(const tensor::Buffer& from) const;
 };

@@ -17,7 +17,7 @@ bool Weights::trains_ahead_of(int segment) const {
 void Weights::fill(int index, const std::function<void(std::span<float> whole)>& make) {
   const shape::ParamSpec& spec = base::at(params(), index);
   const Impl::KeptRange kept = impl_->kept_of(index);
-  if (spec.absent() || kept.count() == 0) return;
+  if (spec.absent() || kept.count() == 0 || base::at(impl_->segments, spec.segment).is_of_base) return;
   const tensor::HostEdit out(impl_->exec, kept.values, kept.count());
   if (spec.cut < 0 && kept.count() == spec.count()) return make(out.span());
   std::vector<float> whole(static_cast<size_t>(base::at(whole_params(), index).count()));

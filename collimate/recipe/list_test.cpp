@@ -56,6 +56,29 @@ std::vector<std::string> train_needs(const Plan& plan) {
   return {};
 }
 
+// Gives the base of each model that has one.
+std::map<std::string, std::string> bases_of(const Plan& plan) {
+  std::map<std::string, std::string> bases;
+  for (const auto& [model, module] : plan.modules)
+    if (module.parameters.contains("base")) bases[model] = module.parameters.at("base");
+  return bases;
+}
+
+TEST(Recipes, ModelsOfOneDirectoryHaveABaseWhereNotAllIsTrained) {
+  const std::string adapters = "models: {policy: {path: /nowhere, lora: {rank: 4}}";
+  const std::string three = "policy+reference+value";
+  const std::map<std::string, std::string> all = {
+      {"policy", three}, {"policy_trainer", three}, {"reference", three}, {"value", three}};
+  EXPECT_EQ(bases_of(plan_of("ppo", adapters + "}")), all);
+  EXPECT_EQ(bases_of(plan_of("ppo", adapters + ", value: {path: /nowhere/}}")).at("policy"), "policy+reference")
+      << "a value model that is trained whole";
+  EXPECT_TRUE(bases_of(plan_of("ppo")).empty()) << "no frozen model is like another";
+  EXPECT_TRUE(bases_of(plan_of("grpo", adapters + ", reference: {path: /elsewhere}}\nalgorithm: {beta: 0.1}")).empty());
+  EXPECT_TRUE(bases_of(plan_of("dpo", adapters + ", reference: {path: /nowhere, compute: bfloat16}}")).empty());
+  EXPECT_EQ(bases_of(plan_of("dpo", adapters + ", reference: {path: /nowhere/.}}")).size(), 2U);
+  EXPECT_TRUE(bases_of(plan_of("sft", adapters + "}")).empty());
+}
+
 TEST(Recipes, EveryOneOfTheListHasAPage) {
   for (const RecipeEntry& entry : recipes()) {
     const Plan plan = plan_of(entry.name);

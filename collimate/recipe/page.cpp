@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/shared_base.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/advantages.h"
@@ -252,6 +253,7 @@ Plan Page::finish(Plan plan) const {
     parameters["total_updates"] = total_updates(config_, plan);
     parameters["updates_per_epoch"] = updates_per_iteration(config_, plan) / config_.train.ppo_epochs;
   }
+  share_bases(plan);
   plan.read_options = read_options_;
   plan.compares_samples = compares_samples_;
   plan.greedy_baseline = greedy_baseline_;

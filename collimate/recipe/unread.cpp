@@ -106,6 +106,7 @@ const std::vector<Dependent>& dependents() {
         {"models.*.lora.alpha", "rank", is_positive},
         {"models.*.lora.rslora", "rank", is_positive},
         {"models.*.lora.targets", "rank", is_positive},
+        {"models.*.lora.modules_to_save", "rank", is_positive},
         {"data.val_size", "eval", [](const nlohmann::json& value) { return value.is_null(); }},
         {"algorithm.loss_weights", "loss_type", is_several},
         {"algorithm.kl_loss_estimator", "beta", is_some_above_0},

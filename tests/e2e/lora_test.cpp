@@ -205,6 +205,43 @@ TEST_F(Lora, BeginsFromAdapters) {
     EXPECT_TRUE(inputs.contains(directory(file))) << file;
 }
 
+// Policy, reference and value model are one copy of what none of them changes. A run whose models come from copies of
+// the directory, which have weights of their own, learns the same to the last bit, in more memory.
+TEST_F(Lora, ModelsOfOneDirectoryShareWhatNoneChanges) {
+  const std::vector<std::string> sets = adapted_base({"algorithm.beta=0.04", "models.policy.compute=bfloat16_dot"});
+  fs::copy(directory("base") + "/model", directory("first-copy"));
+  fs::copy(directory("base") + "/model", directory("second-copy"));
+  const auto section = [&](const std::string& name) {
+    return fmt::format("{{path: {}, compute: bfloat16_dot, from_scratch: false{}}}", directory(name),
+                       name == "first-copy" ? "" : ", lora: {rank: 4, alpha: 8}");
+  };
+  auto apart = sets;
+  for (const auto& [model, copy] : {std::pair("reference", "first-copy"), {"value", "second-copy"}})
+    apart.push_back(fmt::format("models.{}={}", model, section(copy)));
+  EXPECT_EQ(train("shared", "ppo", sets), train("apart", "ppo", apart));
+  std::map<std::string, std::map<std::string, int64_t>> bytes;  // by run and item
+  for (const std::string run : {"shared", "apart"}) {
+    const auto memory = nlohmann::json::parse(read_text(directory(run) + "/summary.json")).at("memory");
+    for (const auto& item : memory.at("workers").at(0).at("items")) {
+      const auto name = item.at("item").get<std::string>();
+      bytes[run][name] = item.at("peak_bytes");
+      if (!name.ends_with("/values") && !name.ends_with("/panels")) continue;
+      EXPECT_EQ(item.at("planned_bytes"), item.at("peak_bytes")) << run << " " << name;
+    }
+  }
+  const int64_t one = bytes.at("apart").at("reference/values");
+  EXPECT_EQ(bytes.at("shared").at("policy+reference+value/values"), one);
+  EXPECT_FALSE(bytes.at("shared").contains("reference/values"));
+  EXPECT_FALSE(bytes.at("apart").contains("policy+reference+value/values"));
+  const auto of_weights = [&](const std::string& run) {
+    int64_t sum = 0;
+    for (const auto& [name, count] : bytes.at(run))
+      if (name.ends_with("/values") || name.ends_with("/panels")) sum += count;
+    return static_cast<double>(sum);
+  };
+  EXPECT_LT(of_weights("shared"), 0.5 * of_weights("apart"));
+}
+
 TEST_F(Lora, AdaptersThatAreTrainedOnKeepTheirRankAndScale) {
   train("first", "sft", adapted_base({"run.iterations=1"}));
   const std::string adapter = directory("first") + "/model/adapter";
@@ -223,9 +260,23 @@ TEST_F(Lora, AdaptersThatAreTrainedOnKeepTheirRankAndScale) {
                 ", which are trained on, got 8; try that rank, or beginning from the merged model");
   EXPECT_EQ(refused({"models.policy.lora.rank=4", "models.policy.lora.alpha=3"}),
             "[policy lora] expected rank alone beside the adapters in " + adapter +
-                ", which say the rest, got alpha, rslora or targets; try leaving them out");
+                ", which say the rest, got alpha, rslora, targets or modules_to_save; try leaving them out");
   EXPECT_EQ(refused({"models.policy.from_scratch=true"}),
             "[policy from_scratch] expected false beside adapters, got true; try the path of the model alone");
+}
+
+// The embedding and the head are trained whole beside adapters, and sampled as they are trained.
+TEST_F(Lora, ModulesAreTrainedWhole) {
+  train("run", "grpo",
+        adapted_base({"models.policy.lora.modules_to_save=[embed_tokens, lm_head]", "algorithm.beta=0.04"}));
+  for (const nlohmann::json& line : metrics_of(directory("run"))) EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0);
+  const Tensors adapters = adapters_of("run"), before = model_of("base");
+  for (const std::string name : {"model.embed_tokens.weight", "lm_head.weight"}) {
+    if (!before.contains(name)) continue;
+    EXPECT_NE(adapters.at("base_model.model." + name), before.at(name)) << name;
+    EXPECT_EQ(model_of("run").at(name), adapters.at("base_model.model." + name));
+  }
+  EXPECT_EQ(model_of("run").at("model.norm.weight"), before.at("model.norm.weight"));
 }
 
 // A chosen few of the layers; what the model leaves reads like any other.

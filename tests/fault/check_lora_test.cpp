@@ -31,7 +31,8 @@ TEST_F(CheckLora, WrongOptionsAreNamed) {
               HasSubstr("models.policy.lora.alpha to be above 0, got 0"));
   EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, dropout: 0.1}"}), HasSubstr("dropout"));
   EXPECT_THAT(reasons("sft", {"models.policy.lora.alpha=8"}),
-              HasSubstr("[lora.rank] expected at least 1 beside alpha, rslora or targets, got 0; try lora: {rank: 16}, "
+              HasSubstr("[lora.rank] expected at least 1 beside alpha, rslora, targets or modules_to_save, got 0; try "
+                        "lora: {rank: 16}, "
                         "or leaving the others out"));
   EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, targets: [qproj]}"}),
               HasSubstr("[lora.targets] expected all-linear or one of q_proj, k_proj, v_proj, o_proj, gate_proj, "

@@ -15,9 +15,19 @@
 namespace collimate::rlhf {
 namespace {
 
-std::shared_ptr<model::Weights> open_weights(const DecoderOptions& options, const model::ModelRanks& ranks,
-                                             uint64_t seed, tensor::Exec exec) {
-  const model::WeightsOptions kept = weights_options(options, ranks);
+std::shared_ptr<model::Weights> open_base(flow::Context& context, const DecoderOptions& options,
+                                          const model::ModelRanks& ranks) {
+  const model::WeightsOptions kept = base_options(options, ranks);
+  return context.shared<model::Weights>("base:" + kept.tag, [&] {
+    return model::load_huggingface(options.path, options.base_head, kept, {context.pool});
+  });
+}
+
+std::shared_ptr<model::Weights> open_weights(flow::Context& context, const DecoderOptions& options,
+                                             const model::ModelRanks& ranks, tensor::Exec exec) {
+  const uint64_t seed = context.seed;
+  model::WeightsOptions kept = weights_options(options, ranks);
+  if (kept.based != model::Based::kNo) kept.base = open_base(context, options, ranks);
   std::shared_ptr<model::Weights> weights;
   if (options.from_scratch) {
     weights = std::make_shared<model::Weights>(decoder_shape(options), kept, exec);
@@ -40,9 +50,9 @@ model::LoraOptions continued(const DecoderOptions& options) {
     throw base::InputError(
         base::expectation(where + ".rank", fmt::format("{}, the rank of {}, which are trained on", held.rank, what),
                           fmt::format("{}", asked.rank), "that rank, or beginning from the merged model"));
-  if (asked.alpha != unset.alpha || asked.rslora || asked.targets != unset.targets)
+  if (asked.alpha != unset.alpha || asked.rslora || asked.targets != unset.targets || !asked.modules_to_save.empty())
     throw base::InputError(base::expectation(where, fmt::format("rank alone beside {}, which say the rest", what),
-                                             "alpha, rslora or targets", "leaving them out"));
+                                             "alpha, rslora, targets or modules_to_save", "leaving them out"));
   return held;
 }
 
@@ -121,6 +131,25 @@ shape::ModelShape own_shape(const DecoderOptions& options, const model::ModelRan
   return shape::local_shape(decoder_shape(options), ranks.place(), "model " + options.weights.get());
 }
 
+namespace {
+
+// Ranks that share weights or experts have other parts of a base than the next model's ranks.
+model::Based based(const DecoderOptions& options, const model::ModelRanks& ranks) {
+  if (options.base->empty() || ranks.shares.several() || ranks.experts.several()) return model::Based::kNo;
+  return options.head.get() == options.base_head.get() ? model::Based::kWhole : model::Based::kButHead;
+}
+
+}  // namespace
+
+model::WeightsOptions base_options(const DecoderOptions& options, const model::ModelRanks& ranks) {
+  const int tp = ranks.tensor.place.ranks, pp = ranks.stages.place.ranks;
+  return {.compute = tensor::compute_type_of(options.compute.get()),
+          .reduction_chunks = static_cast<int>(options.reduction_chunks.get()),
+          .tag = options.base.get() + (tp * pp > 1 ? fmt::format(" tp {} pp {}", tp, pp) : ""),
+          .tensor = ranks.tensor,
+          .stages = ranks.stages};
+}
+
 model::WeightsOptions weights_options(const DecoderOptions& options, const model::ModelRanks& ranks) {
   return {.trained = options.trained,
           .compute = tensor::compute_type_of(options.compute.get()),
@@ -133,7 +162,8 @@ model::WeightsOptions weights_options(const DecoderOptions& options, const model
           .stages = ranks.stages,
           .shares = ranks.shares,
           .experts = ranks.experts,
-          .expert_shares = ranks.expert_shares};
+          .expert_shares = ranks.expert_shares,
+          .based = based(options, ranks)};
 }
 
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {
@@ -160,7 +190,7 @@ std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptio
   return context.shared<Decoder>("decoder:" + options.weights.get(), [&] {
     auto decoder = std::make_shared<Decoder>();
     decoder->exec = {context.pool};
-    decoder->weights = open_weights(options, ranks, context.seed, decoder->exec);
+    decoder->weights = open_weights(context, options, ranks, decoder->exec);
     decoder->model = std::make_unique<model::Model>(decoder->weights, decoder->exec);
     return decoder;
   });

@@ -15,6 +15,11 @@ struct DecoderOptions : ModelOptions {
   base::Option<std::string> weights{this, "weights", "", "",
                                     "identity: modules of one worker with the same one share the weights"};
   base::Option<bool> trained{this, "trained", false, "", "gradients and optimizer state exist"};
+  base::Option<std::string> base{this, "base", "", "",
+                                 "identity of weights that nothing trains, which models of one worker share: what of "
+                                 "this model stays as its directory has it; none where empty"};
+  base::Option<std::string> base_head{
+      this, "base_head", "lm", "", "what the last layer of these gives", base::one_of({"lm", "score", "value"})};
   base::Option<std::string> head{
       this, "head", "lm", "", "what the last layer gives", base::one_of({"lm", "score", "value"})};
   base::Option<std::string> loss_rows{this, "loss_rows", "", "", "what the rows are that training reads: LossEntry"};
@@ -61,6 +66,8 @@ model::ContextRanks context_ranks(const flow::Context& context, const std::strin
 // The shape of its weights, by the directory's config.json and the head that is asked for, and how they are kept.
 shape::ModelShape decoder_shape(const DecoderOptions& options);
 model::WeightsOptions weights_options(const DecoderOptions& options, const model::ModelRanks& ranks = {});
+// How its base is kept, where it has one.
+model::WeightsOptions base_options(const DecoderOptions& options, const model::ModelRanks& ranks);
 // The shape of what one of these ranks computes.
 shape::ModelShape own_shape(const DecoderOptions& options, const model::ModelRanks& ranks);
 // Its adapters: those of its directory, where that holds any and the section asks for some, or those of the section.

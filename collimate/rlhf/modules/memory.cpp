@@ -51,6 +51,7 @@ class Plan {
       : options_(options),
         shape_(decoder_shape(options)),
         own_shape_(rlhf::own_shape(options, ranks)),
+        ranks_(ranks),
         weights_(weights_options(options, ranks)),
         passes_(shape_, weights_),
         recorded_experts_(records ? model::routed_width(shape_) : 0) {}
@@ -62,6 +63,11 @@ class Plan {
   // `whole`: passes read all segments at once.
   void add_weights(std::optional<model::Sharing> sharing, bool whole) {
     add_all(model::weights_memory(shape_, weights_, sharing, whole));
+    if (weights_.based == model::Based::kNo) return;
+    const model::WeightsOptions base = base_options(options_, ranks_);
+    const shape::ModelShape shape = model::huggingface_shape(options_.path, options_.base_head, base);
+    for (const MemoryItem& item : model::weights_memory(shape, base, std::nullopt, whole))
+      add(base.tag + "/" + item.purpose, item.bytes);
   }
   // `service` is resolved.
   void add_cache(const generate::ServiceOptions& service) {
@@ -119,6 +125,7 @@ class Plan {
 
   const DecoderOptions& options_;
   shape::ModelShape shape_, own_shape_;  // of the model, and of what the rank computes
+  model::ModelRanks ranks_;
   model::WeightsOptions weights_;
   model::PassPlan passes_;
   int64_t recorded_experts_;  // of a token

@@ -12,6 +12,7 @@ namespace collimate::rlhf {
 // A module of a decoder takes this, by shape, config and the functions that the run's graphs call alone:
 //   <weights>/master, /gradient, /optimizer, /panels   of trained weights; /values, /panels of frozen ones, and with
 //                                                      adapters of the model's own
+//   <base>/values, /panels                             of what it shares with other models of the worker
 //   <weights>/workspace, /activations                  arenas of the largest micro-batch that the limits allow
 //   kv_cache                                           where `service` is given, or it answers: all its blocks
 //   routed_experts                                     beside the cache, where samples record what routers chose

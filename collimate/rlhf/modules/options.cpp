@@ -9,11 +9,16 @@ namespace collimate::rlhf {
 AlgorithmSection::AlgorithmSection() : AlgorithmOptions(loss_types(), advantage_names()) {}
 
 model::LoraOptions LoraSection::resolved() const {
-  const model::LoraOptions lora{.rank = rank, .alpha = alpha, .rslora = rslora, .targets = targets.get()};
+  const model::LoraOptions lora{.rank = rank,
+                                .alpha = alpha,
+                                .rslora = rslora,
+                                .targets = targets.get(),
+                                .modules_to_save = modules_to_save.get()};
   const model::LoraOptions unset;
-  if (!lora.on() && (lora.alpha != unset.alpha || lora.rslora || lora.targets != unset.targets))
-    throw base::InputError(base::expectation("lora.rank", "at least 1 beside alpha, rslora or targets", "0",
-                                             "lora: {rank: 16}, or leaving the others out"));
+  if (!lora.on() &&
+      (lora.alpha != unset.alpha || lora.rslora || lora.targets != unset.targets || !lora.modules_to_save.empty()))
+    throw base::InputError(base::expectation("lora.rank", "at least 1 beside alpha, rslora, targets or modules_to_save",
+                                             "0", "lora: {rank: 16}, or leaving the others out"));
   return lora;
 }
 

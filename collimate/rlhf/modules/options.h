@@ -44,6 +44,14 @@ struct LoraSection : base::Section {
                                                  "their name (q_proj); all-linear for all of them",
                                                  base::not_empty(),
                                                  base::at_least_entries{1}};
+  base::Option<std::vector<std::string>> modules_to_save{this,
+                                                         "modules_to_save",
+                                                         {},
+                                                         "",
+                                                         "modules outside the blocks that are trained whole beside the "
+                                                         "adapters, by the last part of their name: embed_tokens, "
+                                                         "lm_head",
+                                                         base::not_empty()};
 
   // InputError where one of the others is set and rank is not.
   model::LoraOptions resolved() const;

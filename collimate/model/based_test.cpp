@@ -1,0 +1,136 @@
+// Models over a base: the bits of a model of its own, in memory that several of them share.
+#include <ATen/ops/ones.h>
+
+#include <map>
+
+#include "collimate/model/lora.h"
+#include "collimate/model/memory_plan.h"
+#include "tests/support/model/tiny_weights.h"
+
+namespace collimate::model {
+namespace {
+
+using testing::tiny_shape;
+using testing::tiny_weights;
+using testing::to_vector;
+
+const LoraOptions kAdapters{.rank = 4, .alpha = 6};
+
+TokenBatch some_tokens() { return testing::pack(testing::sequences({19, 5, 33}, 37)); }
+
+shape::ModelShape with_head(const std::string& family, shape::Head head) {
+  shape::ModelShape shape = tiny_shape(family);
+  shape.head = head;
+  return shape;
+}
+
+WeightsOptions over(const std::shared_ptr<Weights>& base, WeightsOptions options, Based based = Based::kWhole) {
+  options.compute = base->options().compute;
+  options.based = based;
+  options.base = base;
+  return options;
+}
+
+std::map<std::string, int64_t> bytes_of(const std::vector<MemoryItem>& items) {
+  std::map<std::string, int64_t> bytes;
+  for (const MemoryItem& item : items)
+    if (item.bytes > 0) bytes[item.purpose] += item.bytes;
+  return bytes;
+}
+
+// Hidden states and adapters' gradients of a training pass.
+std::vector<std::vector<float>> pass_of(const std::shared_ptr<Weights>& weights) {
+  Model model(weights, {});
+  std::unique_ptr<ForwardRecord> record;
+  const at::Tensor hidden = model.forward_train(some_tokens(), Recompute::kNone, record);
+  std::vector<std::vector<float>> numbers = {to_vector(hidden)};
+  model.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
+  for (size_t i = weights->own_params(); i < weights->params().size(); ++i) {
+    const auto gradient = weights->gradient_of(static_cast<int>(i));
+    numbers.emplace_back(gradient.begin(), gradient.end());
+  }
+  return numbers;
+}
+
+class OverABase : public ::testing::TestWithParam<std::string> {
+ protected:
+  std::shared_ptr<Weights> adapted(WeightsOptions options) {
+    options.trained = true;
+    options.lora = kAdapters;
+    auto weights = tiny_weights(tiny_shape(GetParam()), std::move(options));
+    testing::fill_adapters(*weights);
+    return weights;
+  }
+};
+
+TEST_P(OverABase, AModelHasTheBitsOfOneOfItsOwn) {
+  for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Dot}) {
+    const auto base = tiny_weights(tiny_shape(GetParam()), {.compute = compute});
+    const auto shared = adapted(over(base, {})), own = adapted({.compute = compute});
+    EXPECT_EQ(pass_of(shared), pass_of(own));
+    EXPECT_EQ(shared->checksum(), own->checksum());
+    EXPECT_EQ(shared->changing_segments(), own->changing_segments());
+    const auto reference = tiny_weights(tiny_shape(GetParam()), over(base, {}));
+    Model model(reference, {}), alone(base, {});
+    EXPECT_EQ(to_vector(model.logits(model.forward(some_tokens()))),
+              to_vector(alone.logits(alone.forward(some_tokens()))));
+    EXPECT_TRUE(bytes_of(reference->memory()).empty()) << "a frozen model is its base";
+  }
+}
+
+TEST_P(OverABase, TheBaseStaysWhileAdaptersChange) {
+  const auto base = tiny_weights(tiny_shape(GetParam()), {});
+  const auto shared = adapted(over(base, {}));
+  const uint64_t before = base->checksum(), version = base->version();
+  Model model(shared, {}), alone(base, {});
+  const auto first = to_vector(model.forward(some_tokens())), of_base = to_vector(alone.forward(some_tokens()));
+  for (const int s : shared->changing_segments())
+    for (float& value : shared->master(s)) value *= 2;
+  shared->commit();
+  EXPECT_NE(to_vector(model.forward(some_tokens())), first);
+  EXPECT_EQ(to_vector(alone.forward(some_tokens())), of_base);
+  EXPECT_EQ(base->checksum(), before);
+  EXPECT_EQ(base->version(), version);
+  shared->offload();
+  EXPECT_EQ(to_vector(alone.forward(some_tokens())), of_base) << "another model left the device";
+  shared->restore();
+  shared->relocate();
+  EXPECT_EQ(base->checksum(), before);
+}
+
+TEST_P(OverABase, AnotherHeadIsItsOwn) {
+  const auto base = tiny_weights(tiny_shape(GetParam()), {});
+  const auto shape = with_head(GetParam(), shape::Head::kValue);
+  const WeightsOptions trained{.trained = true, .lora = kAdapters};
+  const auto shared = tiny_weights(shape, over(base, trained, Based::kButHead)), own = tiny_weights(shape, trained);
+  for (const auto& weights : {shared, own}) testing::fill_adapters(*weights);
+  Model a(shared, {}), b(own, {});
+  EXPECT_EQ(to_vector(a.scores(a.forward(some_tokens()))), to_vector(b.scores(b.forward(some_tokens()))));
+  EXPECT_EQ(shared->changing_segments(), own->changing_segments());
+}
+
+TEST_P(OverABase, MemoryIsWhatWasPlanned) {
+  const auto base = tiny_weights(tiny_shape(GetParam()), {});
+  const auto shape = with_head(GetParam(), shape::Head::kValue);
+  for (const bool value : {false, true}) {
+    const WeightsOptions options =
+        over(base, {.trained = true, .lora = kAdapters}, value ? Based::kButHead : Based::kWhole);
+    const auto weights = tiny_weights(value ? shape : tiny_shape(GetParam()), options);
+    weights->pack_all();
+    for (const int s : weights->changing_segments()) weights->segment_gradient(s);
+    auto planned = bytes_of(weights_memory(weights->whole_shape(), options));
+    planned.erase("optimizer");
+    EXPECT_EQ(bytes_of(weights->memory()), planned);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, OverABase, ::testing::Values("llama", "gpt2", "qwen3", "mixtral", "deepseek_v3"),
+                         [](const auto& named) { return named.param; });
+
+TEST(OverABase, AnotherModelIsNone) {
+  const auto base = tiny_weights(tiny_shape("llama"), {});
+  EXPECT_THROW(tiny_weights(tiny_shape("gpt2"), over(base, {})), std::logic_error);
+}
+
+}  // namespace
+}  // namespace collimate::model
