@@ -33,13 +33,13 @@ void Weights::Impl::check_resident() const {
 
 void Weights::Impl::lay_out() {
   whole_specs = model_params(whole_shape, options.lora);
-  specs = shape::local(whole_specs, whole_shape, options.ranks().place());
+  specs = shape::local(whole_specs, whole_shape, options.ranks.place());
   for (const int64_t floats : shape::segment_floats(specs)) {
     Segment& s = segments.emplace_back();
     s.floats = s.kept.end = floats;
   }
   first_of_experts = static_cast<int>(segments.size());
-  if (options.experts.several()) first_of_experts = shape::first_expert_segment(whole_specs);
+  if (options.ranks.experts.several()) first_of_experts = shape::first_expert_segment(whole_specs);
   for (size_t i = 0; i < specs.size(); ++i) {
     Segment& s = base::at(segments, specs[i].segment);
     index[specs[i].name] = static_cast<int>(i);

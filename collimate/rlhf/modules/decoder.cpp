@@ -129,11 +129,7 @@ model::WeightsOptions weights_options(const DecoderOptions& options, const model
           .lora = lora_options(options),
           .longest_tokens = options.row_tokens,
           .latent_cache = options.latent_cache,
-          .tensor = ranks.tensor,
-          .stages = ranks.stages,
-          .shares = ranks.shares,
-          .experts = ranks.experts,
-          .expert_shares = ranks.expert_shares};
+          .ranks = ranks};
 }
 
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {
