@@ -123,7 +123,7 @@ std::vector<Choice> ChoiceTable::waves(const Job& job, const Candidate& candidat
     if (decoding_rows(job, how, request_.constants, 0) < how.decoding_rows) continue;
     const MemoryBound bound = memory_of(job, how, request_.constants, how.decoding_rows / request_.constants.kv_share);
     const PhaseTime time = generate_time(job, how, request_.constants, 0);
-    made.push_back({how, time.total(), finish_of(time), bound.resident_bytes(), bound.transient_bytes(), false});
+    made.push_back({{how, time.total(), finish_of(time), bound.resident_bytes(), bound.transient_bytes()}});
   }
   if (made.empty() && fixed_rows == 0) made.push_back({candidate});
   return made;
