@@ -35,7 +35,7 @@ Taken taken_by(comm::Group& group, int zero, const shape::ModelShape& shape, mod
   const tensor::MemoryScope scope(worker, "tensors");
   tensor::reset_memory_peaks(worker);
   host::CorePool pool(1);
-  if (zero == 3) options.shares = {group.rank(), group.size(), &group, kWait};
+  if (zero == 3) options.ranks.shares = {group.rank(), group.size(), &group, kWait};
   const auto weights = std::make_shared<model::Weights>(shape, options, tensor::Exec{&pool});
   weights->initialize(1, 0.02F);
   model::Model model(weights, {&pool});
@@ -66,7 +66,7 @@ void stage_of(const std::string& name, tensor::ComputeType compute, int ranks, i
     });
   for (std::thread& thread : threads) thread.join();
   model::WeightsOptions planned = options;
-  if (zero == 3) planned.shares.ranks = ranks;
+  if (zero == 3) planned.ranks.shares.ranks = ranks;
   int64_t sum = 0, plan = 0;
   fmt::print("{} {} {} ranks zero {}:", name, name_of(compute), ranks, zero);
   for (const tensor::MemoryItem& item : model::weights_memory(shape, planned, model::Sharing{zero, ranks})) {

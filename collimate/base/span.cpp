@@ -82,17 +82,4 @@ void SpanRecorder::write_chrome_trace(const std::filesystem::path& path) const {
   if (error) throw RunError(expectation(path.string(), "to rename the trace", error.message()));
 }
 
-Phase::Phase(PhaseScope scope, std::string_view name) : scope_(scope), name_(name) {
-  if (scope_.stop) scope_.stop->throw_if_requested(name_.c_str());
-  begin_seconds_ = now_seconds();
-  begin_ns_ = scope_.spans ? scope_.spans->now_ns() : 0;
-}
-
-Phase::~Phase() {
-  if (scope_.spans) scope_.spans->record(name_, scope_.worker, scope_.iteration, begin_ns_, scope_.spans->now_ns());
-  if (scope_.metrics) scope_.metrics->add("timing_s/" + name_, elapsed_seconds());
-}
-
-double Phase::elapsed_seconds() const { return now_seconds() - begin_seconds_; }
-
 }  // namespace collimate::base

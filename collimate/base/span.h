@@ -8,9 +8,6 @@
 #include <vector>
 
 #include "collimate/base/deadline.h"
-#include "collimate/base/immovable.h"
-#include "collimate/base/metrics.h"
-#include "collimate/base/stop.h"
 
 namespace collimate::base {
 
@@ -47,31 +44,6 @@ class SpanRecorder {
   std::vector<Span> spans_;
   std::vector<std::pair<int, std::string>> worker_names_;
   size_t dropped_ = 0;
-};
-
-// A PhaseScope is where the phases of an iteration report to; any pointer may be null. Nothing is owned.
-struct PhaseScope {
-  SpanRecorder* spans = nullptr;
-  MetricsRecord* metrics = nullptr;  // gets "timing_s/<name>", summed over the iteration
-  const StopFlag* stop = nullptr;
-  int worker = 0;
-  int64_t iteration = 0;
-};
-
-// One phase: named, timed and traced from construction to destruction. The constructor throws StoppedError when a stop
-// was requested, so a phase is a place where a run may end.
-class Phase : private Immovable {
- public:
-  Phase(PhaseScope scope, std::string_view name);
-  ~Phase();
-
-  double elapsed_seconds() const;
-
- private:
-  PhaseScope scope_;
-  std::string name_;
-  double begin_seconds_;
-  int64_t begin_ns_;
 };
 
 }  // namespace collimate::base

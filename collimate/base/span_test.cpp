@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -46,7 +45,7 @@ TEST(Span, ThreadsRecordTogether) {
   std::vector<std::thread> threads;
   for (int worker = 0; worker < 4; ++worker) {
     threads.emplace_back([&recorder, worker] {
-      for (int i = 0; i < 500; ++i) const Phase phase({&recorder, nullptr, nullptr, worker, i}, "work");
+      for (int i = 0; i < 500; ++i) recorder.record("work", worker, i, 2 * i, 2 * i + 1);
     });
   }
   for (auto& thread : threads) thread.join();
@@ -67,36 +66,6 @@ TEST(Span, WritesFileOrNamesIt) {
   EXPECT_EQ(nlohmann::json::parse(file)["traceEvents"].size(), 1u);
   std::filesystem::remove(path);
   EXPECT_THROW(recorder.write_chrome_trace("/absent/directory/trace.json"), RunError);
-}
-
-TEST(Phase, TimesAddUpUnderItsName) {
-  SpanRecorder spans;
-  MetricsRecord metrics;
-  const PhaseScope scope{&spans, &metrics, nullptr, 3, 9};
-  { const Phase phase(scope, "gen"); }
-  const double first = *metrics.find("timing_s/gen");
-  { const Phase phase(scope, "gen"); }
-  EXPECT_GE(*metrics.find("timing_s/gen"), first);
-  ASSERT_EQ(spans.spans().size(), 2u);
-  EXPECT_EQ(spans.spans()[1].worker, 3);
-  EXPECT_EQ(spans.spans()[1].iteration, 9);
-  EXPECT_GE(spans.spans()[1].begin_ns, spans.spans()[0].end_ns);
-}
-
-TEST(Phase, IsWhereARunStops) {
-  StopFlag stop;
-  MetricsRecord metrics;
-  { const Phase phase({nullptr, &metrics, &stop}, "gen"); }
-  stop.request(SIGTERM);
-  EXPECT_TRUE(stop.requested());
-  try {
-    const Phase phase({nullptr, &metrics, &stop}, "update");
-    FAIL();
-  } catch (const StoppedError& error) {
-    EXPECT_STREQ(error.what(), "stopped before update by signal 15 (Terminated)");
-    EXPECT_EQ(error.exit_code(), 3);
-  }
-  EXPECT_EQ(metrics.find("timing_s/update"), nullptr);
 }
 
 }  // namespace

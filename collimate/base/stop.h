@@ -12,8 +12,6 @@ class StopFlag {
   void request(int signal = 0) noexcept { state_.store(signal + 1, std::memory_order_release); }
   bool requested() const noexcept { return state_.load(std::memory_order_acquire) != 0; }
   int signal() const noexcept { return state_.load(std::memory_order_acquire) - 1; }
-  // Throws StoppedError naming the place and the signal.
-  void throw_if_requested(const char* place) const;
 
  private:
   std::atomic<int> state_{0};

@@ -55,10 +55,6 @@ void Batch::insert(Column column, int64_t rows) {
   columns_.push_back(std::move(column));
 }
 
-void Batch::remove(const std::string& name) {
-  std::erase_if(columns_, [&](const Column& c) { return c.schema.name == name; });
-}
-
 void Batch::set_tensor(const ColumnSchema& schema, at::Tensor values, std::vector<int64_t> offsets) {
   const bool shape_fits = values.dim() == static_cast<int64_t>(schema.inner.size()) + 1 &&
                           std::equal(schema.inner.begin(), schema.inner.end(), values.sizes().begin() + 1);
@@ -94,7 +90,7 @@ namespace {
 
 template <class T>
 ColumnSchema schema_of(const Key<T>& key, bool ragged) {
-  return {key.name, Key<T>::type, key.inner, ragged, key.padding, key.side};
+  return {key.name, Key<T>::type, key.inner, ragged};
 }
 
 template <class T>
@@ -184,28 +180,6 @@ int64_t Batch::length(const std::string& name, int64_t row) const {
   int64_t local = 0;
   const ChunkView& view = find(found, row, local);
   return found.schema.ragged ? view.chunk->offsets[local + 1] - view.chunk->offsets[local] : 1;
-}
-
-at::Tensor Batch::padded(const std::string& name, int64_t min_length) const {
-  const Column& found = column(name);
-  if (!found.schema.ragged) throw InputError(base::expectation("batch", "a ragged column", "dense \"" + name + "\""));
-  int64_t longest = min_length;
-  for (int64_t i = 0; i < rows_; ++i) longest = std::max(longest, length(name, i));
-  std::vector<int64_t> sizes = {rows_, longest};
-  sizes.insert(sizes.end(), found.schema.inner.begin(), found.schema.inner.end());
-  at::Tensor out = at::full(sizes, found.schema.padding, at::TensorOptions().dtype(scalar_type(found.schema.type)));
-  const int64_t bytes = inner_count(found.schema) * element_bytes(found.schema.type);
-  auto* base = static_cast<std::byte*>(out.data_ptr());
-  for (int64_t i = 0; i < rows_; ++i) {
-    int64_t local = 0;
-    const ChunkView& view = find(found, i, local);
-    const int64_t begin = view.chunk->offsets[local];
-    const int64_t count = view.chunk->offsets[local + 1] - begin;
-    const int64_t shift = found.schema.side == PadSide::kLeft ? longest - count : 0;
-    std::memcpy(base + (i * longest + shift) * bytes,
-                static_cast<const std::byte*>(view.chunk->values.data_ptr()) + begin * bytes, count * bytes);
-  }
-  return out;
 }
 
 void Batch::require(std::span<const std::string> wanted, const std::string& reader) const {

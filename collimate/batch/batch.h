@@ -22,11 +22,9 @@ struct ColumnSchema {
   ElementType type = ElementType::kFloat32;
   std::vector<int64_t> inner;
   bool ragged = false;
-  double padding = 0.0;
-  PadSide side = PadSide::kRight;
   bool operator==(const ColumnSchema&) const = default;
 
-  COLLIMATE_FIELDS(name, type, inner, ragged, padding, side)
+  COLLIMATE_FIELDS(name, type, inner, ragged)
 };
 
 // A run of rows of one column. Dense: values [rows, inner…]. Ragged: values [Σ lengths, inner…] and offsets [rows + 1].
@@ -71,7 +69,6 @@ class Batch {
   void set_json(const Key<nlohmann::json>& key, std::vector<nlohmann::json> objects);
   // values [rows, inner…] or, with offsets [rows + 1], values [Σ lengths, inner…]. Takes the tensor without a copy.
   void set_tensor(const ColumnSchema& schema, at::Tensor values, std::vector<int64_t> offsets = {});
-  void remove(const std::string& name);
 
   // One row of a column, without a copy. Throws InputError naming the column, and `producer` when it is known,
   // when the column is missing or of another type.
@@ -83,9 +80,6 @@ class Batch {
   template <class T>
   std::vector<T> all(const Key<T>& key) const;
   int64_t length(const std::string& name, int64_t row) const;
-
-  // Ragged column as a padded tensor [rows, max length, inner…] with the column's own padding value and side.
-  at::Tensor padded(const std::string& name, int64_t min_length = 0) const;
 
   // Views: nothing is copied.
   Batch slice(int64_t begin, int64_t end) const;

@@ -14,8 +14,6 @@ enum class ElementType { kUInt8, kInt16, kInt32, kInt64, kFloat32, kBFloat16, kJ
 constexpr auto words_of(ElementType) {
   return base::Words<ElementType, 7>{"type", {"uint8", "int16", "int32", "int64", "float32", "bfloat16", "json"}};
 }
-enum class PadSide { kLeft, kRight };
-constexpr auto words_of(PadSide) { return base::Words<PadSide, 2>{"side", {"left", "right"}}; }
 
 template <class T>
 constexpr ElementType element_type_of() {
@@ -27,15 +25,12 @@ constexpr ElementType element_type_of() {
   if constexpr (std::is_same_v<T, nlohmann::json>) return ElementType::kJson;
 }
 
-// Declares a column: its name, element type, inner shape, whether each row has a length of its own, and how it is
-// padded.
+// Declares a column: its name, element type, inner shape, and whether each row has a length of its own.
 template <class T>
 struct Key {
   std::string name;
   std::vector<int64_t> inner = {};
   bool ragged = false;
-  double padding = 0.0;
-  PadSide side = PadSide::kRight;
   static constexpr ElementType type = element_type_of<T>();
 };
 

@@ -38,7 +38,7 @@ inline const Key<float> kReturns{.name = "returns", .ragged = true};           /
 inline const Key<int64_t> kWeightsVersion{.name = "weights_version", .ragged = true};  // [L] version that sampled t
 // [L, routers, K] the experts that each router of a mixture chose for the token when its keys and values were computed,
 // ascending; -1 for a token that was never run, as the last one. See routed_experts().
-inline const Key<int16_t> kRoutedExperts{.name = "routed_experts", .ragged = true, .padding = -1};
+inline const Key<int16_t> kRoutedExperts{.name = "routed_experts", .ragged = true};
 // Gives the key of rows that have so many numbers a token.
 inline Key<int16_t> routed_experts(int64_t width) {
   Key<int16_t> key = kRoutedExperts;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fields.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/calibrate_runs.h"
 #include "collimate/cli/shell_word.h"
@@ -53,8 +54,10 @@ void add_observations(const CalibrationRun& run, Measured& measured) {
 // One line of what was run: a function, or the whole iteration.
 struct Line {
   std::string run, function;
-  double rows, tokens, measured, fitted;
-  double error() const { return measured > 0 ? fitted / measured - 1 : 0; }
+  double rows, tokens, measured_seconds, fitted_seconds;
+  double error() const { return measured_seconds > 0 ? fitted_seconds / measured_seconds - 1 : 0; }
+
+  COLLIMATE_FIELDS(run, function, rows, tokens, measured_seconds, fitted_seconds)
 };
 
 std::vector<Line> lines_of(const std::vector<CalibrationRun>& runs, const Measured& measured,
@@ -82,7 +85,8 @@ std::vector<std::string> table_of(const std::vector<Line>& lines) {
                                                 "tokens", "measured s", "fitted s", "error")};
   for (const Line& line : lines)
     table.push_back(fmt::format("{:22} {:24} {:>7.0f} {:>9.0f} {:>11.4f} {:>9.4f} {:>+6.0f}%", line.run, line.function,
-                                line.rows, line.tokens, line.measured, line.fitted, 100 * line.error()));
+                                line.rows, line.tokens, line.measured_seconds, line.fitted_seconds,
+                                100 * line.error()));
   return table;
 }
 
@@ -119,14 +123,7 @@ nlohmann::ordered_json document_of(const plan_::Machine& machine, const std::vec
                                      {"completion", machine.completion}};
   document["constants"] = nlohmann::ordered_json::object();
   for (const auto& [info, value] : machine.constants) document["constants"][info->name] = value;
-  document["measurements"] = nlohmann::ordered_json::array();
-  for (const Line& line : lines)
-    document["measurements"].push_back({{"run", line.run},
-                                        {"function", line.function},
-                                        {"rows", line.rows},
-                                        {"tokens", line.tokens},
-                                        {"measured_seconds", line.measured},
-                                        {"fitted_seconds", line.fitted}});
+  document["measurements"] = lines;
   return document;
 }
 

@@ -6,6 +6,7 @@
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/run_files.h"
 #include "collimate/recipe/starter.h"
+#include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::cli {
 namespace {
@@ -57,8 +58,7 @@ constexpr const char* kResume =
     "shows\n"
     "both values.\n\n"
     "{}\n"
-    "A reward in Python may also get other rights: sandbox, network, environment, readable, memory_gib, processes and\n"
-    "cpu_seconds of its entry.\n";
+    "A reward in Python may also get other rights, by these keys of its entry:\n\n{}";
 
 // The keys of a config that are outside of its hash, in lines of a page.
 std::string keys_that_may_change() {
@@ -70,6 +70,8 @@ std::string keys_that_may_change() {
     if (!hashed.contains(pointer)) keys.push_back(recipe::config_key(pointer));
   return plan::hanging("  ", keys, 100);
 }
+
+std::string rights_that_may_change() { return plan::hanging("  ", rlhf::reward_rights(), 100); }
 
 std::string data_page() {
   std::string rows;
@@ -100,7 +102,7 @@ std::vector<std::string> help_pages() {
 std::string help_page(const std::string& name) {
   if (name == "data") return data_page();
   if (name == "lora") return kLora;
-  if (name == "resume") return fmt::format(kResume, keys_that_may_change());
+  if (name == "resume") return fmt::format(kResume, keys_that_may_change(), rights_that_may_change());
   for (const recipe::RecipeEntry& entry : recipe::recipes())
     if (entry.name == name) return recipe_page(entry);
   return "";

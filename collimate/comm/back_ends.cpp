@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
+#include "collimate/base/named.h"
 #include "collimate/comm/group.h"
 
 // A line for each folder of this one: the function that gives its entry.
@@ -24,13 +25,10 @@ const std::vector<BackEnd>& back_ends() {
 }
 
 const BackEnd& back_end(const std::string& name) {
-  std::vector<std::string> known;
-  for (const BackEnd& one : back_ends()) {
+  for (const BackEnd& one : back_ends())
     if (one.name == name) return one;
-    known.push_back(one.name);
-  }
-  throw base::InputError(
-      base::expectation("back end of collectives", fmt::format("one of {}", fmt::join(known, ", ")), name));
+  throw base::InputError(base::expectation(
+      "back end of collectives", fmt::format("one of {}", fmt::join(base::names_of(back_ends()), ", ")), name));
 }
 
 }  // namespace collimate::comm

@@ -85,19 +85,6 @@ std::vector<int> Mesh::line(int rank, const std::string& axis) const {
   return line;
 }
 
-Mesh Mesh::view(std::vector<Axis> axes) const { return Mesh(std::move(axes), ranks_); }
-
-Mesh Mesh::split(const std::string& axis, const std::vector<Axis>& parts) const {
-  int index = find(axis);
-  if (index < 0 || product(parts) != size(axis))
-    throw base::InputError(
-        base::expectation("mesh", fmt::format("parts of {}: {}", axis, size(axis)), describe(parts)));
-  std::vector<Axis> axes = axes_;
-  auto at = axes.erase(axes.begin() + index);
-  axes.insert(at, parts.begin(), parts.end());
-  return Mesh(std::move(axes), ranks_);
-}
-
 Mesh Mesh::flatten(const std::vector<std::string>& axes, const std::string& name) const {
   std::vector<Axis> result = axes_;
   int first = axes.empty() ? -1 : find(axes.front());

@@ -31,10 +31,6 @@ class Mesh {
   // The ranks that differ from `rank` on this axis only, in order of the axis: the members of its group.
   std::vector<int> line(int rank, const std::string& axis) const;
 
-  // Gives the same ranks in the same order under other axes of the same product: view({pp, edp, ep, etp}).
-  Mesh view(std::vector<Axis> axes) const;
-  // One axis replaced by several, in place.
-  Mesh split(const std::string& axis, const std::vector<Axis>& parts) const;
   // Adjacent axes replaced by one of their product.
   Mesh flatten(const std::vector<std::string>& axes, const std::string& name) const;
 

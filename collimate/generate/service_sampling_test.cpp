@@ -26,18 +26,11 @@ class ServiceSampling : public WithMixedRequests {
  protected:
   ServiceSampling() : WithMixedRequests(36) {}
 
-  const Results& alone() {
-    if (alone_.empty()) alone_ = run_each(tiny_.model, requests_, options_);
-    return alone_;
-  }
-
   Result run(const SamplingParams& params) {
     Request request = requests_[0];
     request.params = params;
     return run_all(tiny_.model, {&request, 1}, options_).at(request.uid);
   }
-
-  Results alone_;
 };
 
 TEST_F(ServiceSampling, EveryRequestEndsForAReasonOfItsOwn) {

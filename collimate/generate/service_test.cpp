@@ -16,19 +16,9 @@ namespace {
 
 using namespace testing_support;  // NOLINT: test only
 
-class ServiceTest : public testing::Test {
+class ServiceTest : public WithRequests {
  protected:
-  ServiceTest() : requests_(random_requests(24, 3)) { options_.seed = 77; }
-
-  const Results& alone() {
-    if (alone_.empty()) alone_ = run_each(tiny_.model, requests_, options_);
-    return alone_;
-  }
-
-  TinyModel tiny_;
-  ServiceOptions options_;
-  std::vector<Request> requests_;
-  Results alone_;
+  ServiceTest() : WithRequests(random_requests(24, 3)) {}
 };
 
 TEST(Finish, IsSaidInOneWordAndSaysWhetherItCutACompletionOff) {

@@ -50,9 +50,9 @@ TEST_P(ExpertParity, ForwardsHaveTheBitsOfOneRank) {
       KvCache cache(one.shape(), kv_type(compute), 20);
       expected_cached.push_back(to_vector(one.forward_cached(batches_[i], cache, tables_[i], &routes[i])));
     }
-    on_ranks(ranks(), &WeightsOptions::experts, options, [&](const WeightsOptions& mine) {
+    on_ranks(ranks(), &ModelRanks::experts, options, [&](const WeightsOptions& mine) {
       Model model(tiny_weights(shape_, mine), {});
-      const int rank = mine.experts.place.rank;
+      const int rank = mine.ranks.experts.place.rank;
       const at::Tensor hidden = model.forward(batch(rank));
       KvCache cache(model.shape(), kv_type(compute), 20);
       if (batch(rank).ids.empty()) {
@@ -77,10 +77,10 @@ TEST_P(ExpertParity, GradientsAreThoseOfOneRank) {
     Model whole(one, {});
     std::vector<std::vector<float>> expected;
     for (int rank = 0; rank + 1 < ranks(); ++rank) expected.push_back(train_once(whole, batch(rank), recompute));
-    on_ranks(ranks(), &WeightsOptions::experts, options, [&](const WeightsOptions& mine) {
+    on_ranks(ranks(), &ModelRanks::experts, options, [&](const WeightsOptions& mine) {
       const auto weights = tiny_weights(shape_, mine);
       Model model(weights, {});
-      const int rank = mine.experts.place.rank;
+      const int rank = mine.ranks.experts.place.rank;
       const std::vector<float> log_probs = train_once(model, batch(rank), recompute);
       if (rank + 1 < ranks()) {
         EXPECT_EQ(log_probs, base::at(expected, rank));
@@ -90,7 +90,7 @@ TEST_P(ExpertParity, GradientsAreThoseOfOneRank) {
         const auto all = one->gradient_of(i), own = weights->gradient_of(i);
         std::vector<float> sum(own.begin(), own.end());
         if (spec.absent()) continue;
-        if (spec.expert < 0) mine.experts.group->all_reduce(sum).wait(comm::kDeadlineOfRanks);
+        if (spec.expert < 0) mine.ranks.experts.group->all_reduce(sum).wait(comm::kDeadlineOfRanks);
         expect_near_gradient({all.begin(), all.end()}, sum, spec.name);
       }
     });
@@ -105,10 +105,10 @@ TEST(ExpertRanks, EndAStepTogether) {
   const shape::ModelShape shape = tiny_shape("mixtral");
   const TokenBatch tokens = pack(sequences({4}, 37));
   const std::vector<std::vector<int32_t>> tables = {{0}};
-  on_ranks(3, &WeightsOptions::experts, {}, [&](const WeightsOptions& mine) {
+  on_ranks(3, &ModelRanks::experts, {}, [&](const WeightsOptions& mine) {
     Model model(tiny_weights(shape, mine), {});
     KvCache cache(model.shape(), kv_type(ComputeType::kFloat32), 2);
-    const int mine_to_do = mine.experts.place.rank;  // steps, each with as many forwards
+    const int mine_to_do = mine.ranks.experts.place.rank;  // steps, each with as many forwards
     for (int step = 0; step < 3; ++step) {
       for (int i = 0; step < mine_to_do && i < mine_to_do; ++i) model.forward_cached(tokens, cache, tables);
       EXPECT_EQ(model.end_step(step + 1 < mine_to_do), step + 1 < 2) << step;
@@ -120,37 +120,31 @@ using ExpertFiles = testing::InDirectory;
 
 TEST_F(ExpertFiles, AreThoseOfOneRank) {
   for (const char* family : {"mixtral", "qwen2_moe", "deepseek_v3"})
-    expect_files_of_one_rank(family, directory_, &WeightsOptions::experts, 3);
+    expect_files_of_one_rank(family, directory_, &ModelRanks::experts, 3);
 }
 
 // Ranks share experts whose matrices tensor ranks share, of blocks that stages share.
 TEST_F(ExpertFiles, OfPiecesAndStagesAreThoseOfOneRank) {
-  const std::string whole = directory_ + "/whole", parts = directory_ + "/parts";
-  const auto one = tiny_weights(tiny_shape("mixtral"));
-  save_huggingface(*one, whole);
-  comm::with_ranks(8, "experts of stages of tensor ranks", [&](comm::Group& all) {
-    const int tensor = all.rank() % 2, stage = all.rank() / 2 % 2, rank = all.rank() / 4;
-    const auto join = [](const std::string& name, int place) {
-      return comm::back_end("threads").join({name, "", place, 2, comm::kDeadlineOfRanks});
-    };
-    const auto pieces = join(fmt::format("pieces {} {}", stage, rank), tensor);
-    const auto line = join(fmt::format("stages {} {}", tensor, rank), stage);
-    const auto shared = join(fmt::format("experts {} {}", tensor, stage), rank);
-    WeightsOptions options{.trained = true};
-    options.tensor = {{tensor, 2}, pieces.get(), comm::kDeadlineOfRanks};
-    options.stages = {{stage, 2}, line.get(), comm::kDeadlineOfRanks};
-    options.experts = {{rank, 2}, shared.get(), comm::kDeadlineOfRanks};
-    const auto weights = load_huggingface(whole, "", options, {});
-    EXPECT_EQ(weights->checksum(), one->checksum());
-    save_huggingface(*weights, parts);
+  expect_files_of_one_rank("mixtral", directory_, [](const auto& body) {
+    comm::with_ranks(8, "experts of stages of tensor ranks", [&](comm::Group& all) {
+      const int tensor = all.rank() % 2, stage = all.rank() / 2 % 2, rank = all.rank() / 4;
+      const auto join = [](const std::string& name, int place) {
+        return comm::back_end("threads").join({name, "", place, 2, comm::kDeadlineOfRanks});
+      };
+      const auto pieces = join(fmt::format("pieces {} {}", stage, rank), tensor);
+      const auto line = join(fmt::format("stages {} {}", tensor, rank), stage);
+      const auto shared = join(fmt::format("experts {} {}", tensor, stage), rank);
+      body({.trained = true,
+            .ranks = {.tensor = {{tensor, 2}, pieces.get(), comm::kDeadlineOfRanks},
+                      .stages = {{stage, 2}, line.get(), comm::kDeadlineOfRanks},
+                      .experts = {{rank, 2}, shared.get(), comm::kDeadlineOfRanks}}});
+    });
   });
-  EXPECT_EQ(base::read_file(parts + "/model.safetensors"), base::read_file(whole + "/model.safetensors"));
 }
 
 TEST(ExpertRanks, ModelsThatTheyCannotShareAreNamed) {
   const auto refusal = [](const char* family, int ranks) {
-    WeightsOptions options{.tag = "policy"};
-    options.experts.place.ranks = ranks;
+    const WeightsOptions options{.tag = "policy", .ranks = {.experts = {{0, ranks}}}};
     return base::message_of([&] { Weights(tiny_shape(family), options, {}); });
   };
   EXPECT_EQ(refusal("llama", 2),

@@ -267,7 +267,7 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
 }
 
 void save_huggingface(const Weights& weights, const std::string& directory, const FileForm& form) {
-  if (!weights.options().ranks().writes()) {
+  if (!weights.options().ranks.writes()) {
     for (size_t i = 0; i < weights.own_params(); ++i) whole_values(weights, static_cast<int>(i));
     return;
   }

@@ -43,7 +43,7 @@ std::vector<bool> trained_segments(const WeightsOptions& options, const std::vec
 int first_of_shared_experts(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
   int last = -1;  // of all others
   for (const shape::ParamSpec& spec : specs)
-    if (spec.expert < 0 || !options.experts.several()) last = std::max(last, spec.segment);
+    if (spec.expert < 0 || !options.ranks.experts.several()) last = std::max(last, spec.segment);
   return last + 1;
 }
 
@@ -54,7 +54,7 @@ int64_t most_kept(const WeightsOptions& options, const std::vector<shape::ParamS
     return spec.segment == static_cast<int>(segment) && is_adapter(spec);
   };
   const bool of_experts = static_cast<int>(segment) >= first_of_shared_experts(options, specs);
-  const int ranks = of_experts ? options.expert_shares.ranks : options.shares.ranks;
+  const int ranks = of_experts ? options.ranks.expert_shares.ranks : options.ranks.shares.ranks;
   const DataShares last{.rank = ranks - 1, .ranks = ranks};
   return std::ranges::any_of(specs, is_adapters) ? floats : last.kept(floats).count();
 }
@@ -134,7 +134,7 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
     bytes.gradients += trained[s] ? whole : 0;
     if (!trained[s]) continue;
     const bool of_experts = static_cast<int>(s) >= first_of_experts;
-    const int copies = of_experts ? std::max(1, sharing.ranks / options.experts.place.ranks) : sharing.ranks;
+    const int copies = of_experts ? std::max(1, sharing.ranks / options.ranks.experts.place.ranks) : sharing.ranks;
     const int ranks = sharing.zero > 0 ? copies : 1;
     bytes.shares += allocated_bytes(share_of(floats[s], ranks - 1, ranks).count() * kFloat);
     const size_t experts = static_cast<size_t>(first_of_experts) + s - 1;  // of this block's segment
@@ -150,7 +150,7 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
 
 std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const WeightsOptions& options,
                                                std::optional<Sharing> sharing, bool whole) {
-  const auto specs = shape::local(model_params(shape, options.lora), shape, options.ranks().place());
+  const auto specs = shape::local(model_params(shape, options.lora), shape, options.ranks.place());
   const ValueBytes bytes = value_bytes(shape, options, specs, sharing.value_or(Sharing()));
   const bool head_is_embedding = options.trained && shape::is_linear(shape, specs.front());
   const Present present = present_bytes(held_bytes(shape, options, specs), head_is_embedding, whole);
@@ -187,8 +187,9 @@ struct PassPlan::Counted {
 
   std::shared_ptr<Weights> counted_weights(const ModelShape& shape, WeightsOptions options) const {
     options.mapped = false;
-    options.tensor.group = options.stages.group = options.experts.group = nullptr;
-    options.shares = options.expert_shares = {};
+    model::ModelRanks& ranks = options.ranks;
+    ranks.tensor.group = ranks.stages.group = ranks.experts.group = nullptr;
+    ranks.shares = ranks.expert_shares = {};
     options.based = Based::kNo;
     options.base = nullptr;
     return std::make_shared<Weights>(shape, std::move(options), exec);

@@ -24,9 +24,9 @@ struct Sharing {
 };
 // master, gradient, optimizer (two moments) and average where trained, values where frozen, panels; without the
 // segments of a base, whose weights are a model's of their own. Of the rank that takes the most. Without a sharing
-// whoever trains the weights plans their gradient and optimizer. Of weights that ranks share (options.shares), what is
-// gathered, and has panels, is as much as passes hold at once: the segment with the most, beside a head that is the
-// embedding too, or with `whole` all of them for inference.
+// whoever trains the weights plans their gradient and optimizer. Of weights that ranks share (options.ranks.shares),
+// what is gathered, and has panels, is as much as passes hold at once: the segment with the most, beside a head that is
+// the embedding too, or with `whole` all of them for inference.
 std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options,
                                                std::optional<Sharing> sharing = Sharing(), bool whole = false);
 

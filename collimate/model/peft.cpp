@@ -59,7 +59,7 @@ void save_peft(const Weights& weights, const std::string& directory, const std::
   std::vector<size_t> written;
   for (size_t i = 0; i < weights.params().size(); ++i)
     if (is_changed_by_training(weights.options().lora, weights.params()[i])) written.push_back(i);
-  if (!weights.options().ranks().writes()) {
+  if (!weights.options().ranks.writes()) {
     for (const size_t i : written) whole_values(i);
     return;
   }

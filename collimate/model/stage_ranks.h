@@ -39,11 +39,11 @@ struct StageRanks {
 
 // The ranks that share a model.
 struct ModelRanks {
-  TensorRanks tensor;
-  StageRanks stages;
-  DataShares shares = {};
-  ExpertRanks experts = {};
-  DataShares expert_shares = {};  // of an expert's weights, where there are several expert ranks
+  TensorRanks tensor = {};        // each has its pieces
+  StageRanks stages = {};         // each has those of its stage
+  DataShares shares = {};         // they have the same pieces, of which each keeps a share
+  ExpertRanks experts = {};       // each has its own of a mixture's experts
+  DataShares expert_shares = {};  // as shares, of the ranks that have the same experts, and of these alone
   shape::ModelRank place() const { return {tensor.place, stages.place, experts.place}; }
   bool several() const { return tensor.several() || stages.several() || shares.several() || experts.several(); }
   // Whether this rank is the one that writes files for all.

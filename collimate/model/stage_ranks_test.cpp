@@ -54,7 +54,7 @@ TEST_P(StageParity, ForwardsHaveTheBitsOfOneRank) {
       KvCache cache(one.shape(), kv_type(compute), 20);
       one.forward_cached(batch_, cache, tables, &routes);
     }
-    on_ranks(stages(), &WeightsOptions::stages, options(compute), [&](const WeightsOptions& mine) {
+    on_ranks(stages(), &ModelRanks::stages, options(compute), [&](const WeightsOptions& mine) {
       Model model(tiny_weights(shape_, mine), {});
       EXPECT_EQ(logits_of(model, model.forward(batch_)), expected);
       KvCache cache(model.shape(), kv_type(compute), 20);
@@ -71,21 +71,21 @@ TEST_P(StageParity, GradientsHaveTheBitsOfOneRank) {
     const auto one = tiny_weights(shape_, options());
     Model whole(one, {});
     const auto expected = train_once(whole, batch_, recompute);
-    on_ranks(stages(), &WeightsOptions::stages, options(), [&](const WeightsOptions& mine) {
+    on_ranks(stages(), &ModelRanks::stages, options(), [&](const WeightsOptions& mine) {
       const auto weights = tiny_weights(shape_, mine);
       Model model(weights, {});
       const std::vector<float> log_probs = train_once(model, batch_, recompute);
-      if (mine.stages.place.is_last()) {
+      if (mine.ranks.stages.place.is_last()) {
         EXPECT_EQ(log_probs, expected);
       }
-      const bool ends = mine.stages.place.is_first() || mine.stages.place.is_last();
+      const bool ends = mine.ranks.stages.place.is_first() || mine.ranks.stages.place.is_last();
       const bool tied = shape_.tied_embeddings && weights->options().lora.rank == 0;
       for (int i = 0; i < static_cast<int>(weights->params().size()); ++i) {
         if (!weights->trains(i)) continue;
         const auto all = one->gradient_of(i), own = weights->gradient_of(i);
         std::vector<float> mine_now(own.begin(), own.end());
         if (i == 0 && tied && ends) {
-          mine.stages.sum_ends(mine_now);
+          mine.ranks.stages.sum_ends(mine_now);
           expect_near_gradient({all.begin(), all.end()}, mine_now, weights->params()[0].name);
         } else {
           EXPECT_EQ(mine_now, std::vector<float>(all.begin(), all.end())) << base::at(weights->params(), i).name;
@@ -103,47 +103,39 @@ using StageFiles = testing::InDirectory;
 
 TEST_F(StageFiles, AreThoseOfOneRank) {
   for (const char* family : {"llama", "gpt2", "gptj", "mixtral", "deepseek_v3", "opt_350m"})
-    expect_files_of_one_rank(family, directory_, &WeightsOptions::stages, 2);
+    expect_files_of_one_rank(family, directory_, &ModelRanks::stages, 2);
 }
 
 // Ranks are stages of tensor ranks.
 TEST_F(StageFiles, OfPiecesAreThoseOfOneRank) {
-  const std::string whole = directory_ + "/whole", parts = directory_ + "/parts";
-  const shape::ModelShape shape = tiny_shape("llama");
-  const auto one = tiny_weights(shape);
-  save_huggingface(*one, whole);
-  comm::with_ranks(4, "stages of tensor ranks", [&](comm::Group& all) {
-    const int tensor = all.rank() % 2, stage = all.rank() / 2;
-    const comm::BackEnd& threads = comm::back_end("threads");
-    const auto pieces = threads.join({fmt::format("pieces {}", stage), "", tensor, 2, comm::kDeadlineOfRanks});
-    const auto line = threads.join({fmt::format("stages {}", tensor), "", stage, 2, comm::kDeadlineOfRanks});
-    WeightsOptions options{.trained = true};
-    options.tensor = {{tensor, 2}, pieces.get(), comm::kDeadlineOfRanks};
-    options.stages = {{stage, 2}, line.get(), comm::kDeadlineOfRanks};
-    const auto weights = load_huggingface(whole, "", options, {});
-    EXPECT_EQ(weights->checksum(), one->checksum());
-    save_huggingface(*weights, parts);
+  expect_files_of_one_rank("llama", directory_, [](const auto& body) {
+    comm::with_ranks(4, "stages of tensor ranks", [&](comm::Group& all) {
+      const int tensor = all.rank() % 2, stage = all.rank() / 2;
+      const comm::BackEnd& threads = comm::back_end("threads");
+      const auto pieces = threads.join({fmt::format("pieces {}", stage), "", tensor, 2, comm::kDeadlineOfRanks});
+      const auto line = threads.join({fmt::format("stages {}", tensor), "", stage, 2, comm::kDeadlineOfRanks});
+      body({.trained = true,
+            .ranks = {.tensor = {{tensor, 2}, pieces.get(), comm::kDeadlineOfRanks},
+                      .stages = {{stage, 2}, line.get(), comm::kDeadlineOfRanks}}});
+    });
   });
-  EXPECT_EQ(base::read_file(parts + "/model.safetensors"), base::read_file(whole + "/model.safetensors"));
 }
 
-TEST_F(StageFiles, OfAdaptersAreThoseOfOneRank) {
-  expect_adapter_files_of_one_rank(directory_, &WeightsOptions::stages);
-}
+TEST_F(StageFiles, OfAdaptersAreThoseOfOneRank) { expect_adapter_files_of_one_rank(directory_, &ModelRanks::stages); }
 
 // Adapters of the later blocks alone: the stages ahead of them have nothing to train, and wait for no gradient.
 TEST(StageRanks, WithoutAnythingTrainedAheadNoGradientIsSent) {
   shape::ModelShape shape = tiny_shape("llama");
   shape.blocks.push_back(shape.blocks[1]);
   const WeightsOptions options{.trained = true, .lora = {.rank = 2, .targets = {"layers.2.mlp.up_proj"}}};
-  on_ranks(3, &WeightsOptions::stages, options, [&](const WeightsOptions& mine) {
+  on_ranks(3, &ModelRanks::stages, options, [&](const WeightsOptions& mine) {
     Model model(tiny_weights(shape, mine), {});
     train_once(model, pack(sequences({9, 4}, 37)), Recompute::kNone, /*moves=*/false);
   });
 }
 
 TEST(StageRanks, MoreStagesThanBlocksAreNamed) {
-  const WeightsOptions options{.trained = true, .tag = "policy", .stages = {{0, 3}}};
+  const WeightsOptions options{.trained = true, .tag = "policy", .ranks = {.stages = {{0, 3}}}};
   EXPECT_EQ(base::message_of([&] { Weights(tiny_shape("llama"), options, {}); }),
             "[weights of policy] expected a pp of at most the model's 2 blocks, got pp 3; try a smaller pp, tp or dp");
 }

@@ -28,7 +28,7 @@ class TensorParity : public ::testing::TestWithParam<std::tuple<std::string, boo
  protected:
   static int ranks() { return std::get<2>(GetParam()); }
   void on_each(const WeightsOptions& whole, const std::function<void(const WeightsOptions&)>& body) const {
-    on_ranks(ranks(), &WeightsOptions::tensor, whole, body);
+    on_ranks(ranks(), &ModelRanks::tensor, whole, body);
   }
   WeightsOptions options(ComputeType compute = ComputeType::kFloat32) const {
     return {.trained = true,
@@ -79,7 +79,7 @@ TEST_P(TensorParity, LogProbsHaveTheBitsOfOneRank) {
     on_each(options(compute), [&](const WeightsOptions& mine) {
       Model model(tiny_weights(shape_, mine), {});
       if (ranks() == 2) {
-        EXPECT_EQ(model.weights().params().front().sizes[0], mine.tensor.place.rank == 0 ? 128 : 3);
+        EXPECT_EQ(model.weights().params().front().sizes[0], mine.ranks.tensor.place.rank == 0 ? 128 : 3);
       }
       EXPECT_EQ(to_vector(model.logits(hidden)), logits);
       for (const bool record : {false, true}) {
@@ -116,11 +116,12 @@ TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
         if (!weights->trains(i) || std::ranges::any_of(base::at(weights->params(), i).pieces, is_copied)) continue;
         const auto expected = one->gradient_of(i), own = weights->gradient_of(i);
         const shape::ParamSpec& whole = base::at(weights->whole_params(), i);
-        const auto given = mine.tensor.gather(whole, {own.begin(), own.end()});
-        if (mine.tensor.place.rank == 0) expect_near_gradient({expected.begin(), expected.end()}, given, whole.name);
+        const auto given = mine.ranks.tensor.gather(whole, {own.begin(), own.end()});
+        if (mine.ranks.tensor.place.rank == 0)
+          expect_near_gradient({expected.begin(), expected.end()}, given, whole.name);
         if (base::at(weights->params(), i).cut >= 0) continue;
         std::vector<float> summed(own.begin(), own.end());
-        mine.tensor.sum({}, summed.data(), static_cast<int64_t>(summed.size()));
+        mine.ranks.tensor.sum({}, summed.data(), static_cast<int64_t>(summed.size()));
         for (size_t j = 0; j < summed.size(); ++j)
           EXPECT_EQ(summed[j], static_cast<float>(ranks()) * own[j]) << whole.name;
       }
@@ -137,15 +138,13 @@ using TensorFiles = testing::InDirectory;
 // Files that ranks write together and that one rank writes are the same; ranks read their pieces of them.
 TEST_F(TensorFiles, AreThoseOfOneRank) {
   for (const char* family : {"llama", "gpt2", "gpt_neox", "mixtral", "deepseek_v3"})
-    for (const int ranks : {2, 4}) expect_files_of_one_rank(family, directory_, &WeightsOptions::tensor, ranks);
+    for (const int ranks : {2, 4}) expect_files_of_one_rank(family, directory_, &ModelRanks::tensor, ranks);
 }
 
-TEST_F(TensorFiles, OfAdaptersAreThoseOfOneRank) {
-  expect_adapter_files_of_one_rank(directory_, &WeightsOptions::tensor);
-}
+TEST_F(TensorFiles, OfAdaptersAreThoseOfOneRank) { expect_adapter_files_of_one_rank(directory_, &ModelRanks::tensor); }
 
 TEST(TensorRanks, HeadsThatDoNotDivideAreNamed) {
-  const WeightsOptions options{.trained = true, .tag = "policy", .tensor = {{0, 3}}};
+  const WeightsOptions options{.trained = true, .tag = "policy", .ranks = {.tensor = {{0, 3}}}};
   EXPECT_EQ(
       base::message_of([&] { Weights(tiny_shape("llama"), options, {}); }),
       "[weights of policy] expected a tp that divides the model's 4 attention heads, got tp 3; try another tp, or dp");

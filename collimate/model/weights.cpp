@@ -27,12 +27,12 @@ void add_item(std::vector<MemoryItem>& items, const std::string& purpose, int64_
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
                  std::shared_ptr<MappedValues> values)
     : impl_(std::make_unique<Impl>()) {
-  const bool changes = options.trained || options.lora.on() || options.ranks().several();
+  const bool changes = options.trained || options.lora.on() || options.ranks.several();
   COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && changes), "{}", options.tag);
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
                                              std::string(name_of(options.compute))));
-  impl_->shape = shape::local_shape(shape, options.ranks().place(), "weights of " + options.tag);
+  impl_->shape = shape::local_shape(shape, options.ranks.place(), "weights of " + options.tag);
   impl_->whole_shape = std::move(shape);
   impl_->options = std::move(options);
   impl_->exec = exec;

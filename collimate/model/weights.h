@@ -42,15 +42,9 @@ struct WeightsOptions {
   // No sequence will be longer; 0: any up to the model's positions. LongRoPE chooses its factors by it.
   int64_t longest_tokens = 0;
   bool latent_cache = false;                // huggingface_shape has the cache keep latents (shape::Latent)
-  TensorRanks tensor = {};                  // of which one has these weights: its pieces of them
-  StageRanks stages = {};                   // likewise: those of its stage
-  DataShares shares = {};                   // ranks that have the same pieces, of which each keeps a share
-  ExpertRanks experts = {};                 // as tensor: of a mixture's experts, its own
-  DataShares expert_shares = {};            // as shares: of the ranks that have the same experts, and of these alone
+  ModelRanks ranks = {};                    // of which one has these weights
   Based based = Based::kNo;                 // where no ranks share anything
   std::shared_ptr<Weights> base = nullptr;  // where based; a plan of memory needs none
-
-  ModelRanks ranks() const { return {tensor, stages, shares, experts, expert_shares}; }
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.
@@ -61,7 +55,7 @@ inline ComputeType compute_of(const WeightsOptions& options, const shape::ParamS
 // The chunks of a layer's sums on one rank. Where it is cut by its inputs, the ranks' sums take the place of so many
 // chunks: then their bits are those of one rank.
 inline int chunks_of(const WeightsOptions& options, const shape::ParamSpec& spec) {
-  const int chunks = options.reduction_chunks, ranks = options.tensor.place.ranks;
+  const int chunks = options.reduction_chunks, ranks = options.ranks.tensor.place.ranks;
   if (spec.part == shape::Part::kAdapter && spec.sizes.back() < chunks) return 1;  // by the rank, which nothing cuts
   return spec.cut == 1 && chunks % ranks == 0 ? chunks / ranks : chunks;
 }
@@ -89,10 +83,10 @@ struct RowIds {
 // and again after a commit or an offload, and links, checksums and export read them; those of a mapped one stay in its
 // files, from which panels are packed and embeddings looked up: what would move or change them is a GuardError. Of
 // several ranks each has its pieces of the parameters of its stage (shape::local), and of experts its own; segments of
-// other stages are empty, and nothing in them changes. Where ranks share the weights (options().shares) each keeps a
-// part of every segment but adapters and small ones, and reads the others' while it holds a segment: values and panels
-// of one that nobody holds are not there, which is a GuardError. Segments of a base are no memory of this model, stay
-// where they are when it leaves its device, and are read through it: the base must not change. Not thread-safe.
+// other stages are empty, and nothing in them changes. Where ranks share the weights (options().ranks.shares) each
+// keeps a part of every segment but adapters and small ones, and reads the others' while it holds a segment: values and
+// panels of one that nobody holds are not there, which is a GuardError. Segments of a base are no memory of this model,
+// stay where they are when it leaves its device, and are read through it: the base must not change. Not thread-safe.
 class Weights {
   struct Impl;
 
@@ -120,10 +114,10 @@ class Weights {
   const shape::ModelShape& shape() const;        // of what this rank computes
   const shape::ModelShape& whole_shape() const;  // of the model
   const WeightsOptions& options() const;
-  const TensorRanks& tensor() const { return options().tensor; }
-  const StageRanks& stages() const { return options().stages; }
-  const DataShares& shares() const { return options().shares; }
-  const ExpertRanks& experts() const { return options().experts; }
+  const TensorRanks& tensor() const { return options().ranks.tensor; }
+  const StageRanks& stages() const { return options().ranks.stages; }
+  const DataShares& shares() const { return options().ranks.shares; }
+  const ExpertRanks& experts() const { return options().ranks.experts; }
   // Passes over rows that each of the ranks makes which share weights or experts, whose passes meet: as many as the
   // rank with the most rows has, of which it makes those beyond its own without tokens. All ranks call it.
   int64_t passes_of_all(int64_t own) const { return shares().several() ? shares().most(own) : experts().most(own); }

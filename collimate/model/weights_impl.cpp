@@ -43,13 +43,13 @@ void Weights::Impl::check_resident() const {
 
 void Weights::Impl::lay_out() {
   whole_specs = model_params(whole_shape, options.lora);
-  specs = shape::local(whole_specs, whole_shape, options.ranks().place());
+  specs = shape::local(whole_specs, whole_shape, options.ranks.place());
   for (const int64_t floats : shape::segment_floats(specs)) {
     Segment& s = segments.emplace_back();
     s.floats = s.kept.end = floats;
   }
   first_of_experts = static_cast<int>(segments.size());
-  if (options.experts.several()) first_of_experts = shape::first_expert_segment(whole_specs);
+  if (options.ranks.experts.several()) first_of_experts = shape::first_expert_segment(whole_specs);
   for (size_t i = 0; i < specs.size(); ++i) {
     Segment& s = base::at(segments, specs[i].segment);
     index[specs[i].name] = static_cast<int>(i);
@@ -75,8 +75,8 @@ void Weights::Impl::lay_out() {
 void Weights::Impl::take_base() {
   for (size_t s = 0; s < segments.size(); ++s) {
     if (!segments[s].is_of_base) continue;
-    COLLIMATE_CHECK(options.base != nullptr && !options.ranks().shares.several() && !options.experts.several(), "{}",
-                    options.tag);
+    COLLIMATE_CHECK(options.base != nullptr && !options.ranks.shares.several() && !options.ranks.experts.several(),
+                    "{}", options.tag);
     const Impl& from = *options.base->impl_;
     for (size_t i = 0; i < specs.size(); ++i)
       COLLIMATE_CHECK(specs[i].segment != static_cast<int>(s) ||

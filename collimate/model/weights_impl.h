@@ -59,7 +59,7 @@ struct Weights::Impl {
 
   Segment& segment(int number);
   const DataShares& shares_of(int segment) const {
-    return segment < first_of_experts ? options.shares : options.expert_shares;
+    return segment < first_of_experts ? options.ranks.shares : options.ranks.expert_shares;
   }
   void check_in_memory(const std::string& what) const;
   void check_resident() const;

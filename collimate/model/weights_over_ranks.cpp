@@ -90,7 +90,7 @@ uint64_t Weights::checksum() const {
     return wholes.at(whose) + ranks.sum(shared_whole.at(whose)) + pieces;
   };
   const uint64_t of_all = sum_of(0, shares());
-  return stages().sum(of_all + experts().sum(sum_of(1, options().expert_shares)));
+  return stages().sum(of_all + experts().sum(sum_of(1, options().ranks.expert_shares)));
 }
 
 }  // namespace collimate::model

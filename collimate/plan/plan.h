@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/graph/placement.h"
 #include "collimate/plan/cost/phase.h"
 #include "collimate/plan/inputs/request.h"
@@ -14,6 +15,8 @@ struct HeldItem {
   std::string owner;  // "policy_trainer" or "policy_trainer.train"
   std::string what;
   double bytes = 0;
+
+  COLLIMATE_FIELDS(owner, what, bytes)
 };
 
 // One function of the graph on its devices.

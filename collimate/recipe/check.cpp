@@ -12,6 +12,7 @@
 #include "collimate/model/huggingface_check.h"
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/attempt.h"
+#include "collimate/recipe/best_metric.h"
 #include "collimate/recipe/check_models.h"
 #include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/objective.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collimate/base/error.h"
+#include "collimate/base/named.h"
 #include "collimate/rlhf/reward/reward.h"
 #include "collimate/rlhf/reward/rule_text.h"
 
@@ -109,11 +110,9 @@ bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
 void require_judgement(const std::string& key, const std::vector<rlhf::RewardSpec>& specs, bool judged,
                        RewardFindings& found) {
   if (judged) return;
-  std::vector<std::string> names;
-  for (const rlhf::RewardSpec& spec : specs) names.push_back(spec.name);
   found.problems.push_back(
       base::expectation(fmt::format("reward on row 1 of {}", key),
-                        fmt::format("a reward of {} for some completion", fmt::join(names, " or ")),
+                        fmt::format("a reward of {} for some completion", fmt::join(base::names_of(specs), " or ")),
                         "no judgement (None) of any", "a number in its place, 0 where nothing is right"));
 }
 

@@ -8,6 +8,7 @@
 #include "collimate/recipe/list.h"
 #include "collimate/rlhf/types/ptx.h"
 #include "collimate/shape/model_shape.h"
+#include "collimate/text/data_formats.h"
 
 namespace collimate::recipe {
 namespace {
@@ -22,8 +23,7 @@ constexpr double kMaxWeight = 1e6;  // times that a row is used per epoch
 // A source that is not the name of a file alone. Values of any type: what reads them says what it expects.
 struct SourceSection : base::Section {
   base::Option<nlohmann::json> path{this, "path", nullptr, "", "file"};
-  base::Option<nlohmann::json> format{this, "format", "auto", "",
-                                      "auto, jsonl, json, csv, tsv, parquet, arrow or text"};
+  base::Option<nlohmann::json> format{this, "format", "auto", "", text::format_names()};
   base::Option<nlohmann::json> weight{this, "weight", 1.0, "", "times that a row is used per epoch"};
   base::Option<nlohmann::json> columns{this, "columns", nlohmann::json::object(), "", "the file's names with ours"};
 };
@@ -76,7 +76,7 @@ text::DataSource one_source(const nlohmann::json& value, const std::string& key)
   SourceSection given;
   base::apply(value, key, given);
   return {.path = text_of(given.path, key + ".path", "a file name"),
-          .format = text_of(given.format, key + ".format", "auto, jsonl, json, csv, tsv, parquet, arrow or text"),
+          .format = text_of(given.format, key + ".format", text::format_names()),
           .weight = weight_of(given.weight, key + ".weight"),
           .columns = columns_of(given.columns, key + ".columns")};
 }

@@ -134,6 +134,24 @@ EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number, const PairN
   return plan;
 }
 
+graph::Graph traced_against(const graph::ModelHandle& policy, const graph::ModelHandle& reference, graph::Input input,
+                            Answers answers) {
+  return graph::trace(
+      [&](Value rows) { with_answers(policy, policy("old_log_probs", reference("log_probs", rows)), answers); },
+      {input_for(answers, std::move(input))}, "evaluation");
+}
+
+// With the measures of plain log-probs behind those of the implicit reward, where they are asked for by their word.
+using MeasureRows = std::function<std::vector<Measure>(const Batch& rows)>;
+MeasureRows with_plain(const AskedMeasure& asked, MeasureRows implicit, MeasureRows plain) {
+  if (!asked.measured) return implicit;
+  return [implicit = std::move(implicit), plain = std::move(plain)](const Batch& rows) {
+    std::vector<Measure> measures = implicit(rows);
+    std::ranges::move(plain(rows), std::back_inserter(measures));
+    return measures;
+  };
+}
+
 // DPO and KTO reward an answer so: beta times its log-ratio of policy and reference.
 std::function<double(const Batch& rows, int64_t row)> implicit_reward(double beta) {
   return [beta](const Batch& rows, int64_t r) {
@@ -196,19 +214,13 @@ EvaluationPlan pair_log_prob_evaluation(const graph::ModelHandle& policy, Answer
 
 EvaluationPlan implicit_reward_evaluation(const AskedMeasure& asked, const graph::ModelHandle& policy,
                                           const graph::ModelHandle& reference, double beta, Answers answers) {
-  EvaluationPlan plan = pair_evaluation(
-      graph::trace(
-          [&](Value pairs) { with_answers(policy, policy("old_log_probs", reference("log_probs", pairs)), answers); },
-          {input_for(answers, pair_input())}, "evaluation"),
-      {"implicit_reward", implicit_reward(beta)}, {"rewards/accuracies", "rewards/margins"});
+  EvaluationPlan plan =
+      pair_evaluation(traced_against(policy, reference, pair_input(), answers),
+                      {"implicit_reward", implicit_reward(beta)}, {"rewards/accuracies", "rewards/margins"});
   plan.answers = answers == Answers::kOfAskedRows;
-  if (!asked.measured) return plan;
-  plan.measures = [implicit = plan.measures](const Batch& rows) {
-    std::vector<Measure> measures = implicit(rows);
-    for (Measure& plain : pair_measures(rows, {"log_prob", log_prob_of_token}, {}))
-      measures.push_back(std::move(plain));
-    return measures;
-  };
+  plan.measures = with_plain(asked, plan.measures, [](const Batch& rows) {
+    return pair_measures(rows, {"log_prob", log_prob_of_token}, {});
+  });
   return plan;
 }
 
@@ -224,17 +236,14 @@ EvaluationPlan marked_reward_evaluation(const AskedMeasure& asked, const graph::
                                         const graph::ModelHandle& reference, double beta, Answers answers) {
   EvaluationPlan plan{.measured = Measured::kMarked};
   plan.answers = answers == Answers::kOfAskedRows;
-  plan.graph = graph::trace(
-      [&](Value rows) { with_answers(policy, policy("old_log_probs", reference("log_probs", rows)), answers); },
-      {input_for(answers, marked_input())}, "evaluation");
+  plan.graph = traced_against(policy, reference, marked_input(), answers);
   plan.row_number = {"implicit_reward", implicit_reward(beta)};
-  plan.measures = [number = *plan.row_number, plain = asked.measured.has_value()](const Batch& rows) {
-    std::vector<Measure> measures = marked_row_measures(rows, number, {"rewards/accuracies", "rewards/margins"});
-    if (plain)
-      for (Measure& one : marked_row_measures(rows, {"log_prob", log_prob_of_token}, {}))
-        measures.push_back(std::move(one));
-    return measures;
+  const auto implicit = [number = *plan.row_number](const Batch& rows) {
+    return marked_row_measures(rows, number, {"rewards/accuracies", "rewards/margins"});
   };
+  plan.measures = with_plain(asked, implicit, [](const Batch& rows) {
+    return marked_row_measures(rows, {"log_prob", log_prob_of_token}, {});
+  });
   return plan;
 }
 

@@ -1,5 +1,7 @@
 #include "collimate/recipe/held_out.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -74,6 +76,15 @@ OptionNames names_of(const AskedMeasure& asked) {
   }};
 }
 
+HeldOutCount count_of(const HeldOutRows& held, Measured measured) {
+  const Batch& rows = held.rows;
+  HeldOutCount count{.data = held.key, .measured = measured, .rows = rows.rows()};
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    count.examples += r == 0 || rows.get(batch::kPromptUid, r) != rows.get(batch::kPromptUid, r - 1) ? 1 : 0;
+  count.kept = std::min(count.rows, kHeldOutSamples);
+  return count;
+}
+
 }  // namespace
 
 std::string HeldOutCount::text() const {
@@ -89,13 +100,17 @@ std::string HeldOutCount::text() const {
   return kept == rows ? text : fmt::format("{}; samples/ has the first {}", text, kept);
 }
 
-HeldOutCount count_held_out(const HeldOutRows& held, Measured measured) {
-  const Batch& rows = held.rows;
-  HeldOutCount count{.data = held.key, .measured = measured, .rows = rows.rows()};
-  for (int64_t r = 0; r < rows.rows(); ++r)
-    count.examples += r == 0 || rows.get(batch::kPromptUid, r) != rows.get(batch::kPromptUid, r - 1) ? 1 : 0;
-  count.kept = std::min(count.rows, kHeldOutSamples);
-  return count;
+std::vector<HeldOutCount> count_held_out(const Plan& plan, const RunData& data) {
+  std::vector<HeldOutCount> counts;
+  for (size_t i = 0; i < plan.evaluations.size(); ++i)
+    if (!plan.evaluations[i].of_training) counts.push_back(count_of(data.held_out.at(i), plan.evaluations[i].measured));
+  return counts;
+}
+
+std::string text_of(const std::vector<HeldOutCount>& counts) {
+  std::vector<std::string> texts;
+  for (const HeldOutCount& count : counts) texts.push_back((counts.size() > 1 ? count.data + ": " : "") + count.text());
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& asked, Measured measured,

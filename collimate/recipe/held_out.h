@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "collimate/base/fields.h"
 #include "collimate/batch/batch.h"
@@ -48,7 +49,10 @@ struct HeldOutCount {
     field("rows_in_samples", self.kept);
   }
 };
-HeldOutCount count_held_out(const HeldOutRows& held, Measured measured);
+// Counts for each evaluation of a run, but those of rows of the training.
+std::vector<HeldOutCount> count_held_out(const Plan& plan, const RunData& data);
+// "64 pairs", or of several evaluations "data.eval: 64 pairs; data.eval for choices: 120 choices of 40 questions".
+std::string text_of(const std::vector<HeldOutCount>& counts);
 
 // How held-out rows are read for a measure, by a model of so many positions: prompts with the samples and the sampling
 // of `asked`, whatever the training does. InputError, by those names, for several samples of a prompt that would all be

@@ -1,6 +1,7 @@
 #include "collimate/recipe/list.h"
 
 #include "collimate/base/error.h"
+#include "collimate/base/named.h"
 #include "collimate/recipe/data.h"
 
 namespace collimate::recipe {
@@ -52,11 +53,7 @@ const std::vector<RecipeEntry>& recipes() {
   return list;
 }
 
-std::vector<std::string> recipe_names() {
-  std::vector<std::string> names;
-  for (const RecipeEntry& entry : recipes()) names.push_back(entry.name);
-  return names;
-}
+std::vector<std::string> recipe_names() { return base::names_of(recipes()); }
 
 const RecipeEntry& find_recipe(const std::string& name) {
   for (const RecipeEntry& entry : recipes())

@@ -309,4 +309,16 @@ int threads_of(const Config& config, const graph::Placement& placement) {
   return threads_of(config.run.threads.get(), placement);
 }
 
+std::vector<std::string> worker_names(const graph::Graph& graph, const graph::Placement& placement) {
+  std::vector<std::string> names(static_cast<size_t>(graph::worker_count(graph, placement)));
+  for (const auto& [model, content] : graph.models)
+    for (const int worker : graph::workers_of(graph, placement, model)) {
+      std::string& name = base::at(names, worker);
+      name += (name.empty() ? "" : ", ") + model;
+    }
+  for (int device = 0; device < placement.devices; ++device)
+    base::at(names, device) = fmt::format("device {}: {}", device, base::at(names, device));
+  return names;
+}
+
 }  // namespace collimate::recipe

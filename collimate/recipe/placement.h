@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "collimate/graph/placement.h"
 #include "collimate/recipe/page.h"
@@ -14,6 +16,9 @@ graph::Placement make_placement(const Config& config, Plan& plan);
 // A module of the plan that shares no device with the trainer of its weights becomes one of frozen weights: it holds
 // neither gradient nor optimizer of them.
 void keep_frozen_apart(const graph::Placement& placement, Plan& plan);
+
+// Names each worker by the models that sit there, devices as "device 0: policy, reference", then the host's.
+std::vector<std::string> worker_names(const graph::Graph& graph, const graph::Placement& placement);
 
 // Threads of each device's worker.
 int threads_of(const Config& config, const graph::Placement& placement);

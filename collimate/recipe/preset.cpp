@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "collimate/base/config.h"
+#include "collimate/base/named.h"
 
 namespace collimate::recipe {
 namespace {
@@ -188,11 +189,7 @@ const std::vector<Preset>& presets() {
   return list;
 }
 
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  for (const Preset& preset : presets()) names.push_back(preset.name);
-  return names;
-}
+std::vector<std::string> preset_names() { return base::names_of(presets()); }
 
 base::ConfigNode preset_values(const Preset& preset) {
   return base::parse_config(fmt::format("recipe: {}\n{}", preset.recipe, preset.yaml), "preset " + preset.name).root;

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include "collimate/base/config.h"
@@ -19,6 +18,7 @@
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/run_files.h"
 #include "collimate/recipe/run_inputs.h"
+#include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::recipe {
 namespace {
@@ -137,16 +137,11 @@ struct Differences {
   std::vector<std::string> allowed, refused;
 };
 
-// Is this a key of a reward in Python that says where and with which rights it runs, not what it gives?
-bool is_of_a_sandbox(const std::string& pointer) {
-  constexpr std::string_view kList = "reward/";
-  size_t at = pointer.find(kList);
-  if (at == std::string::npos) return false;
-  at = pointer.find('/', at + kList.size());  // behind the number of the entry
-  const std::string key = at == std::string::npos ? "" : pointer.substr(at + 1, pointer.find('/', at + 1) - at - 1);
-  constexpr std::array kKeys = {"sandbox",    "network",   "environment", "readable",
-                                "memory_gib", "processes", "cpu_seconds"};
-  return std::ranges::count(kKeys, key) > 0;
+// Is this, in an entry of rewards, a key of the rights with which it runs?
+bool is_of_rights(const std::string& pointer) {
+  const std::vector<std::string> parts = base::split_path(config_key(pointer)), rights = rlhf::reward_rights();
+  const auto list = std::ranges::find(parts, "reward");  // behind it: the number of the entry, then its key
+  return parts.end() - list > 2 && std::ranges::count(rights, list[2]) > 0;
 }
 
 Differences differences(const Config& old, const Config& now) {
@@ -166,7 +161,7 @@ Differences differences(const Config& old, const Config& now) {
     };
     if (text(before) == text(after)) continue;
     const std::string key = config_key(pointer);
-    (hashed.contains(pointer) && !is_of_a_sandbox(pointer) ? found.refused : found.allowed)
+    (hashed.contains(pointer) && !is_of_rights(pointer) ? found.refused : found.allowed)
         .push_back(fmt::format("{}: {} -> {}", key, text(before), text(after)));
   }
   return found;

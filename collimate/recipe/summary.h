@@ -1,26 +1,41 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "collimate/flow/executor.h"
-#include "collimate/recipe/learning_watch.h"
+#include "collimate/recipe/data.h"
 #include "collimate/recipe/page.h"
+#include "collimate/recipe/recorder.h"
 
 namespace collimate::recipe {
 
 // collimate, libtorch, compiler, the instruction set that kernels use here, and the processor.
 nlohmann::ordered_json versions();
 
-// The present second, as "2026-11-24T19:36:22Z".
-std::string now_utc();
+// Holds a run and what it has come to, as its summary reads them.
+struct RunSoFar {
+  const Config& config;
+  const Plan& plan;
+  const RunData& data;
+  const Recorder& recorder;
+  int64_t resumed;  // iterations that were done before this process
+  const flow::RunEnd& end;
+  int64_t start_bytes;  // of the process, before the run
 
-// A run's report says these: which rewards ran without a sandbox, and what the watch has seen.
-std::vector<std::string> run_warnings(const Plan& plan, const LearningWatch& watch);
+  int64_t iterations() const { return std::max(resumed, recorder.last().step); }  // done and recorded
+};
 
-// Says what a run's workers took of memory beside what was planned: {"process_start_bytes", "process_peak_bytes",
-// "planned_bytes", "peak_bytes", "workers": [MemoryLedger::report]}; sums over the workers of devices and hosts.
-nlohmann::ordered_json memory_summary(const flow::RunEnd& end, int64_t process_start_bytes);
+// summary.json of a run that has come to its end (docs/run-directory.md).
+nlohmann::ordered_json run_summary(const RunSoFar& run);
+
+// The part of it that tells of the exported model: the iterations behind it, and a hash of its weights, the same under
+// any layout.
+nlohmann::ordered_json exported_model(const RunSoFar& run);
+
+// stopped.json: why a run is not going on.
+nlohmann::ordered_json why_stopped(const RunSoFar& run, const std::string& cause, int exit_code);
 
 }  // namespace collimate::recipe

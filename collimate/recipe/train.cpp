@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/base/log.h"
@@ -32,14 +31,12 @@ namespace {
 namespace fs = std::filesystem;
 
 TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
-  TrainOutcome outcome;
-  outcome.first_evaluation = summary.at("first_evaluation");
-  outcome.last_evaluation = summary.at("last_evaluation");
-  outcome.summary = summary;
-  outcome.diverged = summary.value("diverged", "");
-  outcome.iterations = summary.at("iterations").get<int64_t>();
-  outcome.seconds = summary.at("seconds").get<double>();
-  return outcome;
+  return {.first_evaluation = summary.at("first_evaluation"),
+          .last_evaluation = summary.at("last_evaluation"),
+          .summary = summary,
+          .diverged = summary.value("diverged", ""),
+          .iterations = summary.at("iterations").get<int64_t>(),
+          .seconds = summary.at("seconds").get<double>()};
 }
 
 // Adds what a trial of the rewards on the data's first rows says. InputError where they cannot judge them. With a
@@ -105,8 +102,8 @@ class Run {
     write_profile();
     if (recorded) return exported_anew(*recorded);
     spans_.write_chrome_trace(directory_.path() / "trace.json");
-    const nlohmann::ordered_json told = summary();
-    host::write_file_atomically(directory_.path() / "summary.json", told.dump(2) + "\n");
+    const nlohmann::ordered_json told = run_summary(so_far());
+    host::write_file_atomically(directory_.path() / kSummaryFile, told.dump(2) + "\n");
     return outcome_of(told);
   }
 
@@ -147,7 +144,8 @@ class Run {
   void prepare() {
     fs::remove(directory_.path() / kStoppedFile);
     for (const std::string& line : describe()) note(line);
-    name_workers();
+    const std::vector<std::string> workers = worker_names(plan_.graph, placement_);
+    for (size_t i = 0; i < workers.size(); ++i) spans_.name_worker(static_cast<int>(i), workers[i]);
     host::write_file_atomically(directory_.path() / "plan.yaml", graph::yaml_text(placement_));
   }
 
@@ -183,21 +181,15 @@ class Run {
     const auto* known = dynamic_cast<const base::Error*>(&error);
     const int exit_code = known == nullptr ? 1 : known->exit_code();
     if (exit_code == base::InputError("").exit_code()) return;
-    const nlohmann::ordered_json told = {{"cause", error.what()},
-                                         {"exit_code", exit_code},
-                                         {"iterations", iterations()},
-                                         {"ended", now_utc()},
-                                         {"warnings", run_warnings(plan_, recorder_.watch())},
-                                         {"left_out", data_.left_out}};
     try {
+      const nlohmann::ordered_json told = why_stopped(so_far(), error.what(), exit_code);
       host::write_file_atomically(directory_.path() / kStoppedFile, told.dump(2) + "\n");
     } catch (const std::exception& failure) {
       base::log_warning("{} was not written: {}", kStoppedFile, failure.what());
     }
   }
 
-  // Those that are done and recorded.
-  int64_t iterations() const { return std::max(directory_.completed(), recorder_.last().step); }
+  RunSoFar so_far() const { return {config_, plan_, data_, recorder_, directory_.completed(), end_, start_bytes_}; }
 
   void write_profile() const {
     if (profile_.empty()) return;
@@ -294,83 +286,18 @@ class Run {
     for (const auto& [name, value] : recorder_.last_evaluation().items())
       values.push_back(fmt::format("{} {:.4g}", name, value.get<double>()));
     if (!values.empty())
-      note(fmt::format("iteration {}: {} ({})", result.iteration + 1, fmt::join(values, ", "), counts()));
+      note(fmt::format("iteration {}: {} ({})", result.iteration + 1, fmt::join(values, ", "),
+                       text_of(count_held_out(plan_, data_))));
     if (recorder_.out_of_patience()) stop_.request();
-  }
-
-  std::vector<HeldOutCount> held_out() const {
-    std::vector<HeldOutCount> counts;
-    for (size_t i = 0; i < plan_.evaluations.size(); ++i)
-      if (!plan_.evaluations[i].of_training)
-        counts.push_back(count_held_out(data_.held_out.at(i), plan_.evaluations[i].measured));
-    return counts;
-  }
-
-  // "64 pairs", or of several evaluations "data.eval: 64 pairs; data.eval for choices: 120 choices of 40 questions".
-  std::string counts() const {
-    const std::vector<HeldOutCount> all = held_out();
-    std::vector<std::string> texts;
-    for (const HeldOutCount& count : all) texts.push_back((all.size() > 1 ? count.data + ": " : "") + count.text());
-    return fmt::format("{}", fmt::join(texts, "; "));
-  }
-
-  nlohmann::ordered_json summary() const {
-    nlohmann::ordered_json final_metrics = nlohmann::ordered_json::object();
-    for (const auto& [name, value] : recorder_.last().values) final_metrics[name] = value;
-    nlohmann::ordered_json told = {{"recipe", config_.recipe.get()},
-                                   {"iterations", iterations()},
-                                   {"seconds", recorder_.seconds()},
-                                   {"ended", now_utc()},
-                                   {"generates", plan_.learns_to_stop},
-                                   {"seed", config_.run.seed.get()},
-                                   {"config_hash", base::config_hash(config_)},
-                                   {"first_evaluation", recorder_.first_evaluation()},
-                                   {"last_evaluation", recorder_.last_evaluation()},
-                                   {"final_metrics", std::move(final_metrics)}};
-    told.update(model_facts());
-    told.update(recorder_.totals().summary());
-    told["warnings"] = run_warnings(plan_, recorder_.watch());
-    told["diverged"] = recorder_.watch().diverged();
-    told["held_out"] = held_out();
-    told["left_out"] = data_.left_out;
-    told["peak_memory_bytes"] = host::peak_resident_bytes();
-    told["memory"] = memory_summary(end_, start_bytes_);
-    told["versions"] = versions();
-    return told;
-  }
-
-  // Tells of the model that was exported: the iterations behind it, and a hash of its weights, the same under any
-  // layout.
-  nlohmann::ordered_json model_facts() const {
-    std::vector<std::string> hashes;
-    for (const auto& [model, checksum] : end_.checksums) hashes.push_back(fmt::format("{:016x}", checksum));
-    const std::string& from = end_.exported;
-    return {{"model_step", from.empty() ? iterations() : flow::checkpoint_step(from)},
-            {"model_hash", fmt::format("{}", fmt::join(hashes, " "))}};
   }
 
   // A run that had ended lacked its model, or wants that of another of its checkpoints.
   TrainOutcome exported_anew(nlohmann::ordered_json summary) const {
     const nlohmann::ordered_json before = summary;
-    summary.update(model_facts());
-    if (summary != before) host::write_file_atomically(directory_.path() / "summary.json", summary.dump(2) + "\n");
+    summary.update(exported_model(so_far()));
+    if (summary != before) host::write_file_atomically(directory_.path() / kSummaryFile, summary.dump(2) + "\n");
     directory_.keep_export();
     return outcome_of(summary);
-  }
-
-  // The trace's rows: devices with the models that sit there, then host workers.
-  void name_workers() {
-    const int workers = graph::worker_count(plan_.graph, placement_);
-    std::vector<std::string> models(static_cast<size_t>(workers));
-    for (const auto& [model, content] : plan_.graph.models)
-      for (int worker : graph::workers_of(plan_.graph, placement_, model)) {
-        std::string& names = base::at(models, worker);
-        names += (names.empty() ? "" : ", ") + model;
-      }
-    for (int worker = 0; worker < workers; ++worker)
-      spans_.name_worker(worker, worker < placement_.devices
-                                     ? fmt::format("device {}: {}", worker, base::at(models, worker))
-                                     : base::at(models, worker));
   }
 
   Config config_;

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <iterator>
 
-#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/generate/sampling_fields.h"
+#include "collimate/serve/chat_fields.h"
+#include "collimate/serve/field.h"
 #include "collimate/serve/form.h"
 #include "collimate/text/json_numbers.h"
-#include "collimate/text/messages_json.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::serve {
@@ -21,33 +21,6 @@ using nlohmann::ordered_json;
 constexpr int64_t kMostTopOfText = 5;  // `logprobs` of a completion, as in OpenAI's interface
 constexpr size_t kStopStrings = 16, kStopBytes = 1024;
 constexpr size_t kSamplingEntries = 1024;  // of a list or map: each completion has its own
-
-std::string shown(const json& value) {
-  return base::beginning_of(value.dump(-1, ' ', false, json::error_handler_t::replace), 80);
-}
-
-[[noreturn]] void wrong(const std::string& name, const std::string& expected, const json& got,
-                        const std::string& remedy = "") {
-  throw ApiError(400, base::expectation(name, expected, shown(got), remedy), name, "invalid_value");
-}
-
-bool flag(const json& value, const std::string& name) {
-  if (!value.is_boolean()) wrong(name, "true or false", value);
-  return value.get<bool>();
-}
-
-int64_t integer(const json& value, const std::string& name, int64_t low, int64_t high) {
-  const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() >> 63 != 0);
-  if (!fits || value.get<int64_t>() < low || value.get<int64_t>() > high) {
-    const bool endless = high == std::numeric_limits<int64_t>::max();
-    wrong(name,
-          endless ? fmt::format("an integer of at least {}", low) : fmt::format("an integer from {} to {}", low, high),
-          value);
-  }
-  return value.get<int64_t>();
-}
-
-constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
 // A field that would change the result and is not offered is refused unless it says what happens anyway.
 struct RefusedField {
@@ -115,75 +88,6 @@ void read_prompt(ApiRequest& request, const json& value) {
   }
 }
 
-// A refusal of null is a part of what is answered here.
-constexpr const char* kMessageKeys[] = {"role",         "content",           "name",      "tool_calls",
-                                        "tool_call_id", "reasoning_content", "reasoning", "thinking"};
-
-// Calls `read` with a field; its errors are the field's.
-template <class Read>
-auto reading(const std::string& name, const json& value, const Read& read) {
-  try {
-    return read();
-  } catch (const base::InputError& error) {
-    throw ApiError(400, error.what(), name, "invalid_value");
-  } catch (const json::exception&) {
-    wrong(name, "values of the types that the interface has", value);
-  }
-}
-
-// The one prompt of a chat, whatever field is read first.
-text::Conversation& conversation_of(ApiRequest& request) {
-  if (request.prompts.empty()) request.prompts.emplace_back(text::Conversation());
-  return std::get<text::Conversation>(request.prompts[0]);
-}
-
-void read_messages(ApiRequest& request, const json& value, const ordered_json& written) {
-  if (!value.is_array() || value.empty()) wrong("messages", "a list of at least one message", value);
-  for (const json& message : value) {
-    if (!message.is_object()) wrong("messages", "messages {role, content}", message);
-    for (const auto& [key, part] : message.items()) {
-      if (std::ranges::find(kMessageKeys, key) == std::end(kMessageKeys) && !part.empty())
-        wrong("messages", fmt::format("messages of {}", fmt::join(kMessageKeys, ", ")), json{{key, part}});
-    }
-  }
-  conversation_of(request).turns =
-      reading("messages", value, [&] { return text::messages_from_json(written, "messages"); });
-}
-
-void read_tools(ApiRequest& request, const json& value, const ordered_json& written) {
-  if (value.empty()) return;
-  if (!value.is_array()) wrong("tools", "a list of tools", value);
-  for (const json& tool : value) {
-    const json function = tool.is_object() ? tool.value("function", json()) : json();
-    if (!function.is_object() || !function.contains("name") || !function["name"].is_string() ||
-        tool.value("type", json("function")) != "function")
-      wrong("tools", "tools {type: function, function: {name, description, parameters}}", tool);
-    request.tools.push_back(function["name"].get<std::string>());
-  }
-  conversation_of(request).inputs.tools = written;
-}
-
-void read_variables(ApiRequest& request, const json& value, const ordered_json& written) {
-  if (!value.is_object()) wrong("chat_template_kwargs", "an object", value);
-  conversation_of(request).inputs.variables = reading(
-      "chat_template_kwargs", value, [&] { return text::variables_from_json(written, "chat_template_kwargs"); });
-}
-
-// Nothing here can make a model call a tool.
-void check_tool_choice(const json& value) {
-  if (value != "none" && value != "auto") wrong("tool_choice", "none or auto", value, "auto");
-}
-
-// With none, the tools are not shown to the model.
-void apply_tool_choice(ApiRequest& request, const json& fields) {
-  if (fields.value("tool_choice", json()) == "none" && !request.tools.empty()) {
-    request.tools.clear();
-    conversation_of(request).inputs.tools = nullptr;
-  }
-  if (!request.tools.empty() && fields.value("parallel_tool_calls", json()) == false)
-    wrong("parallel_tool_calls", "true, as a model is not kept from calling several tools", false, "leaving it out");
-}
-
 void read_log_probs(ApiRequest& request, const json& value) {
   if (request.endpoint == Endpoint::kChat) {
     request.log_probs = flag(value, "logprobs");
@@ -226,10 +130,13 @@ constexpr OwnField kOwnFields[] = {
        if (!value.is_string()) wrong("model", "a text", value);
        request.model = value.get<std::string>();
      }},
-    {"messages", true, false, read_nothing},  // in the order written: read_chat
+    {"messages", true, false, read_nothing},  // in the order written: chat_fields.h
     {"tools", true, false, read_nothing},
     {"chat_template_kwargs", true, false, read_nothing},
-    {"tool_choice", true, false, [](ApiRequest&, const json& value) { check_tool_choice(value); }},
+    {"tool_choice", true, false,
+     [](ApiRequest&, const json& value) {
+       if (value != "none" && value != "auto") wrong("tool_choice", "none or auto", value, "auto");
+     }},
     {"parallel_tool_calls", true, false, [](ApiRequest&, const json& value) { flag(value, "parallel_tool_calls"); }},
     {"prompt", false, true, read_prompt},
     {"max_tokens", true, true, [](ApiRequest& r, const json& value) { read_max_tokens(r, value, "max_tokens"); }},
@@ -277,7 +184,8 @@ void read_field(ApiRequest& request, const std::string& name, const json& value,
                      name, "unsupported_parameter");
     }
   } else if (!is_form_field(name) && std::find(std::begin(kIgnored), std::end(kIgnored), name) == std::end(kIgnored)) {
-    throw ApiError(400, base::expectation("request", "fields that are known", shown(name)), name, "unknown_parameter");
+    throw ApiError(400, base::expectation("request", "fields that are known", shown(json(name))), name,
+                   "unknown_parameter");
   }
 }
 
@@ -317,18 +225,6 @@ json parse_body(std::string_view body) {
   json out = of_request([&] { return base::parse_json(body, "request"); });
   if (!out.is_object()) throw ApiError(400, base::expectation("request", "a JSON object", shown(out)));
   return out;
-}
-
-// Templates show the keys of tools and calls in the order in which they are written.
-void read_chat(ApiRequest& request, const json& fields, const ordered_json& written) {
-  const auto read = [&](const char* name, const auto& reader) {
-    if (const auto value = fields.find(name); value != fields.end() && !value->is_null())
-      reader(request, *value, written.at(name));
-  };
-  read("messages", read_messages);
-  read("tools", read_tools);
-  read("chat_template_kwargs", read_variables);
-  apply_tool_choice(request, fields);
 }
 
 void check_whole(const ApiRequest& request, const ApiLimits& limits) {

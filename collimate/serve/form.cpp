@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "collimate/base/characters.h"
-#include "collimate/base/error.h"
-#include "collimate/serve/api.h"
+#include "collimate/serve/field.h"
 #include "collimate/text/regex.h"
 
 namespace collimate::serve {
@@ -15,26 +13,22 @@ using nlohmann::ordered_json;
 
 constexpr const char* kAnyObject = R"({"type":"object"})";
 
-[[noreturn]] void wrong_form(const std::string& name, const std::string& expected, const ordered_json& got) {
-  const std::string text = got.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-  throw ApiError(400, base::expectation(name, expected, base::beginning_of(text, 80)), name, "invalid_value");
-}
-
 // One form: the second is refused.
 void set_form(std::string& member, std::string text, const std::string& name, generate::SamplingParams& sampling) {
-  if (!sampling.regex.empty() || !sampling.json_schema.empty()) wrong_form(name, "one form of the answer", "another");
+  if (!sampling.regex.empty() || !sampling.json_schema.empty())
+    wrong(name, "one form of the answer", ordered_json("another"));
   member = std::move(text);
 }
 
 void read_schema(const ordered_json& value, const std::string& name, generate::SamplingParams& sampling) {
-  if (!value.is_object() && !value.is_string()) wrong_form(name, "a JSON schema, an object or its text", value);
+  if (!value.is_object() && !value.is_string()) wrong(name, "a JSON schema, an object or its text", value);
   set_form(sampling.json_schema, value.is_string() ? value.get<std::string>() : value.dump(), name, sampling);
-  if (sampling.json_schema.empty()) wrong_form(name, "a JSON schema", value);
+  if (sampling.json_schema.empty()) wrong(name, "a JSON schema", value);
 }
 
 void read_regex(const ordered_json& value, const std::string& name, generate::SamplingParams& sampling) {
   if (!value.is_string() || value.get_ref<const std::string&>().empty())
-    wrong_form(name, "a regular expression that is not empty", value);
+    wrong(name, "a regular expression that is not empty", value);
   set_form(sampling.regex, value.get<std::string>(), name, sampling);
 }
 
@@ -42,16 +36,16 @@ void read_choice(const ordered_json& value, const std::string& name, generate::S
   std::string any_of;
   if (value.is_array()) {
     for (const ordered_json& text : value) {
-      if (!text.is_string()) wrong_form(name, "a list of texts", value);
+      if (!text.is_string()) wrong(name, "a list of texts", value);
       any_of += (any_of.empty() ? "(?:" : "|") + text::regex_escape(text.get<std::string>());
     }
   }
-  if (any_of.empty()) wrong_form(name, "a list of texts, not empty", value);
+  if (any_of.empty()) wrong(name, "a list of texts, not empty", value);
   set_form(sampling.regex, any_of + ")", name, sampling);
 }
 
 void read_json_object(const ordered_json& value, const std::string& name, generate::SamplingParams& sampling) {
-  if (!value.is_boolean()) wrong_form(name, "true or false", value);
+  if (!value.is_boolean()) wrong(name, "true or false", value);
   if (value.get<bool>()) set_form(sampling.json_schema, kAnyObject, name, sampling);
 }
 
@@ -61,8 +55,7 @@ void read_response_format(const ordered_json& value, const std::string& name, ge
   if (type == "json_object") return set_form(sampling.json_schema, kAnyObject, name, sampling);
   const ordered_json named = value.is_object() ? value.value("json_schema", ordered_json()) : ordered_json();
   if (type != "json_schema" || !named.is_object() || !named.contains("schema"))
-    wrong_form(name, R"({"type": "text"}, "json_object", or "json_schema" with json_schema: {"name", "schema"})",
-               value);
+    wrong(name, R"({"type": "text"}, "json_object", or "json_schema" with json_schema: {"name", "schema"})", value);
   read_schema(named.at("schema"), name + ".json_schema.schema", sampling);
 }
 
@@ -89,11 +82,11 @@ const FormField* find_form(const List& list, const std::string& name) {
 }
 
 void read_structured_outputs(const ordered_json& value, const std::string& name, generate::SamplingParams& sampling) {
-  if (!value.is_object()) wrong_form(name, "an object", value);
+  if (!value.is_object()) wrong(name, "an object", value);
   for (const auto& [key, part] : value.items()) {
     if (part.is_null() || part == false) continue;
     const FormField* form = find_form(kStructuredOutputs, key);
-    if (form == nullptr) wrong_form(name, "json, regex, choice or json_object", value);
+    if (form == nullptr) wrong(name, "json, regex, choice or json_object", value);
     form->read(part, name + "." + key, sampling);
   }
 }

@@ -5,7 +5,7 @@
 namespace collimate::shape {
 
 // A block as data: one decoder (model/decoder.h) runs them, and parameters, FLOPs and the planner's outline follow.
-// Of weights alone; of 1 and weights; of weights and biases, centred.
+// Norms: of weights alone; of 1 and weights; of weights and biases, centred.
 enum class NormKind { kRms, kRmsOffset, kLayer };
 enum class Activation { kSilu, kGeluTanh, kGelu, kRelu };
 

@@ -60,10 +60,6 @@ ModelShape read_model_shape(const std::string& directory);
 // The config.json that gives this shape back.
 nlohmann::json to_config(const ModelShape& shape);
 
-// Floating-point operations of one forward over `tokens` tokens of sequences of length `context`; a multiply-add is
-// two.
-double forward_flops(const ModelShape& shape, int64_t tokens, int64_t context);
-
 // Names of the families that parse_model_shape knows, and of a head: "lm", "score", "value".
 const std::vector<std::string>& known_families();
 // InputError on another name.

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "collimate/base/named.h"
 #include "collimate/shape/outline.h"
 
 namespace collimate::shape {
@@ -96,11 +97,7 @@ constexpr std::pair<const char*, const char*> kAliases[] = {
 
 }  // namespace
 
-std::vector<std::string> outline_names() {
-  std::vector<std::string> names;
-  for (const Outline& model : outlines()) names.push_back(model.name);
-  return names;
-}
+std::vector<std::string> outline_names() { return base::names_of(outlines()); }
 
 const Outline* outline_named(const std::string& name) {
   for (const Outline& model : outlines())

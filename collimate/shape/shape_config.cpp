@@ -1,28 +1,8 @@
-#include "collimate/base/at.h"
 #include "collimate/shape/family.h"
-#include "collimate/shape/param_spec.h"
 
 namespace collimate::shape {
 
 using nlohmann::json;
-
-namespace {
-
-// Keys that a token reads, the mean over those of a sequence.
-double keys_read(int64_t context, int64_t window) {
-  const auto all = static_cast<double>(context), most = static_cast<double>(window);
-  if (window == 0 || window >= context) return (all + 1) / 2;
-  return (most * (most + 1) / 2 + (all - most) * most) / all;
-}
-
-// So many of all tokens pass a linear layer on average.
-double share_of_tokens(const ModelShape& shape, const ParamSpec& spec) {
-  if (spec.part != Part::kExpertUp && spec.part != Part::kExpertDown) return 1;
-  const Experts& experts = base::at(shape.blocks, spec.segment - 1).mlp.experts;
-  return static_cast<double>(experts.per_token) / static_cast<double>(experts.count);
-}
-
-}  // namespace
 
 json to_config(const ModelShape& shape) {
   const Family& family = find_family(shape.family, "model family");
@@ -44,16 +24,6 @@ json to_config(const ModelShape& shape) {
     config["collimate_head"] = head_name(shape.head);
   }
   return config;
-}
-
-double forward_flops(const ModelShape& shape, int64_t tokens, int64_t context) {
-  double weights = 0, attention = 0;
-  for (const ParamSpec& spec : param_specs(shape))
-    if (is_linear(shape, spec)) weights += static_cast<double>(spec.count()) * share_of_tokens(shape, spec);
-  for (const Block& block : shape.blocks)
-    attention += static_cast<double>(block.attention.query_width() + block.attention.output_width()) *
-                 keys_read(context, block.attention.window);
-  return 2.0 * static_cast<double>(tokens) * (weights + attention);
 }
 
 }  // namespace collimate::shape

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/base/named.h"
 #include "collimate/shape/usual_windows.h"
 
 namespace collimate::shape {
@@ -170,9 +171,8 @@ Activation read_activation(const Fields& fields, const char* key, const char* fa
   const std::string name = fields.text_or(key, fallback);
   const auto* found = std::ranges::find(kActivations, name, &NamedActivation::name);
   if (found != std::end(kActivations)) return found->activation;
-  std::vector<std::string_view> names;
-  for (const NamedActivation& known : kActivations) names.push_back(known.name);
-  throw InputError(expectation(fields.at(key), fmt::format("one of {}", fmt::join(names, ", ")), "'" + name + "'"));
+  throw InputError(expectation(fields.at(key), fmt::format("one of {}", fmt::join(base::names_of(kActivations), ", ")),
+                               "'" + name + "'"));
 }
 
 const char* activation_name(Activation activation) {

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <map>
 
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_path.h"
-#include "collimate/text/arrow/arrow_files.h"
+#include "collimate/text/data_formats.h"
 #include "collimate/text/files.h"
 
 namespace collimate::text {
@@ -19,24 +18,10 @@ namespace fs = std::filesystem;
 using base::expectation;
 using base::InputError;
 
-const std::map<std::string, std::string>& formats() {
-  static const std::map<std::string, std::string> all = {
-      {".jsonl", "jsonl"}, {".ndjson", "jsonl"}, {".json", "json"}, {".parquet", "parquet"},
-      {".arrow", "arrow"}, {".csv", "csv"},      {".tsv", "tsv"},   {".txt", "text"}};
-  return all;
-}
-
-// ".jsonl.gz" of a compressed file.
-std::string ending_of(const fs::path& path) {
-  return (is_compressed(path.string()) ? path.stem().extension().string() : "") + path.extension().string();
-}
-
 bool is_data(const fs::path& path) {
   const std::string name = path.filename().string();
-  const std::string format = format_of(path.string());
   constexpr std::array kOfDatasets = {"dataset_info.json", "dataset_dict.json"};
-  return !name.starts_with('.') && std::ranges::count(kOfDatasets, name) == 0 &&
-         std::ranges::any_of(formats(), [&](const auto& known) { return known.second == format; });
+  return !name.starts_with('.') && std::ranges::count(kOfDatasets, name) == 0 && format_of(path.string());
 }
 
 // The files that `datasets` lists in state.json.
@@ -73,15 +58,14 @@ std::vector<std::string> files_of_directory(const std::string& path) {
     if (entry.is_regular_file() && is_data(entry.path())) files.push_back(entry.path().string());
   std::ranges::sort(files);
   if (files.empty())
-    throw InputError(expectation("data " + path,
-                                 "data files in the directory (.jsonl .json .csv .tsv .parquet .arrow .txt)", "none",
-                                 folders_with_data(path)));
+    throw InputError(expectation("data " + path, fmt::format("data files in the directory ({})", format_endings()),
+                                 "none", folders_with_data(path)));
   const auto other =
       std::ranges::find_if(files, [&](const std::string& file) { return format_of(file) != format_of(files.front()); });
   if (other != files.end())
     throw InputError(expectation("data " + path, "data files of one format in the directory",
                                  files.front() + " and " + *other,
-                                 fmt::format("a pattern, {}/*{}", path, ending_of(*other))));
+                                 fmt::format("a pattern, {}/*{}", path, data_ending(*other))));
   return files;
 }
 
@@ -96,14 +80,6 @@ std::vector<std::string> matches(const std::string& pattern) {
 }
 
 }  // namespace
-
-std::string format_of(const std::string& path) {
-  fs::path named = path;
-  if (is_compressed(path)) named.replace_extension();
-  const std::string extension = named.extension().string();
-  const auto found = formats().find(extension);
-  return found == formats().end() ? extension : found->second;
-}
 
 std::vector<std::string> data_files(const std::string& path) {
   if (fs::is_directory(path)) return files_of_directory(path);

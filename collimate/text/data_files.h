@@ -11,8 +11,4 @@ namespace collimate::text {
 // (* ? []), by name. Throws InputError, which says what is there, where that is none.
 std::vector<std::string> data_files(const std::string& path);
 
-// The format of read_rows that the ending of a path says, of that before it for a compressed file; the ending itself
-// where no format has it.
-std::string format_of(const std::string& path);
-
 }  // namespace collimate::text

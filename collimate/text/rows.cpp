@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -12,6 +13,7 @@
 #include "collimate/host/file_io.h"
 #include "collimate/text/arrow/arrow_files.h"
 #include "collimate/text/data_files.h"
+#include "collimate/text/data_formats.h"
 #include "collimate/text/delimited.h"
 #include "collimate/text/files.h"
 #include "collimate/text/json_elements.h"
@@ -131,13 +133,14 @@ void read_json(const std::string& path, const RowSink& sink, const BadRowSink& b
 }
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-constexpr const char* kFormats = "auto, jsonl, json, csv, tsv, parquet, arrow or text";
-constexpr const char* kEndings = "a .jsonl, .json, .csv, .tsv, .parquet, .arrow or .txt file";
 
-std::string remedy(const std::string& path, const std::string& format) {
-  if (format == ".xz" || format == ".zip")
-    return fmt::format("decompressing it: {} {}", format == ".xz" ? "unxz -k" : "unzip", path);
-  if (format == ".xlsx" || format == ".xls")
+std::string remedy(const std::string& path, const std::string& ending) {
+  static const std::map<std::string, std::string> kCommands = {{".xz", "unxz -k"},     {".zip", "unzip"},
+                                                               {".gz", "gunzip -k"},   {".zst", "unzstd -k"},
+                                                               {".bz2", "bunzip2 -k"}, {".lz4", "unlz4 -k"}};
+  if (const auto command = kCommands.find(ending); command != kCommands.end())
+    return fmt::format("decompressing it: {} {}", command->second, path);
+  if (ending == ".xlsx" || ending == ".xls")
     return fmt::format(
         "converting it: python3 -c \"import pandas; pandas.read_excel('{}').to_json('{}', "
         "orient='records', lines=True)\"",
@@ -145,29 +148,39 @@ std::string remedy(const std::string& path, const std::string& format) {
   return fmt::format("{{path: {}, format: jsonl}} if it holds one JSON object a line", path);
 }
 
-[[noreturn]] void refuse_format(const std::string& path, const std::string& format, bool named) {
-  throw base::InputError(base::expectation("data " + path, named ? fmt::format("format {}", kFormats) : kEndings,
-                                           named || format.empty() ? "'" + format + "'" : "a " + format + " file",
-                                           remedy(path, format)));
+[[noreturn]] void refuse_ending(const std::string& path, const std::string& expected) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  throw base::InputError(base::expectation("data " + path, expected, ending.empty() ? "''" : "a " + ending + " file",
+                                           remedy(path, ending)));
+}
+
+DataFormat chosen_format(const std::string& path, const std::string& format) {
+  const std::optional<DataFormat> chosen = format == "auto" ? format_of(path) : format_named(format);
+  if (chosen) return *chosen;
+  if (format == "auto") refuse_ending(path, fmt::format("a {} file", format_endings()));
+  throw base::InputError(
+      base::expectation("data " + path, "format " + format_names(), "'" + format + "'", remedy(path, "")));
 }
 
 // Reads one file, of JSON lines no more than `most` rows.
 void read_file(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad,
                int64_t most) {
   host::open_for_reading(path);  // refuses what would be waited for
-  const std::string chosen = format == "auto" ? format_of(path) : format;
-  if (chosen == "jsonl") {
-    read_jsonl(*open_text(path), path, sink, bad, most);
-  } else if (chosen == "json") {
-    read_json(path, sink, bad);
-  } else if (chosen == "csv" || chosen == "tsv") {
-    read_delimited(*open_text(path), path, chosen == "tsv", sink, bad);
-  } else if (chosen == "text") {
-    sink({path, 0, 1}, {{"text", content_of(path)}});
-  } else if (is_compressed(path) || (chosen != "parquet" && chosen != "arrow")) {
-    refuse_format(path, chosen, format != "auto");
-  } else {
-    (chosen == "parquet" ? read_parquet : read_arrow)(path, sink);
+  const DataFormat chosen = chosen_format(path, format);
+  switch (chosen) {
+    case DataFormat::kLines:
+      return read_jsonl(*open_text(path), path, sink, bad, most);
+    case DataFormat::kJson:
+      return read_json(path, sink, bad);
+    case DataFormat::kCsv:
+    case DataFormat::kTsv:
+      return read_delimited(*open_text(path), path, chosen == DataFormat::kTsv, sink, bad);
+    case DataFormat::kText:
+      return sink({path, 0, 1}, {{"text", content_of(path)}});
+    case DataFormat::kParquet:
+    case DataFormat::kArrow:
+      if (is_compressed(path)) refuse_ending(path, "a file of that format that is not compressed as a whole");
+      return (chosen == DataFormat::kParquet ? read_parquet : read_arrow)(path, sink);
   }
 }
 
@@ -181,13 +194,13 @@ void read_rows(const std::string& path, const std::string& format, const RowSink
   for (const std::string& file : data_files(path)) read_file(file, format, sink, bad, kAll);
 }
 
-std::optional<Row> first_row(const std::string& path, const std::string& format) {
+std::optional<Row> first_row(const std::string& path) {
   std::optional<Row> first;
   const auto take = [&](const RowLocation&, Row&& row) {
     if (!first) first = std::move(row);
   };
   for (const std::string& file : data_files(path))
-    if (!first) read_file(file, format, take, {}, 1);
+    if (!first) read_file(file, "auto", take, {}, 1);
   return first;
 }
 

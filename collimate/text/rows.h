@@ -23,9 +23,9 @@ struct RowLocation {
 using RowSink = std::function<void(const RowLocation&, Row&&)>;
 using BadRowSink = std::function<void(const std::string& error)>;
 
-// Reads the files that `path` names (see data_files.h). `format`: "auto" (by the ending: .jsonl .ndjson .json .csv .tsv
-// .parquet .arrow .txt, and .gz .zst .bz2 .lz4 behind each but .parquet and .arrow), "jsonl", "json", "csv", "tsv" (see
-// delimited.h), "parquet", "arrow" or "text" (one row {"text": …} per file). JSON may be an array of objects or an
+// Reads the files that `path` names (see data_files.h). `format`: "auto" (by the ending, see
+// data_formats.h, and .gz .zst .bz2 .lz4 behind each but .parquet and .arrow) or the name of one there; a table's cells
+// are texts (see delimited.h), a text is one row {"text": …} per file. JSON may be an array of objects or an
 // object of arrays of equal length. Throws InputError: missing file, unknown format, malformed JSON (with the line), a
 // row that is no object, a number that would not be kept as written (see json_numbers.h), a Parquet, Arrow or
 // compressed file in a build without their reader (says how to get it). A row that cannot be read by itself goes to
@@ -38,6 +38,6 @@ int64_t count_rows(const std::string& path, int64_t most);
 
 // Reads the first row alone of a file of JSON lines, of another format the whole file; nothing where there is none.
 // Throws as read_rows.
-std::optional<Row> first_row(const std::string& path, const std::string& format = "auto");
+std::optional<Row> first_row(const std::string& path);
 
 }  // namespace collimate::text

@@ -140,6 +140,8 @@ TEST_F(Rows, UnknownFormatAndMissingFile) {
               AllOf(HasSubstr("got a .xz file; try decompressing it: unxz -k "), HasSubstr("a.jsonl.xz")));
   EXPECT_THAT(error("a.xlsx", "x"), AllOf(HasSubstr("got a .xlsx file; try converting it: python3 -c \"import pandas"),
                                           HasSubstr("a.jsonl', orient='records', lines=True)")));
+  EXPECT_THAT(message_of<base::InputError>([&] { read("a.jsonl", "", "yaml"); }),
+              HasSubstr("expected format auto, jsonl, json, csv, tsv, parquet, arrow or text, got 'yaml'"));
   EXPECT_EQ(read("a.data", "{\"a\": 1}\n", "jsonl").size(), 1u);
   EXPECT_EQ(message_of<base::InputError>([] { read_rows("/nowhere/a.jsonl", "auto", {}); }),
             "[data /nowhere/a.jsonl] expected a file, got none there");
@@ -213,7 +215,8 @@ TEST_F(Rows, DirectoriesAndPatternsAreReadByName) {
   std::filesystem::create_directory(directory_.path("none"));
   EXPECT_THAT(
       message_of<base::InputError>([&] { values(directory_.path("none")); }),
-      HasSubstr("expected data files in the directory (.jsonl .json .csv .tsv .parquet .arrow .txt), got none"));
+      HasSubstr(
+          "expected data files in the directory (.jsonl, .json, .csv, .tsv, .parquet, .arrow or .txt), got none"));
   std::filesystem::create_directories(directory_.path("none/train"));
   host::write_file_atomically(directory_.path("none/train/x.jsonl"), "{}");
   EXPECT_THAT(message_of<base::InputError>([&] { values(directory_.path("none")); }),
@@ -345,7 +348,10 @@ TEST_F(Rows, CompressedFilesAreReadWhole) {
         << ending;
     EXPECT_THAT(error("c.jsonl." + ending, "{}"), HasSubstr("expected a whole file compressed by")) << ending;
   }
-  EXPECT_THAT(error("a.parquet.gz", "x"), HasSubstr("expected a .jsonl"));
+  EXPECT_THAT(
+      error("a.parquet.gz", "x"),
+      HasSubstr("a file of that format that is not compressed as a whole, got a .gz file; try decompressing it: "
+                "gunzip -k "));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
 #include "tests/support/model/whole_values.h"
+#include "tests/support/train/shared_ranks.h"
 #include "tests/support/train/small_rows.h"
 
 namespace collimate::train {
@@ -20,6 +21,7 @@ namespace {
 
 using model::testing::distance;
 using model::testing::whole_values;
+using testing::SharedLayout;
 
 constexpr int kUpdates = 3;
 
@@ -55,8 +57,7 @@ int64_t peak_of(int worker, const std::string& purpose) {
 
 struct Trained {
   Trained(comm::Group* group, int zero, const model::ModelRanks& ranks = {}, bool tied = true)
-      : weights(model::testing::tiny_weights(wide_shape(tied),
-                                             {.trained = true, .tensor = ranks.tensor, .stages = ranks.stages})),
+      : weights(model::testing::tiny_weights(wide_shape(tied), {.trained = true, .ranks = ranks})),
         // By this epsilon gradients that are 0 but for rounding move nothing.
         learner(decoder,
                 {.schedule = {.peak = 1e-2},
@@ -215,62 +216,16 @@ TEST(DataRanks, AnotherLayoutGoesOnFromTheSharesOfOne) {
   }
 }
 
-struct TensorLayout {
-  int tp = 1, dp = 1, zero = 0;
-};
-
-// Each two of four tensor ranks have the same key-value head.
-TEST(DataRanks, TensorRanksClipAndUpdateAsOneRank) {
-  After one;
-  Trained whole(nullptr, 0);
-  const std::vector<float> start = whole_values(*whole.weights);
-  for (int i = 0; i < kUpdates; ++i) whole.update(wide_rows(0, 6), one);
-  const std::vector<float> expected = whole_values(*whole.weights);
-  for (const TensorLayout layout : {TensorLayout{2, 1, 0}, {4, 1, 0}, {2, 2, 0}, {2, 2, 1}, {4, 2, 2}}) {
-    const std::string name = fmt::format("tp {} dp {} zero {}", layout.tp, layout.dp, layout.zero);
-    comm::with_ranks(layout.tp * layout.dp, name, [&](comm::Group& all) {
-      const int tensor = all.rank() % layout.tp, data = all.rank() / layout.tp;
-      const comm::BackEnd& threads = comm::back_end("threads");
-      const auto line = threads.join({fmt::format("{} line {}", name, data), "", tensor, layout.tp, 20});
-      const auto copies = threads.join({fmt::format("{} copies {}", name, tensor), "", data, layout.dp, 20});
-      Trained run(layout.dp == 1 ? nullptr : copies.get(), layout.zero, {{{tensor, layout.tp}, line.get(), 20}});
-      After mine;
-      const int64_t count = 6 / layout.dp;
-      for (int i = 0; i < kUpdates; ++i) run.update(wide_rows(data * count, count), mine);
-      EXPECT_NEAR(mine.norms[0], one.norms[0], 1e-5 * one.norms[0]) << name;
-      const std::vector<float> values = whole_values(*run.weights);
-      if (tensor == 0) {
-        EXPECT_LT(distance(values, expected), 1e-3 * distance(start, expected)) << name;
-      }
-    });
-  }
-}
-
-struct StagedLayout {
-  int pp = 1, tp = 1, dp = 1, zero = 0;
-  bool tied = false;
-};
-
 // Trains by that layout; gives the whole parameters, which the first rank has, and its norms and losses.
-After trained_by(const StagedLayout& layout) {
+After trained_by(const SharedLayout& layout, bool tied = false) {
   After first;
-  const std::string name = fmt::format("pp {} tp {} dp {} zero {}", layout.pp, layout.tp, layout.dp, layout.zero);
-  comm::with_ranks(layout.pp * layout.tp * layout.dp, name, [&](comm::Group& all) {
-    const int tensor = all.rank() % layout.tp, data = all.rank() / layout.tp % layout.dp,
-              stage = all.rank() / layout.tp / layout.dp;
-    const comm::BackEnd& threads = comm::back_end("threads");
-    const auto line = threads.join({fmt::format("{} tp {} {}", name, data, stage), "", tensor, layout.tp, 20});
-    const auto copies = threads.join({fmt::format("{} dp {} {}", name, tensor, stage), "", data, layout.dp, 20});
-    const auto stages = threads.join({fmt::format("{} pp {} {}", name, tensor, data), "", stage, layout.pp, 20});
-    model::ModelRanks ranks;
-    if (layout.tp > 1) ranks.tensor = {{tensor, layout.tp}, line.get(), 20};
-    if (layout.pp > 1) ranks.stages = {{stage, layout.pp}, stages.get(), 20};
-    Trained run(layout.dp == 1 ? nullptr : copies.get(), layout.zero, ranks, layout.tied);
+  testing::on_lines_by_rank(layout, layout.name(), [&](int rank, const testing::AxisLines& lines) {
+    Trained run(lines.training.rows, layout.zero, lines.model, tied);
     After mine;
     const int64_t count = 6 / layout.dp;
-    for (int i = 0; i < kUpdates; ++i) run.update(wide_rows(data * count, count), mine);
+    for (int i = 0; i < kUpdates; ++i) run.update(wide_rows(lines.data_rank * count, count), mine);
     mine.values = whole_values(*run.weights);
-    if (all.rank() == 0) first = std::move(mine);
+    if (rank == 0) first = std::move(mine);
   });
   return first;
 }
@@ -280,7 +235,7 @@ TEST(DataRanks, StagesUpdateWithTheBitsOfOne) {
     for (const int zero : {0, 1}) {
       const After one = trained_by({.dp = dp, .zero = dp == 1 ? 0 : zero});
       for (const int pp : {2, 3, 8}) {
-        const After staged = trained_by({.pp = pp, .dp = dp, .zero = zero});
+        const After staged = trained_by({.dp = dp, .zero = zero, .pp = pp});
         EXPECT_EQ(staged.losses, one.losses) << pp << " stages of " << dp;
         EXPECT_EQ(staged.norms, one.norms) << pp << " stages of " << dp;
         EXPECT_EQ(staged.values, one.values) << pp << " stages of " << dp;
@@ -288,19 +243,27 @@ TEST(DataRanks, StagesUpdateWithTheBitsOfOne) {
     }
 }
 
-// Sums are in another order where the embedding is the head, of pieces, and of shares of gradients.
-TEST(DataRanks, StagesUpdateAsOneInEveryLayout) {
+// Sums are in another order where the embedding is the head, of pieces, and of shares of gradients. Each two of four
+// tensor ranks have the same key-value head.
+TEST(DataRanks, AnyLayoutUpdatesAsOneRank) {
   for (const bool tied : {false, true}) {
-    const After one = trained_by({.tied = tied});
+    const After one = trained_by({}, tied);
     const std::vector<float> start = whole_values(*Trained(nullptr, 0, {}, tied).weights);
-    for (const StagedLayout& layout :
-         {StagedLayout{2, 1, 1, 0}, {3, 1, 2, 1}, {2, 1, 2, 2}, {1, 2, 1, 0}, {2, 2, 1, 0}, {2, 2, 2, 2}}) {
-      const After staged = trained_by({layout.pp, layout.tp, layout.dp, layout.zero, tied});
-      const std::string name =
-          fmt::format("pp {} tp {} dp {} zero {} tied {}", layout.pp, layout.tp, layout.dp, layout.zero, tied);
-      EXPECT_NEAR(staged.norms[0], one.norms[0], 1e-5 * one.norms[0]) << name;
-      EXPECT_NEAR(staged.losses[0], one.losses[0], 1e-5 * std::abs(one.losses[0])) << name;
-      EXPECT_LT(distance(staged.values, one.values), 1e-3 * distance(start, one.values)) << name;
+    for (const SharedLayout& layout : {SharedLayout{.pp = 2},
+                                       {.dp = 2, .zero = 1, .pp = 3},
+                                       {.dp = 2, .zero = 2, .pp = 2},
+                                       {.tp = 2},
+                                       {.tp = 4},
+                                       {.tp = 2, .dp = 2},
+                                       {.tp = 2, .dp = 2, .zero = 1},
+                                       {.tp = 4, .dp = 2, .zero = 2},
+                                       {.tp = 2, .pp = 2},
+                                       {.tp = 2, .dp = 2, .zero = 2, .pp = 2}}) {
+      const After other = trained_by(layout, tied);
+      const std::string name = fmt::format("{} tied {}", layout.name(), tied);
+      EXPECT_NEAR(other.norms[0], one.norms[0], 1e-5 * one.norms[0]) << name;
+      EXPECT_NEAR(other.losses[0], one.losses[0], 1e-5 * std::abs(one.losses[0])) << name;
+      EXPECT_LT(distance(other.values, one.values), 1e-3 * distance(start, one.values)) << name;
     }
   }
 }

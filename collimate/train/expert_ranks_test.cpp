@@ -42,7 +42,7 @@ TEST(ExpertRanks, ScoresHaveTheBitsOfOneRank) {
   const Batch rows = shared_samples();
   for (const std::string family : {"mixtral", "deepseek_v3"}) {
     const auto scored = [&](const Batch& part, const model::ModelRanks& of) {
-      model::Model model(tiny_weights(tiny_shape(family), {.stages = of.stages, .experts = of.experts}), {});
+      model::Model model(tiny_weights(tiny_shape(family), {.ranks = of}), {});
       const ScoringOptions options{.temperature = 0.7F, .micro_batch_tokens = 30};
       return with_log_probs(model, part, batch::kLogProbs, options).all(batch::kLogProbs);
     };
@@ -57,7 +57,7 @@ TEST(ExpertRanks, ScoresHaveTheBitsOfOneRank) {
 // Two updates over rows of which some ranks have more micro-batches, the last one none.
 SharedRun unequal_run(const shape::ModelShape& shape, const SharedLayout& layout, const AxisLines& lines) {
   const model::ModelRanks& of = lines.model;
-  const auto weights = tiny_weights(shape, trained_on(of));
+  const auto weights = tiny_weights(shape, {.trained = true, .ranks = of});
   EXPECT_EQ(weights->is_shared(0), layout.zero == 3);
   const int last = weights->segments() - 1;  // of experts
   if (weights->segment_floats(last) > 0) {
@@ -145,7 +145,7 @@ TEST(ExpertRanks, ARankWithoutRowsTrainsWithTheOthers) {
   };
   const auto survey = [](const Batch&, const batch::Quantities& now) { return std::vector{now.log_probs.detach()}; };
   const auto trained = [&](const Batch& part, const model::ModelRanks& of, const TrainingRanks& ranks) {
-    const auto weights = tiny_weights(tiny_shape("mixtral"), {.trained = true, .experts = of.experts});
+    const auto weights = tiny_weights(tiny_shape("mixtral"), {.trained = true, .ranks = of});
     model::Model model(weights, {});
     const LearnerOptions options{.schedule = {.peak = 1e-3}, .micro_batch_tokens = 30, .zero = 2};
     Learner learner(model, options, {}, ranks);
@@ -169,11 +169,7 @@ TEST(ExpertRanks, SavedStatesLoadIntoAnyLayout) {
   const auto run_of = [&](const SharedLayout& layout, const AxisLines* lines,
                           const std::function<void(Learner&, const model::Weights&)>& body) {
     const model::ModelRanks of = lines == nullptr ? model::ModelRanks() : lines->model;
-    const auto weights = tiny_weights(wide_mixture("deepseek_v3"), {.trained = true,
-                                                                    .tensor = of.tensor,
-                                                                    .shares = of.shares,
-                                                                    .experts = of.experts,
-                                                                    .expert_shares = of.expert_shares});
+    const auto weights = tiny_weights(wide_mixture("deepseek_v3"), {.trained = true, .ranks = of});
     model::Model model(weights, {});
     Learner learner(model, {.schedule = {.peak = 1e-3}, .zero = layout.zero}, {},
                     lines == nullptr ? TrainingRanks() : lines->training);
@@ -222,10 +218,7 @@ TEST(ExpertRanks, TakeTheMemoryThatIsPlanned) {
       const tensor::MemoryScope scope(kFirstExpertWorker + rank, "tensors");
       tensor::reset_memory_peaks(kFirstExpertWorker + rank);
       trained_run(shape, layout, &lines);
-      const model::WeightsOptions options{.trained = true,
-                                          .shares = lines.model.shares,
-                                          .experts = lines.model.experts,
-                                          .expert_shares = lines.model.expert_shares};
+      const model::WeightsOptions options{.trained = true, .ranks = lines.model};
       for (const tensor::MemoryItem& item :
            model::weights_memory(shape, options, model::Sharing{layout.zero, layout.dp})) {
         const int64_t took = expert_peak_of(kFirstExpertWorker + rank, "model/" + item.purpose);

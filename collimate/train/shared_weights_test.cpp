@@ -12,6 +12,7 @@
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
 #include "tests/support/model/whole_values.h"
+#include "tests/support/train/shared_ranks.h"
 #include "tests/support/train/small_rows.h"
 
 namespace collimate::train {
@@ -19,6 +20,8 @@ namespace {
 
 using model::Recompute;
 using model::testing::whole_values;
+using testing::AxisLines;
+using testing::on_lines_by_rank;
 
 constexpr int kSteps = 2;
 constexpr int kAllRows = 12;
@@ -31,9 +34,10 @@ struct ShareLayout {
   int lora_rank = 0;
   std::vector<int64_t> rows = {};  // of each data rank; empty: as many of each
   std::string name() const {
-    return fmt::format("dp {} tp {} pp {} zero {} tied {} recompute {} tokens {} lora {}", dp, tp, pp, zero, tied,
-                       recompute == Recompute::kFull, micro_batch_tokens, lora_rank);
+    return fmt::format("{} tied {} recompute {} tokens {} lora {}", axes().name(), tied, recompute == Recompute::kFull,
+                       micro_batch_tokens, lora_rank);
   }
+  testing::SharedLayout axes() const { return {.tp = tp, .dp = dp, .zero = zero, .pp = pp}; }
 };
 
 // Its blocks are large enough to be cut for four ranks of two pieces; the last norm is not.
@@ -53,33 +57,10 @@ Batch numbered_rows(int64_t first, int64_t count) {
   return small::rows_of_lengths({5, 7, 9, 6, 8, 5, 4, 9, 7, 6, 5, 8}, first, count);
 }
 
-// The groups of one of the ranks of a layout, of which tp is the fastest axis and pp the slowest.
-struct Lines {
-  Lines(const ShareLayout& layout, int rank)
-      : tensor(rank % layout.tp), data(rank / layout.tp % layout.dp), stage(rank / layout.tp / layout.dp) {
-    const auto join = [&](const char* axis, int line, int place, int size) {
-      const std::string name = fmt::format("{} {} {}", layout.name(), axis, line);
-      return size == 1 ? nullptr : comm::back_end("threads").join({name, "", place, size, comm::kDeadlineOfRanks});
-    };
-    of_tensor = join("tp", stage * layout.dp + data, tensor, layout.tp);
-    copies = join("dp", stage * layout.tp + tensor, data, layout.dp);
-    stages = join("pp", data * layout.tp + tensor, stage, layout.pp);
-    ranks.tensor = {{tensor, layout.tp}, of_tensor.get(), comm::kDeadlineOfRanks};
-    ranks.stages = {{stage, layout.pp}, stages.get(), comm::kDeadlineOfRanks};
-    if (layout.zero == 3) ranks.shares = {data, layout.dp, copies.get(), comm::kDeadlineOfRanks};
-  }
-  int tensor, data, stage;
-  std::unique_ptr<comm::Group> of_tensor, copies, stages;
-  model::ModelRanks ranks;
-};
-
 struct SharedRun {
-  SharedRun(const ShareLayout& layout, const Lines& lines)
-      : weights(model::testing::tiny_weights(shared_shape(layout.tied), {.trained = true,
-                                                                         .lora = {.rank = layout.lora_rank},
-                                                                         .tensor = lines.ranks.tensor,
-                                                                         .stages = lines.ranks.stages,
-                                                                         .shares = lines.ranks.shares})),
+  SharedRun(const ShareLayout& layout, const AxisLines& lines)
+      : weights(model::testing::tiny_weights(
+            shared_shape(layout.tied), {.trained = true, .lora = {.rank = layout.lora_rank}, .ranks = lines.model})),
         learner(decoder,
                 {.schedule = {.peak = 1e-2},
                  .adam = {.epsilon = 1e-4},
@@ -87,10 +68,10 @@ struct SharedRun {
                  .micro_batch_tokens = layout.micro_batch_tokens,
                  .zero = layout.zero,
                  .recompute = layout.recompute},
-                {}, {lines.copies.get()}),
+                {}, lines.training),
         rows(layout.rows.empty() ? std::vector<int64_t>(static_cast<size_t>(layout.dp), kAllRows / layout.dp)
                                  : layout.rows),
-        data(lines.data) {
+        data(lines.data_rank) {
     if (layout.lora_rank > 0) model::initialize_lora(*weights, 4);
   }
   Batch own_rows() const {
@@ -119,8 +100,7 @@ struct SharedOutcome {
 
 SharedOutcome outcome_of(const ShareLayout& layout) {
   SharedOutcome first;
-  comm::with_ranks(layout.pp * layout.tp * layout.dp, layout.name(), [&](comm::Group& all) {
-    const Lines lines(layout, all.rank());
+  on_lines_by_rank(layout.axes(), layout.name(), [&](int rank, const AxisLines& lines) {
     SharedRun run(layout, lines);
     SharedOutcome mine;
     for (int i = 0; i < kSteps; ++i) {
@@ -130,7 +110,7 @@ SharedOutcome outcome_of(const ShareLayout& layout) {
     }
     mine.checksum = run.weights->checksum();
     mine.values = whole_values(*run.weights);
-    if (all.rank() == 0) first = std::move(mine);
+    if (rank == 0) first = std::move(mine);
   });
   return first;
 }
@@ -194,8 +174,8 @@ TEST(SharedWeights, ScoreUnlikeNumbersOfRows) {
     const Batch expected = with_log_probs(reference, numbered_rows(0, kAllRows), key, options);
     const std::vector<int64_t> counts = {9, 0, 3};
     comm::with_ranks(3, "scored", [&](comm::Group& group) {
-      const auto shared = model::testing::tiny_weights(shared_shape(tied),
-                                                       {.shares = {group.rank(), 3, &group, comm::kDeadlineOfRanks}});
+      const auto shared = model::testing::tiny_weights(
+          shared_shape(tied), {.ranks = {.shares = {group.rank(), 3, &group, comm::kDeadlineOfRanks}}});
       model::Model model(shared, {});
       const auto mine = counts.begin() + group.rank();
       const Batch rows = numbered_rows(std::accumulate(counts.begin(), mine, int64_t{0}), *mine);
@@ -212,23 +192,21 @@ TEST(SharedWeights, ScoreUnlikeNumbersOfRows) {
 // Saves behind two updates, loads by another layout, updates once more there.
 SharedOutcome moved(const ShareLayout& from, const ShareLayout& to) {
   std::vector<base::MemoryState> states(static_cast<size_t>(from.dp));
-  comm::with_ranks(from.dp, from.name(), [&](comm::Group& all) {
-    const Lines lines(from, all.rank());
+  on_lines_by_rank(from.axes(), from.name(), [&](int rank, const AxisLines& lines) {
     SharedRun run(from, lines);
     for (int i = 0; i < kSteps; ++i) run.update();
-    run.learner.save(base::at(states, all.rank()));
+    run.learner.save(base::at(states, rank));
   });
   base::MemoryState saved = states.front();
   for (size_t r = 1; r < states.size(); ++r) saved.add_tensors_of(states[r], fmt::format("rank {}", r));
   SharedOutcome first;
-  comm::with_ranks(to.dp, "to " + to.name(), [&](comm::Group& all) {
-    const Lines lines(to, all.rank());
+  on_lines_by_rank(to.axes(), "to " + to.name(), [&](int rank, const AxisLines& lines) {
     SharedRun run(to, lines);
     base::MemoryState own = saved;
     run.learner.load(own);
     run.update();
     SharedOutcome mine{.values = whole_values(*run.weights)};
-    if (all.rank() == 0) first = std::move(mine);
+    if (rank == 0) first = std::move(mine);
   });
   return first;
 }
@@ -259,16 +237,15 @@ TEST(SharedWeights, TakeTheMemoryThatIsPlanned) {
     for (const int zero : {0, 1, 2, 3}) {
       const ShareLayout layout{.dp = 2, .zero = zero, .tied = tied, .recompute = Recompute::kFull};
       model::WeightsOptions options{.trained = true};
-      if (zero == 3) options.shares.ranks = layout.dp;
+      if (zero == 3) options.ranks.shares.ranks = layout.dp;
       int64_t taken = 0, planned = 0;
-      comm::with_ranks(layout.dp, "memory " + layout.name(), [&](comm::Group& all) {
-        const int worker = kFirstSharer + all.rank();
+      on_lines_by_rank(layout.axes(), "memory " + layout.name(), [&](int rank, const AxisLines& lines) {
+        const int worker = kFirstSharer + rank;
         const tensor::MemoryScope scope(worker, "tensors");
         tensor::reset_memory_peaks(worker);
-        const Lines lines(layout, all.rank());
         SharedRun run(layout, lines);
         run.update();
-        if (all.rank() + 1 < layout.dp) return;  // the last one has the most
+        if (rank + 1 < layout.dp) return;  // the last one has the most
         for (const auto& item : model::weights_memory(shared_shape(tied), options, model::Sharing{zero, layout.dp})) {
           const int64_t peak = peaks_of(worker)[item.purpose];
           EXPECT_LE(peak, item.bytes) << item.purpose << " " << layout.name();

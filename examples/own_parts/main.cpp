@@ -36,9 +36,7 @@ Batch add_ranks(const Batch& rows, const collimate::AlgorithmOptions&) {
   return collimate::with_row_advantages(rows, ranks);
 }
 
-AdvantageEntry rank_entry() {
-  return {"rank", "groups", {"uid", "prompt_uid", "trainable", "reward"}, {"advantages"}, {}, add_ranks};
-}
+AdvantageEntry rank_entry() { return {.name = "rank", .add = add_ranks}; }
 
 // The sum over a micro-batch's tokens is divided by the tokens of the whole update, so that the loss does not depend on
 // how rows are split.
@@ -49,9 +47,7 @@ collimate::Loss make_reinforce(const std::string& type, const collimate::LossSet
           }};
 }
 
-LossEntry reinforce_losses() {
-  return {"rollouts", {"reinforce"}, [](const std::string&) { return std::vector<std::string>{}; }, make_reinforce};
-}
+LossEntry reinforce_losses() { return {"rollouts", {"reinforce"}, {}, make_reinforce}; }
 
 }  // namespace
 

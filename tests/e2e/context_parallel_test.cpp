@@ -45,16 +45,11 @@ TEST_F(ContextParallel, GrpoIsThatOfOneDeviceButForTheOrderOfSums) {
 // On the same devices with the same bits, and on one device but for the order of sums.
 TEST_F(ContextParallel, ARunThatWasCutGoesOn) {
   for (const char* recipe : {"sft", "dpo", "grpo"}) {
-    const std::string whole_name = fmt::format("{}-whole", recipe), cut_name = fmt::format("{}-cut", recipe);
-    const std::string whole = train(whole_name, recipe, shared({}));
-    train(cut_name, recipe, shared({"run.iterations=2"}));
-    EXPECT_TRUE(whole == train(cut_name, recipe, shared({}))) << recipe;
-    EXPECT_EQ(lasting_metrics(directory(whole_name)), lasting_metrics(directory(cut_name))) << recipe;
-    train(fmt::format("{}-one", recipe), recipe, {});
-    train(fmt::format("{}-moved", recipe), recipe, shared({"run.iterations=2"}));
-    train(fmt::format("{}-moved", recipe), recipe, {});
-    for (const char* name : {"whole", "moved"})
-      expect_near_weights(fmt::format("{}-one", recipe), fmt::format("{}-{}", recipe, name));
+    const auto named = [&](const std::string& what) { return fmt::format("{}-{}", recipe, what); };
+    expect_goes_on(named("whole"), recipe, shared({}));
+    train(named("one"), recipe, {});
+    train_in_two(named("moved"), recipe, shared({}), {});
+    for (const char* name : {"whole", "moved"}) expect_near_weights(named("one"), named(name));
   }
 }
 
@@ -106,11 +101,6 @@ TEST_F(ContextParallel, LayoutsThatDoNotFitAreNamed) {
   EXPECT_EQ(error({"devices=3", "cp=2"}), "[cp] expected a divisor of the 3 devices, got 2; try devices: 2");
   EXPECT_EQ(error({"devices=4", "tp=2", "cp=4"}),
             "[cp] expected a divisor of 2, the devices by tp 2, got 4; try devices: 8");
-  const auto placed = [](const std::string& layouts) {
-    return "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy, "
-           "policy_trainer, reference]}}, layouts: {" +
-           layouts + "}}";
-  };
   EXPECT_EQ(
       error({placed("policy: {generate: {cp: 2}}")}),
       "[placement.layouts.policy.generate.cp] expected 1 of a function that generates, got 2; try leaving it out: "

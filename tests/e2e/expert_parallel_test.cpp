@@ -68,15 +68,10 @@ TEST_F(ExpertParallel, ARunThatWasCutGoesOnOnAnyDevices) {
   begin_from("qwen2_moe");
   for (const char* recipe : {"sft", "grpo"}) {
     const auto named = [&](const std::string& what) { return fmt::format("{}-{}", recipe, what); };
-    const std::string whole = train(named("whole"), recipe, shared({}));
-    train(named("cut"), recipe, shared({"run.iterations=2"}));
-    EXPECT_TRUE(whole == train(named("cut"), recipe, shared({}))) << recipe;
-    EXPECT_EQ(lasting_metrics(directory(named("whole"))), lasting_metrics(directory(named("cut")))) << recipe;
+    expect_goes_on(named("whole"), recipe, shared({}));
     train(named("one"), recipe, {});
-    train(named("joined"), recipe, shared({"run.iterations=2"}));
-    train(named("joined"), recipe, {});
-    train(named("parted"), recipe, {"run.iterations=2"});
-    train(named("parted"), recipe, shared({}));
+    train_in_two(named("joined"), recipe, shared({}), {});
+    train_in_two(named("parted"), recipe, {}, shared({}));
     for (const char* name : {"whole", "joined", "parted"}) expect_near_weights(named("one"), named(name));
   }
 }
@@ -84,16 +79,13 @@ TEST_F(ExpertParallel, ARunThatWasCutGoesOnOnAnyDevices) {
 // Each device keeps a part of all weights, and of an expert those that have it: the bits of whole ones.
 TEST_F(ExpertParallel, DevicesThatShareTheWeightsTrainAsWithWholeOnes) {
   begin_from("mixtral");
-  const std::string config = scratch_ / "start/config.json", small = "\"hidden_size\": 32";  // of which none is cut
-  std::string text = read_text(config);
-  write_text(config, text.replace(text.find(small), small.size(), "\"hidden_size\": 96"));
+  replace_in(scratch_ / "start/config.json", "\"hidden_size\": 32", "\"hidden_size\": 96");  // of 32 none is cut
   const auto sets = with(one(), {"devices=4", "ep=2", "train.micro_batch_tokens=32", "rollout.prompts_per_iteration=3",
                                  "rollout.samples_per_prompt=2"});
   train("whole", "grpo", with(sets, {"zero=2"}));
   train("shared", "grpo", with(sets, {"zero=3"}));
   train_apart("processes", "grpo", with(sets, {"zero=3"}));
-  train("cut", "grpo", with(sets, {"zero=3", "run.iterations=2"}));
-  train("cut", "grpo", with(sets, {"zero=3"}));
+  train_in_two("cut", "grpo", with(sets, {"zero=3"}), with(sets, {"zero=3"}));
   for (const char* name : {"shared", "processes", "cut"}) {
     expect_no_mismatch(name);
     EXPECT_TRUE(exported_weights(directory("whole")) == exported_weights(directory(name))) << name;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include <cmath>
 #include <string>
 #include <utility>
@@ -113,6 +115,32 @@ class NearRuns : public Walls {
     processes.worker_command = {collimate_program(), "worker"};
     return train(name, recipe, with(sets, {"cluster=local-processes"}), processes);
   }
+  // Two devices that all models share, with these layouts.
+  static std::string placed(const std::string& layouts) {
+    return "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy, "
+           "policy_trainer, reference]}}, layouts: {" +
+           layouts + "}}";
+  }
+  // Checks what is refused of an axis, whatever it is.
+  void expect_axis_is_checked(const std::string& axis) {
+    const auto error = [&](const std::vector<std::string>& sets) { return refusal("grpo", with(one(), sets)); };
+    EXPECT_THAT(error({"devices=3", axis + "=2"}),
+                testing::HasSubstr(fmt::format("[{}] expected a divisor of the 3 devices, got 2", axis)));
+    EXPECT_THAT(error({placed(fmt::format("policy: {{generate: {{{}: 2}}}}", axis))}),
+                testing::HasSubstr(fmt::format("one {} for all functions of models that share weights", axis)));
+  }
+  // Trains two iterations by `first`, then goes on by `then`; gives the model's bytes.
+  std::string train_in_two(const std::string& name, const std::string& recipe, const std::vector<std::string>& first,
+                           const std::vector<std::string>& then) {
+    train(name, recipe, with(first, {"run.iterations=2"}));
+    return train(name, recipe, then);
+  }
+  // Trains `name`, and once more in two parts on the same devices, with the same bits.
+  void expect_goes_on(const std::string& name, const std::string& recipe, const std::vector<std::string>& sets) {
+    const std::string whole = train(name, recipe, sets), cut = name + "-cut";
+    EXPECT_TRUE(whole == train_in_two(cut, recipe, sets, sets)) << name;
+    EXPECT_EQ(lasting_metrics(directory(name)), lasting_metrics(directory(cut))) << name;
+  }
   std::string refusal(const std::string& recipe, const std::vector<std::string>& sets) {
     return base::message_of<base::InputError>([&] { train("refused", recipe, sets); });
   }
@@ -122,6 +150,10 @@ class NearRuns : public Walls {
       EXPECT_GT(iteration.at("mismatch/tokens_compared").get<double>(), 0) << name;
       EXPECT_EQ(iteration.at("mismatch/logprob_abs_max"), 0) << name;
     }
+  }
+  void expect_same_run(const std::string& expected, const std::string& name) {
+    EXPECT_EQ(lasting_metrics(directory(expected)), lasting_metrics(directory(name))) << name;
+    EXPECT_TRUE(exported_weights(directory(expected)) == exported_weights(directory(name))) << name;
   }
   void expect_near_weights(const std::string& expected, const std::string& name) {
     EXPECT_LT(relative_distance(exported_weights(directory(expected)), exported_weights(directory(name))), 1e-5)

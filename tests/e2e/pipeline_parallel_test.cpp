@@ -11,21 +11,13 @@ namespace {
 
 class PipelineParallel : public NearRuns {
  protected:
-  static std::vector<std::string> one() { return {"algorithm.beta=0.1", "algorithm.loss_type=dapo"}; }
   static std::vector<std::string> staged() { return with(one(), {"devices=2", "pp=2"}); }
-
-  void expect_same_run(const std::string& expected, const std::string& name) {
-    EXPECT_EQ(lasting_metrics(directory(expected)), lasting_metrics(directory(name))) << name;
-    EXPECT_TRUE(exported_weights(directory(expected)) == exported_weights(directory(name))) << name;
-  }
 };
 
 TEST_F(PipelineParallel, GrpoHasTheBitsOfOneDevice) {
   train("one", "grpo", one());
   train("threads", "grpo", staged());
-  recipe::TrainCall processes;
-  processes.worker_command = {collimate_program(), "worker"};
-  train("processes", "grpo", with(staged(), {"cluster=local-processes"}), processes);
+  train_apart("processes", "grpo", staged());
   for (const char* name : {"threads", "processes"}) {
     expect_no_mismatch(name);
     expect_same_run("one", name);
@@ -46,12 +38,9 @@ TEST_F(PipelineParallel, PpoWithAllItsModelsHasTheBitsOfOneDevice) {
 
 TEST_F(PipelineParallel, ARunThatWasCutGoesOnOnAnyDevices) {
   train("one", "grpo", one());
-  train("cut", "grpo", with(staged(), {"run.iterations=2"}));
-  train("cut", "grpo", staged());
-  train("joined", "grpo", with(staged(), {"run.iterations=2"}));
-  train("joined", "grpo", one());
-  train("parted", "grpo", with(one(), {"run.iterations=2"}));
-  train("parted", "grpo", staged());
+  train_in_two("cut", "grpo", staged(), staged());
+  train_in_two("joined", "grpo", staged(), one());
+  train_in_two("parted", "grpo", one(), staged());
   for (const char* name : {"cut", "joined", "parted"}) expect_same_run("one", name);
 }
 
@@ -97,19 +86,10 @@ TEST_F(PipelineParallel, EachDeviceTakesWhatIsPlanned) {
 }
 
 TEST_F(PipelineParallel, SizesThatDoNotFitAreNamed) {
-  const auto error = [&](const std::vector<std::string>& sets) {
-    return base::message_of<base::InputError>([&] { train("refused", "grpo", with(one(), sets)); });
-  };
-  EXPECT_THAT(error({"devices=3", "pp=2"}), testing::HasSubstr("[pp] expected a divisor of the 3 devices, got 2"));
+  const auto error = [&](const std::vector<std::string>& sets) { return refusal("grpo", with(one(), sets)); };
+  expect_axis_is_checked("pp");
   EXPECT_THAT(error({"devices=8", "pp=8"}), testing::HasSubstr("a pp of at most the model's"));
-  const std::string placement =
-      "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy, "
-      "policy_trainer, reference]}}, layouts: {policy: {generate: {pp: 2}}}}";
-  EXPECT_THAT(error({placement}), testing::HasSubstr("one pp for all functions of models that share weights"));
-  EXPECT_THAT(error({"placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: "
-                     "[policy, policy_trainer, reference]}}}",
-                     "pp=2"}),
-              testing::HasSubstr("pp in the placement's layouts"));
+  EXPECT_THAT(error({placed(""), "pp=2"}), testing::HasSubstr("pp in the placement's layouts"));
 }
 
 }  // namespace

@@ -13,10 +13,6 @@ class SharedModels : public NearRuns {
   static std::vector<std::string> plain(int zero, const std::string& devices = "2") {
     return {"algorithm.beta=0.1", "algorithm.loss_type=dapo", "devices=" + devices, fmt::format("zero={}", zero)};
   }
-  void expect_same_run(const std::string& expected, const std::string& name) {
-    EXPECT_EQ(lasting_metrics(directory(expected)), lasting_metrics(directory(name))) << name;
-    EXPECT_TRUE(exported_weights(directory(expected)) == exported_weights(directory(name))) << name;
-  }
   // Whose rows are dealt to devices in another order, which generation's own counts tell.
   void expect_same_learning(const std::string& expected, const std::string& name) {
     const auto one = metrics_of(directory(expected)), other = metrics_of(directory(name));
@@ -90,8 +86,7 @@ TEST_F(SharedModels, ARunThatWasCutGoesOnWithAnyStage) {
   train("whole", "grpo", plain(0));
   for (const auto& [first, second] : {std::pair(3, 3), {3, 0}, {0, 3}}) {
     const std::string name = fmt::format("from-{}-to-{}", first, second);
-    train(name, "grpo", with(plain(first), {"run.iterations=2"}));
-    train(name, "grpo", plain(second));
+    train_in_two(name, "grpo", plain(first), plain(second));
     expect_same_run("whole", name);
   }
 }

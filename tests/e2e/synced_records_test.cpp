@@ -1,14 +1,12 @@
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tests/e2e/run_support.h"
+#include "tests/support/host/noted_syncs.h"
 
 namespace collimate::test {
 namespace {
@@ -20,19 +18,6 @@ struct Synced {
   size_t checkpoints = 0;
 };
 
-// Calls of fdatasync in this process for files of `directory`.
-struct SyncWatch {
-  std::mutex mutex;
-  fs::path directory;  // "": none is watched
-  std::vector<Synced> seen;
-  std::set<std::string> paths;
-};
-
-SyncWatch& sync_watch() {
-  static SyncWatch watch;
-  return watch;
-}
-
 size_t complete_checkpoints(const fs::path& directory) {
   std::error_code none;
   const fs::directory_iterator entries(directory / "checkpoints", none);
@@ -41,61 +26,33 @@ size_t complete_checkpoints(const fs::path& directory) {
   }));
 }
 
-// Notes what fsync reached while a directory is watched.
-void note_path(int fd) {
-  SyncWatch& watch = sync_watch();
-  const std::lock_guard lock(watch.mutex);
-  if (watch.directory.empty()) return;
-  std::error_code none;
-  watch.paths.insert(fs::read_symlink("/proc/self/fd/" + std::to_string(fd), none));
-}
-
-void note_sync(int fd) {
-  SyncWatch& watch = sync_watch();
-  const std::lock_guard lock(watch.mutex);
-  if (watch.directory.empty()) return;
-  std::error_code none;
-  const fs::path path = fs::read_symlink("/proc/self/fd/" + std::to_string(fd), none);
-  if (path.parent_path() != watch.directory) return;
-  watch.seen.push_back({path.filename(), lines_of(path).size(), complete_checkpoints(watch.directory)});
-}
-
-}  // namespace
-}  // namespace collimate::test
-
-// This stands in place of the C library's: it does the same and notes the call.
-extern "C" int fsync(int fd) {
-  collimate::test::note_path(fd);
-  return static_cast<int>(::syscall(SYS_fsync, fd));
-}
-
-extern "C" int fdatasync(int fd) {
-  collimate::test::note_sync(fd);
-  return static_cast<int>(::syscall(SYS_fdatasync, fd));
-}
-
-namespace collimate::test {
-namespace {
-
 // The machine may stop right after a checkpoint has got its name: what it goes on after is on the disk by then.
 TEST(SyncedRecords, LinesBeforeACheckpointAreOnTheDiskBeforeIt) {
   const Scratch scratch("synced-records");
   write_small_task(scratch.path());
   const fs::path output = fs::canonical(scratch.path()) / "run";  // as /proc names it
-  sync_watch().directory = output;
-  train_text(small_config("sft", scratch.path()), output, {"run.save_every=1", "run.keep_checkpoints=5"});
-  sync_watch().directory.clear();
+  std::vector<Synced> records;
+  std::set<std::string> paths;
+  {
+    const NotedSyncs noted([&](const fs::path& path, bool data) {
+      if (!data)
+        paths.insert(path);
+      else if (path.parent_path() == output)
+        records.push_back({path.filename(), lines_of(path).size(), complete_checkpoints(output)});
+    });
+    train_text(small_config("sft", scratch.path()), output, {"run.save_every=1", "run.keep_checkpoints=5"});
+  }
   for (const fs::path& path :
        {output.parent_path(), output, output / "checkpoints", output / "model/tokenizer.json.partial",
         output / "model/model.safetensors.partial", output / "model"})
-    EXPECT_TRUE(sync_watch().paths.contains(path)) << path;
+    EXPECT_TRUE(paths.contains(path)) << path;
   ASSERT_EQ(complete_checkpoints(output), 3U);
   for (size_t step = 1; step <= 3; ++step) {
     // Syncs of the file ahead of that checkpoint, each with more lines than the one before. The next one's may be among
     // them, as a checkpoint gets its name behind the run.
     const auto before_checkpoint = [&](const std::string& name) {
       std::vector<size_t> lines;
-      for (const Synced& file : sync_watch().seen)
+      for (const Synced& file : records)
         if (file.name == name && file.checkpoints < step && (lines.empty() || file.lines > lines.back()))
           lines.push_back(file.lines);
       return lines;

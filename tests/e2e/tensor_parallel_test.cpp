@@ -10,9 +10,7 @@ namespace {
 
 class TensorParallel : public NearRuns {
  protected:
-  static std::vector<std::string> one() {
-    return {"models.policy.reduction_chunks=2", "algorithm.beta=0.1", "algorithm.loss_type=dapo"};
-  }
+  static std::vector<std::string> one() { return with(NearRuns::one(), {"models.policy.reduction_chunks=2"}); }
   static std::vector<std::string> shared() { return with(one(), {"devices=2", "tp=2"}); }
 };
 
@@ -46,20 +44,13 @@ TEST_F(TensorParallel, PposFirstUpdateIsThatOfOneDevice) {
   }
 }
 
-TEST_F(TensorParallel, ARunThatWasCutGoesOnWithTheSameBits) {
-  const std::string whole = train("whole", "grpo", shared());
-  train("cut", "grpo", with(shared(), {"run.iterations=2"}));
-  EXPECT_TRUE(whole == train("cut", "grpo", shared()));
-  EXPECT_EQ(lasting_metrics(directory("whole")), lasting_metrics(directory("cut")));
-}
+TEST_F(TensorParallel, ARunThatWasCutGoesOnWithTheSameBits) { expect_goes_on("whole", "grpo", shared()); }
 
 // A checkpoint of pieces goes on whole, and one of whole models in pieces.
 TEST_F(TensorParallel, ARunGoesOnOnOtherDevices) {
   train("one", "grpo", one());
-  train("joined", "grpo", with(shared(), {"run.iterations=2"}));
-  train("joined", "grpo", one());
-  train("parted", "grpo", with(one(), {"run.iterations=2"}));
-  train("parted", "grpo", shared());
+  train_in_two("joined", "grpo", shared(), one());
+  train_in_two("parted", "grpo", one(), shared());
   for (const char* name : {"joined", "parted"}) expect_near_run("one", name);
 }
 
@@ -87,13 +78,9 @@ TEST_F(TensorParallel, EachDeviceTakesWhatIsPlanned) {
 
 TEST_F(TensorParallel, SizesThatDoNotFitAreNamed) {
   const auto error = [&](const std::vector<std::string>& sets) { return refusal("grpo", with(one(), sets)); };
-  EXPECT_THAT(error({"devices=3", "tp=2"}), testing::HasSubstr("[tp] expected a divisor of the 3 devices, got 2"));
+  expect_axis_is_checked("tp");
   EXPECT_THAT(error({"devices=4", "tp=4"}), testing::HasSubstr("a tp that divides the model's 2 attention heads"));
-  const std::string placement =
-      "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy, "
-      "policy_trainer, reference]}}, layouts: {policy: {generate: {tp: 2}}}}";
-  EXPECT_THAT(error({placement}), testing::HasSubstr("one tp for all functions of models that share weights"));
-  EXPECT_THAT(error({placement, "tp=2"}), testing::HasSubstr("one tp for all functions"));
+  EXPECT_THAT(error({placed("policy: {generate: {tp: 2}}"), "tp=2"}), testing::HasSubstr("one tp for all functions"));
 }
 
 }  // namespace

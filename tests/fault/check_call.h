@@ -32,12 +32,6 @@ class CheckCall : public testing::Test {
     EXPECT_TRUE(result.status.ok()) << result.errors;
     return result.output;
   }
-  void replace_in(const std::string& file, const std::string& from, const std::string& to) {
-    std::string text = read_text(root_ / file);
-    const size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos);
-    write_text(root_ / file, text.replace(at, from.size(), to));
-  }
 
   Scratch root_{"check"};
 };

@@ -41,12 +41,6 @@ class CheckModels : public testing::Test {
     text::CharacterTokenizer(vocabulary).save(root_ / "other");
     return root_ / "other";
   }
-  void replace_in(const std::string& file, const std::string& from, const std::string& to) {
-    std::string text = read_text(root_ / file);
-    const size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos);
-    write_text(root_ / file, text.replace(at, from.size(), to));
-  }
   // Gives the policy's tokenizer the id 13, which no other model has.
   void add_token(bool special) {
     auto tokenizer = nlohmann::json::parse(read_text(root_ / "start/tokenizer.json"));
@@ -98,7 +92,7 @@ TEST_F(CheckModels, WithoutATokenizerTheVocabularysSizeCounts) {
   for (const char* file : {"other/tokenizer.json", "other/tokenizer_config.json"}) fs::remove(root_ / file);
   const std::vector<std::string> sets = {"models.reference={path: " + other + ", from_scratch: true}"};
   expect_accepted("dpo", sets);
-  replace_in("other/config.json", "\"vocab_size\": 13", "\"vocab_size\": 9");
+  replace_in(root_ / "other/config.json", "\"vocab_size\": 13", "\"vocab_size\": 9");
   expect_refused("dpo", sets,
                  "[model " + other +
                      "] expected token ids below its vocabulary of 9, got 12; try the tokenizer that belongs to the "
@@ -117,7 +111,7 @@ TEST_F(CheckModels, ARowLongerThanTheModel) {
 }
 
 TEST_F(CheckModels, AnIdBeyondTheVocabulary) {
-  replace_in("start/config.json", "\"vocab_size\": 13", "\"vocab_size\": 12");
+  replace_in(root_ / "start/config.json", "\"vocab_size\": 13", "\"vocab_size\": 12");
   expect_refused("sft", {},
                  "[model " + (root_ / "start") +
                      "] expected token ids below its vocabulary of 12, got 12; try the tokenizer that belongs to the "

@@ -22,7 +22,7 @@ TEST_F(CheckRewards, RefusesRewardsThatCannotJudge) {
               HasSubstr("[--set reward] expected a key of section reward.0, got \"feild\"; try \"field\"\n"));
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: gsm9k}]"}),
               ContainsRegex("\\[--set reward\\] expected a rule, one of gsm8k, .*, got 'gsm9k'; try 'gsm8k'\n"));
-  replace_in("problems.jsonl", ", \"ground_truth\": \"149\"", "");
+  replace_in(root_ / "problems.jsonl", ", \"ground_truth\": \"149\"", "");
   const std::string row =
       "[reward exact on data.train] expected rows that it can judge, got 1 of 72 that fail; row 1: ";
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact}]"}), HasSubstr(row));

@@ -245,8 +245,8 @@ TEST_F(Check, ShowsWhatMattersAndAllKeysWhenAsked) {
 }
 
 TEST_F(Check, RefusesMasksWithoutEos) {
-  replace_in("start/tokenizer_config.json", "\"eos_token\"", "\"no_eos_token\"");
-  replace_in("start/config.json", "\"eos_token_id\": 1", "\"eos_token_id\": null");
+  replace_in(root_ / "start/tokenizer_config.json", "\"eos_token\"", "\"no_eos_token\"");
+  replace_in(root_ / "start/config.json", "\"eos_token_id\": 1", "\"eos_token_id\": null");
   EXPECT_THAT(reasons("sft", {}),
               HasSubstr("[data.train] expected rows whose last trained token ends a completion (nothing), got 40 of 40 "
                         "that do not (row 1, 2, 3, …): the model would not learn to stop"));
@@ -254,7 +254,7 @@ TEST_F(Check, RefusesMasksWithoutEos) {
 }
 
 TEST_F(Check, RefusesPairsThatPreferNothing) {
-  replace_in("pairs.jsonl", "\"rejected\": \"8439\"", "\"rejected\": \"348\"");
+  replace_in(root_ / "pairs.jsonl", "\"rejected\": \"8439\"", "\"rejected\": \"348\"");
   EXPECT_THAT(shown("dpo"),
               HasSubstr("\n# warning: [data.train] expected chosen and rejected to differ, got the same in "
                         "1 of 40 pairs (pair 2): nothing is preferred in these\n"));
@@ -266,12 +266,12 @@ TEST_F(Check, RefusesPairsThatPreferNothing) {
 }
 
 TEST_F(Check, RefusesRowsLongerThanTheModel) {
-  replace_in("start/config.json", "\"max_position_embeddings\": 32", "\"max_position_embeddings\": 7");
+  replace_in(root_ / "start/config.json", "\"max_position_embeddings\": 32", "\"max_position_embeddings\": 7");
   EXPECT_THAT(reasons("sft", {}), HasSubstr("expected rows of at most its 7 positions, got 8 tokens"));
 }
 
 TEST_F(Check, RefusesATokenizerOfAnotherModel) {
-  replace_in("start/config.json", "\"vocab_size\": 13", "\"vocab_size\": 9");
+  replace_in(root_ / "start/config.json", "\"vocab_size\": 13", "\"vocab_size\": 9");
   EXPECT_THAT(reasons("sft", {}), HasSubstr("expected token ids below its vocabulary of 9, got 12"));
 }
 
@@ -285,7 +285,7 @@ TEST_F(Check, RefusesWeightsThatAreNotThoseOfTheConfig) {
   const std::vector<std::string> sets = {"models.policy={path: " + model + ", from_scratch: false}",
                                          "algorithm.beta=0.04"};
   shown("grpo", sets);
-  replace_in("run-sft/model/config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
+  replace_in(root_ / "run-sft/model/config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
   const std::string line = "[" + model +
                            "] expected 30 tensors, got none named model.layers.2.input_layernorm.weight, "
                            "model.layers.2.self_attn.q_proj.weight, model.layers.2.self_attn.k_proj.weight, "
@@ -348,8 +348,8 @@ TEST_F(Check, RefusesRolesThatTheRecipeDoesNotRead) {
   EXPECT_THAT(reasons("dpo", {"models.refernce.path=" + (root_ / "start")}),
               HasSubstr("[--set models.refernce.path] expected a role that recipe dpo reads here, one of policy, "
                         "reference, got 'refernce'; try 'reference'\n"));
-  replace_in("run.yaml", "models: {policy: ", "models:\n  valeu: {path: x}\n  policy: ");
-  replace_in("run.yaml", "0.1}}\n", "0.1}\n");
+  replace_in(root_ / "run.yaml", "models: {policy: ", "models:\n  valeu: {path: x}\n  policy: ");
+  replace_in(root_ / "run.yaml", "0.1}}\n", "0.1}\n");
   EXPECT_THAT(run_collimate({"check", root_ / "run.yaml"}).errors,
               HasSubstr("/run.yaml:3] expected a role that recipe dpo reads here, one of policy, reference, got "
                         "'valeu'\n"));

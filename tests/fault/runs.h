@@ -39,11 +39,7 @@ class Runs {
     ASSERT_EQ(result.status.signal, SIGKILL) << place << ": " << result.status.description() << result.errors;
   }
   // Puts `to` in place of `from` in the config.
-  void edit(const std::string& from, const std::string& to) {
-    std::string text = read_text(config());
-    ASSERT_NE(text.find(from), std::string::npos) << from;
-    write_text(config(), text.replace(text.find(from), from.size(), to));
-  }
+  void edit(const std::string& from, const std::string& to) { replace_in(config(), from, to); }
   std::string directory(const std::string& output) const { return scratch_ / output; }
   std::string config() const { return scratch_ / "run.yaml"; }
   const Scratch& scratch() const { return scratch_; }

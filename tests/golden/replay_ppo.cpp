@@ -101,7 +101,9 @@ class PpoReplay {
     for (int64_t r = 0; r < rows.rows(); ++r)
       rewards.push_back(rlhf::token_rewards(rows, r, algorithm_, kl_coefficient()));
     if (algorithm_.whiten_rewards) rlhf::whiten(rewards, algorithm_, false);
-    const Batch made = rlhf::gae_advantages(rows, algorithm_, false);
+    rlhf::AlgorithmOptions plain = algorithm_;
+    plain.whiten_advantages = false;
+    const Batch made = rlhf::gae_advantages(rows, plain);
     for (int64_t r = 0; r < rows.rows(); ++r) {
       returns.push_back(batch::at_trainable(made, batch::kReturns, r));
       advantages.push_back(batch::at_trainable(made, batch::kAdvantages, r));

@@ -35,7 +35,9 @@ class ArraysReplay {
     const Options given = options_of(recorded);
     const rlhf::AlgorithmOptions options = algorithm_of(given);
     compare_rewards(options, recorded);
-    compare("advantages", rlhf::gae_advantages(rows_, options, false), batch::kAdvantages, recorded["advantages_raw"]);
+    rlhf::AlgorithmOptions plain = options;
+    plain.whiten_advantages = false;
+    compare("advantages", rlhf::gae_advantages(rows_, plain), batch::kAdvantages, recorded["advantages_raw"]);
     const Batch rows = rlhf::gae_advantages(rows_, options);
     compare("returns", rows, batch::kReturns, recorded["returns"]);
     compare("whitened advantages", rows, batch::kAdvantages, recorded["advantages_whitened"]);
@@ -63,7 +65,7 @@ class ArraysReplay {
   void compare_rewards(rlhf::AlgorithmOptions options, const json& recorded) {
     if (!recorded.contains("rewards") || recorded["rewards"].is_null()) return;
     options.gamma = 0.0;
-    compare("rewards", rlhf::gae_advantages(rows_, options, false), batch::kReturns, recorded["rewards"]);
+    compare("rewards", rlhf::gae_advantages(rows_, options), batch::kReturns, recorded["rewards"]);
   }
 
   // Gives what a case has beside its numbers, then what the file has. UnknownKind for an option that nothing here

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,6 +61,14 @@ inline std::string read_text(const fs::path& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+// Puts `to` in the place of the first `from` of a file, which has it.
+inline void replace_in(const fs::path& file, const std::string& from, const std::string& to) {
+  const std::string text = read_text(file);
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << file << " without " << from;
+  write_text(file, text.substr(0, at) + to + text.substr(at + from.size()));
 }
 
 inline std::vector<std::string> lines_of(const fs::path& path) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "collimate/base/fields.h"
 #include "collimate/plan/cost/decode.h"
 #include "collimate/plan/cost/job.h"
 #include "collimate/plan/cost/memory.h"
@@ -20,6 +21,8 @@ struct PhaseTime {
   double tail = 0;                // of generation, contained in the others: after four fifths of the rows are complete
   Finish finish = at_the_end(1);  // of generation: shares of the total
   double total() const { return compute + memory + latency + tensor + bubble + data + optimizer + fixed + prefill; }
+
+  COLLIMATE_FIELDS(compute, prefill, memory, latency, tensor, bubble, data, optimizer, fixed, tail)
 };
 
 // Seconds of each part of its rows.

@@ -1,6 +1,7 @@
 #include "collimate/plan/inputs/backends.h"
 
 #include "collimate/base/edit_distance.h"
+#include "collimate/base/named.h"
 
 namespace collimate::plan {
 namespace {
@@ -127,12 +128,9 @@ const std::array<double Constants::*, 12>& fitted_members() {
 const std::vector<Backend>& backends() { return kBackends; }
 
 const Backend& find_backend(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Backend& known : backends()) {
+  for (const Backend& known : backends())
     if (known.name == name) return known;
-    names.push_back(known.name);
-  }
-  base::throw_unknown_choice("backend", std::string(name), names);
+  base::throw_unknown_choice("backend", std::string(name), base::names_of(backends()));
 }
 
 }  // namespace collimate::plan

@@ -6,6 +6,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/named.h"
 #include "collimate/base/nearest_number.h"
 #include "collimate/plan/inputs/backends.h"
 
@@ -22,13 +23,6 @@ constexpr std::array<NcclConstants, 6> kNccl = {{{6.6e-6, 0.6e-6, 2.7e-6, 0.5},
                                                  {6.8e-6, 0.6e-6, 5.0e-6, 0.45},
                                                  {14e-6, 1.25e-6, 8.5e-6, 0.85},
                                                  {8.4e-6, 4.0e-6, 14e-6, 0.92}}};
-
-template <class Named>
-[[noreturn]] void throw_unknown(const std::string& what, const std::string& name, const std::vector<Named>& list) {
-  std::vector<std::string> names;
-  for (const Named& entry : list) names.push_back(entry.name);
-  base::throw_unknown_choice(what, name, names);
-}
 
 // name, member, value, low, high, unit, help, source. Shares of the device table's peaks may be above 1: its CPU is a
 // generic one, and calibrated ones do more.
@@ -122,7 +116,7 @@ const ConstantInfo& constant_info(double Constants::*member) {
 const ConstantInfo& constant_info(const std::string& name, const std::string& where) {
   for (const ConstantInfo& info : constant_table())
     if (info.name == name) return info;
-  throw_unknown(where, name, constant_table());
+  base::throw_unknown_choice(where, name, base::names_of(constant_table()));
 }
 
 bool within_limits(const ConstantInfo& info, double value) { return value >= info.low && value <= info.high; }
@@ -192,7 +186,7 @@ void set_constant(Constants& constants, const std::string& assignment) {
   if (name.starts_with("nccl.")) {
     const std::vector<NcclKey> keys = nccl_keys();
     const auto key = std::find_if(keys.begin(), keys.end(), [&](const NcclKey& known) { return known.name == name; });
-    if (key == keys.end()) throw_unknown("constant", name, keys);
+    if (key == keys.end()) base::throw_unknown_choice("constant", name, base::names_of(keys));
     const double low = key->member == &NcclConstants::efficiency ? 0.01 : 0;
     double& value = constants.nccl[key->index].*key->member;
     value = constant_value(text, name, fmt::format("a number from {} to {}", low, key->high), low, key->high, value);

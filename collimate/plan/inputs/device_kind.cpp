@@ -9,6 +9,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/named.h"
 #include "collimate/base/nearest_number.h"
 
 namespace collimate::plan {
@@ -77,15 +78,11 @@ double read_number(const DeviceKey& key, const std::string& text, const std::str
 
 void set_number(DeviceKind& kind, const std::string& name, const std::string& text) {
   kind.source = "--device";
-  std::vector<std::string> names;
-  for (const DeviceKey& key : kDeviceKeys) {
-    names.push_back(key.name);
-    if (name != key.name) continue;
-    set_number(kind, key, read_number(key, text, "--device " + kind.name + "." + name, number_of(kind, key)));
-    kind.price_given = kind.price_given || name == "dollars_per_hour";
-    return;
-  }
-  base::throw_unknown_choice("--device " + kind.name, name, names);
+  const auto* key = std::ranges::find(kDeviceKeys, name, &DeviceKey::name);
+  if (key == std::end(kDeviceKeys))
+    base::throw_unknown_choice("--device " + kind.name, name, base::names_of(kDeviceKeys));
+  set_number(kind, *key, read_number(*key, text, "--device " + kind.name + "." + name, number_of(kind, *key)));
+  kind.price_given = kind.price_given || name == "dollars_per_hour";
 }
 
 // A new kind must have a name that a cluster can say.
@@ -137,11 +134,7 @@ void DeviceKinds::set(const std::string& assignment) {
     if (kind.name == exact) set_number(kind, assignment.substr(dot + 1, equals - dot - 1), value);
 }
 
-std::vector<std::string> DeviceKinds::names() const {
-  std::vector<std::string> names;
-  for (const DeviceKind& known : kinds_) names.push_back(known.name);
-  return names;
-}
+std::vector<std::string> DeviceKinds::names() const { return base::names_of(kinds_); }
 
 std::optional<DeviceKind> DeviceKinds::named(const std::string& name) const {
   const std::string wanted = plain(name);

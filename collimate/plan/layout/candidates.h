@@ -13,7 +13,7 @@ struct Candidate {
   Execution how;
   double seconds = 0;
   Finish finish = {};          // seconds after which it has given out so many of its rows
-  double resident_bytes = 0;   // between phases
+  double resident_bytes = 0;   // of the fullest device, between phases
   double transient_bytes = 0;  // beside them while it runs
 };
 

@@ -33,13 +33,8 @@ std::vector<Choice> pareto(const std::vector<Choice>& sorted, bool by_cut) {
   return kept;
 }
 
-Choice choice_of(const Candidate& candidate) {
-  return {candidate.how, candidate.seconds, candidate.finish, candidate.resident_bytes, candidate.transient_bytes,
-          false};
-}
-
 ChoiceList on_host(double seconds) {
-  ChoiceList list{{{{}, seconds, at_the_end(seconds)}}};
+  ChoiceList list{{Choice{{{}, seconds, at_the_end(seconds)}}}};
   list.least_finish = at_the_end(seconds);
   return list;
 }
@@ -128,16 +123,16 @@ std::vector<Choice> ChoiceTable::waves(const Job& job, const Candidate& candidat
     if (decoding_rows(job, how, request_.constants, 0) < how.decoding_rows) continue;
     const MemoryBound bound = memory_of(job, how, request_.constants, how.decoding_rows / request_.constants.kv_share);
     const PhaseTime time = generate_time(job, how, request_.constants, 0);
-    made.push_back({how, time.total(), finish_of(time), bound.resident_bytes(), bound.transient_bytes(), false});
+    made.push_back({{how, time.total(), finish_of(time), bound.resident_bytes(), bound.transient_bytes()}});
   }
-  if (made.empty() && fixed_rows == 0) made.push_back(choice_of(candidate));
+  if (made.empty() && fixed_rows == 0) made.push_back({candidate});
   return made;
 }
 
 std::vector<Choice> ChoiceTable::expand(const Job& job, const Candidate& candidate, size_t index) const {
   const Function& function = functions_.at(index);
   if (function.work == Work::kGenerate) return waves(job, candidate, fixed_of(request_, functions_, index).micro_batch);
-  std::vector<Choice> made{choice_of(candidate)};
+  std::vector<Choice> made = {{candidate}};
   if (!function.frozen || request_.whole) return made;
   Choice moved = made[0];  // the host keeps the frozen copy: nothing is written back
   moved.seconds += candidate.resident_bytes / job.gpu.host_bytes_per_second;

@@ -11,12 +11,7 @@
 namespace collimate::plan {
 
 // One way to run a function. A swapped one moves its frozen model in before its use and drops it afterwards.
-struct Choice {
-  Execution how;
-  double seconds = 0;
-  Finish finish = {};          // seconds after which it has given out so many of its rows
-  double resident_bytes = 0;   // of the fullest device, between phases
-  double transient_bytes = 0;  // beside them while it runs
+struct Choice : Candidate {
   bool swapped = false;
 };
 

@@ -45,14 +45,6 @@ std::vector<double> usable_by_cell(const Request& request, const Slots& slots) {
   return usable;
 }
 
-double own_bytes(const Functions& functions, const Slots& slots, size_t function,
-                 const std::vector<const Choice*>& chosen) {
-  const Choice& choice = *chosen[function];
-  if (!beside_base(functions, slots, function)) return choice.resident_bytes;
-  const Choice* base = base::at(chosen, functions.at(function).base);
-  return base != nullptr && reads_in_place(*base, choice) ? 0 : choice.resident_bytes;
-}
-
 std::vector<double> transfer_times(ChoiceTable& table, const Functions& functions, const Slots& slots,
                                    const std::vector<const Choice*>& chosen) {
   std::vector<double> seconds;
@@ -68,21 +60,6 @@ std::vector<double> transfer_times(ChoiceTable& table, const Functions& function
     seconds.push_back(sum);
   }
   return seconds;
-}
-
-std::vector<double> peak_bytes(const Functions& functions, const Slots& slots, const Clock& clock,
-                               const std::vector<const Choice*>& chosen) {
-  std::vector<double> resident(clock.cell_count()), transient(clock.cell_count());
-  for (size_t f = 0; f < functions.size(); ++f) {
-    if (functions.at(f).model < 0) continue;
-    const double own = own_bytes(functions, slots, f, chosen);
-    for_cells(clock.cells(f), [&](size_t c) {
-      resident[c] += own;
-      transient[c] = std::max(transient[c], chosen[f]->transient_bytes);
-    });
-  }
-  for (size_t c = 0; c < resident.size(); ++c) resident[c] += transient[c];
-  return resident;
 }
 
 uint32_t joint_functions(const Functions& functions, const Slots& slots, const std::vector<const Choice*>& chosen) {

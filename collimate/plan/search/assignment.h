@@ -19,15 +19,8 @@ DeviceRange range_of(const Functions& functions, const Slots& slots, size_t func
 // Gives the bytes of one device, by cell.
 std::vector<double> usable_by_cell(const Request& request, const Slots& slots);
 
-// Resident bytes of a function's choice beside its base's: none of its own where it reads the base's weights in place.
-double own_bytes(const Functions& functions, const Slots& slots, size_t function,
-                 const std::vector<const Choice*>& chosen);
 std::vector<double> transfer_times(ChoiceTable& table, const Functions& functions, const Slots& slots,
                                    const std::vector<const Choice*>& chosen);
-// The fullest device of each cell.
-std::vector<double> peak_bytes(const Functions& functions, const Slots& slots, const Clock& clock,
-                               const std::vector<const Choice*>& chosen);
-
 // The functions whose replicas lie across cells, as bits.
 uint32_t joint_functions(const Functions& functions, const Slots& slots, const std::vector<const Choice*>& chosen);
 

@@ -9,15 +9,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json items_json(const std::vector<HeldItem>& items) {
-  ordered_json made = ordered_json::array();
-  for (const HeldItem& item : items)
-    made.push_back({{"owner", item.owner}, {"what", item.what}, {"bytes", item.bytes}});
-  return made;
-}
-
 ordered_json call_json(const Call& call) {
-  const PhaseTime& t = call.time;
   return {{"model", call.model},
           {"function", call.function},
           {"devices", devices_text(call.devices)},
@@ -26,19 +18,9 @@ ordered_json call_json(const Call& call) {
           {"seconds", call.seconds},
           {"begin_seconds", call.begin_seconds},
           {"end_seconds", call.end_seconds},
-          {"holds", items_json(call.held)},
-          {"needs", items_json(call.used)},
-          {"parts",
-           {{"compute", t.compute},
-            {"prefill", t.prefill},
-            {"memory", t.memory},
-            {"latency", t.latency},
-            {"tensor", t.tensor},
-            {"bubble", t.bubble},
-            {"data", t.data},
-            {"optimizer", t.optimizer},
-            {"fixed", t.fixed},
-            {"tail", t.tail}}}};
+          {"holds", call.held},
+          {"needs", call.used},
+          {"parts", call.time}};
 }
 
 ordered_json memory_json(const Request& request, const Plan& plan) {
@@ -49,8 +31,8 @@ ordered_json memory_json(const Request& request, const Plan& plan) {
                     {"usable_bytes", memory.usable_bytes},
                     {"resident_bytes", memory.resident_bytes},
                     {"peak_bytes", memory.peak_bytes},
-                    {"resident", items_json(memory.resident)},
-                    {"peak", items_json(memory.peak)}});
+                    {"resident", memory.resident},
+                    {"peak", memory.peak}});
   return made;
 }
 

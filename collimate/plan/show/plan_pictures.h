@@ -7,8 +7,8 @@
 namespace collimate::plan {
 
 // Pictures of a plan for its page, as <figure> with a legend; colours are those of base::html_palette().
-//
-// What each device does in a period, over seconds.
+
+// Draws what each device does in a period, over seconds.
 std::string timeline_figure(const Plan& plan, const Timeline& timeline);
 // Draws what each device holds when it holds most, over GB, up to what is usable.
 std::string memory_figure(const Request& request, const Plan& plan);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/edit_distance.h"
+#include "collimate/base/named.h"
 #include "collimate/plan/inputs/backends.h"
 #include "collimate/plan/inputs/device_kind.h"
 #include "collimate/plan/show/columns.h"
@@ -102,12 +103,9 @@ std::string as_records(const std::vector<std::vector<std::string>>& lines, int c
 }  // namespace
 
 ordered_json table_json(const std::string& name, const Constants& constants, const DeviceKinds& kinds) {
-  std::vector<std::string> known;
-  for (const Table& table : kTables) {
+  for (const Table& table : kTables)
     if (name == table.name) return table.rows(constants, kinds);
-    known.emplace_back(table.name);
-  }
-  base::throw_unknown_choice("--list", name, known);
+  base::throw_unknown_choice("--list", name, base::names_of(kTables));
 }
 
 std::string table_text(const ordered_json& rows, int columns) {

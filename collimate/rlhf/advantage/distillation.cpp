@@ -7,16 +7,12 @@ namespace collimate::rlhf {
 namespace {
 
 Batch add_teachers_gain(const Batch& rows, const AlgorithmOptions&) {
-  std::vector<std::vector<float>> advantages;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    std::vector<float> gain = batch::at_trainable(rows, batch::kReferenceLogProbs, r);
-    const std::vector<float> own = batch::at_trainable(rows, batch::kLogProbs, r);
-    for (size_t t = 0; t < gain.size(); ++t) gain[t] -= own[t];
-    advantages.push_back(spread(rows, r, gain));
-  }
-  Batch out = rows;
-  out.set_ragged(batch::kAdvantages, advantages);
-  return out;
+  return with_token_advantages(rows, by_row(rows, [&](int64_t r) {
+                                 std::vector<float> gain = batch::at_trainable(rows, batch::kReferenceLogProbs, r);
+                                 const std::vector<float> own = batch::at_trainable(rows, batch::kLogProbs, r);
+                                 for (size_t t = 0; t < gain.size(); ++t) gain[t] -= own[t];
+                                 return gain;
+                               }));
 }
 
 }  // namespace
@@ -29,10 +25,7 @@ Batch add_teachers_gain(const Batch& rows, const AlgorithmOptions&) {
 // advantage is 0. It reads no rewards, which the run reports all the same; one sample of a prompt is enough.
 AdvantageEntry distillation_entry() {
   return {.name = "distillation",
-          .rows = "groups",
           .needs = {"uid", "trainable", "log_probs", "reference_log_probs"},
-          .makes = {"advantages"},
-          .options = {},
           .add = add_teachers_gain,
           .kl_coefficient = 1,
           .charges_kl = true,

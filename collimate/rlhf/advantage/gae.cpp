@@ -5,8 +5,6 @@
 
 namespace collimate::rlhf {
 
-using Rows = std::vector<std::vector<float>>;
-
 GaeRow gae(std::span<const float> rewards, std::span<const float> values, double gamma, double lambda) {
   GaeRow out{std::vector<float>(rewards.size()), std::vector<float>(rewards.size())};
   float last = 0.F;
@@ -31,30 +29,24 @@ AdvantageEntry gae_entry() {
           .needs = {"uid", "trainable", "log_probs", "reference_log_probs", "values", "reward"},
           .makes = {"advantages", "returns"},
           .options = {"gamma", "lambda", "whiten_rewards", "whiten_advantages", "whiten_variance"},
-          .add = [](const Batch& rows, const AlgorithmOptions& options) { return gae_advantages(rows, options); },
+          .add = gae_advantages,
           .kl_coefficient = kGaeKlCoefficient,
           .charges_kl = true};
 }
 
-Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options, bool whiten_advantages) {
-  Rows rewards;
-  for (int64_t r = 0; r < rows.rows(); ++r)
-    rewards.push_back(token_rewards(rows, r, options, options.kl_coefficient->value_or(kGaeKlCoefficient)));
+Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options) {
+  const double kl_coefficient = options.kl_coefficient->value_or(kGaeKlCoefficient);
+  TokenValues rewards = by_row(rows, [&](int64_t r) { return token_rewards(rows, r, options, kl_coefficient); });
   if (options.whiten_rewards) whiten(rewards, options, false);
-  Rows advantages, returns;
+  TokenValues advantages, returns;
   for (int64_t r = 0; r < rows.rows(); ++r) {
     GaeRow row = gae(rewards[r], batch::at_trainable(rows, batch::kValues, r), options.gamma, options.lambda);
     advantages.push_back(std::move(row.advantages));
     returns.push_back(std::move(row.returns));
   }
-  if (whiten_advantages && options.whiten_advantages) whiten(advantages, options);
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    advantages[r] = spread(rows, r, advantages[r]);
-    returns[r] = spread(rows, r, returns[r]);
-  }
-  Batch out = rows;
-  out.set_ragged(batch::kAdvantages, advantages);
-  out.set_ragged(batch::kReturns, returns);
+  if (options.whiten_advantages) whiten(advantages, options);
+  Batch out = with_token_advantages(rows, std::move(advantages));
+  out.set_ragged(batch::kReturns, spread(rows, std::move(returns)));
   return out;
 }
 

@@ -11,9 +11,8 @@ namespace collimate::rlhf {
 // `kl_coefficient` of "gae" where the config leaves it out.
 inline constexpr double kGaeKlCoefficient = 0.05;
 
-// Returns what "gae" adds to rows: advantages, whitened over them all unless that is switched off, and returns. A
-// row's reward is on its last trainable place.
-Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options, bool whiten_advantages = true);
+// Returns what "gae" adds to rows: advantages and returns. A row's reward is on its last trainable place.
+Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options);
 
 // One row's rewards, values -> advantages and returns (advantage + value), all over its trainable tokens in order.
 struct GaeRow {

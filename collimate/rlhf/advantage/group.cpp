@@ -1,5 +1,6 @@
 #include "collimate/rlhf/advantage/group.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -19,12 +20,11 @@ Batch add_group(const Batch& rows, const AlgorithmOptions& options) {
     all.insert(all.end(), rewards.begin(), rewards.end());
   }
   const Moments batch = moments(all);
-  std::vector<double> values;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    const Moments& group = statistics.at(rows.get(batch::kPromptUid, r));
-    values.push_back((rows.get(batch::kReward, r) - group.mean) / advantage_divisor(options, group, batch));
-  }
-  return with_row_advantages(rows, values);
+  return with_row_advantages(rows, by_row(rows, [&](int64_t r) {
+                               const Moments& group = statistics.at(rows.get(batch::kPromptUid, r));
+                               return (rows.get(batch::kReward, r) - group.mean) /
+                                      advantage_divisor(options, group, batch);
+                             }));
 }
 
 }  // namespace
@@ -55,12 +55,7 @@ double advantage_divisor(const AlgorithmOptions& o, const Moments& group, const 
 // or 1. The std is unbiased; a group of one has advantage 0, or by lone_samples its reward. InputError on a reward that
 // is not finite, naming the row.
 AdvantageEntry group_entry() {
-  return {"group",
-          "groups",
-          {"uid", "prompt_uid", "trainable", "reward"},
-          {"advantages"},
-          {"scale_rewards", "advantage_epsilon", "lone_samples"},
-          add_group};
+  return {.name = "group", .options = {"scale_rewards", "advantage_epsilon", "lone_samples"}, .add = add_group};
 }
 
 std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows) {
@@ -76,16 +71,11 @@ std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows) {
 }
 
 Batch with_row_advantages(const Batch& rows, const std::vector<double>& values) {
-  std::vector<std::vector<float>> advantages;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    std::vector<float> row;
-    for (uint8_t trainable : rows.row(batch::kTrainable, r))
-      row.push_back(trainable != 0 ? static_cast<float>(base::at(values, r)) : 0.F);
-    advantages.push_back(std::move(row));
-  }
-  Batch out = rows;
-  out.set_ragged(batch::kAdvantages, advantages);
-  return out;
+  return with_token_advantages(rows, by_row(rows, [&](int64_t r) {
+                                 const auto tokens =
+                                     static_cast<size_t>(std::ranges::count(rows.row(batch::kTrainable, r), 1));
+                                 return std::vector<float>(tokens, static_cast<float>(base::at(values, r)));
+                               }));
 }
 
 GroupStatistics group_statistics(const Batch& rows) {

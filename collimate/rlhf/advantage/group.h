@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collimate/rlhf/advantage/list.h"
+#include "collimate/rlhf/advantage/token_rewards.h"
 
 namespace collimate::rlhf {
 

@@ -9,15 +9,13 @@ namespace {
 Batch add_leave_one_out(const Batch& rows, const AlgorithmOptions& options) {
   const bool kept = options.lone_samples == std::string("reward");
   const auto groups = rewards_by_group(rows);
-  std::vector<double> values;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    const std::vector<double>& rewards = groups.at(rows.get(batch::kPromptUid, r));
-    const double reward = rows.get(batch::kReward, r);
-    const double others = std::accumulate(rewards.begin(), rewards.end(), -reward);
-    const auto count = static_cast<double>(rewards.size()) - 1;
-    values.push_back(count > 0 ? reward - others / count : kept ? reward : 0.0);
-  }
-  return with_row_advantages(rows, values);
+  return with_row_advantages(rows, by_row(rows, [&](int64_t r) {
+                               const std::vector<double>& rewards = groups.at(rows.get(batch::kPromptUid, r));
+                               const double reward = rows.get(batch::kReward, r);
+                               const double others = std::accumulate(rewards.begin(), rewards.end(), -reward);
+                               const auto count = static_cast<double>(rewards.size()) - 1;
+                               return count > 0 ? reward - others / count : kept ? reward : 0.0;
+                             }));
 }
 
 }  // namespace
@@ -25,9 +23,6 @@ Batch add_leave_one_out(const Batch& rows, const AlgorithmOptions& options) {
 // "rloo" (Ahmadian et al. 2024): reward less the mean reward of the prompt's other samples; a group of one has 0, or by
 // lone_samples its reward. TRL's RLOOTrainer is this with kl_coefficient 0.05, loss_type grpo and
 // importance_sampling_level sequence_sum.
-AdvantageEntry leave_one_out_entry() {
-  return {"rloo",         "groups",         {"uid", "prompt_uid", "trainable", "reward"},
-          {"advantages"}, {"lone_samples"}, add_leave_one_out};
-}
+AdvantageEntry leave_one_out_entry() { return {.name = "rloo", .options = {"lone_samples"}, .add = add_leave_one_out}; }
 
 }  // namespace collimate::rlhf

@@ -13,11 +13,12 @@ namespace collimate::rlhf {
 // estimates; it makes `returns` too).
 struct AdvantageEntry {
   std::string name;  // as algorithm.advantage has it
-  std::string rows;
-  std::vector<std::string> needs, makes;                             // columns, in the form of graph::Column
-  std::vector<std::string> options;                                  // of AlgorithmOptions, that it reads
-  Batch (*add)(const Batch& rows, const AlgorithmOptions& options);  // may leave out rows
-  double kl_coefficient = 0;                                         // where the config sets none
+  std::string rows = "groups";
+  std::vector<std::string> needs = {"uid", "prompt_uid", "trainable", "reward"};  // columns, as graph::Column
+  std::vector<std::string> makes = {"advantages"};
+  std::vector<std::string> options = {};                                       // of AlgorithmOptions, that it reads
+  Batch (*add)(const Batch& rows, const AlgorithmOptions& options) = nullptr;  // may leave out rows
+  double kl_coefficient = 0;                                                   // where the config sets none
   bool charges_kl = false;       // `add` takes the KL against the reference out of the rewards itself, by token
   bool compares_samples = true;  // of "groups": one sample of a prompt says nothing
   bool greedy_baseline = false;  // the last sample of each prompt is greedy, as kBaselineSample says

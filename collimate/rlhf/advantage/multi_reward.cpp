@@ -43,9 +43,8 @@ Batch add_decoupled(const Batch& rows, const AlgorithmOptions& options) {
   rewards_by_group(rows);  // refuses rewards that are not finite
   std::map<Parts::key_type, Moments> of_parts;
   for (const auto& [place, values] : parts_of(rows)) of_parts[place] = moments(values);
-  std::vector<double> values;
-  for (int64_t r = 0; r < rows.rows(); ++r)
-    values.push_back(weighted_scores(rows, r, of_parts, options.advantage_epsilon));
+  std::vector<double> values =
+      by_row(rows, [&](int64_t r) { return weighted_scores(rows, r, of_parts, options.advantage_epsilon); });
   const Moments all = moments(values);
   for (double& value : values) value = standard_score(value, all, options.advantage_epsilon);
   return with_row_advantages(rows, values);
@@ -59,9 +58,7 @@ Batch add_decoupled(const Batch& rows, const AlgorithmOptions& options) {
 // nothing. Rewards of large range do not drown others, as they do in a plain sum.
 AdvantageEntry multi_reward_entry() {
   return {.name = "gdpo",
-          .rows = "groups",
           .needs = {"uid", "prompt_uid", "trainable", "reward", kRewardParts.name, kRewardWeights.name},
-          .makes = {"advantages"},
           .options = {"advantage_epsilon"},
           .add = add_decoupled,
           .reads_parts = true};

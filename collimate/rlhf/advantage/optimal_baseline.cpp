@@ -24,26 +24,17 @@ Batch add_optimal(const Batch& rows, const AlgorithmOptions& options) {
     group.tokens += tokens;
     ++group.samples;
   }
-  std::vector<double> values;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    const Weighted& group = groups.at(rows.get(batch::kPromptUid, r));
-    const bool kept = group.samples == 1 && options.lone_samples == std::string("reward");
-    values.push_back(rows.get(batch::kReward, r) - (kept ? 0.0 : group.mean()));
-  }
-  return with_row_advantages(rows, values);
+  return with_row_advantages(rows, by_row(rows, [&](int64_t r) {
+                               const Weighted& group = groups.at(rows.get(batch::kPromptUid, r));
+                               const bool kept = group.samples == 1 && options.lone_samples == std::string("reward");
+                               return rows.get(batch::kReward, r) - (kept ? 0.0 : group.mean());
+                             }));
 }
 
 }  // namespace
 
 // "opo" (Hao et al. 2025, On-Policy RL with Optimal Reward Baseline; as in verl 0.10): reward less the mean reward of
 // the prompt's samples, each weighted by its number of trainable tokens.
-AdvantageEntry optimal_baseline_entry() {
-  return {.name = "opo",
-          .rows = "groups",
-          .needs = {"uid", "prompt_uid", "trainable", "reward"},
-          .makes = {"advantages"},
-          .options = {"lone_samples"},
-          .add = add_optimal};
-}
+AdvantageEntry optimal_baseline_entry() { return {.name = "opo", .options = {"lone_samples"}, .add = add_optimal}; }
 
 }  // namespace collimate::rlhf

@@ -67,12 +67,10 @@ Batch add_process(const Batch& rows, const AlgorithmOptions& options) {
 // completion is one step; a step that no other sample reached has advantage 0. (The paper takes one mean and std over
 // all steps of the group, and no discount.) InputError on a reward that is not finite, naming the row.
 AdvantageEntry process_entry() {
-  return {"process",
-          "groups",
-          {"uid", "prompt_uid", "trainable", "reward", "step", "step_rewards"},
-          {"advantages"},
-          {"scale_rewards", "advantage_epsilon", "gamma"},
-          add_process};
+  return {.name = "process",
+          .needs = {"uid", "prompt_uid", "trainable", "reward", "step", "step_rewards"},
+          .options = {"scale_rewards", "advantage_epsilon", "gamma"},
+          .add = add_process};
 }
 
 }  // namespace collimate::rlhf

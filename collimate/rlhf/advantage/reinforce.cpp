@@ -1,4 +1,5 @@
-#include "collimate/batch/standard_keys.h"
+#include <utility>
+
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/advantage/token_rewards.h"
 
@@ -6,17 +7,13 @@ namespace collimate::rlhf {
 namespace {
 
 Batch add_returns(const Batch& rows, const AlgorithmOptions& options) {
-  std::vector<std::vector<float>> returns;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    std::vector<float>& row =
-        returns.emplace_back(token_rewards(rows, r, options, options.kl_coefficient->value_or(0)));
+  TokenValues returns = by_row(rows, [&](int64_t r) {
+    std::vector<float> row = token_rewards(rows, r, options, options.kl_coefficient->value_or(0));
     for (size_t t = row.size(); t-- > 1;) row[t - 1] += static_cast<float>(options.gamma) * row[t];
-  }
+    return row;
+  });
   whiten(returns, options);
-  for (int64_t r = 0; r < rows.rows(); ++r) returns[r] = spread(rows, r, returns[r]);
-  Batch out = rows;
-  out.set_ragged(batch::kAdvantages, returns);
-  return out;
+  return with_token_advantages(rows, std::move(returns));
 }
 
 }  // namespace
@@ -27,9 +24,7 @@ Batch add_returns(const Batch& rows, const AlgorithmOptions& options) {
 // are not compared, so that one is enough.
 AdvantageEntry reinforce_entry() {
   return {.name = "reinforce_plus_plus",
-          .rows = "groups",
           .needs = {"uid", "trainable", "reward"},
-          .makes = {"advantages"},
           .options = {"gamma", "whiten_variance"},
           .add = add_returns,
           .charges_kl = true,

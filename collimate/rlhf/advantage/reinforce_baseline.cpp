@@ -1,25 +1,21 @@
-#include "collimate/base/at.h"
+#include <algorithm>
+#include <utility>
+
 #include "collimate/batch/standard_keys.h"
-#include "collimate/batch/trainable.h"
 #include "collimate/rlhf/advantage/group.h"
-#include "collimate/rlhf/advantage/token_rewards.h"
 
 namespace collimate::rlhf {
 namespace {
 
 Batch add_whitened_differences(const Batch& rows, const AlgorithmOptions& options) {
   const auto groups = rewards_by_group(rows);
-  std::vector<double> values;
-  for (int64_t r = 0; r < rows.rows(); ++r)
-    values.push_back(rows.get(batch::kReward, r) -
-                     group_moments(groups.at(rows.get(batch::kPromptUid, r)), options).mean);
-  Batch out = with_row_advantages(rows, values);
-  std::vector<std::vector<float>> advantages;
-  for (int64_t r = 0; r < rows.rows(); ++r) advantages.push_back(batch::at_trainable(out, batch::kAdvantages, r));
+  TokenValues advantages = by_row(rows, [&](int64_t r) {
+    const double mean = group_moments(groups.at(rows.get(batch::kPromptUid, r)), options).mean;
+    const auto tokens = static_cast<size_t>(std::ranges::count(rows.row(batch::kTrainable, r), 1));
+    return std::vector<float>(tokens, static_cast<float>(rows.get(batch::kReward, r) - mean));
+  });
   whiten(advantages, options);
-  for (int64_t r = 0; r < rows.rows(); ++r) advantages[r] = spread(rows, r, advantages[r]);
-  out.set_ragged(batch::kAdvantages, advantages);
-  return out;
+  return with_token_advantages(rows, std::move(advantages));
 }
 
 }  // namespace
@@ -28,9 +24,6 @@ Batch add_whitened_differences(const Batch& rows, const AlgorithmOptions& option
 // samples, whitened over the tokens of the iteration.
 AdvantageEntry reinforce_baseline_entry() {
   return {.name = "reinforce_plus_plus_baseline",
-          .rows = "groups",
-          .needs = {"uid", "prompt_uid", "trainable", "reward"},
-          .makes = {"advantages"},
           .options = {"lone_samples", "whiten_variance"},
           .add = add_whitened_differences};
 }

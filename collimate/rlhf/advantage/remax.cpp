@@ -30,10 +30,7 @@ Batch add_greedy_baseline(const Batch& rows, const AlgorithmOptions&) {
 // whose greedy one has been left out (reward.on_error).
 AdvantageEntry remax_entry() {
   return {.name = "remax",
-          .rows = "groups",
           .needs = {"uid", "prompt_uid", "trainable", "reward", kBaselineSample.name},
-          .makes = {"advantages"},
-          .options = {},
           .add = add_greedy_baseline,
           .greedy_baseline = true};
 }

@@ -13,13 +13,11 @@
 namespace collimate::rlhf {
 namespace {
 
-std::vector<std::vector<float>> rows_of_column(const Batch& rows, const batch::Key<float>& key) {
-  std::vector<std::vector<float>> out;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
+TokenValues rows_of_column(const Batch& rows, const batch::Key<float>& key) {
+  return by_row(rows, [&](int64_t r) {
     const auto row = rows.row(key, r);
-    out.emplace_back(row.begin(), row.end());
-  }
-  return out;
+    return std::vector<float>(row.begin(), row.end());
+  });
 }
 
 // The rows with these rewards, and the difference on the last token.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
@@ -46,7 +47,18 @@ std::vector<float> spread(const Batch& rows, int64_t r, std::span<const float> v
   return out;
 }
 
-void whiten(std::vector<std::vector<float>>& rows, const AlgorithmOptions& options, bool shift_mean) {
+TokenValues spread(const Batch& rows, TokenValues values) {
+  for (int64_t r = 0; r < rows.rows(); ++r) base::at(values, r) = spread(rows, r, base::at(values, r));
+  return values;
+}
+
+Batch with_token_advantages(const Batch& rows, TokenValues values) {
+  Batch out = rows;
+  out.set_ragged(batch::kAdvantages, spread(rows, std::move(values)));
+  return out;
+}
+
+void whiten(TokenValues& rows, const AlgorithmOptions& options, bool shift_mean) {
   double sum = 0, squares = 0, count = 0;
   for (const auto& row : rows)
     for (float x : row) sum += x, count += 1;

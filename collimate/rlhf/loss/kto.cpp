@@ -48,12 +48,7 @@ Loss make_kto(const std::string& type, const LossSetting& setting) {
 // the undesirable. Reads `reference_log_probs`, `desirable` and, with kto, `kl_estimate`: z, the same in every row of
 // an update, taken without gradient over mismatched answers.
 LossEntry kto_losses() {
-  return {"marked",
-          {"kto", "apo_zero_unpaired"},
-          [](const std::string&) {
-            return std::vector<std::string>{"beta", "desirable_weight", "undesirable_weight"};
-          },
-          make_kto};
+  return {"marked", {"kto", "apo_zero_unpaired"}, {"beta", "desirable_weight", "undesirable_weight"}, make_kto};
 }
 
 }  // namespace collimate::rlhf

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,20 @@ struct LossSetting {
   double updates = 1;             // in which an epoch trains the rows of an iteration
 };
 
+// The options of AlgorithmOptions that losses read: the same of each type, or what a function of the type says.
+struct LossOptions : std::function<std::vector<std::string>(const std::string& type)> {
+  using function::function;
+  LossOptions(std::initializer_list<const char*> of_each = {})
+      : function([all = std::vector<std::string>(of_each.begin(), of_each.end())](const std::string&) { return all; }) {
+  }
+};
+
 // The losses of one file of this folder. `rows` says what they read, which is what a recipe asks for: "completions",
 // "pairs" (chosen, rejected), "scored pairs" (by a score head), "marked" (desirable or not), "rollouts", "values".
 struct LossEntry {
   std::string rows;
-  std::vector<std::string> types;                                            // names, as algorithm.loss_type has them
-  std::function<std::vector<std::string>(const std::string& type)> options;  // of AlgorithmOptions, that it reads
+  std::vector<std::string> types;  // names, as algorithm.loss_type has them
+  LossOptions options;
   std::function<Loss(const std::string& type, const LossSetting& setting)> make;
 };
 

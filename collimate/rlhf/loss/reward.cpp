@@ -36,11 +36,6 @@ Loss make_pairwise(const std::string&, const LossSetting& setting) {
 // Bradley-Terry on the score of each row's last token: -log σ(chosen - rejected - margin) +
 // center_rewards_coefficient · (chosen + rejected)², mean over pairs, as in TRL's RewardTrainer. The margin is kMargin
 // of the chosen row, 0 in a batch without it.
-LossEntry reward_losses() {
-  return {"scored pairs",
-          {"bradley_terry"},
-          [](const std::string&) { return std::vector<std::string>{"center_rewards_coefficient"}; },
-          make_pairwise};
-}
+LossEntry reward_losses() { return {"scored pairs", {"bradley_terry"}, {"center_rewards_coefficient"}, make_pairwise}; }
 
 }  // namespace collimate::rlhf

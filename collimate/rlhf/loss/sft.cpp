@@ -18,8 +18,6 @@ Loss make_sft(const std::string& type, const LossSetting&) {
 
 // Next-token losses over the trainable tokens, divided by the global tokens; names as in TRL's SFTTrainer. nll:
 // -Σ log p. dft: -Σ p · log p with p held constant (Wu et al. 2025).
-LossEntry sft_losses() {
-  return {"completions", {"nll", "dft"}, [](const std::string&) { return std::vector<std::string>{}; }, make_sft};
-}
+LossEntry sft_losses() { return {"completions", {"nll", "dft"}, {}, make_sft}; }
 
 }  // namespace collimate::rlhf

@@ -8,7 +8,6 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/advantage/group.h"
-#include "collimate/rlhf/advantage/token_rewards.h"
 #include "collimate/rlhf/modules/options.h"
 #include "collimate/rlhf/types/loss.h"
 
@@ -160,11 +159,10 @@ void AdvantageModule::report(const Batch& rows) {
 
 // The mean KL over the trainable tokens, as the rewards have it, and what it costs.
 void AdvantageModule::report_kl(const Batch& rows) {
-  std::vector<std::vector<float>> kl;
-  for (int64_t r = 0; r < rows.rows(); ++r) kl.push_back(spread(rows, r, row_kl(rows, r, options_)));
+  const TokenValues kl = by_row(rows, [&](int64_t r) { return row_kl(rows, r, options_); });
   const Key<float> column{.name = "kl", .ragged = true};
   Batch estimated = rows;
-  estimated.set_ragged(column, kl);
+  estimated.set_ragged(column, spread(rows, kl));
   metrics_.push_back({"actor/reward_kl_penalty", trainable_mean(estimated, column)});
   metrics_.push_back({"actor/reward_kl_penalty_coeff", now_.kl_coefficient});
 }

@@ -146,8 +146,7 @@ model::WeightsOptions base_options(const DecoderOptions& options, const model::M
   return {.compute = tensor::compute_type_of(options.compute.get()),
           .reduction_chunks = static_cast<int>(options.reduction_chunks.get()),
           .tag = options.base.get() + (tp * pp > 1 ? fmt::format(" tp {} pp {}", tp, pp) : ""),
-          .tensor = ranks.tensor,
-          .stages = ranks.stages};
+          .ranks = {.tensor = ranks.tensor, .stages = ranks.stages}};
 }
 
 model::WeightsOptions weights_options(const DecoderOptions& options, const model::ModelRanks& ranks) {
@@ -158,11 +157,7 @@ model::WeightsOptions weights_options(const DecoderOptions& options, const model
           .lora = lora_options(options),
           .longest_tokens = options.row_tokens,
           .latent_cache = options.latent_cache,
-          .tensor = ranks.tensor,
-          .stages = ranks.stages,
-          .shares = ranks.shares,
-          .experts = ranks.experts,
-          .expert_shares = ranks.expert_shares,
+          .ranks = ranks,
           .based = based(options, ranks)};
 }
 

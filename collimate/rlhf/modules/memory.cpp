@@ -88,9 +88,9 @@ class Plan {
         (hidden_rows * shape_.table_width() + logits) * kFloat + options_.rows * options_.row_tokens * token_bytes);
   }
   // Micro-batches whose forward waits for its backward: at most as many as stages from this one on.
-  int64_t under_way() const { return weights_.stages.place.ranks - weights_.stages.place.rank; }
+  int64_t under_way() const { return weights_.ranks.stages.place.ranks - weights_.ranks.stages.place.rank; }
   void add_logits(int64_t predicted) {
-    const int64_t bytes = model::recorded_logits_bytes(shape_, predicted, weights_.tensor.place);
+    const int64_t bytes = model::recorded_logits_bytes(shape_, predicted, weights_.ranks.tensor.place);
     if (bytes > 0) add(options_.weights.get() + "/logits", bytes);
   }
   void add_scratch(int threads, bool log_probs, int64_t backward = 0) {

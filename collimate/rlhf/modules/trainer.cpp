@@ -262,7 +262,7 @@ void TrainerModule::write_model(const std::string& directory) const {
   if (weights.options().lora.on()) model::save_peft(weights, directory + "/adapter", host::base_directory(path_));
   std::filesystem::create_directories(directory);
   model::save_huggingface(weights, directory, form_);
-  if (!weights.options().ranks().writes()) return;
+  if (!weights.options().ranks.writes()) return;
   text::load_tokenizer(path_)->save(directory);
   text::save_chat_template(options().chat_template, directory);  // whoever loads the model renders as it was trained
 }

@@ -36,6 +36,21 @@ class PythonRewardTest : public testing::Test {
                               seconds),
                   "score", timeout);
   }
+  // A function with that body, which writes down how many samples each call has: without a sandbox it may.
+  std::unique_ptr<Reward> noting_calls(const std::string& body, double timeout) {
+    sandbox_ = PythonSection::kNoSandbox;
+    return reward(
+        "import os, signal\n"
+        "def score(prompts, completions, **kw):\n"
+        "    open(os.path.dirname(__file__) + '/calls', 'a').write(f'{len(prompts)} ')\n" +
+            body,
+        "score", timeout);
+  }
+  std::string noted_calls() const {
+    std::string calls;
+    std::getline(std::ifstream(directory_ / "calls"), calls);
+    return calls;
+  }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::vector<RewardSample> samples_ = {{1, "p", "one", {{"ground_truth", 3}}},
@@ -219,18 +234,10 @@ TEST_F(PythonRewardTest, ACallTellsThatItGoesOn) {
 }
 
 TEST_F(PythonRewardTest, AnotherNumberOfRewardsThanSamplesIsAnErrorOfEach) {
-  sandbox_ = PythonSection::kNoSandbox;  // it writes down its calls
-  const auto results = reward(
-                           "import os\n"
-                           "def score(prompts, completions, **kw):\n"
-                           "    open(os.path.dirname(__file__) + '/calls', 'a').write(f'{len(prompts)} ')\n"
-                           "    return [1.0]\n")
-                           ->score(samples_);
+  const auto results = noting_calls("    return [1.0]\n", 5)->score(samples_);
   ASSERT_EQ(results.size(), 2U);
   for (const RewardResult& result : results) EXPECT_EQ(result.error, "the function returned 1 reward for 2 samples");
-  std::string calls;
-  std::getline(std::ifstream(directory_ / "calls"), calls);
-  EXPECT_EQ(calls, "2 ");
+  EXPECT_EQ(noted_calls(), "2 ");
 }
 
 TEST_F(PythonRewardTest, WhatIsNoNumberFailsAlone) {
@@ -324,19 +331,13 @@ TEST_F(PythonRewardTest, TheTimeOfACallIsThatOfOneSample) {
 }
 
 TEST_F(PythonRewardTest, ASlowFunctionIsAskedForOneSampleAtATime) {
-  sandbox_ = PythonSection::kNoSandbox;  // it writes down its calls
-  const auto slow = reward(
-      "import os, signal\n"
-      "def score(prompts, completions, **kw):\n"
-      "    open(os.path.dirname(__file__) + '/calls', 'a').write(f'{len(prompts)} ')\n"
+  const auto slow = noting_calls(
       "    if len(prompts) > 1: signal.pause()\n"
       "    return [7.0] * len(prompts)\n",
-      "score", 0.4);
+      0.4);
   for (int call = 0; call < 2; ++call)
     for (const RewardResult& result : slow->score(samples_)) EXPECT_EQ(result.value, 7.0) << result.error;
-  std::string calls;
-  std::getline(std::ifstream(directory_ / "calls"), calls);
-  EXPECT_EQ(calls, "2 1 1 1 1 ");
+  EXPECT_EQ(noted_calls(), "2 1 1 1 1 ");
 }
 
 TEST_F(PythonRewardTest, ImportErrorsNameTheFileAndPythonsReason) {

@@ -47,4 +47,12 @@ json resolved_rewards(const ConfigNode& list, const std::string& path) {
   return out;
 }
 
+std::vector<std::string> reward_rights() {
+  const PythonSection section;
+  std::vector<std::string> keys;
+  for (const base::ConfigItem* item : section.section_items())
+    if (!item->item_hashed()) keys.push_back(item->item_name());
+  return keys;
+}
+
 }  // namespace collimate::rlhf

@@ -64,28 +64,37 @@ struct PythonSection : JournaledSection {
                                     "",
                                     "namespaces: it runs as another user, without network, sees few files and changes "
                                     "none, and the keys below say what more it may; none: it may do all that you may",
-                                    base::one_of({kNamespaces, kNoSandbox})};
-  base::Option<bool> network{this, "network", false, "", "it may use the network of this machine"};
+                                    base::one_of({kNamespaces, kNoSandbox}),
+                                    base::outside_hash{}};
+  base::Option<bool> network{
+      this, "network", false, "", "it may use the network of this machine", base::outside_hash{}};
   base::Option<std::vector<std::string>> environment{
-      this, "environment", {}, "", "names of variables that it may read"};
+      this, "environment", {}, "", "names of variables that it may read", base::outside_hash{}};
   base::Option<std::vector<std::string>> readable{
       this,
       "readable",
       {},
       "",
       "files and directories that it may read, beside those around its file and the current "
-      "directory"};
+      "directory",
+      base::outside_hash{}};
   base::Option<double> memory_gib{
-      this, "memory_gib", 4.0, "GiB", "most memory of its processes together", base::above(0.01)};
-  base::Option<int64_t> processes{
-      this, "processes", 256, "", "most processes and threads at one time", base::at_least(int64_t{1})};
+      this, "memory_gib", 4.0, "GiB", "most memory of its processes together", base::above(0.01), base::outside_hash{}};
+  base::Option<int64_t> processes{this,
+                                  "processes",
+                                  256,
+                                  "",
+                                  "most processes and threads at one time",
+                                  base::at_least(int64_t{1}),
+                                  base::outside_hash{}};
   base::Option<int64_t> cpu_seconds{this,
                                     "cpu_seconds",
                                     60,
                                     "seconds",
                                     "most processor time of each process that it starts; its own time is limited by "
                                     "timeout_seconds",
-                                    base::at_least(int64_t{1})};
+                                    base::at_least(int64_t{1}),
+                                    base::outside_hash{}};
 
   static constexpr const char* kNamespaces = "namespaces";
   static constexpr const char* kNoSandbox = "none";

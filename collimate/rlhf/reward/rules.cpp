@@ -1,6 +1,7 @@
 #include "collimate/rlhf/reward/rules.h"
 
 #include "collimate/base/edit_distance.h"
+#include "collimate/base/named.h"
 
 // A line for each rule, which has a file of its own: the function that gives its entry.
 // clang-format off
@@ -27,12 +28,9 @@ const std::vector<RuleEntry>& rules() {
 }
 
 const RuleEntry& find_rule(const std::string& name, const std::string& where) {
-  std::vector<std::string> known;
-  for (const RuleEntry& entry : rules()) {
+  for (const RuleEntry& entry : rules())
     if (entry.name == name) return entry;
-    known.push_back(entry.name);
-  }
-  base::throw_unknown_name(where, name, known, "a rule, ");
+  base::throw_unknown_name(where, name, base::names_of(rules()), "a rule, ");
 }
 
 }  // namespace collimate::rlhf

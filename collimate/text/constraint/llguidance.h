@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collimate/base/fields.h"
+
 namespace collimate::text {
 
 // Declares what constraint.cpp calls of llguidance (github.com/guidance-ai/llguidance), which structures output: a part
@@ -61,6 +63,10 @@ struct Llguidance {
   int32_t (*matcher_validate_tokens)(LlgMatcher*, const uint32_t* tokens, size_t count);  // how many may follow
   int32_t (*matcher_consume_tokens)(LlgMatcher*, const uint32_t* tokens, size_t count);
   int32_t (*matcher_rollback)(LlgMatcher*, size_t tokens);
+
+  COLLIMATE_FIELDS(constraint_init_set_defaults, new_tokenizer_v2, free_tokenizer, new_matcher, clone_matcher,
+                   free_matcher, matcher_get_error, matcher_get_mask_byte_size, matcher_compute_mask_into,
+                   matcher_validate_tokens, matcher_consume_tokens, matcher_rollback)
 };
 
 // Loads the library at the first call. InputError in a build without it.

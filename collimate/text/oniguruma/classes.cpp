@@ -81,7 +81,8 @@ class ClassReader {
     into.members += literal(first);
     if (!reader_.at("-") || reader_.at("-]") || reader_.at("-&&")) return;
     reader_.take("-");
-    into.members += "-" + literal(last_of_range(first));
+    into.members += "-";
+    into.members += literal(last_of_range(first));
   }
 
   uint32_t last_of_range(uint32_t first) {

@@ -187,20 +187,6 @@ inline std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
   return requests;
 }
 
-// A tiny model, `count` of those requests, three for each prompt, and the options of a service for them.
-class WithMixedRequests : public testing::Test {
- protected:
-  explicit WithMixedRequests(int64_t count) : requests_(mixed_requests(count, 3)) {
-    options_.seed = 77;
-    options_.tokenizer = &tokenizer_;
-  }
-
-  TinyModel tiny_;
-  PieceTokenizer tokenizer_ = tiny_tokenizer({"a", "b", "ab", "\xC3", "\xA9", "c", "ba"});
-  ServiceOptions options_;
-  std::vector<Request> requests_;
-};
-
 // A Result is what came out of a service for one request. Log-probs are bits, so that == compares bits.
 struct Result {
   std::vector<int32_t> tokens;
@@ -312,6 +298,32 @@ inline Results run_each(model::Model& model, std::span<const Request> requests, 
   for (const Request& request : requests) results.merge(run_all(model, {&request, 1}, options));
   return results;
 }
+
+// A tiny model, requests to it, and the options of a service for them.
+class WithRequests : public testing::Test {
+ protected:
+  explicit WithRequests(std::vector<Request> requests) : requests_(std::move(requests)) { options_.seed = 77; }
+
+  const Results& alone() {
+    if (alone_.empty()) alone_ = run_each(tiny_.model, requests_, options_);
+    return alone_;
+  }
+
+  TinyModel tiny_;
+  ServiceOptions options_;
+  std::vector<Request> requests_;
+  Results alone_;
+};
+
+// `count` of the mixed requests, three for each prompt.
+class WithMixedRequests : public WithRequests {
+ protected:
+  explicit WithMixedRequests(int64_t count) : WithRequests(mixed_requests(count, 3)) {
+    options_.tokenizer = &tokenizer_;
+  }
+
+  PieceTokenizer tokenizer_ = tiny_tokenizer({"a", "b", "ab", "\xC3", "\xA9", "c", "ba"});
+};
 
 // Asks scoring what it gives in the places of the result's tokens, with the `top_count` most likely tokens of each.
 inline auto scored(model::Model& model, const Request& request, const Result& result, int64_t top_count = 0) {

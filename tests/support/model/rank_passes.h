@@ -22,13 +22,13 @@ inline std::string next_ranks() {
   return "on_ranks " + std::to_string(runs++);
 }
 
-// body(the options of a rank's weights) on each; `axis`: how they share, as &WeightsOptions::stages.
+// body(the options of a rank's weights) on each; `axis`: how they share, as &ModelRanks::stages.
 template <typename Ranks>
-void on_ranks(int ranks, Ranks WeightsOptions::*axis, const WeightsOptions& whole,
+void on_ranks(int ranks, Ranks ModelRanks::*axis, const WeightsOptions& whole,
               const std::function<void(const WeightsOptions&)>& body) {
   comm::with_ranks(ranks, next_ranks(), [&](comm::Group& group) {
     WeightsOptions mine = whole;
-    mine.*axis = {{group.rank(), ranks}, &group, comm::kDeadlineOfRanks};
+    mine.ranks.*axis = {{group.rank(), ranks}, &group, comm::kDeadlineOfRanks};
     body(mine);
   });
 }
@@ -78,14 +78,15 @@ inline std::vector<float> train_once(Model& model, const TokenBatch& tokens, Rec
   return log_probs;
 }
 
-// Ranks write the files of a model that one rank does, and read theirs.
-template <typename Ranks>
-void expect_files_of_one_rank(const std::string& family, const std::string& directory, Ranks WeightsOptions::*axis,
-                              int ranks) {
-  const std::string whole = directory + "/" + family, parts = fmt::format("{}/ranks-{}-{}", directory, ranks, family);
+// Calls what it is given with the options of a rank's weights, on each rank.
+using OnRanks = std::function<void(const std::function<void(const WeightsOptions&)>&)>;
+
+// These ranks write the files of a model that one rank does, and read that one's.
+inline void expect_files_of_one_rank(const std::string& family, const std::string& directory, const OnRanks& ranks) {
+  const std::string whole = directory + "/whole", parts = directory + "/ranks";
   const auto one = tiny_weights(tiny_shape(family));
   save_huggingface(*one, whole);
-  on_ranks(ranks, axis, {.trained = true}, [&](const WeightsOptions& mine) {
+  ranks([&](const WeightsOptions& mine) {
     const auto weights = load_huggingface(whole, "", mine, {});
     EXPECT_EQ(weights->checksum(), one->checksum());
     save_huggingface(*weights, parts);
@@ -93,10 +94,16 @@ void expect_files_of_one_rank(const std::string& family, const std::string& dire
   for (const char* file : {"/model.safetensors", "/config.json"})
     EXPECT_EQ(base::read_file(parts + file), base::read_file(whole + file)) << family << file;
 }
+template <typename Ranks>
+void expect_files_of_one_rank(const std::string& family, const std::string& directory, Ranks ModelRanks::*axis,
+                              int ranks) {
+  expect_files_of_one_rank(family, fmt::format("{}/{}-{}", directory, family, ranks),
+                           [&](const auto& body) { on_ranks(ranks, axis, {.trained = true}, body); });
+}
 
 // Two ranks write the adapters that one rank does, and read what it has written.
 template <typename Ranks>
-void expect_adapter_files_of_one_rank(const std::string& directory, Ranks WeightsOptions::*axis) {
+void expect_adapter_files_of_one_rank(const std::string& directory, Ranks ModelRanks::*axis) {
   WeightsOptions options{.trained = true, .lora = {.rank = 3, .alpha = 2}};
   const shape::ModelShape shape = tiny_shape("gpt_neox");
   save_huggingface(*tiny_weights(shape), directory + "/base");

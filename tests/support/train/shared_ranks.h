@@ -123,19 +123,9 @@ inline Objective objective_for(shape::Head head) {
   return {{.log_probs = language, .entropy = language, .values = !language, .row_scores = !language}, loss};
 }
 
-// The options of weights that these ranks train.
-inline model::WeightsOptions trained_on(const model::ModelRanks& of) {
-  return {.trained = true,
-          .tensor = of.tensor,
-          .stages = of.stages,
-          .shares = of.shares,
-          .experts = of.experts,
-          .expert_shares = of.expert_shares};
-}
-
 inline SharedRun trained_run(const shape::ModelShape& shape, const SharedLayout& layout, const AxisLines* lines) {
   const model::ModelRanks of = lines == nullptr ? model::ModelRanks() : lines->model;
-  const auto weights = tiny_weights(shape, trained_on(of));
+  const auto weights = tiny_weights(shape, {.trained = true, .ranks = of});
   model::Model model(weights, {});
   const TrainingRanks ranks = lines == nullptr ? TrainingRanks() : lines->training;
   LearnerOptions options{

@@ -1,7 +1,9 @@
 #include "tests/support/plan/search/exhaustive.h"
 
+#include <algorithm>
 #include <limits>
 
+#include "collimate/base/at.h"
 #include "collimate/plan/search/assignment.h"
 #include "collimate/plan/search/placements.h"
 #include "collimate/plan/search/subclusters.h"
@@ -39,11 +41,33 @@ class Exhaustive {
     }
   }
   void finish() {
-    const std::vector<double> peaks = peak_bytes(functions_, slots_, clock_, chosen_);
+    const std::vector<double> peaks = peak_bytes();
     for (size_t c = 0; c < peaks.size(); ++c)
       if (peaks[c] > usable_[c] * (1 + 1e-12)) return;
     const Clock clock(functions_, slots_, staleness_, joint_functions(functions_, slots_, chosen_));
     limit_ = std::min(limit_, clock.period(times_, transfer_times(table_, functions_, slots_, chosen_)));
+  }
+
+  // The fullest device of each cell.
+  std::vector<double> peak_bytes() const {
+    std::vector<double> resident(clock_.cell_count()), transient(clock_.cell_count());
+    for (size_t f = 0; f < functions_.size(); ++f)
+      for (size_t c = 0; functions_.at(f).model >= 0 && c < resident.size(); ++c) {
+        if ((clock_.cells(f) >> c & 1) == 0) continue;
+        resident[c] += own_bytes(f);
+        transient[c] = std::max(transient[c], chosen_[f]->transient_bytes);
+      }
+    for (size_t c = 0; c < resident.size(); ++c) resident[c] += transient[c];
+    return resident;
+  }
+  // A function has no weights of its own where it reads those of its base in place.
+  double own_bytes(size_t f) const {
+    const int base = functions_.at(f).base;
+    if (base < 0) return chosen_[f]->resident_bytes;
+    const DeviceRange mine = range_of(functions_, slots_, f),
+                      other = range_of(functions_, slots_, static_cast<size_t>(base));
+    const bool beside = mine.first == other.first && mine.count == other.count;
+    return beside && reads_in_place(*base::at(chosen_, base), *chosen_[f]) ? 0 : chosen_[f]->resident_bytes;
   }
 
   const Functions& functions_;

@@ -1,0 +1,94 @@
+#include "collimate/serve/chat_fields.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "collimate/base/error.h"
+#include "collimate/serve/field.h"
+#include "collimate/text/messages_json.h"
+
+namespace collimate::serve {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// A refusal of null is a part of what is answered here.
+constexpr const char* kMessageKeys[] = {"role",         "content",           "name",      "tool_calls",
+                                        "tool_call_id", "reasoning_content", "reasoning", "thinking"};
+
+// Calls `read` with a field; its errors are the field's.
+template <class Read>
+auto reading(const std::string& name, const json& value, const Read& read) {
+  try {
+    return read();
+  } catch (const base::InputError& error) {
+    throw ApiError(400, error.what(), name, "invalid_value");
+  } catch (const json::exception&) {
+    wrong(name, "values of the types that the interface has", value);
+  }
+}
+
+// The one prompt of a chat, whatever field is read first.
+text::Conversation& conversation_of(ApiRequest& request) {
+  if (request.prompts.empty()) request.prompts.emplace_back(text::Conversation());
+  return std::get<text::Conversation>(request.prompts[0]);
+}
+
+void read_messages(ApiRequest& request, const json& value, const ordered_json& written) {
+  if (!value.is_array() || value.empty()) wrong("messages", "a list of at least one message", value);
+  for (const json& message : value) {
+    if (!message.is_object()) wrong("messages", "messages {role, content}", message);
+    for (const auto& [key, part] : message.items()) {
+      if (std::ranges::find(kMessageKeys, key) == std::end(kMessageKeys) && !part.empty())
+        wrong("messages", fmt::format("messages of {}", fmt::join(kMessageKeys, ", ")), json{{key, part}});
+    }
+  }
+  conversation_of(request).turns =
+      reading("messages", value, [&] { return text::messages_from_json(written, "messages"); });
+}
+
+void read_tools(ApiRequest& request, const json& value, const ordered_json& written) {
+  if (value.empty()) return;
+  if (!value.is_array()) wrong("tools", "a list of tools", value);
+  for (const json& tool : value) {
+    const json function = tool.is_object() ? tool.value("function", json()) : json();
+    if (!function.is_object() || !function.contains("name") || !function["name"].is_string() ||
+        tool.value("type", json("function")) != "function")
+      wrong("tools", "tools {type: function, function: {name, description, parameters}}", tool);
+    request.tools.push_back(function["name"].get<std::string>());
+  }
+  conversation_of(request).inputs.tools = written;
+}
+
+void read_variables(ApiRequest& request, const json& value, const ordered_json& written) {
+  if (!value.is_object()) wrong("chat_template_kwargs", "an object", value);
+  conversation_of(request).inputs.variables = reading(
+      "chat_template_kwargs", value, [&] { return text::variables_from_json(written, "chat_template_kwargs"); });
+}
+
+// With none, the tools are not shown to the model.
+void apply_tool_choice(ApiRequest& request, const json& fields) {
+  if (fields.value("tool_choice", json()) == "none" && !request.tools.empty()) {
+    request.tools.clear();
+    conversation_of(request).inputs.tools = nullptr;
+  }
+  if (!request.tools.empty() && fields.value("parallel_tool_calls", json()) == false)
+    wrong("parallel_tool_calls", "true, as a model is not kept from calling several tools", json(false),
+          "leaving it out");
+}
+
+}  // namespace
+
+void read_chat(ApiRequest& request, const json& fields, const ordered_json& written) {
+  const auto read = [&](const char* name, const auto& reader) {
+    if (const auto value = fields.find(name); value != fields.end() && !value->is_null())
+      reader(request, *value, written.at(name));
+  };
+  read("messages", read_messages);
+  read("tools", read_tools);
+  read("chat_template_kwargs", read_variables);
+  apply_tool_choice(request, fields);
+}
+
+}  // namespace collimate::serve
