@@ -4,6 +4,8 @@
 #   bench/peers/texts.sh templates [DIRECTORY]     what Jinja2 makes of templates (*.jinja), TRL's unless named
 #   bench/peers/texts.sh damaged [N [DIRECTORY]]   N (100,000) templates with damage end, written or refused
 #   bench/peers/texts.sh tokenizers N DIRECTORY... N random texts through each tokenizer: ids and texts of the others
+#   bench/peers/texts.sh table SECONDS [DIRECTORY...]  a row for each tokenizer (those of the tests): its kind, how many
+#                                                  random texts were compared in so many seconds, how many differ
 # PEERS: where setup makes a virtual environment of its own, `texts` (default ~/.cache/collimate-peers).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -44,13 +46,35 @@ tokenizers() {
   done
 }
 
+# One row of the table: batches of texts, of another seed each, until the seconds are over.
+table_row() {
+  local directory=$1 seconds=$2 began=$SECONDS seed=100 texts=0 ids=0 decoded=0 line
+  while [ $((SECONDS - began)) -lt "$seconds" ]; do
+    "$python" tests/golden/make_tokenizers.py --seed "$seed" --random 10000 "$directory" "$folder/records"
+    line=$("$bin/bench_tokenizer" equal "$directory" "$folder/records" | tee -a "$folder/differences" | tail -1)
+    [[ $line =~ ^([0-9]+)\ texts:\ ([0-9]+)\ with\ other\ ids,\ ([0-9]+)\ with ]] || refuse "counts" "$line" "bench_tokenizer"
+    texts=$((texts + BASH_REMATCH[1])) ids=$((ids + BASH_REMATCH[2])) decoded=$((decoded + BASH_REMATCH[3]))
+    seed=$((seed + 1))
+  done
+  echo "| $(basename "$directory") | $texts | $ids | $decoded |"
+}
+
+table() {
+  local seconds=${1:?seconds for each tokenizer} directories=("${@:2}")
+  [ ${#directories[@]} -gt 0 ] || directories=(collimate/text/testdata/kinds/*/)
+  echo "| tokenizer | random texts | with other ids | decoded otherwise |"
+  echo "|---|---|---|---|"
+  for directory in "${directories[@]}"; do table_row "${directory%/}" "$seconds"; done
+  grep -vE '^[0-9]+ texts' "$folder/differences" >&2 || true
+}
+
 case ${1:-} in
   setup) setup ;;
-  templates | damaged | tokenizers)
+  templates | damaged | tokenizers | table)
     [ -x "$python" ] || refuse "the programs to compare with" "none in $environment" "bench/peers/texts.sh setup"
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
     "$@"
     ;;
-  *) refuse "setup, templates, damaged or tokenizers" "${1:-nothing}" "the first lines of this file" ;;
+  *) refuse "setup, templates, damaged, tokenizers or table" "${1:-nothing}" "the first lines of this file" ;;
 esac

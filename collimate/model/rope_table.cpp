@@ -74,7 +74,7 @@ int64_t longest_positions(const shape::ModelShape& shape, int64_t longest) {
 std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape, int64_t longest) {
   const std::string type =
       shape.rope_scaling.is_null() ? "default" : shape.rope_scaling.at("rope_type").get<std::string>();
-  const int64_t turned = shape.blocks.front().attention.turned();
+  const int64_t turned = shape.turned();
   if (type == "yarn") return yarn_frequencies(shape, turned);
   if (type == "longrope") return longrope_frequencies(shape, turned, longest_positions(shape, longest));
   std::vector<float> inverse;

@@ -2,13 +2,16 @@
 
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
+#include "collimate/shape/missing_parts.h"
 
 // A line for each file of family/: the function that gives its entries.
 // clang-format off
 #define COLLIMATE_FAMILIES(EACH) \
   EACH(bloom_families) \
   EACH(deepseek_families) \
+  EACH(ernie_families) \
   EACH(gemma_families) \
+  EACH(glm_families) \
   EACH(gpt2_families) \
   EACH(gpt_neo_families) \
   EACH(gpt_neox_families) \
@@ -17,7 +20,11 @@
   EACH(mixture_families) \
   EACH(opt_families) \
   EACH(phi3_families) \
+  EACH(phi_families) \
   EACH(qwen_families) \
+  EACH(seed_oss_families) \
+  EACH(smollm3_families) \
+  EACH(stablelm_families) \
   EACH(starcoder2_families)
 // clang-format on
 
@@ -77,9 +84,11 @@ const std::vector<std::string>& known_families() {
 
 const Family& find_family(const std::string& name, const std::string& where) {
   for (const Family& family : families())
-    if (family.name == name) return family;
-  throw base::InputError(base::expectation(where, fmt::format("one of {}", fmt::join(known_families(), ", ")),
-                                           name.empty() ? "nothing" : "'" + name + "'"));
+    if (family.name == name || std::ranges::count(family.other_types, name) > 0) return family;
+  std::string got = name.empty() ? "nothing" : "'" + name + "'";
+  if (const std::string missing = missing_parts(name); !missing.empty())
+    got += fmt::format(", which needs what is missing here: {}", missing);
+  throw base::InputError(base::expectation(where, fmt::format("one of {}", fmt::join(known_families(), ", ")), got));
 }
 
 }  // namespace collimate::shape

@@ -58,11 +58,14 @@ struct Family {
   ModuleNames names;
   // Its config.json has Llama's keys, so that a planner may read of it what does not run here.
   bool has_usual_keys = false;
+  // Other types that config.json may name: its models are read, and saved, as those of `name`.
+  std::vector<std::string> other_types = {};
 };
 
 // Returns all families by name.
 const std::vector<Family>& families();
-// InputError naming `where` and the known ones.
+// Also by another type of a family. InputError naming `where`, the known ones and, of a published decoder, the part
+// that is missing.
 const Family& find_family(const std::string& name, const std::string& where);
 
 }  // namespace collimate::shape

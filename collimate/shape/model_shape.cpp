@@ -50,7 +50,7 @@ void validate(const Experts& experts, const std::string& where) {
 
 // LongRoPE has a factor for each pair of channels that turn.
 void validate_rope(const ModelShape& shape, const std::string& where) {
-  const int64_t pairs = shape.blocks.front().attention.turned() / 2;
+  const int64_t pairs = shape.turned() / 2;
   for (const char* key : {"short_factor", "long_factor"}) {
     if (!shape.rope_scaling.contains(key)) continue;
     const auto count = static_cast<int64_t>(shape.rope_scaling.at(key).size());

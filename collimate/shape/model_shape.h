@@ -44,6 +44,12 @@ struct ModelShape {
   int64_t pad_id = -1;
 
   int64_t layers() const { return static_cast<int64_t>(blocks.size()); }
+  // Channels of a head that turn, of blocks whose heads do.
+  int64_t turned() const {
+    for (const Block& block : blocks)
+      if (block.attention.turned() > 0) return block.attention.turned();
+    return 0;
+  }
   int64_t table_width() const { return embedding_width > 0 ? embedding_width : hidden; }  // of embedding and head
 };
 

@@ -161,7 +161,7 @@ class DecoderParams {
   // Says how the file orders the rows of queries, keys or values.
   void order_heads(ParamSpec& spec, size_t piece, size_t pieces) const {
     if (names_.interleaved) spec.interleaved = static_cast<int64_t>(pieces);
-    if (names_.paired && piece < 2) spec.paired = shape_.blocks.front().attention.turned();
+    if (names_.paired && piece < 2) spec.paired = shape_.turned();
   }
 
   // A layer cut by its inputs; its outputs are the stream's.

@@ -151,8 +151,8 @@ TEST(ModelShape, PublishedConfigsGiveTheirParameters) {
 
 TEST(ModelShape, WrongConfigsAreNamed) {
   json config = llama_config();
-  config["model_type"] = "mamba";
-  EXPECT_EQ(error_of(config), fmt::format("[m/config.json model_type] expected one of {}, got 'mamba'",
+  config["model_type"] = "lama";
+  EXPECT_EQ(error_of(config), fmt::format("[m/config.json model_type] expected one of {}, got 'lama'",
                                           fmt::join(known_families(), ", ")));
   config = llama_config();
   config.erase("hidden_size");

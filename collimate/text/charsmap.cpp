@@ -21,6 +21,13 @@ uint32_t offset_of(uint32_t unit) { return (unit >> 10) << ((unit & (1U << 9)) >
 bool ends_key(uint32_t unit) { return ((unit >> 8) & 1) != 0; }
 uint32_t value_of(uint32_t unit) { return unit & ((1U << 31) - 1); }
 
+// A character that graphemes end at where they end at this one: marks of Unicode 17 are to utf8proc no characters yet.
+utf8proc_int32_t known_character(uint32_t code_point) {
+  constexpr uint32_t kMark = 0x300;
+  const bool mark = (code_point >= 0x1ACF && code_point <= 0x1ADD) || (code_point >= 0x1AE0 && code_point <= 0x1AEB);
+  return static_cast<utf8proc_int32_t>(mark ? kMark : stand_in(code_point));
+}
+
 // Bytes of the grapheme at the start of `text`, which is well-formed UTF-8.
 size_t grapheme_size(std::string_view text) {
   Character character = character_at(text, 0);
@@ -28,8 +35,8 @@ size_t grapheme_size(std::string_view text) {
   utf8proc_int32_t state = 0;
   while (size < text.size()) {
     const Character next = character_at(text, size);
-    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(stand_in(character.code_point)),
-                                         static_cast<utf8proc_int32_t>(stand_in(next.code_point)), &state))
+    if (utf8proc_grapheme_break_stateful(known_character(character.code_point), known_character(next.code_point),
+                                         &state))
       break;
     size += next.size;
     character = next;

@@ -76,14 +76,16 @@ struct Regex::Impl {
   pcre2_code* code = nullptr;
   ~Impl() { pcre2_code_free(code); }
 
-  // Gives why the pattern does not compile, or "".
+  // Gives why the pattern does not compile and at what of it, or "".
   std::string compile() {
     const std::string spelled = spell_out_spaces(pattern);
     int error = 0;
     PCRE2_SIZE offset = 0;
     code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(), PCRE2_UTF | PCRE2_UCP, &error,
                          &offset, nullptr);
-    return code == nullptr ? pcre_message(error) : "";
+    if (code != nullptr) return "";
+    const std::string place = offset < spelled.size() ? fmt::format("'{}'", spelled.substr(offset)) : "its end";
+    return fmt::format("{}, at {}", pcre_message(error), place);
   }
 };
 

@@ -46,7 +46,10 @@ TEST(FileRegex, ErrorsNameTheFile) {
   EXPECT_THAT(message_of<base::InputError>([] {
                 read_file_regex({{"Regex", "(?<=a+)b"}}, "a/tokenizer.json");
               }),
-              HasSubstr("[a/tokenizer.json] expected a pattern that PCRE2 compiles, got '(?<=a+)b' (lookbehind"));
+              HasSubstr("[a/tokenizer.json] expected a pattern that PCRE2 compiles, got '(?<=a+)b' (lookbehind "
+                        "assertion is not fixed length, at '(?<=a+)b')"));
+  EXPECT_THAT(Regex::problem("x(?<!a+)b"), HasSubstr("not fixed length, at '(?<!a+)b'"));
+  EXPECT_THAT(Regex::problem("x(b"), HasSubstr("missing closing parenthesis, at its end"));
 }
 
 // A pattern that backtracks without end, or once for every character, is an error and not the end of the program.

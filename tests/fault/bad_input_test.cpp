@@ -81,8 +81,10 @@ TEST_F(BadInput, UnknownArchitecture) {
   config.replace(config.find("\"llama\""), 7, "\"mamba\"");
   config.replace(config.find("LlamaFor"), 8, "MambaFor");
   write_text(root_ / "start/config.json", config);
-  expect(2, fmt::format("[{} model_type] expected one of {}, got 'mamba'", root_ / "start/config.json",
-                        fmt::join(shape::known_families(), ", ")));
+  expect(2,
+         fmt::format("[{} model_type] expected one of {}, got 'mamba', which needs what is missing here: a recurrent "
+                     "state in place of keys and values",
+                     root_ / "start/config.json", fmt::join(shape::known_families(), ", ")));
   expect_nothing_written();
 }
 

@@ -173,7 +173,7 @@ TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
                         "got 1\n"));
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: regex, pattern: '('}]"}),
               HasSubstr("[--set reward] expected reward.0.pattern to be a regular expression, got \"(\" (missing "
-                        "closing parenthesis)\n"));
+                        "closing parenthesis, at its end)\n"));
 }
 
 TEST_F(Check, RefusesSamplingThatARequestWouldBeRefusedFor) {

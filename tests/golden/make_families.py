@@ -2,9 +2,11 @@
 losses, gradients and the errors of bf16 by Hugging Face transformers, an implementation that is not ours. Weights
 follow a formula that the test repeats, so that none are kept.
 
-Made with Python 3.11, torch 2.11.0 and transformers 5.23.0: python tests/golden/make_families.py
+Made with Python 3.11, torch 2.11.0 (from StableLM on, and training in bf16, 2.15.0) and transformers 5.23.0:
+python tests/golden/make_families.py
 
-Cases that the file has with the same config stay as they are: another processor gives other last digits.
+Cases that the file has with the same config stay as they are: another processor gives other last digits. What they lack
+is added.
 """
 
 import copy
@@ -77,6 +79,21 @@ DEEPSEEK_V3 = LATENT | {"model_type": "deepseek_v3", "architectures": ["Deepseek
                         "num_nextn_predict_layers": 0}
 DEEPSEEK_YARN = {"rope_scaling": YARN | {"mscale": 0.707, "mscale_all_dim": 0.707, "beta_fast": 4}}
 MOONLIGHT = DEEPSEEK_V3 | {"q_lora_rank": None, "n_group": 1, "topk_group": 1}
+STABLELM = {"model_type": "stablelm", "architectures": ["StableLmForCausalLM"], "hidden_size": 32, "head_dim": 8,
+            "partial_rotary_factor": 0.5, "layer_norm_eps": 1e-5, "use_qkv_bias": True}
+PHI = {"model_type": "phi", "architectures": ["PhiForCausalLM"], "hidden_size": 32, "head_dim": 8,
+       "partial_rotary_factor": 0.5, "layer_norm_eps": 1e-5, "hidden_act": "gelu_new"}
+SMOLLM3 = {"model_type": "smollm3", "architectures": ["SmolLM3ForCausalLM"], "pad_token_id": 0,
+           "tie_word_embeddings": True, "no_rope_layer_interval": 2}
+SEED_OSS = {"model_type": "seed_oss", "architectures": ["SeedOssForCausalLM"], "pad_token_id": 0}
+ERNIE = {"model_type": "ernie4_5", "architectures": ["Ernie4_5ForCausalLM"], "pad_token_id": 0,
+         "tie_word_embeddings": True}
+GLM = {"model_type": "glm", "architectures": ["GlmForCausalLM"], "head_dim": 8, "hidden_size": 32, "pad_token_id": 0}
+GLM4 = GLM | {"model_type": "glm4", "architectures": ["Glm4ForCausalLM"]}
+GLM4_MOE = {"model_type": "glm4_moe", "architectures": ["Glm4MoeForCausalLM"], "head_dim": 8, "n_routed_experts": 6,
+            "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 12, "first_k_dense_replace": 1,
+            "routed_scaling_factor": 1.5, "use_qk_norm": True, "attention_bias": True, "num_nextn_predict_layers": 0,
+            "n_group": 1, "topk_group": 1}
 CASES = {
     "llama": BASE | LLAMA,
     "llama tied, attention biases": BASE | LLAMA | {"tie_word_embeddings": True, "attention_bias": True},
@@ -145,6 +162,22 @@ CASES = {
     "starcoder2": BASE | STARCODER2,
     "starcoder2, window, untied, no biases": BASE | STARCODER2 | {"sliding_window": 9, "tie_word_embeddings": False,
                                                                   "use_bias": False},
+    "stablelm": BASE | STABLELM,
+    "stablelm, in parallel, no biases": BASE | STABLELM | {"use_parallel_residual": True, "use_qkv_bias": False},
+    "phi": BASE | PHI,
+    "smollm3": BASE | SMOLLM3,
+    "smollm3, a window where nothing turns": BASE | SMOLLM3 | {
+        "no_rope_layers": [0, 1], "use_sliding_window": True, "sliding_window": 9, "attention_bias": True},
+    "seed_oss": BASE | SEED_OSS,
+    "seed_oss, all biases": BASE | SEED_OSS | {"attention_out_bias": True, "mlp_bias": True},
+    "ernie4_5": BASE | ERNIE,
+    "ernie4_5, biases, untied": BASE | ERNIE | {"use_bias": True, "tie_word_embeddings": False},
+    "glm": BASE | GLM,
+    "glm4": BASE | GLM4,
+    "glm4, no biases": BASE | GLM4 | {"attention_bias": False},
+    "glm4_moe": BASE | GLM4_MOE,
+    "glm4_moe, no norms of heads": BASE | GLM4_MOE | {"use_qk_norm": False, "attention_bias": False, "n_group": 3,
+                                                      "topk_group": 2},
 }
 IDS = [(7 * i * i + 3 * i) % 23 for i in range(40)]
 PROMPT, DRAWN = 20, 12  # tokens; LongRoPE of transformers has one kind of factors in all of these
@@ -251,29 +284,69 @@ def greedy(model):
     return ids[PROMPT:]
 
 
+def gradients(model, config):
+    """Gives of each tensor of the file (its name, its gradient)."""
+    return [(in_file, piece) for name, parameter in model.named_parameters()
+            for in_file, piece in pieces_in_file(name, parameter.grad, config)]
+
+
 def probes(model, config):
-    """Gives of each tensor of the file the gradient's norm and its product with a wave of the same size."""
-    return {in_file: [float(f"{x:.7g}") for x in (piece.norm(), (piece * weights("probe " + in_file, piece)).sum())]
-            for name, parameter in model.named_parameters()
-            for in_file, piece in pieces_in_file(name, parameter.grad, config)}
+    """Gives of each gradient its norm and its product with a wave of the same size."""
+    return {name: [float(f"{x:.7g}") for x in (of.norm(), (of * weights("probe " + name, of)).sum())]
+            for name, of in gradients(model, config)}
 
 
-def training(model, config):
-    """Log-probs of the text, the loss that is their mean and that of routers, and the gradients of its sum. In float64:
-    gradients of float32 are sums that lose a ten-thousandth where their terms cancel."""
+def losses(model):
+    """Log-probs of the text, the loss that is their mean and that of routers, and leaves the gradients of its sum."""
     ids = torch.tensor([IDS])
     routed = hasattr(model.config, "router_aux_loss_coef")  # of others transformers gives no such loss
     out = model(ids, use_cache=False, **({"output_router_logits": True} if routed else {}))
-    log_probs = out.logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+    logits = out.logits[0, :-1] if out.logits.dtype == torch.float64 else out.logits[0, :-1].float()
+    log_probs = logits.log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
     loss = -log_probs.mean()
-    result = {"log_probs": [round(x, 7) for x in log_probs.tolist()], "nll": loss.item()}
+    result = {"log_probs": log_probs.tolist(), "nll": loss.item()}
     if routed:
         # Zoph et al. 2022, equation 5; the mean over all routers as in transformers' other loss.
         z = torch.cat([logits.logsumexp(-1).square() for logits in out.router_logits]).mean()
         loss = loss + BALANCE * out.aux_loss + Z * z
         result["routers"] = {"balance": BALANCE, "z": Z, "aux_loss": out.aux_loss.item(), "z_loss": z.item()}
     loss.backward()
+    return result
+
+
+def training(model, config):
+    """In float64: gradients of float32 are sums that lose a ten-thousandth where their terms cancel."""
+    result = losses(model)
+    result["log_probs"] = [round(x, 7) for x in result["log_probs"]]
     return result | {"gradients": probes(model, config)}
+
+
+def rounded_models(config):
+    """transformers in bf16, and float64 with weights that bf16 has: all, or those of linear layers and tables alone."""
+    yield model_of(config).to(torch.bfloat16)
+    for least in (1, 2):
+        model = model_of(config).double()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.ndim >= least:
+                    parameter.copy_(parameter.to(torch.bfloat16))
+        yield model
+
+
+def training_in_bf16(config):
+    """How far rounding to bf16 takes log-probs and gradients from those in float64: of log-probs the largest difference
+    and the mean, of each gradient the norm of the difference. Of the models above the largest, as errors of one may
+    cancel."""
+    exact = model_of(config).double()
+    wanted = torch.tensor(losses(exact)["log_probs"], dtype=torch.float64)
+    log_probs, errors = [0.0, 0.0], dict.fromkeys(dict(gradients(exact, config)), 0.0)
+    for model in rounded_models(config):
+        difference = (torch.tensor(losses(model)["log_probs"], dtype=torch.float64) - wanted).abs()
+        log_probs = [max(a, b.item()) for a, b in zip(log_probs, (difference.max(), difference.mean()))]
+        for (name, a), (_, b) in zip(gradients(model, config), gradients(exact, config)):
+            errors[name] = max(errors[name], (a.double() - b).norm().item())
+    return {"log_probs": [float(f"{x:.4g}") for x in log_probs],
+            "gradients": {name: float(f"{x:.4g}") for name, x in errors.items()}}
 
 
 def rounding(config):
@@ -297,5 +370,8 @@ if __name__ == "__main__":
     kept = {one["name"]: one for one in json.loads(path.read_text())}
     cases = [kept[name] if name in kept and kept[name]["config"] == config else case(name, config)
              for name, config in CASES.items()]
+    for one in cases:
+        if "training_in_bf16" not in one:
+            one["training_in_bf16"] = training_in_bf16(one["config"])
     path.write_text(json.dumps(cases, separators=(",", ":")) + "\n")
     print(f"{path}: {len(cases)} cases, {path.stat().st_size} bytes")

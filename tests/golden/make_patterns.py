@@ -97,6 +97,16 @@ CASES = [
     (r"(?i)[\p{Lu}]", ["aB"]), (r"(?i)[a-z&&[^aeiou]]+", ["KELVIN\u212a"]), (r"(?i)[^[^k]]+", ["kK"]),
     (r"(?i)[^\P{Lu}]+", ["aB"]), (r"(?i)ς+", ["Σσς"]), (r"(?i)\u01c4", ["\u01c5\u01c6"]),
     (r"(?i)(k)\1", ["kK\u212a"]), (r"(?i)[a-zß]$", ["ss"]),
+    # Characters of one that several equal may stand in groups that hold nothing else.
+    (r"(?i)s(?:s)", ["ß SSs"]), (r"(?i)(?:s)s", ["ß SSs"]), (r"(?i)(?:(?:s))s", ["ß ss"]), (r"(?i)f(?:fi)", ["\ufb03"]),
+    (r"(?i)(?:f)(?:f)i", ["\ufb03 \ufb00i f\ufb01 FFI"]), (r"(?i)s(?:sx)b", ["ßxb ssxb"]),
+    (r"(?i)s(?:s){1}", ["ß ss"]), (r"(?i)s{1}s", ["ß ss"]), (r"(?i)s(?:s{1,1})", ["ß ss"]),
+    (r"(?ix)s (?: s )", ["ß ss"]), (r"(?i)(?:s)|xs", ["xß S"]),
+    (r"(?i)s(?:\x73)", ["ß ss"]), (r"(?i)s(?:(?#y)s)", ["ß ss"]),
+    (r"(?i)(s)s", ["ß ss"]), (r"(?i)s[s]", ["ß ss"]), (r"(?i:s)(?i:s)", ["ß ss"]), (r"(?i)s(?:s)+", ["ß sss"]),
+    (r"(?i)(?:s){2}", ["ß ss"]), (r"(?i)s(?i)s", ["ß ss"]), (r"(?i)s(?:(?i)s)", ["ß ss"]), (r"(?i)s(?:)s", ["ß ss"]),
+    (r"(?i)s(?:s){0}s", ["ß ss"]), (r"(?i)(?:s|t)s", ["ß ss"]), (r"(?i)s{1}{2}", ["ß ss"]), (r"(?i)s{1}+s", ["ß ss"]),
+    (r"s(?:s)", ["ß ss"]), (r"(?i)(?>s)s", ["ß ss"]), (r"(?i)s(?:(?:s)|(?:x))", ["ß ss sx"]),
     # Patterns that models bring: GPT-2, GPT-4, o200k, Qwen 2, DeepSeek-V3 (in three), BLOOM, Falcon's digits, CLIP.
     (r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
      [WORDS, "It's 12 o'clock,  isn't  it?\n\n é漢字١"]),
@@ -118,8 +128,8 @@ CASES = [
     # PCRE2 cannot say these.
 ] + [(p, None) for p in (
     r"(?~ab)", r"(*FAIL)|a", r"(?{x})a", r"(?W)a", r"(?y{g})a", r"\X", r"\y", r"\p{InBasicLatin}", r"(?<=a+)b",
-    r"\M-a", r"\xC3\xA9", r"[\x80-\xff]", r"\x{41 42}", r"[a-[b]]", r"(a\1?){3}", r"(?<n>a)|(?<n>b)\k<n>",
-    r"(a)\g<1>\1")]
+    r"(?<!a{1,2})b", r"(?<=(?:a|bc)d)e", r"\M-a", r"\xC3\xA9", r"[\x80-\xff]", r"\x{41 42}", r"[a-[b]]",
+    r"(a\1?){3}", r"(?<n>a)|(?<n>b)\k<n>", r"(a)\g<1>\1")]
 NAMES = ("Alnum Alpha ASCII Blank Cntrl Digit Graph Lower Print Punct PosixPunct Space Upper XDigit Word Any Assigned "
          "LC L Lu Ll Lm Lo M Mn N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs C Cc Cf Letter Uppercase_Letter "
          "Close_Punctuation Mark Symbol Other Greek Grek Han Latin Cyrillic Common Hiragana Emoji Ideographic XIDS "
@@ -132,7 +142,8 @@ CASES += [(p + "+", [None])
 
 PIECES = list("abABsSkf1 \n-ßéſ") + ["ss", "ff", "st", ".", "^", "$", r"\w", r"\W", r"\d", r"\s", r"\S", r"\h", r"\b",
                                       r"\B", r"\p{L}", r"\P{Lu}", r"\p{^N}", r"\R", r"\v", r"\A", r"\z", r"\Z", r"\G"]
-PAIRS = ["(?:%s|%s)", "(%s|%s)", "%s|%s", "(?i:%s)%s", "(?m:%s%s)", "%s(?i)%s", "(?x: %s %s )", "(?>%s%s)"]
+PAIRS = ["(?:%s)%s", "(?i:%s(?:%s))", "(?:%s|%s)", "(%s|%s)", "%s|%s", "(?i:%s)%s", "(?m:%s%s)",
+         "%s(?i)%s", "(?x: %s %s )", "(?>%s%s)"]
 LOOKS = ["(?=%s)", "(?!%s)", "(?<=%s)", "(?<!%s)"]
 QUANTIFIERS = ["*", "+", "?", "*?", "+?", "??", "*+", "++", "?+", "{2}", "{1,2}", "{,2}", "{1,}", "{1,2}?", "{2}?",
                "{1,2}+", "{2,1}"]

@@ -4,6 +4,8 @@ each part of the language that templates of chats use. The templates are our own
 Made with jinja2 3.1.6: python tests/golden/make_templates.py
 `make_templates.py DIRECTORY OUT.json` writes the same for every *.jinja file of a directory and for the conversations
 below, each in five ways: bench/peers/texts.sh compares.
+`make_templates.py --published SHARED DIRECTORY` writes published_templates.json: what the templates of the shared data
+and those of a directory (TRL 1.16.0's trl/chat_templates) make of them. It has hashes of templates and of texts alone.
 """
 import datetime
 import json
@@ -236,10 +238,10 @@ def environment():
     return env
 
 
-def rendered(source, variables):
+def rendered(source, variables, env=None):
     """The text; None where it is refused."""
     try:
-        return environment().from_string(source).render(**variables)
+        return (env or environment()).from_string(source).render(**variables)
     except (jinja2.exceptions.TemplateError, TypeError, ZeroDivisionError, AttributeError, LookupError,
             ValueError):
         return None
@@ -259,8 +261,51 @@ def conversations():
     return [VARIABLES | {"messages": messages} | way for messages in CONVERSATIONS for way in WAYS]
 
 
+DAY = datetime.date(2026, 1, 2)  # in place of today's in published_templates.json
+
+
+def hashed(text):
+    """base::stable_hash: FNV-1a of 64 bits, and the finaliser of SplitMix64."""
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
+    return f"{value ^ value >> 31:016x}"
+
+
+def published(shared, directory):
+    """Gives (name, template) of those in tokenizer_config.json of the shared data, and of *.jinja of the directory."""
+    for path in sorted(pathlib.Path(shared, "data").rglob("tokenizer_config.json")):
+        source = json.loads(path.read_text()).get("chat_template")
+        if source:
+            yield str(path.parent.relative_to(pathlib.Path(shared, "data"))), source
+    for path in sorted(pathlib.Path(directory).glob("*.jinja")):
+        yield "trl/" + path.name, path.read_bytes().decode()
+
+
+def texts_of(source, env):
+    return [rendered(source, variables, env) for variables in conversations()]
+
+
+def write_published(shared, directory):
+    env = environment()
+    env.globals["strftime_now"] = DAY.strftime
+    cases = [{"name": name, "template": hashed(source),
+              "texts": [text if text is None else hashed(text) for text in texts_of(source, env)]}
+             for name, source in published(shared, directory)]
+    document = {"variables": VARIABLES, "conversations": CONVERSATIONS, "ways": WAYS, "day": str(DAY)}
+    head = json.dumps(document, separators=(",", ":"))[:-1]
+    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+    path = pathlib.Path(__file__).parent / "published_templates.json"
+    path.write_text(f'{head},\n"cases":[\n{lines}\n]}}\n')
+    return [{"text": text} for case in cases for text in case["texts"]]
+
+
 def main():
-    if len(sys.argv) == 3:
+    if sys.argv[1:2] == ["--published"]:
+        cases = write_published(*sys.argv[2:])
+    elif len(sys.argv) == 3:
         cases = [{"template": path.read_text(), "variables": variables, "text": rendered(path.read_text(), variables)}
                  for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jinja")) for variables in conversations()]
         pathlib.Path(sys.argv[2]).write_text(json.dumps({"variables": VARIABLES, "cases": cases}))

@@ -4,7 +4,8 @@ Face `tokenizers` give for them.
   python make_tokenizers.py            writes the folder
   python make_tokenizers.py --only NAME...  writes these tokenizers alone; vectors of others stay
   python make_tokenizers.py --vectors  keeps the tokenizers and draws other vectors
-  python make_tokenizers.py --random N DIRECTORY OUT  writes N random texts and their ids for `bench_tokenizer equal`
+  python make_tokenizers.py --random N DIRECTORY OUT  writes N random texts and their ids for `bench_tokenizer equal`;
+                                       --seed S draws others
 
 Needs tokenizers 0.23.3, sentencepiece 0.2.3 and tiktoken 0.14.0. The text is the repository's own documentation;
 training draws other tokenizers each time, whose vectors change with them.
@@ -14,6 +15,7 @@ import base64
 import json
 import pathlib
 import random
+import shutil
 import struct
 import tempfile
 import unicodedata
@@ -86,17 +88,20 @@ def vector(name: str, tokenizer: Tokenizer, text: str) -> dict:
 
 
 class SentencePieceSide:
-    """SentencePiece itself, over a text without its special tokens; `<s>` in front."""
+    """SentencePiece itself, over a text without its special tokens; `<s>` in front where the config says so."""
 
     def __init__(self, path: pathlib.Path):
         self.model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        file = path.parent / "tokenizer_config.json"
+        config = json.loads(file.read_text()) if file.exists() else {}
+        self.front = [self.model.bos_id()] if config.get("add_bos_token", False) else []
 
     def takes(self, text: str) -> bool:
         return not any(special in text for special in ("<s>", "</s>", "<unk>", "\0"))
 
     def vector(self, name: str, text: str) -> dict:
         ids = self.model.encode(text)
-        return {"tokenizer": name, "text": text, "ids": [self.model.bos_id()] + ids,
+        return {"tokenizer": name, "text": text, "ids": self.front + ids,
                 "decoded": self.model.decode([i for i in ids if i != self.model.unk_id()])}
 
 
@@ -196,10 +201,17 @@ def make_with_rules(name: str, kind: str, size: int):
         make_sentencepiece(name, kind, size, normalization_rule_tsv=write_rules(folder))
 
 
+def make_without_bos(name: str):
+    (OUT / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy(OUT / "sp_bpe/tokenizer.model", OUT / name)
+    write_config(name, {"tokenizer_class": "LlamaTokenizer", "add_bos_token": False})
+
+
 # Tokenizers that are no tokenizer.json.
 OTHER_FILES = {
     "sp_unigram": lambda: make_with_rules("sp_unigram", "unigram", 420),
     "sp_bpe": lambda: make_with_rules("sp_bpe", "bpe", 380),
+    "sp_no_bos": lambda: make_without_bos("sp_no_bos"),
     "sp_llama": lambda: make_sentencepiece(
         "sp_llama", "bpe", 700, byte_fallback=True, normalization_rule_name="identity", split_digits=True,
         remove_extra_whitespaces=False, allow_whitespace_only_pieces=True),
@@ -244,6 +256,9 @@ def write_vectors(only: list):
             others += ["the <tool> b", "<tool> the", " <tool>", "  <tool>  "]
             others += ["the  <tool>b<tool> ", "<tool><tool> a", "<tool"]
             others += [f" {MARK}{MARK}a", f"{MARK * 3} x y{MARK}", f"a  {MARK}  b{MARK * 5}", f"x{MARK}y  x y"]
+        if name == "t5":  # marks of Unicode 17 in a character that the charsmap replaces
+            others += ["e\u0301\u1acf e\u0301\u1ad0", "c e\u0301\u1add\u1ae0 e\u0301\u1aeb",
+                       "e\u0301\u1ade e\u0301\u1aec"]
         if name == "sp_weighed":  # cuts whose order is that of the symbols' scores
             others += [f" the {MARK * 2}", f"hte {MARK * 4}", f"thh {MARK * 4}", f"tnt{MARK * 4} ", f"aih {MARK * 4}"]
         texts = TEXTS + others + [random_text(rng, words) for _ in range(60 if others else 30)]
@@ -278,10 +293,10 @@ def side_of(directory: pathlib.Path):
     return SentencePieceSide(path) if path.read_bytes()[0] == 10 else TiktokenSide(path, SPLIT % "{1,3}", LLAMA3, "")
 
 
-def write_random(count: int, directory: str, out: str):
+def write_random(count: int, directory: str, out: str, seed: int):
     """Records of a length and so many bytes: a text, its ids, what is decoded from these."""
     side = side_of(pathlib.Path(directory))
-    rng = random.Random(11)
+    rng = random.Random(seed)
     words = " ".join(corpus()).split()
     with open(out, "wb") as file:
         while count > 0:
@@ -302,9 +317,10 @@ if __name__ == "__main__":
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--vectors", action="store_true")
     parser.add_argument("--random", nargs=3, metavar=("N", "DIRECTORY", "OUT"))
+    parser.add_argument("--seed", type=int, default=11)
     words = parser.parse_args()
     if words.random:
-        write_random(int(words.random[0]), words.random[1], words.random[2])
+        write_random(int(words.random[0]), words.random[1], words.random[2], words.seed)
     else:
         if not words.vectors:
             make_tokenizers(words.only)

@@ -57,8 +57,8 @@ ModelShape parse_v2(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// DeepSeek-V3 (DeepSeek-AI 2024), R1, Moonlight: sigmoids with a bias for the choice. Its files may hold blocks that
-// predict further tokens; generation and training use none.
+// DeepSeek-V3 (DeepSeek-AI 2024), R1, Moonlight, Kimi K2: sigmoids with a bias for the choice. Its files may hold
+// blocks that predict further tokens; generation and training use none.
 ModelShape parse_v3(const Fields& fields, const std::string& family) {
   require_keys(fields, {"kv_lora_rank", "first_k_dense_replace", "n_group", "topk_group", "routed_scaling_factor"});
   if (!fields.has("norm_topk_prob"))
@@ -123,8 +123,9 @@ Family member(const char* name, const std::string& classes, decltype(Family::par
 }  // namespace
 
 std::vector<Family> deepseek_families() {
-  return {member("deepseek_v2", "DeepseekV2", parse_v2, add_v2_config),
-          member("deepseek_v3", "DeepseekV3", parse_v3, add_v3_config)};
+  Family third = member("deepseek_v3", "DeepseekV3", parse_v3, add_v3_config);
+  third.other_types = {"kimi_k2"};
+  return {member("deepseek_v2", "DeepseekV2", parse_v2, add_v2_config), third};
 }
 
 }  // namespace collimate::shape

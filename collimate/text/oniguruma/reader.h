@@ -15,6 +15,8 @@ class Reader {
   bool done() const { return at_ == pattern_.size(); }
   bool at(std::string_view text) const { return rest().starts_with(text); }
   std::string_view rest() const { return pattern_.substr(at_); }
+  size_t place() const { return at_; }
+  void go_back(size_t place) { at_ = place; }
 
   // True, and behind it, where the text stands here.
   bool take(std::string_view text);

@@ -77,6 +77,9 @@ class Translator {
     std::u32string run;  // of characters that stand for themselves and are not repeated
     const auto end_run = [&] { out += literals(std::exchange(run, {}), options); };
     for (skip(options); !reader_.done() && !reader_.at(")"); skip(options)) {
+      const std::u32string plain = take_plain_group(options, 0);
+      run += plain;
+      if (!plain.empty()) continue;
       const auto character = take_literal();
       if (character) skip(options);
       if (character && !is_repeated()) {
@@ -106,9 +109,14 @@ class Translator {
     }
   }
 
-  bool is_repeated() const {
-    Reader ahead = reader_;
-    return !take_quantifier(ahead).empty();
+  // Goes on behind each {1}, which repeats nothing.
+  bool is_repeated() {
+    const size_t before = reader_.place();
+    std::string mark = take_quantifier(reader_);
+    size_t behind = before;
+    for (; mark == "{1}" || mark == "{1,1}"; mark = take_quantifier(reader_)) behind = reader_.place();
+    reader_.go_back(mark.empty() ? behind : before);
+    return !mark.empty();
   }
 
   std::string repeated(std::string part, Options options) {
@@ -125,6 +133,28 @@ class Translator {
     std::string out;
     for (const char32_t character : run) out += literal(character);
     return out;
+  }
+
+  // The characters of a group (?:…) that holds nothing else and comes once: they stand as if there were no group, and
+  // may equal one character together with those beside it. Empty where there is no such group, of which nothing is
+  // read.
+  std::u32string take_plain_group(Options options, int depth) {
+    const size_t before = reader_.place();
+    std::u32string all;
+    if (depth > kMostGroups || !reader_.take("(?:")) return all;
+    bool plain = true;
+    for (skip(options); plain && !reader_.done() && !reader_.at(")"); skip(options)) {
+      std::u32string part = take_plain_group(options, depth + 1);
+      if (const auto character = part.empty() ? take_literal() : std::nullopt) part = *character;
+      skip(options);
+      plain = !part.empty() && !is_repeated();
+      all += part;
+    }
+    plain = plain && reader_.take(")");
+    if (plain) skip(options);
+    if (plain && !all.empty() && !is_repeated()) return all;
+    reader_.go_back(before);
+    return {};
   }
 
   // A character that stands for itself, or for which an escape stands.

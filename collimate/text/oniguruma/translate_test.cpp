@@ -73,9 +73,12 @@ TEST(Oniguruma, ErrorsNameTheFileAndWhatIsNotRead) {
   const auto error = [](const std::string& pattern) {
     return message_of<base::InputError>([&] { oniguruma::translated(pattern, "a/tokenizer.json"); });
   };
-  EXPECT_THAT(error("[a-[b]]"), HasSubstr("[a/tokenizer.json] expected a pattern without ranges that end in a class "
-                                          "(-[), got [a-[b]]; try \\-, or the model's tiktoken.model alone"));
+  EXPECT_THAT(error("[a-[b]]"),
+              HasSubstr("[a/tokenizer.json] expected a pattern without ranges that end in a class "
+                        "(-[), got [a-[b]], at the end of '[a-'; try \\-, or the model's tiktoken.model alone"));
   EXPECT_THAT(error("(?~ab)"), HasSubstr("a pattern without (?~, got (?~ab)"));
+  EXPECT_THAT(error("é\\Xb"),
+              HasSubstr("a pattern without \\X, \\y and \\Y, got é\\Xb, at the end of 'é\\X'; try \\P{M}"));
   EXPECT_THAT(error("\\p{Nonsense}"), HasSubstr("a pattern without the property 'Nonsense'"));
   EXPECT_THAT(error("a)b"), HasSubstr("a pattern without a ) that closes nothing"));
   EXPECT_THAT(error("(a"), HasSubstr("a pattern without a ( that nothing closes"));

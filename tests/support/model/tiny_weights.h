@@ -45,6 +45,10 @@ inline shape::Block tiny_gpt_block(const std::string& family) {
     block.parallel = block.shared_norm = true;
     block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 8, .rotary_dim = 4};
   }
+  if (family == "phi") {
+    block.parallel = block.shared_norm = true;
+    block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .rotary_dim = 4, .bias = true, .output_bias = true};
+  }
   if (family == "bloom") {
     block.attention.head_dim = 8, block.attention.alibi = true;
     block.mlp.intermediate = 128;
@@ -69,6 +73,13 @@ inline shape::Block tiny_llama_block(const std::string& family) {
     block.attention.bias = block.attention.output_bias = true;
     block.mlp = {40, /*gated=*/false, shape::Activation::kGeluTanh, /*bias=*/true};
   }
+  if (family == "stablelm") block.norm = shape::NormKind::kLayer;
+  if (family.starts_with("glm") || family == "stablelm") block.attention.rotary_dim = 4;
+  for (const char* biased : {"glm", "glm4", "glm4_moe", "stablelm", "seed_oss", "ernie4_5"})
+    if (family == biased) block.attention.bias = true;
+  if (family == "glm4_moe") block.attention.head_norm = true;
+  if (family == "glm4") block.place = shape::NormPlace::kAround;
+  if (family == "ernie4_5") block.attention.output_bias = block.mlp.bias = true;
   if (!family.starts_with("gemma")) return block;
   block.norm = shape::NormKind::kRmsOffset;
   block.mlp.activation = shape::Activation::kGeluTanh;
@@ -86,7 +97,7 @@ inline shape::Experts tiny_experts(const std::string& family) {
   if (family == "qwen2_moe") return {.count = 4, .per_token = 2, .intermediate = 12, .shared = 20, .shared_gate = true};
   shape::Experts experts;
   const bool second = family == "deepseek_v2";
-  if (!second && family != "deepseek_v3" && family != "dots1") return experts;
+  if (!second && family != "deepseek_v3" && family != "dots1" && family != "glm4_moe") return experts;
   experts = {.count = 6, .per_token = 2, .intermediate = 20, .shared = 40, .sigmoid = !second, .corrected = !second};
   experts.group_best = second;
   experts.groups = 3;
@@ -97,21 +108,22 @@ inline shape::Experts tiny_experts(const std::string& family) {
 
 // Families whose small model is described here; one that is not does not become a Llama.
 inline constexpr std::string_view kTinyFamilies[] = {
-    "bloom",   "deepseek_v2", "deepseek_v3", "dots1", "gemma",     "gemma2",    "gemma3_text", "gpt2",
-    "gpt_neo", "gpt_neox",    "gptj",        "llama", "mistral",   "mixtral",   "opt",         "phi3",
-    "qwen",    "qwen2",       "qwen2_moe",   "qwen3", "qwen3_moe", "starcoder2"};
+    "bloom",   "deepseek_v2", "deepseek_v3", "dots1",   "ernie4_5", "gemma",     "gemma2", "gemma3_text",
+    "glm",     "glm4",        "glm4_moe",    "gpt2",    "gpt_neo",  "gpt_neox",  "gptj",   "llama",
+    "mistral", "mixtral",     "opt",         "phi",     "phi3",     "qwen",      "qwen2",  "qwen2_moe",
+    "qwen3",   "qwen3_moe",   "seed_oss",    "smollm3", "stablelm", "starcoder2"};
 
 // A small model of each name with every kind of parameter away from its trivial value.
 inline shape::ModelShape tiny_shape(const std::string& name) {
   const std::string family = name == "opt_350m" ? "opt" : name;
   COLLIMATE_CHECK(std::ranges::count(kTinyFamilies, family) == 1, "no small model of family {}", family);
   const bool learned = family == "gpt2" || family == "gpt_neo" || family == "opt";
-  const bool wide = family == "bloom" || family == "gpt_neox" || family == "gptj";
+  const bool wide = family == "bloom" || family == "gpt_neox" || family == "gptj" || family == "phi";
   shape::Block block = learned || wide ? tiny_gpt_block(family) : tiny_llama_block(family);
   shape::ModelShape shape;
   shape.family = family;
   shape.vocabulary = 37;
-  shape.hidden = learned ? 16 : wide ? 32 : 24;
+  shape.hidden = learned ? 16 : wide || family == "stablelm" ? 32 : 24;
   shape.max_positions = 96;
   shape.learned_positions = learned;
   shape.unused_positions = family == "opt" ? 2 : 0;
@@ -126,11 +138,12 @@ inline shape::ModelShape tiny_shape(const std::string& name) {
   for (const char* with_window : {"mistral", "phi3", "gpt_neo", "gemma2", "gemma3_text"})
     if (family == with_window) shape.blocks[1].attention.window = 7;
   if (family == "gemma3_text") shape.blocks[1].attention.rope_theta = 300;
+  if (family == "smollm3") shape.blocks[1].attention.rotary = false;
   if (family.starts_with("gemma")) shape.embedding_scale = std::sqrt(24.0);
   shape.logit_softcap = family == "gemma2" ? 3 : 0;
   shape.embedding_norm = family == "bloom";
-  shape.tied_embeddings = family != "qwen2" && family != "gptj";
-  shape.head_bias = family == "gptj";
+  shape.tied_embeddings = family != "qwen2" && family != "gptj" && family != "phi";
+  shape.head_bias = family == "gptj" || family == "phi";
   return shape;
 }
 

@@ -1,0 +1,93 @@
+#include "collimate/shape/family.h"
+#include "collimate/shape/mixture.h"
+#include "collimate/shape/usual_config.h"
+#include "collimate/shape/usual_mixture.h"
+
+namespace collimate::shape {
+namespace {
+
+using nlohmann::json;
+
+// A part of each head turns in all of them, and queries, keys and values have biases where their sum has none.
+void set_glm_attention(const Fields& fields, ModelShape& shape, bool biased) {
+  const double part = read_turned_part(fields, "partial_rotary_factor", 0.5);
+  for (Block& block : shape.blocks) {
+    Attention& attention = block.attention;
+    attention.rotary_dim = static_cast<int64_t>(static_cast<double>(attention.head_dim) * part);
+    attention.bias = fields.flag_or("attention_bias", biased);
+    attention.output_bias = false;
+  }
+}
+
+// GLM-4 (Zeng et al. 2024): a Llama whose files hold gate and up as one. The models of 2025 (GLM-4-0414, GLM-Z1) have a
+// second norm behind each half.
+ModelShape parse_glm(const Fields& fields, const std::string& family) {
+  ModelShape shape = read_usual_shape(fields, family);
+  read_rope(fields, shape);
+  fields.require("hidden_act", "silu");
+  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
+  for (Block& block : shape.blocks) {
+    block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1.5625e-7));
+    block.attention.head_dim = fields.count_or("head_dim", kMaxHidden, 128);
+    block.mlp.bias = false;
+    if (family == "glm4") block.place = NormPlace::kAround;
+  }
+  set_glm_attention(fields, shape, /*biased=*/true);
+  return shape;
+}
+
+// GLM-4.5 and 4.6 (Zeng et al. 2025): experts as DeepSeek-V3 routes them, and norms of heads or none. Its files hold
+// blocks that predict further tokens; generation and training use none.
+ModelShape parse_glm_moe(const Fields& fields, const std::string& family) {
+  Experts how = read_grouped_routing(fields);
+  how.normalized = fields.flag_or("norm_topk_prob", true);
+  ModelShape shape = read_mixture(fields, family, how);
+  set_glm_attention(fields, shape, /*biased=*/false);
+  for (Block& block : shape.blocks) block.attention.head_norm = fields.flag_or("use_qk_norm", false);
+  shape.unused_blocks = fields.whole_or("num_nextn_predict_layers", kMaxLayers, 1);
+  return shape;
+}
+
+void add_turned_part(const ModelShape& shape, json& config) {
+  const Attention& attention = shape.blocks.front().attention;
+  config["partial_rotary_factor"] = static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
+  config["attention_bias"] = attention.bias;
+}
+
+void add_glm_config(const ModelShape& shape, json& config) {
+  add_usual_config(shape, config);
+  config["hidden_act"] = "silu";
+  add_turned_part(shape, config);
+}
+
+void add_glm_moe_config(const ModelShape& shape, json& config) {
+  add_usual_config(shape, config);
+  add_grouped_config(shape, config);
+  add_turned_part(shape, config);
+  config["use_qk_norm"] = shape.blocks.front().attention.head_norm;
+  config["num_nextn_predict_layers"] = 0;
+}
+
+ModuleNames glm_names() {
+  ModuleNames names = llama_names();
+  names.up = {"mlp.gate_up_proj"};
+  names.behind_attention = "post_self_attn_layernorm";
+  names.behind_mlp = "post_mlp_layernorm";
+  names.paired = true;
+  return names;
+}
+
+Family member(const char* name, const std::string& classes, decltype(Family::parse) parse,
+              decltype(Family::add_config) add_config, const ModuleNames& names) {
+  return {name, classes + "ForCausalLM", classes + "ForSequenceClassification", parse, add_config, names};
+}
+
+}  // namespace
+
+std::vector<Family> glm_families() {
+  return {member("glm", "Glm", parse_glm, add_glm_config, glm_names()),
+          member("glm4", "Glm4", parse_glm, add_glm_config, glm_names()),
+          member("glm4_moe", "Glm4Moe", parse_glm_moe, add_glm_moe_config, mixture_names("mlp.shared_experts"))};
+}
+
+}  // namespace collimate::shape

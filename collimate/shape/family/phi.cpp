@@ -1,0 +1,49 @@
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+
+namespace collimate::shape {
+namespace {
+
+// Phi-1, Phi-1.5 and Phi-2 (Gunasekar et al. 2023): both halves read one norm, a part of each head turns, and all
+// linear layers have biases, the head too.
+ModelShape parse_phi(const Fields& fields, const std::string& family) {
+  ModelShape shape = read_usual_shape(fields, family);
+  read_rope(fields, shape);
+  fields.require("qk_layernorm", false);
+  shape.head_bias = true;
+  const double part = read_turned_part(fields, "partial_rotary_factor", 0.5);
+  for (Block& block : shape.blocks) {
+    block.norm = NormKind::kLayer;
+    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_eps", 1e-5));
+    block.parallel = block.shared_norm = true;
+    block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
+    block.attention.bias = block.attention.output_bias = true;
+    block.mlp = {block.mlp.intermediate, /*gated=*/false, read_activation(fields, "hidden_act", "gelu_new"),
+                 /*bias=*/true};
+  }
+  return shape;
+}
+
+void add_phi_config(const ModelShape& shape, nlohmann::json& config) {
+  const Block& block = shape.blocks.front();
+  const Attention& attention = block.attention;
+  add_usual_config(shape, config);
+  config.erase("rms_norm_eps");
+  config["hidden_act"] = activation_name(block.mlp.activation);
+  config["layer_norm_eps"] = written_real(block.norm_epsilon);
+  config["qk_layernorm"] = false;
+  config["partial_rotary_factor"] = static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
+}
+
+}  // namespace
+
+std::vector<Family> phi_families() {
+  ModuleNames names = llama_names();
+  names.attention_output = "self_attn.dense";
+  names.up = {"mlp.fc1"};
+  names.down = "mlp.fc2";
+  names.final_norm = "model.final_layernorm";
+  return {{"phi", "PhiForCausalLM", "PhiForSequenceClassification", parse_phi, add_phi_config, names}};
+}
+
+}  // namespace collimate::shape

@@ -1,0 +1,65 @@
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+#include "collimate/shape/usual_windows.h"
+
+namespace collimate::shape {
+namespace {
+
+using nlohmann::json;
+
+// By layer, whether it turns: 1 or 0 in a list, or all but each fourth.
+std::vector<bool> read_turning(const Fields& fields, int64_t layers) {
+  std::vector<bool> turning;
+  if (!fields.has("no_rope_layers")) {
+    const int64_t step = fields.count_or("no_rope_layer_interval", kMaxLayers, 4);
+    for (int64_t layer = 0; layer < layers; ++layer) turning.push_back((layer + 1) % step != 0);
+    return turning;
+  }
+  const json& list = fields.raw("no_rope_layers");
+  for (const json& turns : list)
+    if (turns == 0 || turns == 1) turning.push_back(turns == 1);
+  if (!list.is_array() || list.size() != turning.size() || std::ssize(turning) < layers)
+    throw base::InputError(
+        base::expectation(fields.at("no_rope_layers"), fmt::format("{} of 1 and 0", layers), list.dump()));
+  return turning;
+}
+
+// SmolLM3 (Bakouch et al. 2025): a Llama in which queries and keys of each fourth layer do not turn. A window is of
+// these layers, where layer_types name no others.
+ModelShape parse_smollm3(const Fields& fields, const std::string& family) {
+  ModelShape shape = read_usual_shape(fields, family);
+  read_rope(fields, shape, 2e6);
+  fields.require("hidden_act", "silu");
+  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 32768);
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+  const std::vector<bool> turning = read_turning(fields, shape.layers());
+  for (int64_t layer = 0; layer < shape.layers(); ++layer)
+    base::at(shape.blocks, layer).attention.rotary = base::at(turning, layer);
+  const int64_t window = fields.flag_or("use_sliding_window", false) ? read_window_or(fields, 0) : 0;
+  read_windows(fields, shape, window, [&](int64_t layer) { return !base::at(turning, layer); });
+  return shape;
+}
+
+void add_smollm3_config(const ModelShape& shape, json& config) {
+  const Block& block = shape.blocks.front();
+  add_usual_config(shape, config);
+  config["hidden_act"] = "silu";
+  config["attention_bias"] = block.attention.bias;
+  config["mlp_bias"] = block.mlp.bias;
+  config["no_rope_layers"] = json::array();
+  for (const Block& each : shape.blocks) config["no_rope_layers"].push_back(each.attention.rotary ? 1 : 0);
+  add_window_size(shape, config);
+  config["use_sliding_window"] = !config["sliding_window"].is_null();
+  add_layer_types(shape, config);
+}
+
+}  // namespace
+
+std::vector<Family> smollm3_families() {
+  return {{"smollm3", "SmolLM3ForCausalLM", "SmolLM3ForSequenceClassification", parse_smollm3, add_smollm3_config,
+           llama_names(), /*has_usual_keys=*/true}};
+}
+
+}  // namespace collimate::shape

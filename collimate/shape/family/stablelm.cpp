@@ -1,0 +1,47 @@
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+
+namespace collimate::shape {
+namespace {
+
+// StableLM (Bellagente et al. 2024): a Llama with layer norms, of whose heads a part turns; in parallel, both halves
+// read one norm.
+ModelShape parse_stablelm(const Fields& fields, const std::string& family) {
+  ModelShape shape = read_usual_shape(fields, family);
+  read_rope(fields, shape);
+  fields.require("hidden_act", "silu");
+  fields.require("qk_layernorm", false);
+  const double part = read_turned_part(fields, "partial_rotary_factor", 0.25);
+  for (Block& block : shape.blocks) {
+    block.norm = NormKind::kLayer;
+    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_eps", 1e-5));
+    block.parallel = block.shared_norm = fields.flag_or("use_parallel_residual", false);
+    block.attention.head_dim = shape.hidden / block.attention.heads;
+    block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
+    block.attention.bias = fields.flag_or("use_qkv_bias", false);
+    block.attention.output_bias = block.mlp.bias = false;
+  }
+  return shape;
+}
+
+void add_stablelm_config(const ModelShape& shape, nlohmann::json& config) {
+  const Block& block = shape.blocks.front();
+  const Attention& attention = block.attention;
+  add_usual_config(shape, config);
+  for (const char* key : {"rms_norm_eps", "head_dim"}) config.erase(key);
+  config["hidden_act"] = "silu";
+  config["layer_norm_eps"] = written_real(block.norm_epsilon);
+  config["use_parallel_residual"] = block.parallel;
+  config["use_qkv_bias"] = attention.bias;
+  config["qk_layernorm"] = false;
+  config["partial_rotary_factor"] = static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
+}
+
+}  // namespace
+
+std::vector<Family> stablelm_families() {
+  return {{"stablelm", "StableLmForCausalLM", "StableLmForSequenceClassification", parse_stablelm, add_stablelm_config,
+           llama_names(), /*has_usual_keys=*/true}};
+}
+
+}  // namespace collimate::shape

@@ -1,0 +1,62 @@
+#include "collimate/shape/missing_parts.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace collimate::shape {
+namespace {
+
+struct Missing {
+  const char* parts;
+  std::vector<std::string_view> model_types;
+};
+
+// Published decoders that are refused, by what they need. A family that comes to stand leaves its line.
+const std::vector<Missing>& missing() {
+  static const std::vector<Missing> kMissing = {
+      {"linear attention whose recurrent state stands beside keys and values",
+       {"qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "kimi_linear", "minimax",
+        "olmo_hybrid", "bailing_hybrid"}},
+      {"a recurrent state in place of keys and values",
+       {"mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm", "recurrent_gemma"}},
+      {"blocks with a recurrent state or a convolution between those with attention",
+       {"jamba", "bamba", "falcon_h1", "zamba", "zamba2", "nemotron_h", "granitemoehybrid", "lfm2", "lfm2_moe"}},
+      {"images as input; its language model alone may be a family that runs",
+       {"gemma3",   "gemma3n",      "gemma4",      "mistral3",        "qwen2_vl",      "qwen2_5_vl",
+        "qwen3_vl", "qwen3_vl_moe", "internvl",    "llava",           "llava_next",    "mllama",
+        "llama4",   "glm4v",        "glm4v_moe",   "kimi_k25",        "kimi_vl",       "paligemma",
+        "idefics3", "smolvlm",      "deepseek_vl", "phi4_multimodal", "cohere2_vision"}},
+      {"an encoder", {"t5", "mt5", "bart", "mbart", "pegasus", "marian", "t5gemma", "bert", "roberta", "deberta-v2"}},
+      {"norms behind each half with none ahead of it", {"olmo2", "olmo3", "exaone4"}},
+      {"norms over all heads of queries and of keys together", {"olmoe", "minimax_m2"}},
+      {"layer norms without weights", {"olmo"}},
+      {"layer norms without biases, and a factor of logits", {"cohere", "cohere2"}},
+      {"layer norms without biases", {"mpt", "dbrx"}},
+      {"layer norms by 1 + weight, and squared ReLU", {"nemotron"}},
+      {"squared ReLU", {"arcee", "jais2", "persimmon", "nanochat"}},
+      {"the activation xIELU", {"apertus"}},
+      {"factors of what each half adds to the stream, and of logits",
+       {"granite", "granitemoe", "granitemoeshared", "minicpm", "minicpm3", "hyperclovax"}},
+      {"scores of attention with a learned sink, and experts with biases", {"gpt_oss"}},
+      {"attention within chunks, and queries scaled by their positions", {"llama4_text"}},
+      {"queries scaled by their positions", {"ministral3"}},
+      {"attention to keys that an indexer chooses", {"deepseek_v32", "glm_moe_dsa"}},
+      {"softmax scores of experts that a bias corrects", {"ernie4_5_moe"}},
+      {"norms of heads behind their turn", {"hunyuan_v1_dense", "hunyuan_v1_moe"}},
+      {"keys and values of few heads in one tensor with the queries of many", {"falcon", "gpt_bigcode", "internlm2"}},
+      {"attention that is a difference of two", {"diffllama"}},
+      {"weights of three values", {"bitnet"}},
+  };
+  return kMissing;
+}
+
+}  // namespace
+
+std::string missing_parts(const std::string& model_type) {
+  for (const Missing& each : missing())
+    if (std::ranges::count(each.model_types, model_type) > 0) return each.parts;
+  return "";
+}
+
+}  // namespace collimate::shape

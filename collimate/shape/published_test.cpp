@@ -1,0 +1,179 @@
+// Configs of families as hubs have them, what else they are called there, and what is refused by name.
+#include <gmock/gmock.h>
+
+#include "collimate/shape/family.h"
+#include "collimate/shape/missing_parts.h"
+#include "collimate/shape/outline.h"
+#include "collimate/shape/param_spec.h"
+#include "tests/support/base/error_of.h"
+
+namespace collimate::shape {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+struct Checkpoint {
+  const char* name;
+  const char* config;
+  int64_t parameters;  // counted by transformers 5.23 on its meta device, with the biases of choices
+};
+
+const Checkpoint kCheckpoints[] = {
+    {"microsoft/phi-2",
+     R"({"architectures": ["PhiForCausalLM"], "bos_token_id": 50256, "eos_token_id": 50256, "hidden_act": "gelu_new",
+      "hidden_size": 2560, "intermediate_size": 10240, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048,
+      "model_type": "phi", "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32,
+      "partial_rotary_factor": 0.4, "qk_layernorm": false, "rope_scaling": null, "rope_theta": 10000.0,
+      "tie_word_embeddings": false, "vocab_size": 51200})",
+     2779683840},
+    {"stabilityai/stablelm-2-1_6b",
+     R"({"architectures": ["StableLmForCausalLM"], "bos_token_id": 100257, "eos_token_id": 100257, "hidden_act": "silu",
+      "hidden_size": 2048, "intermediate_size": 5632, "layer_norm_eps": 1e-05, "max_position_embeddings": 4096,
+      "model_type": "stablelm", "num_attention_heads": 32, "num_hidden_layers": 24, "num_key_value_heads": 32,
+      "partial_rotary_factor": 0.25, "rope_theta": 10000, "tie_word_embeddings": false, "use_qkv_bias": true,
+      "vocab_size": 100352})",
+     1644515328},
+    {"HuggingFaceTB/SmolLM3-3B",
+     R"({"architectures": ["SmolLM3ForCausalLM"], "attention_bias": false, "eos_token_id": 128012, "hidden_act": "silu",
+      "hidden_size": 2048, "intermediate_size": 11008, "max_position_embeddings": 65536, "max_window_layers": 28,
+      "mlp_bias": false, "model_type": "smollm3", "no_rope_layer_interval": 4, "num_attention_heads": 16,
+      "num_hidden_layers": 36, "num_key_value_heads": 4, "pad_token_id": 128004, "rms_norm_eps": 1e-06,
+      "rope_scaling": null, "rope_theta": 5000000.0, "sliding_window": null, "tie_word_embeddings": true,
+      "use_sliding_window": false, "vocab_size": 128256})",
+     3075098624},
+    {"ByteDance-Seed/Seed-OSS-36B-Instruct",
+     R"({"architectures": ["SeedOssForCausalLM"], "attention_bias": true, "attention_out_bias": false, "bos_token_id":
+      0, "eos_token_id": 2, "head_dim": 128, "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 27648,
+      "max_position_embeddings": 524288, "mlp_bias": false, "model_type": "seed_oss", "num_attention_heads": 80,
+      "num_hidden_layers": 64, "num_key_value_heads": 8, "pad_token_id": 1, "rms_norm_eps": 1e-06, "rope_scaling":
+      {"rope_type": "default"}, "rope_theta": 10000000.0, "tie_word_embeddings": false, "vocab_size": 155136})",
+     36151104512},
+    {"baidu/ERNIE-4.5-0.3B-PT",
+     R"({"architectures": ["Ernie4_5ForCausalLM"], "bos_token_id": 1, "eos_token_id": 2, "head_dim": 128, "hidden_act":
+      "silu", "hidden_size": 1024, "intermediate_size": 3072, "max_position_embeddings": 131072, "model_type":
+      "ernie4_5", "num_attention_heads": 16, "num_hidden_layers": 18, "num_key_value_heads": 2, "pad_token_id": 0,
+      "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 500000.0, "tie_word_embeddings": true, "use_bias":
+      false, "vocab_size": 103424})",
+     360748032},
+    {"zai-org/glm-4-9b-chat-hf",
+     R"({"architectures": ["GlmForCausalLM"], "attention_bias": true, "eos_token_id": [151329, 151336, 151338],
+      "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 13696,
+      "max_position_embeddings": 131072, "model_type": "glm", "num_attention_heads": 32, "num_hidden_layers": 40,
+      "num_key_value_heads": 2, "pad_token_id": 151329, "partial_rotary_factor": 0.5, "rms_norm_eps": 1.5625e-07,
+      "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 151552})",
+     9399951360},
+    {"zai-org/GLM-4-9B-0414",
+     R"({"architectures": ["Glm4ForCausalLM"], "attention_bias": true, "eos_token_id": [151329, 151336, 151338, 151348],
+      "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 13696,
+      "max_position_embeddings": 32768, "model_type": "glm4", "num_attention_heads": 32, "num_hidden_layers": 40,
+      "num_key_value_heads": 2, "pad_token_id": 151329, "partial_rotary_factor": 0.5, "rms_norm_eps": 1e-05,
+      "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 151552})",
+     9400279040},
+    {"zai-org/GLM-4.5-Air",
+     R"({"architectures": ["Glm4MoeForCausalLM"], "attention_bias": true, "eos_token_id": [151329, 151336, 151338],
+      "first_k_dense_replace": 1, "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size":
+      10944, "max_position_embeddings": 131072, "model_type": "glm4_moe", "moe_intermediate_size": 1408, "n_group": 1,
+      "n_routed_experts": 128, "n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 96,
+      "num_experts_per_tok": 8, "num_hidden_layers": 46, "num_key_value_heads": 8, "num_nextn_predict_layers": 1,
+      "pad_token_id": 151329, "partial_rotary_factor": 0.5, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta":
+      1000000, "routed_scaling_factor": 1.0, "tie_word_embeddings": false, "topk_group": 1, "use_qk_norm": false,
+      "vocab_size": 151552})",
+     106852251264},
+    {"moonshotai/Kimi-K2-Instruct",
+     R"({"architectures": ["DeepseekV3ForCausalLM"], "attention_bias": false, "aux_loss_alpha": 0.001, "bos_token_id":
+      163584, "eos_token_id": 163585, "first_k_dense_replace": 1, "hidden_act": "silu", "hidden_size": 7168,
+      "intermediate_size": 18432, "kv_lora_rank": 512, "max_position_embeddings": 131072, "model_type": "kimi_k2",
+      "moe_intermediate_size": 2048, "moe_layer_freq": 1, "n_group": 1, "n_routed_experts": 384, "n_shared_experts":
+      1, "norm_topk_prob": true, "num_attention_heads": 64, "num_experts_per_tok": 8, "num_hidden_layers": 61,
+      "num_key_value_heads": 64, "num_nextn_predict_layers": 0, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
+      "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06, "rope_scaling": {"beta_fast": 1.0, "beta_slow": 1.0, "factor":
+      32.0, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096, "type": "yarn"},
+      "rope_theta": 50000.0, "routed_scaling_factor": 2.827, "scoring_func": "sigmoid", "seq_aux": true,
+      "tie_word_embeddings": false, "topk_group": 1, "topk_method": "noaux_tc", "v_head_dim": 128, "vocab_size":
+      163840})",
+     1026408232448},
+};
+
+int64_t values_of(const ModelShape& shape) {
+  int64_t values = 0;
+  for (const ParamSpec& spec : param_specs(shape)) values += spec.count();
+  return values;
+}
+
+TEST(Checkpoints, HaveTheirParametersAndGoRoundAndBack) {
+  for (const Checkpoint& one : kCheckpoints) {
+    const json config = json::parse(one.config);
+    const ModelShape shape = parse_model_shape(config, one.name);
+    EXPECT_EQ(values_of(shape), one.parameters) << one.name;
+    const json written = to_config(shape);
+    const ModelShape again = parse_model_shape(json::parse(written.dump()), "again");
+    EXPECT_EQ(to_config(again), written) << one.name;
+    EXPECT_EQ(again.blocks, shape.blocks) << one.name;
+    for (const auto& [key, value] : config.items()) {
+      if (!written.contains(key) || key == "num_nextn_predict_layers") continue;
+      if (value.is_number() || value.is_boolean()) {
+        EXPECT_EQ(written.at(key), value) << one.name << " " << key;
+      }
+    }
+  }
+}
+
+// The planner's outline, of a config and of the shape made of it, differs by norms, biases and those of choices alone.
+TEST(Checkpoints, OutlinesCountTheSameMatrices) {
+  for (const Checkpoint& one : kCheckpoints) {
+    const json config = json::parse(one.config);
+    const ModelShape shape = parse_model_shape(config, one.name);
+    double matrices = 0;
+    for (const ParamSpec& spec : param_specs(shape))
+      if (spec.sizes.size() == 2) matrices += static_cast<double>(spec.count());
+    EXPECT_EQ(total_parameters(outline_of(shape)), matrices) << one.name;
+    EXPECT_EQ(total_parameters(parse_outline(config, "c")), matrices) << one.name;
+  }
+}
+
+// Kimi K2 is a DeepSeek-V3 under a name that transformers does not know: it is read, and written, as one.
+TEST(Checkpoints, OfAnotherNameAreThoseOfTheirFamily) {
+  json config = json::parse(std::end(kCheckpoints)[-1].config);
+  ASSERT_EQ(config.at("model_type"), "kimi_k2");
+  const ModelShape kimi = parse_model_shape(config, "c");
+  config["model_type"] = "deepseek_v3";
+  EXPECT_EQ(to_config(kimi), to_config(parse_model_shape(config, "c")));
+  EXPECT_EQ(to_config(kimi).at("model_type"), "deepseek_v3");
+  EXPECT_EQ(parse_outline(json::parse(std::end(kCheckpoints)[-1].config), "c").latent.kv_rank, 512);
+}
+
+TEST(Checkpoints, ListsOfLayersThatTurnAreChecked) {
+  json config = json::parse(kCheckpoints[2].config);
+  ASSERT_EQ(config.at("model_type"), "smollm3");
+  const ModelShape by_default = parse_model_shape(config, "c");
+  for (int64_t layer = 0; layer < by_default.layers(); ++layer)
+    EXPECT_EQ(by_default.blocks[static_cast<size_t>(layer)].attention.rotary, layer % 4 != 3) << layer;
+  for (const json& wrong : {json::array({1, 0}), json("1"), json(std::vector<int>(36, 2))}) {
+    config["no_rope_layers"] = wrong;
+    EXPECT_EQ(base::message_of([&] { parse_model_shape(config, "c"); }),
+              "[c no_rope_layers] expected 36 of 1 and 0, got " + wrong.dump());
+  }
+}
+
+std::string refusal_of(const char* model_type) {
+  return base::message_of([&] { parse_model_shape({{"model_type", model_type}}, "c"); });
+}
+
+TEST(MissingParts, AreNamedWhereAPublishedDecoderIsRefused) {
+  EXPECT_THAT(refusal_of("qwen3_next"),
+              HasSubstr("got 'qwen3_next', which needs what is missing here: linear attention whose recurrent state"));
+  EXPECT_THAT(refusal_of("olmo2"), HasSubstr("norms behind each half with none ahead of it"));
+  EXPECT_THAT(refusal_of("gemma3"), HasSubstr("images as input"));
+  EXPECT_THAT(refusal_of("no_such_model"), testing::EndsWith("got 'no_such_model'"));
+}
+
+TEST(MissingParts, AreOfNoFamilyThatRuns) {
+  for (const Family& family : families()) {
+    EXPECT_EQ(missing_parts(family.name), "") << family.name;
+    for (const std::string& other : family.other_types) EXPECT_EQ(missing_parts(other), "") << other;
+  }
+}
+
+}  // namespace
+}  // namespace collimate::shape
