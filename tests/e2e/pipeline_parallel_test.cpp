@@ -102,10 +102,6 @@ TEST_F(PipelineParallel, SizesThatDoNotFitAreNamed) {
   };
   EXPECT_THAT(error({"devices=3", "pp=2"}), testing::HasSubstr("[pp] expected a divisor of the 3 devices, got 2"));
   EXPECT_THAT(error({"devices=8", "pp=8"}), testing::HasSubstr("a pp of at most the model's"));
-  const std::string placement =
-      "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy, "
-      "policy_trainer, reference]}}, layouts: {policy: {generate: {pp: 2}}}}";
-  EXPECT_THAT(error({placement}), testing::HasSubstr("one pp for all functions of models that share weights"));
   EXPECT_THAT(error({"placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: "
                      "[policy, policy_trainer, reference]}}}",
                      "pp=2"}),

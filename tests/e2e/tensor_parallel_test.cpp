@@ -92,8 +92,12 @@ TEST_F(TensorParallel, SizesThatDoNotFitAreNamed) {
   const std::string placement =
       "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy, "
       "policy_trainer, reference]}}, layouts: {policy: {generate: {tp: 2}}}}";
-  EXPECT_THAT(error({placement}), testing::HasSubstr("one tp for all functions of models that share weights"));
-  EXPECT_THAT(error({placement, "tp=2"}), testing::HasSubstr("one tp for all functions"));
+  EXPECT_THAT(error({placement, "rollout.kv_cache_dtype=int8"}),
+              testing::HasSubstr("one tp for all functions of models that share weights"));
+  EXPECT_THAT(error({placement, "tp=2"}), testing::HasSubstr("tp in the placement's layouts"));
+  EXPECT_THAT(error({placement, "models.policy.reduction_chunks=1"}),
+              testing::HasSubstr("[models.policy.reduction_chunks] expected a multiple of tp 2 of policy.generate and "
+                                 "of tp 1 of policy_trainer.train"));
 }
 
 }  // namespace
