@@ -36,6 +36,7 @@ const std::vector<Verb>& verbs() {
       {"plan", "find which model goes on which device of a cluster, and what a run would cost", plan},
       {"simulate", "show the time and memory of a placement file without running it", simulate},
       {"calibrate", "measure the planner's constants on this machine, by short runs of a config", calibrate},
+      {"weights", "compare the weights of two model directories, or show those of one", weights},
       {"bench", "run the quickstart and other measured runs", bench},
       {"worker", "join a run as a worker; a run starts its own workers", worker},
       {"completion", "print the completion script of a shell, or the man page: bash, zsh, fish, man", completion},

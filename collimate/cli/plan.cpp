@@ -10,6 +10,7 @@
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_file.h"
 #include "collimate/cli/plan_request.h"
+#include "collimate/cli/plan_transfers.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/file_io.h"
 #include "collimate/plan/show/comparison.h"
@@ -26,7 +27,7 @@ namespace plan_ = collimate::plan;
 struct Outputs {
   std::string yaml, html, sweep, why_not, list;
   int runner_ups = 5;
-  bool json = false, explain = false;
+  bool json = false, explain = false, transfers = false;
 };
 
 void add_outputs(CLI::App& app, Outputs& outputs) {
@@ -43,6 +44,9 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
       "--list", outputs.list,
       "plan nothing; list what a plan may name and where it comes from: devices, device_keys (of --device), models, "
       "backends or constants (as --backend, --constants and --constant set them)");
+  app.add_flag(
+      "--transfers", outputs.transfers,
+      "print, in place of the plan, what its weight links move; with a config that says a placement, of that one");
   app.add_flag("--json", outputs.json, "print one JSON document");
 }
 
@@ -112,6 +116,17 @@ void print_text(const PlanRequest& made, const plan_::SearchResult& result, cons
   if (!variants.empty()) fmt::print("{}", plan_::sweep_text(variants, made.iterations, columns));
 }
 
+nlohmann::ordered_json document_of(const PlanRequest& made, const plan_::SearchResult& result, const Outputs& outputs,
+                                   const std::optional<SimulatedFile>& other,
+                                   const std::vector<plan_::Variant>& variants) {
+  nlohmann::ordered_json document = plan_::search_json(made.request, result, made.iterations);
+  if (other)
+    document["why_not"] =
+        plan_::comparison_json(made.request, result.plans[0], {other->plan, other->simulated, outputs.why_not});
+  if (!variants.empty()) document["sweep"] = plan_::sweep_json(variants, made.iterations);
+  return document;
+}
+
 }  // namespace
 
 int plan(const Arguments& arguments) {
@@ -128,6 +143,10 @@ int plan(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   if (!outputs.list.empty()) return list(options, outputs);
   check_files(options, outputs);
+  if (outputs.transfers) {
+    print_transfers(options, outputs.json);
+    return 0;
+  }
   PlanRequest made = plan_request(options);
   plan_::Request& request = made.request;
   request.keep = outputs.runner_ups + 1;
@@ -142,12 +161,7 @@ int plan(const Arguments& arguments) {
   }
   write_files(options, outputs, made, result);
   if (outputs.json) {
-    nlohmann::ordered_json document = plan_::search_json(request, result, made.iterations);
-    if (other)
-      document["why_not"] =
-          plan_::comparison_json(request, result.plans[0], {other->plan, other->simulated, outputs.why_not});
-    if (!variants.empty()) document["sweep"] = plan_::sweep_json(variants, made.iterations);
-    print_json(document);
+    print_json(document_of(made, result, outputs, other, variants));
     return 0;
   }
   print_text(made, result, outputs, other, variants);

@@ -36,6 +36,7 @@ int worker(const Arguments& arguments);
 int plan(const Arguments& arguments);
 int simulate(const Arguments& arguments);
 int calibrate(const Arguments& arguments);
+int weights(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int completion(const Arguments& arguments);
 int version(const Arguments& arguments);

@@ -136,8 +136,8 @@ class Drive : public base::Stateful {
   // drive_transitions.cpp
   void transition(const graph::Action& action);
   void transfer(const graph::Action& action);
-  void transfer_between(int from, const std::vector<int>& to, const graph::Action& action,
-                        const std::function<void()>& arrived);
+  void transfer_between(const std::vector<int>& from, message::WeightsOut asked, const std::function<void()>& arrived);
+  void pass_bucket(int from, const message::WeightsOut& asked, int64_t transfer, const std::function<void()>& sent);
 
   Driver& driver_;
   ResultJournal& journal_;
@@ -151,6 +151,7 @@ class Drive : public base::Stateful {
   std::map<int, double> timers_;                              // timer → base::now_seconds() when it expires
   std::vector<int64_t> announced_;                            // by worker: newest iteration it was told of
   int64_t next_ask_ = -1;                                     // negative, apart from Driver::request's
+  int64_t transfers_ = 0;                                     // number of the last one between workers
   int64_t reported_ = 0;                                      // iterations given to on_iteration
   double last_end_seconds_ = 0;
   std::string first_cause_;

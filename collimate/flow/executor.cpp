@@ -195,7 +195,10 @@ RunResult run(const graph::Graph& graph, const graph::Placement& placement, cons
   graph::validate(graph, placement);
   check_runnable(graph);
   check_cuts(placement, calls_of(graph, options));
-  for (const graph::WeightLink& link : graph.links) check_link(link, graph, placement);
+  for (const graph::WeightLink& link : graph.links) {
+    const auto module = options.modules.find(link.destination);
+    if (module == options.modules.end() || !module->second.own_weights) check_link(link, graph, placement);
+  }
   for (const Evaluation& evaluation : options.evaluations) check_runnable(evaluation.graph);
   if (!options.next_rows) throw base::InputError(base::expectation("run", "a source of rows", "none"));
   if (!options.directory.empty()) std::filesystem::create_directories(options.directory);

@@ -26,6 +26,8 @@ enum class Transport { kThreads, kProcesses };
 struct ModuleChoice {
   std::string kind;
   nlohmann::json parameters;
+  // The model has weights of its own even where a worker has a model that links to it; else they may be one object.
+  bool own_weights = false;
 };
 
 // One finished iteration left this. Valid during the callback.

@@ -182,13 +182,11 @@ std::string refusal(const graph::Placement& placement) {
   return base::message_of([&] { run(flow(), placement, toy::registry(), options_for(outcome)); });
 }
 
-TEST(ExecutorFailures, AWeightLinkBetweenShardsOnDifferentDevicesIsRefused) {
+// The toy's numbers are whole on every rank.
+TEST(ExecutorFailures, AWeightLinkBetweenDevicesMayHaveUnlikeLayouts) {
   graph::Placement placement = graph::separation(flow(), 4, 2);
   placement.layouts["policy"]["generate"].tp = 2;
-  EXPECT_EQ(refusal(placement),
-            "[weights trainer -> policy] expected whole weights on each worker where the two lie on different "
-            "devices, got policy.generate with tp 2, pp 1, ep 1, zero 0; try both models on the same devices, or "
-            "layouts of dp alone");
+  EXPECT_EQ(refusal(placement), "");
 }
 
 // On the same devices each worker copies what it has from one model to the other.

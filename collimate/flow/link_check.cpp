@@ -79,16 +79,6 @@ struct Check {
                "one layout for both, or layouts of dp alone");
       }
   }
-
-  void require_whole() const {
-    for (const std::string& model : {link.source, link.destination})
-      for (int node : nodes(model)) {
-        const graph::Layout cut = layout(node);
-        if (cut.tp == 1 && cut.pp == 1 && cut.ep == 1 && cut.zero < 3) continue;
-        refuse("whole weights on each worker where the two lie on different devices", text(node),
-               "both models on the same devices, or layouts of dp alone");
-      }
-  }
 };
 
 }  // namespace
@@ -116,13 +106,8 @@ void check_cuts(const graph::Placement& placement, const nlohmann::json& calls) 
 void check_link(const graph::WeightLink& link, const graph::Graph& graph, const graph::Placement& placement) {
   const std::vector<int> from = graph::workers_of(graph, placement, link.source);
   const Check check{link, graph, placement};
-  for (int worker : graph::workers_of(graph, placement, link.destination)) {
-    if (std::find(from.begin(), from.end(), worker) == from.end()) {
-      check.require_whole();
-    } else {
-      check.require_same(worker);
-    }
-  }
+  for (int worker : graph::workers_of(graph, placement, link.destination))
+    if (std::find(from.begin(), from.end(), worker) != from.end()) check.require_same(worker);
 }
 
 }  // namespace collimate::flow

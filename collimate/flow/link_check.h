@@ -7,9 +7,8 @@
 
 namespace collimate::flow {
 
-// Whether the link's transfers are right: a worker of both models copies what it has of one to the other, so the two
-// must be the same part of the weights there; any other worker gets the source's first worker's, so all must be whole.
-// InputError otherwise.
+// Whether a worker of both of a link's models has the same part of both, where these may be one object there.
+// InputError otherwise. Elsewhere both may have any layouts.
 void check_link(const graph::WeightLink& link, const graph::Graph& graph, const graph::Placement& placement);
 
 // Whether the functions of each model that a run calls (`calls`: calls_of) are cut over tp and pp alike, as a device

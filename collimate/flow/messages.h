@@ -208,7 +208,7 @@ struct Export {
   COLLIMATE_FIELDS(request, model, directory, iteration)
 };
 
-// A link's transfer to a worker that holds both of its models.
+// A link's transfer to a worker that has the same part of both of its models.
 struct WeightsHere {
   static constexpr const char* kKind = "weights_here";
   using Answer = Done;
@@ -222,36 +222,54 @@ struct WeightsHere {
 struct Weights {
   static constexpr const char* kKind = "weights";
   int64_t request = 0;
-  std::shared_ptr<const WeightTransfer> transfer;
+  std::shared_ptr<const WeightBucket> bucket;  // null: there are no more
 
-  COLLIMATE_FIELDS(request, transfer)
+  COLLIMATE_FIELDS(request, bucket)
 };
 
-// The first half of a transfer between workers, to the source's first one.
+// Asks a worker of the source for one of the buckets that go from it to a worker of the destination. All workers to
+// which the transfer goes are named, as who gives what depends on them (shape::plan_transfer).
 struct WeightsOut {
   static constexpr const char* kKind = "weights_out";
   using Answer = Weights;
   int64_t request = 0;
   std::string source;
+  std::string destination;
+  std::vector<int> workers;
+  int to = 0;  // one of them
+  int64_t bucket = 0;
 
-  COLLIMATE_FIELDS(request, source)
+  COLLIMATE_FIELDS(request, source, destination, workers, to, bucket)
 };
 
-// The other half, with what the first one gave.
+// One of the buckets, to the worker of the destination.
 struct WeightsIn {
   static constexpr const char* kKind = "weights_in";
   using Answer = Done;
   int64_t request = 0;
   std::string source;
   std::string destination;
-  std::shared_ptr<const WeightTransfer> transfer;
+  int64_t transfer = 0;  // its number: what came of an earlier one counts no more
+  std::shared_ptr<const WeightBucket> bucket;
+
+  COLLIMATE_FIELDS(request, source, destination, transfer, bucket)
+};
+
+// All buckets have gone to that worker.
+struct WeightsEnd {
+  static constexpr const char* kKind = "weights_end";
+  using Answer = Done;
+  int64_t request = 0;
+  std::string source;
+  std::string destination;
+  int64_t transfer = 0;
 
   COLLIMATE_FIELDS(request, source, destination, transfer)
 };
 
 // A worker understands these: WorkerHost has an `on` for each.
 using ToWorker = std::variant<Puts, Start, Feed, Close, Cancel, Pause, Hook, Reside, Save, Load, AskMemory, Export,
-                              WeightsHere, WeightsOut, WeightsIn>;
+                              WeightsHere, WeightsOut, WeightsIn, WeightsEnd>;
 // The driver understands these: Drive has an `on` for each that Driver does not take itself.
 using ToDriver = std::variant<cluster::Ready, cluster::Died, Puts, Rows, Finished, Failed, Heartbeat, Done,
                               MemoryReport, Exported, Weights>;

@@ -36,8 +36,9 @@ class Filler {
     field = Batch(2);
     field.set(batch::kUid, std::vector<int64_t>{++next_, ++next_});
   }
-  void fill(std::shared_ptr<const WeightTransfer>& field) {
-    field = std::make_shared<WeightTransfer>(WeightTransfer{7, ~uint64_t{7}, {{1.0F, 0.1F}, {}, {-3.0F}}});
+  void fill(std::shared_ptr<const WeightBucket>& field) {
+    field = std::make_shared<WeightBucket>(
+        WeightBucket{3, 7, {{{4, {1, 2, 3, 1}}, ~uint64_t{7}}, {{5, {0, 1, 0, 0}}, 0}}, {1.0F, -0.1F}});
   }
   template <base::HasFields T>
   void fill(T& field) {

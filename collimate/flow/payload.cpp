@@ -76,27 +76,33 @@ std::vector<batch::Batch> FrameForm<std::vector<batch::Batch>>::read(const nlohm
   return batches;
 }
 
-using Transfer = std::shared_ptr<const flow::WeightTransfer>;
+using Bucket = std::shared_ptr<const flow::WeightBucket>;
 
-nlohmann::json FrameForm<Transfer>::write(const Transfer& transfer, std::vector<Bytes>& frames) {
-  for (const std::vector<float>& segment : transfer->segments) {
-    auto bytes = std::as_bytes(std::span(segment));
-    frames.emplace_back(bytes.begin(), bytes.end());
-  }
-  return {{"version", transfer->version}, {"checksum", transfer->checksum}, {"segments", transfer->segments.size()}};
+nlohmann::json FrameForm<Bucket>::write(const Bucket& bucket, std::vector<Bytes>& frames) {
+  if (bucket == nullptr) return nullptr;
+  nlohmann::json parts = nlohmann::json::array();
+  for (const auto& [slice, sum] : bucket->parts)
+    parts.push_back({slice.param, slice.box.row, slice.box.rows, slice.box.column, slice.box.columns, sum});
+  const auto bytes = std::as_bytes(std::span(bucket->values));
+  frames.emplace_back(bytes.begin(), bytes.end());
+  return {{"model", bucket->model}, {"version", bucket->version}, {"parts", parts}};
 }
 
-Transfer FrameForm<Transfer>::read(const nlohmann::json& description, const NextFrame& next) {
-  auto transfer = std::make_shared<flow::WeightTransfer>();
-  description.at("version").get_to(transfer->version);
-  description.at("checksum").get_to(transfer->checksum);
-  for (auto left = description.at("segments").get<size_t>(); left > 0; --left) {
-    const Bytes frame = next();
-    std::vector<float>& segment = transfer->segments.emplace_back(frame.size() / sizeof(float));
-    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(segment));
-    std::copy_n(frame.begin(), bytes.size(), bytes.begin());
+Bucket FrameForm<Bucket>::read(const nlohmann::json& description, const NextFrame& next) {
+  if (description.is_null()) return nullptr;
+  auto bucket = std::make_shared<flow::WeightBucket>();
+  description.at("model").get_to(bucket->model);
+  description.at("version").get_to(bucket->version);
+  for (const nlohmann::json& part : description.at("parts")) {
+    const auto number = [&](size_t i) { return part.at(i).get<int64_t>(); };
+    bucket->parts.push_back(
+        {{part.at(0).get<int>(), {number(1), number(2), number(3), number(4)}}, part.at(5).get<uint64_t>()});
   }
-  return transfer;
+  const Bytes frame = next();
+  bucket->values.resize(frame.size() / sizeof(float));
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(bucket->values));
+  std::copy_n(frame.begin(), bytes.size(), bytes.begin());
+  return bucket;
 }
 
 }  // namespace collimate::cluster

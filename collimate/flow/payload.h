@@ -33,9 +33,9 @@ struct FrameForm<std::vector<batch::Batch>> {
 };
 
 template <>
-struct FrameForm<std::shared_ptr<const flow::WeightTransfer>> {
-  static nlohmann::json write(const std::shared_ptr<const flow::WeightTransfer>& transfer, std::vector<Bytes>& frames);
-  static std::shared_ptr<const flow::WeightTransfer> read(const nlohmann::json& description, const NextFrame& next);
+struct FrameForm<std::shared_ptr<const flow::WeightBucket>> {
+  static nlohmann::json write(const std::shared_ptr<const flow::WeightBucket>& bucket, std::vector<Bytes>& frames);
+  static std::shared_ptr<const flow::WeightBucket> read(const nlohmann::json& description, const NextFrame& next);
 };
 
 }  // namespace collimate::cluster

@@ -4,23 +4,37 @@
 #include <span>
 #include <vector>
 
+#include "collimate/shape/model_shape.h"
+#include "collimate/shape/param_spec.h"
 #include "collimate/tensor/exec.h"
 
 namespace collimate::flow {
 
-// A module's weights as links see them: flat fp32 segments and a version. Two ports on one device whose `identity` is
-// equal are aliases of the same memory. Not thread-safe; belongs to the worker's thread.
+// A module's weights as links see them: what this rank keeps of each parameter of the whole model, and a version. Two
+// ports on one device whose `identity` is equal are aliases of the same memory. Not thread-safe; belongs to the
+// worker's thread.
 class WeightsPort {
  public:
   virtual ~WeightsPort() = default;
   virtual const void* identity() const = 0;
   virtual uint64_t version() const = 0;
-  // Σ hash(global index)·bits mod 2^64: the same under any layout.
+  // Σ hash(global index)·bits mod 2^64: the same under any layout. All ranks call it.
   virtual uint64_t checksum() const = 0;
-  // The device of the segments.
+  // The device of the values.
   virtual tensor::Exec exec() const = 0;
-  // Master values on it, one range per segment that training changes, in segment order.
-  virtual std::vector<std::span<float>> segments() = 0;
+  // The model and its parameters, of which ranks have parts.
+  virtual const shape::ModelShape& whole_shape() const = 0;
+  virtual const std::vector<shape::ParamSpec>& whole_params() const = 0;
+  // Whether training changes a parameter of those: links carry it.
+  virtual bool carries(int param) const = 0;
+  // The master values [begin, begin + values.size()) of what a rank has of a parameter by its own spec, on the device.
+  struct Kept {
+    const shape::ParamSpec* spec = nullptr;
+    int64_t begin = 0;
+    std::span<float> values;
+    int64_t end() const { return begin + static_cast<int64_t>(values.size()); }
+  };
+  virtual Kept kept(int param) = 0;
   // The values are now those of `version`: packed copies become stale, caches of older versions are dropped. Called
   // after a transfer and, on an alias, after its other side trained.
   virtual void updated(uint64_t version) = 0;

@@ -40,11 +40,6 @@ constexpr bool concerns_streams() {
          std::is_same_v<Asked, message::Puts>;
 }
 
-template <class Asked>
-std::string link_name(const Asked& asked) {
-  return fmt::format("{} -> {}", asked.source, asked.destination);
-}
-
 }  // namespace
 
 WorkerHost::Hosted& WorkerHost::hosted(const std::string& model) {
@@ -344,26 +339,6 @@ message::Exported WorkerHost::on(const message::Export& asked) {
   module.save_checkpoint(asked.directory, asked.iteration);
   const WeightsPort* weights = module.weights();
   return {.checksum = weights == nullptr ? std::nullopt : std::optional(weights->checksum())};
-}
-
-WeightsPort& WorkerHost::port(const std::string& model) {
-  WeightsPort* weights = hosted(model).module->weights();
-  if (weights == nullptr) throw base::RunError(base::expectation("link", model + " to have weights", "none"));
-  return *weights;
-}
-
-message::Done WorkerHost::on(const message::WeightsHere& here) {
-  transfer_here(link_name(here), port(here.source), port(here.destination));
-  return {};
-}
-
-message::Weights WorkerHost::on(const message::WeightsOut& out) {
-  return {.transfer = std::make_shared<const WeightTransfer>(export_weights(port(out.source)))};
-}
-
-message::Done WorkerHost::on(const message::WeightsIn& in) {
-  import_weights(link_name(in), *in.transfer, port(in.destination));
-  return {};
 }
 
 }  // namespace collimate::flow

@@ -14,6 +14,7 @@
 #include "collimate/flow/messages.h"
 #include "collimate/flow/module.h"
 #include "collimate/flow/registry.h"
+#include "collimate/flow/weight_link.h"
 #include "collimate/graph/graph.h"
 #include "collimate/graph/placement.h"
 #include "collimate/tensor/operation_times.h"
@@ -78,6 +79,11 @@ class WorkerHost : public cluster::Handler {
   message::Done on(const message::WeightsHere& here);
   message::Weights on(const message::WeightsOut& out);
   message::Done on(const message::WeightsIn& in);
+  message::Done on(const message::WeightsEnd& end);
+
+  const std::vector<std::vector<shape::Slice>>& buckets_for(const message::WeightsOut& out);
+  template <class Asked>
+  IncomingWeights& incoming(const Asked& asked);
 
   template <class Asked>
   void obey(const Asked& asked);
@@ -101,10 +107,24 @@ class WorkerHost : public cluster::Handler {
   WeightsPort& port(const std::string& model);
   Hosted& hosted(const std::string& model);
 
+  // A link's buckets for just these workers, by worker.
+  struct Outgoing {
+    std::vector<int> workers;
+    std::map<int, std::vector<std::vector<shape::Slice>>> buckets;
+  };
+  // A link's weights that have come of the transfer of that number.
+  struct Incoming {
+    int64_t transfer = 0;
+    IncomingWeights weights;
+  };
+
   cluster::WorkerSpec spec_;
   nlohmann::json config_;
   graph::Graph graph_;
   graph::Placement placement_;
+  nlohmann::json calls_;                      // calls_of
+  std::map<std::string, Outgoing> outgoing_;  // by link
+  std::map<std::string, Incoming> incoming_;
   MemoryLedger ledger_;
   std::optional<tensor::OperationTimes> operation_times_;  // where the driver asks for them; of this thread
   std::unique_ptr<host::CorePool> pool_;

@@ -36,6 +36,7 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
   nlohmann::json options = nlohmann::json::parse(spec.options);
   beat_seconds_ = std::min(kMostBeatSeconds, options.value("deadline_seconds", kDeadlineSeconds) / 4);
   if (options.value("times_operations", false)) operation_times_.emplace();
+  calls_ = options.at("calls");
   int threads = spec.rank < placement_.devices ? options.value("threads_per_worker", 1) : 1;
   pool_ =
       std::make_unique<host::CorePool>(threads, [rank = spec.rank] { tensor::tag_thread_memory(rank, kRowMemory); });

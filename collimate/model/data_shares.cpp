@@ -12,10 +12,7 @@ void exchange_pieces(comm::Group& group, std::span<std::byte> all, int64_t piece
   if (!rest.empty()) group.broadcast(rest, group.size() - 1).wait(deadline_seconds);
 }
 
-Share DataShares::kept(int64_t floats) const {
-  const Share share = share_of(floats, rank, ranks);
-  return share.piece > 0 ? share : share_of(floats, 0, 1);
-}
+Share DataShares::kept(int64_t floats) const { return shape::kept_of(floats, rank, ranks); }
 
 void DataShares::gather(std::span<float> all) const {
   if (group == nullptr) return;

@@ -22,8 +22,7 @@ struct DataShares {
   double deadline_seconds = 600.0;
 
   bool several() const { return ranks > 1; }
-  // The part of a segment of so many floats that this rank keeps. Of one with less than a chunk a rank each keeps all:
-  // to gather it would take as long as to gather one ten times its size.
+  // The part of a segment of so many floats that this rank keeps (shape::kept_of).
   Share kept(int64_t floats) const;
   // `all` [floats of a segment] has what this rank keeps; it becomes what all of them do.
   void gather(std::span<float> all) const;

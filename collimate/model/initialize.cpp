@@ -1,13 +1,13 @@
 #include "collimate/model/initialize.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numbers>
 
 #include "collimate/base/at.h"
 #include "collimate/base/philox.h"
 #include "collimate/model/weights.h"
+#include "collimate/shape/transfer_plan.h"
 
 namespace collimate::model {
 namespace {
@@ -39,10 +39,7 @@ void initialize_param(const shape::ParamSpec& spec, uint64_t seed, float std, st
 }
 
 uint64_t param_checksum(const std::string& name, std::span<const float> values) {
-  const uint64_t basis = base::stable_hash(name);
-  uint64_t sum = 0;
-  for (size_t i = 0; i < values.size(); ++i) sum += base::mix(basis, i) * std::bit_cast<uint32_t>(values[i]);
-  return sum;
+  return shape::checksum_of(name, std::ssize(values), {0, 1, 0, std::ssize(values)}, values);
 }
 
 void Weights::initialize(uint64_t seed, float std) {

@@ -92,6 +92,12 @@ std::span<float> Weights::kept_values(int segment) {
   return {s.master->floats(), static_cast<size_t>(s.kept.count())};
 }
 
+Weights::KeptValues Weights::kept_of(int index) {
+  impl_->segment(impl_->spec(index).segment);
+  const Impl::KeptRange kept = impl_->kept_of(index);
+  return {kept.begin, {kept.values, static_cast<size_t>(kept.count())}};
+}
+
 bool Weights::trains(int index) const { return impl_->options.trained && base::at(impl_->changes, index); }
 bool Weights::trains_segment(int segment) const { return impl_->trains(base::at(impl_->segments, segment)); }
 

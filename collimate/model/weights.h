@@ -158,6 +158,12 @@ class Weights {
   int64_t segment_floats(int segment) const;  // of all ranks, with padding
   const Share& kept(int segment) const;       // what this rank keeps of it
   std::span<float> kept_values(int segment);  // [kept.count()], on the device
+  // The values [begin, begin + values.size()) that this rank keeps of a parameter, on the device.
+  struct KeptValues {
+    int64_t begin = 0;
+    std::span<float> values;
+  };
+  KeptValues kept_of(int index);
 
   // These lie on the device, for its operations. A gradient exists, and is zero, from its first use on.
   std::span<float> segment_values(int segment);    // [floats of the segment, with padding]

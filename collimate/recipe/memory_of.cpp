@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "collimate/base/config.h"
+#include "collimate/recipe/own_copies.h"
 #include "collimate/recipe/placement.h"
 #include "collimate/recipe/registry.h"
 
@@ -22,6 +23,7 @@ MemoryOf memory_of(const Config& config, const Plan& plan) {
   return [options, seen, threads = config.run.threads.get(),
           registry = std::make_shared<const flow::Registry>(module_registry())](const graph::Placement& placement) {
     Plan placed = seen;
+    give_own_copies(placement, placed);
     keep_frozen_apart(placement, placed);
     flow::RunOptions asked = options;
     asked.modules = placed.modules;

@@ -60,6 +60,14 @@ void check_nodes(const std::string& recipe, const Plan& plan) {
 
 }  // namespace
 
+bool Plan::calls(const std::string& model, const std::string& function) const {
+  const auto called = [&](const graph::Graph& from) {
+    return std::ranges::any_of(
+        from.nodes, [&](const graph::Node& node) { return node.model == model && node.function == function; });
+  };
+  return called(graph) || std::ranges::any_of(evaluations, called, &EvaluationPlan::graph);
+}
+
 nlohmann::json Page::decoder_parameters(const Role& role) {
   roles_.insert(role.of);
   nlohmann::json parameters = base::to_json(config_.model(role.of).section_value());

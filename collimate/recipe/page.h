@@ -70,6 +70,8 @@ struct Plan {
   // of a section.
   std::set<std::string> read_options;
 
+  // Whether the training's graph or an evaluation's calls a function.
+  bool calls(const std::string& model, const std::string& function) const;
   // Some of the evaluations are of held-out rows.
   bool measures() const {
     return std::ranges::any_of(evaluations, [](const EvaluationPlan& plan) { return !plan.of_training; });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include "collimate/graph/whole_layout.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
+#include "collimate/recipe/own_copies.h"
 #include "collimate/rlhf/modules/decoder.h"
 #include "collimate/shape/mixture.h"
 
@@ -191,15 +193,6 @@ struct Placed {
   graph::Layout layout;
 };
 
-// Whether the training's graph or an evaluation's calls a function.
-bool is_called(const Plan& plan, const std::string& model, const std::string& function) {
-  const auto calls = [&](const graph::Graph& graph) {
-    return std::ranges::any_of(
-        graph.nodes, [&](const graph::Node& node) { return node.model == model && node.function == function; });
-  };
-  return calls(plan.graph) || std::ranges::any_of(plan.evaluations, calls, &EvaluationPlan::graph);
-}
-
 // The functions that are called of models with these weights, on one of the devices.
 std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Company& company, const Plan& plan,
                                  const graph::Placement& placement) {
@@ -209,7 +202,7 @@ std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Com
     if (module == plan.modules.end() || module->second.parameters.value("weights", nlohmann::json()) != weights)
       continue;
     for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions)
-      if (is_called(plan, model, spec.name)) found.push_back({model, spec.name, placement.layout(model, spec.name)});
+      if (plan.calls(model, spec.name)) found.push_back({model, spec.name, placement.layout(model, spec.name)});
   }
   return found;
 }
@@ -234,6 +227,35 @@ void check_pieces(const graph::Placement& placement, const Plan& plan) {
                 std::to_string(size), fmt::format("one {} for all functions of models that share weights", axis)));
       }
     }
+}
+
+// The parts of which the sums over a layer's inputs are made, which decide their bits (model::chunks_of).
+int64_t sum_parts(int64_t chunks, int tp) { return chunks % tp == 0 ? chunks : chunks * tp; }
+
+// Log-probs of training are those of sampling to the last bit where both add up alike; a run that allows no difference
+// would stop in its first update.
+void check_sums(const Config& config, const graph::Placement& placement, const Plan& plan) {
+  if (plan.rows != rlhf::RowKind::kPrompt || config.train.mismatch_limit > 0) return;
+  for (const graph::WeightLink& link : plan.graph.links) {
+    const auto reader = plan.modules.find(link.destination);
+    if (reader == plan.modules.end() || !reader->second.parameters.contains("reduction_chunks")) continue;
+    const auto chunks = reader->second.parameters.at("reduction_chunks").get<int64_t>();
+    const int trains = placement.layout(link.source, "train").tp;
+    for (const graph::FunctionSpec& spec : plan.graph.models.at(link.destination).functions) {
+      const int tp = placement.layout(link.destination, spec.name).tp;
+      if (!plan.calls(link.destination, spec.name) || sum_parts(chunks, tp) == sum_parts(chunks, trains)) continue;
+      const int both = std::lcm(tp, trains);
+      const std::string remedy = both == 2 || both == 4 || both == 8
+                                     ? fmt::format("models.policy.reduction_chunks: {}", both)
+                                     : "one tp for both, or train.mismatch_limit: 1e-4";
+      throw base::InputError(base::expectation(
+          "models.policy.reduction_chunks",
+          fmt::format("a multiple of tp {} of {}.{} and of tp {} of {}.train, so that both add up alike (or "
+                      "train.mismatch_limit above 0)",
+                      tp, link.destination, spec.name, trains, link.source),
+          std::to_string(chunks), remedy));
+    }
+  }
 }
 
 // A layout of one of the functions whose ranks share the weights: of all ranks of its group together.
@@ -294,7 +316,9 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
   check_supported(placement);
   check_context(placement, plan);
   check_experts(placement, plan);
+  give_own_copies(placement, plan);
   check_pieces(placement, plan);
+  check_sums(config, placement, plan);
   check_devices(config, placement);
   share_weights(placement, plan);
   keep_frozen_apart(placement, plan);

@@ -231,11 +231,23 @@ bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageR
 }
 
 int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages) {
-  if (spec.runs_in == 0 || stages == 1) return 0;
-  if (spec.runs_in > whole.layers()) return stages - 1;
-  const auto has_it = [&](const BlockRange& blocks) { return blocks.has(spec.runs_in - 1); };
+  return stages_of({spec}, whole, stages).front();
+}
+
+std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, int stages) {
+  std::vector<int> found;
   const std::vector<BlockRange> ranges = stage_ranges(whole, stages);
-  return static_cast<int>(std::ranges::find_if(ranges, has_it) - ranges.begin());
+  for (const ParamSpec& spec : specs) {
+    const auto has_it = [&](const BlockRange& blocks) { return blocks.has(spec.runs_in - 1); };
+    if (spec.runs_in == 0 || stages == 1) {
+      found.push_back(0);
+    } else if (spec.runs_in > whole.layers()) {
+      found.push_back(stages - 1);
+    } else {
+      found.push_back(static_cast<int>(std::ranges::find_if(ranges, has_it) - ranges.begin()));
+    }
+  }
+  return found;
 }
 
 ParamSpec local(const ParamSpec& whole, const TensorRank& of) {

@@ -61,6 +61,8 @@ std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& who
 ParamSpec local(const ParamSpec& whole, const TensorRank& of);
 // The first stage that reads a parameter of the whole model.
 int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages);
+// By parameter: that stage.
+std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, int stages);
 // Whether the stage has a parameter that an earlier one has too: an embedding that is the head.
 bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageRank& of);
 

@@ -33,6 +33,8 @@ struct Outline {
 };
 
 Outline outline_of(const ModelShape& shape);
+// A model of these numbers, without biases: for plans that go by parameters. Its names are those of some family.
+ModelShape shape_of(const Outline& model);
 // A Hugging Face config.json of any dense, mixture-of-experts or latent-attention decoder, by its usual keys.
 // InputError naming file and key.
 Outline parse_outline(const nlohmann::json& config, const std::string& where);

@@ -142,5 +142,16 @@ TEST(Outline, AnUnknownNameGetsTheNearest) {
   for (const char* name : {"foo", "", "?"}) EXPECT_NE(nearest_outline(name), "") << name;
 }
 
+// Norms and biases are no part of an outline.
+TEST(Outline, ShapesOfOutlinesHaveTheirParameters) {
+  std::vector<std::string> names = outline_names();
+  names.emplace_back("dense-300b");
+  for (const std::string& name : names) {
+    const Outline model = find_outline(name);
+    const double expected = total_parameters(model);
+    EXPECT_NEAR(static_cast<double>(parameter_count(shape_of(model))), expected, 2e-3 * expected) << name;
+  }
+}
+
 }  // namespace
 }  // namespace collimate::shape

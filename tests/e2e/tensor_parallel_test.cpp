@@ -80,7 +80,13 @@ TEST_F(TensorParallel, SizesThatDoNotFitAreNamed) {
   const auto error = [&](const std::vector<std::string>& sets) { return refusal("grpo", with(one(), sets)); };
   expect_axis_is_checked("tp");
   EXPECT_THAT(error({"devices=4", "tp=4"}), testing::HasSubstr("a tp that divides the model's 2 attention heads"));
-  EXPECT_THAT(error({placed("policy: {generate: {tp: 2}}"), "tp=2"}), testing::HasSubstr("one tp for all functions"));
+  const std::string placement = placed("policy: {generate: {tp: 2}}");
+  EXPECT_THAT(error({placement, "rollout.kv_cache_dtype=int8"}),
+              testing::HasSubstr("one tp for all functions of models that share weights"));
+  EXPECT_THAT(error({placement, "tp=2"}), testing::HasSubstr("tp in the placement's layouts"));
+  EXPECT_THAT(error({placement, "models.policy.reduction_chunks=1"}),
+              testing::HasSubstr("[models.policy.reduction_chunks] expected a multiple of tp 2 of policy.generate and "
+                                 "of tp 1 of policy_trainer.train"));
 }
 
 }  // namespace

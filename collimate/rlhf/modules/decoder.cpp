@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
@@ -191,10 +192,13 @@ std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptio
   });
 }
 
-std::vector<std::span<float>> DecoderPort::segments() {
-  std::vector<std::span<float>> segments;
-  for (const int s : decoder_->weights->changing_segments()) segments.push_back(decoder_->weights->kept_values(s));
-  return segments;
+bool DecoderPort::carries(int param) const {
+  return model::is_changed_by_training(decoder_->weights->options().lora, base::at(whole_params(), param));
+}
+
+flow::WeightsPort::Kept DecoderPort::kept(int param) {
+  const model::Weights::KeptValues kept = decoder_->weights->kept_of(param);
+  return {&base::at(decoder_->weights->params(), param), kept.begin, kept.values};
 }
 
 void DecoderPort::updated(uint64_t version) { decoder_->weights->commit(version); }

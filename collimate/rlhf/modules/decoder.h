@@ -94,7 +94,10 @@ class DecoderPort final : public flow::WeightsPort {
   uint64_t version() const override { return decoder_->weights->version(); }
   uint64_t checksum() const override { return decoder_->weights->checksum(); }
   tensor::Exec exec() const override { return decoder_->exec; }
-  std::vector<std::span<float>> segments() override;
+  const shape::ModelShape& whole_shape() const override { return decoder_->weights->whole_shape(); }
+  const std::vector<shape::ParamSpec>& whole_params() const override { return decoder_->weights->whole_params(); }
+  bool carries(int param) const override;
+  Kept kept(int param) override;
   void updated(uint64_t version) override;
 
  private:

@@ -44,7 +44,10 @@ class NumbersPort : public WeightsPort {
     return sum;
   }
   tensor::Exec exec() const override { return {nullptr, &tensor::cpu_device()}; }
-  std::vector<std::span<float>> segments() override { return {numbers_->values}; }
+  const shape::ModelShape& whole_shape() const override { return shape_; }
+  const std::vector<shape::ParamSpec>& whole_params() const override { return params_; }
+  bool carries(int) const override { return true; }
+  Kept kept(int) override { return {&params_.front(), 0, numbers_->values}; }
   void updated(uint64_t version) override {
     numbers_->version = version;
     if (on_updated) on_updated(version);
@@ -53,6 +56,9 @@ class NumbersPort : public WeightsPort {
 
  private:
   std::shared_ptr<Numbers> numbers_;
+  shape::ModelShape shape_;
+  std::vector<shape::ParamSpec> params_ = {
+      {.name = "numbers", .kind = shape::ParamKind::kNorm, .sizes = {std::ssize(numbers_->values)}}};
 };
 
 // How often a policy was loaded or moved off its device in this process.
