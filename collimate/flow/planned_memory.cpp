@@ -14,8 +14,9 @@ int64_t PlannedMemory::bytes() const {
   return sum;
 }
 
-std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph::Placement& placement,
+std::vector<PlannedMemory> planned_memory(const graph::Graph& own, const graph::Placement& placement,
                                           const Registry& registry, const RunOptions& options) {
+  const graph::Graph graph = graph::with_models_of(own, graphs_of(options.evaluations));
   const nlohmann::json calls = calls_of(graph, options);
   host::CorePool pool(options.threads_per_worker);
   std::vector<PlannedMemory> planned;

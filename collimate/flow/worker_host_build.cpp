@@ -45,7 +45,10 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
   }
   for (auto& [model, hosted] : models_) ledger_.plan(hosted->module->memory(hosted->context));
   ledger_.check_budget();
-  for (auto& [model, hosted] : models_) hosted->module->setup(hosted->context);
+  for (auto& [model, hosted] : models_) {
+    hosted->module->setup(hosted->context);
+    if (placement_.swaps(model)) hosted->module->reside(false);  // before the next one is there
+  }
 }
 
 WorkerHost::~WorkerHost() = default;
@@ -97,8 +100,9 @@ void WorkerHost::join_groups(Hosted& hosted, const nlohmann::json& options) {
 }
 
 message::Done WorkerHost::on(const message::Save& save) {
-  for (const auto& [model, hosted] : models_)
-    save_state(*hosted->module, rank_folder(save.directory, model, place_of(model).rank));
+  for (const std::string& model : save.models)
+    if (const auto found = models_.find(model); found != models_.end())
+      save_state(*found->second->module, rank_folder(save.directory, model, place_of(model).rank));
   return {};
 }
 
@@ -107,7 +111,9 @@ message::Done WorkerHost::on(const message::Load& load) {
   load_state(store_, load.directory + "/store");
   for (auto& [model, hosted] : models_) {
     const Place place = place_of(model);
+    if (placement_.swaps(model)) hosted->module->reside(true);
     load_rank(*hosted->module, load.directory, model, place.rank, place.ranks);
+    if (placement_.swaps(model)) hosted->module->reside(false);
   }
   return {};
 }

@@ -31,6 +31,13 @@ bool Swaps::prepare(int worker, const std::vector<std::string>& swapped, const s
   return room && all;
 }
 
+void Swaps::settle() {
+  for (auto& [place, state] : states_) {
+    if (state == State::kLoading) state = State::kPresent;
+    if (state == State::kOffloading) state = State::kAbsent;
+  }
+}
+
 void Swaps::lost(int worker) {
   for (auto& [place, state] : states_)
     if (place.second == worker) state = State::kAbsent;

@@ -23,10 +23,13 @@ class Swaps {
   // appends the moves that have to begin now and counts them as begun.
   bool prepare(int worker, const std::vector<std::string>& swapped, const std::vector<std::string>& used,
                std::vector<Move>& moves);
-  // A move is complete.
+  // A move is complete. One that has not begun is of a worker's earlier life, and counts no more.
   void moved(const std::string& model, int worker, bool there) {
-    state(model, worker) = there ? State::kPresent : State::kAbsent;
+    State& here = state(model, worker);
+    if (here == (there ? State::kLoading : State::kOffloading)) here = there ? State::kPresent : State::kAbsent;
   }
+  // All moves that have begun are complete.
+  void settle();
   // Nothing is on the worker any more.
   void lost(int worker);
 
