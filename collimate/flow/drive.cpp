@@ -29,7 +29,7 @@ Drive::Drive(Driver& driver, ResultJournal& journal, Parts parts)
       journal_(journal),
       parts_(std::move(parts)),
       evaluation_graphs_(known_graphs(parts_.graph, parts_.evaluations)),
-      schedule_(parts_.graph, parts_.placement, parts_.schedule, evaluation_graphs_),
+      schedule_(parts_.graph, parts_.placement, parts_.schedule, evaluation_graphs_, parts_.memory),
       announced_(static_cast<size_t>(driver.workers()), -1),
       last_end_seconds_(base::now_seconds()) {
   add_flow({parts_.graph, parts_.schedule.rows, parts_.schedule.group_size, parts_.next_rows, ""});
@@ -58,8 +58,8 @@ void Drive::record(const std::string& path, const std::string& source) {
   if (resumed)
     base::log_warning("{}: expected the {} bytes that the checkpoint lists, got {}: a new recording begins here",
                       source, recorded_.bytes, problem);
-  recording_.emplace(path, graph::recording_header(parts_.graph, parts_.placement, parts_.schedule, evaluation_graphs_,
-                                                   resumed ? &schedule_ : nullptr));
+  const graph::RecordedRun run{parts_.graph, parts_.placement, parts_.schedule, evaluation_graphs_, parts_.memory};
+  recording_.emplace(path, graph::recording_header(run, resumed ? &schedule_ : nullptr));
 }
 
 graph::StopKind Drive::run() {

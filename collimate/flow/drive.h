@@ -38,6 +38,7 @@ class Drive : public base::Stateful {
     RowSource next_rows;
     std::function<void(const IterationResult&)> on_iteration;
     const std::vector<Evaluation>& evaluations;
+    graph::DeviceMemory memory;
   };
   Drive(Driver& driver, ResultJournal& journal, Parts parts);
 

@@ -46,7 +46,8 @@ class Execution {
         driver_(graph, placement, registry, options),
         drive_(driver_, journal_,
                {graph, placement, options.schedule, options.next_rows,
-                [this](const IterationResult& result) { after_iteration(result); }, options.evaluations}) {
+                [this](const IterationResult& result) { after_iteration(result); }, options.evaluations,
+                device_memory(graph, placement, registry, options)}) {
     if (options.directory.empty()) return;
     checkpoints_.emplace(options.directory, options.keep);
     drive_.on_save_model = [this](int64_t iteration, const std::string& model) { save_model(iteration, model); };

@@ -162,6 +162,35 @@ TEST(ExecutorResidency, TheBestCheckpointOfModelsThatTakeTurnsIsExported) {
   EXPECT_EQ(turns.book.uses("export"), 2);
 }
 
+// Each of the three takes 40,000 bytes; two have room beside each other.
+void share_budget(RunOptions& options, int64_t budget_bytes) {
+  options.memory_budget_bytes = budget_bytes;
+  for (const char* model : {"policy", "trainer", "judge"}) options.modules[model] = {model, {{"planned_bytes", 40000}}};
+}
+
+TEST(ExecutorResidency, ModelsStayOnTheirDeviceAsFarAsTheBudgetGoes) {
+  std::vector<int> moves;
+  for (const int64_t budget : {90000, 130000}) {
+    Turns turns;
+    run_in_turns({.change = [&](RunOptions& options) { share_budget(options, budget); }}, turns);
+    EXPECT_EQ(turns.outcome.lines.size(), 4U);
+    EXPECT_THAT(turns.book.wrong(), testing::IsEmpty());
+    EXPECT_EQ(turns.book.most(), static_cast<size_t>(budget / 40000));
+    moves.push_back(turns.book.moves());
+  }
+  EXPECT_GT(moves[0], 6);
+  EXPECT_EQ(moves[1], 3 + 3 + 3) << "each is set up, moved off and loaded once";
+}
+
+TEST(ExecutorResidency, ABudgetWithoutRoomForWhatIsUsedTogetherIsRefused) {
+  Turns turns;
+  EXPECT_EQ(base::message_of(
+                [&] { run_in_turns({.change = [](RunOptions& options) { share_budget(options, 70000); }}, turns); }),
+            "[memory of worker 0] expected a plan of at most 70000 bytes for weights trainer -> policy, got 80000 "
+            "(policy 40000, trainer 40000); try a larger run.memory_budget, residency: swap for more models, or models "
+            "on other devices");
+}
+
 TEST(ExecutorResidency, AnEvaluationThatTrainsIsRefused) {
   Turns turns;
   EXPECT_EQ(base::message_of([&] {

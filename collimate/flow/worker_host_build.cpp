@@ -43,7 +43,10 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
     std::vector<int> workers = graph::workers_of(graph_, placement_, model);
     if (std::find(workers.begin(), workers.end(), spec_.rank) != workers.end()) build(model, registry, options);
   }
-  for (auto& [model, hosted] : models_) ledger_.plan(hosted->module->memory(hosted->context));
+  for (auto& [model, hosted] : models_) {
+    const std::vector<tensor::MemoryItem> items = hosted->module->memory(hosted->context);
+    placement_.swaps(model) ? ledger_.plan_turn(items) : ledger_.plan(items);
+  }
   ledger_.check_budget();
   for (auto& [model, hosted] : models_) {
     hosted->module->setup(hosted->context);

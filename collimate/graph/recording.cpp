@@ -22,10 +22,10 @@ json json_of(const EvaluationGraph& evaluation) {
 
 }  // namespace
 
-std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                             std::span<const EvaluationGraph> evaluations, const Schedule* resumed) {
-  json header = {{"graph", text(graph)}, {"placement", to_json(placement)}, {"options", options}};
-  for (const EvaluationGraph& evaluation : evaluations) header["evaluations"].push_back(json_of(evaluation));
+std::string recording_header(const RecordedRun& run, const Schedule* resumed) {
+  json header = {{"graph", text(run.graph)}, {"placement", to_json(run.placement)}, {"options", run.options}};
+  for (const EvaluationGraph& evaluation : run.evaluations) header["evaluations"].push_back(json_of(evaluation));
+  if (run.memory.budget_bytes > 0) header["memory"] = run.memory;
   if (resumed != nullptr) header["state"] = state_of(*resumed);
   return header.dump() + "\n";
 }

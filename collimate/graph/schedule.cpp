@@ -6,9 +6,9 @@
 namespace collimate::graph {
 
 Schedule::Schedule(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                   std::span<const EvaluationGraph> evaluations)
+                   std::span<const EvaluationGraph> evaluations, const DeviceMemory& memory)
     : core_(std::make_unique<ScheduleCore>(
-          std::make_shared<const ScheduleFacts>(make_facts(graph, placement, options, evaluations)))) {}
+          std::make_shared<const ScheduleFacts>(make_facts(graph, placement, options, evaluations, memory)))) {}
 Schedule::Schedule(const Schedule& other) : core_(std::make_unique<ScheduleCore>(*other.core_)) {}
 Schedule& Schedule::operator=(const Schedule& other) {
   *core_ = *other.core_;

@@ -8,6 +8,7 @@
 
 #include "collimate/base/fields.h"
 #include "collimate/base/stateful.h"
+#include "collimate/graph/device_memory.h"
 #include "collimate/graph/evaluation_graph.h"
 #include "collimate/graph/event.h"
 #include "collimate/graph/graph.h"
@@ -47,13 +48,14 @@ class ScheduleCore;
 //  - Weights are transferred along every link at the beginning and for a worker that is back.
 //  - Evaluations take place one after the other, after the weights of their iteration have arrived everywhere. Running
 //    tasks end with what they have, and none of the run's own starts before all evaluations are done.
-//  - A model with residency swap is absent at first, and on its workers while a task, a transfer or a save uses it.
+//  - A model with residency swap is absent at first, and on its workers while a task, a transfer or a save uses it. It
+//    stays while the memory's budget has room for it beside what is used.
 // Copyable. Not thread-safe. Events about tasks that are gone are ignored. The constructor throws InputError as
 // validate does, and for options or filters that cannot work.
 class Schedule final : public base::Stateful {
  public:
   explicit Schedule(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                    std::span<const EvaluationGraph> evaluations = {});
+                    std::span<const EvaluationGraph> evaluations = {}, const DeviceMemory& memory = {});
   Schedule(const Schedule& other);
   Schedule& operator=(const Schedule& other);
   Schedule(Schedule&&) noexcept;

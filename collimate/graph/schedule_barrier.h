@@ -11,26 +11,30 @@
 
 namespace collimate::graph {
 
+// An evaluation, by name, and the iteration after which it takes place.
+struct EvaluationDue {
+  std::string evaluation;
+  int64_t iteration = 0;
+  bool operator==(const EvaluationDue&) const = default;
+  COLLIMATE_FIELDS(evaluation, iteration)
+};
+
+// A save for which models have to be brought to their workers.
+struct SaveDue {
+  int64_t iteration = 0;
+  std::vector<std::string> models;  // those that are still to be saved, one after the other
+  std::string stop_cause;           // why the run stops behind it; "": it goes on
+  COLLIMATE_FIELDS(iteration, models, stop_cause)
+};
+
 // Decides what takes place between iterations: saving, evaluations, a stop, because the options say so or somebody
 // asked. What is wanted begins when the workers are free, and until all of it has ended no task of the run's own graph
 // starts. A save comes before the evaluations of its iteration, and these come one after the other. Internal to
 // schedule*.cpp.
 class Barrier {
  public:
-  // An evaluation, by name, and the iteration after which it takes place.
-  struct Pass {
-    std::string evaluation;
-    int64_t iteration = 0;
-    bool operator==(const Pass&) const = default;
-    COLLIMATE_FIELDS(evaluation, iteration)
-  };
-  // A save for which models have to be brought to their workers.
-  struct Save {
-    int64_t iteration = 0;
-    std::vector<std::string> models;  // those that are still to be saved, one after the other
-    std::string stop_cause;           // why the run stops behind it; "": it goes on
-    COLLIMATE_FIELDS(iteration, models, stop_cause)
-  };
+  using Pass = EvaluationDue;
+  using Save = SaveDue;
 
   // The first event; `first` is the first iteration.
   void begin(const std::vector<EvaluationTimes>& evaluations, int64_t first);

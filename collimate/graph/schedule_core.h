@@ -61,6 +61,7 @@ class ScheduleCore {
   const Replica& workers_of_task(const Task& task) const;
   Action& emit(ActionKind kind);
   Action& emit(ActionKind kind, const Task& task);
+  void emit(const std::vector<Swaps::Move>& moves);
 
   // schedule_rows.cpp
   void rows_done(IterationRun& run, int node, const RowSet& rows);

@@ -101,11 +101,43 @@ void fill_graph(GraphFacts& facts, const Placement& placement) {
 
 void fill_workers(ScheduleFacts& facts) {
   facts.swapped_on.resize(facts.nodes_on.size());
+  facts.always_on.resize(facts.nodes_on.size());
   for (const auto& [name, model] : facts.graph.models) {
     facts.workers[name] = workers_of(facts.graph, facts.placement, name);
-    if (!facts.placement.swaps(name)) continue;
-    for (int worker : facts.workers[name]) base::at(facts.swapped_on, worker).push_back(name);
+    for (int worker : facts.workers[name])
+      base::at(facts.placement.swaps(name) ? facts.swapped_on : facts.always_on, worker).push_back(name);
   }
+}
+
+// Whether the worker has room for what it always has and these models together, which `what` uses.
+void check_room(const ScheduleFacts& facts, int worker, const std::vector<std::string>& models,
+                const std::string& what) {
+  std::vector<std::string> together = base::at(facts.always_on, worker);
+  together.insert(together.end(), models.begin(), models.end());
+  const int64_t bytes = facts.memory.bytes(worker, together), budget = facts.memory.budget_bytes;
+  if (bytes <= budget) return;
+  throw base::InputError(base::expectation(
+      fmt::format("memory of worker {}", worker), fmt::format("a plan of at most {} bytes for {}", budget, what),
+      fmt::format("{} ({})", bytes, facts.memory.text(worker, together)),
+      "a larger run.memory_budget, residency: swap for more models, or models on other devices"));
+}
+
+// Models that are used together have to fit together. A save has each model there by itself.
+void check_memory(const ScheduleFacts& facts) {
+  if (facts.memory.budget_bytes == 0) return;
+  for (int number = 0; number <= std::ssize(facts.evaluations); ++number) {
+    const GraphFacts& graph = facts.of(number);
+    for (int n : graph.order)
+      for (const Replica& replica : graph.node(n).replicas)
+        for (int worker : replica) check_room(facts, worker, graph.node(n).models, graph.graph.node(n).id);
+  }
+  for (const WeightLink& link : facts.graph.links)
+    for (int worker : facts.workers.at(link.destination)) {
+      const std::vector<int>& from = facts.workers.at(link.source);
+      if (std::find(from.begin(), from.end(), worker) == from.end()) continue;
+      check_room(facts, worker, {link.source, link.destination},
+                 fmt::format("weights {} -> {}", link.source, link.destination));
+    }
 }
 
 void check_evaluation(const EvaluationGraph& evaluation, const ScheduleFacts& facts) {
@@ -157,7 +189,7 @@ std::string ScheduleFacts::describe(const Task& task) const {
 }
 
 ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                         std::span<const EvaluationGraph> evaluations) {
+                         std::span<const EvaluationGraph> evaluations, const DeviceMemory& memory) {
   check_options(options);
   ScheduleFacts facts;
   facts.graph = with_models_of(graph, evaluations);
@@ -172,6 +204,8 @@ ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const S
   facts.evaluations.reserve(evaluations.size());  // nodes point into their graphs
   for (const EvaluationGraph& evaluation : evaluations) add_evaluation(facts, evaluation);
   fill_workers(facts);
+  facts.memory = memory;
+  check_memory(facts);
   facts.fingerprint = base::stable_hash(text(graph) + fmt::format("{}/{}", options.rows, options.group_size));
   facts.placed = base::stable_hash(json_text(placement));
   return facts;

@@ -8,6 +8,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/graph/schedule.h"
+#include "collimate/graph/schedule_swaps.h"
 
 // A Schedule knows the facts before the first event. Internal to schedule*.cpp.
 namespace collimate::graph {
@@ -56,13 +57,18 @@ struct ScheduleFacts : GraphFacts {
   std::vector<EvaluationTimes> times;                // of each evaluation
   std::map<std::string, std::vector<int>> workers;   // of each model
   std::vector<std::vector<std::string>> swapped_on;  // worker → models with residency swap
-  uint64_t fingerprint = 0;                          // of the run's own graph, rows and group size
-  uint64_t placed = 0;                               // of the placement
+  std::vector<std::vector<std::string>> always_on;   // worker → its other models
+  DeviceMemory memory;
+  uint64_t fingerprint = 0;  // of the run's own graph, rows and group size
+  uint64_t placed = 0;       // of the placement
 
   // The facts of a graph by its number, and of a task's node.
   const GraphFacts& of(int graph) const { return graph == 0 ? *this : base::at(evaluations, graph - 1); }
   const NodeFacts& node(const Task& task) const { return of(task.graph).node(task.node); }
   using GraphFacts::node;
+  Swaps::Room room(int worker) const {
+    return {worker, base::at(always_on, worker), base::at(swapped_on, worker), memory};
+  }
   // Models with residency swap, in order of their names.
   std::vector<std::string> swapped() const;
   std::string describe(const Task& task) const;
@@ -70,6 +76,6 @@ struct ScheduleFacts : GraphFacts {
 
 // Validates everything and works the facts out.
 ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                         std::span<const EvaluationGraph> evaluations = {});
+                         std::span<const EvaluationGraph> evaluations = {}, const DeviceMemory& memory = {});
 
 }  // namespace collimate::graph

@@ -6,8 +6,8 @@
 
 namespace collimate::graph {
 
-// Whether all of the models that are swapped are on those of the workers that are theirs, and beside them no others
-// but those of running tasks. If not, asks for what is missing.
+// Whether all of the models that are swapped are on those of the workers that are theirs. If not, asks for what is
+// missing; what running tasks use stays.
 bool ScheduleCore::resident(const std::vector<std::string>& models, const std::vector<int>& workers) {
   bool all = true;
   std::vector<Swaps::Move> moves;
@@ -15,30 +15,27 @@ bool ScheduleCore::resident(const std::vector<std::string>& models, const std::v
     std::vector<std::string> used = models;
     if (const std::optional<Task>& task = workers_[index].task)
       used.insert(used.end(), facts_->node(*task).models.begin(), facts_->node(*task).models.end());
-    all = swaps_.prepare(index, base::at(facts_->swapped_on, index), used, moves) && all;
+    all = swaps_.prepare(facts_->room(index), used, moves) && all;
   }
-  for (Swaps::Move& move : moves) {
+  emit(moves);
+  return all;
+}
+
+void ScheduleCore::emit(const std::vector<Swaps::Move>& moves) {
+  for (const Swaps::Move& move : moves) {
     Action& action = emit(ActionKind::kTransition);
     action.transition = move.load ? TransitionKind::kLoad : TransitionKind::kOffload;
-    action.model = std::move(move.model);
+    action.model = move.model;
     action.worker = move.worker;
   }
-  return all;
 }
 
 std::vector<Action> ScheduleCore::bring(const std::string& model, bool at_setup) {
   COLLIMATE_CHECK(at_setup || stopped_, "models are brought by hand when nothing else moves them");
   if (at_setup) swaps_ = Swaps();
-  swaps_.settle();
-  workers_.reset();  // nothing runs
   actions_.clear();
-  const std::vector<std::string> used = {model};
-  for (int round = 0; round < 2; ++round) {  // off-loads, then loads
-    const size_t done = actions_.size();
-    for (size_t index = 0; index < facts_->swapped_on.size(); ++index) resident(used, {static_cast<int>(index)});
-    for (size_t i = done; i < actions_.size(); ++i)
-      swaps_.moved(actions_[i].model, actions_[i].worker, actions_[i].transition == TransitionKind::kLoad);
-  }
+  const auto workers = facts_->workers.find(model);
+  emit(swaps_.alone(model, workers == facts_->workers.end() ? std::vector<int>() : workers->second));
   return actions_;
 }
 

@@ -25,6 +25,7 @@ class DeviceBook {
     const bool changed = there ? on.insert(model).second : on.erase(model) == 1;
     if (!changed) wrong_.push_back(fmt::format("{} on {} is {} already", model, device, there ? "loaded" : "away"));
     most_ = std::max(most_, on.size());
+    ++moves_;
   }
   void used(int device, const std::string& model, const std::string& what) {
     const std::lock_guard lock(mutex_);
@@ -39,6 +40,7 @@ class DeviceBook {
   }
   std::vector<std::string> wrong() const { return wrong_; }  // a load of what is there, a call of what is away
   size_t most() const { return most_; }                      // models on one device at a time
+  int moves() const { return moves_; }                       // with those of setups
   int uses(const std::string& what) const { return uses_.contains(what) ? uses_.at(what) : 0; }
 
  private:
@@ -46,6 +48,7 @@ class DeviceBook {
   std::map<int, std::set<std::string>> on_;
   std::vector<std::string> wrong_;
   size_t most_ = 0;
+  int moves_ = 0;
   std::map<std::string, int> uses_;
 };
 
@@ -54,6 +57,11 @@ template <class M>
 class OnBook : public M {
  public:
   explicit OnBook(DeviceBook& book) : book_(book) {}
+  // "planned_bytes" of an item that has the model's name.
+  std::vector<tensor::MemoryItem> memory(const Context& context) const override {
+    const int64_t planned = context.parameters.value("planned_bytes", int64_t{0});
+    return planned == 0 ? M::memory(context) : std::vector<tensor::MemoryItem>{{context.model, planned}};
+  }
 
   void setup(Context& context) override {
     context_ = &context;

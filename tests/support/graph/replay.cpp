@@ -94,6 +94,7 @@ RecordedRun run_of(const json& header, json& state) {
                                item.at("every").get<std::optional<int64_t>>(),
                                item.at("first").get<std::optional<bool>>()});
   }
+  run.memory = fields.get("memory", json(DeviceMemory())).get<DeviceMemory>();
   state = fields.get("state", json());
   fields.finish();
   return run;

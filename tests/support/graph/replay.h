@@ -10,15 +10,6 @@
 
 namespace collimate::graph {
 
-// A run as the header of its recording has it.
-struct RecordedRun {
-  Graph graph;
-  Placement placement;
-  ScheduleOptions options;
-  std::vector<EvaluationGraph> evaluations = {};
-  Schedule schedule() const { return Schedule(graph, placement, options, evaluations); }
-};
-
 // Drives a fresh Schedule, or `begin`, with the events; a later Begin is preceded by saving and loading it.
 std::vector<Step> replay(const RecordedRun& run, std::span<const Event> events, const Schedule* begin = nullptr);
 
