@@ -14,17 +14,36 @@ namespace {
 // How long the driver sleeps at most before it looks at timers and the stop flag.
 constexpr double kPollSeconds = 0.2;
 
+// The evaluations' graphs over the models as the run's own knows them.
+std::vector<graph::EvaluationGraph> known_graphs(const graph::Graph& graph,
+                                                 const std::vector<Evaluation>& evaluations) {
+  std::vector<graph::EvaluationGraph> graphs = graphs_of(evaluations);
+  for (graph::EvaluationGraph& evaluation : graphs) evaluation.graph.models = graph.models;
+  return graphs;
+}
+
 }  // namespace
 
 Drive::Drive(Driver& driver, ResultJournal& journal, Parts parts)
     : driver_(driver),
       journal_(journal),
       parts_(std::move(parts)),
-      schedule_(parts_.graph, parts_.placement, parts_.schedule),
+      evaluation_graphs_(known_graphs(parts_.graph, parts_.evaluations)),
+      schedule_(parts_.graph, parts_.placement, parts_.schedule, evaluation_graphs_, parts_.memory),
       announced_(static_cast<size_t>(driver.workers()), -1),
       last_end_seconds_(base::now_seconds()) {
-  for (size_t node = 0; node < parts_.graph.nodes.size(); ++node)
-    sources_.push_back(input_sources(parts_.graph, static_cast<int>(node)));
+  add_flow({parts_.graph, parts_.schedule.rows, parts_.schedule.group_size, parts_.next_rows, ""});
+  for (size_t i = 0; i < evaluation_graphs_.size(); ++i) {
+    const graph::EvaluationGraph& evaluation = evaluation_graphs_[i];
+    add_flow(
+        {evaluation.graph, evaluation.rows, evaluation.group_size, parts_.evaluations[i].next_rows, evaluation.name});
+  }
+}
+
+void Drive::add_flow(Flow flow) {
+  for (size_t node = 0; node < flow.graph.nodes.size(); ++node)
+    flow.sources.push_back(input_sources(flow.graph, static_cast<int>(node)));
+  flows_.push_back(std::move(flow));
 }
 
 void Drive::record(const std::string& path, const std::string& source) {
@@ -39,11 +58,12 @@ void Drive::record(const std::string& path, const std::string& source) {
   if (resumed)
     base::log_warning("{}: expected the {} bytes that the checkpoint lists, got {}: a new recording begins here",
                       source, recorded_.bytes, problem);
-  recording_.emplace(
-      path, graph::recording_header(parts_.graph, parts_.placement, parts_.schedule, resumed ? &schedule_ : nullptr));
+  const graph::RecordedRun run{parts_.graph, parts_.placement, parts_.schedule, evaluation_graphs_, parts_.memory};
+  recording_.emplace(path, graph::recording_header(run, resumed ? &schedule_ : nullptr));
 }
 
 graph::StopKind Drive::run() {
+  ran_ = true;
   events_.push_back(graph::Event::begin());
   while (!stop_) {
     if (!events_.empty()) {
@@ -113,10 +133,11 @@ void Drive::act(const graph::Action& action) {
       if (recording_) recorded_ = recording_->sync();
       if (on_save) on_save(action.iteration);
       return;
-    case graph::ActionKind::kEvaluate:
-      if (on_evaluate) on_evaluate(action.iteration);
-      events_.push_back(graph::Event::evaluated(action.iteration));
+    case graph::ActionKind::kSaveModel:
+      if (on_save_model) on_save_model(action.iteration, action.model);
       return;
+    case graph::ActionKind::kEvaluated:
+      return finish_evaluation(action);
     case graph::ActionKind::kStop:
       stop_ = action;
       if (recording_) recording_->flush();
@@ -127,9 +148,7 @@ void Drive::act(const graph::Action& action) {
 void Drive::handle(Received received) {
   const int worker = received.worker;
   const auto take = [&](auto& said) {
-    if constexpr (requires { said.task; }) {
-      if (said.task.drive == parts_.number) on(said, worker);
-    } else if constexpr (requires { said.request; }) {
+    if constexpr (requires { said.request; }) {
       if (auto found = answers_.extract(said.request)) found.mapped()(std::move(received));
     } else {
       on(said, worker);
@@ -141,8 +160,7 @@ void Drive::handle(Received received) {
 void Drive::poll_stop() {
   const RunOptions& options = driver_.options();
   if (options.on_poll) options.on_poll();
-  // An evaluation is one iteration: it ends anyway, and the run's own drive asks after it.
-  if (parts_.number != 0 || options.stop == nullptr || stop_asked_ || !options.stop->requested()) return;
+  if (options.stop == nullptr || stop_asked_ || !options.stop->requested()) return;
   stop_asked_ = true;
   events_.push_back(graph::Event::asked(graph::Ask::kStop));
 }
@@ -161,12 +179,12 @@ void Drive::expire_timers() {
 
 void Drive::on(const message::Failed& failed, int worker) {
   if (failed.follows) return;  // the rank that has aborted the group says why, or its worker has died
-  const graph::Task task = failed.task.task;
+  const graph::Task task = failed.task;
   auto found = tasks_.find(task);
   if (found == tasks_.end()) return;
   const graph::Node& node = *found->second.node;
   std::string cause = fmt::format("{} (model {}, worker {}, iteration {}, node {})", failed.cause, node.model, worker,
-                                  graph::step_of(task.iteration), node.id);
+                                  graph::step_of(counted(task)), node.id);
   bool retryable = failed.retryable && found->second.spec->retry_safe;
   if (first_cause_.empty() && !retryable) {
     first_cause_ = cause;
@@ -178,8 +196,6 @@ void Drive::on(const message::Failed& failed, int worker) {
 }
 
 void Drive::on(const cluster::Died& died, int worker) {
-  // Only the run's own schedule gives a worker that was started again the weights of now.
-  if (parts_.number != 0) throw_failure(died.cause + " during an evaluation; try --resume auto", died.exit_code);
   if (!died.lost) throw_failure(died.cause, died.exit_code);
   std::erase_if(tasks_, [&](const auto& item) {
     const std::vector<int>& workers = item.second.actor.workers();
@@ -191,35 +207,52 @@ void Drive::on(const cluster::Died& died, int worker) {
 
 void Drive::finish_iterations() {
   while (reported_ < schedule_.completed()) {
-    int64_t number = parts_.schedule.first_iteration + reported_++;
-    Iteration& iteration = iterations_[number];
-    MetricSet metrics;
-    for (const auto& [key, measured] : iteration.metrics) metrics.add(measured);
-    for (const auto& [place, seconds] : iteration.seconds)
-      metrics.add({"timing_s/" + parts_.graph.node(place.first).id, seconds, Reduce::kMax, 1.0});
-    for (const auto& [place, bytes] : iteration.peak_bytes)
-      metrics.add({"memory/peak_bytes/" + parts_.graph.node(place.first).id, static_cast<double>(bytes), Reduce::kMax});
-    last_metrics_ = metrics.values();
-    std::map<std::string, Batch> batches;
-    for (size_t n = 0; n < parts_.graph.nodes.size(); ++n) {
-      std::vector<int64_t> numbers = iteration.rows.numbers(static_cast<int>(n));
-      std::vector<int> sources = sources_[n];
-      sources.push_back(static_cast<int>(n));
-      if (!numbers.empty()) batches[parts_.graph.nodes[n].id] = iteration.rows.join(sources, numbers);
-    }
-    double now = base::now_seconds();
-    double seconds = now - std::exchange(last_end_seconds_, now);
-    if (parts_.on_iteration) parts_.on_iteration({number, last_metrics_, batches, seconds, metrics.notes()});
-    iterations_.erase(number);
-    if (parts_.number != 0) continue;
+    const int64_t number = parts_.schedule.first_iteration + reported_++;
+    const double now = base::now_seconds();
+    report(flows_[0], iterations_[{0, number}], number, now - std::exchange(last_end_seconds_, now),
+           parts_.on_iteration);
+    iterations_.erase({0, number});
     for (int worker = 0; worker < driver_.workers(); ++worker)
       if (base::at(announced_, worker) >= number) driver_.send(worker, message::Hook{false, number});
   }
 }
 
+void Drive::finish_evaluation(const graph::Action& action) {
+  const auto found = iterations_.extract({action.graph, action.iteration});
+  const Iteration& iteration = found.mapped();
+  report(base::at(flows_, action.graph), iteration, action.iteration, base::now_seconds() - iteration.began_seconds,
+         base::at(parts_.evaluations, action.graph - 1).on_result);
+}
+
+void Drive::report(const Flow& flow, const Iteration& iteration, int64_t number, double seconds,
+                   const std::function<void(const IterationResult&)>& take) {
+  MetricSet metrics;
+  for (const auto& [key, measured] : iteration.metrics) metrics.add(measured);
+  for (const auto& [place, spent] : iteration.seconds)
+    metrics.add({"timing_s/" + flow.graph.node(place.first).id, spent, Reduce::kMax, 1.0});
+  for (const auto& [place, bytes] : iteration.peak_bytes)
+    metrics.add({"memory/peak_bytes/" + flow.graph.node(place.first).id, static_cast<double>(bytes), Reduce::kMax});
+  const nlohmann::ordered_json values = metrics.values();
+  std::map<std::string, Batch> batches;
+  for (size_t n = 0; n < flow.graph.nodes.size(); ++n) {
+    const std::vector<int64_t> numbers = iteration.rows.numbers(static_cast<int>(n));
+    std::vector<int> sources = flow.sources[n];
+    sources.push_back(static_cast<int>(n));
+    if (!numbers.empty()) batches[flow.graph.nodes[n].id] = iteration.rows.join(sources, numbers);
+  }
+  if (&flow == &flows_[0]) last_metrics_ = values;
+  if (take) take({number, values, batches, seconds, metrics.notes()});
+}
+
+void Drive::bring(const std::string& model) {
+  for (const graph::Action& move : schedule_.bring(model, !ran_))
+    driver_.request({move.worker},
+                    message::Reside{.model = move.model, .on_device = move.transition == graph::TransitionKind::kLoad});
+}
+
 // Finds what the unfinished iterations' metrics say of themselves: why no rows were left, say.
 std::string Drive::first_note() const {
-  for (const auto& [number, iteration] : iterations_)
+  for (const auto& [where, iteration] : iterations_)
     for (const auto& [key, measured] : iteration.metrics)
       for (const Metric& metric : measured)
         if (!metric.note.empty()) return "; " + metric.note;
@@ -229,7 +262,7 @@ std::string Drive::first_note() const {
 std::string Drive::waiting() const {
   std::string text = schedule_.waiting();
   for (const auto& [task, state] : tasks_)
-    text += fmt::format("\n  {} on worker {}: {} feeds without answer", graph::describe(parts_.graph, task),
+    text += fmt::format("\n  {} on worker {}: {} feeds without answer", graph::describe(graphs(), task),
                         fmt::join(state.actor.workers(), ", "), state.feeds.size());
   return text;
 }
@@ -238,7 +271,9 @@ void Drive::save(base::StateWriter& out) const {
   schedule_.save(out);
   out.json("drive/placement", graph::to_json(parts_.placement));
   nlohmann::json open = nlohmann::json::array();
-  for (const auto& [number, iteration] : iterations_) {
+  for (const auto& [key, iteration] : iterations_) {
+    const auto [graph, number] = key;
+    if (graph != 0) continue;  // an evaluation begins anew
     open.push_back({{"iteration", number},
                     {"fetched", iteration.fetched},
                     {"sequence", iteration.sequence},
@@ -260,7 +295,7 @@ void Drive::load(base::StateReader& in) {
   for (const nlohmann::json& item : in.json("drive/open")) {
     int64_t number = item.at("iteration").get<int64_t>();
     if (number >= parts_.schedule.iterations) continue;  // the run is shorter now
-    Iteration& iteration = iterations_[number];
+    Iteration& iteration = iterations_[{0, number}];
     iteration.fetched = item.at("fetched").get<int64_t>();
     iteration.sequence = item.at("sequence").get<int64_t>();
     item.at("metrics").get_to(iteration.metrics);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -9,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
+#include "collimate/base/deadline.h"
 #include "collimate/flow/dist_actor.h"
 #include "collimate/flow/driver.h"
 #include "collimate/flow/executor.h"
@@ -20,26 +23,28 @@
 
 namespace collimate::flow {
 
-// One graph's way through the workers: owns its Schedule, turns workers' messages into events and actions into
-// messages. Consumes the driver's messages, produces theirs; waits in Driver::receive only. The run's own drive has
-// number 0; evaluations are further drives that run to their end inside one of its actions. Used by the driver's thread
-// alone.
+// The iteration that an evaluation's calls count as one of, where that before the first one is of the first.
+inline int64_t counted(const graph::Task& task) { return std::max<int64_t>(task.iteration, 0); }
+
+// The way of a run's graphs through the workers, its own and those of its evaluations: owns their Schedule, turns
+// workers' messages into events and actions into messages. Consumes the driver's messages, produces theirs; waits in
+// Driver::receive only. Used by the driver's thread alone.
 class Drive : public base::Stateful {
  public:
   struct Parts {
-    const graph::Graph& graph;
+    const graph::Graph& graph;  // with the models of all
     const graph::Placement& placement;
     graph::ScheduleOptions schedule;
     RowSource next_rows;
     std::function<void(const IterationResult&)> on_iteration;
-    int64_t number = 0;
-    std::string journal_prefix;  // of node names
+    const std::vector<Evaluation>& evaluations;
+    graph::DeviceMemory memory;
   };
   Drive(Driver& driver, ResultJournal& journal, Parts parts);
 
-  // These answer Save and Evaluate; unset, both are answered by nothing.
+  // These answer SaveModel and Save; unset, both are answered by nothing.
+  std::function<void(int64_t iteration, const std::string& model)> on_save_model;
   std::function<void(int64_t iteration)> on_save;
-  std::function<void(int64_t iteration)> on_evaluate;
   // Writes every event with its actions to a new file; a loaded drive goes on with the recording `source` of the run
   // that it was saved in, cut back to the checkpoint (and copied where it is another file). Where `source` lacks what
   // the checkpoint tells of, or is of another placement, a new file begins with the loaded schedule, which is logged:
@@ -48,6 +53,8 @@ class Drive : public base::Stateful {
 
   // Runs to the end of the schedule: returns how it stopped (done or asked). Throws the first cause of a failure.
   graph::StopKind run();
+  // When nothing runs, before or after `run`: of all swapped models this one alone is on its workers; "": none is.
+  void bring(const std::string& model);
   int64_t completed() const { return schedule_.completed(); }
   const graph::Graph& graph() const { return parts_.graph; }
   const nlohmann::ordered_json& last_metrics() const { return last_metrics_; }
@@ -57,6 +64,15 @@ class Drive : public base::Stateful {
   void load(base::StateReader& in) override;
 
  private:
+  // One of the graphs.
+  struct Flow {
+    const graph::Graph& graph;
+    int64_t rows = 0;
+    int64_t group_size = 1;
+    RowSource next_rows;
+    std::string name;                            // of an evaluation
+    std::vector<std::vector<int>> sources = {};  // by node: of its input
+  };
   struct OpenFeed {
     std::vector<int64_t> numbers;
     std::vector<Batch> parts;  // by rank
@@ -64,6 +80,7 @@ class Drive : public base::Stateful {
   };
   struct TaskState {
     graph::Task task;
+    const Flow* flow = nullptr;
     const graph::Node* node = nullptr;
     const graph::FunctionSpec* spec = nullptr;
     DistActor actor;
@@ -81,7 +98,9 @@ class Drive : public base::Stateful {
     std::map<std::pair<int, int>, double> seconds;      // (node, worker) → time spent
     std::map<std::pair<int, int>, int64_t> peak_bytes;  // the same → most memory of the worker meanwhile
     int64_t sequence = 0;
+    double began_seconds = base::now_seconds();
   };
+  using IterationKey = std::pair<int, int64_t>;  // graph and iteration, as of a Task
 
   // drive.cpp
   void apply(const graph::Event& event);
@@ -99,7 +118,13 @@ class Drive : public base::Stateful {
   void ask(int worker, Asked asked, std::function<void(const typename Asked::Answer&)> answer);
   void poll_stop();
   void expire_timers();
+  void add_flow(Flow flow);
   void finish_iterations();
+  void finish_evaluation(const graph::Action& action);
+  // Its metrics and rows, as they are reported.
+  void report(const Flow& flow, const Iteration& iteration, int64_t number, double seconds,
+              const std::function<void(const IterationResult&)>& take);
+  graph::NamedGraphs graphs() const { return {parts_.graph, evaluation_graphs_}; }
   void start_again(int worker, const std::string& cause);
   std::string first_note() const;
   std::string waiting() const;
@@ -113,13 +138,16 @@ class Drive : public base::Stateful {
   void dispatch(TaskState& state, std::vector<int64_t> numbers);
   void dispatch_updates(TaskState& state);
   std::vector<int64_t> serve_from_journal(TaskState& state, const std::vector<int64_t>& numbers);
-  TaskKey key_of(const graph::Task& task) const { return {parts_.number, task}; }
+  const Flow& flow_of(const graph::Task& task) const { return base::at(flows_, task.graph); }
+  Iteration& iteration_of(const graph::Task& task) { return iterations_[{task.graph, task.iteration}]; }
+  // The node's name in the journal.
+  static std::string journal_name(const TaskState& state);
   template <class Said>
   void send_to_ranks(const TaskState& state, const Said& said);
   // To each rank its batches, as one feed.
   void send_feed(TaskState& state, std::vector<int64_t> numbers, std::vector<std::vector<Batch>> batches);
   Batch rows_for(const TaskState& state, const std::vector<int64_t>& numbers);
-  void fetch_inputs(int64_t iteration, int64_t end);
+  void fetch_inputs(const graph::Task& task, int64_t end);
   void report_call(const TaskState& state, const message::Rows& rows, int worker) const;
   // The call's number among those of its task: what its metrics are kept under.
   int64_t note_call(const TaskState& state, const message::Rows& rows, int worker);
@@ -142,11 +170,12 @@ class Drive : public base::Stateful {
   Driver& driver_;
   ResultJournal& journal_;
   Parts parts_;
+  std::vector<graph::EvaluationGraph> evaluation_graphs_;
   graph::Schedule schedule_;
-  std::vector<std::vector<int>> sources_;  // by node: of its input
+  std::deque<Flow> flows_;  // by number, as Task::graph
   std::deque<graph::Event> events_;
   std::map<graph::Task, TaskState> tasks_;
-  std::map<int64_t, Iteration> iterations_;
+  std::map<IterationKey, Iteration> iterations_;
   std::map<int64_t, std::function<void(Received)>> answers_;  // to its requests, by number
   std::map<int, double> timers_;                              // timer → base::now_seconds() when it expires
   std::vector<int64_t> announced_;                            // by worker: newest iteration it was told of
@@ -162,6 +191,7 @@ class Drive : public base::Stateful {
   std::optional<Recording> recording_;
   Recorded recorded_;   // at the last save or load
   bool moved_ = false;  // it was loaded, and saved under another placement
+  bool ran_ = false;
 };
 
 }  // namespace collimate::flow

@@ -22,28 +22,36 @@ bool wants_all(const graph::FunctionSpec& spec) {
 
 }  // namespace
 
+std::string Drive::journal_name(const TaskState& state) {
+  if (state.task.graph == 0) return state.node->id;
+  const std::string& name = state.flow->name;
+  return fmt::format("eval/{}/{}{}", state.task.iteration, name.empty() ? "" : name + "/", state.node->id);
+}
+
 template <class Said>
 void Drive::send_to_ranks(const TaskState& state, const Said& said) {
   for (int worker : state.actor.workers()) driver_.send(worker, said);
 }
 
 void Drive::start(const graph::Action& action) {
-  const graph::Node& node = parts_.graph.node(action.task.node);
-  const graph::FunctionSpec& spec = parts_.graph.spec(action.task.node);
+  const Flow& flow = flow_of(action.task);
+  const graph::Node& node = flow.graph.node(action.task.node);
+  const graph::FunctionSpec& spec = flow.graph.spec(action.task.node);
   DistActor actor(spec, parts_.placement.layout(node.model, node.function), action.workers);
-  auto placed =
-      tasks_.insert_or_assign(action.task, TaskState{action.task, &node, &spec, std::move(actor), {}, {}, {}});
-  if (!spec.deterministic)
-    placed.first->second.next_feed = journal_.next_sequence(action.task.iteration, parts_.journal_prefix + node.id);
-  if (parts_.number == 0) announce_iteration(action.task.iteration, action.workers);
-  message::Start start{.task = key_of(action.task),
+  TaskState& state =
+      tasks_.insert_or_assign(action.task, TaskState{action.task, &flow, &node, &spec, std::move(actor), {}, {}, {}})
+          .first->second;
+  if (!spec.deterministic) state.next_feed = journal_.next_sequence(counted(action.task), journal_name(state));
+  if (action.task.graph == 0) announce_iteration(action.task.iteration, action.workers);
+  message::Start start{.task = action.task,
+                       .iteration = counted(action.task),
                        .node = node.id,
                        .model = node.model,
                        .function = node.function,
                        .parameters = node.parameters,
                        .trains = trains(spec),
                        .streams = spec.streams};
-  for (int worker : placed.first->second.actor.workers()) {
+  for (int worker : state.actor.workers()) {
     driver_.send(worker, start);
     ++start.rank;
   }
@@ -58,15 +66,16 @@ void Drive::announce_iteration(int64_t iteration, const std::vector<int>& worker
   }
 }
 
-void Drive::fetch_inputs(int64_t iteration, int64_t end) {
-  Iteration& content = iterations_[iteration];
+void Drive::fetch_inputs(const graph::Task& task, int64_t end) {
+  const Flow& flow = flow_of(task);
+  Iteration& content = iteration_of(task);
   while (content.fetched < end) {
     int64_t first = content.fetched;
-    int64_t group = parts_.schedule.group_size;
-    int64_t count = first == 0 ? parts_.schedule.rows : (end - first + group - 1) / group * group;
-    Batch rows = parts_.next_rows(iteration, first, count);
+    int64_t group = flow.group_size;
+    int64_t count = first == 0 ? flow.rows : (end - first + group - 1) / group * group;
+    Batch rows = flow.next_rows(task.iteration, first, count);
     if (rows.rows() != count)
-      throw base::RunError(base::expectation(fmt::format("rows of iteration {}", graph::step_of(iteration)),
+      throw base::RunError(base::expectation(fmt::format("rows of iteration {}", graph::step_of(task.iteration)),
                                              fmt::format("{} rows", count), std::to_string(rows.rows())));
     std::vector<std::string> names = {batch::kUid.name};
     rows.require(names, "the executor");
@@ -78,8 +87,8 @@ void Drive::fetch_inputs(int64_t iteration, int64_t end) {
 }
 
 Batch Drive::rows_for(const TaskState& state, const std::vector<int64_t>& numbers) {
-  fetch_inputs(state.task.iteration, *std::max_element(numbers.begin(), numbers.end()) + 1);
-  return iterations_[state.task.iteration].rows.join(base::at(sources_, state.task.node), numbers);
+  fetch_inputs(state.task, *std::max_element(numbers.begin(), numbers.end()) + 1);
+  return iteration_of(state.task).rows.join(base::at(state.flow->sources, state.task.node), numbers);
 }
 
 void Drive::feed(const graph::Task& task, int64_t first, int64_t count) {
@@ -103,13 +112,13 @@ void Drive::close(const graph::Task& task) {
     dispatch_updates(state);
   else if (!state.held.empty())
     dispatch(state, std::exchange(state.held, {}));
-  send_to_ranks(state, message::Close{key_of(task)});
+  send_to_ranks(state, message::Close{task});
 }
 
 void Drive::cancel(const graph::Task& task) {
   auto found = tasks_.find(task);
   if (found == tasks_.end()) return;
-  send_to_ranks(found->second, message::Cancel{key_of(task)});
+  send_to_ranks(found->second, message::Cancel{task});
   tasks_.erase(found);
 }
 
@@ -118,7 +127,7 @@ void Drive::send_feed(TaskState& state, std::vector<int64_t> numbers, std::vecto
   if (!state.spec->streams)
     state.feeds[feed] = {std::move(numbers), std::vector<Batch>(batches.size()), batches.size()};
   for (size_t rank = 0; rank < batches.size(); ++rank)
-    driver_.send(state.actor.workers()[rank], message::Feed{key_of(state.task), feed, std::move(batches[rank])});
+    driver_.send(state.actor.workers()[rank], message::Feed{state.task, feed, std::move(batches[rank])});
 }
 
 std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vector<int64_t>& numbers) {
@@ -137,7 +146,7 @@ std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vect
       served.push_back(std::move(entry->row));
     }
   }
-  if (!served.empty()) iterations_[state.task.iteration].rows.put(state.task.node, known, Batch::concatenate(served));
+  if (!served.empty()) iteration_of(state.task).rows.put(state.task.node, known, Batch::concatenate(served));
   push_runs(state.task, std::move(known), false);
   push_runs(state.task, std::move(dropped), true);
   return unknown;
@@ -150,8 +159,8 @@ std::vector<ResultJournal::Key> Drive::journal_keys(const TaskState& state, cons
   const Batch seen = rows.select_columns(read);
   std::vector<ResultJournal::Key> keys;
   for (int64_t i = 0; i < rows.rows(); ++i)
-    keys.push_back({state.task.iteration, parts_.journal_prefix + state.node->id,
-                    static_cast<uint64_t>(rows.get(batch::kUid, i)), base::stable_hash(pack(seen.slice(i, i + 1)))});
+    keys.push_back({counted(state.task), journal_name(state), static_cast<uint64_t>(rows.get(batch::kUid, i)),
+                    base::stable_hash(pack(seen.slice(i, i + 1)))});
   return keys;
 }
 
@@ -159,7 +168,7 @@ std::vector<ResultJournal::Key> Drive::journal_keys(const TaskState& state, cons
 void Drive::count_journaled_call(const TaskState& state, const ResultJournal::Key& key) {
   const ResultJournal::Call* call = journal_.call_of(key);
   if (call == nullptr) return;
-  Iteration& iteration = iterations_[state.task.iteration];
+  Iteration& iteration = iteration_of(state.task);
   for (const auto& [rank, measured] : call->metrics)
     iteration.metrics.try_emplace(MetricKey{state.task.node, call->replica, call->part, call->sequence, rank},
                                   measured);
@@ -176,7 +185,7 @@ void Drive::dispatch(TaskState& state, std::vector<int64_t> numbers) {
     state.answered.erase(uid);
   }
   std::vector<std::vector<Batch>> batches;
-  for (Batch& part : state.actor.split(rows, parts_.schedule.group_size)) batches.push_back({std::move(part)});
+  for (Batch& part : state.actor.split(rows, state.flow->group_size)) batches.push_back({std::move(part)});
   send_feed(state, std::move(numbers), std::move(batches));
 }
 
@@ -192,7 +201,7 @@ void Drive::dispatch_updates(TaskState& state) {
 }
 
 int64_t Drive::note_call(const TaskState& state, const message::Rows& rows, int worker) {
-  Iteration& iteration = iterations_[state.task.iteration];
+  Iteration& iteration = iteration_of(state.task);
   const std::vector<int>& reporting = state.actor.reporting();
   const bool counts = std::find(reporting.begin(), reporting.end(), rows.rank) != reporting.end();
   const int64_t sequence = rows.feed ? *rows.feed : iteration.sequence++;
@@ -208,13 +217,13 @@ int64_t Drive::note_call(const TaskState& state, const message::Rows& rows, int 
   auto at = [&](double seconds) {
     return spans->now_ns() - static_cast<int64_t>((base::now_seconds() - seconds) * 1e9);
   };
-  spans->record(state.node->id, worker, graph::step_of(state.task.iteration), at(rows.begin_seconds),
+  spans->record(state.node->id, worker, graph::step_of(counted(state.task)), at(rows.begin_seconds),
                 at(rows.end_seconds));
   return sequence;
 }
 
 void Drive::report_call(const TaskState& state, const message::Rows& rows, int worker) const {
-  if (parts_.number != 0 || !driver_.options().on_call) return;
+  if (state.task.graph != 0 || !driver_.options().on_call) return;
   driver_.options().on_call({.node = state.node->id,
                              .worker = worker,
                              .iteration = state.task.iteration,
@@ -225,7 +234,7 @@ void Drive::report_call(const TaskState& state, const message::Rows& rows, int w
 }
 
 void Drive::on(message::Rows& rows, int worker) {
-  auto found = tasks_.find(rows.task.task);
+  auto found = tasks_.find(rows.task);
   if (found == tasks_.end()) return;
   TaskState& state = found->second;
   const int64_t sequence = note_call(state, rows, worker);
@@ -277,7 +286,7 @@ void Drive::outputs(TaskState& state, const Batch& rows, const std::vector<int64
   std::vector<int64_t> dropped;
   std::set_difference(fed.begin(), fed.end(), given.begin(), given.end(), std::back_inserter(dropped));
   if (!state.spec->deterministic) journal(state, rows, uids, dropped, sequence);
-  if (!numbers.empty()) iterations_[state.task.iteration].rows.put(state.task.node, numbers, rows);
+  if (!numbers.empty()) iteration_of(state.task).rows.put(state.task.node, numbers, rows);
   push_runs(state.task, std::move(given), false);
   push_runs(state.task, std::move(dropped), true);
 }
@@ -285,7 +294,7 @@ void Drive::outputs(TaskState& state, const Batch& rows, const std::vector<int64
 ResultJournal::Call Drive::call_made(const TaskState& state, int64_t sequence) {
   const graph::Task& task = state.task;
   ResultJournal::Call call{task.replica, task.part, sequence, {}};
-  for (const auto& [key, measured] : iterations_[task.iteration].metrics)
+  for (const auto& [key, measured] : iteration_of(task).metrics)
     if (key == MetricKey{task.node, task.replica, task.part, sequence, key.rank}) call.metrics[key.rank] = measured;
   return call;
 }
@@ -317,7 +326,7 @@ void Drive::push_runs(const graph::Task& task, std::vector<int64_t> numbers, boo
 }
 
 void Drive::on(const message::Finished& finished, int) {
-  const graph::Task task = finished.task.task;
+  const graph::Task task = finished.task;
   auto found = tasks_.find(task);
   if (found == tasks_.end() || ++found->second.finished < found->second.actor.workers().size()) return;
   tasks_.erase(found);

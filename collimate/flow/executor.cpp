@@ -46,15 +46,12 @@ class Execution {
         driver_(graph, placement, registry, options),
         drive_(driver_, journal_,
                {graph, placement, options.schedule, options.next_rows,
-                [this](const IterationResult& result) { after_iteration(result); }, 0, ""}) {
-    if (!options.directory.empty()) {
-      checkpoints_.emplace(options.directory, options.keep);
-      drive_.on_save = [this](int64_t iteration) { save(iteration); };
-    }
-    if (!options.evaluations.empty())
-      drive_.on_evaluate = [this](int64_t iteration) {
-        for (const Evaluation& evaluation : options_.evaluations) evaluate(evaluation, iteration);
-      };
+                [this](const IterationResult& result) { after_iteration(result); }, options.evaluations,
+                device_memory(graph, placement, registry, options)}) {
+    if (options.directory.empty()) return;
+    checkpoints_.emplace(options.directory, options.keep);
+    drive_.on_save_model = [this](int64_t iteration, const std::string& model) { save_model(iteration, model); };
+    drive_.on_save = [this](int64_t iteration) { save(iteration); };
   }
 
   RunResult run() {
@@ -93,9 +90,20 @@ class Execution {
     options_.on_end(end_);
   }
 
+  // Those of a checkpoint that have to be saved one after the other, while they are on their workers, come first.
+  void save_model(int64_t iteration, const std::string& model) {
+    if (saving_.empty()) saving_ = checkpoints_->begin(iteration + 1);
+    driver_.request(graph::workers_of(drive_.graph(), placement_, model),
+                    message::Save{.directory = saving_, .models = {model}});
+  }
+
   void save(int64_t iteration) {
-    std::string directory = checkpoints_->begin(iteration + 1);
-    driver_.request(all_workers(driver_), message::Save{.directory = directory});  // first: answers bring their puts
+    const std::string begun = std::exchange(saving_, "");
+    const std::string directory = begun.empty() ? checkpoints_->begin(iteration + 1) : begun;
+    message::Save rest{.directory = directory};
+    for (const auto& [model, content] : drive_.graph().models)
+      if (!placement_.swaps(model)) rest.models.push_back(model);
+    driver_.request(all_workers(driver_), rest);  // first: answers bring their puts
     save_state(drive_, directory + "/drive");
     save_state(driver_.store(), directory + "/store");
     for (size_t i = 0; i < options_.state.size(); ++i)
@@ -110,8 +118,10 @@ class Execution {
     if (best.empty())
       return base::log_warning("{}: no checkpoint that is left was measured: the last state is exported, not the best",
                                options_.directory);
-    if (best != saved_ || end == graph::StopKind::kAsked)
+    if (best != saved_ || end == graph::StopKind::kAsked) {
+      drive_.bring("");
       driver_.request(all_workers(driver_), message::Load{.directory = best});
+    }
     end_.exported = best;
   }
 
@@ -125,33 +135,9 @@ class Execution {
     saved_ = directory;
   }
 
-  // Host models' workers are numbered by the models of the graph, so the evaluation's graph gets all of the run's.
-  graph::Graph graph_of(const Evaluation& evaluation) const {
-    graph::Graph graph = evaluation.graph;
-    for (const auto& [name, model] : drive_.graph().models) graph.models[name] = model;
-    return graph;
-  }
-
-  void evaluate(const Evaluation& evaluation, int64_t iteration) {
-    const graph::Graph graph = graph_of(evaluation);
-    graph::ScheduleOptions schedule;
-    schedule.first_iteration = std::max<int64_t>(iteration, 0);
-    schedule.iterations = schedule.first_iteration + 1;
-    schedule.rows = evaluation.rows;
-    schedule.group_size = evaluation.group_size;
-    auto rows = [&](int64_t, int64_t first, int64_t count) { return evaluation.next_rows(iteration, first, count); };
-    auto report = [&](const IterationResult& result) {
-      if (evaluation.on_result)
-        evaluation.on_result({iteration, result.metrics, result.batches, result.seconds, result.notes});
-    };
-    const std::string journal =
-        fmt::format("eval/{}/{}", iteration, evaluation.name.empty() ? "" : evaluation.name + "/");
-    Drive drive(driver_, journal_, {graph, placement_, schedule, rows, report, ++evaluations_, journal});
-    drive.run();
-  }
-
   void export_model(const std::string& model, const std::string& directory) {
     std::filesystem::create_directories(directory);
+    if (placement_.swaps(model)) drive_.bring(model);
     const std::vector<message::Exported> answers = driver_.request(
         holders_of(model), message::Export{.model = model,
                                            .directory = directory,
@@ -183,14 +169,22 @@ class Execution {
   Drive drive_;
   std::optional<Checkpoints> checkpoints_;
   std::string saved_;
-  int64_t evaluations_ = 0;
+  std::string saving_;  // where swapped models have begun a checkpoint; "" else
   RunEnd end_;
 };
 
 }  // namespace
 
-RunResult run(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+std::vector<graph::EvaluationGraph> graphs_of(const std::vector<Evaluation>& evaluations) {
+  std::vector<graph::EvaluationGraph> graphs;
+  for (const Evaluation& of : evaluations)
+    graphs.push_back({of.name, of.graph, of.rows, of.group_size, of.every, of.first});
+  return graphs;
+}
+
+RunResult run(const graph::Graph& own, const graph::Placement& placement, const Registry& registry,
               const RunOptions& options) {
+  const graph::Graph graph = graph::with_models_of(own, graphs_of(options.evaluations));
   graph::validate(graph);
   graph::validate(graph, placement);
   check_runnable(graph);

@@ -44,15 +44,19 @@ struct IterationResult {
 // The result depends on the arguments alone, because iterations may overlap. InputError when there are none.
 using RowSource = std::function<Batch(int64_t iteration, int64_t first, int64_t count)>;
 
-// A second graph over the same models, run to its end on the same workers while nothing else runs.
+// A second graph over the same models or models of its own, as graph::EvaluationGraph, and where its rows are from.
 struct Evaluation {
   std::string name;  // "" or one that no other evaluation of the run has: the journal tells them apart by it
   graph::Graph graph;
   int64_t rows = 0;
   int64_t group_size = 1;
+  std::optional<int64_t> every = {};  // iterations; nothing: schedule.evaluate_every
+  std::optional<bool> first = {};     // before the first iteration; nothing: schedule.evaluate_first
   RowSource next_rows;
   std::function<void(const IterationResult&)> on_result;  // the iteration after which it ran; -1 before the first
 };
+
+std::vector<graph::EvaluationGraph> graphs_of(const std::vector<Evaluation>& evaluations);
 
 // CallTimes tell what one call of a function, or a piece of a stream's work, took on a worker; valid in the callback.
 struct CallTimes {

@@ -214,19 +214,26 @@ TEST(ExecutorFailures, AWeightLinkBetweenDifferentPartsOnOneWorkerIsRefused) {
   EXPECT_EQ(refusal(placement), "");
 }
 
-// A worker that is started again would have the weights of its beginning.
-TEST(ExecutorFailures, AWorkerLostInAnEvaluationIsNotStartedAgain) {
-  EXPECT_THAT(base::message_of<base::RunError>([&] {
-                run_with(
-                    [](RunOptions& options) {
-                      options.transport = Transport::kProcesses;
-                      options.modules["policy"] = {"policy", {{"die_at_open", 3}}};
-                      options.schedule.evaluate_every = 2;
-                      options.evaluations = {generating_evaluation()};
-                    },
-                    Place::kApart);
-              }),
-              testing::HasSubstr("during an evaluation; try --resume auto"));
+// A worker that is started again has the weights of its beginning until those of now have come.
+TEST(ExecutorFailures, AWorkerLostInAnEvaluationIsStartedAgainAndGetsTheWeightsOfNow) {
+  const std::string marker = temporary("evaluation marker");
+  const auto evaluated = [&](const nlohmann::json& policy) {
+    std::vector<std::string> lines;
+    const Outcome outcome = run_with(
+        [&](RunOptions& options) {
+          options.transport = Transport::kProcesses;
+          options.modules["policy"] = {"policy", policy};
+          options.schedule.evaluate_every = 2;
+          options.evaluations = {generating_evaluation()};
+          options.evaluations[0].on_result = [&](const IterationResult& result) { lines.push_back(line_of(result)); };
+        },
+        Place::kApart);
+    EXPECT_EQ(outcome, plain());
+    return lines;
+  };
+  const std::vector<std::string> expected = evaluated(nlohmann::json::object());
+  EXPECT_EQ(evaluated({{"die_at_open", 3}, {"died_open", marker}}), expected);
+  EXPECT_TRUE(std::filesystem::exists(marker)) << "nobody died";
 }
 
 }  // namespace

@@ -14,21 +14,43 @@ namespace {
 
 constexpr int64_t kIterations = 5;
 
-// Runs the toy flow in `directory` ("" for none), going on from its newest checkpoint; gives every iteration's line.
-std::map<int64_t, std::string> run_in(const std::string& directory, bool random, const std::string& replay = "") {
-  std::map<int64_t, std::string> lines;
+// Generates eight rows and has the run's reward score them.
+Evaluation scored_evaluation(bool deterministic) {
+  Evaluation evaluation{.name = "scored", .rows = 8, .group_size = 4};
+  graph::ModelHandle policy("policy", {toy::generate_spec()}), reward("reward", {toy::score_spec(deterministic)});
+  evaluation.graph = graph::trace([&](graph::Value prompts) { reward("score", policy("generate", prompts)); },
+                                  {{"prompts", {"uid", "prompt_uid"}}}, "evaluation");
+  evaluation.next_rows = [](int64_t, int64_t first, int64_t count) { return toy::rows(99, first, count); };
+  return evaluation;
+}
+
+std::string scored_line(const IterationResult& result) {
+  nlohmann::ordered_json line;
+  for (const auto& [name, value] : result.metrics.items())
+    if (!name.starts_with("timing_s/") && !name.starts_with("memory/")) line[name] = value;
+  line["reward"] = result.batches.at("reward.score").all(batch::kReward);
+  return line.dump();
+}
+
+// Runs the toy flow in `directory` ("" for none), going on from its newest checkpoint; gives the line of every
+// iteration and evaluation.
+using Lines = std::map<std::string, std::string>;
+Lines run_in(const std::string& directory, bool random, const std::string& replay = "") {
+  Lines lines;
   RunOptions options = toy::run_options(kIterations);
   options.schedule.save_every = 2;
   options.directory = directory;
   options.replay = replay;
   if (random) options.modules["reward"] = {"reward", {{"random", true}}};
   if (!directory.empty()) options.resume = Checkpoints(directory).latest();
+  options.schedule.evaluate_every = 1;
+  options.schedule.evaluate_first = true;
+  options.evaluations = {scored_evaluation(!random)};
   options.on_iteration = [&](const IterationResult& result) {
-    nlohmann::ordered_json line;
-    for (const auto& [name, value] : result.metrics.items())
-      if (!name.starts_with("timing_s/") && !name.starts_with("memory/")) line[name] = value;
-    line["reward"] = result.batches.at("reward.score").all(batch::kReward);
-    lines[result.iteration] = line.dump();
+    lines[fmt::format("iteration {}", result.iteration)] = scored_line(result);
+  };
+  options.evaluations[0].on_result = [&](const IterationResult& result) {
+    lines[fmt::format("evaluation {}", result.iteration)] = scored_line(result);
   };
   graph::Graph graph = toy::flow(!random);
   Registry registry = toy::registry();
@@ -68,10 +90,11 @@ class Kill : public testing::TestWithParam<const char*> {};
 TEST_P(Kill, ResumeEqualsTheUndisturbedRun) {
   std::string directory = fresh_directory("plain");
   crash(directory, GetParam(), false);
-  std::map<int64_t, std::string> rest = run_in(directory, false), whole = run_in("", false);
-  ASSERT_FALSE(rest.empty());
-  EXPECT_EQ(rest.rbegin()->first, kIterations - 1);
-  for (const auto& [iteration, line] : rest) EXPECT_EQ(line, whole.at(iteration)) << "iteration " << iteration;
+  const Lines rest = run_in(directory, false), whole = run_in("", false);
+  EXPECT_EQ(whole.size(), 2 * kIterations + 1U);
+  for (const char* what : {"iteration", "evaluation"})
+    EXPECT_TRUE(rest.contains(fmt::format("{} {}", what, kIterations - 1))) << what;
+  for (const auto& [place, line] : rest) EXPECT_EQ(line, whole.at(place)) << place;
 }
 
 INSTANTIATE_TEST_SUITE_P(Points, Kill,
@@ -84,10 +107,9 @@ TEST(KillWithRandomRewards, ResumedRunEqualsAReplayOfItsJournal) {
   for (const char* place : {"journal.before_commit:8", "journal.after_commit:11", "trainer.train:7"}) {
     std::string directory = fresh_directory("random");
     crash(directory, place, true);
-    std::map<int64_t, std::string> rest = run_in(directory, true);
-    std::map<int64_t, std::string> replayed = run_in("", true, directory + "/journal.bin");
-    ASSERT_FALSE(rest.empty());
-    for (const auto& [iteration, line] : rest) EXPECT_EQ(line, replayed.at(iteration)) << place << " " << iteration;
+    const Lines rest = run_in(directory, true), replayed = run_in("", true, directory + "/journal.bin");
+    EXPECT_TRUE(rest.contains(fmt::format("evaluation {}", kIterations - 1))) << place;
+    for (const auto& [at, line] : rest) EXPECT_EQ(line, replayed.at(at)) << place << " " << at;
   }
 }
 

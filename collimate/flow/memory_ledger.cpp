@@ -13,6 +13,12 @@ auto by_name(const std::string& purpose) {
   return [&purpose](const auto& item) { return item.purpose == purpose; };
 }
 
+int64_t sum_of(const std::vector<MemoryItem>& items) {
+  int64_t sum = 0;
+  for (const MemoryItem& item : items) sum += item.bytes;
+  return sum;
+}
+
 }  // namespace
 
 void add_items(std::vector<MemoryItem>& items, const std::vector<MemoryItem>& more) {
@@ -33,22 +39,39 @@ MemoryLedger::MemoryLedger(int worker, int64_t budget_bytes) : worker_(worker), 
 
 MemoryLedger::~MemoryLedger() { tensor::set_memory_budget(worker_, 0); }
 
-void MemoryLedger::plan(const std::vector<MemoryItem>& items) { add_items(items_, items); }
+void MemoryLedger::plan(const std::vector<MemoryItem>& items) {
+  add_items(items_, items);
+  add_items(always_, items);
+}
+
+void MemoryLedger::plan_turn(const std::vector<MemoryItem>& items) {
+  add_items(items_, items);
+  turns_.push_back(items);
+}
 
 int64_t MemoryLedger::planned_bytes() const {
-  int64_t sum = 0;
-  for (const MemoryItem& item : items_) sum += item.bytes;
-  return sum;
+  const int64_t all = sum_of(items_);
+  return turns_.empty() || budget_bytes_ == 0 ? all : std::min(all, budget_bytes_);
 }
 
 void MemoryLedger::check_budget() const {
-  if (budget_bytes_ == 0 || planned_bytes() <= budget_bytes_) return;
+  if (budget_bytes_ == 0) return;
+  check_together(always_);
+  for (const std::vector<MemoryItem>& turn : turns_) {
+    std::vector<MemoryItem> together = always_;
+    add_items(together, turn);
+    check_together(together);
+  }
+}
+
+void MemoryLedger::check_together(const std::vector<MemoryItem>& items) const {
+  if (sum_of(items) <= budget_bytes_) return;
   std::string text;
-  for (const MemoryItem& item : items_)
+  for (const MemoryItem& item : items)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", item.purpose, item.bytes);
   throw base::InputError(base::expectation(
       fmt::format("memory of worker {}", worker_), fmt::format("a plan of at most {} bytes", budget_bytes_),
-      fmt::format("{} ({})", planned_bytes(), text),
+      fmt::format("{} ({})", sum_of(items), text),
       "a larger run.memory_budget, a smaller train.micro_batch_tokens or rollout.cache_blocks"));
 }
 

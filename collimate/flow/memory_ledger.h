@@ -21,10 +21,13 @@ class MemoryLedger : private base::Immovable {
   MemoryLedger(int worker, int64_t budget_bytes);
   ~MemoryLedger();
 
-  // Items of a module, as add_items.
+  // Items of a module, as add_items; of one that takes turns with others they are there for a time only.
   void plan(const std::vector<tensor::MemoryItem>& items);
+  void plan_turn(const std::vector<tensor::MemoryItem>& items);
+  // All of them; where modules take turns the budget, if that is less, as the schedule keeps to it.
   int64_t planned_bytes() const;
-  // InputError naming the items, largest first, when their sum is above the budget.
+  // InputError naming the items, largest first, when the sum of those that are always there, with those of any one
+  // module that takes turns, is above the budget.
   void check_budget() const;
 
   // Around a call: the most that the worker held during it.
@@ -36,10 +39,14 @@ class MemoryLedger : private base::Immovable {
   nlohmann::json report() const;
 
  private:
+  void check_together(const std::vector<tensor::MemoryItem>& items) const;
+
   int worker_;
   int64_t budget_bytes_;
-  int64_t peak_bytes_ = 0;  // of the calls before the present one
-  std::vector<tensor::MemoryItem> items_;
+  int64_t peak_bytes_ = 0;                              // of the calls before the present one
+  std::vector<tensor::MemoryItem> items_;               // of all
+  std::vector<tensor::MemoryItem> always_;              // of those that take no turns
+  std::vector<std::vector<tensor::MemoryItem>> turns_;  // of each that does
 };
 
 }  // namespace collimate::flow

@@ -46,6 +46,19 @@ TEST(MemoryLedger, APlanAboveTheBudgetNamesItsItems) {
             "rollout.cache_blocks");
 }
 
+TEST(MemoryLedger, OfModulesThatTakeTurnsEachHasToFitByItself) {
+  MemoryLedger ledger(34, 2000);
+  ledger.plan({{"scratch", 500}});
+  ledger.plan_turn({{"policy", 1400}});
+  ledger.plan_turn({{"trainer", 1500}, {"scratch", 400}});
+  ledger.check_budget();
+  EXPECT_EQ(ledger.planned_bytes(), 2000);
+  ledger.plan_turn({{"judge", 1501}});
+  EXPECT_EQ(
+      base::message_of([&] { ledger.check_budget(); }).substr(0, 110),
+      "[memory of worker 34] expected a plan of at most 2000 bytes, got 2001 (judge 1501, scratch 500); try a larger ");
+}
+
 TEST(MemoryLedger, TheBudgetEndsWithIt) {
   const tensor::MemoryScope scope(33, "rows");
   {

@@ -13,7 +13,7 @@
 #include "collimate/flow/metric.h"
 #include "collimate/flow/payload.h"
 #include "collimate/flow/shared_store.h"
-#include "collimate/flow/task_key.h"
+#include "collimate/graph/event.h"
 #include "collimate/tensor/operation_times.h"
 
 // The protocol between the driver and the workers of a run: one struct for each kind of message. Each worker gets its
@@ -33,7 +33,8 @@ struct Puts {
 // Begins a task, on every rank of its replica. Nothing answers it but what is done with what is fed, or Failed.
 struct Start {
   static constexpr const char* kKind = "start";
-  TaskKey task;
+  graph::Task task;
+  int64_t iteration = 0;  // that its calls count as one of
   std::string node;
   std::string model;
   std::string function;
@@ -42,14 +43,14 @@ struct Start {
   bool streams = false;
   int rank = 0;  // of the worker in the replica
 
-  COLLIMATE_FIELDS(task, node, model, function, parameters, trains, streams, rank)
+  COLLIMATE_FIELDS(task, iteration, node, model, function, parameters, trains, streams, rank)
 };
 
 // Rows for a task, this rank's share. A function that streams answers with Rows as they are finished, every other one
 // with Rows of the same number. A task that has failed forgets it.
 struct Feed {
   static constexpr const char* kKind = "feed";
-  TaskKey task;
+  graph::Task task;
   int64_t feed = 0;            // its number in the task
   std::vector<Batch> batches;  // one; of a function that trains one for each update
 
@@ -59,7 +60,7 @@ struct Feed {
 // Nothing more is fed: answered by Finished when all that was fed is done.
 struct Close {
   static constexpr const char* kKind = "close";
-  TaskKey task;
+  graph::Task task;
   COLLIMATE_FIELDS(task)
 };
 
@@ -67,7 +68,7 @@ struct Close {
 // more.
 struct Cancel {
   static constexpr const char* kKind = "cancel";
-  TaskKey task;
+  graph::Task task;
   COLLIMATE_FIELDS(task)
 };
 
@@ -94,7 +95,7 @@ struct Hook {
 // Rows that came out of a task, and what its work since the last ones took. Answers a Feed; of a stream, as they come.
 struct Rows {
   static constexpr const char* kKind = "rows";
-  TaskKey task;
+  graph::Task task;
   std::optional<int64_t> feed;  // nothing: of a stream
   int rank = 0;                 // of the worker in the replica
   Batch rows;                   // those fed and not among them were dropped; no columns at all: nothing is said of them
@@ -111,14 +112,14 @@ struct Rows {
 // A task that was closed has done everything on this rank: the last message of it.
 struct Finished {
   static constexpr const char* kKind = "finished";
-  TaskKey task;
+  graph::Task task;
   COLLIMATE_FIELDS(task)
 };
 
 // A task that threw is gone on this rank: the last message of it.
 struct Failed {
   static constexpr const char* kKind = "failed";
-  TaskKey task;
+  graph::Task task;
   std::string cause;
   int exit_code = 1;       // of the error (base/error.h)
   bool retryable = false;  // a RetryableError, of a rank that is in no group: an aborted one works no more
@@ -152,17 +153,18 @@ struct Reside {
   COLLIMATE_FIELDS(request, model, on_device)
 };
 
-// The worker writes its part of a checkpoint into the directory.
+// The worker writes the parts that these models have of a checkpoint into the directory. All are on their devices.
 struct Save {
   static constexpr const char* kKind = "save";
   using Answer = Done;
   int64_t request = 0;
   std::string directory;
+  std::vector<std::string> models;  // those of them that the worker has
 
-  COLLIMATE_FIELDS(request, directory)
+  COLLIMATE_FIELDS(request, directory, models)
 };
 
-// The worker reads its part of the checkpoint in the directory.
+// The worker reads its part of the checkpoint in the directory. Swapped models are away before and after.
 struct Load {
   static constexpr const char* kKind = "load";
   using Answer = Done;

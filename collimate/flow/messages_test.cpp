@@ -30,7 +30,7 @@ class Filler {
   void fill(double& field) { field = ++next_ + 0.1; }
   void fill(std::string& field) { field = fmt::format("text {}", ++next_); }
   void fill(nlohmann::json& field) { field = {{"a", ++next_}, {"b", nullptr}}; }
-  void fill(TaskKey& field) { field = {++next_, {++next_, ++next_, ++next_, ++next_}}; }
+  void fill(graph::Task& field) { field = {++next_, ++next_, ++next_, ++next_, ++next_}; }
   void fill(Metric& field) { field = {"metric", ++next_ + 0.1, Reduce::kMax, 2.0, "note"}; }
   void fill(Batch& field) {
     field = Batch(2);

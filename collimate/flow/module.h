@@ -71,7 +71,9 @@ class Module : public base::Stateful {
   // Around an iteration's first and last task on this worker.
   virtual void before_iteration(int64_t) {}
   virtual void after_iteration(int64_t) {}
-  // Loaded before use or moved off the device: only for models whose residency is swap.
+  // Loaded before use or moved off the device, in turn: only for models whose residency is swap. Such a one is set up
+  // on its device and then moved off; whatever else is asked of it but before_iteration and after_iteration finds it
+  // there.
   virtual void reside(bool /*on_device*/) {}
   // Writes what a user takes away (a Hugging Face directory) into `directory`, which exists. Called on the ranks that
   // hold the model's first copy between them, all at once: those of dp 0, of which the first one's checksum counts.

@@ -1,5 +1,6 @@
 #include "collimate/flow/planned_memory.h"
 
+#include <algorithm>
 #include <string>
 
 #include "collimate/flow/dist_actor.h"
@@ -8,38 +9,79 @@
 
 namespace collimate::flow {
 
+namespace {
+
+// Asks modules what they will take, without setting them up.
+class Asker {
+ public:
+  Asker(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+        const RunOptions& options)
+      : graph_(graph),
+        placement_(placement),
+        registry_(registry),
+        options_(options),
+        calls_(calls_of(graph, options)),
+        pool_(options.threads_per_worker) {}
+
+  std::vector<tensor::MemoryItem> items(int worker, const std::string& model) {
+    const auto choice = options_.modules.find(model);
+    Context context;
+    context.model = model;
+    context.config = options_.config;
+    context.calls = calls_.value(model, std::vector<std::string>());
+    context.device = worker;
+    context.placement = placement_;
+    context.alone = comm::Mesh({}, {worker});
+    context.meshes = meshes_of(graph_, placement_, model, worker);
+    context.pool = &pool_;
+    context.parameters = nlohmann::json::object();
+    if (choice != options_.modules.end() && !choice->second.parameters.is_null())
+      context.parameters = choice->second.parameters;
+    const std::string& kind = choice == options_.modules.end() ? model : choice->second.kind;
+    return registry_.create(kind, context.parameters)->memory(context);
+  }
+
+ private:
+  const graph::Graph& graph_;
+  const graph::Placement& placement_;
+  const Registry& registry_;
+  const RunOptions& options_;
+  const nlohmann::json calls_;
+  host::CorePool pool_;
+};
+
+}  // namespace
+
 int64_t PlannedMemory::bytes() const {
   int64_t sum = 0;
   for (const tensor::MemoryItem& item : items) sum += item.bytes;
   return sum;
 }
 
-std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph::Placement& placement,
+std::vector<PlannedMemory> planned_memory(const graph::Graph& own, const graph::Placement& placement,
                                           const Registry& registry, const RunOptions& options) {
-  const nlohmann::json calls = calls_of(graph, options);
-  host::CorePool pool(options.threads_per_worker);
+  const graph::Graph graph = graph::with_models_of(own, graphs_of(options.evaluations));
+  Asker asker(graph, placement, registry, options);
   std::vector<PlannedMemory> planned;
   for (const auto& [worker, models] : graph::companies(graph, placement)) {
     planned.push_back({worker, {}});
-    for (const std::string& model : models) {
-      const auto choice = options.modules.find(model);
-      Context context;
-      context.model = model;
-      context.config = options.config;
-      context.calls = calls.value(model, std::vector<std::string>());
-      context.device = worker;
-      context.placement = placement;
-      context.alone = comm::Mesh({}, {worker});
-      context.meshes = meshes_of(graph, placement, model, worker);
-      context.pool = &pool;
-      context.parameters = nlohmann::json::object();
-      if (choice != options.modules.end() && !choice->second.parameters.is_null())
-        context.parameters = choice->second.parameters;
-      const std::string& kind = choice == options.modules.end() ? model : choice->second.kind;
-      add_items(planned.back().items, registry.create(kind, context.parameters)->memory(context));
-    }
+    for (const std::string& model : models) add_items(planned.back().items, asker.items(worker, model));
   }
   return planned;
+}
+
+graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placement& placement,
+                                  const Registry& registry, const RunOptions& options) {
+  const bool turns = std::any_of(graph.models.begin(), graph.models.end(),
+                                 [&](const auto& model) { return placement.swaps(model.first); });
+  if (!turns || options.memory_budget_bytes == 0) return {};
+  Asker asker(graph, placement, registry, options);
+  graph::DeviceMemory memory{.budget_bytes = options.memory_budget_bytes};
+  for (const auto& [model, content] : graph.models)
+    for (const int worker : graph::workers_of(graph, placement, model))
+      for (const tensor::MemoryItem& item : asker.items(worker, model))
+        memory.items[worker][model][item.purpose] = item.bytes;
+  return memory;
 }
 
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {

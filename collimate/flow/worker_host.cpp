@@ -86,7 +86,7 @@ void WorkerHost::obey(const Asked& asked) {
   }
 }
 
-void WorkerHost::fail(const TaskKey& key, const std::exception& error) {
+void WorkerHost::fail(const graph::Task& key, const std::exception& error) {
   bool retryable = dynamic_cast<const RetryableError*>(&error) != nullptr;
   if (const auto found = tasks_.find(key); found != tasks_.end()) {
     Hosted& hosted = *found->second->hosted;
@@ -109,7 +109,7 @@ void WorkerHost::abort_groups(const Hosted& failed, const std::string& cause) {
 }
 
 // Ends a task that is cancelled or has failed: what its stream still works on is let go.
-void WorkerHost::drop(const TaskKey& key) {
+void WorkerHost::drop(const graph::Task& key) {
   auto found = tasks_.find(key);
   if (found == tasks_.end()) return;
   std::unique_ptr<Running> task = std::move(found->second);
@@ -154,10 +154,10 @@ void WorkerHost::on(const message::Start& start) {
   task->function = start.function;
   task->hosted = &hosted(task->model);
   task->trains = start.trains;
-  task->info.iteration = task->key.task.iteration;
+  task->info.iteration = start.iteration;
   task->info.node = start.node;
-  task->info.replica = task->key.task.replica;
-  task->info.part = task->key.task.part;
+  task->info.replica = task->key.replica;
+  task->info.part = task->key.part;
   task->info.rank = start.rank;
   task->info.parameters = start.parameters;
   Running& running = *task;
@@ -225,7 +225,7 @@ void WorkerHost::on(const message::Close& close) {
     finish(close.task);
 }
 
-void WorkerHost::finish(TaskKey key) {
+void WorkerHost::finish(graph::Task key) {
   tasks_.erase(key);
   reply(message::Finished{key});
 }
@@ -269,14 +269,14 @@ void WorkerHost::note_operations(Running& task) {
 bool WorkerHost::step(cluster::Outbox& out) {
   out_ = &out;
   bool worked = false;
-  std::vector<TaskKey> keys;
+  std::vector<graph::Task> keys;
   for (const auto& [key, task] : tasks_)
     if (task->stream) keys.push_back(key);
-  for (const TaskKey& key : keys) worked = step_task(key) || worked;
+  for (const graph::Task& key : keys) worked = step_task(key) || worked;
   return worked;
 }
 
-bool WorkerHost::step_task(const TaskKey& key) {
+bool WorkerHost::step_task(const graph::Task& key) {
   try {
     return step_stream(*tasks_.at(key));
   } catch (const std::exception& error) {
@@ -292,7 +292,7 @@ void WorkerHost::settle() {
   while (true) {
     const auto found = std::find_if(tasks_.begin(), tasks_.end(), behind);
     if (found == tasks_.end()) return;
-    step_task(TaskKey(found->first));
+    step_task(graph::Task(found->first));
   }
 }
 
@@ -303,7 +303,7 @@ bool WorkerHost::step_stream(Running& task) {
   bool worked = task.stream->step();
   if (worked) beat();
   if (task.lockstep != nullptr && task.lockstep->ended()) {
-    drop(TaskKey(task.key));
+    drop(graph::Task(task.key));
     return worked;
   }
   Batch rows = task.stream->take();

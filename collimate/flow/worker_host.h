@@ -45,7 +45,7 @@ class WorkerHost : public cluster::Handler {
   };
   // One task.
   struct Running {
-    TaskKey key;
+    graph::Task key;
     std::string model;
     std::string function;
     CallInfo info;
@@ -91,7 +91,7 @@ class WorkerHost : public cluster::Handler {
   template <class Said>
   void reply(Said said);
   void abort_groups(const Hosted& failed, const std::string& cause);
-  void drop(const TaskKey& key);
+  void drop(const graph::Task& key);
   void beat();
   void check_ranks_agree(Running& task);
   void begin_call();
@@ -99,11 +99,11 @@ class WorkerHost : public cluster::Handler {
   void open(Running& task);
   // Carries out what streams that step in lockstep have been asked so far.
   void settle();
-  bool step_task(const TaskKey& key);
+  bool step_task(const graph::Task& key);
   bool step_stream(Running& task);
   void reply_rows(Running& task, std::optional<int64_t> feed, Batch rows);
-  void finish(TaskKey key);
-  void fail(const TaskKey& key, const std::exception& error);
+  void finish(graph::Task key);
+  void fail(const graph::Task& key, const std::exception& error);
   WeightsPort& port(const std::string& model);
   Hosted& hosted(const std::string& model);
 
@@ -131,7 +131,7 @@ class WorkerHost : public cluster::Handler {
   SharedStore store_;
   SharedObjects objects_;
   std::map<std::string, std::unique_ptr<Hosted>> models_;
-  std::map<TaskKey, std::unique_ptr<Running>> tasks_;
+  std::map<graph::Task, std::unique_ptr<Running>> tasks_;
   cluster::Outbox* out_ = nullptr;  // while a message or step is handled
   bool shares_rows_ = false;        // with the driver: the message that is handled came from a thread
   double beat_seconds_ = 0;         // between heartbeats to the driver, at least

@@ -44,9 +44,15 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
     std::vector<int> workers = graph::workers_of(graph_, placement_, model);
     if (std::find(workers.begin(), workers.end(), spec_.rank) != workers.end()) build(model, registry, options);
   }
-  for (auto& [model, hosted] : models_) ledger_.plan(hosted->module->memory(hosted->context));
+  for (auto& [model, hosted] : models_) {
+    const std::vector<tensor::MemoryItem> items = hosted->module->memory(hosted->context);
+    placement_.swaps(model) ? ledger_.plan_turn(items) : ledger_.plan(items);
+  }
   ledger_.check_budget();
-  for (auto& [model, hosted] : models_) hosted->module->setup(hosted->context);
+  for (auto& [model, hosted] : models_) {
+    hosted->module->setup(hosted->context);
+    if (placement_.swaps(model)) hosted->module->reside(false);  // before the next one is there
+  }
 }
 
 WorkerHost::~WorkerHost() = default;
@@ -98,8 +104,9 @@ void WorkerHost::join_groups(Hosted& hosted, const nlohmann::json& options) {
 }
 
 message::Done WorkerHost::on(const message::Save& save) {
-  for (const auto& [model, hosted] : models_)
-    save_state(*hosted->module, rank_folder(save.directory, model, place_of(model).rank));
+  for (const std::string& model : save.models)
+    if (const auto found = models_.find(model); found != models_.end())
+      save_state(*found->second->module, rank_folder(save.directory, model, place_of(model).rank));
   return {};
 }
 
@@ -108,7 +115,9 @@ message::Done WorkerHost::on(const message::Load& load) {
   load_state(store_, load.directory + "/store");
   for (auto& [model, hosted] : models_) {
     const Place place = place_of(model);
+    if (placement_.swaps(model)) hosted->module->reside(true);
     load_rank(*hosted->module, load.directory, model, place.rank, place.ranks);
+    if (placement_.swaps(model)) hosted->module->reside(false);
   }
   return {};
 }

@@ -41,7 +41,7 @@ class HandledWorker {
     Batch rows = toy::rows(0, 0, 4);
     rows.set_ragged(batch::kIds, {{1}, {2}, {3}, {4}});
     rows.set(batch::kReward, std::vector<float>(4, 1.0F));
-    const TaskKey task{.task = {.node = 1}};
+    const graph::Task task{.node = 1};
     handle(message::Start{.task = task, .node = "train", .model = "trainer", .function = "train", .trains = true});
     handle(message::Feed{.task = task, .batches = {rows}});
     handle(message::Close{.task = task});
@@ -83,10 +83,10 @@ TEST(WorkerHost, WhatComesInAPauseComesBetweenTheSameSteps) {
   std::latch saved(2), done(2);
   const auto work = [&](int worker) {
     HandledWorker host(worker, directory);
-    host.handle(message::Save{.directory = directory});
+    host.handle(message::Save{.directory = directory, .models = {"policy", "trainer"}});
     saved.arrive_and_wait();
     host.train();
-    const TaskKey task;
+    const graph::Task task;
     host.handle(message::Start{
         .task = task, .node = "generate", .model = "policy", .function = "generate", .streams = true, .rank = worker});
     host.handle(message::Feed{.task = task, .batches = {toy::rows(0, 0, 12)}});

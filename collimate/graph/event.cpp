@@ -9,13 +9,17 @@ std::string on_worker(int worker) { return worker < 0 ? "" : fmt::format(" on {}
 
 }  // namespace
 
-void to_json(nlohmann::json& out, const Task& task) { out = {task.iteration, task.node, task.replica, task.part}; }
+void to_json(nlohmann::json& out, const Task& task) {
+  out = {task.iteration, task.node, task.replica, task.part};
+  if (task.graph != 0) out.push_back(task.graph);
+}
 
 void from_json(const nlohmann::json& in, Task& task) {
   in.at(0).get_to(task.iteration);
   in.at(1).get_to(task.node);
   in.at(2).get_to(task.replica);
   in.at(3).get_to(task.part);
+  task.graph = in.size() > 4 ? in.at(4).get<int>() : 0;
 }
 
 Event Event::begin() { return {}; }
@@ -41,16 +45,27 @@ Event Event::lost(int worker, std::string cause) {
 Event Event::back(int worker) { return {.kind = EventKind::kBack, .worker = worker}; }
 Event Event::expired(int timer) { return {.kind = EventKind::kExpired, .timer = timer}; }
 Event Event::asked(Ask ask) { return {.kind = EventKind::kAsked, .ask = ask}; }
-Event Event::evaluated(int64_t iteration) { return {.kind = EventKind::kEvaluated, .iteration = iteration}; }
 
-std::string describe(const Graph& graph, const Task& task) {
-  std::string text = fmt::format("{}/{}/r{}", task.iteration, graph.node(task.node).id, task.replica);
+namespace {
+
+// "evaluation held-out ", of the run's own graph "".
+std::string begin_of(const NamedGraphs& graphs, int graph) {
+  if (graph == 0) return "";
+  const std::string& name = base::at(graphs.evaluations, graph - 1).name;
+  return name.empty() ? "evaluation " : fmt::format("evaluation {} ", name);
+}
+
+}  // namespace
+
+std::string describe(const NamedGraphs& graphs, const Task& task) {
+  std::string text = fmt::format("{}{}/{}/r{}", begin_of(graphs, task.graph), task.iteration,
+                                 graphs.of(task.graph).node(task.node).id, task.replica);
   return task.part == 0 ? text : text + fmt::format(".{}", task.part);
 }
 
-std::string describe(const Graph& graph, const Event& event) {
+std::string describe(const NamedGraphs& graphs, const Event& event) {
   const auto rows = [&] { return fmt::format(" {}+{}", event.first, event.count); };
-  const auto task = [&] { return describe(graph, event.task); };
+  const auto task = [&] { return describe(graphs, event.task); };
   switch (event.kind) {
     case EventKind::kBegin:
       return "begin";
@@ -76,8 +91,6 @@ std::string describe(const Graph& graph, const Event& event) {
       return std::string("asked to ") + (event.ask == Ask::kStop   ? "stop"
                                          : event.ask == Ask::kSave ? "save"
                                                                    : "evaluate");
-    case EventKind::kEvaluated:
-      return fmt::format("evaluated {}", event.iteration);
   }
   return "";
 }
@@ -91,6 +104,11 @@ std::string describe_transition(const Action& action) {
   return fmt::format("weights {} -> {} at {}", action.source, what, action.version);
 }
 
+std::string describe_evaluated(const NamedGraphs& graphs, const Action& action) {
+  const std::string& name = base::at(graphs.evaluations, action.graph - 1).name;
+  return fmt::format("evaluated {}{}", action.iteration, name.empty() ? "" : " by " + name);
+}
+
 std::string describe_stop(const Action& action) {
   if (action.stop == StopKind::kDone) return "stop: done";
   return (action.stop == StopKind::kAsked ? "stop, asked: " : "stop, failed: ") + action.cause;
@@ -98,8 +116,8 @@ std::string describe_stop(const Action& action) {
 
 }  // namespace
 
-std::string describe(const Graph& graph, const Action& action) {
-  const auto task = [&] { return describe(graph, action.task); };
+std::string describe(const NamedGraphs& graphs, const Action& action) {
+  const auto task = [&] { return describe(graphs, action.task); };
   switch (action.kind) {
     case ActionKind::kStart:
       return fmt::format("start {} on {}", task(), fmt::join(action.workers, ","));
@@ -117,10 +135,12 @@ std::string describe(const Graph& graph, const Action& action) {
       return describe_transition(action);
     case ActionKind::kArm:
       return fmt::format("arm timer {} {}s", action.timer, action.seconds);
+    case ActionKind::kSaveModel:
+      return fmt::format("save {} of {}", action.model, action.iteration);
     case ActionKind::kSave:
       return fmt::format("save {}", action.iteration);
-    case ActionKind::kEvaluate:
-      return fmt::format("evaluate {}", action.iteration);
+    case ActionKind::kEvaluated:
+      return describe_evaluated(graphs, action);
     case ActionKind::kStop:
       return describe_stop(action);
   }

@@ -3,11 +3,14 @@
 #include <compare>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/fields.h"
 #include "collimate/base/words.h"
+#include "collimate/graph/evaluation_graph.h"
 #include "collimate/graph/graph.h"
 
 namespace collimate::graph {
@@ -16,16 +19,18 @@ namespace collimate::graph {
 constexpr int64_t step_of(int64_t iteration) { return iteration + 1; }
 
 // One call of a node on one replica in one iteration. A node that is called there again in the same iteration (rows
-// moved from a failed replica, filtered rows refilled) has the next part.
+// moved from a failed replica, filtered rows refilled) has the next part. An evaluation's task is of the iteration
+// after which it takes place, -1 before the first.
 struct Task {
   int64_t iteration = 0;
   int node = 0;  // index in Graph::nodes
   int replica = 0;
   int part = 0;
+  int graph = 0;  // 0: of the run's own graph; n: of its evaluation n - 1
   auto operator<=>(const Task&) const = default;
 };
 
-// [iteration, node, replica, part]
+// [iteration, node, replica, part], and the graph where it is not the run's own
 void to_json(nlohmann::json& out, const Task& task);
 void from_json(const nlohmann::json& in, Task& task);
 
@@ -44,12 +49,11 @@ enum class EventKind {
   kBack,       // worker: it works again, with models as at setup
   kExpired,    // timer
   kAsked,      // ask
-  kEvaluated,  // iteration: the answer to Evaluate
 };
 constexpr auto words_of(EventKind) {
-  return base::Words<EventKind, 12>{"event",
-                                    {"begin", "rows", "dropped", "finished", "failed", "resident", "weights_at", "lost",
-                                     "back", "expired", "asked", "evaluated"}};
+  return base::Words<EventKind, 11>{
+      "event",
+      {"begin", "rows", "dropped", "finished", "failed", "resident", "weights_at", "lost", "back", "expired", "asked"}};
 }
 enum class Ask { kStop, kSave, kEvaluate };
 constexpr auto words_of(Ask) { return base::Words<Ask, 3>{"ask", {"stop", "save", "evaluate"}}; }
@@ -60,7 +64,6 @@ struct Event {
   Task task;
   int64_t first = 0;
   int64_t count = 0;
-  int64_t iteration = 0;
   bool retryable = false;
   bool resident = false;
   std::string model;
@@ -87,7 +90,6 @@ struct Event {
     if (is(kWeightsAt)) field("version", self.version);
     if (is(kExpired)) field("timer", self.timer);
     if (is(kAsked)) field("ask", self.ask);
-    if (is(kEvaluated)) field("iteration", self.iteration);
   }
 
   static Event begin();
@@ -101,7 +103,6 @@ struct Event {
   static Event back(int worker);
   static Event expired(int timer);
   static Event asked(Ask ask);
-  static Event evaluated(int64_t iteration);
 };
 
 enum class ActionKind {
@@ -113,15 +114,16 @@ enum class ActionKind {
   kResume,      // model
   kTransition,  // transition, model, worker: kLoad, kOffload → Resident; kWeights, source, version → WeightsAt
   kArm,         // timer, seconds → Expired
+  kSaveModel,   // iteration, model: the part of a checkpoint that a swapped model has, which is on its workers; Save
+                // follows
   kSave,        // iteration: a checkpoint of the state after it; no later training has started
-  kEvaluate,  // iteration (-1 before the first) → Evaluated; nothing else runs from here to there; swapped models may
-              // be away
-  kStop,      // stop, cause: the last action ever
+  kEvaluated,   // graph, iteration: that evaluation's tasks after the iteration are all done
+  kStop,        // stop, cause: the last action ever
 };
 constexpr auto words_of(ActionKind) {
-  return base::Words<ActionKind, 11>{
-      "action",
-      {"start", "feed", "close", "cancel", "pause", "resume", "transition", "arm", "save", "evaluate", "stop"}};
+  return base::Words<ActionKind, 12>{"action",
+                                     {"start", "feed", "close", "cancel", "pause", "resume", "transition", "arm",
+                                      "save_model", "save", "evaluated", "stop"}};
 }
 enum class TransitionKind { kLoad, kOffload, kWeights };
 constexpr auto words_of(TransitionKind) {
@@ -137,6 +139,7 @@ struct Action {
   int64_t first = 0;
   int64_t count = 0;
   int64_t iteration = 0;
+  int graph = 0;
   TransitionKind transition = TransitionKind::kLoad;
   std::string model;
   std::string source;
@@ -157,22 +160,34 @@ struct Action {
     if (is(kStart)) field("workers", self.workers);
     if (is(kFeed)) field("first", self.first);
     if (is(kFeed)) field("count", self.count);
-    if (is(kPause, kResume, kTransition)) field("model", self.model);
+    if (is(kPause, kResume, kTransition, kSaveModel)) field("model", self.model);
     if (is(kTransition)) field("transition", self.transition);
     if (is(kTransition)) field("source", self.source);
     if (is(kTransition)) field("worker", self.worker);
     if (is(kTransition)) field("version", self.version);
     if (is(kArm)) field("timer", self.timer);
     if (is(kArm)) field("seconds", self.seconds);
-    if (is(kSave, kEvaluate)) field("iteration", self.iteration);
+    if (is(kSaveModel, kSave, kEvaluated)) field("iteration", self.iteration);
+    if (is(kEvaluated)) field("graph", self.graph);
     if (is(kStop)) field("stop", self.stop);
     if (is(kStop)) field("cause", self.cause);
   }
 };
 
-// One readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8".
-std::string describe(const Graph& graph, const Task& task);
-std::string describe(const Graph& graph, const Event& event);
-std::string describe(const Graph& graph, const Action& action);
+// The graphs that tasks are of, for those who read about them: the run's own and its evaluations'. References.
+struct NamedGraphs {
+  NamedGraphs(const Graph& of_run,
+              std::span<const EvaluationGraph> of_evaluations = {})  // NOLINT: a graph alone is one
+      : run(of_run), evaluations(of_evaluations) {}
+  const Graph& run;
+  std::span<const EvaluationGraph> evaluations;
+  const Graph& of(int graph) const { return graph == 0 ? run : base::at(evaluations, graph - 1).graph; }
+};
+
+// One readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8"; an evaluation's task begins with its
+// name: "rows held-out after 0/policy.generate/r0 0+8".
+std::string describe(const NamedGraphs& graphs, const Task& task);
+std::string describe(const NamedGraphs& graphs, const Event& event);
+std::string describe(const NamedGraphs& graphs, const Action& action);
 
 }  // namespace collimate::graph

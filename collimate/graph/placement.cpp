@@ -54,6 +54,11 @@ const ResourceGroup* Placement::group_of(std::string_view model) const {
   return nullptr;
 }
 
+bool Placement::swaps(const std::string& model) const {
+  const auto found = residency.find(model);
+  return found != residency.end() && found->second == Residency::kSwap;
+}
+
 Layout Placement::layout(std::string_view model, std::string_view function) const {
   auto of_model = layouts.find(std::string(model));
   if (of_model == layouts.end()) return {};

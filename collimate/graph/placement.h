@@ -65,6 +65,7 @@ struct Placement {
   // The group of a model, or null for a host model.
   const ResourceGroup* group_of(std::string_view model) const;
   Layout layout(std::string_view model, std::string_view function) const;
+  bool swaps(const std::string& model) const;
 };
 
 nlohmann::json to_json(const Placement& placement);

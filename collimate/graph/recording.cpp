@@ -14,11 +14,18 @@ json state_of(const Schedule& schedule) {
   return state.json("schedule");
 }
 
+json json_of(const EvaluationGraph& evaluation) {
+  return {{"name", evaluation.name},   {"graph", text(evaluation.graph)},
+          {"rows", evaluation.rows},   {"group_size", evaluation.group_size},
+          {"every", evaluation.every}, {"first", evaluation.first}};
+}
+
 }  // namespace
 
-std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                             const Schedule* resumed) {
-  json header = {{"graph", text(graph)}, {"placement", to_json(placement)}, {"options", options}};
+std::string recording_header(const RecordedRun& run, const Schedule* resumed) {
+  json header = {{"graph", text(run.graph)}, {"placement", to_json(run.placement)}, {"options", run.options}};
+  for (const EvaluationGraph& evaluation : run.evaluations) header["evaluations"].push_back(json_of(evaluation));
+  if (run.memory.budget_bytes > 0) header["memory"] = run.memory;
   if (resumed != nullptr) header["state"] = state_of(*resumed);
   return header.dump() + "\n";
 }

@@ -5,9 +5,10 @@
 
 namespace collimate::graph {
 
-Schedule::Schedule(const Graph& graph, const Placement& placement, const ScheduleOptions& options)
+Schedule::Schedule(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
+                   std::span<const EvaluationGraph> evaluations, const DeviceMemory& memory)
     : core_(std::make_unique<ScheduleCore>(
-          std::make_shared<const ScheduleFacts>(make_facts(graph, placement, options)))) {}
+          std::make_shared<const ScheduleFacts>(make_facts(graph, placement, options, evaluations, memory)))) {}
 Schedule::Schedule(const Schedule& other) : core_(std::make_unique<ScheduleCore>(*other.core_)) {}
 Schedule& Schedule::operator=(const Schedule& other) {
   *core_ = *other.core_;
@@ -18,6 +19,7 @@ Schedule& Schedule::operator=(Schedule&&) noexcept = default;
 Schedule::~Schedule() = default;
 
 std::span<const Action> Schedule::on(const Event& event) { return core_->on(event); }
+std::vector<Action> Schedule::bring(const std::string& model, bool at_setup) { return core_->bring(model, at_setup); }
 bool Schedule::stopped() const { return core_->stopped(); }
 int64_t Schedule::completed() const { return core_->completed(); }
 std::string Schedule::waiting() const { return core_->waiting(); }

@@ -8,6 +8,8 @@
 
 #include "collimate/base/fields.h"
 #include "collimate/base/stateful.h"
+#include "collimate/graph/device_memory.h"
+#include "collimate/graph/evaluation_graph.h"
 #include "collimate/graph/event.h"
 #include "collimate/graph/graph.h"
 #include "collimate/graph/placement.h"
@@ -44,11 +46,16 @@ class ScheduleCore;
 //    waits for version ⌊(i − staleness) / every⌋·every; a model's version is the number of iterations that trained it.
 //  - Rows dropped by a function with `drops_rows` are replaced by new rows; dropped elsewhere, they are missing.
 //  - Weights are transferred along every link at the beginning and for a worker that is back.
+//  - Evaluations take place one after the other, after the weights of their iteration have arrived everywhere. Running
+//    tasks end with what they have, and none of the run's own starts before all evaluations are done.
+//  - A model with residency swap is absent at first, and on its workers while a task, a transfer or a save uses it. It
+//    stays while the memory's budget has room for it beside what is used.
 // Copyable. Not thread-safe. Events about tasks that are gone are ignored. The constructor throws InputError as
 // validate does, and for options or filters that cannot work.
 class Schedule final : public base::Stateful {
  public:
-  explicit Schedule(const Graph& graph, const Placement& placement, const ScheduleOptions& options);
+  explicit Schedule(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
+                    std::span<const EvaluationGraph> evaluations = {}, const DeviceMemory& memory = {});
   Schedule(const Schedule& other);
   Schedule& operator=(const Schedule& other);
   Schedule(Schedule&&) noexcept;
@@ -57,6 +64,11 @@ class Schedule final : public base::Stateful {
 
   // The actions that follow, in the order in which they are to be issued. Valid until the next call.
   std::span<const Action> on(const Event& event);
+
+  // When it has stopped: the loads and off-loads, in order, after which of all swapped models the named one alone is on
+  // its workers; "": none is. They count as done. `at_setup`: no event has come to this process, models are as at
+  // setup.
+  std::vector<Action> bring(const std::string& model, bool at_setup);
 
   bool stopped() const;
   // Iterations complete so far, counted from first_iteration.

@@ -1,6 +1,22 @@
 #include "collimate/graph/schedule_barrier.h"
 
+#include <algorithm>
+
 namespace collimate::graph {
+
+void Barrier::begin(const std::vector<EvaluationTimes>& evaluations, int64_t first) {
+  for (const EvaluationTimes& times : evaluations)
+    if (times.first) passes_.push_back({times.name, first - 1});
+}
+
+void Barrier::restart(const std::vector<EvaluationTimes>& evaluations) {
+  running_ = stop_asked_ = save_asked_ = false;
+  if (save_) save_->stop_cause.clear();
+  std::erase_if(passes_, [&](const Pass& pass) {
+    return std::none_of(evaluations.begin(), evaluations.end(),
+                        [&](const EvaluationTimes& times) { return times.name == pass.evaluation; });
+  });
+}
 
 void Barrier::ask(Ask ask) {
   stop_asked_ = stop_asked_ || ask == Ask::kStop;
@@ -8,18 +24,19 @@ void Barrier::ask(Ask ask) {
   evaluate_asked_ = evaluate_asked_ || ask == Ask::kEvaluate;
 }
 
-Barrier::Due Barrier::after(const ScheduleOptions& options, int64_t iteration) {
-  const bool last = iteration + 1 == options.iterations;
+Barrier::Due Barrier::after(const ScheduleFacts& facts, int64_t iteration) {
+  const bool last = iteration + 1 == facts.options.iterations;
   const auto due = [&](int64_t every) { return every > 0 && ((iteration + 1) % every == 0 || last); };
-  const Due made{due(options.save_every) || save_asked_ || stop_asked_, stop_asked_ && !last};
-  if (due(options.evaluate_every) || evaluate_asked_) evaluation_ = iteration;
+  const Due made{due(facts.options.save_every) || save_asked_ || stop_asked_, stop_asked_ && !last};
+  for (const EvaluationTimes& times : facts.times)
+    if (due(times.every) || evaluate_asked_) passes_.push_back({times.name, iteration});
   save_asked_ = evaluate_asked_ = false;
   return made;
 }
 
 void Barrier::evaluated() {
-  if (evaluating_) evaluation_.reset();
-  evaluating_ = false;
+  if (running_) passes_.erase(passes_.begin());
+  running_ = false;
 }
 
 }  // namespace collimate::graph

@@ -2,54 +2,82 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "collimate/base/fields.h"
-#include "collimate/graph/schedule.h"
+#include "collimate/graph/schedule_facts.h"
 
 namespace collimate::graph {
 
-// Decides what takes place between iterations: saving, an evaluation, a stop, because the options say so or somebody
-// asked. An evaluation is wanted first, runs when the workers are free, and until it has ended no task starts. Internal
-// to schedule*.cpp.
+// An evaluation, by name, and the iteration after which it takes place.
+struct EvaluationDue {
+  std::string evaluation;
+  int64_t iteration = 0;
+  bool operator==(const EvaluationDue&) const = default;
+  COLLIMATE_FIELDS(evaluation, iteration)
+};
+
+// A save for which models have to be brought to their workers.
+struct SaveDue {
+  int64_t iteration = 0;
+  std::vector<std::string> models;  // those that are still to be saved, one after the other
+  std::string stop_cause;           // why the run stops behind it; "": it goes on
+  COLLIMATE_FIELDS(iteration, models, stop_cause)
+};
+
+// Decides what takes place between iterations: saving, evaluations, a stop, because the options say so or somebody
+// asked. What is wanted begins when the workers are free, and until all of it has ended no task of the run's own graph
+// starts. A save comes before the evaluations of its iteration, and these come one after the other. Internal to
+// schedule*.cpp.
 class Barrier {
  public:
+  using Pass = EvaluationDue;
+  using Save = SaveDue;
+
   // The first event; `first` is the first iteration.
-  void begin(const ScheduleOptions& options, int64_t first) {
-    if (options.evaluate_first) evaluation_ = first - 1;
-  }
+  void begin(const std::vector<EvaluationTimes>& evaluations, int64_t first);
   // A new process goes on: an evaluation that ran is wanted again, what the other process was asked is forgotten but
-  // for evaluations.
-  void restart() { evaluating_ = stop_asked_ = save_asked_ = false; }
+  // for evaluations. Evaluations that there are no more are forgotten too.
+  void restart(const std::vector<EvaluationTimes>& evaluations);
   void ask(Ask ask);
   bool stop_asked() const { return stop_asked_; }
 
-  // Says what follows an iteration that is complete; an evaluation is wanted from now on.
+  // Says what follows an iteration that is complete; evaluations are wanted from now on.
   struct Due {
     bool save = false;
     bool stop = false;
   };
-  Due after(const ScheduleOptions& options, int64_t iteration);
+  Due after(const ScheduleFacts& facts, int64_t iteration);
   // Whether the iteration's tasks may not start; `front` is the oldest one in progress.
-  bool holds(int64_t iteration, int64_t front) const { return evaluation_ || (stop_asked_ && iteration > front); }
+  bool holds(int64_t iteration, int64_t front) const { return open() || (stop_asked_ && iteration > front); }
+  // Something is wanted or takes place.
+  bool open() const { return save_ || !passes_.empty(); }
 
-  // The iteration after which one is wanted or runs; the one that is wanted alone.
-  const std::optional<int64_t>& evaluation() const { return evaluation_; }
-  std::optional<int64_t> wanted() const { return evaluating_ ? std::nullopt : evaluation_; }
-  void evaluate() { evaluating_ = true; }
+  void want(Save save) { save_ = std::move(save); }
+  std::optional<Save>& save() { return save_; }
+  const std::optional<Save>& save() const { return save_; }
+
+  // The next evaluation, where none runs.
+  std::optional<Pass> wanted() const { return running_ || passes_.empty() ? std::nullopt : std::optional(passes_[0]); }
+  void evaluate() { running_ = true; }
   void evaluated();
 
   static void fields(auto& self, auto&& field) {
     field("stop_asked", self.stop_asked_);
     field("save_asked", self.save_asked_);
     field("evaluate_asked", self.evaluate_asked_);
-    field("evaluation", self.evaluation_);
-    field("evaluating", self.evaluating_);
+    field("evaluations_wanted", self.passes_);
+    field("evaluating", self.running_);
+    field("saving", self.save_);
   }
 
  private:
   bool stop_asked_ = false, save_asked_ = false, evaluate_asked_ = false;
-  std::optional<int64_t> evaluation_;  // wanted or running
-  bool evaluating_ = false;
+  std::vector<Pass> passes_;  // in their order
+  bool running_ = false;      // the first of them
+  std::optional<Save> save_;
 };
 
 }  // namespace collimate::graph

@@ -1,78 +1,97 @@
 #include "collimate/graph/schedule_barrier.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace collimate::graph {
 namespace {
 
-TEST(Barrier, SavesAndEvaluatesAsOftenAsTheOptionsSayAndAtTheEnd) {
-  const ScheduleOptions options{.iterations = 7, .save_every = 2, .evaluate_every = 3};
-  std::vector<int64_t> saved, evaluated;
+using testing::ElementsAre;
+using Pass = Barrier::Pass;
+
+ScheduleFacts facts_of(const ScheduleOptions& options, std::vector<EvaluationTimes> times) {
+  ScheduleFacts facts;
+  facts.options = options;
+  facts.times = std::move(times);
+  return facts;
+}
+
+TEST(Barrier, SavesAndEvaluatesAsOftenAsItIsToldAndAtTheEnd) {
+  const ScheduleFacts facts =
+      facts_of({.iterations = 7, .save_every = 2}, {{.name = "a", .every = 3}, {.name = "b", .every = 4}});
+  std::vector<int64_t> saved;
+  std::vector<Pass> evaluated;
   Barrier barrier;
-  for (int64_t iteration = 0; iteration < options.iterations; ++iteration) {
-    const Barrier::Due due = barrier.after(options, iteration);
+  for (int64_t iteration = 0; iteration < facts.options.iterations; ++iteration) {
+    const Barrier::Due due = barrier.after(facts, iteration);
     EXPECT_FALSE(due.stop);
     if (due.save) saved.push_back(iteration);
-    if (barrier.wanted()) evaluated.push_back(*barrier.wanted());
-    barrier.evaluate();
-    barrier.evaluated();
+    while (barrier.wanted()) {
+      evaluated.push_back(*barrier.wanted());
+      barrier.evaluate();
+      barrier.evaluated();
+    }
   }
-  EXPECT_EQ(saved, (std::vector<int64_t>{1, 3, 5, 6}));
-  EXPECT_EQ(evaluated, (std::vector<int64_t>{2, 5, 6}));
-  const Barrier::Due due = Barrier().after({.iterations = 1}, 0);
+  EXPECT_THAT(saved, ElementsAre(1, 3, 5, 6));
+  EXPECT_THAT(evaluated, ElementsAre(Pass{"a", 2}, Pass{"b", 3}, Pass{"a", 5}, Pass{"a", 6}, Pass{"b", 6}));
+  const Barrier::Due due = Barrier().after(facts_of({.iterations = 1}, {}), 0);
   EXPECT_FALSE(due.save) << "0 is never";
 }
 
 TEST(Barrier, WhatWasAskedForFollowsTheNextIterationOnce) {
-  const ScheduleOptions options{.iterations = 9};
+  const ScheduleFacts facts = facts_of({.iterations = 9}, {{.name = "a"}});
   Barrier barrier;
   barrier.ask(Ask::kSave);
-  EXPECT_TRUE(barrier.after(options, 0).save);
-  EXPECT_FALSE(barrier.after(options, 1).save);
+  EXPECT_TRUE(barrier.after(facts, 0).save);
+  EXPECT_FALSE(barrier.after(facts, 1).save);
   barrier.ask(Ask::kEvaluate);
-  EXPECT_FALSE(barrier.after(options, 2).save);
-  EXPECT_EQ(barrier.wanted(), 2);
+  EXPECT_FALSE(barrier.after(facts, 2).save);
+  EXPECT_EQ(barrier.wanted(), (Pass{"a", 2}));
 }
 
 TEST(Barrier, AskedToStopItSavesAndStopsUnlessTheIterationIsTheLastAnyway) {
-  const ScheduleOptions options{.iterations = 2};
+  const ScheduleFacts facts = facts_of({.iterations = 2}, {});
   Barrier barrier;
   barrier.ask(Ask::kStop);
   EXPECT_FALSE(barrier.holds(0, 0)) << "it goes on to its end";
   EXPECT_TRUE(barrier.holds(1, 0));
-  const Barrier::Due first = barrier.after(options, 0), last = barrier.after(options, 1);
+  const Barrier::Due first = barrier.after(facts, 0), last = barrier.after(facts, 1);
   EXPECT_TRUE(first.save && first.stop);
   EXPECT_TRUE(last.save && !last.stop);
 }
 
 TEST(Barrier, AnEvaluationHoldsEveryTaskUntilItHasEnded) {
   Barrier barrier;
-  barrier.begin({.evaluate_first = true}, 4);
-  EXPECT_EQ(barrier.wanted(), 3);
+  barrier.begin({{.name = "", .first = true}, {.name = "b"}}, 4);
+  EXPECT_EQ(barrier.wanted(), (Pass{"", 3}));
   EXPECT_TRUE(barrier.holds(4, 4));
-  barrier.evaluated();  // of an earlier process
-  EXPECT_EQ(barrier.wanted(), 3);
   barrier.evaluate();
   EXPECT_EQ(barrier.wanted(), std::nullopt);
   EXPECT_TRUE(barrier.holds(4, 4));
   barrier.evaluated();
   EXPECT_FALSE(barrier.holds(4, 4));
-  barrier.begin({}, 4);
-  EXPECT_EQ(barrier.wanted(), std::nullopt);
 }
 
-TEST(Barrier, ANewProcessRepeatsAnEvaluationAndIsNotStopped) {
+TEST(Barrier, ASaveHoldsEveryTaskUntilItHasEnded) {
   Barrier barrier;
-  barrier.begin({.evaluate_first = true}, 0);
+  barrier.want({2, {"policy"}, ""});
+  EXPECT_TRUE(barrier.holds(3, 3));
+  barrier.save().reset();
+  EXPECT_FALSE(barrier.holds(3, 3));
+}
+
+TEST(Barrier, ANewProcessRepeatsAnEvaluationThatThereIsStillAndIsNotStopped) {
+  Barrier barrier;
+  barrier.begin({{.name = "a", .first = true}, {.name = "b", .first = true}}, 0);
   barrier.evaluate();
   barrier.ask(Ask::kStop);
   const nlohmann::json saved = barrier;
-  EXPECT_EQ(saved.dump(),
-            R"({"evaluate_asked":false,"evaluating":true,"evaluation":-1,"save_asked":false,"stop_asked":true})");
   auto loaded = saved.get<Barrier>();
-  loaded.restart();
-  EXPECT_EQ(loaded.wanted(), -1);
+  loaded.restart({{.name = "b"}, {.name = "a"}});
+  EXPECT_EQ(loaded.wanted(), (Pass{"a", -1}));
   EXPECT_FALSE(loaded.stop_asked());
+  loaded.restart({{.name = "b"}});
+  EXPECT_EQ(loaded.wanted(), (Pass{"b", -1}));
 }
 
 }  // namespace

@@ -45,10 +45,6 @@ void ScheduleCore::handle(const Event& event) {
       return expired(event.timer);
     case EventKind::kAsked:
       return asked(event.ask);
-    case EventKind::kEvaluated:
-      barrier_.evaluated();
-      changed_ = true;
-      return;
   }
 }
 
@@ -58,21 +54,36 @@ void ScheduleCore::given(const Event& event) {
   if (run == nullptr) return;
   const RowRange range{event.first, event.first + event.count};
   COLLIMATE_CHECK(run->fed.contains(range), "rows {}+{} of {} were not fed", event.first, event.count,
-                  describe(facts_->graph, event.task));
-  IterationRun& now = *iteration(event.task.iteration);
+                  facts_->describe(event.task));
+  IterationRun& now = *run_of(event.task);
   if (event.kind == EventKind::kDropped) return rows_dropped(now, event.task, range);
-  if (facts_->node(event.task.node).whole) return;  // its call counts as a whole, when it has finished
+  if (facts_->node(event.task).whole) return;  // its call counts as a whole, when it has finished
   run->fed.subtract(RowSet(range.first, range.end));
   rows_done(now, event.task.node, RowSet(range.first, range.end));
 }
 
-IterationRun* ScheduleCore::iteration(int64_t number) {
-  if (number < front_ || number >= next_) return nullptr;
-  return &base::at(active_, number - front_);
+std::vector<IterationRun*> ScheduleCore::runs() {
+  std::vector<IterationRun*> all;
+  for (IterationRun& run : evaluations_) all.push_back(&run);
+  for (IterationRun& run : active_) all.push_back(&run);
+  return all;
+}
+
+std::vector<const IterationRun*> ScheduleCore::runs() const {
+  std::vector<const IterationRun*> all;
+  for (const IterationRun& run : evaluations_) all.push_back(&run);
+  for (const IterationRun& run : active_) all.push_back(&run);
+  return all;
+}
+
+IterationRun* ScheduleCore::run_of(const Task& task) {
+  for (IterationRun* run : runs())
+    if (run->graph == task.graph && run->number == task.iteration) return run;
+  return nullptr;
 }
 
 ReplicaRun* ScheduleCore::running(const Task& task) {
-  IterationRun* run = iteration(task.iteration);
+  IterationRun* run = run_of(task);
   if (run == nullptr || task.node < 0 || task.node >= static_cast<int>(run->nodes.size())) return nullptr;
   std::vector<ReplicaRun>& replicas = run->node(task.node).replicas;
   if (task.replica < 0 || task.replica >= static_cast<int>(replicas.size())) return nullptr;
@@ -81,7 +92,7 @@ ReplicaRun* ScheduleCore::running(const Task& task) {
 }
 
 const Replica& ScheduleCore::workers_of_task(const Task& task) const {
-  return base::at(facts_->node(task.node).replicas, task.replica);
+  return base::at(facts_->node(task).replicas, task.replica);
 }
 
 Action& ScheduleCore::emit(ActionKind kind) {

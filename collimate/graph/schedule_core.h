@@ -17,7 +17,8 @@
 
 // The state behind Schedule, of values that know nothing of each other's decisions: iterations, workers, swaps,
 // transfers, barrier; and what follows from all of them, one .cpp per concern: rows (what is fed to whom), start (what
-// runs next), weights (links and residency), failure, iterations (begin, save, evaluate, stop), state (save and load).
+// runs next), weights (links and residency), failure, iterations (begin, stop), between (saves and evaluations), state
+// (save and load).
 // Internal to schedule*.cpp.
 namespace collimate::graph {
 
@@ -27,7 +28,7 @@ constexpr auto words_of(Wait) {
   return base::Words<Wait, 9>{"wait",
                               {"for a load or off-load", "", "for rows of its inputs", "for its inputs to be complete",
                                "for its worker", "for its turn on its worker", "for a control dependency",
-                               "for a weight transfer to take place", "for an evaluation or the end"}};
+                               "for a weight transfer to take place", "for a save, an evaluation or the end"}};
 }
 
 class ScheduleCore {
@@ -35,6 +36,7 @@ class ScheduleCore {
   explicit ScheduleCore(std::shared_ptr<const ScheduleFacts> facts);
 
   std::span<const Action> on(const Event& event);
+  std::vector<Action> bring(const std::string& model, bool at_setup);
   std::string waiting() const;
   nlohmann::json to_json() const;
   void from_json(const nlohmann::json& json);
@@ -51,11 +53,15 @@ class ScheduleCore {
   void handle(const Event& event);
   void given(const Event& event);
   const ScheduleOptions& options() const { return facts_->options; }
-  IterationRun* iteration(int64_t number);
+  const GraphFacts& facts_of(const IterationRun& run) const { return facts_->of(run.graph); }
+  std::vector<IterationRun*> runs();  // of an evaluation, then the iterations in progress
+  std::vector<const IterationRun*> runs() const;
+  IterationRun* run_of(const Task& task);
   ReplicaRun* running(const Task& task);  // null when that task is gone
   const Replica& workers_of_task(const Task& task) const;
   Action& emit(ActionKind kind);
   Action& emit(ActionKind kind, const Task& task);
+  void emit(const std::vector<Swaps::Move>& moves);
 
   // schedule_rows.cpp
   void rows_done(IterationRun& run, int node, const RowSet& rows);
@@ -75,12 +81,14 @@ class ScheduleCore {
   bool start_one();
   Wait wait_of(const IterationRun& run, int node, int replica) const;
   bool order_allows(const IterationRun& run, int node, const Replica& workers) const;
-  bool resident(int node, const Replica& workers);
   void start(IterationRun& run, int node, int replica);
   void start_whole(IterationRun& run, int node);
+  std::string waiting(const IterationRun& run) const;
 
   // schedule_weights.cpp
+  bool resident(const std::vector<std::string>& models, const std::vector<int>& workers);
   void advance_transfers();
+  bool advance_transfer(size_t index);
   void begin_transfer(size_t index);
   void weights_at(const Event& event);
   void ended(const Transfer& transfer);
@@ -102,10 +110,17 @@ class ScheduleCore {
   void open_iterations();
   void close_iterations();
   void after_iteration(int64_t number);
-  void advance_evaluation();
   void asked(Ask ask);
   void stop(StopKind kind, const std::string& cause);
   void stop_if_done();
+
+  // schedule_between.cpp
+  bool workers_free();
+  void save_after(int64_t number, const std::string& stop_cause);
+  void advance_save();
+  void advance_evaluations();
+  void end_evaluation();
+  void open_evaluation();
 
   std::shared_ptr<const ScheduleFacts> facts_;
   std::vector<Action> actions_;  // of the current event
@@ -115,6 +130,7 @@ class ScheduleCore {
   int64_t front_ = 0;     // all iterations before it are complete
   int64_t next_ = 0;      // the first that is not begun
   std::deque<IterationRun> active_;
+  std::vector<IterationRun> evaluations_;  // the one that runs, or none
   Workers workers_;
   Swaps swaps_;
   Transfers transfers_;

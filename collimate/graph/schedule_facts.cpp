@@ -29,7 +29,7 @@ void add_unique(std::vector<int>& list, int item) {
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
 }
 
-NodeFacts own_facts(const ScheduleFacts& facts, int index) {
+NodeFacts own_facts(const GraphFacts& facts, const Placement& placement, int index) {
   const Graph& graph = facts.graph;
   const Node& node = graph.node(index);
   NodeFacts made;
@@ -37,7 +37,7 @@ NodeFacts own_facts(const ScheduleFacts& facts, int index) {
   for (const std::string& value : node.inputs)
     if (int producer = graph.producer(value); producer >= 0) add_unique(made.producers, producer);
   for (const std::string& id : node.after) made.after.push_back(graph.node_index(id));
-  made.replicas = replicas(graph, facts.placement, index);
+  made.replicas = replicas(graph, placement, index);
   made.models = {node.model};
   made.models.insert(made.models.end(), node.services.begin(), node.services.end());
   made.whole = made.spec->granularity == Granularity::kIteration || made.spec->kind == Kind::kTrain;
@@ -47,7 +47,7 @@ NodeFacts own_facts(const ScheduleFacts& facts, int index) {
 }
 
 // Marks every node from which a filter gets its rows.
-void mark_deciding(ScheduleFacts& facts, int index) {
+void mark_deciding(GraphFacts& facts, int index) {
   NodeFacts& node = base::at(facts.nodes, index);
   if (node.decides) return;
   node.decides = true;
@@ -69,7 +69,7 @@ bool share_worker(const NodeFacts& a, const NodeFacts& b) {
 }
 
 // A node may wait for refilled rows only on workers of its own: others may have to do these rows first.
-bool may_hold(const ScheduleFacts& facts, size_t index) {
+bool may_hold(const GraphFacts& facts, size_t index) {
   if (facts.filters.empty() || facts.nodes[index].whole) return false;
   for (size_t other = 0; other < facts.nodes.size(); ++other)
     if (other != index && !facts.nodes[other].whole && share_worker(facts.nodes[index], facts.nodes[other]))
@@ -77,41 +77,15 @@ bool may_hold(const ScheduleFacts& facts, size_t index) {
   return true;
 }
 
-void order_nodes(ScheduleFacts& facts) {
+void order_nodes(GraphFacts& facts) {
   facts.order = topological_order(facts.graph);
   std::stable_partition(facts.order.begin(), facts.order.end(), [&](int n) { return facts.node(n).decides; });
   for (size_t i = 0; i < facts.order.size(); ++i) base::at(facts.nodes, facts.order[i]).position = static_cast<int>(i);
 }
 
-void fill_workers(ScheduleFacts& facts) {
-  const size_t count = static_cast<size_t>(worker_count(facts.graph, facts.placement));
-  facts.nodes_on.resize(count);
-  facts.swapped_on.resize(count);
-  for (int n : facts.order)
-    for (const Replica& replica : facts.node(n).replicas)
-      for (int worker : replica) add_unique(base::at(facts.nodes_on, worker), n);
-  for (const auto& [name, model] : facts.graph.models) {
-    facts.workers[name] = workers_of(facts.graph, facts.placement, name);
-    if (!facts.swapped(name)) continue;
-    for (int worker : facts.workers[name]) base::at(facts.swapped_on, worker).push_back(name);
-  }
-}
-
-}  // namespace
-
-bool ScheduleFacts::swapped(const std::string& model) const {
-  auto found = placement.residency.find(model);
-  return found != placement.residency.end() && found->second == Residency::kSwap;
-}
-
-ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const ScheduleOptions& options) {
-  check_options(options);
-  validate(graph);
-  validate(graph, placement);
-  ScheduleFacts facts{graph, placement, options};
-  if (options.staleness < 0) facts.options.staleness = placement.staleness;
-  const int count = static_cast<int>(graph.nodes.size());
-  for (int n = 0; n < count; ++n) facts.nodes.push_back(own_facts(facts, n));
+void fill_graph(GraphFacts& facts, const Placement& placement) {
+  const int count = static_cast<int>(facts.graph.nodes.size());
+  for (int n = 0; n < count; ++n) facts.nodes.push_back(own_facts(facts, placement, n));
   for (int n = 0; n < count; ++n) {
     for (int producer : facts.node(n).producers) base::at(facts.nodes, producer).consumers.push_back(n);
     if (facts.node(n).spec->drops_rows) facts.filters.push_back(n);
@@ -119,7 +93,119 @@ ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const S
   for (int filter : facts.filters) mark_deciding(facts, filter);
   for (size_t n = 0; n < facts.nodes.size(); ++n) facts.nodes[n].holds = may_hold(facts, n);
   order_nodes(facts);
+  facts.nodes_on.resize(static_cast<size_t>(worker_count(facts.graph, placement)));
+  for (int n : facts.order)
+    for (const Replica& replica : facts.node(n).replicas)
+      for (int worker : replica) add_unique(base::at(facts.nodes_on, worker), n);
+}
+
+void fill_workers(ScheduleFacts& facts) {
+  facts.swapped_on.resize(facts.nodes_on.size());
+  facts.always_on.resize(facts.nodes_on.size());
+  for (const auto& [name, model] : facts.graph.models) {
+    facts.workers[name] = workers_of(facts.graph, facts.placement, name);
+    for (int worker : facts.workers[name])
+      base::at(facts.placement.swaps(name) ? facts.swapped_on : facts.always_on, worker).push_back(name);
+  }
+}
+
+// Whether the worker has room for what it always has and these models together, which `what` uses.
+void check_room(const ScheduleFacts& facts, int worker, const std::vector<std::string>& models,
+                const std::string& what) {
+  std::vector<std::string> together = base::at(facts.always_on, worker);
+  together.insert(together.end(), models.begin(), models.end());
+  const int64_t bytes = facts.memory.bytes(worker, together), budget = facts.memory.budget_bytes;
+  if (bytes <= budget) return;
+  throw base::InputError(base::expectation(
+      fmt::format("memory of worker {}", worker), fmt::format("a plan of at most {} bytes for {}", budget, what),
+      fmt::format("{} ({})", bytes, facts.memory.text(worker, together)),
+      "a larger run.memory_budget, residency: swap for more models, or models on other devices"));
+}
+
+// Models that are used together have to fit together. A save has each model there by itself.
+void check_memory(const ScheduleFacts& facts) {
+  if (facts.memory.budget_bytes == 0) return;
+  for (int number = 0; number <= std::ssize(facts.evaluations); ++number) {
+    const GraphFacts& graph = facts.of(number);
+    for (int n : graph.order)
+      for (const Replica& replica : graph.node(n).replicas)
+        for (int worker : replica) check_room(facts, worker, graph.node(n).models, graph.graph.node(n).id);
+  }
+  for (const WeightLink& link : facts.graph.links)
+    for (int worker : facts.workers.at(link.destination)) {
+      const std::vector<int>& from = facts.workers.at(link.source);
+      if (std::find(from.begin(), from.end(), worker) == from.end()) continue;
+      check_room(facts, worker, {link.source, link.destination},
+                 fmt::format("weights {} -> {}", link.source, link.destination));
+    }
+}
+
+void check_evaluation(const EvaluationGraph& evaluation, const ScheduleFacts& facts) {
+  const std::string where = "evaluation" + (evaluation.name.empty() ? "" : " " + evaluation.name);
+  const auto refuse = [&](const std::string& expected, const std::string& got) {
+    throw base::InputError(base::expectation(where, expected, got));
+  };
+  for (const EvaluationTimes& other : facts.times)
+    if (other.name == evaluation.name) refuse("a name that no other evaluation has", "'" + evaluation.name + "'");
+  if (!evaluation.graph.links.empty()) refuse("no weight links", std::to_string(evaluation.graph.links.size()));
+  for (size_t n = 0; n < evaluation.graph.nodes.size(); ++n)
+    if (evaluation.graph.spec(static_cast<int>(n)).writes_weights)
+      refuse("functions that leave weights as they are", evaluation.graph.nodes[n].id + ", which writes them");
+  if (evaluation.group_size < 1 || evaluation.rows < 1 || evaluation.rows % evaluation.group_size != 0)
+    refuse(fmt::format("rows in whole groups of {}", evaluation.group_size), fmt::format("{} rows", evaluation.rows));
+  if (evaluation.every.value_or(0) < 0) refuse("every 0 or more iterations", std::to_string(*evaluation.every));
+}
+
+// An evaluation's graph knows the run's models as the run does.
+void add_evaluation(ScheduleFacts& facts, const EvaluationGraph& evaluation) {
+  GraphFacts& made = facts.evaluations.emplace_back();
+  made.graph = evaluation.graph;
+  made.graph.models = facts.graph.models;
+  validate(made.graph);
+  check_evaluation(evaluation, facts);
+  made.rows = evaluation.rows;
+  made.group_size = evaluation.group_size;
+  made.number = static_cast<int>(facts.evaluations.size());
+  fill_graph(made, facts.placement);
+  facts.times.push_back({evaluation.name, evaluation.every.value_or(facts.options.evaluate_every),
+                         evaluation.first.value_or(facts.options.evaluate_first)});
+}
+
+}  // namespace
+
+std::vector<std::string> ScheduleFacts::swapped() const {
+  std::vector<std::string> models;
+  for (const auto& [name, model] : graph.models)
+    if (placement.swaps(name)) models.push_back(name);
+  return models;
+}
+
+std::string ScheduleFacts::describe(const Task& task) const {
+  const std::string text =
+      graph::describe(of(task.graph).graph, Task{task.iteration, task.node, task.replica, task.part});
+  if (task.graph == 0) return text;
+  const std::string& name = base::at(times, task.graph - 1).name;
+  return "evaluation " + (name.empty() ? "" : name + " ") + text;
+}
+
+ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
+                         std::span<const EvaluationGraph> evaluations, const DeviceMemory& memory) {
+  check_options(options);
+  ScheduleFacts facts;
+  facts.graph = with_models_of(graph, evaluations);
+  validate(facts.graph);
+  validate(facts.graph, placement);
+  facts.placement = placement;
+  facts.options = options;
+  if (options.staleness < 0) facts.options.staleness = placement.staleness;
+  facts.rows = options.rows;
+  facts.group_size = options.group_size;
+  fill_graph(facts, placement);
+  facts.evaluations.reserve(evaluations.size());  // nodes point into their graphs
+  for (const EvaluationGraph& evaluation : evaluations) add_evaluation(facts, evaluation);
   fill_workers(facts);
+  facts.memory = memory;
+  check_memory(facts);
   facts.fingerprint = base::stable_hash(text(graph) + fmt::format("{}/{}", options.rows, options.group_size));
   facts.placed = base::stable_hash(json_text(placement));
   return facts;

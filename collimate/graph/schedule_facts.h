@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "collimate/base/at.h"
 #include "collimate/graph/schedule.h"
+#include "collimate/graph/schedule_swaps.h"
 
 // A Schedule knows the facts before the first event. Internal to schedule*.cpp.
 namespace collimate::graph {
@@ -18,7 +20,7 @@ struct NodeFacts {
   std::vector<int> consumers;
   std::vector<int> after;
   std::vector<Replica> replicas;
-  std::vector<std::string> models;  // its own and its services
+  std::vector<std::string> models;  // its own, then its services
   bool whole = false;               // iteration-granular: one call per iteration, on replica 0
   bool group = false;
   bool decides = false;  // on the way to a filter: the filter itself or above it
@@ -26,24 +28,54 @@ struct NodeFacts {
   bool writes = false;   // its model's weights
 };
 
-struct ScheduleFacts {
-  Graph graph;
-  Placement placement;
-  ScheduleOptions options;  // with staleness resolved
+// The run's own graph, or one of its evaluations'.
+struct GraphFacts {
+  Graph graph;  // with the models of all
+  int64_t rows = 1;
+  int64_t group_size = 1;
+  int number = 0;  // as Task::graph
   std::vector<NodeFacts> nodes;
-  std::vector<int> order;                            // topological, nodes that decide first
-  std::vector<int> filters;                          // nodes that drop and refill
-  std::map<std::string, std::vector<int>> workers;   // of each model
-  std::vector<std::vector<int>> nodes_on;            // worker → nodes that use it, in order
-  std::vector<std::vector<std::string>> swapped_on;  // worker → models with residency swap
-  uint64_t fingerprint = 0;                          // of graph, rows and group size
-  uint64_t placed = 0;                               // of the placement
+  std::vector<int> order;                  // topological, nodes that decide first
+  std::vector<int> filters;                // nodes that drop and refill
+  std::vector<std::vector<int>> nodes_on;  // worker → nodes that use it, in order
 
   const NodeFacts& node(int index) const { return base::at(nodes, index); }
-  bool swapped(const std::string& model) const;
+};
+
+// When an evaluation takes place.
+struct EvaluationTimes {
+  std::string name;
+  int64_t every = 0;
+  bool first = false;
+};
+
+// The facts of the run's own graph, and what all of its graphs share.
+struct ScheduleFacts : GraphFacts {
+  Placement placement;
+  ScheduleOptions options;  // with staleness resolved
+  std::vector<GraphFacts> evaluations;
+  std::vector<EvaluationTimes> times;                // of each evaluation
+  std::map<std::string, std::vector<int>> workers;   // of each model
+  std::vector<std::vector<std::string>> swapped_on;  // worker → models with residency swap
+  std::vector<std::vector<std::string>> always_on;   // worker → its other models
+  DeviceMemory memory;
+  uint64_t fingerprint = 0;  // of the run's own graph, rows and group size
+  uint64_t placed = 0;       // of the placement
+
+  // The facts of a graph by its number, and of a task's node.
+  const GraphFacts& of(int graph) const { return graph == 0 ? *this : base::at(evaluations, graph - 1); }
+  const NodeFacts& node(const Task& task) const { return of(task.graph).node(task.node); }
+  using GraphFacts::node;
+  Swaps::Room room(int worker) const {
+    return {worker, base::at(always_on, worker), base::at(swapped_on, worker), memory};
+  }
+  // Models with residency swap, in order of their names.
+  std::vector<std::string> swapped() const;
+  std::string describe(const Task& task) const;
 };
 
 // Validates everything and works the facts out.
-ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const ScheduleOptions& options);
+ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
+                         std::span<const EvaluationGraph> evaluations = {}, const DeviceMemory& memory = {});
 
 }  // namespace collimate::graph

@@ -8,11 +8,11 @@ namespace collimate::graph {
 
 void ScheduleCore::failed(const Event& event) {
   if (running(event.task) == nullptr) return;
-  const std::string cause = describe(facts_->graph, event.task) + ": " + event.cause;
-  IterationRun& run = *iteration(event.task.iteration);
+  const std::string cause = facts_->describe(event.task) + ": " + event.cause;
+  IterationRun& run = *run_of(event.task);
   NodeRun& state = run.node(event.task.node);
   give_back(event.task);
-  const bool again = event.retryable && facts_->node(event.task.node).spec->retry_safe;
+  const bool again = event.retryable && facts_->node(event.task).spec->retry_safe;
   if (!again || ++state.failures > options().retries) return stop(StopKind::kFailed, cause);
   move_rows(run, event.task.node, event.task.replica);
   update(run);
@@ -23,7 +23,7 @@ void ScheduleCore::give_back(const Task& task) {
   ReplicaRun& replica = *running(task);
   replica.running = false;
   replica.fed = RowSet();
-  if (facts_->node(task.node).whole) iteration(task.iteration)->node(task.node).called = false;
+  if (facts_->node(task).whole) run_of(task)->node(task.node).called = false;
   workers_.end(workers_of_task(task));
   changed_ = true;
 }
@@ -31,7 +31,7 @@ void ScheduleCore::give_back(const Task& task) {
 // Gives the rows that a replica has not done to the next one that works; they stay when there is none. What already
 // runs on that one's workers ends early, because it may wait for these rows.
 void ScheduleCore::move_rows(IterationRun& run, int node, int from) {
-  const NodeFacts& facts = facts_->node(node);
+  const NodeFacts& facts = facts_of(run).node(node);
   const int count = static_cast<int>(facts.replicas.size());
   const RowSet rows = run.open(node, from);
   for (int step = 1; step < count && !rows.empty(); ++step) {
@@ -46,12 +46,12 @@ void ScheduleCore::move_rows(IterationRun& run, int node, int from) {
 }
 
 void ScheduleCore::move_lost_rows() {
-  for (IterationRun& run : active_) {
-    for (int n : facts_->order)
-      for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r)
-        if (!facts_->node(n).whole && !workers_.alive(facts_->node(n).replicas[r]))
-          move_rows(run, n, static_cast<int>(r));
-    update(run);
+  for (IterationRun* run : runs()) {
+    const GraphFacts& facts = facts_of(*run);
+    for (int n : facts.order)
+      for (size_t r = 0; r < facts.node(n).replicas.size(); ++r)
+        if (!facts.node(n).whole && !workers_.alive(facts.node(n).replicas[r])) move_rows(*run, n, static_cast<int>(r));
+    update(*run);
   }
 }
 
@@ -81,9 +81,9 @@ void ScheduleCore::lost(const Event& event) {
 void ScheduleCore::lose_task(int index, const std::string& cause) {
   const std::optional<Task> task = workers_[index].task;
   if (!task) return;
-  if (!facts_->node(task->node).spec->retry_safe)
-    return stop(StopKind::kFailed, fmt::format("worker {} in {}, which may not run twice: {}", index,
-                                               describe(facts_->graph, *task), cause));
+  if (!facts_->node(*task).spec->retry_safe)
+    return stop(StopKind::kFailed,
+                fmt::format("worker {} in {}, which may not run twice: {}", index, facts_->describe(*task), cause));
   if (workers_of_task(*task).size() > 1) emit(ActionKind::kCancel, *task);
   give_back(*task);
 }
@@ -99,14 +99,18 @@ void ScheduleCore::back(int index) {
 void ScheduleCore::expired(int timer) {
   const std::optional<int> index = workers_.expired(timer);
   if (!index) return;
-  for (int n : base::at(facts_->nodes_on, *index)) {
-    const std::vector<Replica>& all = facts_->node(n).replicas;
-    if (std::any_of(all.begin(), all.end(), [&](const Replica& replica) { return workers_.alive(replica); })) continue;
-    return stop(StopKind::kFailed,
-                base::expectation(fmt::format("worker {}", *index),
-                                  fmt::format("to be back within {} s, for {}", options().lost_timeout_seconds,
-                                              facts_->graph.node(n).id),
-                                  workers_[*index].cause));
+  for (int number = 0; number <= std::ssize(facts_->evaluations); ++number) {
+    const GraphFacts& facts = facts_->of(number);
+    for (int n : base::at(facts.nodes_on, *index)) {
+      const std::vector<Replica>& all = facts.node(n).replicas;
+      if (std::any_of(all.begin(), all.end(), [&](const Replica& replica) { return workers_.alive(replica); }))
+        continue;
+      return stop(StopKind::kFailed,
+                  base::expectation(fmt::format("worker {}", *index),
+                                    fmt::format("to be back within {} s, for {}", options().lost_timeout_seconds,
+                                                facts.graph.node(n).id),
+                                    workers_[*index].cause));
+    }
   }
   move_lost_rows();
   changed_ = true;

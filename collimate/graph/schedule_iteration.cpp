@@ -16,12 +16,13 @@ std::vector<size_t> homes_of(const NodeFacts& facts, const Workers& workers) {
 
 }  // namespace
 
-IterationRun::IterationRun(int64_t at, const ScheduleFacts& facts) : number(at), nodes(facts.nodes.size()) {
+IterationRun::IterationRun(int64_t at, const GraphFacts& facts)
+    : number(at), graph(facts.number), nodes(facts.nodes.size()) {
   for (size_t n = 0; n < nodes.size(); ++n) nodes[n].replicas.resize(facts.nodes[n].replicas.size());
 }
 
-void IterationRun::issue(const ScheduleFacts& facts, const Workers& workers, int64_t count) {
-  const int64_t group = facts.options.group_size, first = issued / group, groups = count / group;
+void IterationRun::issue(const GraphFacts& facts, const Workers& workers, int64_t count) {
+  const int64_t group = facts.group_size, first = issued / group, groups = count / group;
   const bool initial = issued == 0;
   issued += count;
   for (int n : facts.order) {
@@ -37,8 +38,8 @@ void IterationRun::issue(const ScheduleFacts& facts, const Workers& workers, int
   }
 }
 
-void IterationRun::give_homes(const ScheduleFacts& facts, int index, const Workers& workers, int64_t groups) {
-  const int64_t group = facts.options.group_size;
+void IterationRun::give_homes(const GraphFacts& facts, int index, const Workers& workers, int64_t groups) {
+  const int64_t group = facts.group_size;
   const std::vector<size_t> homes = homes_of(facts.node(index), workers);
   const int64_t over = static_cast<int64_t>(homes.size());
   for (int64_t h = 0; h < over; ++h)
@@ -46,7 +47,7 @@ void IterationRun::give_homes(const ScheduleFacts& facts, int index, const Worke
 }
 
 // Parts go on behind those that there were, so that no two calls of an iteration are the same.
-void IterationRun::place_anew(const ScheduleFacts& facts, const Workers& workers) {
+void IterationRun::place_anew(const GraphFacts& facts, const Workers& workers) {
   for (int n : facts.order) {
     NodeRun& run = node(n);
     int part = -1;
@@ -55,15 +56,15 @@ void IterationRun::place_anew(const ScheduleFacts& facts, const Workers& workers
       if (facts.node(n).whole && replica.running) run.called = false;
     }
     run.replicas.assign(facts.node(n).replicas.size(), ReplicaRun{.part = part});
-    if (!facts.node(n).whole) give_homes(facts, n, workers, issued / facts.options.group_size);
+    if (!facts.node(n).whole) give_homes(facts, n, workers, issued / facts.group_size);
   }
 }
 
-RowSet IterationRun::ready(const ScheduleFacts& facts, int index, int of, RowRange window) const {
+RowSet IterationRun::ready(const GraphFacts& facts, int index, int of, RowRange window) const {
   const NodeFacts& known = facts.node(index);
   const NodeRun& state = node(index);
   const ReplicaRun& here = base::at(state.replicas, of);
-  const int64_t group = facts.options.group_size;
+  const int64_t group = facts.group_size;
   if (known.group) window = {window.first / group * group, (window.end + group - 1) / group * group};
   RowSet rows = known.whole ? RowSet(window.first, window.end) : here.home.clip(window);
   for (int producer : known.producers) rows = rows.intersect(node(producer).done.clip(window));
@@ -82,7 +83,7 @@ RowSet IterationRun::open(int index, int of) const {
   return rows;
 }
 
-bool IterationRun::caught_up(const ScheduleFacts& facts, int index, int of) const {
+bool IterationRun::caught_up(const GraphFacts& facts, int index, int of) const {
   if (replica(index, of).running) return false;
   return facts.node(index).whole ? node(index).called : open(index, of).empty();
 }
@@ -94,7 +95,7 @@ int64_t IterationRun::drop(RowRange range) {
   return rows.count();
 }
 
-bool IterationRun::decided(const ScheduleFacts& facts) const {
+bool IterationRun::decided(const GraphFacts& facts) const {
   RowSet left(0, issued);
   left.subtract(dropped);
   return std::all_of(facts.filters.begin(), facts.filters.end(),

@@ -37,6 +37,7 @@ struct NodeRun {
 // is not whole has one home; rows are done or fed only where they were issued.
 struct IterationRun {
   int64_t number = 0;
+  int graph = 0;        // as Task::graph: of an evaluation, what it does after iteration `number`
   int64_t issued = 0;   // rows [0, issued) were asked for
   int64_t deficit = 0;  // rows dropped by filters and not yet replaced
   RowSet dropped;
@@ -44,7 +45,7 @@ struct IterationRun {
   std::vector<NodeRun> nodes;
 
   IterationRun() = default;
-  IterationRun(int64_t number, const ScheduleFacts& facts);
+  IterationRun(int64_t number, const GraphFacts& facts);
 
   NodeRun& node(int index) { return base::at(nodes, index); }
   const NodeRun& node(int index) const { return base::at(nodes, index); }
@@ -52,31 +53,32 @@ struct IterationRun {
   const ReplicaRun& replica(int index, int of) const { return base::at(node(index).replicas, of); }
 
   // Asks for `count` more rows, whole groups: the first ones in blocks over the replicas that work, later ones in turn.
-  void issue(const ScheduleFacts& facts, const Workers& workers, int64_t count);
+  void issue(const GraphFacts& facts, const Workers& workers, int64_t count);
   // Another placement's run goes on here: nothing runs, and rows get homes as those that are asked for at first do.
-  void place_anew(const ScheduleFacts& facts, const Workers& workers);
+  void place_anew(const GraphFacts& facts, const Workers& workers);
   // Rows in the window whose inputs are all there and which the replica has not been fed; whole groups where it wants
   // them.
-  RowSet ready(const ScheduleFacts& facts, int index, int of, RowRange window) const;
+  RowSet ready(const GraphFacts& facts, int index, int of, RowRange window) const;
   // Rows at home there that are neither done nor dropped.
   RowSet open(int index, int of) const;
   // Nothing runs there and every row asked for so far is done or dropped.
-  bool caught_up(const ScheduleFacts& facts, int index, int of) const;
+  bool caught_up(const GraphFacts& facts, int index, int of) const;
   // Gives the number of them that were not dropped before.
   int64_t drop(RowRange range);
   // Rows that may now be asked for in place of dropped ones, whole groups.
   int64_t replaceable(int64_t group_size) const { return deficit / group_size * group_size; }
   // Every filter has let pass or dropped every row asked for.
-  bool decided(const ScheduleFacts& facts) const;
+  bool decided(const GraphFacts& facts) const;
   // Gives rows of a replica to another one.
   void move(int index, int from, int to, const RowSet& rows);
   bool complete() const;
+  Task task(int index, int of, int part) const { return {number, index, of, part, graph}; }
 
-  COLLIMATE_FIELDS(number, issued, deficit, dropped, settled, nodes)
+  COLLIMATE_FIELDS(number, graph, issued, deficit, dropped, settled, nodes)
 
  private:
   // Gives groups [0, groups) of a node homes in blocks over its replicas.
-  void give_homes(const ScheduleFacts& facts, int index, const Workers& workers, int64_t groups);
+  void give_homes(const GraphFacts& facts, int index, const Workers& workers, int64_t groups);
 };
 
 }  // namespace collimate::graph

@@ -7,50 +7,51 @@
 namespace collimate::graph {
 
 void ScheduleCore::rows_done(IterationRun& run, int node, const RowSet& rows) {
+  const GraphFacts& facts = facts_of(run);
   run.node(node).done.merge(rows);
-  for (int consumer : facts_->node(node).consumers) {
-    if (facts_->node(consumer).whole) continue;
-    const int replicas = static_cast<int>(facts_->node(consumer).replicas.size());
+  for (int consumer : facts.node(node).consumers) {
+    if (facts.node(consumer).whole) continue;
+    const int replicas = static_cast<int>(facts.node(consumer).replicas.size());
     for (const RowRange& range : rows.ranges())
       for (int r = 0; r < replicas; ++r) feed(run, consumer, r, range);
   }
-  if (facts_->node(node).decides) update_settled(run);
+  if (facts.node(node).decides) update_settled(run);
 }
 
 void ScheduleCore::rows_dropped(IterationRun& run, const Task& task, RowRange range) {
-  const NodeFacts& facts = facts_->node(task.node);
+  const GraphFacts& facts = facts_of(run);
   running(task)->fed.subtract(RowSet(range.first, range.end));
   const int64_t fresh = run.drop(range);
-  if (facts.spec->drops_rows) {
+  if (facts.node(task.node).spec->drops_rows) {
     run.deficit += fresh;
     refill(run);
     if (stopped_) return;
   }
-  for (int n : facts_->order)
-    for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r) feed(run, n, static_cast<int>(r), range);
+  for (int n : facts.order)
+    for (size_t r = 0; r < facts.node(n).replicas.size(); ++r) feed(run, n, static_cast<int>(r), range);
   update(run);
 }
 
 // Replaces dropped groups by new rows. Nodes that share workers with those that have to do the new rows let go of them.
 void ScheduleCore::refill(IterationRun& run) {
-  const int64_t count = run.replaceable(options().group_size);
+  const GraphFacts& graph = facts_of(run);
+  const int64_t count = run.replaceable(graph.group_size), most = options().refill_limit * graph.rows;
   if (count == 0) return;
-  if (run.issued + count > options().refill_limit * options().rows)
+  if (run.issued + count > most)
     return stop(StopKind::kFailed,
                 base::expectation(fmt::format("iteration {}", step_of(run.number)),
-                                  fmt::format("{} rows left by the filters out of at most {}", options().rows,
-                                              options().refill_limit * options().rows),
+                                  fmt::format("{} rows left by the filters out of at most {}", graph.rows, most),
                                   fmt::format("{} asked for and {} dropped", run.issued, run.dropped.count()),
                                   "prompts that are neither always right nor always wrong, or a larger refill_limit"));
   const int64_t first = run.issued;
   run.deficit -= count;
-  run.issue(*facts_, workers_, count);
-  for (int n : facts_->order) {
-    const NodeFacts& facts = facts_->node(n);
+  run.issue(graph, workers_, count);
+  for (int n : graph.order) {
+    const NodeFacts& facts = graph.node(n);
     const NodeRun& state = run.node(n);
     for (int r = 0; r < static_cast<int>(state.replicas.size()); ++r) {
       const ReplicaRun& replica = base::at(state.replicas, r);
-      if (!facts.whole && !facts.holds && replica.running) cut({run.number, n, r, replica.part});
+      if (!facts.whole && !facts.holds && replica.running) cut(run.task(n, r, replica.part));
       if (facts.producers.empty()) feed(run, n, r, {first, run.issued});
     }
   }
@@ -65,8 +66,8 @@ void ScheduleCore::feed(IterationRun& run, int node, int replica, RowRange windo
     return;
   }
   if (here.closed) return;
-  const Task task{run.number, node, replica, here.part};
-  const RowSet rows = run.ready(*facts_, node, replica, window);
+  const Task task = run.task(node, replica, here.part);
+  const RowSet rows = run.ready(facts_of(run), node, replica, window);
   for (const RowRange& range : rows.ranges()) {
     Action& action = emit(ActionKind::kFeed, task);
     action.first = range.first;
@@ -78,12 +79,12 @@ void ScheduleCore::feed(IterationRun& run, int node, int replica, RowRange windo
 
 // Closes a task that has been fed all it will get: at once, or when the filters have decided.
 void ScheduleCore::close_if_fed(IterationRun& run, int node, int replica) {
-  const NodeFacts& facts = facts_->node(node);
+  const NodeFacts& facts = facts_of(run).node(node);
   ReplicaRun& here = run.replica(node, replica);
   if (!here.running || here.closed || (facts.holds && !run.settled)) return;
   RowSet open = run.open(node, replica);
   open.subtract(here.fed);
-  if (open.empty()) close({run.number, node, replica, here.part}, here);
+  if (open.empty()) close(run.task(node, replica, here.part), here);
 }
 
 void ScheduleCore::close(const Task& task, ReplicaRun& replica) {
@@ -100,11 +101,11 @@ void ScheduleCore::cut(const Task& task) {
 void ScheduleCore::finished(const Task& task) {
   ReplicaRun* replica = running(task);
   if (replica == nullptr) return;
-  COLLIMATE_CHECK(replica->closed, "{} finished before it was closed", describe(facts_->graph, task));
+  COLLIMATE_CHECK(replica->closed, "{} finished before it was closed", facts_->describe(task));
   replica->running = false;
   const RowSet rest = std::exchange(replica->fed, RowSet());
   workers_.end(workers_of_task(task));
-  IterationRun& run = *iteration(task.iteration);
+  IterationRun& run = *run_of(task);
   if (!rest.empty()) rows_done(run, task.node, rest);
   update(run);
 }
@@ -114,28 +115,30 @@ void ScheduleCore::update(IterationRun& run) {
   changed_ = true;
   update_settled(run);
   if (!run.settled) return;
-  for (int n : facts_->order) {
+  const GraphFacts& facts = facts_of(run);
+  for (int n : facts.order) {
     NodeRun& state = run.node(n);
     if (state.complete) continue;
     state.complete = true;
     for (int r = 0; state.complete && r < static_cast<int>(state.replicas.size()); ++r)
-      state.complete = run.caught_up(*facts_, n, r);
+      state.complete = run.caught_up(facts, n, r);
     if (state.complete) node_complete(run, n);
   }
 }
 
 void ScheduleCore::update_settled(IterationRun& run) {
-  if (run.settled || !run.decided(*facts_)) return;
+  const GraphFacts& facts = facts_of(run);
+  if (run.settled || !run.decided(facts)) return;
   run.settled = true;
   changed_ = true;
-  for (int n : facts_->order)
-    for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r) close_if_fed(run, n, static_cast<int>(r));
+  for (int n : facts.order)
+    for (size_t r = 0; r < facts.node(n).replicas.size(); ++r) close_if_fed(run, n, static_cast<int>(r));
   update(run);
 }
 
 void ScheduleCore::node_complete(IterationRun& run, int node) {
+  if (!facts_of(run).node(node).writes) return;  // an evaluation's never does
   const std::string& model = facts_->graph.node(node).model;
-  if (!facts_->node(node).writes) return;
   for (size_t n = 0; n < facts_->nodes.size(); ++n)
     if (facts_->nodes[n].writes && facts_->graph.nodes[n].model == model && !run.nodes[n].complete) return;
   transfers_.trained(model, run.number + 1);

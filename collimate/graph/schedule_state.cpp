@@ -10,6 +10,7 @@ void ScheduleCore::fields(Self& self, auto&& field) {
   field("front", self.front_);
   field("next", self.next_);
   field("active", self.active_);
+  field("evaluations", self.evaluations_);
   Workers::fields(self.workers_, field);
   Transfers::fields(self.transfers_, field);
   field("swaps", self.swaps_);
@@ -22,7 +23,25 @@ nlohmann::json ScheduleCore::to_json() const {
   return state;
 }
 
-void ScheduleCore::from_json(const nlohmann::json& state) {
+namespace {
+
+// States of before evaluations were tasks of the schedule lack what runs of them: no checkpoint was written meanwhile.
+nlohmann::json upgraded(nlohmann::json state, const ScheduleFacts& facts) {
+  if (state.contains("evaluations")) return state;
+  state["evaluations"] = state["evaluations_wanted"] = nlohmann::json::array();
+  state["saving"] = nullptr;
+  state["swaps"] = Swaps();
+  for (nlohmann::json& run : state.at("active")) run["graph"] = 0;
+  const nlohmann::json wanted = state.at("evaluation");
+  for (const EvaluationTimes& times : facts.times)
+    if (!wanted.is_null()) state["evaluations_wanted"].push_back(Barrier::Pass{times.name, wanted.get<int64_t>()});
+  return state;
+}
+
+}  // namespace
+
+void ScheduleCore::from_json(const nlohmann::json& json) {
+  const nlohmann::json state = upgraded(json, *facts_);
   if (state.at("fingerprint").get<uint64_t>() != facts_->fingerprint)
     throw base::RunError(base::expectation("schedule", "the state of a run of the same graph and rows", "another one's",
                                            "the configuration that the checkpoint was made with"));
@@ -35,6 +54,8 @@ void ScheduleCore::place_anew() {
   workers_ = Workers(facts_->nodes_on.size());
   transfers_.reset();
   swaps_ = Swaps();
+  evaluations_.clear();
+  barrier_.restart(facts_->times);
   for (IterationRun& run : active_) run.place_anew(*facts_, workers_);
 }
 

@@ -3,37 +3,100 @@
 #include <algorithm>
 
 namespace collimate::graph {
+namespace {
 
-bool Swaps::prepare(int worker, const std::vector<std::string>& swapped, const std::vector<std::string>& used,
-                    std::vector<Move>& moves) {
-  const auto wanted = [&](const std::string& model) {
-    return std::find(used.begin(), used.end(), model) != used.end();
-  };
-  bool room = true, all = true;
-  for (const std::string& model : swapped) {
-    if (wanted(model)) continue;
-    State& here = state(model, worker);
-    if (here == State::kPresent) {
-      here = State::kOffloading;
-      moves.push_back({model, worker, false});
-    }
-    room = room && here == State::kAbsent;
+bool contains(const std::vector<std::string>& models, const std::string& model) {
+  return std::find(models.begin(), models.end(), model) != models.end();
+}
+
+// Whether the models that take turns may be there together, beside those that are there anyway.
+bool fits(const Swaps::Room& room, std::vector<std::string> together, const std::vector<std::string>& used) {
+  if (room.memory.budget_bytes == 0)
+    return std::all_of(together.begin(), together.end(),
+                       [&](const std::string& model) { return contains(used, model); });
+  together.insert(together.end(), room.always.begin(), room.always.end());
+  return room.memory.bytes(room.worker, together) <= room.memory.budget_bytes;
+}
+
+}  // namespace
+
+// Has models leave, those first that were not used for longest, until what stays leaves room for all that is used.
+void Swaps::make_room(const Room& room, const std::vector<std::string>& used, std::vector<Move>& moves) {
+  std::vector<std::string> stay, idle;
+  for (const std::string& model : room.swapped) {
+    const State here = state(model, room.worker);
+    if (contains(used, model) || here == State::kLoading || here == State::kPresent) stay.push_back(model);
+    if (!contains(used, model) && here == State::kPresent) idle.push_back(model);
   }
-  for (const std::string& model : swapped) {
-    if (!wanted(model)) continue;
-    State& here = state(model, worker);
-    if (room && here == State::kAbsent) {
-      here = State::kLoading;
-      moves.push_back({model, worker, true});
-    }
-    all = all && here == State::kPresent;
+  std::stable_sort(idle.begin(), idle.end(), [&](const std::string& a, const std::string& b) {
+    return used_[{a, room.worker}] < used_[{b, room.worker}];
+  });
+  for (const std::string& model : idle) {
+    if (fits(room, stay, used)) return;
+    state(model, room.worker) = State::kOffloading;
+    moves.push_back({model, room.worker, false});
+    std::erase(stay, model);
   }
-  return room && all;
+}
+
+void Swaps::load(const Room& room, const std::vector<std::string>& used, std::vector<Move>& moves) {
+  std::vector<std::string> held;
+  for (const std::string& model : room.swapped)
+    if (state(model, room.worker) != State::kAbsent) held.push_back(model);
+  for (const std::string& model : room.swapped) {
+    State& here = state(model, room.worker);
+    if (!contains(used, model) || here != State::kAbsent) continue;
+    held.push_back(model);
+    if (!fits(room, held, used)) return;
+    here = State::kLoading;
+    moves.push_back({model, room.worker, true});
+  }
+}
+
+bool Swaps::prepare(const Room& room, const std::vector<std::string>& used, std::vector<Move>& moves) {
+  make_room(room, used, moves);
+  load(room, used, moves);
+  std::vector<std::string> held;
+  bool there = true;
+  for (const std::string& model : room.swapped) {
+    const State here = state(model, room.worker);
+    if (here != State::kAbsent) held.push_back(model);
+    there = there && (here == State::kPresent || !contains(used, model));
+  }
+  if (!there || !fits(room, held, used)) return false;
+  ++clock_;
+  for (const std::string& model : held)
+    if (contains(used, model)) used_[{model, room.worker}] = clock_;
+  return true;
+}
+
+void Swaps::moved(const std::string& model, int worker, bool there) {
+  State& here = state(model, worker);
+  if (here == (there ? State::kLoading : State::kOffloading)) here = there ? State::kPresent : State::kAbsent;
+}
+
+std::vector<Swaps::Move> Swaps::alone(const std::string& model, const std::vector<int>& workers) {
+  std::vector<Move> moves;
+  for (auto& [place, state] : states_) {
+    const bool there = state == State::kLoading || state == State::kPresent;
+    if (there && place.first != model) moves.push_back({place.first, place.second, false});
+    state = there && place.first == model ? State::kPresent : State::kAbsent;
+  }
+  for (const int worker : workers)
+    if (std::exchange(state(model, worker), State::kPresent) == State::kAbsent) moves.push_back({model, worker, true});
+  return moves;
 }
 
 void Swaps::lost(int worker) {
   for (auto& [place, state] : states_)
     if (place.second == worker) state = State::kAbsent;
+}
+
+int64_t Swaps::bytes(const Room& room) const {
+  std::vector<std::string> held = room.always;
+  for (const auto& [place, state] : states_)
+    if (place.second == room.worker && state != State::kAbsent) held.push_back(place.first);
+  return room.memory.bytes(room.worker, held);
 }
 
 }  // namespace collimate::graph

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collimate/base/philox.h"
+
 namespace collimate::graph {
 namespace {
 
@@ -15,13 +17,25 @@ class SwapsTest : public testing::Test {
  protected:
   std::vector<Move> moves_for(const std::vector<std::string>& used, int worker = 0) {
     std::vector<Move> moves;
-    ready_ = swaps_.prepare(worker, {"a", "b", "c"}, used, moves);
+    ready_ = swaps_.prepare(room(worker), used, moves);
     return moves;
   }
   void complete(const std::vector<Move>& moves) {
     for (const Move& move : moves) swaps_.moved(move.model, move.worker, move.load);
   }
+  // Moves as many as it takes.
+  void bring(const std::vector<std::string>& used) {
+    while (!ready(used)) {
+    }
+  }
+  bool ready(const std::vector<std::string>& used) {
+    complete(moves_for(used));
+    return ready_;
+  }
+  Swaps::Room room(int worker = 0) const { return {worker, always_, swapped_, memory_}; }
 
+  std::vector<std::string> always_ = {"d"}, swapped_ = {"a", "b", "c"};
+  DeviceMemory memory_;
   Swaps swaps_;
   bool ready_ = false;
 };
@@ -66,14 +80,85 @@ TEST_F(SwapsTest, WorkersAreApartAndALostOneHoldsNothing) {
   EXPECT_TRUE(ready_);
 }
 
+TEST_F(SwapsTest, AnAnswerOfAnEarlierLifeCountsNoMore) {
+  moves_for({"a"});
+  swaps_.lost(0);
+  swaps_.moved("a", 0, true);
+  EXPECT_THAT(moves_for({"a"}), ElementsAre(Move{"a", 0, true}));
+}
+
 TEST_F(SwapsTest, GoOnAsSaved) {
   complete(moves_for({"a"}));
   moves_for({"b"});
   const nlohmann::json saved = swaps_;
-  EXPECT_EQ(saved.dump(), R"([[["a",0],3],[["b",0],0],[["c",0],0]])");
+  EXPECT_EQ(saved.at("states").dump(), R"([[["a",0],3],[["b",0],0],[["c",0],0]])");
   swaps_ = saved.get<Swaps>();
   swaps_.moved("a", 0, false);
   EXPECT_THAT(moves_for({"b"}), ElementsAre(Move{"b", 0, true}));
+}
+
+TEST_F(SwapsTest, AtTheEndOneModelAloneIsBroughtIn) {
+  complete(moves_for({"a"}, 0));
+  moves_for({"b"}, 1);  // on its way
+  EXPECT_THAT(swaps_.alone("c", {0, 1}),
+              ElementsAre(Move{"a", 0, false}, Move{"b", 1, false}, Move{"c", 0, true}, Move{"c", 1, true}));
+  EXPECT_THAT(swaps_.alone("c", {0, 1}), IsEmpty());
+  EXPECT_THAT(swaps_.alone("", {}), ElementsAre(Move{"c", 0, false}, Move{"c", 1, false}));
+}
+
+// The device has 100 bytes, of which d takes 20; a and b share 10 of theirs.
+class SwapsWithinABudgetTest : public SwapsTest {
+ protected:
+  SwapsWithinABudgetTest() {
+    memory_.budget_bytes = 100;
+    memory_.items[0] = {{"a", {{"weights", 10}, {"a", 20}}},
+                        {"b", {{"weights", 10}, {"b", 30}}},
+                        {"c", {{"c", 40}}},
+                        {"d", {{"d", 20}}}};
+  }
+};
+
+TEST_F(SwapsWithinABudgetTest, ModelsStayWhereThereIsRoomAndSharedItemsCountOnce) {
+  bring({"a"});
+  EXPECT_EQ(swaps_.bytes(room()), 50);
+  EXPECT_THAT(moves_for({"b"}), ElementsAre(Move{"b", 0, true}));
+  swaps_.moved("b", 0, true);
+  EXPECT_EQ(swaps_.bytes(room()), 80);
+  EXPECT_THAT(moves_for({"a"}), IsEmpty());
+  EXPECT_TRUE(ready_) << "it has stayed";
+}
+
+TEST_F(SwapsWithinABudgetTest, ThoseLeaveFirstThatWereNotUsedForLongestAndNoMoreThanNeeded) {
+  bring({"b"});
+  bring({"a"});
+  EXPECT_THAT(moves_for({"c"}), ElementsAre(Move{"b", 0, false}));
+  EXPECT_THAT(moves_for({"c"}), IsEmpty()) << "there is room when it is away";
+  swaps_.moved("b", 0, false);
+  EXPECT_THAT(moves_for({"c"}), ElementsAre(Move{"c", 0, true}));
+  swaps_.moved("c", 0, true);
+  moves_for({"c"});
+  EXPECT_TRUE(ready_);
+  EXPECT_THAT(moves_for({"b"}), ElementsAre(Move{"a", 0, false})) << "c was used since";
+}
+
+// Whatever is asked for, and in whatever order moves end, never is more there than the budget has.
+TEST_F(SwapsWithinABudgetTest, NeverIsMoreThereThanTheBudget) {
+  std::vector<Move> open;
+  uint32_t draw = 0;
+  const auto below = [&](size_t n) { return base::random_bits(3, 1, 0, draw++) % n; };
+  int ready = 0;
+  for (int step = 0; step < 2000; ++step) {
+    std::vector<std::string> used = {swapped_[below(3)]};
+    if (below(4) == 0) used = {"a", "b"};
+    for (const Move& move : moves_for(used)) open.push_back(move);
+    ready += ready_ ? 1 : 0;
+    ASSERT_LE(swaps_.bytes(room()), memory_.budget_bytes) << step;
+    if (open.empty() || below(2) == 0) continue;
+    const size_t ended = below(open.size());
+    complete({open[ended]});
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(ended));
+  }
+  EXPECT_GT(ready, 100);
 }
 
 }  // namespace

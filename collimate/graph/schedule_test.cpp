@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/memory_state.h"
 #include "collimate/graph/json_fields.h"
 #include "tests/support/graph/replay.h"
 #include "tests/support/graph/sample_graphs.h"
@@ -40,7 +41,6 @@ class EventReader {
     if (word == "weights") return weights(in);
     if (word == "lost" || word == "back") return worker(in, word);
     if (word == "asked") return Event::asked(rest(in) == "to stop" ? Ask::kStop : Ask::kSave);
-    if (word == "evaluated") return Event::evaluated(number(in));
     in >> name;
     const int index = static_cast<int>(number(in));
     return Event::resident_at(word, index, rest(in) == "is loaded");
@@ -60,9 +60,11 @@ class EventReader {
   Task task(std::istream& in) const {
     std::string word;
     in >> word;
+    const bool evaluation = word == "evaluation";  // of its own graph, of which the nodes have the same numbers
+    if (evaluation) in >> word;
     const size_t a = word.find('/'), b = word.rfind('/'), dot = word.find('.', b);
     return {std::stoll(word), graph_.node_index(word.substr(a + 1, b - a - 1)), std::stoi(word.substr(b + 2)),
-            dot == std::string::npos ? 0 : std::stoi(word.substr(dot + 1))};
+            dot == std::string::npos ? 0 : std::stoi(word.substr(dot + 1)), evaluation ? 1 : 0};
   }
   static Event weights(std::istream& in) {
     std::string model, word;
@@ -89,10 +91,10 @@ std::string path_of(const std::string& name) {
 // Feeds the trace's events to a fresh Schedule: the actions must be those of the trace. Lines with '#' are for the
 // reader.
 void expect_trace(const std::string& name, const Graph& graph, const Placement& placement,
-                  const ScheduleOptions& options) {
+                  const ScheduleOptions& options, const std::vector<EvaluationGraph>& evaluations = {}) {
   std::ifstream file(path_of(name));
   ASSERT_TRUE(file) << path_of(name);
-  Schedule schedule(graph, placement, options);
+  Schedule schedule(graph, placement, options, evaluations);
   std::string written, made;
   for (std::string line; std::getline(file, line);) {
     written += line + "\n";
@@ -101,13 +103,20 @@ void expect_trace(const std::string& name, const Graph& graph, const Placement& 
     const Event event = EventReader(graph).read(line.substr(2));
     const std::span<const Action> actions = schedule.on(event);
     const Step step{event, {actions.begin(), actions.end()}};
-    made += trace_text(graph, std::span(&step, 1));
+    made += trace_text({graph, evaluations}, std::span(&step, 1));
     ASSERT_EQ(read_json<Event>(event, "event"), event);
     for (const Action& action : actions) ASSERT_EQ(read_json<Action>(action, "action"), action);
   }
   if (std::getenv("COLLIMATE_WRITE_TRACES") != nullptr) std::ofstream(path_of(name)) << made;
   EXPECT_EQ(made, written);
   EXPECT_TRUE(schedule.stopped()) << schedule.waiting();
+}
+
+// Generates two rows and nothing else.
+EvaluationGraph generating(Graph graph) {
+  graph.nodes.resize(1);
+  graph.links.clear();
+  return {.graph = std::move(graph), .rows = 2};
 }
 
 Placement two_devices(std::vector<std::string> first, std::vector<std::string> second) {
@@ -173,7 +182,8 @@ TEST(ScheduleTrace, SwappedModelsTakeTurns) {
   const Graph graph = samples::grpo();
   Placement placement = flattening(graph, 1);
   placement.residency = {{"policy", Residency::kSwap}, {"trainer", Residency::kSwap}};
-  expect_trace("swapped_models", graph, placement, {.iterations = 1, .rows = 2, .evaluate_every = 1});
+  expect_trace("swapped_models", graph, placement, {.iterations = 1, .rows = 2, .evaluate_every = 1},
+               {generating(graph)});
 }
 
 // Events that the options or the graph make impossible.
@@ -183,8 +193,9 @@ std::string stop_cause(Schedule& schedule, const Event& event) {
   return actions.back().cause;
 }
 
-Schedule begun(const Graph& graph, const Placement& placement, ScheduleOptions options = {.iterations = 2, .rows = 2}) {
-  Schedule schedule(graph, placement, options);
+Schedule begun(const Graph& graph, const Placement& placement, ScheduleOptions options = {.iterations = 2, .rows = 2},
+               const std::vector<EvaluationGraph>& evaluations = {}) {
+  Schedule schedule(graph, placement, options, evaluations);
   schedule.on(Event::begin());
   schedule.on(Event::weights_at("policy", 0));
   return schedule;
@@ -242,11 +253,13 @@ TEST(Schedule, AWorkerThatIsBackTakesTheRowsOfOneThatIsNot) {
 TEST(Schedule, AnEvaluationWaitsForALostWorkerAndItsWeights) {
   const Graph graph = samples::grpo();
   const Placement placement = two_generators();
-  Schedule schedule = begun(graph, placement, {.iterations = 1, .rows = 4, .group_size = 2, .evaluate_every = 1});
+  Schedule schedule =
+      begun(graph, placement, {.iterations = 1, .rows = 4, .group_size = 2, .evaluate_every = 1}, {generating(graph)});
   const auto evaluates = [](Schedule& of, const Event& event) {
     const std::span<const Action> actions = of.on(event);
-    return std::any_of(actions.begin(), actions.end(),
-                       [](const Action& action) { return action.kind == ActionKind::kEvaluate; });
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+      return action.kind == ActionKind::kStart && action.task.graph == 1;
+    });
   };
   for (int replica : {0, 1}) {
     schedule.on(Event::rows({0, 0, replica, 0}, 2 * int64_t{replica}, 2));
@@ -262,6 +275,29 @@ TEST(Schedule, AnEvaluationWaitsForALostWorkerAndItsWeights) {
   EXPECT_TRUE(evaluates(schedule, Event::weights_at("policy", 1, 1))) << schedule.waiting();
   EXPECT_FALSE(evaluates(given_up, Event::expired(0))) << "the others' weights are on their way";
   EXPECT_TRUE(evaluates(given_up, Event::weights_at("policy", 1))) << "the run goes on without worker 1";
+}
+
+// As builds wrote it in which an evaluation was a schedule of its own.
+TEST(Schedule, AStateOfBeforeEvaluationsWereTasksIsRead) {
+  const Graph graph = samples::grpo();
+  const Placement placement = flattening(graph, 1);
+  const ScheduleOptions options{.iterations = 2, .rows = 2, .evaluate_every = 1};
+  const std::vector<EvaluationGraph> evaluations = {generating(graph)};
+  Schedule schedule = begun(graph, placement, options, evaluations);
+  base::MemoryState now, before;
+  schedule.save(now);
+  nlohmann::json state = now.json("schedule");
+  for (const char* key : {"evaluations", "evaluations_wanted", "saving"}) state.erase(key);
+  for (nlohmann::json& run : state.at("active")) run.erase("graph");
+  state["evaluation"] = -1;
+  state["evaluating"] = true;
+  before.json("schedule", state);
+  Schedule loaded(graph, placement, options, evaluations);
+  loaded.load(before);
+  loaded.on(Event::begin());
+  const std::span<const Action> actions = loaded.on(Event::weights_at("policy", 0));
+  ASSERT_FALSE(actions.empty());
+  EXPECT_EQ(describe({graph, evaluations}, actions[0]), "start evaluation -1/policy.generate/r0 on 0");
 }
 
 TEST(Schedule, AskedToStopItSavesAfterTheIterationAndAtOnceTheSecondTime) {

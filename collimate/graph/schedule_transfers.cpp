@@ -74,11 +74,11 @@ std::vector<int> Transfers::workers_of(const Transfer& transfer, const Workers& 
 }
 
 bool Transfers::uses_destination(const Transfer& transfer, const Task& task) const {
-  return contains(facts_->node(task.node).models, link(transfer).destination);
+  return contains(facts_->node(task).models, link(transfer).destination);
 }
 
 bool Transfers::may_stay(const Transfer& transfer, const Task& task) const {
-  return facts_->options.update_in_flight && uses_destination(transfer, task) && facts_->node(task.node).spec->streams;
+  return facts_->options.update_in_flight && uses_destination(transfer, task) && facts_->node(task).spec->streams;
 }
 
 bool Transfers::waits_for_destination(const Transfer& transfer, const Workers& workers) const {
@@ -153,13 +153,12 @@ std::vector<Transfer> Transfers::lost(int worker, Workers& workers) {
   return ended;
 }
 
-bool Transfers::blocks(int node, const Replica& replica, const Workers& workers) const {
-  const NodeFacts& facts = facts_->node(node);
+bool Transfers::blocks(const NodeFacts& node, const Replica& replica, const Workers& workers) const {
   for (const Transfer& transfer : wanted_) {
     if (transfer.running) continue;
-    if (facts.writes && facts_->graph.node(node).model == link(transfer).source) return true;
+    if (node.writes && node.models[0] == link(transfer).source) return true;
     const bool destination_first = waits_for_destination(transfer, workers);
-    if (destination_first && !contains(facts.models, link(transfer).destination)) continue;
+    if (destination_first && !contains(node.models, link(transfer).destination)) continue;
     const std::vector<int> kept = destination_first ? targets_of(transfer, workers) : workers_of(transfer, workers);
     for (int index : replica)
       if (contains(kept, index)) return true;
@@ -167,11 +166,10 @@ bool Transfers::blocks(int node, const Replica& replica, const Workers& workers)
   return false;
 }
 
-bool Transfers::fresh(int node, const Replica& replica, int64_t iteration) const {
-  const ScheduleOptions& options = facts_->options;
+bool Transfers::fresh(const NodeFacts& node, const Replica& replica, int64_t trainings) const {
   for (const WeightLink& link : facts_->graph.links) {
-    if (!contains(facts_->node(node).models, link.destination)) continue;
-    const int64_t wanted = std::max(options.first_iteration, (iteration - options.staleness) / link.every * link.every);
+    if (!contains(node.models, link.destination)) continue;
+    const int64_t wanted = std::max(facts_->options.first_iteration, trainings / link.every * link.every);
     for (int index : replica) {
       auto found = versions_.find({link.destination, index});
       if (found != versions_.end() && found->second < wanted) return false;

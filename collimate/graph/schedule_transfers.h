@@ -55,6 +55,8 @@ class Transfers {
     bool begins = false;
   };
   Step step(const Transfer& transfer, const Workers& workers) const;
+  // Those of both sides that take part.
+  std::vector<int> workers_of(const Transfer& transfer, const Workers& workers) const;
   // Begins it, with the newest version, and takes its workers.
   const Transfer& begin(size_t index, Workers& workers);
   // The running one that is complete, which has freed its workers; nullopt when none is meant.
@@ -64,10 +66,10 @@ class Transfers {
   std::vector<Transfer> lost(int worker, Workers& workers);
 
   // Whether a task of the node may not start on these workers, because a transfer waits.
-  bool blocks(int node, const Replica& replica, const Workers& workers) const;
-  // Whether these workers have what the node needs in the iteration. Follows from the order of iterations and from
-  // `blocks`; a start on stale weights would be a defect.
-  bool fresh(int node, const Replica& replica, int64_t iteration) const;
+  bool blocks(const NodeFacts& node, const Replica& replica, const Workers& workers) const;
+  // Whether these workers have what the node needs, of links that were due after so many trainings. Follows from the
+  // order of iterations and from `blocks`; a start on stale weights would be a defect.
+  bool fresh(const NodeFacts& node, const Replica& replica, int64_t trainings) const;
 
   static void fields(auto& self, auto&& field) {
     field("transfers", self.wanted_);
@@ -78,7 +80,6 @@ class Transfers {
  private:
   void request(int link, int worker);
   std::vector<int> targets_of(const Transfer& transfer, const Workers& workers) const;
-  std::vector<int> workers_of(const Transfer& transfer, const Workers& workers) const;
   bool uses_destination(const Transfer& transfer, const Task& task) const;
   bool may_stay(const Transfer& transfer, const Task& task) const;
   bool waits_for_destination(const Transfer& transfer, const Workers& workers) const;

@@ -52,14 +52,14 @@ TEST_F(TransfersTest, OneTakesItsWorkersAndLeavesItsVersion) {
   EXPECT_THAT(step().cut, IsEmpty());
   EXPECT_THAT(transfers_.begin(0, workers_).targets, ElementsAre(0, 1));
   for (int worker : {0, 1, 2}) EXPECT_TRUE(workers_[worker].transferring) << worker;
-  EXPECT_FALSE(transfers_.fresh(generate_, {0}, 0));
+  EXPECT_FALSE(transfers_.fresh(facts_->node(generate_), {0}, 0));
   EXPECT_FALSE(transfers_.arrived("policy", 1, 0, workers_)) << "of one worker alone";
   EXPECT_TRUE(transfers_.arrived("policy", -1, 0, workers_));
   EXPECT_TRUE(transfers_.empty());
   EXPECT_TRUE(workers_.idle());
-  EXPECT_TRUE(transfers_.fresh(generate_, {0, 1}, 0));
-  EXPECT_FALSE(transfers_.fresh(generate_, {0, 1}, 1));
-  EXPECT_TRUE(transfers_.fresh(train_, {2}, 1)) << "nothing leads there";
+  EXPECT_TRUE(transfers_.fresh(facts_->node(generate_), {0, 1}, 0));
+  EXPECT_FALSE(transfers_.fresh(facts_->node(generate_), {0, 1}, 1));
+  EXPECT_TRUE(transfers_.fresh(facts_->node(train_), {2}, 1)) << "nothing leads there";
 }
 
 TEST_F(TransfersTest, ATaskOfTheDestinationEndsBeforeOthersAreKeptFromStarting) {
@@ -68,17 +68,17 @@ TEST_F(TransfersTest, ATaskOfTheDestinationEndsBeforeOthersAreKeptFromStarting) 
   workers_.start({2}, trains_);
   EXPECT_THAT(step().cut, ElementsAre(generates_));
   EXPECT_FALSE(step().begins);
-  EXPECT_TRUE(transfers_.blocks(generate_, {0}, workers_));
-  EXPECT_TRUE(transfers_.blocks(train_, {2}, workers_)) << "it would change what is sent";
-  EXPECT_FALSE(transfers_.blocks(node("reward"), {2}, workers_));
+  EXPECT_TRUE(transfers_.blocks(facts_->node(generate_), {0}, workers_));
+  EXPECT_TRUE(transfers_.blocks(facts_->node(train_), {2}, workers_)) << "it would change what is sent";
+  EXPECT_FALSE(transfers_.blocks(facts_->node(node("reward")), {2}, workers_));
   workers_.end({1});
   EXPECT_THAT(step().cut, ElementsAre(trains_));
   EXPECT_FALSE(step().begins);
-  EXPECT_TRUE(transfers_.blocks(node("reward"), {2}, workers_));
+  EXPECT_TRUE(transfers_.blocks(facts_->node(node("reward")), {2}, workers_));
   workers_.end({2});
   EXPECT_TRUE(step().begins);
   transfers_.begin(0, workers_);
-  EXPECT_FALSE(transfers_.blocks(generate_, {0}, workers_)) << "the workers themselves are taken";
+  EXPECT_FALSE(transfers_.blocks(facts_->node(generate_), {0}, workers_)) << "the workers themselves are taken";
 }
 
 TEST_F(TransfersTest, ANewerVersionTakesThePlaceOfOneThatHasNotBegun) {
@@ -97,8 +97,8 @@ TEST_F(TransfersTest, AWorkerThatIsBackGetsTheNewestWeightsAlone) {
   transfer_to_all(4);
   workers_.lose(1, "gone");
   EXPECT_THAT(transfers_.lost(1, workers_), IsEmpty());
-  EXPECT_FALSE(transfers_.fresh(generate_, {1}, 0));
-  EXPECT_TRUE(transfers_.fresh(generate_, {0}, 4));
+  EXPECT_FALSE(transfers_.fresh(facts_->node(generate_), {1}, 0));
+  EXPECT_TRUE(transfers_.fresh(facts_->node(generate_), {0}, 4));
   transfers_.request_for(1);
   transfers_.request_for(2);  // it holds no destination
   ASSERT_EQ(transfers_.all().size(), 1U);
@@ -162,7 +162,7 @@ TEST_F(TransfersTest, AfterASetupNoWorkerHasWeightsAndTheyGoOnAsSaved) {
   EXPECT_EQ(nlohmann::json(loaded), saved);
   loaded.reset();
   EXPECT_TRUE(loaded.empty());
-  EXPECT_FALSE(loaded.fresh(generate_, {0}, 0));
+  EXPECT_FALSE(loaded.fresh(facts_->node(generate_), {0}, 0));
   loaded.request_all();
   EXPECT_EQ(loaded.all().at(0).version, 5);
 }

@@ -1,15 +1,67 @@
+#include <algorithm>
+#include <set>
+
+#include "collimate/base/error.h"
 #include "collimate/graph/schedule_core.h"
 
 namespace collimate::graph {
 
+// Whether all of the models that are swapped are on those of the workers that are theirs. If not, asks for what is
+// missing; what running tasks use stays.
+bool ScheduleCore::resident(const std::vector<std::string>& models, const std::vector<int>& workers) {
+  bool all = true;
+  std::vector<Swaps::Move> moves;
+  for (int index : workers) {
+    std::vector<std::string> used = models;
+    if (const std::optional<Task>& task = workers_[index].task)
+      used.insert(used.end(), facts_->node(*task).models.begin(), facts_->node(*task).models.end());
+    all = swaps_.prepare(facts_->room(index), used, moves) && all;
+  }
+  emit(moves);
+  return all;
+}
+
+void ScheduleCore::emit(const std::vector<Swaps::Move>& moves) {
+  for (const Swaps::Move& move : moves) {
+    Action& action = emit(ActionKind::kTransition);
+    action.transition = move.load ? TransitionKind::kLoad : TransitionKind::kOffload;
+    action.model = move.model;
+    action.worker = move.worker;
+  }
+}
+
+std::vector<Action> ScheduleCore::bring(const std::string& model, bool at_setup) {
+  COLLIMATE_CHECK(at_setup || stopped_, "models are brought by hand when nothing else moves them");
+  if (at_setup) swaps_ = Swaps();
+  actions_.clear();
+  const auto workers = facts_->workers.find(model);
+  emit(swaps_.alone(model, workers == facts_->workers.end() ? std::vector<int>() : workers->second));
+  return actions_;
+}
+
+// A transfer that waits for models to be on its workers has these for itself. A save goes before transfers.
 void ScheduleCore::advance_transfers() {
+  if (barrier_.save()) return;
   transfers_.prune(workers_);
+  std::set<int> taken;
   for (size_t i = 0; i < transfers_.all().size(); ++i) {
     if (transfers_.all()[i].running) continue;
-    const Transfers::Step step = transfers_.step(transfers_.all()[i], workers_);
-    for (const Task& task : step.cut) cut(task);
-    if (step.begins) begin_transfer(i);
+    const std::vector<int> workers = transfers_.workers_of(transfers_.all()[i], workers_);
+    if (std::any_of(workers.begin(), workers.end(), [&](int index) { return taken.contains(index); })) continue;
+    if (!advance_transfer(i)) taken.insert(workers.begin(), workers.end());
   }
+}
+
+// False where all that it waits for is models to be loaded or off-loaded.
+bool ScheduleCore::advance_transfer(size_t index) {
+  const Transfer& transfer = transfers_.all()[index];
+  const Transfers::Step step = transfers_.step(transfer, workers_);
+  for (const Task& task : step.cut) cut(task);
+  if (!step.begins) return true;
+  const WeightLink& link = transfers_.link(transfer);
+  if (!resident({link.source, link.destination}, transfers_.workers_of(transfer, workers_))) return false;
+  begin_transfer(index);
+  return true;
 }
 
 void ScheduleCore::begin_transfer(size_t index) {

@@ -8,6 +8,13 @@ bool Workers::alive(const Replica& workers) const {
   return std::none_of(workers.begin(), workers.end(), [&](int index) { return (*this)[index].lost; });
 }
 
+std::vector<int> Workers::alive_of(const std::vector<int>& workers) const {
+  std::vector<int> alive;
+  for (int index : workers)
+    if (!(*this)[index].lost) alive.push_back(index);
+  return alive;
+}
+
 bool Workers::idle() const {
   return std::none_of(states_.begin(), states_.end(), [](const WorkerState& w) { return w.task || w.transferring; });
 }

@@ -32,6 +32,8 @@ class Workers {
   const std::vector<WorkerState>& all() const { return states_; }
   // None of them is lost.
   bool alive(const Replica& workers) const;
+  // Those of them that are not lost.
+  std::vector<int> alive_of(const std::vector<int>& workers) const;
   // None has a task or takes part in a transfer.
   bool idle() const;
   // One that is lost may still come back.

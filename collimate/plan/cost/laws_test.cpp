@@ -25,7 +25,7 @@ using Times = std::map<std::string, Scaling>;  // by node id; others take no tim
 
 Predictions predictions_of(const Graph& graph, const Placement& placement, const Times& times) {
   Predictions made;
-  made.transition_seconds = made.evaluation_seconds = 0;
+  made.transition_seconds = 0;
   made.seconds = [&graph, &placement, &times](const graph::Task& task, int64_t rows) {
     const auto found = times.find(graph.node(task.node).id);
     if (found == times.end()) return 0.0;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "collimate/base/memory_state.h"
 #include "tests/support/base/rounds.h"
@@ -20,10 +21,31 @@ using graph::Event;
 using graph::EventKind;
 using graph::Task;
 
+struct Flow {
+  std::vector<graph::EvaluationGraph> evaluations;
+  graph::Graph graph;  // with the evaluations' models
+  graph::Placement placement;
+  graph::ScheduleOptions options;
+  Predictions predictions;
+
+  explicit Flow(uint64_t seed) {
+    random_flow::Dice dice(seed);
+    graph = random_flow::make_graph(dice);
+    evaluations = random_flow::make_evaluations(graph, dice);
+    graph = graph::with_models_of(graph, evaluations);
+    placement = random_flow::make_placement(graph, dice);
+    options = random_flow::make_options(dice);
+    predictions = random_flow::make_predictions(seed, 4);
+  }
+  graph::NamedGraphs graphs() const { return {graph, evaluations}; }
+  graph::Schedule schedule() const { return graph::Schedule(graph, placement, options, evaluations); }
+  Simulation simulated() const { return simulate(graphs(), placement, options, predictions); }
+};
+
 // Checks a simulated run from its recording alone.
 class Observer {
  public:
-  Observer(const graph::Graph& graph, const graph::ScheduleOptions& options) : graph_(graph), options_(options) {}
+  explicit Observer(const Flow& flow) : flow_(flow), graphs_(flow.graphs()), options_(flow.options) {}
 
   void watch(const graph::Step& step) {
     on(step.event);
@@ -36,46 +58,75 @@ class Observer {
     tasks_.clear();
     lost_.clear();
     whole_fed_.clear();
+    there_.clear();
+    for (const auto& [graph, iteration] : evaluating_)
+      std::erase_if(done_, [&, of = graph](const auto& entry) { return std::get<0>(entry.first) == of; });
+    evaluating_.clear();
   }
 
   // The filters have left as many rows as wanted, and each went through every node.
   void finish() {
     for (int64_t i = 0; i < options_.iterations; ++i) {
-      std::set<int64_t> kept = done_[{i, 0}];
+      std::set<int64_t> kept = done_[{0, i, 0}];
       for (int64_t row : dropped_[i]) kept.erase(row);
       EXPECT_LE(kept.size(), static_cast<size_t>(options_.rows));
       EXPECT_GT(kept.size() + static_cast<size_t>(options_.group_size), static_cast<size_t>(options_.rows));
-      for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
-        const std::set<int64_t>& rows = done_[{i, n}];
+      for (int n = 0; n < static_cast<int>(flow_.graph.nodes.size()); ++n) {
+        const std::set<int64_t>& rows = done_[{0, i, n}];
         const bool all = std::includes(rows.begin(), rows.end(), kept.begin(), kept.end());
-        EXPECT_TRUE(all) << graph_.node(n).id;
+        EXPECT_TRUE(all) << flow_.graph.node(n).id;
       }
     }
     EXPECT_TRUE(busy_.empty());
+    EXPECT_EQ(evaluated_, wanted_evaluations());
+    EXPECT_TRUE(evaluating_.empty());
   }
 
  private:
+  using Passes = std::set<std::pair<int, int64_t>>;  // graph and iteration
+  Passes wanted_evaluations() const {
+    Passes wanted;
+    for (size_t e = 0; e < flow_.evaluations.size(); ++e) {
+      const graph::EvaluationGraph& evaluation = flow_.evaluations[e];
+      const int64_t every = evaluation.every.value_or(options_.evaluate_every);
+      if (evaluation.first.value_or(options_.evaluate_first)) wanted.emplace(e + 1, -1);
+      for (int64_t i = 0; every > 0 && i < options_.iterations; ++i)
+        if ((i + 1) % every == 0 || i + 1 == options_.iterations) wanted.emplace(e + 1, i);
+    }
+    return wanted;
+  }
+
   void on(const Event& event) {
+    if (event.kind == EventKind::kResident) {
+      const bool moved = event.resident ? there_[event.worker].insert(event.model).second
+                                        : there_[event.worker].erase(event.model) == 1;
+      EXPECT_TRUE(moved || ever_lost_.count(event.worker)) << event.model << " was there, or was not";
+    }
     if (event.kind == EventKind::kLost) {
       lost_.insert(event.worker);
+      ever_lost_.insert(event.worker);
+      there_.erase(event.worker);
       std::erase_if(tasks_, [&](const auto& entry) { return entry.second.count(event.worker) > 0; });
       std::erase_if(busy_, [&](const auto& entry) { return tasks_.count(entry.second) == 0; });
     }
     if (event.kind == EventKind::kBack) lost_.erase(event.worker);
     if (!tasks_.count(event.task)) return;
-    if (event.kind == EventKind::kRows && !whole(event.task.node)) rows_out(event.task, event.first, event.count);
-    if (event.kind == EventKind::kFinished && whole(event.task.node))
+    if (event.kind == EventKind::kRows && !whole(event.task)) rows_out(event.task, event.first, event.count);
+    if (event.kind == EventKind::kFinished && whole(event.task))
       for (const Action& fed : whole_fed_[event.task]) rows_out(event.task, fed.first, fed.count);
     if (event.kind == EventKind::kDropped)
       for (int64_t row = event.first; row < event.first + event.count; ++row)
         dropped_[event.task.iteration].insert(row);
     if (event.kind == EventKind::kFinished || event.kind == EventKind::kFailed) release(event);
   }
-  bool whole(int node) const { return graph_.spec(node).granularity == graph::Granularity::kIteration; }
+  const graph::Graph& graph_of(const Task& task) const { return graphs_.of(task.graph); }
+  bool whole(const Task& task) const {
+    return graph_of(task).spec(task.node).granularity == graph::Granularity::kIteration;
+  }
   void rows_out(const Task& task, int64_t first, int64_t count) {
     for (int64_t row = first; row < first + count; ++row) {
-      const bool fresh = done_[{task.iteration, task.node}].insert(row).second;
-      EXPECT_TRUE(fresh) << "row " << row << " twice in " << describe(graph_, task);
+      const bool fresh = done_[{task.graph, task.iteration, task.node}].insert(row).second;
+      EXPECT_TRUE(fresh) << "row " << row << " twice in " << describe(graphs_, task);
     }
   }
   void release(const Event& event) {
@@ -85,59 +136,83 @@ class Observer {
   void on(const Action& action) {
     if (action.kind == ActionKind::kCancel) return;
     if (action.kind == ActionKind::kFeed) return feed(action);
+    if (action.kind == ActionKind::kSaveModel) expect_there({action.model}, alive(action.model), action);
+    if (action.kind == ActionKind::kTransition && action.transition == graph::TransitionKind::kWeights)
+      for (const std::string& model : {action.source, action.model})
+        for (int worker : model == action.model && action.worker >= 0 ? std::vector{action.worker} : alive(model))
+          expect_on(model, worker, action);
+    if (action.kind == ActionKind::kEvaluated) {
+      evaluated_.emplace(action.graph, action.iteration);
+      evaluating_.erase({action.graph, action.iteration});
+    }
     if (action.kind != ActionKind::kStart) return;
+    start(action);
+  }
+  void start(const Action& action) {
+    for (const auto& [worker, task] : busy_)
+      EXPECT_EQ(task.graph, action.task.graph) << describe(graphs_, action) << " while another graph's task runs";
+    if (action.task.graph > 0) evaluating_.emplace(action.task.graph, action.task.iteration);
+    EXPECT_LE(evaluating_.size(), 1u) << "evaluations at the same time";
+    expect_there({graph_of(action.task).node(action.task.node).model}, action.workers, action);
     for (int worker : action.workers) {
-      EXPECT_FALSE(lost_.count(worker)) << describe(graph_, action) << " while it is lost";
-      EXPECT_FALSE(busy_.count(worker)) << describe(graph_, action) << " while it runs something";
+      EXPECT_FALSE(lost_.count(worker)) << describe(graphs_, action) << " while it is lost";
+      EXPECT_FALSE(busy_.count(worker)) << describe(graphs_, action) << " while it runs something";
       busy_[worker] = action.task;
       tasks_[action.task].insert(worker);
     }
   }
+  std::vector<int> alive(const std::string& model) const {
+    std::vector<int> workers = workers_of(flow_.graph, flow_.placement, model);
+    std::erase_if(workers, [&](int worker) { return lost_.count(worker) > 0; });
+    return workers;
+  }
+  void expect_on(const std::string& model, int worker, const Action& action) {
+    if (!flow_.placement.swaps(model) || ever_lost_.count(worker)) return;  // answers may be of an earlier life
+    EXPECT_TRUE(there_[worker].count(model)) << describe(graphs_, action) << " without " << model << " on " << worker;
+  }
+  // Models that take turns are there where they are among these alone.
+  void expect_there(const std::set<std::string>& models, const std::vector<int>& workers, const Action& action) {
+    for (int worker : workers) {
+      for (const std::string& model : models) expect_on(model, worker, action);
+      for (const std::string& model : ever_lost_.count(worker) ? std::set<std::string>() : there_[worker])
+        EXPECT_TRUE(models.count(model)) << describe(graphs_, action) << " beside " << model << " on " << worker;
+    }
+  }
   // A row is fed only when every producer has it.
   void feed(const Action& action) {
-    if (whole(action.task.node)) whole_fed_[action.task].push_back(action);
-    for (const std::string& value : graph_.node(action.task.node).inputs) {
-      const int producer = graph_.producer(value);
+    if (whole(action.task)) whole_fed_[action.task].push_back(action);
+    const graph::Graph& graph = graph_of(action.task);
+    for (const std::string& value : graph.node(action.task.node).inputs) {
+      const int producer = graph.producer(value);
       for (int64_t row = action.first; producer >= 0 && row < action.first + action.count; ++row)
-        EXPECT_EQ(done_[std::pair(action.task.iteration, producer)].count(row), 1u) << describe(graph_, action);
+        EXPECT_EQ(done_[std::tuple(action.task.graph, action.task.iteration, producer)].count(row), 1u)
+            << describe(graphs_, action);
     }
   }
 
-  const graph::Graph& graph_;
+  const Flow& flow_;
+  const graph::NamedGraphs graphs_;
   const graph::ScheduleOptions& options_;
+  std::map<int, std::set<std::string>> there_;  // worker → swapped models
+  Passes evaluating_, evaluated_;
   std::map<int, Task> busy_;
   std::map<Task, std::set<int>> tasks_;
-  std::set<int> lost_;
+  std::set<int> lost_, ever_lost_;
   std::map<Task, std::vector<Action>> whole_fed_;
-  std::map<std::pair<int64_t, int>, std::set<int64_t>> done_;
+  std::map<std::tuple<int, int64_t, int>, std::set<int64_t>> done_;  // by graph, iteration and node
   std::map<int64_t, std::set<int64_t>> dropped_;
 };
 
-struct Flow {
-  graph::Graph graph;
-  graph::Placement placement;
-  graph::ScheduleOptions options;
-  Predictions predictions;
-
-  explicit Flow(uint64_t seed) {
-    random_flow::Dice dice(seed);
-    graph = random_flow::make_graph(dice);
-    placement = random_flow::make_placement(graph, dice);
-    options = random_flow::make_options(dice);
-    predictions = random_flow::make_predictions(seed, 4);
-  }
-};
-
 void check(const Flow& flow, uint64_t seed) {
-  const Simulation simulation = simulate(flow.graph, flow.placement, flow.options, flow.predictions);
+  const Simulation simulation = flow.simulated();
   const std::string story = "seed " + std::to_string(seed) + "\n" + yaml_text(flow.placement);
-  ASSERT_TRUE(simulation.stopped) << story << trace_text(flow.graph, simulation.steps) << simulation.waiting;
+  ASSERT_TRUE(simulation.stopped) << story << trace_text(flow.graphs(), simulation.steps) << simulation.waiting;
   ASSERT_EQ(simulation.steps.back().actions.back().stop, graph::StopKind::kDone)
       << story << simulation.steps.back().actions.back().cause;
-  Observer observer(flow.graph, flow.options);
+  Observer observer(flow);
   for (const graph::Step& step : simulation.steps) observer.watch(step);
   observer.finish();
-  ASSERT_FALSE(testing::Test::HasFailure()) << story << trace_text(flow.graph, simulation.steps);
+  ASSERT_FALSE(testing::Test::HasFailure()) << story << trace_text(flow.graphs(), simulation.steps);
 }
 
 const uint64_t kSeeds =
@@ -169,11 +244,11 @@ TEST(ScheduleProperties, RandomFlowsFinishWhenWorkersAreLostAndBack) {
 TEST(ScheduleProperties, SavedAndLoadedAtEveryEventItGoesOnTheSame) {
   for (uint64_t seed = 0; seed < base::rounds(40); ++seed) {
     const Flow flow(seed);
-    graph::Schedule schedule(flow.graph, flow.placement, flow.options);
-    for (const graph::Step& step : simulate(flow.graph, flow.placement, flow.options, flow.predictions).steps) {
+    graph::Schedule schedule = flow.schedule();
+    for (const graph::Step& step : flow.simulated().steps) {
       base::MemoryState memory;
       schedule.save(memory);
-      graph::Schedule loaded(flow.graph, flow.placement, flow.options);
+      graph::Schedule loaded = flow.schedule();
       loaded.load(memory);
       const std::span<const Action> actions = loaded.on(step.event);
       ASSERT_EQ(std::vector<Action>(actions.begin(), actions.end()), step.actions) << "seed " << seed;
@@ -185,10 +260,10 @@ TEST(ScheduleProperties, SavedAndLoadedAtEveryEventItGoesOnTheSame) {
 TEST(ScheduleProperties, InANewProcessItGoesOnFromTheSavedStateAndRepeatsNoRow) {
   for (uint64_t seed = 0; seed < kSeeds / 4; ++seed) {
     const Flow flow(seed);
-    const std::vector<graph::Step> steps = simulate(flow.graph, flow.placement, flow.options, flow.predictions).steps;
+    const std::vector<graph::Step> steps = flow.simulated().steps;
     const size_t until = 1 + static_cast<size_t>(random_flow::Dice(seed).below(static_cast<int>(steps.size()) - 1));
-    graph::Schedule schedule(flow.graph, flow.placement, flow.options), loaded = schedule;
-    Observer observer(flow.graph, flow.options);
+    graph::Schedule schedule = flow.schedule(), loaded = schedule;
+    Observer observer(flow);
     for (size_t i = 0; i < until; ++i) {
       schedule.on(steps[i].event);
       observer.watch(steps[i]);
@@ -197,11 +272,12 @@ TEST(ScheduleProperties, InANewProcessItGoesOnFromTheSavedStateAndRepeatsNoRow) 
     schedule.save(memory);
     loaded.load(memory);
     observer.restart();
-    const Simulation rest = simulate_from(loaded, flow.graph, flow.options, flow.predictions);
+    const Simulation rest = simulate_from(loaded, flow.graphs(), flow.options, flow.predictions);
     ASSERT_TRUE(rest.stopped) << "seed " << seed << "\n" << rest.waiting;
     for (const graph::Step& step : rest.steps) observer.watch(step);
     observer.finish();
-    ASSERT_FALSE(HasFailure()) << "seed " << seed << " until " << until << "\n" << trace_text(flow.graph, rest.steps);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << " until " << until << "\n"
+                               << trace_text(flow.graphs(), rest.steps);
   }
 }
 

@@ -30,8 +30,8 @@ struct TaskWork {
 // Turns actions into the events that will answer them.
 class Answers {
  public:
-  Answers(const graph::Graph& graph, const graph::ScheduleOptions& options, const Predictions& predictions)
-      : graph_(graph), options_(options), predictions_(predictions) {
+  Answers(const graph::NamedGraphs& graphs, const graph::ScheduleOptions& options, const Predictions& predictions)
+      : graphs_(graphs), options_(options), predictions_(predictions) {
     at(0, Event::begin());
     for (const auto& [seconds, event] : predictions.outside) at(seconds, event);
   }
@@ -41,14 +41,12 @@ class Answers {
   void answer(double now, const Action& action) {
     switch (action.kind) {
       case ActionKind::kFeed:
-        return graph_.spec(action.task.node).streams ? stream(now, action) : wait(now, action);
+        return spec(action.task).streams ? stream(now, action) : wait(now, action);
       case ActionKind::kClose:
         work_[action.task].closed = true;
         return may_call(std::max(now, work_[action.task].ready), action.task);
       case ActionKind::kTransition:
         return at(now + transition_seconds(action), transition(action));
-      case ActionKind::kEvaluate:
-        return at(now + predictions_.evaluation_seconds, Event::evaluated(action.iteration));
       case ActionKind::kArm:
         return at(now + action.seconds, Event::expired(action.timer));
       default:
@@ -79,6 +77,10 @@ class Answers {
   const std::vector<std::pair<double, double>>& calls(const Task& task) { return work_[task].calls; }
 
  private:
+  const graph::FunctionSpec& spec(const Task& task) const { return graphs_.of(task.graph).spec(task.node); }
+  int64_t group_size(const Task& task) const {
+    return task.graph == 0 ? options_.group_size : graphs_.evaluations[static_cast<size_t>(task.graph - 1)].group_size;
+  }
   void at(double seconds, Event event) { queue.emplace(seconds, NextStep{std::move(event), {}}); }
   void may_call(double seconds, const Task& task) { queue.emplace(seconds, NextStep{std::nullopt, task}); }
 
@@ -96,7 +98,7 @@ class Answers {
   }
 
   void give_out(double seconds, const Action& fed) {
-    if (!graph_.spec(fed.task.node).drops_rows) return at(seconds, Event::rows(fed.task, fed.first, fed.count));
+    if (!spec(fed.task).drops_rows) return at(seconds, Event::rows(fed.task, fed.first, fed.count));
     for_groups(fed, [&](int64_t first, int64_t count) {
       at(seconds, predictions_.drops(fed.task, first) ? Event::dropped(fed.task, first, count)
                                                       : Event::rows(fed.task, first, count));
@@ -105,7 +107,7 @@ class Answers {
 
   void stream(double now, const Action& fed) {
     double& ready = work_[fed.task].ready;
-    const bool drops = graph_.spec(fed.task.node).drops_rows;
+    const bool drops = spec(fed.task).drops_rows;
     if (predictions_.finish && !drops) {
       const double seconds = predictions_.seconds(fed.task, fed.count);
       ready = std::max(ready, now + seconds);
@@ -127,14 +129,15 @@ class Answers {
 
   template <class F>
   void for_groups(const Action& fed, const F& visit) const {
+    const int64_t group = group_size(fed.task);
     for (int64_t first = fed.first; first < fed.first + fed.count;) {
-      const int64_t end = std::min(fed.first + fed.count, (first / options_.group_size + 1) * options_.group_size);
+      const int64_t end = std::min(fed.first + fed.count, (first / group + 1) * group);
       visit(first, end - first);
       first = end;
     }
   }
 
-  const graph::Graph& graph_;
+  const graph::NamedGraphs& graphs_;
   const graph::ScheduleOptions& options_;
   const Predictions& predictions_;
   std::map<Task, TaskWork> work_;
@@ -157,14 +160,15 @@ void record_spans(Simulation& simulation, std::map<Task, size_t>& open, double n
 
 }  // namespace
 
-Simulation simulate(const graph::Graph& graph, const graph::Placement& placement, const graph::ScheduleOptions& options,
-                    const Predictions& predictions) {
-  return simulate_from(graph::Schedule(graph, placement, options), graph, options, predictions);
+Simulation simulate(const graph::NamedGraphs& graphs, const graph::Placement& placement,
+                    const graph::ScheduleOptions& options, const Predictions& predictions) {
+  return simulate_from(graph::Schedule(graphs.run, placement, options, graphs.evaluations), graphs, options,
+                       predictions);
 }
 
-Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, const graph::ScheduleOptions& options,
-                         const Predictions& predictions) {
-  Answers answers(graph, options, predictions);
+Simulation simulate_from(graph::Schedule schedule, const graph::NamedGraphs& graphs,
+                         const graph::ScheduleOptions& options, const Predictions& predictions) {
+  Answers answers(graphs, options, predictions);
   Simulation simulation;
   std::map<Task, size_t> open;
   while (!answers.queue.empty() && !schedule.stopped()) {

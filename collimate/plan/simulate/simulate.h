@@ -22,7 +22,6 @@ struct Predictions {
   double transition_seconds = 1;
   // Gives the seconds of one transition, where they differ: a load, an off-load, a weight transfer.
   std::function<double(const graph::Action& action)> transition;
-  double evaluation_seconds = 1;
   // Whether a filter drops the sample group that begins at `first`.
   std::function<bool(const graph::Task& task, int64_t first)> drops = [](const graph::Task&, int64_t) { return false; };
   // Events from outside by their time: a worker lost, a stop asked.
@@ -56,10 +55,10 @@ struct Simulation {
 };
 
 // Drives the runtime's own Schedule in virtual time: every action is answered by the event that its prediction gives.
-Simulation simulate(const graph::Graph& graph, const graph::Placement& placement, const graph::ScheduleOptions& options,
-                    const Predictions& predictions = {});
+Simulation simulate(const graph::NamedGraphs& graphs, const graph::Placement& placement,
+                    const graph::ScheduleOptions& options, const Predictions& predictions = {});
 // Goes on from a schedule that was loaded: a run that goes on in a new process.
-Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, const graph::ScheduleOptions& options,
-                         const Predictions& predictions = {});
+Simulation simulate_from(graph::Schedule schedule, const graph::NamedGraphs& graphs,
+                         const graph::ScheduleOptions& options, const Predictions& predictions = {});
 
 }  // namespace collimate::plan

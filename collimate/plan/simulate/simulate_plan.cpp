@@ -134,7 +134,6 @@ Predictions predictions_of(const Request& request, const Plan& plan, const graph
     if (!call.devices.empty()) one.call_seconds = std::min(call.seconds, request.constants.phase_seconds);
   }
   Predictions made;
-  made.evaluation_seconds = 0;
   made.seconds = [known, &graph = request.graph](const graph::Task& task, int64_t fed) {
     const auto found = known.find(task.node);
     if (found == known.end()) return 0.0;

@@ -116,7 +116,7 @@ TEST(Simulate, ARecordingReplays) {
   Predictions predictions;
   predictions.drops = [](const graph::Task& task, int64_t first) { return task.iteration == 0 && first < 4; };
   const Simulation simulation = simulate(graph, placement, options, predictions);
-  std::string recording = recording_header(graph, placement, options);
+  std::string recording = graph::recording_header({graph, placement, options});
   for (const graph::Step& step : simulation.steps) recording += recording_line(step.event, step.actions);
   EXPECT_EQ(graph::check_recording(recording), "");
   recording.replace(recording.find("\"count\":4"), 9, "\"count\":2");
@@ -129,7 +129,7 @@ TEST(Simulate, ALongRecordingIsShortAndReplays) {
   const Placement placement = separation(graph, 2, 1);
   const ScheduleOptions options{.iterations = 2, .rows = 1024, .group_size = 1};
   const Simulation simulation = simulate(graph, placement, options);
-  std::string plain = recording_header(graph, placement, options), compact = plain;
+  std::string plain = graph::recording_header({graph, placement, options}), compact = plain;
   graph::RecordingWriter writer;
   for (const graph::Step& step : simulation.steps) {
     plain += recording_line(step.event, step.actions);

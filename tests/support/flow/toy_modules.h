@@ -116,12 +116,12 @@ class Policy : public Module {
     };
   }
   // "die_once": a file; in iteration 1 the process that makes it ends at once; with "die_once_updated", when it takes
-  // trained weights. "die_at_open": in so many-th call.
+  // trained weights. "die_at_open": in so many-th call, once with a file "died_open".
   // "fails_on", "dies_on": a worker, which does so in its second step in iteration 1. The steps of a function that is
   // cut over tp sum over its line.
   std::unique_ptr<Stream> open(const std::string& function, const CallInfo& info) override {
     if (info.iteration == 1) die_once("die_once");
-    if (++opened_ == context_->parameters.value("die_at_open", 0)) std::raise(SIGKILL);
+    if (++opened_ == context_->parameters.value("die_at_open", 0)) die_once("died_open");
     auto stream = std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info,
                                                    context_->parameters.contains("twice"));
     stream->sum_over(context_->line(function, "tp"));

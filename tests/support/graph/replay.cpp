@@ -50,47 +50,62 @@ Schedule saved_and_loaded(const Schedule& schedule, Schedule fresh) {
   return fresh;
 }
 
-std::string step_text(const Graph& graph, const Step& step) {
-  std::string text = "> " + describe(graph, step.event) + "\n";
-  for (const Action& action : step.actions) text += "  " + describe(graph, action) + "\n";
+std::string step_text(const NamedGraphs& graphs, const Step& step) {
+  std::string text = "> " + describe(graphs, step.event) + "\n";
+  for (const Action& action : step.actions) text += "  " + describe(graphs, action) + "\n";
   return text;
 }
 
 }  // namespace
 
-std::vector<Step> replay(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                         std::span<const Event> events, const Schedule* begin) {
-  Schedule schedule = begin == nullptr ? Schedule(graph, placement, options) : *begin;
+std::vector<Step> replay(const RecordedRun& run, std::span<const Event> events, const Schedule* begin) {
+  Schedule schedule = begin == nullptr ? run.schedule() : *begin;
   std::vector<Step> steps;
   for (const Event& event : events) {
-    if (event.kind == EventKind::kBegin && !steps.empty())
-      schedule = saved_and_loaded(schedule, Schedule(graph, placement, options));
+    if (event.kind == EventKind::kBegin && !steps.empty()) schedule = saved_and_loaded(schedule, run.schedule());
     const std::span<const Action> actions = schedule.on(event);
     steps.push_back({event, std::vector<Action>(actions.begin(), actions.end())});
   }
   return steps;
 }
 
-std::string compare(const Graph& graph, std::span<const Step> recorded, std::span<const Step> replayed) {
+std::string compare(const NamedGraphs& graphs, std::span<const Step> recorded, std::span<const Step> replayed) {
   for (size_t i = 0; i < std::max(recorded.size(), replayed.size()); ++i) {
     if (i >= recorded.size() || i >= replayed.size())
       return fmt::format("{} steps were recorded, {} replayed", recorded.size(), replayed.size());
     if (recorded[i] == replayed[i]) continue;
-    return fmt::format("step {} was recorded as\n{}and replayed as\n{}", i, step_text(graph, recorded[i]),
-                       step_text(graph, replayed[i]));
+    return fmt::format("step {} was recorded as\n{}and replayed as\n{}", i, step_text(graphs, recorded[i]),
+                       step_text(graphs, replayed[i]));
   }
   return "";
 }
 
-std::string check_recording(std::string_view recording) {
-  const json header = parse_line(recording);
+namespace {
+
+RecordedRun run_of(const json& header, json& state) {
   JsonFields fields(header, "recording");
-  const Graph graph = parse(fields.require<std::string>("graph"));
-  const Placement placement = parse_placement(fields.require<json>("placement").dump(), "recording.placement");
-  const ScheduleOptions options = fields.require<ScheduleOptions>("options");
-  const json state = fields.get("state", json());
+  RecordedRun run{parse(fields.require<std::string>("graph")),
+                  parse_placement(fields.require<json>("placement").dump(), "recording.placement"),
+                  fields.require<ScheduleOptions>("options")};
+  for (const json& item : fields.get("evaluations", std::vector<json>())) {
+    JsonFields of(item, "recording.evaluations");
+    run.evaluations.push_back({of.require<std::string>("name"), parse(of.require<std::string>("graph")),
+                               of.require<int64_t>("rows"), of.require<int64_t>("group_size"),
+                               item.at("every").get<std::optional<int64_t>>(),
+                               item.at("first").get<std::optional<bool>>()});
+  }
+  run.memory = fields.get("memory", json(DeviceMemory())).get<DeviceMemory>();
+  state = fields.get("state", json());
   fields.finish();
-  Schedule begin(graph, placement, options);
+  return run;
+}
+
+}  // namespace
+
+std::string check_recording(std::string_view recording) {
+  json state;
+  const RecordedRun run = run_of(parse_line(recording), state);
+  Schedule begin = run.schedule();
   if (!state.is_null()) {
     base::MemoryState saved;
     saved.json("schedule", state);
@@ -104,12 +119,12 @@ std::string check_recording(std::string_view recording) {
       recorded.push_back(std::move(step));
     }
   }
-  return compare(graph, recorded, replay(graph, placement, options, events, &begin));
+  return compare({run.graph, run.evaluations}, recorded, replay(run, events, &begin));
 }
 
-std::string trace_text(const Graph& graph, std::span<const Step> steps) {
+std::string trace_text(const NamedGraphs& graphs, std::span<const Step> steps) {
   std::string text;
-  for (const Step& step : steps) text += step_text(graph, step);
+  for (const Step& step : steps) text += step_text(graphs, step);
   return text;
 }
 

@@ -7,20 +7,12 @@
 #include "collimate/base/at.h"
 #include "collimate/base/philox.h"
 #include "collimate/plan/simulate/simulate.h"
+#include "tests/support/base/dice.h"
 
 // Random graphs, placements and predictions for the property tests of Schedule. Everything follows from one number.
 namespace collimate::plan::random_flow {
 
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : seed_(seed) {}
-  int below(int n) { return static_cast<int>(base::random_bits(seed_, 0, 0, next_++) % static_cast<uint64_t>(n)); }
-  bool one_in(int n) { return below(n) == 0; }
-
- private:
-  uint64_t seed_;
-  uint32_t next_ = 0;
-};
+using base::Dice;
 
 // One function per node, over a few models: the first node generates, some filter, some need whole iterations.
 inline graph::Graph make_graph(Dice& dice) {
@@ -93,6 +85,32 @@ inline graph::ScheduleOptions make_options(Dice& dice) {
   made.save_every = dice.below(3);
   made.evaluate_every = dice.below(3);
   made.evaluate_first = dice.one_in(3);
+  return made;
+}
+
+// Up to two evaluations: the first node alone, or with it a model of their own that scores what it makes.
+inline std::vector<graph::EvaluationGraph> make_evaluations(const graph::Graph& graph, Dice& dice) {
+  std::vector<graph::EvaluationGraph> made;
+  for (int i = dice.below(3); i > 0; --i) {
+    graph::EvaluationGraph& evaluation = made.emplace_back();
+    evaluation.name = "evaluation" + std::to_string(i);
+    evaluation.graph = graph;
+    evaluation.graph.links.clear();
+    evaluation.graph.nodes.resize(1);
+    if (dice.one_in(2)) {
+      graph::FunctionSpec spec;
+      spec.name = "judge";
+      spec.kind = graph::Kind::kScore;
+      if (dice.one_in(2)) spec.granularity = graph::Granularity::kIteration;
+      const std::string model = "judge" + std::to_string(i);
+      evaluation.graph.models[model].functions = {spec};
+      evaluation.graph.nodes.push_back({"judge", model, "judge", {"n0"}, {"judge"}, {}, {}, {}});
+    }
+    evaluation.group_size = 1 + dice.below(2);
+    evaluation.rows = evaluation.group_size * (1 + dice.below(3));
+    if (dice.one_in(2)) evaluation.every = dice.below(3);
+    if (dice.one_in(2)) evaluation.first = dice.one_in(2);
+  }
   return made;
 }
 

@@ -1,0 +1,37 @@
+#include "collimate/graph/device_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace collimate::graph {
+
+std::map<std::string, int64_t> DeviceMemory::together(int worker, const std::vector<std::string>& models) const {
+  std::map<std::string, int64_t> sum;
+  const auto on_worker = items.find(worker);
+  if (on_worker == items.end()) return sum;
+  for (const std::string& model : models) {
+    const auto of_model = on_worker->second.find(model);
+    if (of_model == on_worker->second.end()) continue;
+    for (const auto& [item, bytes] : of_model->second) sum[item] = std::max(sum[item], bytes);
+  }
+  return sum;
+}
+
+int64_t DeviceMemory::bytes(int worker, const std::vector<std::string>& models) const {
+  int64_t sum = 0;
+  for (const auto& [item, bytes] : together(worker, models)) sum += bytes;
+  return sum;
+}
+
+std::string DeviceMemory::text(int worker, const std::vector<std::string>& models) const {
+  const std::map<std::string, int64_t> sum = together(worker, models);
+  std::vector<std::pair<std::string, int64_t>> list(sum.begin(), sum.end());
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [item, bytes] : list) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", item, bytes);
+  return text;
+}
+
+}  // namespace collimate::graph

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collimate/base/fields.h"
+
+namespace collimate::graph {
+
+// The memory that models take of a device while they are on it, by item. Items of one name are one piece that models
+// share, of which the largest size counts.
+struct DeviceMemory {
+  // The limit of each device. 0: nobody knows it; of models that take turns a device then has those alone that are used
+  // together.
+  int64_t budget_bytes = 0;
+  std::map<int, std::map<std::string, std::map<std::string, int64_t>>> items;  // worker → model → item → bytes
+  bool operator==(const DeviceMemory&) const = default;
+
+  // The bytes of these models together, and the items that they are made of, largest first: "policy/master 1000,
+  // kv_cache 300".
+  int64_t bytes(int worker, const std::vector<std::string>& models) const;
+  std::string text(int worker, const std::vector<std::string>& models) const;
+
+  COLLIMATE_FIELDS(budget_bytes, items)
+
+ private:
+  std::map<std::string, int64_t> together(int worker, const std::vector<std::string>& models) const;
+};
+
+}  // namespace collimate::graph
