@@ -126,8 +126,6 @@ class NearRuns : public Walls {
     const auto error = [&](const std::vector<std::string>& sets) { return refusal("grpo", with(one(), sets)); };
     EXPECT_THAT(error({"devices=3", axis + "=2"}),
                 testing::HasSubstr(fmt::format("[{}] expected a divisor of the 3 devices, got 2", axis)));
-    EXPECT_THAT(error({placed(fmt::format("policy: {{generate: {{{}: 2}}}}", axis))}),
-                testing::HasSubstr(fmt::format("one {} for all functions of models that share weights", axis)));
   }
   // Trains two iterations by `first`, then goes on by `then`; gives the model's bytes.
   std::string train_in_two(const std::string& name, const std::string& recipe, const std::vector<std::string>& first,
