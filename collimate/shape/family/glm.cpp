@@ -77,7 +77,7 @@ ModuleNames glm_names() {
   return names;
 }
 
-Family member(const char* name, const std::string& classes, decltype(Family::parse) parse,
+Family glm_member(const char* name, const std::string& classes, decltype(Family::parse) parse,
               decltype(Family::add_config) add_config, const ModuleNames& names) {
   return {name, classes + "ForCausalLM", classes + "ForSequenceClassification", parse, add_config, names};
 }
@@ -85,9 +85,9 @@ Family member(const char* name, const std::string& classes, decltype(Family::par
 }  // namespace
 
 std::vector<Family> glm_families() {
-  return {member("glm", "Glm", parse_glm, add_glm_config, glm_names()),
-          member("glm4", "Glm4", parse_glm, add_glm_config, glm_names()),
-          member("glm4_moe", "Glm4Moe", parse_glm_moe, add_glm_moe_config, mixture_names("mlp.shared_experts"))};
+  return {glm_member("glm", "Glm", parse_glm, add_glm_config, glm_names()),
+          glm_member("glm4", "Glm4", parse_glm, add_glm_config, glm_names()),
+          glm_member("glm4_moe", "Glm4Moe", parse_glm_moe, add_glm_moe_config, mixture_names("mlp.shared_experts"))};
 }
 
 }  // namespace collimate::shape
