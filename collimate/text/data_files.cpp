@@ -85,7 +85,7 @@ std::vector<std::string> data_files(const std::string& path) {
   if (fs::is_directory(path)) return files_of_directory(path);
   if (fs::exists(path)) return {path};
   if (path.find_first_of("*?[") == std::string::npos)
-    throw InputError(expectation("data " + path, "a file", "none there", base::nearest_path(path)));
+    throw InputError(expectation("data " + path, "a file", "none there", base::nearest_file(path, likely_endings())));
   std::vector<std::string> files = matches(path);
   if (files.empty()) throw InputError(expectation("data " + path, "files that match the pattern", "none"));
   return files;

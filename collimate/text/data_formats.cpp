@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
-#include <vector>
 
 #include "collimate/text/arrow/arrow_files.h"
 
@@ -61,5 +60,13 @@ std::string data_ending(const std::string& path) {
 std::string format_names() { return any_of_them({"auto"}, &FormatEntry::name); }
 
 std::string format_endings() { return any_of_them({}, &FormatEntry::ending); }
+
+std::vector<std::string> likely_endings() {
+  std::vector<std::string> endings;
+  for (const FormatEntry& entry : kFormats)
+    for (const std::string_view ending : {entry.ending, entry.other_ending})
+      if (entry.format != DataFormat::kText && !ending.empty()) endings.emplace_back(ending);
+  return endings;
+}
 
 }  // namespace collimate::text
