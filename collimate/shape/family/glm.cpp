@@ -78,7 +78,7 @@ ModuleNames glm_names() {
 }
 
 Family glm_member(const char* name, const std::string& classes, decltype(Family::parse) parse,
-              decltype(Family::add_config) add_config, const ModuleNames& names) {
+                  decltype(Family::add_config) add_config, const ModuleNames& names) {
   return {name, classes + "ForCausalLM", classes + "ForSequenceClassification", parse, add_config, names};
 }
 
