@@ -148,8 +148,9 @@ TEST_F(Mismatch, TrainingScoringAndGenerationReadTheSameAddresses) {
     module->setup(context);
   const auto addresses = [](flow::Module& module, const char* name) {
     std::vector<const float*> out;
-    for (const auto& segment : module.weights()->segments()) out.push_back(segment.data());
-    fmt::print("{:12} weights {} segments {}\n", name, module.weights()->identity(), fmt::ptr(out.front()));
+    flow::WeightsPort& port = *module.weights();
+    for (size_t i = 0; i < port.whole_params().size(); ++i) out.push_back(port.kept(static_cast<int>(i)).values.data());
+    fmt::print("{:12} weights {} parameters from {}\n", name, module.weights()->identity(), fmt::ptr(out.front()));
     return out;
   };
   const auto generated = addresses(generator, "generation");
