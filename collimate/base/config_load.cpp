@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "collimate/base/config.h"
@@ -40,14 +41,50 @@ std::string read_config_file(const fs::path& path, const std::string& included_a
   if (!fs::exists(path, ignored) || fs::is_directory(path, ignored)) {
     throw InputError(expectation(included_at.empty() ? path.string() : included_at, "a configuration file",
                                  included_at.empty() ? "no such file" : fmt::format("no file {}", path.string()),
-                                 nearest_path(path)));
+                                 nearest_file(path, {".yaml", ".yml"})));
   }
   return read_file(path);
 }
 
-ConfigNode load_node(const fs::path& path, const std::string& included_at, std::vector<fs::path>& open_files);
+// Holds the forms of values that the options declare, by path.
+struct Forms {
+  explicit Forms(const Section* schema) {
+    std::vector<OptionInfo> options;
+    if (schema != nullptr) schema->describe_section("", options);
+    for (const OptionInfo& option : options) {
+      if (option.list) lists.insert(option.path);
+      if (!option.scalar_key.empty()) scalar_keys[option.path] = option.scalar_key;
+    }
+  }
 
-ConfigNode resolve_includes(ConfigNode root, const fs::path& directory, std::vector<fs::path>& open_files) {
+  std::set<std::string> lists;
+  std::map<std::string, std::string> scalar_keys;  // of maps of sections
+};
+
+// Null where there is none.
+ConfigNode* child_of(ConfigNode& node, const std::string& key) {
+  const auto found = std::find(node.keys.begin(), node.keys.end(), key);
+  return found == node.keys.end() ? nullptr : &node.children[static_cast<size_t>(found - node.keys.begin())];
+}
+
+// Makes a section of each scalar that stands for one, so that it may be merged with another.
+void widen_scalars(ConfigNode& root, const Forms& forms) {
+  for (const auto& [path, key] : forms.scalar_keys) {
+    ConfigNode* map = &root;
+    for (const std::string& part : split_path(path)) map = map == nullptr ? nullptr : child_of(*map, part);
+    if (map == nullptr) continue;
+    for (ConfigNode& section : map->children) section = section_of_scalar(std::move(section), key);
+  }
+}
+
+struct Reading {
+  Forms forms;
+  std::vector<fs::path> open_files = {};
+};
+
+ConfigNode load_node(const fs::path& path, const std::string& included_at, Reading& reading);
+
+ConfigNode resolve_includes(ConfigNode root, const fs::path& directory, Reading& reading) {
   ConfigNode include = take_include(root);
   expand_environment(include);
   ConfigNode merged{Kind::kMap, "", false, root.where};
@@ -55,20 +92,22 @@ ConfigNode resolve_includes(ConfigNode root, const fs::path& directory, std::vec
     if (entry->kind != Kind::kScalar || entry->text.empty()) {
       throw InputError(expectation(entry->where, "include to be a file or a list of files", entry->description()));
     }
-    merge(merged, load_node(directory / entry->text, entry->where, open_files));
+    merge(merged, load_node(directory / entry->text, entry->where, reading));
   }
+  widen_scalars(root, reading.forms);
   if (root.kind != Kind::kNull) merge(merged, std::move(root));
   return merged;
 }
 
-ConfigNode load_node(const fs::path& path, const std::string& included_at, std::vector<fs::path>& open_files) {
+ConfigNode load_node(const fs::path& path, const std::string& included_at, Reading& reading) {
   const std::string text = read_config_file(path, included_at);
   const fs::path identity = fs::weakly_canonical(path);
+  std::vector<fs::path>& open_files = reading.open_files;
   if (std::find(open_files.begin(), open_files.end(), identity) != open_files.end()) {
     throw InputError(expectation(included_at, "includes without a circle", path.string() + " again"));
   }
   open_files.push_back(identity);
-  ConfigNode root = resolve_includes(parse_yaml(text, path.string()), path.parent_path(), open_files);
+  ConfigNode root = resolve_includes(parse_yaml(text, path.string()), path.parent_path(), reading);
   open_files.pop_back();
   expect_map(root, "");
   return root;
@@ -100,18 +139,7 @@ ConfigNode& descend(ConfigNode& node, const std::string& part, const std::string
   return child;
 }
 
-// Paths of the lists that the options declare.
-std::set<std::string> list_paths(const Section* schema) {
-  std::vector<OptionInfo> options;
-  if (schema != nullptr) schema->describe_section("", options);
-  std::set<std::string> paths;
-  for (const OptionInfo& option : options) {
-    if (option.list) paths.insert(option.path);
-  }
-  return paths;
-}
-
-void override_value(ConfigNode& root, const std::string& assignment, const std::set<std::string>& lists) {
+void override_value(ConfigNode& root, const std::string& assignment, const Forms& forms) {
   const size_t equals = assignment.find('=');
   const std::string path = assignment.substr(0, equals);
   const auto parts = split_path(path);
@@ -120,37 +148,40 @@ void override_value(ConfigNode& root, const std::string& assignment, const std::
   }
   const std::string where = "--set " + path;
   ConfigNode* node = &root;
-  std::string at;
+  std::string at, above;
   for (const auto& part : parts) {
-    node = &descend(*node, part, where, lists.contains(at));
-    at = join_path(at, part);
+    if (const auto key = forms.scalar_keys.find(above); key != forms.scalar_keys.end())
+      *node = section_of_scalar(std::move(*node), key->second);
+    node = &descend(*node, part, where, forms.lists.contains(at));
+    above = std::exchange(at, join_path(at, part));
   }
   *node = parse_yaml_value(assignment.substr(equals + 1), where);
 }
 
-ConfigSource finish(ConfigNode root, const std::vector<std::string>& sets, const Section* schema) {
-  override_values(root, sets, schema);
-  return {std::move(root)};
+void override_all(ConfigNode& root, const std::vector<std::string>& sets, const Forms& forms) {
+  for (const auto& assignment : sets) override_value(root, assignment, forms);
+  expand_environment(root);
 }
 
 }  // namespace
 
 void override_values(ConfigNode& root, const std::vector<std::string>& sets, const Section* schema) {
-  const std::set<std::string> lists = list_paths(schema);
-  for (const auto& assignment : sets) override_value(root, assignment, lists);
-  expand_environment(root);
+  override_all(root, sets, Forms(schema));
 }
 
 ConfigSource load_config(const fs::path& path, const std::vector<std::string>& sets, const Section* schema) {
-  std::vector<fs::path> open_files;
-  return finish(load_node(path, "", open_files), sets, schema);
+  Reading reading{Forms(schema)};
+  ConfigSource source{load_node(path, "", reading)};
+  override_all(source.root, sets, reading.forms);
+  return source;
 }
 
 ConfigSource parse_config(const std::string& text, const std::string& file_name, const std::vector<std::string>& sets,
                           const Section* schema) {
-  std::vector<fs::path> open_files;
-  ConfigNode root = parse_yaml(text, file_name);
-  return finish(resolve_includes(std::move(root), fs::path(file_name).parent_path(), open_files), sets, schema);
+  Reading reading{Forms(schema)};
+  ConfigSource source{resolve_includes(parse_yaml(text, file_name), fs::path(file_name).parent_path(), reading)};
+  override_all(source.root, sets, reading.forms);
+  return source;
 }
 
 }  // namespace collimate::base

@@ -111,6 +111,12 @@ TEST(Config, AKeyOfTheSameNameElsewhereComesBeforeOneThatIsLikeIt) {
   EXPECT_THAT(error_of("stpes: 1"), HasSubstr("got \"stpes\"; try one of recipe, "));
 }
 
+// Keys inside belong to the key's own place, and not to a section here that is called nearly the same.
+TEST(Config, AKeyOfAnotherPlaceIsNotLookedIntoAsASectionThatIsLikeIt) {
+  EXPECT_EQ(error_of("dtype: {rank: 8}"),
+            "[config.yaml:1] expected a key of the configuration, got \"dtype\"; try \"train.dtype\"");
+}
+
 TEST(Config, WrongTypeNamesLineKeyAndBothTypes) {
   EXPECT_EQ(error_of("train:\n  steps: ten"), "[config.yaml:2] expected train.steps to be an integer, got \"ten\"");
   EXPECT_EQ(error_of("train: {steps: 1.5}"), "[config.yaml:1] expected train.steps to be an integer, got \"1.5\"");
@@ -124,7 +130,8 @@ TEST(Config, WrongTypeNamesLineKeyAndBothTypes) {
   EXPECT_EQ(error_of("train: {learning_rate: +1e-4}"),
             "[config.yaml:1] expected train.learning_rate to be a number, got \"+1e-4\"");
   EXPECT_EQ(error_of("fast: maybe"), "[config.yaml:1] expected fast to be true or false, got \"maybe\"");
-  EXPECT_EQ(error_of("train: 3"), "[config.yaml:1] expected section train to be a mapping of keys, got \"3\"");
+  EXPECT_EQ(error_of("train: 3"),
+            "[config.yaml:1] expected section train to be a mapping of keys, got \"3\"; try train: {learning_rate: …}");
   EXPECT_EQ(error_of("files: {a: b}"), "[config.yaml:1] expected files to be a list, each a string, got a mapping");
   EXPECT_EQ(error_of("files:\n- a\n- [b]"), "[config.yaml:3] expected files.1 to be a string, got a list");
   EXPECT_EQ(error_of("recipe:"), "[config.yaml:1] expected recipe to be a string, got nothing");
@@ -235,12 +242,12 @@ TEST(Config, AQuotedVariableHasTheTypeOfItsValue) {
 
 TEST(Config, ABareVariableInAFlowMapIsToldToBeQuoted) {
   EXPECT_EQ(error_of("fast: true\ntrain: {steps: ${HOME:1}}"),
-            "[config.yaml:2] expected valid YAML, got end of map flow not found; try quotes: \"${NAME:default}\"");
+            "[config.yaml:2] expected valid YAML, got a { without its }; try quotes: \"${NAME:default}\"");
   EXPECT_EQ(error_of("files: [${HOME}]"),
-            "[config.yaml:1] expected valid YAML, got end of sequence flow not found; try quotes: "
+            "[config.yaml:1] expected valid YAML, got a [ without its ]; try quotes: "
             "\"${NAME:default}\"");
   EXPECT_EQ(error_of("", {"train={steps: ${HOME}}"}),
-            "[--set train] expected valid YAML, got end of map flow not found; try quotes: \"${NAME:default}\"");
+            "[--set train] expected valid YAML, got a { without its }; try quotes: \"${NAME:default}\"");
   EXPECT_EQ(error_of("files: [\"${HOME}\", {]"), error_of("files: [\"$HOME\", {]"));
 }
 
@@ -278,13 +285,14 @@ TEST_F(ConfigFiles, ErrorsNameTheIncludedFile) {
   EXPECT_EQ(error_loading("c.yaml"), fmt::format("[{}:2] expected a key of section train, got \"stesp\"; try \"steps\"",
                                                  (directory_ / "parts/a.yaml").string()));
   write("d.yaml", "recipe: x\ninclude: gone.yaml\n");
-  EXPECT_EQ(error_loading("d.yaml"),
-            fmt::format("[{}:2] expected a configuration file, got no file {}", (directory_ / "d.yaml").string(),
-                        (directory_ / "gone.yaml").string()));
+  EXPECT_THAT(error_loading("d.yaml"),
+              HasSubstr(fmt::format("[{}:2] expected a configuration file, got no file {}; try one that is there: ",
+                                    (directory_ / "d.yaml").string(), (directory_ / "gone.yaml").string())));
   write("e.yaml", "include: e.yaml\n");
   EXPECT_THAT(error_loading("e.yaml"), HasSubstr("expected includes without a circle"));
-  EXPECT_EQ(error_loading("absent.yaml"),
-            fmt::format("[{}] expected a configuration file, got no such file", (directory_ / "absent.yaml").string()));
+  EXPECT_THAT(error_loading("absent.yaml"),
+              HasSubstr(fmt::format("[{}] expected a configuration file, got no such file; try one that is there: ",
+                                    (directory_ / "absent.yaml").string())));
 }
 
 TEST(Config, ResolvedRoundTrips) {

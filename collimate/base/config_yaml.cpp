@@ -5,6 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -114,6 +115,21 @@ std::optional<YAML::Mark> second_document(const std::string& text) {
   return second.mark;
 }
 
+// The parser's word for what stops it, in words of a person who writes YAML.
+std::string plain_words(const std::string& problem) {
+  static const std::map<std::string, std::string> kWords = {
+      {"end of map not found", "keys that do not stand below each other"},
+      {"end of sequence not found", "entries of a list that do not stand below each other"},
+      {"end of map flow not found", "a { without its }"},
+      {"end of sequence flow not found", "a [ without its ]"},
+      {"illegal tab when looking for indentation", "a tab before a key"},
+      {"illegal map value", "a second \":\" in the line, outside of quotes"},
+      {"illegal EOF in scalar", "a quote that is not closed"},
+      {"illegal block entry", "a \"-\" where no list may begin"}};
+  const auto found = kWords.find(problem);
+  return found == kWords.end() ? problem : found->second;
+}
+
 ConfigNode parse(const std::string& text, Converter converter) {
   try {
     if (const auto second = second_document(text)) {
@@ -122,8 +138,8 @@ ConfigNode parse(const std::string& text, Converter converter) {
     const YAML::Node document = YAML::Load(text);
     return document.Mark().is_null() ? ConfigNode{} : converter.convert(document, document.Mark());
   } catch (const YAML::Exception& error) {
-    throw InputError(
-        expectation(converter.where(error.mark), "valid YAML", error.msg, syntax_remedy(text, error.mark)));
+    throw InputError(expectation(converter.where(error.mark), "valid YAML", plain_words(error.msg),
+                                 syntax_remedy(text, error.mark)));
   }
 }
 

@@ -110,15 +110,20 @@ class Scan {
 // Describes the place where the text stops being JSON; `byte` is the parser's count of bytes, 0 where it has none.
 std::string found_at(std::string_view text, size_t byte) {
   constexpr size_t kShownBytes = 20;
+  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
   if (byte == 0) return "a number that is too large";
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return "an empty text";
   if (byte > text.size()) return "a text that ends before its value does";
   const size_t newline = text.rfind('\n', byte - 1);
   const size_t begin = newline == std::string_view::npos || newline + 1 > byte - 1 ? 0 : newline + 1;
   const size_t shown = byte - begin > kShownBytes ? byte - kShownBytes : begin;
+  if (byte - begin == 1) {
+    const std::string line(text.substr(begin, std::min(kShownBytes, text.find_first_of("\r\n", begin) - begin)));
+    return fmt::format("{} at the beginning", nlohmann::json(line).dump(-1, ' ', false, kReplace));
+  }
   const nlohmann::json excerpt(std::string(text.substr(shown, byte - shown)));
   return fmt::format("something else at column {}, where {}{} ends", byte - begin, shown > begin ? "…" : "",
-                     excerpt.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+                     excerpt.dump(-1, ' ', false, kReplace));
 }
 
 template <class Json>

@@ -47,6 +47,7 @@ TEST(Json, MalformedTextIsRefusedWithItsLine) {
 
 TEST(Json, MalformedTextIsShownInWordsOfItsOwn) {
   const std::string expected = "[a.json:1] expected well-formed JSON, got ";
+  EXPECT_EQ(json_error("hello\nyou", 1), expected + "\"hello\" at the beginning");
   EXPECT_EQ(json_error("{\"a\": nope}", 1), expected + "something else at column 8, where \"{\\\"a\\\": no\" ends");
   EXPECT_EQ(json_error("{\"a\": [1, 2", 1), expected + "a text that ends before its value does");
   EXPECT_EQ(json_error(" \n", 1), "[a.json:2] expected well-formed JSON, got an empty text");

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "collimate/base/error.h"
@@ -57,6 +58,7 @@ struct Log::Impl {
 
   std::mutex mutex;
   std::vector<int> files;
+  std::set<std::string> told;  // what first_time was asked of
   std::string bar;
 };
 
@@ -72,7 +74,10 @@ void Log::write(LogLevel level, std::string_view text) {
 }
 
 void Log::record(std::string_view text) {
-  const std::string line = line_of(LogLevel::kInfo, text);
+  constexpr std::string_view kWarning = "warning: ";
+  const bool warns = text.starts_with(kWarning);
+  if (warns) text.remove_prefix(kWarning.size());
+  const std::string line = line_of(warns ? LogLevel::kWarning : LogLevel::kInfo, text);
   const std::lock_guard lock(impl_->mutex);
   impl_->append(line);
 }
@@ -87,6 +92,11 @@ void Log::pass_on(std::string_view line) {
   const std::lock_guard lock(impl_->mutex);
   impl_->show(whole);
   impl_->append(whole);
+}
+
+bool Log::first_time(const std::string& text) {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->files.empty() || impl_->told.insert(text).second;
 }
 
 void Log::progress_line(std::string_view text, bool terminal) {
@@ -109,6 +119,7 @@ LogFile::LogFile(const std::filesystem::path& path, Log& log)
   if (fd_ < 0) throw RunError(expectation(path.string(), "to open the log", std::strerror(errno)));
   const std::lock_guard lock(log_.impl_->mutex);
   log_.impl_->files.push_back(fd_);
+  log_.impl_->told.clear();
 }
 
 LogFile::~LogFile() {

@@ -23,12 +23,16 @@ class Log {
   ~Log();
 
   void write(LogLevel level, std::string_view text);
-  // A line of info for the files alone: what stderr shows in another form.
+  // A line for the files alone, which stderr shows in another form: of info, or a warning where the text begins with
+  // "warning: ", which the line's level then says.
   void record(std::string_view text);
   // A line of stderr alone, as it is: neither time nor level, nothing for the files.
   void show(std::string_view line);
   // A line that another process wrote, as it is, on stderr and in the files.
   void pass_on(std::string_view line);
+  // True where nobody has asked with this text since the newest file was opened, or where none is open: what several
+  // parts of a run meet is told once.
+  bool first_time(const std::string& text);
   // Replaces the progress line at the bottom of a terminal, or writes a plain line elsewhere; empty removes it.
   void progress_line(std::string_view text, bool terminal);
 

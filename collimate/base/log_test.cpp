@@ -53,6 +53,24 @@ TEST_F(Logging, LineHasTimeLevelAndPrefix) {
   EXPECT_THAT(lines[2], ::testing::EndsWith(" error   shown"));
 }
 
+TEST_F(Logging, ARecordedWarningSaysSoOnce) {
+  log_.record("warning: too few rows");
+  log_.record("no warning: fine");
+  EXPECT_THAT(lines_of(path_), ::testing::ElementsAre(::testing::EndsWith(" warning too few rows"),
+                                                      ::testing::EndsWith(" info    no warning: fine")));
+}
+
+TEST_F(Logging, ATextComesForTheFirstTimeInEachFile) {
+  EXPECT_TRUE(log_.first_time("a"));
+  EXPECT_FALSE(log_.first_time("a"));
+  EXPECT_TRUE(log_.first_time("b"));
+  file_.reset();
+  EXPECT_TRUE(log_.first_time("a")) << "no file is open";
+  EXPECT_TRUE(log_.first_time("a"));
+  file_.emplace(path_, log_);
+  EXPECT_TRUE(log_.first_time("a")) << "another run";
+}
+
 TEST_F(Logging, FilesGetLinesWhileTheyLive) {
   const std::filesystem::path second = path_.string() + ".2";
   std::filesystem::remove(second);

@@ -1,8 +1,10 @@
 #include "collimate/base/nearest_path.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <limits>
 #include <vector>
 
 #include "collimate/base/edit_distance.h"
@@ -18,7 +20,47 @@ std::vector<std::string> names_in(const fs::path& directory) {
   for (fs::directory_iterator entry(directory.empty() ? "." : directory, error), end; !error && entry != end;
        entry.increment(error))
     names.push_back(entry->path().filename().string());
+  std::ranges::sort(names);
   return names;
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+constexpr size_t kFar = std::numeric_limits<size_t>::max();
+
+// Edits between two names without their endings, as a long ending that both have says nothing; 0 for another ending
+// alone, and kFar for a name that is not meant by the other.
+size_t distance_of_names(const std::string& a, const std::string& b) {
+  constexpr size_t kShortestBeginning = 4;
+  const fs::path left = lower(a), right = lower(b);
+  const std::string stem = left.stem().string(), other = right.stem().string();
+  if (stem == other) return 0;
+  const std::string ending = left.extension().string();
+  if (edit_distance(ending, right.extension().string()) > (ending.empty() ? 0 : 2)) return kFar;
+  const size_t shorter = std::min(stem.size(), other.size()), longer = std::max(stem.size(), other.size());
+  const size_t edits = edit_distance(stem, other);
+  if (edits <= std::max<size_t>(1, stem.size() / 3) && edits < shorter) return edits;
+  const bool begins = stem.starts_with(other) || other.starts_with(stem);
+  return begins && shorter >= kShortestBeginning ? longer : kFar;
+}
+
+std::string nearest_name(const std::string& name, const std::vector<std::string>& names) {
+  std::string best;
+  size_t least = kFar;
+  for (const std::string& candidate : names) {
+    const size_t distance = distance_of_names(name, candidate);
+    if (distance >= least) continue;
+    least = distance;
+    best = candidate;
+  }
+  return best;
+}
+
+bool has_ending(const std::string& name, const std::vector<std::string>& endings) {
+  return std::ranges::any_of(endings, [&](const std::string& ending) { return name.ends_with(ending); });
 }
 
 }  // namespace
@@ -32,7 +74,7 @@ std::string nearest_path(const fs::path& missing) {
       found /= name;
       continue;
     }
-    const std::string near = changed ? "" : nearest(name.string(), names_in(found));
+    const std::string near = changed ? "" : nearest_name(name.string(), names_in(found));
     if (near.empty()) return "";
     found /= near;
     changed = true;
@@ -40,11 +82,26 @@ std::string nearest_path(const fs::path& missing) {
   return changed && fs::exists(found, ignored) ? fmt::format("{}, which is there", found.string()) : "";
 }
 
-std::string directory_below(const fs::path& directory, const std::string& file) {
-  std::vector<std::string> names = names_in(directory);
-  std::ranges::sort(names);
+std::string nearest_file(const fs::path& missing, const std::vector<std::string>& endings) {
+  constexpr size_t kMostShown = 3;
+  if (const std::string near = nearest_path(missing); !near.empty()) return near;
+  const fs::path directory = missing.parent_path();
   std::error_code ignored;
-  for (const std::string& name : names)
+  if (!directory.empty() && !fs::is_directory(directory, ignored))
+    return fmt::format("another directory: there is no {}", directory.string());
+  std::vector<std::string> found;
+  for (const std::string& name : names_in(directory))
+    if (has_ending(name, endings)) found.push_back((directory / name).string());
+  if (found.empty())
+    return missing.is_absolute() ? "" : fmt::format("a path from {}", fs::current_path(ignored).string());
+  const bool more = found.size() > kMostShown;
+  found.resize(std::min(found.size(), kMostShown));
+  return fmt::format("one that is there: {}{}", fmt::join(found, ", "), more ? ", …" : "");
+}
+
+std::string directory_below(const fs::path& directory, const std::string& file) {
+  std::error_code ignored;
+  for (const std::string& name : names_in(directory))
     if (fs::exists(directory / name / file, ignored))
       return fmt::format("{}, which has {}", (directory / name).string(), file);
   return "";

@@ -1,5 +1,6 @@
 #include "collimate/base/nearest_path.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -37,6 +38,40 @@ TEST_F(NearestPath, IsNothingWhereNoneIsNear) {
   EXPECT_EQ(near("date/other.jsonl"), "");
   EXPECT_EQ(near("data/validation.jsonl"), "");
   EXPECT_EQ(near("data/train.jsonl"), "") << "it is there";
+}
+
+// As a long ending does not make two names alike, and no letter is like another.
+TEST_F(NearestPath, IsNoFileThatHasTheEndingAlone) {
+  for (const char* name : {"prefs.jsonl", "eval.jsonl", "b.jsonl"}) std::ofstream(root_ / "data" / name) << "x";
+  EXPECT_EQ(near("data/reward.jsonl"), "");
+  EXPECT_EQ(near("data/evil.csv"), "") << "name and ending are others";
+  EXPECT_EQ(near("data/a.jsonl"), "");
+  EXPECT_EQ(near("data/test.jsonl"), "");
+  EXPECT_EQ(near("data/perfs.jsonl"), "data/prefs.jsonl, which is there");
+  EXPECT_EQ(near("data/Eval.json"), "data/eval.jsonl, which is there");
+  EXPECT_EQ(near("data/train"), "data/train.jsonl, which is there");
+}
+
+TEST_F(NearestPath, IsTheBeginningOfALongerName) {
+  std::ofstream(root_ / "data/validation-00000-of-00001.parquet") << "x";
+  EXPECT_EQ(near("data/validation.parquet"), "data/validation-00000-of-00001.parquet, which is there");
+}
+
+TEST_F(NearestPath, FilesThatAreThereAreNamedWhereNoneIsNear) {
+  const std::vector<std::string> endings = {".jsonl", ".csv"};
+  EXPECT_EQ(nearest_file(root_ / "data/trian.jsonl", endings), nearest_path(root_ / "data/trian.jsonl"));
+  const std::string data = (root_ / "data").string();
+  EXPECT_EQ(nearest_file(root_ / "data/other", endings), fmt::format("one that is there: {}/train.jsonl", data));
+  for (const char* name : {"a.csv", "b.csv", "c.csv", "d.txt"}) std::ofstream(root_ / "data" / name) << "x";
+  EXPECT_EQ(nearest_file(root_ / "data/other", endings),
+            fmt::format("one that is there: {0}/a.csv, {0}/b.csv, {0}/c.csv, …", data));
+  EXPECT_EQ(nearest_file(root_ / "no/where/other.csv", endings),
+            fmt::format("another directory: there is no {}/no/where", root_.string()));
+  EXPECT_EQ(nearest_file(root_ / "data/other", {".yaml"}), "");
+  const fs::path before = fs::current_path();
+  fs::current_path(root_);
+  EXPECT_EQ(nearest_file("other", {".yaml"}), fmt::format("a path from {}", fs::current_path().string()));
+  fs::current_path(before);
 }
 
 TEST_F(NearestPath, ARelativePathStaysOne) {

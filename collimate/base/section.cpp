@@ -18,7 +18,8 @@ std::vector<const ConfigItem*> Section::section_items() const {
 }
 
 void Section::read_section(const ConfigNode& node, const std::string& path) {
-  expect_map(node, path);
+  const auto items = section_items();
+  expect_map(node, path, items.empty() || path.empty() ? "" : items.front()->item_name());
   for (size_t i = 0; i < node.keys.size(); ++i) {
     ConfigItem* found = nullptr;
     for (const ConfigItem* item : section_items())
@@ -61,9 +62,18 @@ std::vector<std::string> split_path(const std::string& path) {
 
 std::string section_title(const std::string& path) { return path.empty() ? "the configuration" : "section " + path; }
 
-void expect_map(const ConfigNode& node, const std::string& path) {
+void expect_map(const ConfigNode& node, const std::string& path, const std::string& key) {
   if (node.kind == ConfigNode::Kind::kMap || node.kind == ConfigNode::Kind::kNull) return;
-  throw InputError(expectation(node.where, section_title(path) + " to be a mapping of keys", node.description()));
+  const std::string name = path.substr(path.rfind('.') + 1);
+  throw InputError(expectation(node.where, section_title(path) + " to be a mapping of keys", node.description(),
+                               key.empty() ? "" : fmt::format("{}: {{{}: …}}", name, key)));
+}
+
+ConfigNode section_of_scalar(ConfigNode node, const std::string& key) {
+  if (key.empty() || node.kind != ConfigNode::Kind::kScalar) return node;
+  ConfigNode section{.kind = ConfigNode::Kind::kMap, .where = node.where};
+  section.child(key) = std::move(node);
+  return section;
 }
 
 std::vector<const ConfigNode*> list_entries(const ConfigNode& node) {

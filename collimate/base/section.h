@@ -24,8 +24,9 @@ struct OptionInfo {
   std::string default_value;  // as YAML
   std::string unit;
   std::string help;
-  std::string limits;  // texts of its checks, joined
-  bool list = false;   // a list, for which one entry alone may stand
+  std::string limits;      // texts of its checks, joined
+  bool list = false;       // a list, for which one entry alone may stand
+  std::string scalar_key;  // of a map of sections: a scalar in the place of one is its value of this key
 };
 
 // A member of a Section: an option, a nested section, or a map or list of sections. The names begin with `item_` so

@@ -53,7 +53,7 @@ class SectionMap : public ConfigItem {
     return out;
   }
   void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
-    out.push_back({path, "map of sections", "", "", item_help(), ""});
+    out.push_back({path, "map of sections", "", "", item_help(), "", false, scalar_key_});
     S().describe_section(join_path(path, "<name>"), out);
   }
 
@@ -107,8 +107,10 @@ class SectionList : public ConfigItem {
   std::vector<S> entries_;
 };
 
-// Throws InputError unless `node` is a map or nothing.
-void expect_map(const ConfigNode& node, const std::string& path);
+// Throws InputError unless `node` is a map or nothing. It shows a map with `key`, where that is not empty.
+void expect_map(const ConfigNode& node, const std::string& path, const std::string& key = "");
+// A scalar as the section that has it at `key`; any other node, and all of them where `key` is empty, as it is.
+ConfigNode section_of_scalar(ConfigNode node, const std::string& key);
 // The entries of a list, or `node` itself as the only one; empty for nothing.
 std::vector<const ConfigNode*> list_entries(const ConfigNode& node);
 
@@ -118,10 +120,7 @@ void SectionMap<S>::item_read(const ConfigNode& node, const std::string& path) {
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const size_t at = position(node.keys[i]);
     places_[at] = node.children[i].where;
-    const bool scalar = !scalar_key_.empty() && node.children[i].kind == ConfigNode::Kind::kScalar;
-    ConfigNode section{.kind = ConfigNode::Kind::kMap, .where = places_[at]};
-    if (scalar) section.child(scalar_key_) = node.children[i];
-    entries_[at].second.read_section(scalar ? section : node.children[i], join_path(path, node.keys[i]));
+    entries_[at].second.read_section(section_of_scalar(node.children[i], scalar_key_), join_path(path, node.keys[i]));
   }
 }
 

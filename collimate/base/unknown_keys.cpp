@@ -78,6 +78,7 @@ class UnknownKeys {
   void report(const std::string& key, const ConfigNode& node, const KeyTree& known, const std::string& path) {
     if (knows_inside(key, node)) return report_inside(key, key, node, path);
     add(node, path, key, remedy(key, known));
+    if (!other_name(key).empty() || !same_elsewhere(key).empty()) return;  // it is no misspelling
     const std::string near = nearest(key, known.names);
     if (!near.empty()) look_at(node, *known.find(near), join_path(path, near));
   }

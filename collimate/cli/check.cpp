@@ -1,6 +1,7 @@
 #include "collimate/cli/check.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -22,7 +23,6 @@ int show_check(const recipe::Config& config, CheckForm form) {
   recipe::Findings found = recipe::check(config);
   std::stable_partition(found.lines.begin(), found.lines.end(),
                         [](const std::string& line) { return !line.starts_with(kWarning); });
-  for (const std::string& problem : found.problems) fmt::print(stderr, "{}\n", problem);
   if (form == CheckForm::kJson) {
     print_json(recipe::to_json(config, found));
   } else {
@@ -30,6 +30,8 @@ int show_check(const recipe::Config& config, CheckForm form) {
     for (const std::string& line : found.lines) fmt::print("{}{}\n", all ? "# " : "", line);
     if (all) fmt::print("{}\n", found.config);
   }
+  std::fflush(stdout);  // problems stand last on a terminal
+  for (const std::string& problem : found.problems) fmt::print(stderr, "{}\n", problem);
   return found.problems.empty() ? 0 : 2;
 }
 

@@ -171,6 +171,20 @@ std::string nearest_topic(const std::string& word) {
       "\"" + word + "\"", "collimate help" + (near.empty() ? "" : " " + near)));
 }
 
+// Explains the keys that a word means without their section, or as another program calls one; "" where there are none.
+std::string help_of_name(const std::string& word) {
+  const recipe::Config config;
+  std::vector<base::OptionInfo> options;
+  config.describe_section("", options);
+  std::string text;
+  for (const base::OptionInfo& option : options)
+    if (option.path.ends_with("." + word)) text += base::config_help(config, option.path);
+  if (!text.empty()) return text;
+  const base::KeyRemedy known = recipe::remedy_for_name(word);
+  text = known.key.empty() ? "" : base::config_help(config, known.key);
+  return text.empty() ? "" : fmt::format("{} is here {}\n\n{}", word, known.text, text);
+}
+
 }  // namespace
 
 std::vector<std::string> help_topics() {
@@ -211,8 +225,9 @@ int help(const Arguments& arguments) {
     if (!text.empty()) fmt::print("\nConfig keys of section {}:\n{}", topic, text);
     return code;
   }
-  if (text.empty()) throw_unknown_topic(topic);
-  fmt::print("{}", text);
+  const std::string named = text.empty() ? help_of_name(topic) : text;
+  if (named.empty()) throw_unknown_topic(topic);
+  fmt::print("{}", named);
   return 0;
 }
 

@@ -1,12 +1,16 @@
 #include "collimate/cli/program.h"
 
+#include <fmt/ranges.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <string>
+#include <vector>
 
+#include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/cli/verbs.h"
@@ -21,12 +25,14 @@ int run(const Arguments& words) {
   std::string name = words[0];
   if (name == "--help" || name == "-h") name = "help";
   if (name == "--version") name = "version";
-  std::string known;
+  std::vector<std::string> known;
   for (const Verb& verb : verbs()) {
     if (name == verb.name) return verb.run({words.begin() + 1, words.end()});
-    known += (known.empty() ? "" : ", ") + std::string(verb.name);
+    known.emplace_back(verb.name);
   }
-  throw base::InputError(base::expectation("collimate", "one of " + known, "\"" + name + "\"", "collimate help"));
+  const std::string near = base::nearest(name, known);
+  throw base::InputError(base::expectation("collimate", fmt::format("one of {}", fmt::join(known, ", ")),
+                                           "\"" + name + "\"", "collimate " + (near.empty() ? "help" : near)));
 }
 
 // Whether all that was printed arrived; says so where it did not. Some of it waits in the buffer until here.

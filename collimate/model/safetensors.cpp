@@ -315,6 +315,10 @@ std::vector<std::string> adapter_files(const std::string& directory) {
 
 TensorDirectory::TensorDirectory(const std::string& directory) {
   for (const auto& [path, names] : weight_files(directory)) {
+    if (::access(path.c_str(), F_OK) != 0)
+      throw InputError(expectation(path, "the model's weights", "no such file",
+                                   "downloading the model again (hf download NAME), or from_scratch: true in a config, "
+                                   "which begins with random weights"));
     add(path);
     for (const std::string& name : names)
       if (find(name) == nullptr) throw InputError(expectation(path, "tensor " + shown(name), "a file without it"));

@@ -53,6 +53,14 @@ TEST_F(ConfigFile, EntriesOfRewardsAreResolved) {
   EXPECT_NE(base::config_hash(read(rewards, {"reward.1.timeout_seconds=6"})), base::config_hash(config));
 }
 
+TEST_F(ConfigFile, AModelGivenAsADirectoryKeepsItBesideItsOtherKeys) {
+  std::ofstream(path_) << "recipe: sft\nmodels: {policy: start}\n";
+  const Config config = load(path_, {"models.policy.chat_template=chatml", "models.policy.lora.rank=8"});
+  EXPECT_EQ(config.model("policy").path.get(), "start");
+  EXPECT_EQ(config.model("policy").chat_template.get(), "chatml");
+  EXPECT_EQ(config.model("policy").lora.rank.get(), 8);
+}
+
 TEST_F(ConfigFile, ARateThatIsNotSetIsTheRecipes) {
   const auto rate = [&](const std::string& yaml) {
     std::ofstream(path_) << yaml;

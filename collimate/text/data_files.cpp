@@ -31,6 +31,13 @@ std::string ending_of(const fs::path& path) {
   return (is_compressed(path.string()) ? path.stem().extension().string() : "") + path.extension().string();
 }
 
+std::vector<std::string> endings() {
+  std::vector<std::string> all;
+  for (const auto& [ending, format] : formats())
+    if (format != "text") all.push_back(ending);  // few texts are data
+  return all;
+}
+
 bool is_data(const fs::path& path) {
   const std::string name = path.filename().string();
   const std::string format = format_of(path.string());
@@ -109,7 +116,7 @@ std::vector<std::string> data_files(const std::string& path) {
   if (fs::is_directory(path)) return files_of_directory(path);
   if (fs::exists(path)) return {path};
   if (path.find_first_of("*?[") == std::string::npos)
-    throw InputError(expectation("data " + path, "a file", "none there", base::nearest_path(path)));
+    throw InputError(expectation("data " + path, "a file", "none there", base::nearest_file(path, endings())));
   std::vector<std::string> files = matches(path);
   if (files.empty()) throw InputError(expectation("data " + path, "files that match the pattern", "none"));
   return files;

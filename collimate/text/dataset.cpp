@@ -12,13 +12,21 @@ namespace {
 
 using nlohmann::json;
 
+template <class Json>
+std::string column_names(const Json& row) {
+  std::string names;
+  for (const auto& [name, value] : row.items()) names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "none" : names;
+}
+
 // All columns are taken out before any is put, so that two may change names.
 void rename_columns(Row& row, const DataSource& source, const RowLocation& location) {
   std::map<std::string, json> taken;
   for (const auto& [from, to] : source.columns) {
     const auto found = row.find(from);
     if (found == row.end()) {
-      throw base::InputError(base::expectation(location.text(), "column '" + from + "' of data columns", "none"));
+      throw base::InputError(base::expectation(location.text(), "column '" + from + "' of data columns",
+                                               "the columns " + column_names(row), "one of them in its place"));
     }
     taken[from] = std::move(*found);
     row.erase(found);
@@ -31,12 +39,6 @@ void rename_columns(Row& row, const DataSource& source, const RowLocation& locat
     }
     row[to] = std::move(taken[from]);
   }
-}
-
-std::string column_names(const json& row) {
-  std::string names;
-  for (const auto& [name, value] : row.items()) names += (names.empty() ? "" : ", ") + name;
-  return names.empty() ? "none" : names;
 }
 
 [[noreturn]] void shape_unknown(const Row& row, const RowLocation& location) {

@@ -319,6 +319,8 @@ TEST_F(DatasetFile, RenamingOverwritesNoColumn) {
                                           ":1] expected no column 'prompt' where data columns has q: prompt, got one; "
                                           "try data columns: {prompt: another_name} too");
   EXPECT_THAT(error({{"q", "x"}, {"r", "x"}}), HasSubstr("no column 'x' where data columns has r: x"));
+  EXPECT_THAT(error({{"question", "prompt"}}),
+              HasSubstr(":1] expected column 'question' of data columns, got the columns "));
 }
 
 TEST_F(DatasetFile, FingerprintFollowsTheContent) {

@@ -42,7 +42,9 @@ Row parse_row(std::string_view text, const RowLocation& location) {
   Row row = base::parse_ordered_json(text, location.file, location.line);
   refuse_changed_numbers(text, location);
   if (!row.is_object()) {
-    throw base::InputError(base::expectation(location.text(), "an object with columns", row.type_name()));
+    throw base::InputError(base::expectation(location.text(), "an object with columns",
+                                             fmt::format("a JSON {}", row.type_name()),
+                                             "{\"prompt\": …, …}; collimate help data shows the shapes of rows"));
   }
   return row;
 }

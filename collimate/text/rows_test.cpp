@@ -114,7 +114,7 @@ TEST_F(Rows, TheFirstRowAlone) {
 TEST_F(Rows, MalformedJsonNamesFileAndLine) {
   EXPECT_THAT(error("a.jsonl", "{\"a\": 1}\n{\"a\": }\n"), HasSubstr("[a.jsonl:2] expected well-formed JSON"));
   EXPECT_THAT(error("a.jsonl", "{\"a\": 1}\n[1]\n"),
-              HasSubstr("[a.jsonl:2] expected an object with columns, got array"));
+              HasSubstr("[a.jsonl:2] expected an object with columns, got a JSON array; try {\"prompt\": …, …}"));
   EXPECT_THAT(error("a.json", "[\n{\"a\": 1},\n{\"a\" 2}]"), HasSubstr("[a.json:3] expected well-formed JSON"));
   EXPECT_EQ(error("a.json", "[{\"a\": 1},\n\n"),
             "[a.json:3] expected ',' or ']' after an element, got the end of the file");
@@ -142,7 +142,7 @@ TEST_F(Rows, UnknownFormatAndMissingFile) {
                                           HasSubstr("a.jsonl', orient='records', lines=True)")));
   EXPECT_EQ(read("a.data", "{\"a\": 1}\n", "jsonl").size(), 1u);
   EXPECT_EQ(message_of<base::InputError>([] { read_rows("/nowhere/a.jsonl", "auto", {}); }),
-            "[data /nowhere/a.jsonl] expected a file, got none there");
+            "[data /nowhere/a.jsonl] expected a file, got none there; try another directory: there is no /nowhere");
 }
 
 TEST_F(Rows, TablesKeepTheirCellsAsTexts) {

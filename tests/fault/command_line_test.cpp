@@ -144,10 +144,14 @@ TEST_F(CommandLine, HelpHasTopics) {
   for (const auto& [word, meant] :
        std::vector<std::pair<std::string, std::string>>{{"run.seedd", "run.seed"},
                                                         {"epsilon_hi", "algorithm.epsilon_high"},
-                                                        {"learning_rate", "train.learning_rate"},
                                                         {"trian", "train"},
                                                         {"models.policy.pth", "models.<name>.path"}})
     EXPECT_THAT(error({"help", word}), testing::EndsWith("got \"" + word + "\"; try collimate help " + meant));
+  EXPECT_EQ(output({"help", "learning_rate"}), output({"help", "train.learning_rate"}));
+  EXPECT_THAT(
+      output({"help", "warmup_steps"}),
+      AllOf(testing::StartsWith("warmup_steps is here \"train.warmup_updates\""), HasSubstr("warmup_updates  ")));
+  EXPECT_THAT(error({"trian", "a.yaml"}), testing::EndsWith("got \"trian\"; try collimate train"));
   EXPECT_EQ(error({"help", "learn"}),
             "[collimate help] expected a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, "
             "advantages, rewards or presets, got \"learn\"; try collimate help");
