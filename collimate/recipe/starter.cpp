@@ -1,6 +1,6 @@
 #include "collimate/recipe/starter.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include "collimate/host/base_model.h"
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/list.h"
+#include "collimate/rlhf/prompt/source.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/text/chat_template.h"
 #include "collimate/text/dataset.h"
@@ -91,22 +92,40 @@ Length length_of(const Middle& middle, const std::string& data) {
   }
 }
 
+constexpr const char* kNoShape = "no known shape";
+
 // A path as YAML reads it back.
 std::string yaml_word(const std::string& path) {
   constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-";
   return path.find_first_not_of(kPlain) == std::string::npos ? path : nlohmann::json(path).dump();
 }
 
-// The first row of a file, where there is one that can be read; check says what is wrong with another.
-std::optional<text::Example> first_example(const std::string& data) {
+[[noreturn]] void refuse_row(const RecipeEntry& entry, const std::string& data, const std::string& columns,
+                             const std::string& instead) {
+  const std::string shapes = data_shapes(entry.name);
+  const std::string renaming =
+      fmt::format("data.columns: {{YOURS: OURS}} in what collimate init {} MODEL writes", entry.name);
+  throw base::InputError(base::expectation(
+      data + ":1", fmt::format("a row that recipe {} reads, as {}", entry.name, shapes.substr(0, shapes.find('\n'))),
+      fmt::format("the columns {}: {}", columns, instead),
+      fmt::format("{}, or collimate help data",
+                  instead == kNoShape ? renaming : "that recipe, or a file of other rows")));
+}
+
+// The first row of a file, where there is one. InputError where the recipe cannot use it.
+std::optional<text::Example> first_example(const RecipeEntry& entry, const std::string& data) {
   if (!std::filesystem::is_regular_file(data)) return std::nullopt;
-  try {
-    std::optional<text::Row> row = text::first_row(data);
-    const auto shape = row ? text::recognise_shape(*row) : std::nullopt;
-    if (shape) return text::to_example(*shape, std::move(*row), {data});
-  } catch (const base::InputError&) {
-  }
-  return std::nullopt;
+  std::optional<text::Row> row = text::first_row(data);
+  if (!row) return std::nullopt;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : row->items()) names.push_back(name);
+  const std::string columns = fmt::format("{}", fmt::join(names, ", "));
+  const auto shape = text::recognise_shape(*row);
+  if (!shape) refuse_row(entry, data, columns, kNoShape);
+  text::Example example = text::to_example(*shape, std::move(*row), {data, 1});
+  if (const std::string instead = rlhf::other_than(example, entry.rows); !instead.empty())
+    refuse_row(entry, data, columns, instead);
+  return example;
 }
 
 // A model directory without a chat template, and data that begins with a conversation.
@@ -129,7 +148,7 @@ std::string starter(const std::string& recipe, const std::string& model, const s
                     const std::string& file) {
   const RecipeEntry& entry = find_recipe(recipe);
   const Middle middle = middle_of(entry);
-  const std::optional<text::Example> first = first_example(data);
+  const std::optional<text::Example> first = first_example(entry, data);
   const Length length = length_of(middle, data);
   const int64_t row = positions_of(model, 1024);
   std::string summary = entry.summary;

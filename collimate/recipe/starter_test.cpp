@@ -1,5 +1,6 @@
 #include "collimate/recipe/starter.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "collimate/base/config.h"
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/list.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/small_task.h"
 
 namespace collimate::recipe {
@@ -50,13 +52,43 @@ TEST(Starter, FitsTheModelAndTheData) {
             std::string::npos);
 }
 
+TEST(Starter, RefusesRowsThatTheRecipeCannotUse) {
+  const test::Scratch root("starter");
+  const std::string file = root / "rows.jsonl";
+  const auto refused = [&](const std::string& recipe, const std::string& row) {
+    test::write_text(file, row + "\n");
+    const std::string error = base::message_of([&] { starter(recipe, "org/model", file); });
+    return error.starts_with("[" + file + ":1] ") ? error.substr(file.size() + 5) : error;
+  };
+  const std::string pair = R"({"prompt": "1", "chosen": "2", "rejected": "3"})", prompt = R"({"prompt": "1"})";
+  const std::string answer = R"({"prompt": "1", "completion": "2"})";
+  EXPECT_EQ(
+      refused("sft", pair),
+      R"(expected a row that recipe sft reads, as {"prompt": "2+2=", "completion": "4"}, got the columns prompt, )"
+      "chosen, rejected: a pair of a chosen and a rejected answer, which recipe: dpo or reward reads; try that "
+      "recipe, or a file of other rows, or collimate help data");
+  for (const std::string recipe : {"dpo", "reward"})
+    EXPECT_THAT(refused(recipe, answer), testing::HasSubstr("got the columns prompt, completion: a prompt with a "
+                                                            "completion, which recipe: sft reads; try that recipe"));
+  EXPECT_THAT(refused("kto", answer), testing::HasSubstr("which recipe: sft reads"));
+  EXPECT_THAT(refused("sft", prompt), testing::HasSubstr("a prompt alone, which recipe: grpo or ppo reads"));
+  EXPECT_THAT(refused("grpo", R"({"frage": "1", "antwort": "2"})"),
+              testing::HasSubstr("got the columns frage, antwort: no known shape; try data.columns: {YOURS: OURS} in "
+                                 "what collimate init grpo MODEL writes, or collimate help data"));
+  EXPECT_EQ(refused("sft", answer), "") << "it can";
+  EXPECT_EQ(refused("dpo", pair), "");
+  EXPECT_EQ(refused("ppo", answer), "");
+}
+
 // As many passes as change a model, at most ten; more than enough rows are not read.
 TEST(Starter, TakesSmallDataMoreThanOnce) {
   const test::Scratch root("starter");
   const std::string file = root / "rows.jsonl";
   const auto of = [&](const std::string& recipe, int rows, const std::string& rest = "") {
     std::string lines;
-    for (int i = 0; i < rows; ++i) lines += "{\"prompt\": \"1\"}\n";
+    for (int i = 0; i < rows; ++i)
+      lines += R"({"prompt": "1", "completion": "2", "chosen": "2", "rejected": "3"})"
+               "\n";
     test::write_text(file, lines + rest);
     const std::string text = starter(recipe, "org/model", file), key = "  epochs: ";
     return text.substr(text.find(key) + key.size(), text.find('\n', text.find(key)) - text.find(key) - key.size());

@@ -22,7 +22,8 @@ std::string place(const text::Example& example) { return example.location.text()
 std::string other_kind(const text::Example& example) {
   if (example.chosen) return "a pair of a chosen and a rejected answer, which recipe: dpo or reward reads";
   if (example.completion && example.label) return "a marked answer, which recipe: kto reads";
-  return example.completion ? "a prompt with a completion, which recipe: sft reads" : "a prompt alone";
+  return example.completion ? "a prompt with a completion, which recipe: sft reads"
+                            : "a prompt alone, which recipe: grpo or ppo reads";
 }
 
 const text::Message& part(const text::Example& example, const std::optional<text::Message>& value,
@@ -199,6 +200,14 @@ std::vector<int64_t> numbered_uses(std::vector<int64_t> order, int64_t rows) {
 constexpr uint32_t kReplacementPurpose = 0x5e91;
 
 }  // namespace
+
+std::string other_than(const text::Example& example, RowKind kind) {
+  const bool fits = kind == RowKind::kPreference      ? example.chosen && example.rejected
+                    : kind == RowKind::kMarked        ? example.completion && example.label
+                    : kind == RowKind::kDemonstration ? example.completion.has_value()
+                                                      : true;
+  return fits ? "" : other_kind(example);
+}
 
 nlohmann::json example_json(const text::Example& example, const std::string& prompt_text) {
   nlohmann::json out = example.extra;

@@ -48,6 +48,10 @@ struct SourceOptions {
   std::string chatml;    // what a user sets to choose that template; "" for the key of a config
 };
 
+// Says what an example is instead of a row of `kind`, and which recipe reads such rows; "" where it has the parts of
+// one.
+std::string other_than(const text::Example& example, RowKind kind);
+
 // Rows of a data set, rendered and tokenized once, shuffled anew each epoch. What an iteration reads depends on its
 // number alone, so there is no cursor to save: resume is exact by construction.
 class RowSource {
