@@ -87,9 +87,7 @@ struct GenerateResult {
   generate::ServiceStats stats;
 };
 
-void judge(const nlohmann::json& rewards, const CompletingModel& model, const Asked& asked, GenerateResult& result) {
-  if (rewards.is_null()) return;
-  Judges judges(rewards);
+void judge(Judges& judges, const CompletingModel& model, const Asked& asked, GenerateResult& result) {
   std::vector<rlhf::RewardSample> samples;
   for (const generate::Completion& c : result.completions)
     samples.push_back(
@@ -143,10 +141,12 @@ int generate(const Arguments& arguments) {
   }
   CompletingModel model(call);
   const Asked asked = asked_of(call, dataset, model.renderer());
+  std::optional<Judges> judges;
+  if (!rewards.is_null()) judges.emplace(rewards).try_on(dataset ? "--data" : "--prompt", asked.columns);
   GenerateResult result;
   for (const text::Prompt& prompt : asked.prompts) result.prompts.push_back(model.renderer().prompt_tokens(prompt));
   result.completions = model.complete(result.prompts, 0, {}, result.stats);
-  judge(rewards, model, asked, result);
+  if (judges) judge(*judges, model, asked, result);
   if (call.json)
     print_document(call, model, asked, result);
   else

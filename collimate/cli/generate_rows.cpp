@@ -5,6 +5,7 @@
 #include "collimate/cli/generation.h"
 #include "collimate/cli/rows_file.h"
 #include "collimate/host/hub_download.h"
+#include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/records.h"
 #include "collimate/recipe/run_inputs.h"
 #include "collimate/rlhf/prompt/source.h"
@@ -66,6 +67,17 @@ class RowWriter {
     waiting_.clear();
   }
 
+  // Before anything is drawn.
+  void try_rewards() const {
+    if (!judges_) return;
+    std::vector<nlohmann::json> rows;
+    for (const text::Example& example : dataset_.examples()) {
+      if (std::ssize(rows) == recipe::kTriedRows) break;
+      rows.push_back(rlhf::example_json(example, model_.renderer().prompt_text(example.prompt)));
+    }
+    judges_->try_on("--data", rows);
+  }
+
   void finish() {
     write();
     if (judges_) judges_->warn_of_failures();
@@ -112,6 +124,7 @@ void generate_rows(const GenerateCall& call, const text::Dataset& dataset, const
   const int64_t all = static_cast<int64_t>(writer.prompts().size()) * call.samples, done = writer.written();
   if (done > 0) base::log_info("{}: {} of {} completions are there", call.output, done, all);
   if (done >= all) return;
+  writer.try_rewards();
   generate::ServiceStats stats;
   model.complete(
       writer.prompts(), done, [&](const generate::Completion& c) { writer.take(c); }, stats);

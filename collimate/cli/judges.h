@@ -23,6 +23,9 @@ class Judges {
  public:
   // `list`: as rewards_of gives it, not null.
   explicit Judges(const nlohmann::json& list);
+  // Tries them on the first rows of `data`, "--data" or "--prompt", as rewards see them. InputError where they cannot
+  // judge.
+  void try_on(const std::string& data, const std::vector<nlohmann::json>& rows) const;
   // The rewards of each sample together; nothing where on_error drops it. RunError where on_error stops.
   std::vector<std::optional<double>> score(const std::vector<rlhf::RewardSample>& samples);
   // Warns of rewards that failed so far: how many, and the first.

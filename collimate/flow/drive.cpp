@@ -165,8 +165,10 @@ void Drive::on(const message::Failed& failed, int worker) {
   auto found = tasks_.find(task);
   if (found == tasks_.end()) return;
   const graph::Node& node = *found->second.node;
-  std::string cause = fmt::format("{} (model {}, worker {}, iteration {}, node {})", failed.cause, node.model, worker,
-                                  graph::step_of(task.iteration), node.id);
+  std::string cause = failed.cause;
+  if (driver_.options().names_places)
+    cause += fmt::format(" (model {}, worker {}, iteration {}, node {})", node.model, worker,
+                         graph::step_of(task.iteration), node.id);
   bool retryable = failed.retryable && found->second.spec->retry_safe;
   if (first_cause_.empty() && !retryable) {
     first_cause_ = cause;

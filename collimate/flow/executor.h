@@ -99,6 +99,7 @@ struct RunOptions {
   int64_t memory_budget_bytes = 0;          // of each worker's device memory; 0: none
   std::function<void(const RunEnd&)> on_end;  // when all is done, before the workers end
   int threads_per_worker = 1;                 // core pool of each device's worker
+  bool names_places = true;                   // a failed call's error says its model, worker, iteration and node
 };
 
 struct RunResult {

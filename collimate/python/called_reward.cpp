@@ -40,7 +40,7 @@ class CalledReward final : public rlhf::Reward {
     constexpr auto kReplace = nlohmann::json::error_handler_t::replace;  // of what is no UTF-8
     const std::string text = function_.answer(rlhf::python_request(asked).dump(-1, ' ', false, kReplace));
     rlhf::PythonAnswer answer = rlhf::parse_python_answer(nlohmann::json::parse(text));
-    warnings_.tell(answer, asked);
+    warnings_.tell(answer, asked, told_of_raise());
     COLLIMATE_CHECK(answer.results.size() == asked.size(), "{} gave {} results for {} samples", function_.name,
                     answer.results.size(), asked.size());
     return std::move(answer.results);

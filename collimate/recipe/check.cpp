@@ -8,6 +8,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 #include "collimate/generate/forms.h"
 #include "collimate/model/huggingface_check.h"
 #include "collimate/recipe/arithmetic.h"
@@ -213,6 +214,7 @@ Findings check(Config config, WeightFiles weights) {
     if (placed && read) attempt(problems, [&] { found = inspect(config, plan, placement, data); });
     if (weights == WeightFiles::kRead) check_weights(plan, problems);
     const RewardFindings rewards = check_rewards(plan, data, kCheckedRows);
+    for (const std::string& text : rewards.raised) base::log_warning("{}", text);
     found.lines.insert(found.lines.end(), rewards.lines.begin(), rewards.lines.end());
     problems.insert(problems.end(), rewards.problems.begin(), rewards.problems.end());
   }

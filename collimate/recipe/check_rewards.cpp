@@ -4,40 +4,58 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/recipe/check.h"
 #include "collimate/rlhf/reward/reward.h"
 #include "collimate/rlhf/reward/rule_text.h"
 
 namespace collimate::recipe {
 namespace {
 
-// The data set's rows as the samples that rewards will see, with the ground truth's text, as rules read it, as
-// completion.
+// The data set's rows as the samples that rewards will see.
 std::vector<rlhf::RewardSample> truth_samples(const rlhf::RowSource& source, const text::Tokenizer& tokenizer,
                                               int64_t rows) {
   std::vector<rlhf::RewardSample> samples;
   for (int64_t row = 0; row < std::min(rows, source.examples()); ++row) {
     const text::RenderedTokens& prompt = source.rendered(row).front();
-    rlhf::RewardSample sample{.uid = row + 1, .example = source.example(row)};
-    sample.prompt = tokenizer.decode(std::span(prompt.ids).first(static_cast<size_t>(prompt.prompt_tokens)));
-    if (!sample.example.value("ground_truth", nlohmann::json()).is_null())
-      sample.completion = rlhf::text_field(sample, "ground_truth");
-    samples.push_back(std::move(sample));
+    samples.push_back(
+        truth_sample(row + 1, tokenizer.decode(std::span(prompt.ids).first(static_cast<size_t>(prompt.prompt_tokens))),
+                     source.example(row)));
   }
   return samples;
 }
 
+constexpr std::string_view kWarning = "warning: ";
 constexpr const char* kMending = "mending the reward, or the rows";  // where none is judged, on_error leaves nothing
 constexpr const char* kRemedy = "mending the reward, or on_error: drop, or a value, for it";
 
-// An error with what a reward may read of a row beside it.
-std::string with_columns(const std::string& error, const rlhf::RewardSample& sample) {
+// The problem that a reward fails, with what it may read of a row. An error that has a remedy of its own keeps it.
+std::string failure(const std::string& where, const std::string& expected, std::string got,
+                    const rlhf::RewardSample& sample, std::string remedy) {
+  constexpr std::string_view kTry = "; try ";
+  if (const size_t own = got.rfind(kTry); own != std::string::npos) {
+    remedy = got.substr(own + kTry.size());
+    got.resize(own);
+  }
   std::vector<std::string> names;
   for (const auto& [name, value] : sample.example.items()) names.push_back(name);
-  return fmt::format("{}; the data has the columns {}", error, fmt::join(names, ", "));
+  return base::expectation(where, expected, fmt::format("{}; the data has the columns {}", got, fmt::join(names, ", ")),
+                           remedy);
+}
+
+// Has a reward judge samples; what a function of the user's tells where it raises goes to `raised`.
+std::vector<rlhf::RewardResult> score_quietly(const rlhf::RewardSpec& spec,
+                                              const std::vector<rlhf::RewardSample>& samples, std::string& raised) {
+  spec.reward->on_raise([&raised](const std::string& text) {
+    if (raised.empty()) raised = text;
+  });
+  std::vector<rlhf::RewardResult> results = spec.reward->score(samples);
+  spec.reward->on_raise({});
+  return results;
 }
 
 // Asks what a reward says of a data set's rows.
@@ -56,10 +74,9 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
   }
   const std::string where = fmt::format("reward {} on {}", spec.name, key);
   if (failed > 0 && (count == 0 || spec.on_error.action == rlhf::OnError::Action::kStop))
-    found.problems.push_back(base::expectation(
-        where, "rows that it can judge",
-        with_columns(fmt::format("{} of {} that fail; {}", failed, results.size(), first), samples.front()),
-        count == 0 ? kMending : kRemedy));
+    found.problems.push_back(failure(where, "rows that it can judge",
+                                     fmt::format("{} of {} that fail; {}", failed, results.size(), first),
+                                     samples.front(), count == 0 ? kMending : kRemedy));
   else if (failed > 0)
     found.lines.push_back(fmt::format("{}: {} of {} rows fail, and on_error decides what they count; {}", where, failed,
                                       results.size(), first));
@@ -79,9 +96,9 @@ bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
     samples.push_back(first);
     samples.back().completion = completion;
   }
-  const std::vector<rlhf::RewardResult> results = spec.reward->score(samples);
   std::vector<std::string> shown;
-  std::string error;
+  std::string error, raised;
+  const std::vector<rlhf::RewardResult> results = score_quietly(spec, samples, raised);
   bool judged = false, valued = false;
   for (size_t i = 0; i < results.size(); ++i) {
     const rlhf::RewardResult& result = results[i];
@@ -94,13 +111,14 @@ bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
                                                        : "the error " + result.error));
   }
   if (!judged && spec.reward->pure()) return true;  // ask() has said so
+  if (!raised.empty())
+    found.raised.push_back(fmt::format("reward {} raised on row 1 of {}:\n{}", spec.name, key, raised));
   if (!judged && spec.on_error.action == rlhf::OnError::Action::kStop) {
-    found.problems.push_back(base::expectation(fmt::format("reward {} on row 1 of {}", spec.name, key),
-                                               "a reward for at least one completion",
-                                               with_columns("the error " + error, first), kMending));
+    found.problems.push_back(failure(fmt::format("reward {} on row 1 of {}", spec.name, key),
+                                     "a reward for at least one completion", "the error " + error, first, kMending));
     return true;
   }
-  found.lines.push_back(fmt::format("{}reward {} on row 1 of {}: {}", error.empty() ? "" : "warning: ", spec.name, key,
+  found.lines.push_back(fmt::format("{}reward {} on row 1 of {}: {}", error.empty() ? "" : kWarning, spec.name, key,
                                     fmt::join(shown, ", ")));
   return valued;
 }
@@ -117,6 +135,18 @@ void require_judgement(const std::string& key, const std::vector<rlhf::RewardSpe
                         "no judgement (None) of any", "a number in its place, 0 where nothing is right"));
 }
 
+// Asks rewards about the samples of rows that have the ground truth as completion.
+void try_all(const std::string& key, const std::vector<rlhf::RewardSpec>& specs,
+             const std::vector<rlhf::RewardSample>& truths, RewardFindings& found) {
+  if (truths.empty()) return;
+  bool judged = false;
+  for (const rlhf::RewardSpec& spec : specs) {
+    if (spec.reward->pure()) ask(key, spec, truths, found);
+    judged = try_out(key, spec, truths.front(), found) || judged;
+  }
+  require_judgement(key, specs, judged, found);
+}
+
 // A list of rewards judges these rows: its name in errors, and where it was read the data.
 std::pair<std::string, const rlhf::RowSource*> judged_data(const Plan& plan, const RunData& data,
                                                            const std::string& rewards) {
@@ -130,6 +160,33 @@ std::pair<std::string, const rlhf::RowSource*> judged_data(const Plan& plan, con
 
 }  // namespace
 
+rlhf::RewardSample truth_sample(int64_t row, std::string prompt, const nlohmann::json& example) {
+  rlhf::RewardSample sample{.uid = row, .prompt = std::move(prompt), .example = example};
+  if (!example.value("ground_truth", nlohmann::json()).is_null())
+    sample.completion = rlhf::text_field(sample, "ground_truth");
+  return sample;
+}
+
+void refuse_rewards(const RewardFindings& found) {
+  if (found.problems.empty()) return;
+  for (const std::string& text : found.raised) base::log_warning("{}", text);
+  refuse(found.problems);
+}
+
+void require_rewards(const std::string& key, const std::vector<rlhf::RewardSpec>& specs,
+                     const std::vector<rlhf::RewardSample>& truths) {
+  RewardFindings found;
+  try_all(key, specs, truths, found);
+  refuse_rewards(found);
+  for (const std::string& line : found.lines)
+    if (line.starts_with(kWarning)) base::log_warning("{}", line.substr(kWarning.size()));
+}
+
+void require_rewards(const std::string& key, const nlohmann::json& list,
+                     const std::vector<rlhf::RewardSample>& truths) {
+  require_rewards(key, rlhf::make_rewards(list), truths);
+}
+
 RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows) {
   RewardFindings found;
   std::map<std::string, std::vector<rlhf::RewardSpec>> made;  // training's and evaluation's are often the same list
@@ -140,15 +197,9 @@ RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows
       const auto [entry, fresh] = made.try_emplace(list.dump());
       if (fresh) entry->second = rlhf::make_rewards(list);
       if (source == nullptr || entry->second.empty()) continue;  // what cannot be made has been told
-      bool judged = source->examples() == 0;
-      std::optional<std::vector<rlhf::RewardSample>> truths;
-      for (const rlhf::RewardSpec& spec : entry->second) {
+      for (const rlhf::RewardSpec& spec : entry->second)
         for (int64_t row = 0; row < source->examples(); ++row) spec.reward->check_columns(source->example(row));
-        if (!truths) truths = truth_samples(*source, *data.tokenizer, rows);
-        if (spec.reward->pure()) ask(key, spec, *truths, found);
-        if (!truths->empty()) judged = try_out(key, spec, truths->front(), found) || judged;
-      }
-      require_judgement(key, entry->second, judged, found);
+      try_all(key, entry->second, truth_samples(*source, *data.tokenizer, rows), found);
     } catch (const base::Error& error) {
       const std::string message = error.what();
       if (std::ranges::find(found.problems, message) == found.problems.end()) found.problems.push_back(message);

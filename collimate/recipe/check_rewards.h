@@ -5,6 +5,7 @@
 
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/page.h"
+#include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::recipe {
 
@@ -14,6 +15,7 @@ constexpr int64_t kCheckedRows = 20000;
 
 struct RewardFindings {
   std::vector<std::string> lines, problems;
+  std::vector<std::string> raised;  // where functions of the user raised: tracebacks, each with its sample
 };
 
 // Builds the rewards of the plan's models, calls each on a few completions of the first row and shows what they get,
@@ -21,5 +23,17 @@ struct RewardFindings {
 // truth had been the completion. A row on which such a reward fails is a problem when on_error stops the run, or when
 // all rows fail; otherwise a line. A problem names the data's columns. Without data the rewards are built alone.
 RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows);
+
+// InputError with the problems, if there are any, after the tracebacks have been logged.
+void refuse_rewards(const RewardFindings& found);
+
+// Row number `row`, from 1, as rewards see it, with the ground truth's text, as rules read it, as completion.
+rlhf::RewardSample truth_sample(int64_t row, std::string prompt, const nlohmann::json& example);
+
+// This is the trial outside of a run: of rewards, or a config's list of them, on rows as truth_sample makes them.
+// InputError, which names the data `key`, where they cannot judge; warns of completions on which one fails.
+void require_rewards(const std::string& key, const std::vector<rlhf::RewardSpec>& specs,
+                     const std::vector<rlhf::RewardSample>& truths);
+void require_rewards(const std::string& key, const nlohmann::json& list, const std::vector<rlhf::RewardSample>& truths);
 
 }  // namespace collimate::recipe

@@ -11,6 +11,7 @@
 #include "collimate/host/base_model.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/hub_download.h"
+#include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/choices.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/evaluate.h"
@@ -90,6 +91,7 @@ class HeldOut {
   }
 
   ModelEvaluation measure() {
+    if (measured_ == Measured::kCompletions && call_.try_rewards) try_rewards();
     const flow::Registry registry = module_registry();
     Page page(config_, registry);
     const EvaluationPlan plan = plan_of(page);
@@ -103,6 +105,16 @@ class HeldOut {
   }
 
  private:
+  void try_rewards() const {
+    std::vector<rlhf::RewardSample> truths;
+    for (int64_t r = 0; r < rows_.rows() && std::ssize(truths) < kTriedRows; r += held_.group_size) {
+      const auto prompt = rows_.row(batch::kIds, r).first(static_cast<size_t>(rows_.get(batch::kPromptTokens, r)));
+      truths.push_back(
+          truth_sample(std::ssize(truths) + 1, tokenizer_->decode(prompt), rows_.json(batch::kExample, r)));
+    }
+    require_rewards(call_.names.of("data"), config_.evaluation.reward.get(), truths);
+  }
+
   HeldOutRows read() const {
     rlhf::SourceOptions options = held_out_options(config_, asked_, measured_, shape_.max_positions, call_.names);
     options.max_tokens = 0;  // check_lengths knows what fits
@@ -153,6 +165,7 @@ class HeldOut {
     options.next_rows = [this](int64_t, int64_t first, int64_t count) { return rows_.slice(first, first + count); };
     options.on_iteration = [&](const flow::IterationResult& result) { take(result, plan, made); };
     options.on_poll = call_.on_poll;
+    options.names_places = false;
     return options;
   }
 
@@ -272,6 +285,7 @@ std::vector<ModelEvaluation> evaluate_each(const std::vector<std::string>& model
     all.push_back(evaluate(host::model_directory(model, download), call));
     all.back().model = model;
     call.measured = all.back().measured;
+    call.try_rewards = false;
   }
   return all;
 }

@@ -28,6 +28,7 @@ struct EvaluationCall {
   std::string chat_template = "auto";
   nlohmann::json chat_template_kwargs = nlohmann::json::object();
   OptionNames names = {};
+  bool try_rewards = true;                  // on the first rows, before a model draws
   bool lines = false;                       // ModelEvaluation::lines are wanted
   std::function<void()> on_poll = nullptr;  // several times a second; what it throws ends the evaluation
 };
@@ -64,8 +65,8 @@ struct ModelEvaluation {
 };
 
 // Reads the data and measures one model, a directory, in this process. Blocking. InputError for data that does not fit
-// what is measured, an option that it does not read, lines where nothing is completed, or a row longer than the model
-// has positions. Warns of rewards that failed.
+// what is measured, an option that it does not read, lines where nothing is completed, a row longer than the model
+// has positions, or rewards that cannot judge the first rows. Warns of rewards that failed.
 ModelEvaluation evaluate(const std::string& model, const EvaluationCall& call);
 
 // Each model in turn, measured as the first one's rows say. A name as on a hub is looked for in the local cache, and

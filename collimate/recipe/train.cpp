@@ -47,7 +47,7 @@ TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
 void add_trial(const Plan& plan, const RunData& data, const TrainCall& call, Findings& found) {
   if (!call.replay.empty()) return;
   const RewardFindings rewards = check_rewards(plan, data, kTriedRows);
-  refuse(rewards.problems);
+  refuse_rewards(rewards);
   for (const std::string& line : rewards.lines)
     if (line.starts_with("warning: ")) found.lines.push_back(line);
 }

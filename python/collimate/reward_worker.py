@@ -146,11 +146,18 @@ def call_batch(function, samples):
     columns = {k: v for k, v in columns.items() if accepts(function, k)}
     prompts, completions = [s["prompt"] for s in samples], [s["completion"] for s in samples]
     matched(function, prompts=prompts, completions=completions, **columns)
-    values = list(function(prompts=prompts, completions=completions, **columns))
+    values = listed(function(prompts=prompts, completions=completions, **columns), len(samples))
     if len(values) != len(samples):  # asked one by one, they would be rewards of other comparisons
         error = f"the function returned {counted(len(values), 'reward')} for {counted(len(samples), 'sample')}"
         return [{"value": None, "error": error} for _ in samples]
     return [result(v, c) for v, c in zip(values, completions)]
+
+
+def listed(value, count):
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise TypeError(f"the function returned {value!r:.40}, expected a list of {counted(count, 'reward')}, one for "
+                        "each completion")
+    return list(value)
 
 
 def call_each(function, samples):

@@ -73,8 +73,8 @@ TEST_F(BadInput, RulesThatNameAColumnThatTheDataLacksAreRefusedBeforeTheRun) {
   replace("{rule: regex, pattern: \"^[0-4]\"}", "{rule: exact, field: answer}");
   expect(2,
          "[reward exact on data.train] expected rows that it can judge, got 72 of 72 that fail; row 1: [reward] "
-         "expected a column \"answer\" in the row, got none; try a data set with a ground truth, or the option "
-         "`field`; the data has the columns ground_truth, prompt; try mending the reward, or the rows");
+         "expected a column \"answer\" in the row, got none; the data has the columns ground_truth, prompt; try a "
+         "data set with a ground truth, or the option `field`");
   expect_nothing_written();
 }
 

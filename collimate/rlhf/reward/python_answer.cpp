@@ -75,16 +75,23 @@ void refuse_reserved(const std::vector<std::string>& reserved, const std::string
           "\"" + name + "\"", fmt::format("another name for it in data.columns: {{{}: new_name}}", name)));
 }
 
-void PythonWarnings::tell(const PythonAnswer& answer, std::span<const RewardSample> asked) {
-  if (!answer.trace.empty() && answer.raised < asked.size())
-    tell_raise(base::at(asked, answer.raised), answer.trace, !answer.batch_trace.empty());
-  else if (!answer.batch_trace.empty())
+void PythonWarnings::tell(const PythonAnswer& answer, std::span<const RewardSample> asked,
+                          const Reward::Raised& instead) {
+  const bool alone = !answer.trace.empty() && answer.raised < asked.size();
+  if (!alone && answer.batch_trace.empty()) return;
+  const RewardSample& sample = alone ? base::at(asked, answer.raised) : asked.front();
+  if (instead) {
+    instead((alone ? answer.trace : answer.batch_trace) + shown(sample));
+  } else if (alone) {
+    tell_raise(sample, answer.trace, !answer.batch_trace.empty());
+  } else {
     tell_batch(answer.batch_trace, asked);
+  }
 }
 
 // A function that compares the samples of a call gives other values when it is asked for each alone.
 void PythonWarnings::tell_batch(const std::string& trace, std::span<const RewardSample> asked) {
-  if (std::exchange(batch_told_, true)) return;
+  if (std::exchange(batch_told_, true) || !base::log().first_time(function_ + trace)) return;
   base::log_warning(
       "reward.python: {} raised on {} samples in one call and on none of them alone; they were asked one by one.\n"
       "{}{}\n(the first of the {})",
@@ -92,8 +99,8 @@ void PythonWarnings::tell_batch(const std::string& trace, std::span<const Reward
 }
 
 void PythonWarnings::tell_raise(const RewardSample& sample, const std::string& trace, bool one_by_one) {
-  if (std::exchange(raise_told_, true)) return;
-  base::log_warning("reward.python: {} raised; later ones are counted in reward/errors{}.\n{}{}", function_,
+  if (std::exchange(raise_told_, true) || !base::log().first_time(function_ + trace)) return;
+  base::log_warning("reward.python: {} raised; later errors are counted and not shown{}.\n{}{}", function_,
                     one_by_one ? ", and the samples of such a call are asked one by one" : "", trace, shown(sample));
 }
 

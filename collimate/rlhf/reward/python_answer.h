@@ -28,12 +28,13 @@ PythonAnswer parse_python_answer(const nlohmann::json& answer);
 void refuse_reserved(const std::vector<std::string>& reserved, const std::string& function,
                      const nlohmann::json& example);
 
-// Logs, each once, with Python's lines and a sample: on what a function raised first; that it raised on several samples
-// at once and on none of them alone.
+// Logs, each once in a run, with Python's lines and a sample: on what a function raised first; that it raised on
+// several samples at once and on none of them alone.
 class PythonWarnings {
  public:
   explicit PythonWarnings(std::string function) : function_(std::move(function)) {}
-  void tell(const PythonAnswer& answer, std::span<const RewardSample> asked);
+  // `instead`, where it is not empty, is told Python's lines and the sample in the place of the log.
+  void tell(const PythonAnswer& answer, std::span<const RewardSample> asked, const Reward::Raised& instead);
 
  private:
   void tell_batch(const std::string& trace, std::span<const RewardSample> asked);

@@ -217,7 +217,7 @@ class PythonReward final : public Reward {
       const std::span asked = std::span(samples).subspan(begin, end - begin);
       PythonAnswer answer = worker_->score(python_request(asked), options_.timeout_seconds, [this] { progress(); });
       progress();
-      warnings_.tell(answer, asked);
+      warnings_.tell(answer, asked, told_of_raise());
       results = std::move(answer.results);
       if (results.size() == end - begin) return "";
       throw base::RunError(fmt::format("{} rewards for {} samples", results.size(), end - begin));

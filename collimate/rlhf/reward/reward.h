@@ -46,8 +46,12 @@ class Reward {
   // Who is told, on the thread that asks, that a long `score` goes on: what does not say so for run.deadline_seconds
   // ends the run.
   void on_progress(std::function<void()> told) { told_ = std::move(told); }
+  // Who is told, in the place of the log, where a user's function raised: its traceback and the sample. Of a trial.
+  using Raised = std::function<void(const std::string& text)>;
+  void on_raise(Raised told) { raised_ = std::move(told); }
 
  protected:
+  const Raised& told_of_raise() const { return raised_; }  // may be empty
   // `score` calls this after each part of its work. It is cheap.
   void progress() const {
     if (told_) told_();
@@ -55,6 +59,7 @@ class Reward {
 
  private:
   std::function<void()> told_;
+  Raised raised_;
 };
 
 // This happens to a sample whose reward failed, or that no reward of the list judged.
