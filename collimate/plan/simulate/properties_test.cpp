@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
 #include "tests/support/base/rounds.h"
 #include "tests/support/graph/replay.h"
@@ -27,6 +28,7 @@ struct Flow {
   graph::Placement placement;
   graph::ScheduleOptions options;
   Predictions predictions;
+  graph::DeviceMemory memory;
 
   explicit Flow(uint64_t seed) {
     random_flow::Dice dice(seed);
@@ -38,8 +40,27 @@ struct Flow {
     predictions = random_flow::make_predictions(seed, 4);
   }
   graph::NamedGraphs graphs() const { return {graph, evaluations}; }
-  graph::Schedule schedule() const { return graph::Schedule(graph, placement, options, evaluations); }
-  Simulation simulated() const { return simulate(graphs(), placement, options, predictions); }
+  graph::Schedule schedule() const { return graph::Schedule(graph, placement, options, evaluations, memory); }
+  Simulation simulated() const { return simulate_from(schedule(), graphs(), options, predictions); }
+
+  // Models get sizes, and devices a budget a little above the least that is not refused.
+  void give_memory(random_flow::Dice& dice) {
+    for (const auto& [model, content] : graph.models)
+      for (int worker : workers_of(graph, placement, model))
+        memory.items[worker][model] = {{model, 1 + dice.below(5)}, {"shared", dice.below(3)}};
+    for (memory.budget_bytes = 1; refused(); ++memory.budget_bytes) continue;
+    memory.budget_bytes += dice.below(6);
+  }
+
+ private:
+  bool refused() const {
+    try {
+      schedule();
+      return false;
+    } catch (const base::InputError&) {
+      return true;
+    }
+  }
 };
 
 // Checks a simulated run from its recording alone.
@@ -59,6 +80,7 @@ class Observer {
     lost_.clear();
     whole_fed_.clear();
     there_.clear();
+    held_.clear();
     for (const auto& [graph, iteration] : evaluating_)
       std::erase_if(done_, [&, of = graph](const auto& entry) { return std::get<0>(entry.first) == of; });
     evaluating_.clear();
@@ -100,12 +122,14 @@ class Observer {
     if (event.kind == EventKind::kResident) {
       const bool moved = event.resident ? there_[event.worker].insert(event.model).second
                                         : there_[event.worker].erase(event.model) == 1;
+      if (!event.resident) held_[event.worker].erase(event.model);
       EXPECT_TRUE(moved || ever_lost_.count(event.worker)) << event.model << " was there, or was not";
     }
     if (event.kind == EventKind::kLost) {
       lost_.insert(event.worker);
       ever_lost_.insert(event.worker);
       there_.erase(event.worker);
+      held_.erase(event.worker);
       std::erase_if(tasks_, [&](const auto& entry) { return entry.second.count(event.worker) > 0; });
       std::erase_if(busy_, [&](const auto& entry) { return tasks_.count(entry.second) == 0; });
     }
@@ -136,6 +160,8 @@ class Observer {
   void on(const Action& action) {
     if (action.kind == ActionKind::kCancel) return;
     if (action.kind == ActionKind::kFeed) return feed(action);
+    if (action.kind == ActionKind::kTransition && action.transition == graph::TransitionKind::kLoad)
+      expect_room(action);
     if (action.kind == ActionKind::kSaveModel) expect_there({action.model}, alive(action.model), action);
     if (action.kind == ActionKind::kTransition && action.transition == graph::TransitionKind::kWeights)
       for (const std::string& model : {action.source, action.model})
@@ -170,11 +196,21 @@ class Observer {
     if (!flow_.placement.swaps(model) || ever_lost_.count(worker)) return;  // answers may be of an earlier life
     EXPECT_TRUE(there_[worker].count(model)) << describe(graphs_, action) << " without " << model << " on " << worker;
   }
-  // Models that take turns are there where they are among these alone.
+  // A load begins where it fits beside what is there and what still has to leave.
+  void expect_room(const Action& action) {
+    held_[action.worker].insert(action.model);
+    if (flow_.memory.budget_bytes == 0 || ever_lost_.count(action.worker)) return;
+    std::vector<std::string> held(held_[action.worker].begin(), held_[action.worker].end());
+    for (const auto& [model, content] : flow_.graph.models)
+      if (!flow_.placement.swaps(model)) held.push_back(model);
+    EXPECT_LE(flow_.memory.bytes(action.worker, held), flow_.memory.budget_bytes) << describe(graphs_, action);
+  }
+  // Models that take turns are there where they are among these alone, or within a budget.
   void expect_there(const std::set<std::string>& models, const std::vector<int>& workers, const Action& action) {
     for (int worker : workers) {
       for (const std::string& model : models) expect_on(model, worker, action);
-      for (const std::string& model : ever_lost_.count(worker) ? std::set<std::string>() : there_[worker])
+      if (flow_.memory.budget_bytes > 0 || ever_lost_.count(worker)) continue;
+      for (const std::string& model : there_[worker])
         EXPECT_TRUE(models.count(model)) << describe(graphs_, action) << " beside " << model << " on " << worker;
     }
   }
@@ -193,7 +229,7 @@ class Observer {
   const Flow& flow_;
   const graph::NamedGraphs graphs_;
   const graph::ScheduleOptions& options_;
-  std::map<int, std::set<std::string>> there_;  // worker → swapped models
+  std::map<int, std::set<std::string>> there_, held_;  // worker → swapped models; with those on their way
   Passes evaluating_, evaluated_;
   std::map<int, Task> busy_;
   std::map<Task, std::set<int>> tasks_;
@@ -221,6 +257,16 @@ const uint64_t kSeeds =
 TEST(ScheduleProperties, RandomFlowsFinishAndDoEachRowOnceOnFreeWorkers) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     check(Flow(seed), seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(ScheduleProperties, RandomFlowsFinishWithinTheBudgetOfDevices) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Flow flow(seed);
+    random_flow::Dice dice(seed + 333);
+    flow.give_memory(dice);
+    check(flow, seed);
     if (HasFatalFailure()) return;
   }
 }
