@@ -122,7 +122,7 @@ void check_room(const ScheduleFacts& facts, int worker, const std::vector<std::s
       "a larger run.memory_budget, residency: swap for more models, or models on other devices"));
 }
 
-// Models that are used together have to fit together. A save has each model there by itself.
+// Models that are used together have to fit together, and each by itself, as saves have it.
 void check_memory(const ScheduleFacts& facts) {
   if (facts.memory.budget_bytes == 0) return;
   for (int number = 0; number <= std::ssize(facts.evaluations); ++number) {
@@ -131,6 +131,8 @@ void check_memory(const ScheduleFacts& facts) {
       for (const Replica& replica : graph.node(n).replicas)
         for (int worker : replica) check_room(facts, worker, graph.node(n).models, graph.graph.node(n).id);
   }
+  for (const std::string& model : facts.swapped())
+    for (int worker : facts.workers.at(model)) check_room(facts, worker, {model}, model);
   for (const WeightLink& link : facts.graph.links)
     for (int worker : facts.workers.at(link.destination)) {
       const std::vector<int>& from = facts.workers.at(link.source);
