@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <map>
 #include <optional>
 
@@ -119,17 +120,17 @@ void expect_published(const Templates& found, bool of_trl) {
   EXPECT_EQ(templates, found.size());
 }
 
-TEST(PublishedTemplates, OfTheSharedDataWriteWhatJinja2Writes) {
-  const Templates found = shared_templates();
-  if (found.empty()) GTEST_SKIP() << "no shared data beside the repository";
-  expect_published(found, false);
-}
-
-TEST(PublishedTemplates, OfTrlWriteWhatJinja2Writes) {
-  const Templates found = trl_templates();
-  if (found.empty()) GTEST_SKIP() << "no TRL on this machine; bench/peers/texts.sh setup installs its templates";
-  EXPECT_EQ(found.size(), 72U);
-  expect_published(found, true);
+// Those of the shared data and, where bench/peers/texts.sh has installed it, TRL's.
+TEST(PublishedTemplates, WriteWhatJinja2Writes) {
+  const Templates shared = shared_templates(), of_trl = trl_templates();
+  if (!shared.empty()) expect_published(shared, false);
+  if (of_trl.empty()) {
+    if (shared.empty()) GTEST_SKIP() << "no shared data beside the repository, and no TRL";
+    std::cout << "[ NOTE     ] TRL's templates are compared once bench/peers/texts.sh setup has installed them\n";
+    return;
+  }
+  EXPECT_EQ(of_trl.size(), 72U);
+  expect_published(of_trl, true);
 }
 
 }  // namespace
