@@ -340,7 +340,7 @@ TEST_F(DatasetFile, Errors) {
   EXPECT_EQ(error("{\"prompt\": \"a\"}\n{\"answer\": 1}\n"),
             "[" + path + ":2 column prompt] expected a value, got none");
   EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr(path + ":1] expected columns of a known shape"));
-  EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr("got bar, foo; try naming yours: data.train: {path: "));
+  EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr("got foo, bar; try naming yours: data.train: {path: "));
   DataSource renamed = source("a.jsonl", "{\"foo\": 1}\n");
   renamed.columns = {{"question", "prompt"}};
   EXPECT_THAT(message_of<base::InputError>([&] { Dataset::read({renamed}); }), HasSubstr("column 'question'"));
