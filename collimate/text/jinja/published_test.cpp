@@ -7,11 +7,11 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <optional>
 
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 #include "collimate/base/philox.h"
 #include "collimate/base/read_file.h"
 #include "collimate/text/jinja/template.h"
@@ -126,7 +126,7 @@ TEST(PublishedTemplates, WriteWhatJinja2Writes) {
   if (!shared.empty()) expect_published(shared, false);
   if (of_trl.empty()) {
     if (shared.empty()) GTEST_SKIP() << "no shared data beside the repository, and no TRL";
-    std::cout << "[ NOTE     ] TRL's templates are compared once bench/peers/texts.sh setup has installed them\n";
+    base::log_info("TRL's templates are compared once bench/peers/texts.sh setup has installed them");
     return;
   }
   EXPECT_EQ(of_trl.size(), 72U);
