@@ -205,6 +205,8 @@ void Drive::on(const cluster::Died& died, int worker) {
   });
   base::at(announced_, worker) = -1;
   events_.push_back(graph::Event::lost(worker, died.cause));
+  gone_.insert(worker);
+  forget_transfers_of(worker);
 }
 
 void Drive::finish_iterations() {

@@ -101,13 +101,22 @@ class Drive : public base::Stateful {
     double began_seconds = base::now_seconds();
   };
   using IterationKey = std::pair<int, int64_t>;  // graph and iteration, as of a Task
+  // Weights on their way along a link.
+  struct Moving {
+    std::vector<int> from;  // workers
+    std::set<int> waiting;  // workers that have not all of them
+    graph::Event arrived;   // what the schedule is told
+  };
 
   // drive.cpp
   void apply(const graph::Event& event);
   void act(const graph::Action& action);
   void handle(Received received);
   // Take what a worker said. Driver keeps puts and heartbeats to itself.
-  void on(const cluster::Ready&, int worker) { events_.push_back(graph::Event::back(worker)); }
+  void on(const cluster::Ready&, int worker) {
+    gone_.erase(worker);
+    events_.push_back(graph::Event::back(worker));
+  }
   void on(const cluster::Died& died, int worker);
   void on(const message::Puts&, int) {}
   void on(const message::Heartbeat&, int) {}
@@ -164,8 +173,12 @@ class Drive : public base::Stateful {
   // drive_transitions.cpp
   void transition(const graph::Action& action);
   void transfer(const graph::Action& action);
-  void transfer_between(const std::vector<int>& from, message::WeightsOut asked, const std::function<void()>& arrived);
-  void pass_bucket(int from, const message::WeightsOut& asked, int64_t transfer, const std::function<void()>& sent);
+  void transfer_between(const std::shared_ptr<Moving>& moving, message::WeightsOut asked);
+  void pass_bucket(const std::shared_ptr<Moving>& moving, int from, const message::WeightsOut& asked, int64_t transfer,
+                   const std::function<void()>& sent);
+  // A worker of a transfer has its weights, or will not have them: with the last one the transfer ends.
+  void settle(Moving& moving, int worker);
+  void forget_transfers_of(int worker);  // which has died
 
   Driver& driver_;
   ResultJournal& journal_;
@@ -181,7 +194,9 @@ class Drive : public base::Stateful {
   std::vector<int64_t> announced_;                            // by worker: newest iteration it was told of
   int64_t next_ask_ = -1;                                     // negative, apart from Driver::request's
   int64_t transfers_ = 0;                                     // number of the last one between workers
-  int64_t reported_ = 0;                                      // iterations given to on_iteration
+  std::vector<std::shared_ptr<Moving>> moving_;
+  std::set<int> gone_;    // workers that have died and are not back
+  int64_t reported_ = 0;  // iterations given to on_iteration
   double last_end_seconds_ = 0;
   std::string first_cause_;
   int first_exit_code_ = 1;

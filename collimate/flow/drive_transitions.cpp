@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "collimate/flow/drive.h"
@@ -31,11 +32,14 @@ void Drive::transfer(const graph::Action& action) {
                                                 calls_of(parts_.graph, driver_.options()));
   std::vector<int> to = {action.worker};
   if (action.worker < 0) to = graph::workers_of(parts_.graph, parts_.placement, action.model);
-  auto missing = std::make_shared<size_t>(to.size());
-  auto arrived = [this, action, missing] {
-    if (--*missing > 0) return;
-    events_.push_back(graph::Event::weights_at(action.model, action.version, action.worker));
-  };
+  std::erase_if(to, [&](int worker) { return gone_.contains(worker); });  // they get theirs when they are back
+  const std::vector<int> from = graph::workers_of(parts_.graph, parts_.placement, action.source);
+  auto moving = std::make_shared<Moving>(Moving{
+      .from = from,
+      .waiting = {to.begin(), to.end()},
+      .arrived = graph::Event::weights_at(action.model, action.version, action.worker),
+  });
+  moving_.push_back(moving);
   message::WeightsOut asked{.source = action.source, .destination = action.model};
   for (int worker : to) {
     if (!ends.is_here(worker)) {
@@ -43,40 +47,55 @@ void Drive::transfer(const graph::Action& action) {
       continue;
     }
     ask(worker, message::WeightsHere{.source = action.source, .destination = action.model},
-        [arrived](const message::Done&) { arrived(); });
+        [this, moving, worker](const message::Done&) { settle(*moving, worker); });
   }
-  const std::vector<int> from = graph::workers_of(parts_.graph, parts_.placement, action.source);
-  if (!asked.workers.empty()) transfer_between(from, asked, arrived);
+  if (!asked.workers.empty()) transfer_between(moving, asked);
 }
 
-void Drive::transfer_between(const std::vector<int>& from, message::WeightsOut asked,
-                             const std::function<void()>& arrived) {
+void Drive::transfer_between(const std::shared_ptr<Moving>& moving, message::WeightsOut asked) {
   const int64_t number = ++transfers_;
   for (int worker : asked.workers) {
     asked.to = worker;
     const message::WeightsEnd end{.source = asked.source, .destination = asked.destination, .transfer = number};
-    auto missing = std::make_shared<size_t>(from.size());
-    const auto sent = [this, worker, end, missing, arrived] {
-      if (--*missing > 0) return;
-      ask(worker, end, [arrived](const message::Done&) { arrived(); });
+    auto missing = std::make_shared<size_t>(moving->from.size());
+    const auto sent = [this, moving, worker, end, missing] {
+      if (--*missing == 0) ask(worker, end, [this, moving, worker](const message::Done&) { settle(*moving, worker); });
     };
-    for (int source : from) pass_bucket(source, asked, number, sent);
+    for (int source : moving->from) pass_bucket(moving, source, asked, number, sent);
   }
 }
 
-// A bucket is asked for when the one ahead of it is in its place: of each pair of workers one is on its way.
-void Drive::pass_bucket(int from, const message::WeightsOut& asked, int64_t transfer,
-                        const std::function<void()>& sent) {
-  ask(from, asked, [this, from, asked, transfer, sent](const message::Weights& weights) {
+// A bucket is asked for when the one ahead of it is in its place: of each pair of workers one is on its way. Nothing
+// more goes to a worker that has died meanwhile: what it is when it is back gets a transfer of its own.
+void Drive::pass_bucket(const std::shared_ptr<Moving>& moving, int from, const message::WeightsOut& asked,
+                        int64_t transfer, const std::function<void()>& sent) {
+  ask(from, asked, [this, moving, from, asked, transfer, sent](const message::Weights& weights) {
+    if (!moving->waiting.contains(asked.to)) return;
     if (weights.bucket == nullptr) return sent();
     const message::WeightsIn in{
         .source = asked.source, .destination = asked.destination, .transfer = transfer, .bucket = weights.bucket};
-    ask(asked.to, in, [this, from, asked, transfer, sent](const message::Done&) {
+    ask(asked.to, in, [this, moving, from, asked, transfer, sent](const message::Done&) {
+      if (!moving->waiting.contains(asked.to)) return;
       message::WeightsOut next = asked;
       ++next.bucket;
-      pass_bucket(from, next, transfer, sent);
+      pass_bucket(moving, from, next, transfer, sent);
     });
   });
+}
+
+void Drive::settle(Moving& moving, int worker) {
+  if (moving.waiting.erase(worker) == 0 || !moving.waiting.empty()) return;
+  events_.push_back(moving.arrived);
+  std::erase_if(moving_, [&](const auto& one) { return one.get() == &moving; });
+}
+
+void Drive::forget_transfers_of(int worker) {
+  for (const auto& moving : std::vector(moving_)) {
+    settle(*moving, worker);
+    if (std::ranges::find(moving->from, worker) == moving->from.end()) continue;
+    moving->waiting.clear();  // the schedule begins it anew
+    std::erase(moving_, moving);
+  }
 }
 
 }  // namespace collimate::flow

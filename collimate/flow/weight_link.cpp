@@ -65,13 +65,16 @@ void read_box(const std::string& link, WeightsPort& port, const shape::Slice& sl
 uint64_t sum_of(const std::string& link, WeightsPort& port, int param) {
   const Kept kept = port.kept(param);
   const ParamSpec& whole = base::at(port.whole_params(), param);
+  std::vector<shape::Slice> slices;
+  for (const Box& box : shape::boxes_of(*kept.spec, kept.begin, kept.end())) slices.push_back({param, box});
   std::vector<float> values;
   uint64_t sum = 0;
-  for (const Box& box : shape::boxes_of(*kept.spec, kept.begin, kept.end())) {
-    values.clear();
-    read_box(link, port, {param, box}, values);
-    sum += shape::checksum_of(whole.name, width_of(whole), box, values);
-  }
+  for (const std::vector<shape::Slice>& bucket : shape::buckets_of(slices, kBucketFloats))
+    for (const shape::Slice& slice : bucket) {
+      values.clear();
+      read_box(link, port, slice, values);
+      sum += shape::checksum_of(whole.name, width_of(whole), slice.box, values);
+    }
   return sum;
 }
 
@@ -103,7 +106,8 @@ int64_t transfer_here(const std::string& link, WeightsPort& source, WeightsPort&
     floats += std::ssize(from.values);
   }
   for (int i = 0; i < params_of(source); ++i)
-    check_sum(link, base::at(source.whole_params(), i).name, sum_of(link, source, i), sum_of(link, destination, i));
+    if (source.kept(i).values.data() != destination.kept(i).values.data())  // both are over one base
+      check_sum(link, base::at(source.whole_params(), i).name, sum_of(link, source, i), sum_of(link, destination, i));
   destination.updated(version);
   return floats * kFloatBytes;
 }

@@ -111,7 +111,9 @@ TEST(Lora, SavedModulesHaveTheGradientsOfAWholeModel) {
     LoraOptions lora = kSmall;
     lora.modules_to_save = family == std::string("gpt2") ? std::vector<std::string>{"wte"}
                                                          : std::vector<std::string>{"embed_tokens", "norm", "lm_head"};
-    auto adapted = tiny_weights(tiny_shape(family), with(lora)), whole = tiny_weights(tiny_shape(family));
+    shape::ModelShape shape = tiny_shape(family);
+    if (family == std::string("llama")) shape.tied_embeddings = false;
+    auto adapted = tiny_weights(shape, with(lora)), whole = tiny_weights(shape);
     initialize_lora(*adapted, 9);
     for (const auto& weights : {adapted, whole}) {
       Model model(weights, {});
@@ -141,8 +143,9 @@ TEST(Lora, AModuleToSaveLiesOutsideTheBlocks) {
     return base::message_of([&] { tiny_weights(tiny_shape(family), with({.rank = 2, .modules_to_save = {name}})); });
   };
   EXPECT_EQ(error("q_proj", "llama"),
-            "[lora.modules_to_save] expected one of embed_tokens, norm, lm_head, got 'q_proj'");
-  EXPECT_EQ(error("lm_head", "gpt2"), "[lora.modules_to_save] expected one of wte, wpe, ln_f, got 'lm_head'");
+            "[lora.modules_to_save] expected one of embed_tokens, norm, got 'q_proj'; try 'norm'");
+  EXPECT_EQ(error("lm_head", "gpt2"),
+            "[lora.modules_to_save] expected one of wte, wpe, ln_f, got 'lm_head'; try 'ln_f'");
 }
 
 TEST(Lora, ATargetThatNamesNoLayerIsRefused) {

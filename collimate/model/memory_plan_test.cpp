@@ -74,6 +74,25 @@ TEST_P(MemoryPlan, OfWeightsIsWhatTheyTake) {
   }
 }
 
+// What training leaves as it is takes the base's memory, whatever the head.
+TEST_P(MemoryPlan, OfAModelOverABaseIsWhatItTakes) {
+  for (const bool other_head : {false, true}) {
+    const auto base = testing::tiny_weights(shape_, {.tag = "base"});
+    shape::ModelShape shape = shape_;
+    if (other_head) shape.head = shape::Head::kValue;
+    const WeightsOptions options{
+        .trained = true, .lora = {.rank = 4}, .based = other_head ? Based::kButHead : Based::kWhole, .base = base};
+    tensor::reset_memory_peaks(kWorker);
+    const auto weights = testing::tiny_weights(shape, options);
+    weights->pack_all();
+    for (const int s : weights->changing_segments()) weights->segment_gradient(s);
+    const auto planned = by_purpose(weights_memory(shape, options)), held = peaks();
+    for (const char* item : {"model/master", "model/gradient", "model/panels"})
+      EXPECT_EQ(held.at(item), planned.at(item)) << item << (other_head ? " with a value head" : "");
+    for (const auto* items : {&planned, &held}) EXPECT_FALSE(items->contains("model/values"));
+  }
+}
+
 TEST_P(MemoryPlan, OfInt8WeightsIsWhatTheyTake) {
   const WeightsOptions options{.compute = ComputeType::kInt8};
   Model model(testing::tiny_weights(shape_, options), {});

@@ -65,18 +65,24 @@ std::map<std::string, std::string> bases_of(const Plan& plan) {
 }
 
 TEST(Recipes, ModelsOfOneDirectoryHaveABaseWhereNotAllIsTrained) {
-  const std::string adapters = "models: {policy: {path: /nowhere, lora: {rank: 4}}";
+  const auto bases = [](const std::string& recipe, const std::string& others, int64_t rank = 4) {
+    Config config = config_of(recipe, "algorithm: {beta: 0.1}");
+    config.models["policy"].lora.rank = rank;
+    const auto sections = nlohmann::json::parse(others);
+    for (const auto& [name, section] : sections.items()) base::apply(section, "models." + name, config.models[name]);
+    return bases_of(make_plan(config, module_registry()));
+  };
   const std::string three = "policy+reference+value";
   const std::map<std::string, std::string> all = {
       {"policy", three}, {"policy_trainer", three}, {"reference", three}, {"value", three}};
-  EXPECT_EQ(bases_of(plan_of("ppo", adapters + "}")), all);
-  EXPECT_EQ(bases_of(plan_of("ppo", adapters + ", value: {path: /nowhere/}}")).at("policy"), "policy+reference")
+  EXPECT_EQ(bases("ppo", "{}"), all);
+  EXPECT_EQ(bases("ppo", R"({"value": {"path": "/nowhere/"}})").at("policy"), "policy+reference")
       << "a value model that is trained whole";
-  EXPECT_TRUE(bases_of(plan_of("ppo")).empty()) << "no frozen model is like another";
-  EXPECT_TRUE(bases_of(plan_of("grpo", adapters + ", reference: {path: /elsewhere}}\nalgorithm: {beta: 0.1}")).empty());
-  EXPECT_TRUE(bases_of(plan_of("dpo", adapters + ", reference: {path: /nowhere, compute: bfloat16}}")).empty());
-  EXPECT_EQ(bases_of(plan_of("dpo", adapters + ", reference: {path: /nowhere/.}}")).size(), 2U);
-  EXPECT_TRUE(bases_of(plan_of("sft", adapters + "}")).empty());
+  EXPECT_TRUE(bases("ppo", "{}", 0).empty()) << "no frozen model is like another";
+  EXPECT_TRUE(bases("grpo", R"({"reference": {"path": "/elsewhere"}})").empty());
+  EXPECT_TRUE(bases("dpo", R"({"reference": {"path": "/nowhere", "compute": "bfloat16"}})").empty());
+  EXPECT_EQ(bases("dpo", R"({"reference": {"path": "/nowhere/."}})").size(), 2U);
+  EXPECT_TRUE(bases("sft", "{}").empty());
 }
 
 TEST(Recipes, EveryOneOfTheListHasAPage) {

@@ -26,8 +26,10 @@ bool keeps_some(const rlhf::DecoderOptions& options) {
 }
 
 BaseKey key_of(const rlhf::DecoderOptions& options) {
-  return {std::filesystem::path(options.path.get()).lexically_normal().string(), options.compute,
-          options.reduction_chunks};
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path path = fs::weakly_canonical(fs::path(options.path.get()) / "", ignored);
+  return {path.empty() ? options.path.get() : path.string(), options.compute, options.reduction_chunks};
 }
 
 std::string name_of(const std::vector<Identity>& models) {

@@ -86,9 +86,10 @@ TEST(Starter, TakesSmallDataMoreThanOnce) {
   const std::string file = root / "rows.jsonl";
   const auto of = [&](const std::string& recipe, int rows, const std::string& rest = "") {
     std::string lines;
-    for (int i = 0; i < rows; ++i)
-      lines += R"({"prompt": "1", "completion": "2", "chosen": "2", "rejected": "3"})"
-               "\n";
+    const std::string row = recipe == "sft"   ? R"({"prompt": "1", "completion": "2"})"
+                            : recipe == "dpo" ? R"({"prompt": "1", "chosen": "2", "rejected": "3"})"
+                                              : R"({"prompt": "1"})";
+    for (int i = 0; i < rows; ++i) lines += row + "\n";
     test::write_text(file, lines + rest);
     const std::string text = starter(recipe, "org/model", file), key = "  epochs: ";
     return text.substr(text.find(key) + key.size(), text.find('\n', text.find(key)) - text.find(key) - key.size());

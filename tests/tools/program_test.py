@@ -39,14 +39,14 @@ run: {epochs: 1}
         (self.directory / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         (self.directory / "run.yaml").write_text(self.CONFIG)
 
-    def test_what_is_wrong_comes_first_and_once(self):
+    def test_what_is_wrong_comes_last_and_once(self):
         for words in (["check", "run.yaml"], ["check", "run.yaml", "--all"], ["train", "run.yaml", "--dry-run"]):
             done = subprocess.run([PROGRAM, *words], cwd=self.directory, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, check=False)
             self.assertEqual(done.returncode, 2, done.stdout)
             wrong = ("[train.warmup_updates] expected fewer than the run's 2 updates, got 50; try a shorter warm-up, "
                      "or more run.epochs\n")
-            self.assertTrue(done.stdout.startswith(wrong), done.stdout)
+            self.assertTrue(done.stdout.endswith(wrong), done.stdout)
             self.assertEqual(done.stdout.count("[train.warmup_updates]"), 1, done.stdout)
             self.assertIn("batch: 32 rows per iteration\n", done.stdout)  # by default
 

@@ -19,7 +19,8 @@ namespace {
 std::shared_ptr<model::Weights> open_base(flow::Context& context, const DecoderOptions& options,
                                           const model::ModelRanks& ranks) {
   const model::WeightsOptions kept = base_options(options, ranks);
-  return context.shared<model::Weights>("base:" + kept.tag, [&] {
+  const std::string part = fmt::format("{} of tp, {} of pp", ranks.tensor.place.rank, ranks.stages.place.rank);
+  return context.shared<model::Weights>(fmt::format("base:{}, {}", kept.tag, part), [&] {
     return model::load_huggingface(options.path, options.base_head, kept, {context.pool});
   });
 }
@@ -134,10 +135,12 @@ shape::ModelShape own_shape(const DecoderOptions& options, const model::ModelRan
 
 namespace {
 
-// Ranks that share weights or experts have other parts of a base than the next model's ranks.
+// Ranks that share weights or experts have other parts of a base than the next model's ranks; so have stages of a model
+// with another head, which are cut elsewhere.
 model::Based based(const DecoderOptions& options, const model::ModelRanks& ranks) {
   if (options.base->empty() || ranks.shares.several() || ranks.experts.several()) return model::Based::kNo;
-  return options.head.get() == options.base_head.get() ? model::Based::kWhole : model::Based::kButHead;
+  if (options.head.get() == options.base_head.get()) return model::Based::kWhole;
+  return ranks.stages.several() ? model::Based::kNo : model::Based::kButHead;
 }
 
 }  // namespace

@@ -22,8 +22,10 @@ TEST(Rules, EntriesWithWrongKeysAreRefused) {
   EXPECT_NE(error_of({{{"rule", "gsm8k"}, {"format_score", "much"}}}).find("to be a number"), std::string::npos);
   EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", "much"}}}).find("json"), std::string::npos);
   EXPECT_EQ(error_of({{{"rule", 7}}}), "[reward.rule] expected a name, got 7");
-  EXPECT_EQ(error_of({{{"rule", "regex"}, {"pattern", "("}}}),
-            "[reward] expected reward.pattern to be a regular expression, got \"(\" (missing closing parenthesis)");
+  EXPECT_EQ(
+      error_of({{{"rule", "regex"}, {"pattern", "("}}}),
+      "[reward] expected reward.pattern to be a regular expression, got \"(\" (missing closing parenthesis, at its "
+      "end)");
   const std::string one = "[reward] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}";
   EXPECT_TRUE(error_of({{{"weight", 1}}}).starts_with(one));
   EXPECT_TRUE(error_of({{{"rule", "exact"}, {"python", "a.py"}}}).starts_with(one));
@@ -93,7 +95,7 @@ TEST(Rules, ResolvingNamesThePlaceOfWhatIsWrong) {
             "[run.yaml:4] expected reward.1.separator to be one character, got \"; \"");
   EXPECT_EQ(error_resolving("\n  - rule: regex\n    pattern: a(b"),
             "[run.yaml:3] expected reward.0.pattern to be a regular expression, got \"a(b\" (missing closing "
-            "parenthesis)");
+            "parenthesis, at its end)");
   EXPECT_EQ(error_resolving("{rule: [exact]}"), "[run.yaml:1] expected reward.rule to be a name, got a list");
 }
 

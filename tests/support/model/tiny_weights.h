@@ -181,6 +181,7 @@ inline std::shared_ptr<Weights> tiny_weights(const shape::ModelShape& shape, Wei
   for (size_t i = 0; i < weights->own_params(); ++i) {
     const auto& spec = weights->params()[i];
     if (spec.sizes.size() == 2 && spec.name != "score.weight") continue;
+    if (is_of_base(options, weights->params(), spec.segment)) continue;
     change_values(*weights, i,
                   [&](size_t j) { return 0.2F * std::sin(static_cast<float>(j) * 1.7F + static_cast<float>(i)); });
   }
