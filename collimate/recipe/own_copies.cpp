@@ -31,8 +31,17 @@ std::vector<Lines> lines_of(const Plan& plan, const graph::Placement& placement,
   return all;
 }
 
+// Whether a function cuts a model. A search asks about placements on thousands of devices, which cut none.
+bool cuts(const Plan& plan, const graph::Placement& placement, const std::string& model) {
+  return std::ranges::any_of(plan.graph.models.at(model).functions, [&](const graph::FunctionSpec& function) {
+    const graph::Layout layout = placement.layout(model, function.name);
+    return plan.calls(model, function.name) && layout.tp * layout.pp * layout.ep > 1;
+  });
+}
+
 bool reads_other_pieces(const Plan& plan, const graph::Placement& placement, const std::string& model,
                         const std::string& trainer) {
+  if (!cuts(plan, placement, model) && !cuts(plan, placement, trainer)) return false;
   const std::vector<int> trained = graph::workers_of(plan.graph, placement, trainer);
   for (const int worker : graph::workers_of(plan.graph, placement, model)) {
     if (std::ranges::find(trained, worker) == trained.end()) continue;
