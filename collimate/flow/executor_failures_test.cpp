@@ -99,6 +99,23 @@ TEST(ExecutorFailures, AWorkerLostInTheLastTransferAnswersAtTheEnd) {
   EXPECT_EQ(answers, 3U);
 }
 
+// The other workers of the model have their weights all the same, and it gets its own when it is back.
+TEST(ExecutorFailures, AWorkerLostInATransferToSeveralHoldsNobodyUp) {
+  const std::string marker = temporary("several marker");
+  const auto several = [&](bool dies) {
+    return run_with(
+        [&](RunOptions& options) {
+          options.transport = Transport::kProcesses;
+          options.deadline_seconds = 20;
+          if (dies) options.modules["policy"] = {"policy", {{"die_once_updated", marker}}};
+        },
+        Place::kSeveral);
+  };
+  const Outcome undisturbed = several(false);
+  EXPECT_EQ(several(true), undisturbed);
+  EXPECT_TRUE(std::filesystem::exists(marker)) << "nobody died";
+}
+
 TEST(ExecutorFailures, AnExpiredDeadlineSaysWhoWaitsForWhom) {
   const std::string text = base::message_of<base::RunError>([&] {
     run_with([](RunOptions& options) {

@@ -38,11 +38,12 @@ inline RunOptions options_for(Outcome& outcome, int64_t iterations = 3) {
   return options;
 }
 
-enum class Place { kOneDevice, kBothOnTwo, kApart };
+enum class Place { kOneDevice, kBothOnTwo, kApart, kSeveral };  // kSeveral: two generators apart from the trainer
 
 inline graph::Placement placement_of(const graph::Graph& graph, Place place) {
-  return place == Place::kApart ? graph::separation(graph, 2, 1)
-                                : graph::flattening(graph, place == Place::kOneDevice ? 1 : 2);
+  if (place == Place::kApart || place == Place::kSeveral)
+    return graph::separation(graph, place == Place::kApart ? 2 : 3, 1);
+  return graph::flattening(graph, place == Place::kOneDevice ? 1 : 2);
 }
 
 inline Outcome run_with(const std::function<void(RunOptions&)>& change, Place place = Place::kOneDevice) {
