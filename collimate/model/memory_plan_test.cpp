@@ -74,7 +74,7 @@ TEST_P(MemoryPlan, OfWeightsIsWhatTheyTake) {
   }
 }
 
-// What training leaves as it is takes the base's memory, whatever the head.
+// Weights that training leaves as they are take the base's memory, whatever the head.
 TEST_P(MemoryPlan, OfAModelOverABaseIsWhatItTakes) {
   for (const bool other_head : {false, true}) {
     const auto base = testing::tiny_weights(shape_, {.tag = "base"});
