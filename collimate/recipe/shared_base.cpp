@@ -42,16 +42,14 @@ std::string name_of(const std::vector<Identity>& models) {
 
 void share_bases(Plan& plan) {
   std::map<BaseKey, std::vector<Identity>> bases;
-  std::map<std::string, BaseKey> keys;  // by identity
-  std::set<std::string> changed;        // identities of which nothing stays
+  std::set<std::string> known, changed;  // identities; those of which nothing stays
   for (const auto& [model, module] : plan.modules) {
     if (!module.parameters.contains("weights")) continue;
     rlhf::DecoderOptions options;
     base::apply(module.parameters, "models", options);
     const std::string& weights = options.weights;
     if (!keeps_some(options)) changed.insert(weights);
-    if (!keys.emplace(weights, key_of(options)).second) continue;
-    bases[key_of(options)].push_back({weights, options.head});
+    if (known.insert(weights).second) bases[key_of(options)].push_back({weights, options.head});
   }
   for (auto& [key, models] : bases) {
     std::erase_if(models, [&](const Identity& model) { return changed.contains(model.name); });
