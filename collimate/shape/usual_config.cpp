@@ -160,11 +160,15 @@ void read_rope_object(const Fields& fields, const char* key, const Fields& confi
   shape.rope_theta = rope.real_or("rope_theta", shape.rope_theta);
 }
 
-double read_turned_part(const Fields& fields, const char* key, double fallback) {
+void read_turned_part(const Fields& fields, const char* key, double fallback, Attention& attention) {
   double part = fields.real_or(key, fallback);
   for (const char* rope : kRopeKeys)
     if (says_rope(fields, rope)) part = object_of(fields, rope).real_or("partial_rotary_factor", part);
-  return part;
+  attention.rotary_dim = static_cast<int64_t>(static_cast<double>(attention.head_dim) * part);
+}
+
+double turned_part(const Attention& attention) {
+  return static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
 }
 
 Activation read_activation(const Fields& fields, const char* key, const char* fallback) {

@@ -25,8 +25,9 @@ void add_sizes(const ModelShape& shape, const SizeKeys& keys, nlohmann::json& co
 void read_rope(const Fields& fields, ModelShape& shape, double theta = 1e4, const char* theta_key = "rope_theta");
 // Reads the same of one object of a config, if it is there.
 void read_rope_object(const Fields& fields, const char* key, const Fields& config, ModelShape& shape);
-// Which part of each head turns: as its rope says, else by that key.
-double read_turned_part(const Fields& fields, const char* key, double fallback);
+// Reads which part of each head turns: as its rope says, else by that key. Behind head_dim.
+void read_turned_part(const Fields& fields, const char* key, double fallback, Attention& attention);
+double turned_part(const Attention& attention);  // as a config says it
 // The activation of an MLP without a gate by its name in transformers, and the name that is written for one of these.
 // InputError for other names.
 Activation read_activation(const Fields& fields, const char* key, const char* fallback);

@@ -10,10 +10,9 @@ using nlohmann::json;
 
 // A part of each head turns in all of them, and queries, keys and values have biases where their sum has none.
 void set_glm_attention(const Fields& fields, ModelShape& shape, bool biased) {
-  const double part = read_turned_part(fields, "partial_rotary_factor", 0.5);
   for (Block& block : shape.blocks) {
     Attention& attention = block.attention;
-    attention.rotary_dim = static_cast<int64_t>(static_cast<double>(attention.head_dim) * part);
+    read_turned_part(fields, "partial_rotary_factor", 0.5, attention);
     attention.bias = fields.flag_or("attention_bias", biased);
     attention.output_bias = false;
   }
@@ -50,7 +49,7 @@ ModelShape parse_glm_moe(const Fields& fields, const std::string& family) {
 
 void add_turned_part(const ModelShape& shape, json& config) {
   const Attention& attention = shape.blocks.front().attention;
-  config["partial_rotary_factor"] = static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
+  config["partial_rotary_factor"] = turned_part(attention);
   config["attention_bias"] = attention.bias;
 }
 

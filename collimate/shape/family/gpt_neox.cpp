@@ -14,8 +14,7 @@ ModelShape parse_gpt_neox(const Fields& fields, const std::string& family) {
   block.parallel = fields.flag_or("use_parallel_residual", true);
   block.attention.bias = block.attention.output_bias = fields.flag_or("attention_bias", true);
   read_rope(fields, shape, 1e4, "rotary_emb_base");
-  const double part = read_turned_part(fields, "rotary_pct", 0.25);
-  block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
+  read_turned_part(fields, "rotary_pct", 0.25, block.attention);
   block.mlp = {block.mlp.intermediate, /*gated=*/false, read_activation(fields, "hidden_act", "gelu"),
                /*bias=*/true};
   shape.blocks.assign(shape.blocks.size(), block);

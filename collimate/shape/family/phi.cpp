@@ -11,12 +11,11 @@ ModelShape parse_phi(const Fields& fields, const std::string& family) {
   read_rope(fields, shape);
   fields.require("qk_layernorm", false);
   shape.head_bias = true;
-  const double part = read_turned_part(fields, "partial_rotary_factor", 0.5);
   for (Block& block : shape.blocks) {
     block.norm = NormKind::kLayer;
     block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_eps", 1e-5));
     block.parallel = block.shared_norm = true;
-    block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
+    read_turned_part(fields, "partial_rotary_factor", 0.5, block.attention);
     block.attention.bias = block.attention.output_bias = true;
     block.mlp = {block.mlp.intermediate, /*gated=*/false, read_activation(fields, "hidden_act", "gelu_new"),
                  /*bias=*/true};
@@ -32,7 +31,7 @@ void add_phi_config(const ModelShape& shape, nlohmann::json& config) {
   config["hidden_act"] = activation_name(block.mlp.activation);
   config["layer_norm_eps"] = written_real(block.norm_epsilon);
   config["qk_layernorm"] = false;
-  config["partial_rotary_factor"] = static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
+  config["partial_rotary_factor"] = turned_part(attention);
 }
 
 }  // namespace

@@ -11,10 +11,9 @@ ModelShape parse_phi3(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   read_rope(fields, shape);
   fields.require("hidden_act", "silu");
-  const double part = read_turned_part(fields, "partial_rotary_factor", 1.0);
   set_windows(shape, read_window_or(fields, 0), every_layer);
   for (Block& block : shape.blocks) {
-    block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
+    read_turned_part(fields, "partial_rotary_factor", 1.0, block.attention);
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
   }
   return shape;
@@ -24,7 +23,7 @@ void add_phi3_config(const ModelShape& shape, nlohmann::json& config) {
   add_usual_config(shape, config);
   config["hidden_act"] = "silu";
   const Attention& attention = shape.blocks.front().attention;
-  config["partial_rotary_factor"] = static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
+  config["partial_rotary_factor"] = turned_part(attention);
   if (shape.rope_scaling.contains("original_max_position_embeddings"))
     config["original_max_position_embeddings"] = shape.rope_scaling["original_max_position_embeddings"];
   add_window_size(shape, config);

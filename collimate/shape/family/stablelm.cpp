@@ -11,13 +11,12 @@ ModelShape parse_stablelm(const Fields& fields, const std::string& family) {
   read_rope(fields, shape);
   fields.require("hidden_act", "silu");
   fields.require("qk_layernorm", false);
-  const double part = read_turned_part(fields, "partial_rotary_factor", 0.25);
   for (Block& block : shape.blocks) {
     block.norm = NormKind::kLayer;
     block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_eps", 1e-5));
     block.parallel = block.shared_norm = fields.flag_or("use_parallel_residual", false);
     block.attention.head_dim = shape.hidden / block.attention.heads;
-    block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
+    read_turned_part(fields, "partial_rotary_factor", 0.25, block.attention);
     block.attention.bias = fields.flag_or("use_qkv_bias", false);
     block.attention.output_bias = block.mlp.bias = false;
   }
@@ -34,7 +33,7 @@ void add_stablelm_config(const ModelShape& shape, nlohmann::json& config) {
   config["use_parallel_residual"] = block.parallel;
   config["use_qkv_bias"] = attention.bias;
   config["qk_layernorm"] = false;
-  config["partial_rotary_factor"] = static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
+  config["partial_rotary_factor"] = turned_part(attention);
 }
 
 }  // namespace
