@@ -11,6 +11,7 @@ LINE_RULES = [  # endings, pattern, message
     (CODE, r"EXPECT_TRUE\(true\)|GTEST_SKIP\(\);", "a test that cannot fail, or a skip without a reason"),
     (CODE, r"catch \(\.\.\.\) \{\s*\}", "an error is swallowed"),
     ((".h", ".cpp", ".cc"), r"\bstd::(cout|cerr)\b", "print through base/log.h, or in cli/ through its own output"),
+    (CODE, r"\bfor \(.* : .*\)\.span\(\)\)", "the loop reads a span whose view is closed; loop over the view itself"),
     (CODE + (".py", ".sh", ".md"), r"\s+$", "trailing white space"),
 ]
 SCRIPTS = (".py", ".sh", ".cmake")
