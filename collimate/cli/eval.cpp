@@ -12,7 +12,7 @@
 #include "collimate/generate/sampling_options.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/plan/show/columns.h"
-#include "collimate/recipe/evaluation.h"
+#include "collimate/recipe/evaluation/of_models.h"
 #include "collimate/report/evaluation_page.h"
 #include "collimate/rlhf/modules/loading_options.h"
 
@@ -114,7 +114,7 @@ recipe::EvaluationCall asked(const EvalCall& call) {
                                .chat_template_kwargs = call.loading.chat.kwargs,
                                .names = flag_names(),
                                .lines = !output_of(call, kRows).empty()};
-  if (!call.measured.empty()) asked.measured = words_of(recipe::Measured()).parse("--measure", call.measured);
+  if (!call.measured.empty()) asked.measured = words_of(recipe::MeasureKind()).parse("--measure", call.measured);
   asked.section["samples_per_prompt"] = call.samples;
   asked.section["examples"] = call.examples;
   asked.section["reward"] = rewards_of(call.rewards);

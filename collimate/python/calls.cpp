@@ -14,7 +14,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/python/process_scope.h"
 #include "collimate/recipe/check.h"
-#include "collimate/recipe/evaluation.h"
+#include "collimate/recipe/evaluation/of_models.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/train.h"
 #include "collimate/rlhf/reward/reward.h"
@@ -117,7 +117,7 @@ nlohmann::ordered_json evaluate(const EvaluateRequest& request) {
   SignalScope signals;
   call.on_poll = [&] { signals.throw_if_asked("evaluate"); };
   if (!given.at("measure").is_null())
-    call.measured = words_of(recipe::Measured()).parse("measure", given.at("measure").get<std::string>());
+    call.measured = words_of(recipe::MeasureKind()).parse("measure", given.at("measure").get<std::string>());
   nlohmann::json& list = call.section["reward"];
   if (!list.is_null()) list = rlhf::resolved_rewards(base::from_json(list, "rewards"), "rewards");
   return unless_stopped(signals, [&] {

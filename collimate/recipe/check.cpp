@@ -117,7 +117,7 @@ RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data,
   if (data.ptx) extent.include(data.ptx->all(), 0);
   for (size_t i = 0; i < data.held_out.size(); ++i) {
     const EvaluationPlan& evaluation = plan.evaluations.at(i);
-    const bool completes = evaluation.measured == Measured::kCompletions;
+    const bool completes = evaluation.measured == MeasureKind::kCompletions;
     extent.include(data.held_out[i].rows, completes ? completion_tokens(evaluation.asked, config) : 0);
   }
   return extent;

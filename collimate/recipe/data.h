@@ -7,7 +7,7 @@
 
 #include "collimate/base/fields.h"
 #include "collimate/recipe/config.h"
-#include "collimate/recipe/held_out.h"
+#include "collimate/recipe/evaluation/held_out.h"
 #include "collimate/recipe/page.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/text/dataset.h"

@@ -1,4 +1,4 @@
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
@@ -25,7 +25,7 @@ Plan dpo(const Config& config, const flow::Registry& registry) {
   plan.trained = "policy";
   plan.phases = {{"reference.log_probs", "ref"}, {"policy.train", "update_actor"}};
   const double beta = config.algorithm.beta->value_or(rlhf::kPairBeta);
-  plan.evaluations = evaluations(page, policy, {Measured::kPairs, [&](const AskedMeasure& asked) {
+  plan.evaluations = evaluations(page, policy, {MeasureKind::kPairs, [&](const AskedMeasure& asked) {
                                                   return reference
                                                              ? implicit_reward_evaluation(asked, policy, *reference,
                                                                                           beta, Answers::kOfAskedRows)

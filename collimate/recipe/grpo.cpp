@@ -1,4 +1,4 @@
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
@@ -36,7 +36,7 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
                  {"mixed_groups.keep", "reward"},
                  {"advantages", "adv"},
                  {"policy_trainer.train", "update_actor"}};
-  plan.evaluations = evaluations(page, trainer, {Measured::kCompletions, [&](const AskedMeasure& asked) {
+  plan.evaluations = evaluations(page, trainer, {MeasureKind::kCompletions, [&](const AskedMeasure& asked) {
                                                    return completion_evaluation(page, asked, policy);
                                                  }});
   return page.finish(std::move(plan));

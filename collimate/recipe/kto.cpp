@@ -1,4 +1,4 @@
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
@@ -31,7 +31,7 @@ Plan kto(const Config& config, const flow::Registry& registry) {
                  {"kl_estimate", "adv"},
                  {"policy.train", "update_actor"}};
   const double beta = config.algorithm.beta->value_or(rlhf::kPairBeta);
-  plan.evaluations = evaluations(page, policy, {Measured::kMarked, [&](const AskedMeasure& asked) {
+  plan.evaluations = evaluations(page, policy, {MeasureKind::kMarked, [&](const AskedMeasure& asked) {
                                                   return marked_reward_evaluation(asked, policy, reference, beta,
                                                                                   Answers::kOfAskedRows);
                                                 }});

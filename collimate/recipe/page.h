@@ -13,9 +13,9 @@
 #include "collimate/flow/executor.h"
 #include "collimate/flow/registry.h"
 #include "collimate/graph/trace.h"
-#include "collimate/recipe/asked_measures.h"
 #include "collimate/recipe/config.h"
-#include "collimate/recipe/measure.h"
+#include "collimate/recipe/evaluation/asked_measures.h"
+#include "collimate/recipe/evaluation/measure.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/rlhf/types/answer.h"
 #include "collimate/rlhf/types/loss.h"
@@ -33,7 +33,7 @@ struct RowNumber {
 struct EvaluationPlan {
   AskedMeasure asked;
   std::string name;  // its metrics are val/NAME/…, and val/… where it is ""
-  Measured measured = Measured::kCompletions;
+  MeasureKind measured = MeasureKind::kCompletions;
   graph::Graph graph;
   std::function<std::vector<Measure>(const Batch& rows)> measures;
   std::optional<RowNumber> row_number;  // nothing where the rows are completions, which have rewards
@@ -161,7 +161,7 @@ graph::Input completion_input();                                              //
 graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
 graph::Input marked_input(bool mismatched = false);    // marked answers
 graph::Input asked(graph::Input input);                // the same with what "answers" reads
-graph::Input choice_input();                           // prompt + one of its choices: see recipe/choices.h
+graph::Input choice_input();                           // prompt + one of its choices: see recipe/evaluation/choices.h
 
 // Returns what plans of recipes that draw samples, give them `advantages` and train a `policy_trainer` share.
 Plan rollout_plan(const Config& config);

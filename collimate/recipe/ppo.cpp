@@ -1,4 +1,4 @@
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
@@ -51,7 +51,7 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
   const graph::ModelHandle* judge = rules ? nullptr : &reward;
   plan.evaluations =
       evaluations(page, trainer,
-                  {Measured::kCompletions,
+                  {MeasureKind::kCompletions,
                    [&](const AskedMeasure& asked) { return completion_evaluation(page, asked, policy, judge); }},
                   judge);
   return page.finish(std::move(plan));

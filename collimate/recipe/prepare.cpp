@@ -23,7 +23,7 @@ void check_sampling(const Config& config, const Plan& plan) {
   const int64_t completion = config.rollout.completion_tokens;
   if (plan.rows == rlhf::RowKind::kPrompt) config.rollout.params(completion);
   for (const EvaluationPlan& evaluation : plan.evaluations)
-    if (evaluation.measured == Measured::kCompletions && evaluation.asked.key == "evaluation")
+    if (evaluation.measured == MeasureKind::kCompletions && evaluation.asked.key == "evaluation")
       config.evaluation.params(completion_tokens(evaluation.asked, config));
 }
 

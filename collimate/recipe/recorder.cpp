@@ -139,7 +139,7 @@ void Recorder::write_rows(const EvaluationPlan& plan, int64_t step, const Batch&
   const std::filesystem::path path =
       plan.of_training ? directory_.samples(step) : directory_.held_out_samples(step, plan.name);
   if (const std::optional<RowNumber>& number = plan.row_number)
-    write_measured(first, *number, plan.measured == Measured::kPairs, *data_.tokenizer, step, path);
+    write_measured(first, *number, plan.measured == MeasureKind::kPairs, *data_.tokenizer, step, path);
   else
     write_samples(first, *data_.tokenizer, step, path);
 }

@@ -1,4 +1,4 @@
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
@@ -20,7 +20,7 @@ Plan reward(const Config& config, const flow::Registry& registry) {
   plan.phases = {{"policy.train", "update_actor"}};
   plan.learns_to_stop = false;  // the score is of the last token, whatever that is
   plan.evaluations = evaluations(
-      page, model, {Measured::kPairs, [&](const AskedMeasure&) { return pair_score_evaluation(model); }, false});
+      page, model, {MeasureKind::kPairs, [&](const AskedMeasure&) { return pair_score_evaluation(model); }, false});
   return page.finish(std::move(plan));
 }
 

@@ -1,4 +1,4 @@
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
@@ -14,7 +14,7 @@ Plan sft(const Config& config, const flow::Registry& registry) {
   plan.rows_per_iteration = config.train.samples_per_update;
   plan.trained = "policy";
   plan.phases = {{"policy.train", "update_actor"}};
-  plan.evaluations = evaluations(page, policy, {Measured::kPerplexity, [&](const AskedMeasure&) {
+  plan.evaluations = evaluations(page, policy, {MeasureKind::kPerplexity, [&](const AskedMeasure&) {
                                                   return loss_evaluation(policy, Answers::kOfAskedRows);
                                                 }});
   return page.finish(std::move(plan));

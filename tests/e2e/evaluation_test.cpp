@@ -1,8 +1,7 @@
-#include "collimate/recipe/evaluation.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collimate/recipe/evaluation/of_models.h"
 #include "tests/e2e/run_support.h"
 #include "tests/support/base/error_of.h"
 
@@ -11,7 +10,7 @@ namespace {
 
 using base::message_of;
 using recipe::EvaluationCall;
-using recipe::Measured;
+using recipe::MeasureKind;
 using testing::HasSubstr;
 
 // One tiny run of each recipe; what its evaluation said at the end, and what is said of its model afterwards.
@@ -76,7 +75,7 @@ TEST_F(EvaluationOfAModel, OfARunsModelSaysWhatTheRunSaid) {
 TEST_F(EvaluationOfAModel, OfDemonstrationsIsTheirPerplexity) {
   const auto of_run = run("sft", "demonstrations.jsonl", "", "sft-run");
   const auto made = recipe::evaluate(root() / "sft-run/model", call("demonstrations.jsonl"));
-  EXPECT_EQ(made.measured, Measured::kPerplexity);
+  EXPECT_EQ(made.measured, MeasureKind::kPerplexity);
   expect_same(of_run, made);
   EXPECT_DOUBLE_EQ(of_run.at("val/perplexity"), std::exp(of_run.at("val/loss").get<double>()));
 }
@@ -84,7 +83,7 @@ TEST_F(EvaluationOfAModel, OfDemonstrationsIsTheirPerplexity) {
 TEST_F(EvaluationOfAModel, OfPairsIsByTheRewardModelsScores) {
   const auto of_run = run("reward", "pairs.jsonl", "", "reward-run");
   const auto made = recipe::evaluate(root() / "reward-run/model", call("pairs.jsonl"));
-  EXPECT_EQ(made.measured, Measured::kPairs);
+  EXPECT_EQ(made.measured, MeasureKind::kPairs);
   EXPECT_EQ(made.values, "score");
   expect_same(of_run, made);
   EXPECT_THAT(message_of([&] { recipe::evaluate(root() / "reward-run/model", call("held_out.jsonl", kDrawn)); }),
@@ -102,7 +101,7 @@ TEST_F(EvaluationOfAModel, OfChoicesIsTheMostLikelyOne) {
   run("sft", "demonstrations.jsonl", "", "choices-run");
   write_questions();
   const auto made = recipe::evaluate(root() / "choices-run/model", call("questions.jsonl"));
-  EXPECT_EQ(made.measured, Measured::kChoices);
+  EXPECT_EQ(made.measured, MeasureKind::kChoices);
   ASSERT_EQ(made.measures.size(), 2U);
   EXPECT_EQ(made.measures[0].name, "acc");
   EXPECT_EQ(made.measures[0].sums, (std::vector<double>{1, 0}));
@@ -236,7 +235,7 @@ TEST_F(EvaluationOfAModel, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(message(call("long.jsonl")),
               HasSubstr("long.jsonl:2] expected at most 32 tokens, as the model has 32 positions, got 42"));
   EvaluationCall forced = call("demonstrations.jsonl");
-  forced.measured = Measured::kCompletions;
+  forced.measured = MeasureKind::kCompletions;
   EXPECT_THAT(message(forced), HasSubstr("[evaluation.reward] expected a reward that judges completions, got none"));
 }
 

@@ -28,7 +28,7 @@ RECIPE_SEES = {
     "rlhf": ("types/", "prompt/", "reward/", "loss/list.h", "advantage/list.h", "modules/options.h",
              "modules/decoder.h", "modules/advantages.h", "modules/reward.h"),
 }
-PAGE_SEES = ("collimate/recipe/page.h", "collimate/recipe/evaluate.h", "collimate/graph/", "collimate/batch/")
+PAGE_SEES = ("collimate/recipe/page.h", "collimate/recipe/evaluation/graphs.h", "collimate/graph/", "collimate/batch/")
 REGISTRY = "collimate/recipe/registry.cpp"  # the one list of modules: it makes them for the executor
 RECIPE_CALL = re.compile(r"\b(Learner|AdamW|generate_all|with_log_probs|GeneratorModule|TrainerModule|ScorerModule|"
                          r"RewardModule|train_step)\b|\bService\b(?!Options)|(\.|->)(setup|call|submit|score)\(")
@@ -87,7 +87,8 @@ def recipe_failure(path: str, target: str) -> str:
     if path == REGISTRY or path.endswith("_test.cpp"):
         return ""
     if path.endswith(".cpp") and RECIPE_PAGE in text(path) and not target.startswith(PAGE_SEES):
-        return "a recipe's page is a graph: it may include only recipe/page.h, recipe/evaluate.h, graph/ and batch/"
+        return ("a recipe's page is a graph: it may include only recipe/page.h, recipe/evaluation/graphs.h, graph/ "
+                "and batch/")
     seen = RECIPE_SEES.get(module_of(target))
     if seen is None or target.split("/", 2)[2].startswith(seen):
         return ""

@@ -7,7 +7,7 @@
 namespace collimate::tensor {
 
 // Row r begins at of(r): rows of `width` lie one behind another, or `group` of them in each `stride` floats.
-struct NormPlace {
+struct NormStrides {
   int64_t width = 0, group = 1, stride = 0;
   int64_t of(int64_t row) const { return row / group * stride + row % group * width; }
 };
@@ -22,7 +22,7 @@ struct NormForward {
   float* mean = nullptr;  // layer norm only; may be null
   float* inv = nullptr;   // may be null
   float offset = 0;       // rms norm only; added to each weight
-  NormPlace place = {width, 1, width};
+  NormStrides place = {width, 1, width};
 };
 
 struct NormBackward {
@@ -38,7 +38,7 @@ struct NormBackward {
   float* dweight = nullptr;
   float* dbias = nullptr;
   float offset = 0;  // as forward's
-  NormPlace place = {width, 1, width};
+  NormStrides place = {width, 1, width};
 };
 
 // Columns of parameter gradients that one call sums.

@@ -13,7 +13,7 @@ enum class Answers { kNone, kOfAskedRows };
 
 // A recipe measures this by itself: the word for it, and how.
 struct OwnMeasure {
-  Measured measured;
+  MeasureKind measured;
   std::function<EvaluationPlan(const AskedMeasure& asked)> plan;
   bool completes = true;  // the trained model is a language model: all else can be measured of it too
 };

@@ -8,7 +8,7 @@
 
 #include "collimate/base/fields.h"
 #include "collimate/batch/batch.h"
-#include "collimate/recipe/asked_measures.h"
+#include "collimate/recipe/evaluation/asked_measures.h"
 #include "collimate/recipe/option_names.h"
 #include "collimate/recipe/page.h"
 #include "collimate/rlhf/prompt/source.h"
@@ -32,7 +32,7 @@ constexpr int64_t kHeldOutSamples = 100;
 // Counts the rows that an evaluation measures, and those of them that are kept for people.
 struct HeldOutCount {
   std::string data;  // HeldOutRows::key
-  Measured measured = Measured::kCompletions;
+  MeasureKind measured = MeasureKind::kCompletions;
   int64_t examples = 0;  // prompts, texts, pairs or questions
   int64_t rows = 0;      // completions, texts, answers or choices
   int64_t kept = 0;      // of the rows, in the file of samples
@@ -57,12 +57,12 @@ std::string text_of(const std::vector<HeldOutCount>& counts);
 // How held-out rows are read for a measure, by a model of so many positions: prompts with the samples and the sampling
 // of `asked`, whatever the training does. InputError, by those names, for several samples of a prompt that would all be
 // equal.
-rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& asked, Measured measured,
+rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& asked, MeasureKind measured,
                                      int64_t positions, const OptionNames& names);
 
 // The rows of a data set, `examples` of them or all (0), as a measure reads them. `renderer` ends no turn for choices.
 // InputError as RowSource and choice_rows.
-HeldOutRows held_out_rows(const text::Dataset& dataset, Measured measured, const text::Renderer& renderer,
+HeldOutRows held_out_rows(const text::Dataset& dataset, MeasureKind measured, const text::Renderer& renderer,
                           rlhf::SourceOptions options, int64_t examples, const OptionNames& names);
 
 // Where the data has the example that row r is of.
@@ -81,7 +81,7 @@ class HeldOutData {
   void read_training(const EvaluationPlan& evaluation);
   const text::Dataset& read_once(const AskedMeasure& asked, const text::BadRows& bad);
   const text::Dataset& keep(const std::string& key, text::Dataset dataset);
-  const text::Renderer& renderer_of(Measured measured);
+  const text::Renderer& renderer_of(MeasureKind measured);
 
   const Config& config_;
   RunData& data_;

@@ -1,4 +1,4 @@
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/graphs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

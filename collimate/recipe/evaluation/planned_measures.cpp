@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "collimate/base/error.h"
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/list.h"
 
 namespace collimate::recipe {
@@ -9,7 +9,7 @@ namespace {
 
 // The longest row that a config allows to be completed or measured.
 int64_t longest_row(const Config& config, const AskedMeasure& asked) {
-  if (asked.measured != Measured::kCompletions) return config.data.max_tokens;
+  if (asked.measured != MeasureKind::kCompletions) return config.data.max_tokens;
   const bool drawn = find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt;
   const int64_t prompt = drawn ? config.rollout.prompt_tokens : config.data.max_tokens;
   return prompt + completion_tokens(asked, config);
@@ -19,18 +19,18 @@ int64_t longest_row(const Config& config, const AskedMeasure& asked) {
 EvaluationPlan other_evaluation(Page& page, const AskedMeasure& asked, const graph::ModelHandle& trainer,
                                 const graph::ModelHandle* judge) {
   const int64_t row_tokens = longest_row(page.config(), asked);
-  if (asked.measured == Measured::kCompletions)
+  if (asked.measured == MeasureKind::kCompletions)
     return completion_evaluation(page, asked, page.measuring("generator", trainer, row_tokens), judge);
   page.reads("data.max_tokens");
   const graph::ModelHandle model = page.measuring("scorer", trainer, row_tokens);
-  if (asked.measured == Measured::kPairs) return pair_log_prob_evaluation(model);
-  if (asked.measured == Measured::kMarked) return marked_log_prob_evaluation(model);
-  return asked.measured == Measured::kChoices ? choice_evaluation(model) : loss_evaluation(model);
+  if (asked.measured == MeasureKind::kPairs) return pair_log_prob_evaluation(model);
+  if (asked.measured == MeasureKind::kMarked) return marked_log_prob_evaluation(model);
+  return asked.measured == MeasureKind::kChoices ? choice_evaluation(model) : loss_evaluation(model);
 }
 
 // Without held-out rows people still see what the model answers.
 std::vector<EvaluationPlan> answers_alone(const OwnMeasure& own) {
-  if (own.measured == Measured::kCompletions) return {};  // the iterations' samples show it
+  if (own.measured == MeasureKind::kCompletions) return {};  // the iterations' samples show it
   EvaluationPlan plan = own.plan({});
   if (!plan.answers) return {};
   plan.of_training = true;
@@ -51,7 +51,7 @@ void refuse_second(const std::vector<EvaluationPlan>& plans, const EvaluationPla
 
 std::vector<EvaluationPlan> evaluations(Page& page, const graph::ModelHandle& trainer, const OwnMeasure& own,
                                         const graph::ModelHandle* judge) {
-  if (own.measured == Measured::kCompletions) page.reads("evaluation");
+  if (own.measured == MeasureKind::kCompletions) page.reads("evaluation");
   const std::vector<AskedMeasure> all = asked_measures(page.config());
   if (all.empty()) return answers_alone(own);
   std::vector<EvaluationPlan> plans;

@@ -1,4 +1,4 @@
-#include "collimate/recipe/held_out.h"
+#include "collimate/recipe/evaluation/held_out.h"
 
 #include <fmt/ranges.h>
 
@@ -10,8 +10,8 @@
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/arithmetic.h"
-#include "collimate/recipe/choices.h"
 #include "collimate/recipe/data.h"
+#include "collimate/recipe/evaluation/choices.h"
 #include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::recipe {
@@ -76,7 +76,7 @@ OptionNames names_of(const AskedMeasure& asked) {
   }};
 }
 
-HeldOutCount count_of(const HeldOutRows& held, Measured measured) {
+HeldOutCount count_of(const HeldOutRows& held, MeasureKind measured) {
   const Batch& rows = held.rows;
   HeldOutCount count{.data = held.key, .measured = measured, .rows = rows.rows()};
   for (int64_t r = 0; r < rows.rows(); ++r)
@@ -113,9 +113,9 @@ std::string text_of(const std::vector<HeldOutCount>& counts) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& asked, Measured measured,
+rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& asked, MeasureKind measured,
                                      int64_t positions, const OptionNames& names) {
-  const bool drawn = measured == Measured::kCompletions;
+  const bool drawn = measured == MeasureKind::kCompletions;
   const int64_t completion = completion_tokens(asked, config);
   rlhf::SourceOptions options = common_options(config, rows_of(measured), positions, drawn ? completion : 0);
   options.name = "eval";
@@ -126,10 +126,10 @@ rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& a
   return options;
 }
 
-HeldOutRows held_out_rows(const text::Dataset& dataset, Measured measured, const text::Renderer& renderer,
+HeldOutRows held_out_rows(const text::Dataset& dataset, MeasureKind measured, const text::Renderer& renderer,
                           rlhf::SourceOptions options, int64_t examples, const OptionNames& names) {
   HeldOutRows held;
-  if (measured == Measured::kChoices) {
+  if (measured == MeasureKind::kChoices) {
     held.rows = choice_rows(dataset, renderer, examples, names);
     return held;
   }
@@ -195,8 +195,8 @@ const text::Dataset& HeldOutData::keep(const std::string& key, text::Dataset dat
 }
 
 // Choices end no turn.
-const text::Renderer& HeldOutData::renderer_of(Measured measured) {
-  if (measured != Measured::kChoices) return *data_.renderer;
+const text::Renderer& HeldOutData::renderer_of(MeasureKind measured) {
+  if (measured != MeasureKind::kChoices) return *data_.renderer;
   if (!unended_) {
     const rlhf::ModelOptions& policy = config_.model("policy");
     auto chat = text::make_chat_template(*data_.tokenizer, policy.chat_template, policy.chat_template_kwargs.get());

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "collimate/base/fields.h"
-#include "collimate/recipe/asked_measures.h"
-#include "collimate/recipe/measure.h"
+#include "collimate/recipe/evaluation/asked_measures.h"
+#include "collimate/recipe/evaluation/measure.h"
 #include "collimate/recipe/option_names.h"
 #include "collimate/text/dataset.h"
 
@@ -19,7 +19,7 @@ namespace collimate::recipe {
 // An EvaluationCall says what is asked of each model.
 struct EvaluationCall {
   nlohmann::json data;                                // as a config's data.eval
-  std::optional<Measured> measured;                   // else what measured_of() says
+  std::optional<MeasureKind> measured;                // else what measured_of() says
   nlohmann::json section = nlohmann::json::object();  // of a config's `evaluation`: reward, examples, sampling
   int64_t completion_tokens = 128;
   int64_t seed = 0;
@@ -35,7 +35,7 @@ struct EvaluationCall {
 
 // Follows from the rows' columns: choices, chosen and rejected, with rewards a prompt, else a completion. InputError
 // where nothing of that fits.
-Measured measured_of(const text::Dataset& dataset, bool rewards);
+MeasureKind measured_of(const text::Dataset& dataset, bool rewards);
 
 // A unit of the data and what a model made of it: completions with rewards, or given answers with what they score.
 struct ShownOutput {
@@ -52,7 +52,7 @@ struct ShownUnit {
 
 struct ModelEvaluation {
   std::string model;
-  Measured measured = Measured::kCompletions;
+  MeasureKind measured = MeasureKind::kCompletions;
   std::string values;  // what ShownOutput::value is: "reward"
   std::vector<Measure> measures;
   std::vector<ShownUnit> shown;  // the first ones of the data

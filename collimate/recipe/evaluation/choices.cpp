@@ -1,4 +1,4 @@
-#include "collimate/recipe/choices.h"
+#include "collimate/recipe/evaluation/choices.h"
 
 #include <algorithm>
 #include <optional>

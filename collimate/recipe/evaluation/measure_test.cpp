@@ -1,4 +1,4 @@
-#include "collimate/recipe/measure.h"
+#include "collimate/recipe/evaluation/measure.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "collimate/recipe/measure.h"
+#include "collimate/recipe/evaluation/measure.h"
 
 #include <fmt/format.h>
 

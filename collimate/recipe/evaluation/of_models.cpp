@@ -1,4 +1,4 @@
-#include "collimate/recipe/evaluation.h"
+#include "collimate/recipe/evaluation/of_models.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -12,9 +12,9 @@
 #include "collimate/host/cpu.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/recipe/check_rewards.h"
-#include "collimate/recipe/choices.h"
 #include "collimate/recipe/data.h"
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/choices.h"
+#include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/records.h"
 #include "collimate/recipe/registry.h"
@@ -28,7 +28,7 @@ using base::expectation;
 using base::InputError;
 
 // The config of a run whose evaluation this is: of the first recipe that reads such rows.
-Config config_of(const std::string& model, const EvaluationCall& call, Measured measured) {
+Config config_of(const std::string& model, const EvaluationCall& call, MeasureKind measured) {
   const auto same_rows = [&](const RecipeEntry& entry) { return entry.rows == rows_of(measured); };
   Config config;
   base::apply({{"recipe", std::ranges::find_if(recipes(), same_rows)->name},
@@ -48,8 +48,8 @@ Config config_of(const std::string& model, const EvaluationCall& call, Measured 
 }
 
 // Options of drawing and judging where nothing is drawn. `examples` is of every kind.
-void refuse_unused(const Config& config, const EvaluationCall& call, Measured measured) {
-  if (measured == Measured::kCompletions) {
+void refuse_unused(const Config& config, const EvaluationCall& call, MeasureKind measured) {
+  if (measured == MeasureKind::kCompletions) {
     if (config.evaluation.reward->is_null())
       throw InputError(expectation(call.names.of("reward"), "a reward that judges completions", "none", "exact"));
     return;
@@ -84,14 +84,14 @@ class HeldOut {
         tokenizer_(text::load_tokenizer(model)),
         shape_(shape::read_model_shape(host::base_directory(model))),
         renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.chat_template, call.chat_template_kwargs),
-                  {.end_turn = measured_ != Measured::kChoices}) {
+                  {.end_turn = measured_ != MeasureKind::kChoices}) {
     refuse_unused(config_, call, measured_);
     held_ = read();
     config_.rollout.prompt_tokens = check_lengths();
   }
 
   ModelEvaluation measure() {
-    if (measured_ == Measured::kCompletions && call_.try_rewards) try_rewards();
+    if (measured_ == MeasureKind::kCompletions && call_.try_rewards) try_rewards();
     const flow::Registry registry = module_registry();
     Page page(config_, registry);
     const EvaluationPlan plan = plan_of(page);
@@ -125,7 +125,7 @@ class HeldOut {
 
   // Gives the longest prompt. The model has a position for each token of a row, and for one of a completion.
   int64_t check_lengths() const {
-    const bool drawn = measured_ == Measured::kCompletions;
+    const bool drawn = measured_ == MeasureKind::kCompletions;
     const int64_t most = shape_.max_positions - (drawn ? 1 : 0);
     int64_t longest = 1;
     for (int64_t r = 0; r < rows_.rows(); ++r) {
@@ -142,16 +142,17 @@ class HeldOut {
 
   EvaluationPlan plan_of(Page& page) const {
     const bool score = shape_.head == shape::Head::kScore;
-    if (score && measured_ != Measured::kPairs)
+    if (score && measured_ != MeasureKind::kPairs)
       throw InputError(expectation(config_.model("policy").path.get(),
                                    fmt::format("a language model, to measure {}", words_of(measured_).name(measured_)),
                                    "a reward model", "--measure pairs, with rows of chosen and rejected"));
     const Page::Role role{.weights = "policy", .head = score ? "score" : "lm"};
-    if (measured_ == Measured::kCompletions) return completion_evaluation(page, asked_, page.generator("policy", role));
+    if (measured_ == MeasureKind::kCompletions)
+      return completion_evaluation(page, asked_, page.generator("policy", role));
     const graph::ModelHandle model = page.scorer("policy", role);
-    if (measured_ == Measured::kPerplexity) return loss_evaluation(model);
-    if (measured_ == Measured::kChoices) return choice_evaluation(model);
-    if (measured_ == Measured::kMarked) return marked_log_prob_evaluation(model);
+    if (measured_ == MeasureKind::kPerplexity) return loss_evaluation(model);
+    if (measured_ == MeasureKind::kChoices) return choice_evaluation(model);
+    if (measured_ == MeasureKind::kMarked) return marked_log_prob_evaluation(model);
     return score ? pair_score_evaluation(model) : pair_log_prob_evaluation(model);
   }
 
@@ -219,11 +220,11 @@ class HeldOut {
   double value_of_row(const Batch& rows, int64_t r) const {
     if (rows.has(batch::kReward.name)) return rows.get(batch::kReward, r);
     const double sum = answer_log_prob(rows, r);
-    return measured_ == Measured::kChoices ? sum : sum / answer_tokens(rows, r);
+    return measured_ == MeasureKind::kChoices ? sum : sum / answer_tokens(rows, r);
   }
   std::string value_name(const Batch& rows) const {
-    if (rows.has(batch::kReward.name)) return measured_ == Measured::kPairs ? "score" : "reward";
-    return measured_ == Measured::kChoices ? "log-prob" : "log-prob per token";
+    if (rows.has(batch::kReward.name)) return measured_ == MeasureKind::kPairs ? "score" : "reward";
+    return measured_ == MeasureKind::kChoices ? "log-prob" : "log-prob per token";
   }
 
   // The first units of the data that have rows, as a person reads them.
@@ -238,7 +239,7 @@ class HeldOut {
       rlhf::RewardSample texts = rlhf::decoded_sample(ids.first(prompt), ids.subspan(prompt), *tokenizer_);
       if (made.shown.empty() || made.shown.back().uid != unit) {
         if (made.shown.size() == kMostUnits) return;
-        const bool judged = measured_ == Measured::kCompletions;
+        const bool judged = measured_ == MeasureKind::kCompletions;
         made.shown.push_back(
             {unit, std::move(texts.prompt), judged ? expected_of(rows_.json(batch::kExample, row)) : "", {}});
       }
@@ -248,7 +249,7 @@ class HeldOut {
 
   const EvaluationCall& call_;
   const text::Dataset dataset_;
-  const Measured measured_;
+  const MeasureKind measured_;
   Config config_;
   const AskedMeasure asked_;
   const std::unique_ptr<text::Tokenizer> tokenizer_;
@@ -260,13 +261,13 @@ class HeldOut {
 
 }  // namespace
 
-Measured measured_of(const text::Dataset& dataset, bool rewards) {
+MeasureKind measured_of(const text::Dataset& dataset, bool rewards) {
   const text::Example& first = dataset.example(0);
-  if (rewards) return Measured::kCompletions;
-  if (has_choices(first)) return Measured::kChoices;
-  if (first.chosen && first.rejected) return Measured::kPairs;
-  if (first.completion && first.label) return Measured::kMarked;
-  if (first.completion) return Measured::kPerplexity;
+  if (rewards) return MeasureKind::kCompletions;
+  if (has_choices(first)) return MeasureKind::kChoices;
+  if (first.chosen && first.rejected) return MeasureKind::kPairs;
+  if (first.completion && first.label) return MeasureKind::kMarked;
+  if (first.completion) return MeasureKind::kPerplexity;
   throw InputError(expectation(first.location.text(),
                                "a reward that judges completions, or rows with a completion, chosen and rejected, or "
                                "choices",

@@ -1,4 +1,4 @@
-#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/evaluation/graphs.h"
 
 #include <utility>
 
@@ -127,7 +127,7 @@ graph::Input input_for(Answers answers, graph::Input input) {
 
 // Evaluates pairs by a number of each row.
 EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number, const PairNames& names = {}) {
-  EvaluationPlan plan{.measured = Measured::kPairs};
+  EvaluationPlan plan{.measured = MeasureKind::kPairs};
   plan.graph = std::move(graph);
   plan.measures = [number, names](const Batch& rows) { return pair_measures(rows, number, names); };
   plan.row_number = std::move(number);
@@ -187,7 +187,7 @@ EvaluationPlan completion_evaluation(Page& page, const AskedMeasure& asked, cons
 }
 
 EvaluationPlan loss_evaluation(const graph::ModelHandle& model, Answers answers) {
-  EvaluationPlan plan{.measured = Measured::kPerplexity};
+  EvaluationPlan plan{.measured = MeasureKind::kPerplexity};
   plan.answers = answers == Answers::kOfAskedRows;
   plan.graph = graph::trace([&](Value examples) { with_answers(model, model("old_log_probs", examples), answers); },
                             {input_for(answers, completion_input())}, "evaluation");
@@ -225,7 +225,7 @@ EvaluationPlan implicit_reward_evaluation(const AskedMeasure& asked, const graph
 }
 
 EvaluationPlan marked_log_prob_evaluation(const graph::ModelHandle& policy) {
-  EvaluationPlan plan{.measured = Measured::kMarked};
+  EvaluationPlan plan{.measured = MeasureKind::kMarked};
   plan.graph = graph::trace([&](Value rows) { policy("old_log_probs", rows); }, {marked_input()}, "evaluation");
   plan.row_number = {"log_prob", log_prob_of_token};
   plan.measures = [number = *plan.row_number](const Batch& rows) { return marked_row_measures(rows, number, {}); };
@@ -234,7 +234,7 @@ EvaluationPlan marked_log_prob_evaluation(const graph::ModelHandle& policy) {
 
 EvaluationPlan marked_reward_evaluation(const AskedMeasure& asked, const graph::ModelHandle& policy,
                                         const graph::ModelHandle& reference, double beta, Answers answers) {
-  EvaluationPlan plan{.measured = Measured::kMarked};
+  EvaluationPlan plan{.measured = MeasureKind::kMarked};
   plan.answers = answers == Answers::kOfAskedRows;
   plan.graph = traced_against(policy, reference, marked_input(), answers);
   plan.row_number = {"implicit_reward", implicit_reward(beta)};
@@ -248,7 +248,7 @@ EvaluationPlan marked_reward_evaluation(const AskedMeasure& asked, const graph::
 }
 
 EvaluationPlan choice_evaluation(const graph::ModelHandle& model) {
-  EvaluationPlan plan{.measured = Measured::kChoices};
+  EvaluationPlan plan{.measured = MeasureKind::kChoices};
   plan.graph = graph::trace([&](Value choices) { model("old_log_probs", choices); }, {choice_input()}, "evaluation");
   plan.measures = choice_measures;
   plan.row_number = {"log_prob_sum", answer_log_prob};

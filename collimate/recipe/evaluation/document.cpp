@@ -1,7 +1,7 @@
 #include <cmath>
 #include <map>
 
-#include "collimate/recipe/evaluation.h"
+#include "collimate/recipe/evaluation/of_models.h"
 
 namespace collimate::recipe {
 namespace {
@@ -34,12 +34,12 @@ Json difference_json(const ModelEvaluation& first, const ModelEvaluation& second
 }
 
 // Returns the settings on which the numbers depend beside model and data.
-Json settings_of(const EvaluationCall& call, Measured measured) {
+Json settings_of(const EvaluationCall& call, MeasureKind measured) {
   Json settings = {{"compute", call.compute},
                    {"chat_template", call.chat_template},
                    {"chat_template_kwargs", call.chat_template_kwargs},
                    {"examples", call.section.value("examples", 0)}};
-  if (measured != Measured::kCompletions) return settings;
+  if (measured != MeasureKind::kCompletions) return settings;
   settings.update(call.section);
   settings["latent_cache"] = call.latent_cache;
   settings["max_tokens"] = call.completion_tokens;

@@ -1,4 +1,4 @@
-#include "collimate/recipe/asked_measures.h"
+#include "collimate/recipe/evaluation/asked_measures.h"
 
 #include <set>
 
@@ -24,10 +24,10 @@ struct EntrySection : MeasureOptions {
 constexpr const char* kMeasure = "measure";
 
 // Whole rows are measured as they are: they have no options of drawing and judging.
-void refuse_drawing(const ConfigNode& entry, const std::string& path, Measured measured) {
+void refuse_drawing(const ConfigNode& entry, const std::string& path, MeasureKind measured) {
   static const std::set<std::string> of_every_kind = {kMeasure, "name", "data", "examples"};
   for (size_t i = 0; i < entry.keys.size(); ++i)
-    if (measured != Measured::kCompletions && !of_every_kind.contains(entry.keys[i]))
+    if (measured != MeasureKind::kCompletions && !of_every_kind.contains(entry.keys[i]))
       throw InputError(expectation(entry.children[i].where,
                                    fmt::format("no {}.{} with the measure {}, for which no completion is drawn and "
                                                "judged",
@@ -37,12 +37,12 @@ void refuse_drawing(const ConfigNode& entry, const std::string& path, Measured m
 
 nlohmann::json resolved_entry(const ConfigNode& entry, const std::string& path) {
   if (entry.kind == ConfigNode::Kind::kScalar) {
-    words_of(Measured()).parse(entry.where, entry.text);
+    words_of(MeasureKind()).parse(entry.where, entry.text);
     return entry.text;
   }
   EntrySection given;
   base::apply(entry, path, given);
-  const Measured measured = words_of(Measured()).parse(entry.where, given.measure.get());
+  const MeasureKind measured = words_of(MeasureKind()).parse(entry.where, given.measure.get());
   refuse_drawing(entry, path, measured);
   if (given.name->find('/') != std::string::npos)
     throw InputError(expectation(given.name.where(), path + ".name to be without a slash", given.name.get()));
@@ -69,7 +69,7 @@ AskedMeasure asked_by(const nlohmann::json& entry, const std::string& key, const
   base::apply(options, key, given);
   AskedMeasure asked = by_default(config);
   asked.key = key;
-  asked.measured = words_of(Measured()).parse(key, given.measure.get());
+  asked.measured = words_of(MeasureKind()).parse(key, given.measure.get());
   asked.name = given.name;
   for (const char* own : {kMeasure, "name", "data"}) options.erase(own);
   base::apply(options, key, asked.options);
@@ -85,10 +85,10 @@ AskedMeasure asked_by(const nlohmann::json& entry, const std::string& key, const
 
 }  // namespace
 
-rlhf::RowKind rows_of(Measured measured) {
-  if (measured == Measured::kCompletions) return rlhf::RowKind::kPrompt;
-  if (measured == Measured::kMarked) return rlhf::RowKind::kMarked;
-  return measured == Measured::kPairs ? rlhf::RowKind::kPreference : rlhf::RowKind::kDemonstration;
+rlhf::RowKind rows_of(MeasureKind measured) {
+  if (measured == MeasureKind::kCompletions) return rlhf::RowKind::kPrompt;
+  if (measured == MeasureKind::kMarked) return rlhf::RowKind::kMarked;
+  return measured == MeasureKind::kPairs ? rlhf::RowKind::kPreference : rlhf::RowKind::kDemonstration;
 }
 
 int64_t completion_tokens(const AskedMeasure& asked, const Config& config) {

@@ -11,23 +11,23 @@
 
 namespace collimate::recipe {
 
-enum class Measured {
+enum class MeasureKind {
   kCompletions,  // prompts are completed, rewards judge
   kPerplexity,   // of given completions, or of plain texts
   kPairs,        // whether the chosen answer scores higher, by a reward model or by the mean log-prob of its tokens
   kChoices,      // which choice of a question has the largest log-prob
   kMarked        // whether desirable answers score higher than undesirable ones
 };
-constexpr auto words_of(Measured) {
-  return base::Words<Measured, 5>{"measure", {"completions", "perplexity", "pairs", "choices", "marked"}};
+constexpr auto words_of(MeasureKind) {
+  return base::Words<MeasureKind, 5>{"measure", {"completions", "perplexity", "pairs", "choices", "marked"}};
 }
-rlhf::RowKind rows_of(Measured measured);
+rlhf::RowKind rows_of(MeasureKind measured);
 
 // An evaluation that a config asks for.
 struct AskedMeasure {
-  std::string key = "evaluation";    // what errors call it: "evaluation.measure.0"
-  std::optional<Measured> measured;  // nothing: what the recipe measures by itself
-  std::string name;                  // that the entry gives itself; "" for none
+  std::string key = "evaluation";       // what errors call it: "evaluation.measure.0"
+  std::optional<MeasureKind> measured;  // nothing: what the recipe measures by itself
+  std::string name;                     // that the entry gives itself; "" for none
   std::string data_key = "data.eval";
   nlohmann::json data;  // as data.eval; null where data.val_size holds rows out
   MeasureOptions options;
