@@ -56,7 +56,7 @@ struct Family {
   // Adds the keys that parse reads.
   void (*add_config)(const ModelShape& shape, nlohmann::json& config);
   ModuleNames names;
-  // Its config.json has Llama's keys, so that a planner may read of it what does not run here.
+  // The family's config.json has Llama's keys, so that a planner may read of it what does not run here.
   bool has_usual_keys = false;
   // Other types that config.json may name: its models are read, and saved, as those of `name`.
   std::vector<std::string> other_types = {};

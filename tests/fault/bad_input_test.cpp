@@ -298,7 +298,7 @@ TEST_F(BadInput, WhyARunStoppedIsForgottenWhenItGoesOn) {
   EXPECT_THAT(read_text(page), testing::Not(testing::HasSubstr("stopped this run")));
 }
 
-// Its model is there, and worse than at first: that is no success.
+// The run's model is there, and worse than at first: that is no success.
 TEST_F(BadInput, ARunWhoseLossHasDivergedAtItsEndSaysSo) {
   text_ = small_config("sft", root_.path());
   replace("1e-3", "0.5");

@@ -141,11 +141,15 @@ class Lint(unittest.TestCase):
 
     def test_a_comment_begins_with_its_subject(self):
         for before, line, script in (("", "// What it reads.", False), ("", "  int y;\t// Of x.", False),
-                                     ("#!/bin/sh", "# The same again.", True), ("", "\"\"\"What is read.", True)):
+                                     ("#!/bin/sh", "# The same again.", True), ("", "\"\"\"What is read.", True),
+                                     ("", "// Those of x.", False), ("", "// Its bytes.", False),
+                                     ("#!/bin/sh", "# It may not.", True), ("", "\t// They are done.", False),
+                                     ("", "\"\"\"Their sum.\"\"\"", True)):
             self.assertTrue(lint.nameless(before, line, script), line)
         for before, line, script in (("// It reads a row.", "// What a row has is read.", False),
                                      ("", "// Gives what it reads.", False), ("", 'f("// Of x");', False),
-                                     ("", "// Often.", False), ("# One thing.", "# Of another.", True)):
+                                     ("", "// Often.", False), ("# One thing.", "# Of another.", True),
+                                     ("", "// Items of it.", False), ("// One thing.", "// Its parts.", False)):
             self.assertFalse(lint.nameless(before, line, script), line)
 
     def test_a_name_like_an_option(self):
@@ -198,6 +202,33 @@ class Compiler(unittest.TestCase):
         output = f"{ROOT}/collimate/a.h:7:3: error: 'x' was not declared\nnote: more\n"
         self.assertEqual(compiler.parse(output, "b.h"), [tree.Failure("collimate/a.h", 7, "'x' was not declared")])
         self.assertEqual(compiler.parse("", "b.h"), [tree.Failure("b.h", 1, "failed without a message")])
+
+    def tidied(self, changed: list, passed: set = frozenset(), closures: dict = None) -> tuple:
+        """(the sources that clang-tidy is given, what is said of it) where so many files have changed, newest first."""
+        sources = [f"collimate/a/s{i:03}.cpp" for i in range(200)]
+        looked_at = []
+        fakes = {"tidy_sources": lambda build: sources, "Passed": lambda name: passed, "tidy_key": lambda build, s: s,
+                 "closure": (closures or {}).get, "check_tidy": lambda build, chosen: looked_at.extend(chosen) or []}
+        with contextlib.ExitStack() as stack, contextlib.redirect_stderr(io.StringIO()) as said:
+            for name, fake in fakes.items():
+                stack.enter_context(mock.patch.object(compiler, name, fake))
+            stack.enter_context(mock.patch.object(compiler.changes, "changed_files", lambda: ("abc", changed)))
+            self.assertEqual(compiler.check_changed(pathlib.Path("build")), [])
+        return looked_at, said.getvalue()
+
+    def test_clang_tidy_takes_the_newest_within_its_budget(self):
+        changed = [f"collimate/a/s{i:03}.cpp" for i in reversed(range(150))]
+        looked_at, said = self.tidied(changed)
+        self.assertEqual(looked_at, changed[:compiler.TIDY_BUDGET])
+        self.assertIn("150 sources changed since abc; 0 of them passed before, the 96 that changed last", said)
+        self.assertIn(f"54 left for the next run, as 96 is the limit of one: {' '.join(changed[96:104])} ...", said)
+        looked_at, said = self.tidied(changed, passed=set(changed[:96]))  # the next run takes what was left
+        self.assertEqual((looked_at, "left" in said), (changed[96:], False))
+
+    def test_clang_tidy_reads_a_header_where_it_is_included(self):
+        closures = {f"collimate/a/s{i:03}.cpp": ["collimate/b/x.h"] if i in (7, 9) else [] for i in range(200)}
+        changed = ["collimate/a/s003.h", "collimate/b/x.h", "collimate/a/s003.cpp", "README.md", "tests/alone.h"]
+        self.assertEqual(self.tidied(changed, closures=closures)[0], ["collimate/a/s003.cpp", "collimate/a/s007.cpp"])
 
     def test_headers_that_the_build_shows(self):
         with tempfile.TemporaryDirectory() as scratch:

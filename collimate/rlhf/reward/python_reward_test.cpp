@@ -27,7 +27,7 @@ class PythonRewardTest : public testing::Test {
     options.sandbox = sandbox_;
     return python_reward(options);
   }
-  // Its function sleeps where "one" is among the completions.
+  // A reward whose function sleeps where "one" is among the completions.
   std::unique_ptr<Reward> slow_at_one(int seconds, double timeout) {
     return reward(fmt::format("import time\n"
                               "def score(prompts, completions, **kw):\n"
