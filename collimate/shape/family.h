@@ -62,6 +62,11 @@ struct Family {
   std::vector<std::string> other_types = {};
 };
 
+// A family whose classes in transformers are `classes`ForCausalLM and `classes`ForSequenceClassification.
+Family family_of(const char* name, const std::string& classes, decltype(Family::parse) parse,
+                 decltype(Family::add_config) add_config, const ModuleNames& names);
+Family with_usual_keys(Family family);
+
 // Returns all families by name.
 const std::vector<Family>& families();
 // Also by another type of a family. InputError naming `where`, the known ones and, of a published decoder, the part

@@ -196,6 +196,16 @@ class Documents(unittest.TestCase):
         self.assertIn("no such file", documents.link_failure("docs/glossary.md", "CONTRIBUTING.md"))
         self.assertIn("leaves the repository", documents.link_failure("README.md", "../"))
 
+    def test_the_index_of_decisions(self):
+        def said(*listed: str) -> list:
+            return [failure.message for failure in documents.index_failures(listed, ["0001", "0003"])]
+
+        good = ("1. [A](0001-a.md)", "2. (no page has this number)", "3. [B](0003-b.md), for a part of 1")
+        self.assertEqual(said("# Decisions", *good), [])
+        self.assertEqual(said(good[1], good[0], good[2]), ["entry 1 stands out of order, or links another page"])
+        self.assertEqual(len(said(good[0], "2. [B](0003-b.md)")), 1)
+        self.assertEqual(said(good[0]), ["page 0003 is missing in the list"])
+
 
 class Compiler(unittest.TestCase):
     def test_messages_become_failures(self):
@@ -297,6 +307,31 @@ class Mutations(unittest.TestCase):
         page = mutate.PAGE.read_text()
         self.assertEqual([table[0] for table in mutate.PAGE_TABLE.finditer(page)], [mutate.page_table()],
                          "the table in CONTRIBUTING.md is old; try: tools/mutate.py --table")
+
+    def test_every_folder_has_edits_or_a_reason_why_not(self):
+        folders = {edit.folder for edit in mutate.edits([])} | set(mutate.WITHOUT_EDITS)
+        ours = {f"collimate/{path.name}" for path in (ROOT / "collimate").iterdir() if path.is_dir()}
+        self.assertEqual(ours - folders, set())
+
+    def test_a_file_of_python_tests_is_run(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            for name in ("tools", "tests/e2e"):
+                (root / name).mkdir(parents=True)
+            (root / "tools/run_unittest.py").write_text((ROOT / "tools/run_unittest.py").read_text())
+            (root / "tests/e2e/x_test.py").write_text(
+                "import os, unittest\nclass Case(unittest.TestCase):\n"
+                "    def test_a(self):\n        self.assertEqual(open('x.py').read(), 'a = 1\\n')\n"
+                "        self.assertIn('COLLIMATE_BIN_DIR', os.environ)\n"
+                "    def test_b(self): self.fail()\n")
+            (root / "x.py").write_text("a = 1\n")
+            with mock.patch.object(mutate, "ROOT", root), mock.patch.object(mutate, "build", lambda *_: ""), \
+                    mock.patch.object(mutate, "is_dirty", lambda _: False):
+                said = {tests: mutate.try_edit(root, mutate.Edit("x.py", "a = 1", "a = 2", "x_test.py", tests))
+                        for tests in ("Case.test_a", "Case.test_*", "Other.*")}
+        self.assertEqual(said["Case.test_a"], "noticed")
+        self.assertIn("says: failed", said["Case.test_*"])
+        self.assertIn("says: none", said["Other.*"])
 
     def test_a_line_that_is_no_edit_is_refused(self):
         with self.assertRaisesRegex(ValueError, "expected file | text"):
