@@ -38,7 +38,7 @@ def licence_files(library: str, wheels: dict) -> tuple:
 
 
 def debian_licence(package: str) -> list:
-    """Its copyright file and the common licences that this refers to."""
+    """Gives the package's copyright file and the common licences that this refers to."""
     file = pathlib.Path("/usr/share/doc", package, "copyright")
     if not package or not file.is_file():
         return []

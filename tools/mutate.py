@@ -6,7 +6,8 @@
 
 For each edit of tools/mutations.txt (those of which a WORD stands in the line; all without one) it applies the edit,
 builds the test program, runs its filter and expects a failure; then it puts the file back, also after Ctrl-C. Before
-that the filter must pass on the source as it is. A file with changes that are not committed is refused. Prints a line
+that the filter must pass on the source as it is. A program `x_test.py` is that file of tests, over the package that the
+build makes; its filter is `Case.test_*`. A file with changes that are not committed is refused. Prints a line
 an edit and a table by folder. Exit code 1 when an edit survives, does not compile or no longer matches its file once.
 """
 import argparse
@@ -27,6 +28,7 @@ LIST = ROOT / "tools" / "mutations.txt"
 PAGE = ROOT / "CONTRIBUTING.md"
 PAGE_TABLE = re.compile(r"^\| folder \| edits \| noticed by \|\n(\|.*\n)+", re.MULTILINE)
 LIMIT_SECONDS = 300  # for one filter; an edit that makes it hang is noticed by that
+WITHOUT_EDITS = {"collimate/cuda": "no edits: its tests need a GPU and a build of their own (`tools/make.sh cuda`)"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +82,8 @@ def is_dirty(file: str) -> bool:
 
 def build(directory: pathlib.Path, program: str) -> str:
     """The end of what the compiler said; "" when it was content."""
-    done = subprocess.run(["ninja", "-C", str(directory), program], capture_output=True, text=True)
+    targets = ["collimate_native", "collimate"] if program.endswith(".py") else [program]
+    done = subprocess.run(["ninja", "-C", str(directory), *targets], capture_output=True, text=True)
     return "" if done.returncode == 0 else "\n".join(done.stdout.splitlines()[-5:])
 
 
@@ -88,11 +91,17 @@ def outcome(directory: pathlib.Path, edit: Edit) -> str:
     """passed, failed, or none when the filter names no test."""
     with tempfile.TemporaryDirectory(prefix="collimate-mutate-", ignore_cleanup_errors=True) as scratch:
         report = pathlib.Path(scratch) / "report.xml"
-        program = str(directory / "bin" / edit.program)
-        command = [program, f"--gtest_filter={edit.filter}", f"--gtest_output=xml:{report}"]
+        environment = {**os.environ, "TMPDIR": scratch}
+        if edit.program.endswith(".py"):
+            file, = (ROOT / "tests").rglob(edit.program)
+            command = [sys.executable, str(ROOT / "tools" / "run_unittest.py"), str(file), str(report), edit.filter]
+            environment |= {"COLLIMATE_BIN_DIR": str(directory / "bin"), "PYTHONPATH": str(ROOT / ".test-packages")}
+        else:
+            program = str(directory / "bin" / edit.program)
+            command = [program, f"--gtest_filter={edit.filter}", f"--gtest_output=xml:{report}"]
         try:
             done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=LIMIT_SECONDS,
-                                  stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": scratch})
+                                  stdin=subprocess.DEVNULL, env=environment)
         except subprocess.TimeoutExpired:
             return "failed"
         if done.returncode != 0:
@@ -133,8 +142,9 @@ def page_table() -> str:
     by_folder = collections.defaultdict(list)
     for edit in edits([]):
         by_folder[edit.folder].append(edit.program)
-    rows = [f"| `{folder}` | {len(programs)} | {', '.join(f'`{name}`' for name in sorted(set(programs)))} |\n"
-            for folder, programs in sorted(by_folder.items())]
+    cells = {folder: (len(programs), ", ".join(f"`{name}`" for name in sorted(set(programs))))
+             for folder, programs in by_folder.items()} | {folder: (0, why) for folder, why in WITHOUT_EDITS.items()}
+    rows = [f"| `{folder}` | {count} | {noticed} |\n" for folder, (count, noticed) in sorted(cells.items())]
     return "".join(["| folder | edits | noticed by |\n|---|---|---|\n", *rows])
 
 

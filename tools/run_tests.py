@@ -56,7 +56,7 @@ class Program:
 
     @property
     def place(self) -> int:
-        """Its place in the order in which programs begin."""
+        """Gives the program's place in the order in which programs begin."""
         return LONGEST.index(self.title) if self.title in LONGEST else len(LONGEST)
 
     @property

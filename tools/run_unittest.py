@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs one file of unittest cases and writes the same XML as a gtest program: run_unittest.py FILE REPORT.xml"""
+"""Runs one file of unittest cases and writes the XML of a gtest program: run_unittest.py FILE REPORT.xml [PATTERN].
+With a pattern, as `Case.test_*`, it runs those tests alone."""
 import importlib.util
 import pathlib
 import re
@@ -58,7 +59,9 @@ def main() -> int:
     spec = importlib.util.spec_from_file_location(file.stem, file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"{file.stem}.{pattern}" for pattern in sys.argv[3:]] or None
+    suite = loader.loadTestsFromModule(module)
     result = unittest.TextTestRunner(resultclass=Recorder, verbosity=2).run(suite)
     ElementTree.ElementTree(result.root).write(report)
     return 0 if result.wasSuccessful() else 1

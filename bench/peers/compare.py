@@ -169,7 +169,7 @@ def samples_of(part, every=False):
 
 
 def spread(values, digits):
-    """Their median (least .. largest); "" of none."""
+    """Gives the values' median (least .. largest), "" of no value."""
     low, high = min(values, default=0), max(values, default=0)
     return f"{statistics.median(values):.{digits}f} ({low:.{digits}f} .. {high:.{digits}f})" if values else ""
 

@@ -18,6 +18,8 @@ namespace {
 
 constexpr const char* kLevelNames[] = {"info", "warning", "error"};
 constexpr const char* kClearLine = "\r\x1b[2K";
+constexpr std::string_view kMark =
+    "\x1e of what is told once: ";  // a line with a hash before a text, and without after
 
 thread_local std::string thread_prefix;
 
@@ -56,9 +58,12 @@ struct Log::Impl {
     for (const int fd : files) put(fd, line);
   }
 
+  bool first_time(const std::string& hash) { return files.empty() || told.insert(hash).second; }
+
   std::mutex mutex;
   std::vector<int> files;
-  std::set<std::string> told;  // what first_time was asked of
+  std::set<std::string> told;  // hashes of keys of write_once
+  bool marks = false;
   std::string bar;
 };
 
@@ -94,9 +99,30 @@ void Log::pass_on(std::string_view line) {
   impl_->append(whole);
 }
 
-bool Log::first_time(const std::string& text) {
+void Log::write_once(LogLevel level, const std::string& key, std::string_view text) {
+  const std::string line = line_of(level, text), hash = fmt::format("{:x}", std::hash<std::string>()(key));
   const std::lock_guard lock(impl_->mutex);
-  return impl_->files.empty() || impl_->told.insert(text).second;
+  if (impl_->marks) {
+    put(STDERR_FILENO, fmt::format("{0}{1}\n{2}{0}\n", kMark, hash, line));
+  } else if (impl_->first_time(hash)) {
+    impl_->show(line);
+    impl_->append(line);
+  }
+}
+
+void Log::mark_for_reader() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->marks = true;
+}
+
+void PassedLines::operator()(const std::string& line) {
+  if (!line.starts_with(kMark)) {
+    if (!told_) log_->pass_on(line);
+    return;
+  }
+  const std::string hash = line.substr(kMark.size());
+  const std::lock_guard lock(log_->impl_->mutex);
+  told_ = !hash.empty() && !log_->impl_->first_time(hash);
 }
 
 void Log::progress_line(std::string_view text, bool terminal) {

@@ -30,20 +30,36 @@ class Log {
   void show(std::string_view line);
   // A line that another process wrote, as it is, on stderr and in the files.
   void pass_on(std::string_view line);
-  // True where nobody has asked with this text since the newest file was opened, or where none is open: what several
-  // parts of a run meet is told once.
-  bool first_time(const std::string& text);
+  // Writes what several parts of a run meet, each under the same key, but the first of them alone: once since the
+  // newest file was opened, and every time where none is open. A worker's process leaves the choice to who reads its
+  // lines.
+  void write_once(LogLevel level, const std::string& key, std::string_view text);
+  // From now on what write_once writes is marked: a PassedLines of another process reads it.
+  void mark_for_reader();
   // Replaces the progress line at the bottom of a terminal, or writes a plain line elsewhere; empty removes it.
   void progress_line(std::string_view text, bool terminal);
 
  private:
   friend class LogFile;
+  friend class PassedLines;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
 // The process's log.
 Log& log();
+
+// Passes on the lines that one other process writes, in their order; of what it wrote by write_once those for which it
+// is the first time here.
+class PassedLines {
+ public:
+  explicit PassedLines(Log& log = base::log()) : log_(&log) {}
+  void operator()(const std::string& line);
+
+ private:
+  Log* log_;
+  bool told_ = false;  // the text that is read now
+};
 
 // While it lives, a log's lines are appended to `path` too; several may live at once. RunError naming the path.
 class LogFile : private Immovable {

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -60,15 +61,45 @@ TEST_F(Logging, ARecordedWarningSaysSoOnce) {
                                                       ::testing::EndsWith(" info    no warning: fine")));
 }
 
-TEST_F(Logging, ATextComesForTheFirstTimeInEachFile) {
-  EXPECT_TRUE(log_.first_time("a"));
-  EXPECT_FALSE(log_.first_time("a"));
-  EXPECT_TRUE(log_.first_time("b"));
+TEST_F(Logging, WhatSeveralPartsMeetIsWrittenOnceInEachFile) {
+  using testing::ElementsAre, testing::EndsWith;
+  log_.write_once(LogLevel::kWarning, "a", "first");
+  log_.write_once(LogLevel::kWarning, "a", "second");
+  log_.write_once(LogLevel::kWarning, "b", "third");
+  EXPECT_THAT(lines_of(path_), ElementsAre(EndsWith(" warning first"), EndsWith(" warning third")));
   file_.reset();
-  EXPECT_TRUE(log_.first_time("a")) << "no file is open";
-  EXPECT_TRUE(log_.first_time("a"));
   file_.emplace(path_, log_);
-  EXPECT_TRUE(log_.first_time("a")) << "another run";
+  log_.write_once(LogLevel::kWarning, "a", "of another run");
+  EXPECT_THAT(lines_of(path_), ElementsAre(EndsWith("first"), EndsWith("third"), EndsWith("of another run")));
+}
+
+TEST_F(Logging, WhatOtherProcessesMeetIsWrittenOnce) {
+  const auto written = [](const std::string& key, const std::string& text) {
+    Log log;
+    log.mark_for_reader();
+    testing::internal::GetCapturedStderr();
+    testing::internal::CaptureStderr();
+    log.write(LogLevel::kInfo, "before " + text);
+    log.write_once(LogLevel::kWarning, key, text + "\nof two lines");
+    log.write(LogLevel::kInfo, "after " + text);
+    const std::string shown = testing::internal::GetCapturedStderr();
+    testing::internal::CaptureStderr();
+    return shown;
+  };
+  PassedLines one(log_), other(log_);
+  const auto pass = [](PassedLines& lines, const std::string& text) {
+    std::istringstream all(text);
+    for (std::string line; std::getline(all, line);) lines(line);
+  };
+  pass(one, written("a", "x"));
+  pass(other, written("a", "y"));
+  log_.write_once(LogLevel::kWarning, "a", "z");
+  pass(other, written("b", "z"));
+  using testing::EndsWith;
+  EXPECT_THAT(lines_of(path_),
+              testing::ElementsAre(EndsWith("info    before x"), EndsWith("warning x"), "of two lines",
+                                   EndsWith("after x"), EndsWith("before y"), EndsWith("after y"), EndsWith("before z"),
+                                   EndsWith("warning z"), "of two lines", EndsWith("after z")));
 }
 
 TEST_F(Logging, FilesGetLinesWhileTheyLive) {

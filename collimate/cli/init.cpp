@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "collimate/base/error.h"
@@ -6,6 +9,17 @@
 #include "collimate/recipe/starter.h"
 
 namespace collimate::cli {
+namespace {
+
+// Whether the shell has made this file for what is printed: `collimate init sft > sft.yaml`.
+bool is_standard_output(const std::string& path) {
+  struct stat file {};
+  struct stat output {};
+  return ::stat(path.c_str(), &file) == 0 && ::fstat(STDOUT_FILENO, &output) == 0 && file.st_dev == output.st_dev &&
+         file.st_ino == output.st_ino;
+}
+
+}  // namespace
 
 int init(const Arguments& arguments) {
   CLI::App app{"writes a commented config to begin with", "init"};
@@ -21,8 +35,11 @@ int init(const Arguments& arguments) {
     return 0;
   }
   if (output.empty()) output = recipe + ".yaml";
-  if (std::filesystem::exists(output))
-    throw base::InputError(base::expectation("--output", "a file that is not there yet", output, "another --output"));
+  const bool printed = is_standard_output(output);
+  if (printed || (std::filesystem::exists(output) && !std::filesystem::is_empty(output)))
+    throw base::InputError(base::expectation(
+        "--output", "a file that is not there yet", output,
+        printed ? fmt::format("leaving out `> {}`, as init writes the file itself", output) : "another --output"));
   host::write_file_atomically(output, text);
   if (data_option->count() > 0 && !std::filesystem::exists(data))
     fmt::print(stderr, "warning: {} names the data {}, which is not there yet\n", output, data);

@@ -29,10 +29,9 @@ struct PlanOptions : base::Section {
               "length of a prompt in tokens: 512, mean:MEAN,SIGMA,CAP, lognormal:…, histogram:…"};
   Text completion{this, "completion", "", "tokens", "length of a completion in tokens, written the same way"};
   Text backend{this, "backend", "", "", "take the constants that were fitted to this software (default: generic ones)"};
-  Text layouts{
-      this, "layouts", "", "",
-      "how models may be split: any, or dp, in which every device holds its whole model (default: dp with a config, as "
-      "the recipes run; any without)"};
+  Text layouts{this, "layouts", "", "",
+               "how models may be split: any, or dp, in which every device holds its whole model (default: dp with a "
+               "config; any without)"};
   Text machine{this, "constants", "", "",
                "take the constants of this file, which collimate calibrate writes; --constant overrides single ones"};
   Text price{this, "price", "", "dollars/hour",

@@ -33,7 +33,7 @@ struct TensorSummary {
   int64_t not_finite = 0;  // which count in none of the others
 };
 TensorSummary summary_of(const model::TensorEntry& entry, const std::string& where);
-// Its first `count` values, at most all.
+// The first `count` values of the tensor, at most all.
 std::vector<float> first_values(const model::TensorEntry& entry, const std::string& where, int64_t count);
 
 }  // namespace collimate::cli

@@ -34,7 +34,7 @@ class Checkpoints {
   std::string commit();
   // Waits until what was committed is on the disk, under its name; throws why it is not.
   void settle();
-  // Likewise, where that has ended; else nothing.
+  // Does what settle() does where the writing has ended; else nothing.
   void poll();
 
   // Complete checkpoints, oldest first, as paths.
@@ -47,7 +47,7 @@ class Checkpoints {
   void remove_after(int64_t step) const;
 
  private:
-  // Those that go when the next one is there.
+  // The checkpoints that go when the next one is there.
   std::vector<std::string> outdated_by(const std::string& next) const;
 
   std::string directory_;

@@ -36,7 +36,7 @@ class DistActor {
   // Indices into workers() whose results count, in dp order: tp 0, cp 0, last pp. One for Collect::kFirst, none for
   // kNone.
   const std::vector<int>& collecting() const { return collecting_; }
-  // Their results as one batch; parts are in the order of collecting().
+  // The results of the ranks as one batch; parts are in the order of collecting().
   Batch collect(std::span<const Batch> parts) const;
 
  private:

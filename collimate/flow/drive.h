@@ -130,7 +130,7 @@ class Drive : public base::Stateful {
   void add_flow(Flow flow);
   void finish_iterations();
   void finish_evaluation(const graph::Action& action);
-  // Its metrics and rows, as they are reported.
+  // Gives `take` the metrics and rows of an iteration.
   void report(const Flow& flow, const Iteration& iteration, int64_t number, double seconds,
               const std::function<void(const IterationResult&)>& take);
   graph::NamedGraphs graphs() const { return {parts_.graph, evaluation_graphs_}; }

@@ -90,7 +90,7 @@ class Execution {
     options_.on_end(end_);
   }
 
-  // Those of a checkpoint that have to be saved one after the other, while they are on their workers, come first.
+  // The models of a checkpoint that have to be saved one after the other, while they are on their workers, come first.
   void save_model(int64_t iteration, const std::string& model) {
     if (saving_.empty()) saving_ = checkpoints_->begin(iteration + 1);
     driver_.request(graph::workers_of(drive_.graph(), placement_, model),

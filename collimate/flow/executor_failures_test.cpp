@@ -83,7 +83,7 @@ TEST(ExecutorFailures, AWorkerThatIsStartedAgainIsToldOfItsIteration) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "0\n1\n1\n2\n");
 }
 
-// Its death ends the last transfer and so the run, at whose end every worker is asked for its memory.
+// The worker's death ends the last transfer and so the run, at whose end every worker is asked for its memory.
 TEST(ExecutorFailures, AWorkerLostInTheLastTransferAnswersAtTheEnd) {
   size_t answers = 0;
   const std::string marker = temporary("transfer marker");
@@ -128,7 +128,7 @@ TEST(ExecutorFailures, AnExpiredDeadlineSaysWhoWaitsForWhom) {
   EXPECT_NE(text.find("worker 1"), std::string::npos) << text;
 }
 
-// Its thread makes the other modules when the run and its registry are long gone.
+// The worker's thread makes the other modules when the run and its registry are long gone.
 TEST(ExecutorFailures, AWorkerThatSetsUpAfterTheRunsEndHarmsNobody) {
   const int built = trainers_built;
   const auto may_go_on = std::make_shared<std::atomic<bool>>(false);

@@ -15,7 +15,7 @@ Sequence sequence_of(int64_t uid, size_t tokens) {
   return sequence;
 }
 
-// Its cache has room for the longer of two sequences or for the shorter, not for both.
+// The draft's cache has room for the longer of two sequences or for the shorter, not for both.
 TEST(Draft, ASequenceThatFindsNoBlocksDoesNotGuessUntilThereAreSome) {
   TinyModel tiny;
   Draft draft(tiny.model, {}, {.blocks = 3, .batch_tokens = 64, .vocabulary = 61}, 1);

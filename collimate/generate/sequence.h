@@ -51,9 +51,9 @@ struct Sequence {
   std::optional<CompletionText> text;  // where the request has stop strings
   Speculation speculation;             // catches up with `ids` when it is asked
 
-  // Its place in the cache: keys and values of ids[0, computed) lie in `blocks`, in order, of which the first
-  // `released` are given back, as no token will read them. A block that this sequence still writes to has no other
-  // holder.
+  // The sequence's place in the cache: keys and values of ids[0, computed) lie in `blocks`, in order, of which the
+  // first `released` are given back, as no token will read them. A block that this sequence still writes to has no
+  // other holder.
   std::vector<Block> blocks;
   int64_t computed = 0;
   int64_t released = 0;

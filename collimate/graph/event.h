@@ -74,7 +74,7 @@ struct Event {
   std::string cause;
   bool operator==(const Event&) const = default;
 
-  // Its kind, and the fields that this kind has.
+  // Gives `field` the event's kind, and the fields that this kind has.
   static void fields(auto& self, auto&& field) {
     using enum EventKind;
     const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };
@@ -151,7 +151,7 @@ struct Action {
   std::string cause;
   bool operator==(const Action&) const = default;
 
-  // Its kind, and the fields that this kind has.
+  // Gives `field` the action's kind, and the fields that this kind has.
   static void fields(auto& self, auto&& field) {
     using enum ActionKind;
     const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };

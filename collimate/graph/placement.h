@@ -82,7 +82,7 @@ using Replica = std::vector<int>;
 // The replicas on which a node runs. An iteration-granular node, a train node and a loop have exactly one.
 // Deterministic.
 std::vector<Replica> replicas(const Graph& graph, const Placement& placement, int node);
-// Those on which calls of a model's function run, whether or not a node of the graph calls it.
+// The replicas on which calls of a model's function run, whether or not a node of the graph calls it.
 std::vector<Replica> replicas(const Graph& graph, const Placement& placement, const std::string& model,
                               const FunctionSpec& function);
 // All workers of a model, ordered.

@@ -55,7 +55,7 @@ class Transfers {
     bool begins = false;
   };
   Step step(const Transfer& transfer, const Workers& workers) const;
-  // Those of both sides that take part.
+  // The workers of both sides that take part.
   std::vector<int> workers_of(const Transfer& transfer, const Workers& workers) const;
   // Begins it, with the newest version, and takes its workers.
   const Transfer& begin(size_t index, Workers& workers);

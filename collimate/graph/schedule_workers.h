@@ -30,9 +30,9 @@ class Workers {
   WorkerState& operator[](int index) { return base::at(states_, index); }
   const WorkerState& operator[](int index) const { return base::at(states_, index); }
   const std::vector<WorkerState>& all() const { return states_; }
-  // None of them is lost.
+  // Whether none of the workers is lost.
   bool alive(const Replica& workers) const;
-  // Those of them that are not lost.
+  // Gives those of the workers that are not lost.
   std::vector<int> alive_of(const std::vector<int>& workers) const;
   // None has a task or takes part in a transfer.
   bool idle() const;

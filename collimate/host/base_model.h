@@ -9,8 +9,8 @@ namespace collimate::host {
 bool holds_adapters(const std::string& directory);
 // That model as a directory's base_model_name_or_path names it. InputError where it names none.
 std::string base_model_name(const std::string& directory);
-// Its directory; a directory without adapters is its own. InputError where the name is neither a directory nor in the
-// local hub cache.
+// The base model's directory; a directory without adapters is its own. InputError where the name is neither one nor in
+// the local hub cache.
 std::string base_directory(const std::string& directory);
 
 }  // namespace collimate::host

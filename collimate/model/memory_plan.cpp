@@ -211,7 +211,7 @@ struct PassPlan::Counted {
       runs.cut = batch.cut = std::make_shared<ContextCut>(batch.starts, ContextRanks{.ranks = context_ranks});
     return std::make_unique<StepInput>(exec, own_tokens(batch), std::move(runs));
   }
-  // Those of one sequence, behind so many others of it.
+  // The tokens of one sequence, behind `earlier` ones of it.
   std::unique_ptr<StepInput> cached_input(int64_t tokens, int64_t earlier) const {
     TokenBatch batch;
     batch.ids.resize(static_cast<size_t>(tokens));

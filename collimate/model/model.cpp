@@ -103,7 +103,7 @@ struct Model::Impl {
     return std::make_unique<RouterChoices>(exec, weights->shape(), tokens, keep);
   }
 
-  // Those of the head, as segments.
+  // The segments of the head.
   std::vector<int> head_segments() const {
     if (!passes.decoder().ends()) return {};
     std::vector<int> found;

@@ -46,7 +46,7 @@ class PeftAdapters {
     const LowRank* layer_ = nullptr;  // null: nothing is added
     std::vector<float> down_;         // [rank, in]
   };
-  // That of a parameter without an adapter adds nothing.
+  // The sum of a parameter without an adapter adds nothing.
   Sum sum_of(const shape::ParamSpec& spec) const;
   // The values of adapters that are trained on. Commits.
   void fill(Weights& weights) const;

@@ -135,7 +135,7 @@ TEST_F(PeftAdaptersTest, OtherKindsAreNamed) {
   EXPECT_EQ(error_with("modules_to_save", 3), "[C modules_to_save] expected names of modules, got 3");
 }
 
-// Their numbers are in tests/golden/peft_test.cpp.
+// The numbers of fused experts are in tests/golden/peft_test.cpp.
 TEST_F(PeftAdaptersTest, FusedExpertsOfOtherSizesAreNamed) {
   const shape::ModelShape shape = tiny_shape("qwen3_moe");
   const shape::Experts& experts = shape.blocks.front().mlp.experts;

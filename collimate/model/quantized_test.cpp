@@ -75,7 +75,7 @@ TEST_F(Quantized, OtherDtypesStayBesideIt) {
   EXPECT_EQ(values[0], 1.5F);
   EXPECT_EQ(values[39], 1.5F * 3);
   EXPECT_EQ(values[23 * 40 + 16], 1.5F * 5);
-  // It takes the memory of the same model in fp32, which is what is planned, and is written as that.
+  // The model takes the memory of the same model in fp32, which is what is planned, and is written as that.
   const auto bytes_of_packed = [](Weights& weights) {
     weights.pack_all();
     int64_t bytes = 0;

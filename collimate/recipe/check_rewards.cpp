@@ -116,7 +116,7 @@ bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
     found.raised.push_back(fmt::format("reward {} raised on row 1 of {}:\n{}", spec.name, key, raised));
   if (!judged && spec.on_error.action == rlhf::OnError::Action::kStop) {
     found.problems.push_back(failure(fmt::format("reward {} on row 1 of {}", spec.name, key),
-                                     "a reward for at least one completion", "the error " + error, first, kMending));
+                                     "a reward for at least one completion", "none: " + error, first, kMending));
     return true;
   }
   found.lines.push_back(fmt::format("{}reward {} on row 1 of {}: {}", error.empty() ? "" : kWarning, spec.name, key,

@@ -43,7 +43,7 @@ TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
   EXPECT_THAT(said({{"actor/reward_kl_penalty", 1.5}}), HasSubstr("try a larger algorithm.kl_coefficient"));
 }
 
-// It is one from the policy that drew the samples: large where updates of an iteration are, whatever the reference.
+// `ppo_kl` is from the policy that drew the samples: large where updates of an iteration are, whatever the reference.
 TEST(LearningWatch, TheKlOfUpdatesSaysNothingOfTheReference) {
   EXPECT_TRUE(said_after(20, record_of({{"actor/ppo_kl", 5}, {"actor/kl_loss", 0.5}})).empty());
   EXPECT_TRUE(said_after(20, record_of({{"actor/ppo_kl", 5}})).empty()) << "without a reference";

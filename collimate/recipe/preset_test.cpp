@@ -30,7 +30,7 @@ std::string error_with(const std::string& preset, const nlohmann::json& more) {
   return base::message_of([&] { complete_plan(config_of_preset(preset, more), module_registry()); });
 }
 
-// Its recipe reads every key, so that none does nothing.
+// Each preset's recipe reads every key of it, so that none does nothing.
 TEST(Presets, EachIsAPlanWhoseRecipeReadsAllOfIt) {
   for (const Preset& preset : presets()) {
     const Config config = config_of_preset(preset.name);

@@ -113,8 +113,10 @@ DataPreview preview(const std::string& key, const rlhf::RowSource& source, rlhf:
 
 std::vector<std::string> preview_lines(const DataPreview& data, const text::Tokenizer& tokenizer) {
   std::vector<std::string> lines;
-  const bool prompts = data.kind == rlhf::RowKind::kPrompt;
-  lines.push_back(fmt::format("{}: {}{}{}", data.key, counted(data.rows, prompts ? "prompt" : "row"),
+  const bool prompts = data.kind == rlhf::RowKind::kPrompt, pairs = data.kind == rlhf::RowKind::kPreference;
+  const std::string rows = pairs ? fmt::format("{} answers of {}", data.rows, counted(data.rows / 2, "pair"))
+                                 : counted(data.rows, prompts ? "prompt" : "row");
+  lines.push_back(fmt::format("{}: {}{}{}", data.key, rows,
                               fmt::format("{}{}", prompts ? " of " : "; prompts of ", lengths_text(data.prompt)),
                               prompts ? "" : fmt::format(", with their answers {}", lengths_text(data.row))));
   for (size_t row = 0; row < data.example.size(); ++row) {

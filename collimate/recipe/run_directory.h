@@ -56,7 +56,7 @@ class RunDirectory : private base::Immovable {
   // The process that trains writes this for a person.
   std::filesystem::path log() const { return path_ / "logs" / "rank-0.log"; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
-  // Its model is there: config, and weights that are not cut. Else it is exported again.
+  // The run's model is there: config, and weights that are not cut. Else it is exported again.
   bool has_model() const;
   // Nothing is left to do: this directory's run has come to its end and its model is there, as it is wanted.
   bool ended() const { return summary().has_value() && has_model() && !exports_anew_; }

@@ -53,8 +53,8 @@ constexpr const char* kTail =
     "  learning_rate: {rate:<13} # with LoRA take ten times as much\n"
     "run:\n"
     "  epochs: {epochs:<20} # passes over data.train{updates}\n"
-    "  save_every: 50               # a checkpoint every 50 iterations\n"
-    "  # evaluate_every: 50         # measure the held-out rows every 50 iterations\n";
+    "  save_every: {every:<16} # a checkpoint every {every} iterations\n"
+    "  # evaluate_every: {every:<10} # measure the held-out rows every {every} iterations\n";
 
 // This stands between the head and the tail, with the rows of an update and those of them that an example has.
 struct Middle {
@@ -73,6 +73,7 @@ Middle middle_of(const RecipeEntry& entry) {
 struct Length {
   int64_t epochs = 1;
   std::string updates;  // says how many they are, "" where the data is not there or cannot be read
+  int64_t every = 50;   // iterations from one checkpoint to the next, a quarter of a short run
 };
 
 Length length_of(const Middle& middle, const std::string& data) {
@@ -86,6 +87,7 @@ Length length_of(const Middle& middle, const std::string& data) {
     Length length;
     while (updates(length.epochs) < kFewUpdates && length.epochs < kMostEpochs) ++length.epochs;
     length.updates = fmt::format("; {} rows are {}", rows, counted(updates(length.epochs), "update"));
+    length.every = std::clamp<int64_t>(updates(length.epochs) / 4, 1, length.every);
     return length;
   } catch (const base::InputError&) {
     return {};
@@ -159,7 +161,8 @@ std::string starter(const std::string& recipe, const std::string& model, const s
                      fmt::arg("reward", lacks_truth(first) ? kOwnReward : kRule), fmt::arg("row", row),
                      fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)), fmt::arg("data", yaml_word(data)),
                      fmt::arg("update", middle.update), fmt::arg("epochs", length.epochs),
-                     fmt::arg("updates", length.updates), fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
+                     fmt::arg("updates", length.updates), fmt::arg("every", length.every),
+                     fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
 }
 
 std::string data_shapes(const std::string& recipe) {

@@ -44,6 +44,8 @@ TEST(Starter, FitsTheModelAndTheData) {
   test::write_text(rows, test::read_text(rows) + "\nno JSON\n");
   EXPECT_EQ(config_of("sft", rows).model("policy").chat_template.get(), "chatml") << "it reads the first row alone";
   EXPECT_EQ(config_of("sft", rows).data.max_tokens.get(), 32);
+  EXPECT_EQ(config_of("sft", root / "demonstrations.jsonl").run.save_every.get(), 3) << "40 rows: 13 updates in all";
+  EXPECT_EQ(config_of("sft", root / "none.jsonl").run.save_every.get(), 50);
   const Config drawn = config_of("grpo", root / "problems.jsonl");
   EXPECT_EQ(drawn.rollout.prompt_tokens + drawn.rollout.completion_tokens, 32);
   EXPECT_NE(starter("grpo", model, root / "problems.jsonl").find("- {rule: exact}"), std::string::npos);

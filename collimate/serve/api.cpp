@@ -275,7 +275,7 @@ ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimi
   if (endpoint == Endpoint::kChat || has_form(fields))
     written = of_request([&] { return text::parse_exact_json(body, "request"); });
   if (endpoint == Endpoint::kChat) read_chat(request, fields, written);
-  // It goes before max_tokens, which OpenAI's reference deprecates in its favour.
+  // `max_completion_tokens` goes before max_tokens, which OpenAI's reference deprecates in its favour.
   if (const auto newer = fields.find("max_completion_tokens"); newer != fields.end())
     read_field(request, newer.key(), *newer, sampling);
   const int64_t max_tokens = request.sampling.max_tokens;

@@ -39,7 +39,7 @@ class ChoiceText {
   // Tokens behind a stop string are left out. Nothing once finished.
   Delta read(const Piece& piece);
   bool finished() const { return finished_; }
-  // It ended by a stop string, so that the engine still draws.
+  // The text ended by a stop string, so that the engine still draws.
   bool stopped_by_text() const { return text_.stopped(); }
 
  private:

@@ -28,7 +28,7 @@ class Connection : public httplib::Stream {
   bool wait_request(const std::function<bool(double waited_seconds)>& leave);
   // The deadline and the budget of one request start here, and the connection counts as dirty.
   void begin_request();
-  // Its head was read, and what follows is its body.
+  // The request's head was read, and what follows is its body.
   void begin_body();
   // The whole request was read: the connection may serve another one.
   void request_read() { dirty_ = false; }

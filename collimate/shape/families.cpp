@@ -47,6 +47,16 @@ ModuleNames gpt2_names() {
           .final_norm = "transformer.ln_f"};
 }
 
+Family family_of(const char* name, const std::string& classes, decltype(Family::parse) parse,
+                 decltype(Family::add_config) add_config, const ModuleNames& names) {
+  return {name, classes + "ForCausalLM", classes + "ForSequenceClassification", parse, add_config, names};
+}
+
+Family with_usual_keys(Family family) {
+  family.has_usual_keys = true;
+  return family;
+}
+
 ModuleNames llama_names() {
   return {.embedding = "model.embed_tokens",
           .block = "model.layers.",

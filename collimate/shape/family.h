@@ -56,11 +56,16 @@ struct Family {
   // Adds the keys that parse reads.
   void (*add_config)(const ModelShape& shape, nlohmann::json& config);
   ModuleNames names;
-  // Its config.json has Llama's keys, so that a planner may read of it what does not run here.
+  // The family's config.json has Llama's keys, so that a planner may read of it what does not run here.
   bool has_usual_keys = false;
   // Other types that config.json may name: its models are read, and saved, as those of `name`.
   std::vector<std::string> other_types = {};
 };
+
+// A family whose classes in transformers are `classes`ForCausalLM and `classes`ForSequenceClassification.
+Family family_of(const char* name, const std::string& classes, decltype(Family::parse) parse,
+                 decltype(Family::add_config) add_config, const ModuleNames& names);
+Family with_usual_keys(Family family);
 
 // Returns all families by name.
 const std::vector<Family>& families();

@@ -87,7 +87,7 @@ struct Route {
 struct TransferPlan {
   std::vector<Route> routes;  // by source, then destination; each pair once
   int64_t floats() const;     // of all routes
-  // Those that change their device.
+  // The floats that change their device.
   int64_t moved_floats() const;
 };
 

@@ -231,6 +231,22 @@ ModelShape read_usual_shape(const Fields& fields, const std::string& family) {
   return shape;
 }
 
+ModelShape read_swiglu_shape(const Fields& fields, const std::string& family, double theta) {
+  ModelShape shape = read_usual_shape(fields, family);
+  read_rope(fields, shape, theta);
+  fields.require("hidden_act", "silu");
+  return shape;
+}
+
+Mlp plain_mlp(const Fields& fields, int64_t intermediate, const char* key, const char* fallback) {
+  return {intermediate, /*gated=*/false, read_activation(fields, key, fallback), /*bias=*/true};
+}
+
+void read_layer_norm(const Fields& fields, const char* key, Block& block) {
+  block.norm = NormKind::kLayer;
+  block.norm_epsilon = static_cast<float>(fields.real_or(key, 1e-5));
+}
+
 double written_real(float real) { return std::stod(fmt::format("{}", real)); }
 
 void add_usual_config(const ModelShape& shape, json& config) {
@@ -245,6 +261,11 @@ void add_usual_config(const ModelShape& shape, json& config) {
   config["rms_norm_eps"] = written_real(block.norm_epsilon);
   config["rope_theta"] = shape.rope_theta;
   config["rope_scaling"] = shape.rope_scaling;
+}
+
+void add_swiglu_config(const ModelShape& shape, json& config) {
+  add_usual_config(shape, config);
+  config["hidden_act"] = "silu";
 }
 
 }  // namespace collimate::shape

@@ -8,6 +8,8 @@ namespace collimate::shape {
 // Most families' config.json says by these keys what a decoder is: sizes, heads, experts, latent attention, positions,
 // biases. They are Llama's, and what later models added to them. InputError naming file and key.
 ModelShape read_usual_shape(const Fields& fields, const std::string& family);
+// Does so for a family whose MLPs are gated by SiLU; with the rope.
+ModelShape read_swiglu_shape(const Fields& fields, const std::string& family, double theta = 1e4);
 // Sizes of a family that has other keys: the vocabulary, and blocks whose heads share the hidden size and have keys and
 // values of their own. InputError as above, where the heads do not divide it, and where a config scales the RoPE, which
 // none of these families does.
@@ -32,6 +34,10 @@ double turned_part(const Attention& attention);  // as a config says it
 // InputError for other names.
 Activation read_activation(const Fields& fields, const char* key, const char* fallback);
 const char* activation_name(Activation activation);
+// An MLP without a gate, with biases and an activation by the name under that key.
+Mlp plain_mlp(const Fields& fields, int64_t intermediate, const char* key, const char* fallback);
+// Makes a block's norms layer norms with the epsilon under that key.
+void read_layer_norm(const Fields& fields, const char* key, Block& block);
 // YaRN's factor of cosines and sines (Peng et al. 2023, 3.4), times `scale` where a config says so.
 double yarn_magnitude(double factor, double scale);
 // The object of that key; InputError where it is none.
@@ -40,5 +46,6 @@ Fields object_of(const Fields& fields, const char* key);
 double written_real(float real);
 // Adds the keys of a dense decoder that read_usual_shape reads.
 void add_usual_config(const ModelShape& shape, nlohmann::json& config);
+void add_swiglu_config(const ModelShape& shape, nlohmann::json& config);  // and read_swiglu_shape
 
 }  // namespace collimate::shape

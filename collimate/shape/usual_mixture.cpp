@@ -8,9 +8,7 @@
 namespace collimate::shape {
 
 ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how) {
-  ModelShape shape = read_usual_shape(fields, family);
-  read_rope(fields, shape, family == "mixtral" ? 1e6 : 1e4);
-  fields.require("hidden_act", "silu");
+  ModelShape shape = read_swiglu_shape(fields, family, family == "mixtral" ? 1e6 : 1e4);
   for (Block& block : shape.blocks) {
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
     Experts& experts = block.mlp.experts;

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 using testing::HasSubstr;
 
-// Those in the repository (make_turns.py), or those that COLLIMATE_TURN_CASES names.
+// The cases in the repository (make_turns.py), or those that COLLIMATE_TURN_CASES names.
 ordered_json turn_cases() {
   return ordered_json::parse(std::ifstream(golden_file("turns.json", "COLLIMATE_TURN_CASES")));
 }

@@ -49,7 +49,8 @@ std::string BpeModel::kind() const {
   return options_.byte_fallback ? "SentencePiece BPE with byte fallback" : "BPE";
 }
 
-// It does when no token reaches over one. The mark must be a token, so that no unk is fused across it.
+// A text falls apart at its marks when no token reaches over one. The mark must be a token, so that no unk is fused
+// across it.
 bool BpeModel::falls_apart_at_marks() const {
   if (options_.byte_level || !options_.prefix.empty() || !options_.suffix.empty()) return false;
   const auto& tokens = vocabulary_->tokens();

@@ -12,7 +12,7 @@ namespace collimate::text {
 struct Message {
   std::string role;     // "system", "user", "assistant", "tool"
   std::string content;  // "" where there is none, as beside calls of tools
-  // Its other members, an object of tool_calls, tool_call_id, name and reasoning_content, or null for none.
+  // The message's other members, an object of tool_calls, tool_call_id, name and reasoning_content, or null for none.
   nlohmann::ordered_json more = nullptr;
 
   bool calls_tools() const { return more.is_object() && more.contains("tool_calls"); }

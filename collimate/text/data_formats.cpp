@@ -65,7 +65,8 @@ std::vector<std::string> likely_endings() {
   std::vector<std::string> endings;
   for (const FormatEntry& entry : kFormats)
     for (const std::string_view ending : {entry.ending, entry.other_ending})
-      if (entry.format != DataFormat::kText && !ending.empty()) endings.emplace_back(ending);
+      if (entry.format != DataFormat::kText && entry.format != DataFormat::kJson && !ending.empty())
+        endings.emplace_back(ending);
   return endings;
 }
 

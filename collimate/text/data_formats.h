@@ -21,7 +21,7 @@ std::string data_ending(const std::string& path);
 std::string format_names();
 // ".jsonl, .json, .csv, .tsv, .parquet, .arrow or .txt": the ending of each.
 std::string format_endings();
-// Those that a file of data most likely has: all but that of texts.
+// The endings that say of a file that it has rows: not those of texts, and of JSON, which models keep beside weights.
 std::vector<std::string> likely_endings();
 
 }  // namespace collimate::text

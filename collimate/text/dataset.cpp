@@ -47,7 +47,7 @@ void rename_columns(Row& row, const DataSource& source, const RowLocation& locat
       "columns of a known shape (prompt; prompt + completion; messages; prompt + chosen + rejected; "
       "instruction + output; conversations; question + answer; text)",
       column_names(row),
-      fmt::format("naming yours: data.train: {{path: {}, columns: {{YOURS: prompt, YOURS: completion}}}}",
+      fmt::format("naming yours: {{path: {}, columns: {{YOURS: prompt, YOURS: completion}}}} in the path's place",
                   location.file)));
 }
 
@@ -56,9 +56,9 @@ std::string prompt_kind(const Prompt& prompt) {
   return std::holds_alternative<std::string>(prompt) ? "text" : "token ids";
 }
 
-// "messages prompt, completion, ground truth; passed on: index, level".
+// "prompt (messages), completion, ground truth; other columns, which rewards get: index, level".
 std::string parts_of(const Example& example) {
-  std::string parts = prompt_kind(example.prompt) + " prompt";
+  std::string parts = "prompt (" + prompt_kind(example.prompt) + ")";
   if (const auto* conversation = std::get_if<Conversation>(&example.prompt)) {
     if (!conversation->inputs.tools.is_null()) parts += ", tools";
     if (!conversation->inputs.variables.is_null()) parts += ", chat_template_kwargs";
@@ -156,8 +156,8 @@ void Dataset::read_source(const DataSource& source, const BadRows& bad) {
   if (left_out_.rows == 0) left_out_.first = left_out.first;
   left_out_.rows += left_out.rows;
   weights_.push_back({rows, source.weight});
-  verdict_.push_back(fmt::format("{}: {} row{} of {}: {}", source.path, rows, rows == 1 ? "" : "s", shape_name(*shape),
-                                 parts_of(examples_[before])));
+  verdict_.push_back(fmt::format("{}: {} row{} of {}, read as {}", source.path, rows, rows == 1 ? "" : "s",
+                                 shape_name(*shape), parts_of(examples_[before])));
 }
 
 Dataset Dataset::hold_out(int64_t count, uint64_t seed) {

@@ -105,7 +105,7 @@ bool has_vocab_and_merges(const std::string& directory) {
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory) {
   if (!std::filesystem::is_directory(directory)) {
     const std::string near = base::nearest_path(directory);
-    throw base::InputError(base::expectation("tokenizer " + directory, "a model directory", "none there",
+    throw base::InputError(base::expectation("model " + directory, "a model directory", "none there",
                                              near.empty() ? host::hub_remedy(directory) : near));
   }
   if (const std::string base = host::base_directory(directory); base != directory && !has_tokenizer(directory))

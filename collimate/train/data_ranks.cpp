@@ -176,7 +176,7 @@ double DataRanks::gradient_norm() {
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
-// Those of other stages are 0.
+// The squares of other stages' segments are 0.
 std::vector<double> DataRanks::squares_by_segment() {
   std::vector<double> squares(static_cast<size_t>(weights_.segments()));
   for (const int s : weights_.changing_segments()) {

@@ -52,9 +52,9 @@ class DataRanks {
   int64_t most_micro_batches(int64_t own) const;
   // A micro-batch has completed the gradient of a segment.
   void segment_done(int segment);
-  // They are done: the gradients are summed over the ranks, all of them or each rank's share.
+  // All segments are done: the gradients are summed over the ranks, all of them or each rank's share.
   void reduce_gradients();
-  // That of this rank's share of a segment, once they are summed; null where it is frozen.
+  // The gradient of this rank's share of a segment, once all are summed; null where it is frozen.
   float* gradient(int segment);
   // The total L2 norm of the sums: of one tensor and expert rank the same bits with and without shares.
   double gradient_norm();

@@ -25,7 +25,7 @@ using testing::SharedLayout;
 
 constexpr int kUpdates = 3;
 
-// Its blocks are large enough to be cut for three ranks, its head's segment for none.
+// A shape whose blocks are large enough to be cut for three ranks, its head's segment for none.
 shape::ModelShape wide_shape(bool tied = true) {
   shape::ModelShape shape = model::testing::tiny_shape("llama");
   shape.tied_embeddings = tied;

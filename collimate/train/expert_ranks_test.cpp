@@ -19,7 +19,7 @@ int64_t expert_peak_of(int worker, const std::string& purpose) {
   return 0;
 }
 
-// Its embedding is large enough to be cut for four ranks of two pieces, experts for two.
+// A mixture whose embedding is large enough to be cut for four ranks of two pieces, its experts for two.
 shape::ModelShape wide_mixture(const std::string& family) {
   shape::ModelShape shape = tiny_shape(family);
   shape.hidden = 48;

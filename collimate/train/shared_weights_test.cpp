@@ -40,7 +40,7 @@ struct ShareLayout {
   testing::SharedLayout axes() const { return {.tp = tp, .dp = dp, .zero = zero, .pp = pp}; }
 };
 
-// Its blocks are large enough to be cut for four ranks of two pieces; the last norm is not.
+// A shape whose blocks are large enough to be cut for four ranks of two pieces; the last norm is not.
 shape::ModelShape shared_shape(bool tied) {
   shape::ModelShape shape = model::testing::tiny_shape("llama");
   shape.tied_embeddings = tied;

@@ -175,13 +175,19 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
         return {**document, "data": _by_row(document["data"], files)}
 
 
+_NAMES = 'dicts with these keys: {"prompt": row["YOURS"], "completion": row["YOURS"]}'
+
+
 def _by_row(told: Any, files: Mapping[str, pathlib.Path]) -> Any:
     """A text, or a list of texts, in which rows in memory are called "data.train row 3", not by their file's line."""
     if isinstance(told, list):
         return [_by_row(one, files) for one in told]
     if isinstance(told, str):
         for key, file in files.items():
-            told = re.sub(re.escape(str(file)) + r":(\d+)", rf"{key} row \1", told).replace(str(file), key)
+            name = re.escape(str(file))
+            told = re.sub(rf"naming yours: {{path: {name}, columns: .*}} in the path's place", _NAMES, told)
+            told = re.sub(rf"\[data {name}\] (.*) got an empty file", rf"[{key}] \1 got none", told)
+            told = re.sub(name + r":(\d+)", rf"{key} row \1", told).replace(str(file), key)
     return told
 
 

@@ -37,7 +37,7 @@ class Export : public testing::Test {
   Scratch scratch_{"export"};
 };
 
-// It trains the same, and goes on from its checkpoints, which do not round.
+// The run trains the same, and goes on from its checkpoints, which do not round.
 TEST_F(Export, OfBfloat16RoundsTheModelAlone) {
   const std::vector<std::string> sets = {"train.export_dtype=bfloat16"};
   train_until_stopped(small_config("grpo", scratch_.path()), scratch_ / "rounded", sets);

@@ -57,7 +57,7 @@ class Lora : public Walls {
   }
 };
 
-// It samples with what it trains, adapters included: with several updates an iteration, recompute and a reference,
+// GRPO samples with what it trains, adapters included: with several updates an iteration, recompute and a reference,
 // which is the model without them.
 TEST_F(Lora, GrpoSamplesAndTrainsTheSameValues) {
   for (const char* compute : {"float32", "bfloat16_dot"}) {

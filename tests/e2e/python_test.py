@@ -65,7 +65,7 @@ class WithTask(unittest.TestCase):
         return self.root / self.id().rpartition(".")[2]
 
     def train(self, values: dict, data=None, **options):
-        return collimate.train(values, data or problems(40), options.pop("rewards", [low]),
+        return collimate.train(values, problems(40) if data is None else data, options.pop("rewards", [low]),
                                output=options.pop("output", self.output()), **options)
 
 
@@ -289,7 +289,7 @@ class Errors(WithTask):
 
         for error, words, reward in (
                 (collimate.InputError, r"^\[reward ratio on row 1 of data.train\] expected a reward for at least one "
-                 "completion, got the error ZeroDivisionError: .*; the data has the columns ground_truth, prompt; ",
+                 "completion, got none: ZeroDivisionError: .*; the data has the columns ground_truth, prompt; ",
                  ratio),
                 (collimate.RunError, r"^\[reward late\] ZeroDivisionError", late)):
             with self.assertRaisesRegex(error, words) as caught:
@@ -350,7 +350,8 @@ class Rows(WithTask):
                             ({"prompt": ["1"]}, "expected rows, each a dict, got dict")):
             with self.assertRaisesRegex(collimate.InputError, words):
                 collimate.check(config(self.model), data, [low])
-        self.assertIn("data.train", collimate.check(config(self.model), [], [low])["problems"][0])
+        self.assertEqual(collimate.check(config(self.model), [], [low])["problems"][0],
+                         "[data.train] expected at least one row, got none")
 
     def test_rows_in_memory_are_named_by_their_number(self):
         rows = [*problems(1), {"prompt": ""}]
@@ -362,6 +363,18 @@ class Rows(WithTask):
             collimate.evaluate(self.model, rows, [low])
         with self.assertRaisesRegex(collimate.InputError, r"^\[prompts row 1 column prompt\]"):
             collimate.generate(self.model, [""])
+        own = [{"frage": "1=", "antwort": "1"}]
+        unknown = (r"expected columns of a known shape \(.*\), got frage, antwort; try dicts with these keys: "
+                   r'{"prompt": row\["YOURS"\], "completion": row\["YOURS"\]}$')
+        for key, call in (("data.train", lambda rows: self.train(config(self.model), rows, output=self.root / "none")),
+                          ("data.eval", lambda rows: self.train(
+                              config(self.model), {"train": problems(4), "eval": rows}, output=self.root / "none")),
+                          ("data", lambda rows: collimate.evaluate(self.model, rows, [low])),
+                          ("prompts", lambda rows: collimate.generate(self.model, rows))):
+            with self.assertRaisesRegex(collimate.InputError, rf"^\[{key} row 1\] {unknown}"):
+                call(own)
+            with self.assertRaisesRegex(collimate.InputError, rf"^\[{key}\] expected at least one row, got none$"):
+                call([])
         trained = self.train(config(self.model, run={"iterations": 1})).model
         self.assertEqual(collimate.evaluate(trained, problems(2), [low], max_tokens=2)["data"], "data")
 

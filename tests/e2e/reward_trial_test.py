@@ -15,7 +15,7 @@ def score(prompts, completions, ground_truth, **columns):
 def never(prompts, completions, **columns):
     return [columns["nothing"] for c in completions]
 """
-REFUSED = ("expected a reward for at least one completion, got the error KeyError: 'nothing'; the data has the columns "
+REFUSED = ("expected a reward for at least one completion, got none: KeyError: 'nothing'; the data has the columns "
            "ground_truth, prompt; try mending the reward, or the rows\n")
 
 
@@ -26,6 +26,7 @@ class RewardTrial(unittest.TestCase):
         self.data = self.root / "rows.jsonl"
         self.data.write_text("".join(json.dumps(row) + "\n" for row in problems(8)))
         (self.root / "reward.py").write_text(RAISES)
+        self.more = {}  # of the config
 
     def run_verb(self, code: int, *words):
         done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
@@ -35,6 +36,7 @@ class RewardTrial(unittest.TestCase):
     def train(self, code: int, output: str, function: str, **sections) -> str:
         values = config(self.model, data={"train": str(self.data), **sections}, run={"iterations": 1})
         on_error = "drop" if code == 0 else "stop"
+        values.update(self.more)
         values["reward"] = {"python": f"{self.root}/reward.py:{function}", "on_error": on_error}
         (self.root / "run.yaml").write_text(json.dumps(values))
         return self.run_verb(code, "train", self.root / "run.yaml", "--output", self.root / output)[1]
@@ -47,6 +49,17 @@ class RewardTrial(unittest.TestCase):
         self.assert_once(said, 'reward.py", line 4, in score\n    raise ValueError("another answer")\n')
         self.assert_once(said, "\nprompt: ")
         self.assert_once((self.root / "stopped/logs/rank-0.log").read_text(), "\nprompt: ")
+
+    def test_a_run_in_processes_shows_it_once(self):
+        with open(self.root / "reward.py", "a") as file:  # each worker's process meets it, and the trial does not
+            file.write("def most(prompts, completions, **columns):\n"
+                       "    if any(p[0] > '0' for p in prompts): raise ValueError('too large')\n"
+                       "    return [float(len(c)) for c in completions]\n")
+        self.more = {"cluster": "local-processes", "devices": 2, "run": {"iterations": 2, "threads": 1}}
+        said = self.train(0, "processes", "most", eval=str(self.data))
+        self.assert_once(said, "ValueError: too large\nprompt: ")
+        self.assert_once((self.root / "processes/logs/rank-0.log").read_text(), "ValueError: too large\nprompt: ")
+        self.assertNotIn("told once", said)
 
     def test_a_run_shows_it_once_where_an_evaluation_raises_it_too(self):
         with open(self.root / "reward.py", "a") as file:  # the first row's samples all get a value

@@ -21,7 +21,7 @@ class Timeout(WithModel):
         count = answer["usage"]["completion_tokens"]
         self.assertEqual(len(choice["token_ids"]), count)
         self.assertTrue(0 < count < 60000, count)
-        # They are the first of those that it would have got.
+        # The tokens are the first of those that it would have got.
         whole = server.complete(**{**asked, "timeout": 0, "max_tokens": min(count, 1000)})["choices"][0]["token_ids"]
         self.assertEqual(choice["token_ids"][:1000], whole)
         text = server.post(PATH, {**asked, "stream": True})[1]

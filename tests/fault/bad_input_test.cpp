@@ -26,11 +26,12 @@ TEST_F(BadInput, MissingFiles) {
   EXPECT_EQ(last_line(result.errors),
             "[" + (root_ / "none.yaml") + "] expected a configuration file, got no such file");
   replace("problems.jsonl", "none.jsonl");
+  write_text(root_ / "config.json", "{}");  // which is no data
   expect(2, fmt::format("[data {0}/none.jsonl] expected a file, got none there; try one that is there: "
                         "{0}/demonstrations.jsonl, {0}/held_out.jsonl, {0}/marked.jsonl, …",
                         root_.path().string()));
   replace("/start,", "/nowhere,");
-  expect(2, "[tokenizer " + (root_ / "nowhere") + "] expected a model directory, got none there");
+  expect(2, "[model " + (root_ / "nowhere") + "] expected a model directory, got none there");
   expect_nothing_written();
 }
 
@@ -298,7 +299,7 @@ TEST_F(BadInput, WhyARunStoppedIsForgottenWhenItGoesOn) {
   EXPECT_THAT(read_text(page), testing::Not(testing::HasSubstr("stopped this run")));
 }
 
-// Its model is there, and worse than at first: that is no success.
+// The run's model is there, and worse than at first: that is no success.
 TEST_F(BadInput, ARunWhoseLossHasDivergedAtItsEndSaysSo) {
   text_ = small_config("sft", root_.path());
   replace("1e-3", "0.5");

@@ -43,24 +43,23 @@ TEST_F(BadInput, MisspeltPathsNameTheNearest) {
   expect(2, "[data " + (root_ / "problem.jsonl") + "] expected a file, got none there; try " +
                 (root_ / "problems.jsonl") + ", which is there");
   replace("/start,", "/stort,");
-  expect(2, "[tokenizer " + (root_ / "stort") + "] expected a model directory, got none there; try " +
-                (root_ / "start") + ", which is there");
+  expect(2, "[model " + (root_ / "stort") + "] expected a model directory, got none there; try " + (root_ / "start") +
+                ", which is there");
   expect_nothing_written();
 }
 
 // The run refuses as `check` does, before anything is made: with the columns that there are, and once.
 TEST_F(BadInput, RewardsThatCannotJudgeAreRefusedBeforeTheRun) {
   python_reward("def score(prompts, completions, answer):\n    return [1.0] * len(prompts)\n", "");
-  expect(
-      2,
-      "[reward score on row 1 of data.train] expected a reward for at least one completion, got the error TypeError: "
-      "score(prompts, completions, answer) asks for answer, which the data does not have; the data has the columns "
-      "ground_truth, prompt; try mending the reward, or the rows");
+  expect(2,
+         "[reward score on row 1 of data.train] expected a reward for at least one completion, got none: TypeError: "
+         "score(prompts, completions, answer) asks for answer, which the data does not have; the data has the columns "
+         "ground_truth, prompt; try mending the reward, or the rows");
   expect_nothing_written();
   write_text(root_ / "reward.py", "def score(prompts, completions, **columns):\n    raise ValueError('broken')\n");
   const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
   EXPECT_EQ(result.status.code, 2);
-  const std::string error = "expected a reward for at least one completion, got the error ValueError: broken";
+  const std::string error = "expected a reward for at least one completion, got none: ValueError: broken";
   const size_t first = result.errors.find(error);
   ASSERT_NE(first, std::string::npos) << result.errors;
   EXPECT_EQ(result.errors.find(error, first + 1), std::string::npos) << result.errors;

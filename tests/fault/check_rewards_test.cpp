@@ -65,10 +65,11 @@ TEST_F(CheckRewards, CallsEachRewardOnAFewCompletions) {
       shown("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "'}]"}),
       HasSubstr("\n# warning: reward score on row 1 of data.train: \"149\" gets 74.5, \"I do not know.\" gets the "
                 "error ValueError: invalid literal for int() with base 10: 'I do not know.'"));
-  EXPECT_THAT(reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:never") + "'}]"}),
-              HasSubstr("[reward never on row 1 of data.train] expected a reward for at least one completion, got the "
-                        "error KeyError: 'answer'; the data has the columns ground_truth, prompt; try mending the "
-                        "reward, or the rows\n"));
+  EXPECT_THAT(
+      reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:never") + "'}]"}),
+      HasSubstr("[reward never on row 1 of data.train] expected a reward for at least one completion, got none: "
+                "KeyError: 'answer'; the data has the columns ground_truth, prompt; try mending the reward, or "
+                "the rows\n"));
 }
 
 // A run would stop at its first sample.

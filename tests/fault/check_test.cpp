@@ -157,7 +157,7 @@ TEST_F(Check, ShowsThatMarginsAreRead) {
   EXPECT_THAT(shown("reward"), HasSubstr(line));
   const std::string dpo = shown("dpo", {"algorithm.beta=0.1"});
   EXPECT_THAT(dpo, testing::Not(HasSubstr(line)));
-  EXPECT_THAT(dpo, HasSubstr("text prompt, chosen, rejected; other columns, which rewards get: margin\n"));
+  EXPECT_THAT(dpo, HasSubstr("read as prompt (text), chosen, rejected; other columns, which rewards get: margin\n"));
 }
 
 TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {

@@ -176,6 +176,15 @@ TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
               HasSubstr("\nlearning rate: 2e-05 constant\n"));
   EXPECT_EQ(error({"init", "sft", "--output", file}),
             "[--output] expected a file that is not there yet, got " + file + "; try another --output");
+  const auto in_a_shell = [&](const std::string& words) {
+    return run_words({"sh", "-c", fmt::format("cd {} && {} {}", root_.path().string(), collimate_program(), words)},
+                     {});
+  };
+  EXPECT_EQ(
+      last_line(in_a_shell("init dpo > dpo.yaml").errors),
+      "[--output] expected a file that is not there yet, got dpo.yaml; try leaving out `> dpo.yaml`, as init writes "
+      "the file itself");
+  EXPECT_TRUE(in_a_shell("init dpo").status.ok()) << "the file that the shell left is empty";
   EXPECT_THAT(output({"init", "grpo", "--output", "-"}), HasSubstr("    path: MODEL "));
   EXPECT_THAT(error({"init", "stf"}), HasSubstr("expected one of sft, reward, dpo, kto, grpo, ppo, got \"stf\""));
 }

@@ -283,8 +283,9 @@ TEST(Resume, AnotherDirectoryNeedsTheFirstOneOnce) {
 
 // The config's run, when it holds that directory and its metrics have two records.
 std::unique_ptr<host::ChildProcess> start_run(const Runs& runs, const std::string& output,
-                                              const base::Deadline& deadline) {
+                                              const base::Deadline& deadline, const Environment& environment = {}) {
   host::ChildOptions options;
+  options.environment = environment;
   options.command = {collimate_program(), "train", runs.config(), "--output", output};
   options.input = options.output = options.errors = host::ChildStream::kNull;
   auto child = std::make_unique<host::ChildProcess>(options);
@@ -330,6 +331,23 @@ TEST(Resume, ADirectoryIsOfOneRunAtATime) {
   ASSERT_TRUE(again->wait(deadline));
   const auto last = start_run(runs, output, deadline);
   stop(*last, deadline);
+}
+
+// Workers in processes of their own, a reward in Python in its sandbox and their sockets end with the run: nothing of
+// them is left for a later run to find.
+TEST(Resume, ARunThatIsKilledLeavesNoTemporaryFile) {
+  Runs runs("resume-temporary", "grpo", "cluster: local-processes\ndevices: 2\n");
+  const std::string reward = runs.scratch() / "reward.py", temporary = runs.scratch() / "temporary";
+  write_text(reward, "def score(prompts, completions, **kw):\n    return [float(len(c)) for c in completions]\n");
+  runs.edit("{rule: regex, pattern: \"^[0-4]\"}", fmt::format("{{python: {}:score}}", reward));
+  runs.edit("iterations: 4, save_every: 1", "iterations: 100000, save_every: 2");
+  fs::create_directories(temporary);
+  const base::Deadline deadline = base::Deadline::after(60);
+  const auto run = start_run(runs, runs.directory("run"), deadline, {{"TMPDIR", temporary}});
+  run->signal(SIGKILL);
+  ASSERT_TRUE(run->wait(deadline));
+  ASSERT_FALSE(lines_of(runs.directory("run") + "/metrics.jsonl").empty());
+  EXPECT_TRUE(fs::is_empty(temporary)) << fs::directory_iterator(temporary)->path() << " is left";
 }
 
 // A run that has ended writes its model anew in another type: cut off at any moment, it has the one or the other.

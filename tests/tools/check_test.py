@@ -141,11 +141,15 @@ class Lint(unittest.TestCase):
 
     def test_a_comment_begins_with_its_subject(self):
         for before, line, script in (("", "// What it reads.", False), ("", "  int y;\t// Of x.", False),
-                                     ("#!/bin/sh", "# The same again.", True), ("", "\"\"\"What is read.", True)):
+                                     ("#!/bin/sh", "# The same again.", True), ("", "\"\"\"What is read.", True),
+                                     ("", "// Those of x.", False), ("", "// Its bytes.", False),
+                                     ("#!/bin/sh", "# It may not.", True), ("", "\t// They are done.", False),
+                                     ("", "\"\"\"Their sum.\"\"\"", True)):
             self.assertTrue(lint.nameless(before, line, script), line)
         for before, line, script in (("// It reads a row.", "// What a row has is read.", False),
                                      ("", "// Gives what it reads.", False), ("", 'f("// Of x");', False),
-                                     ("", "// Often.", False), ("# One thing.", "# Of another.", True)):
+                                     ("", "// Often.", False), ("# One thing.", "# Of another.", True),
+                                     ("", "// Items of it.", False), ("// One thing.", "// Its parts.", False)):
             self.assertFalse(lint.nameless(before, line, script), line)
 
     def test_a_name_like_an_option(self):
@@ -192,12 +196,49 @@ class Documents(unittest.TestCase):
         self.assertIn("no such file", documents.link_failure("docs/glossary.md", "CONTRIBUTING.md"))
         self.assertIn("leaves the repository", documents.link_failure("README.md", "../"))
 
+    def test_the_index_of_decisions(self):
+        def said(*listed: str) -> list:
+            return [failure.message for failure in documents.index_failures(listed, ["0001", "0003"])]
+
+        good = ("1. [A](0001-a.md)", "2. (no page has this number)", "3. [B](0003-b.md), for a part of 1")
+        self.assertEqual(said("# Decisions", *good), [])
+        self.assertEqual(said(good[1], good[0], good[2]), ["entry 1 stands out of order, or links another page"])
+        self.assertEqual(len(said(good[0], "2. [B](0003-b.md)")), 1)
+        self.assertEqual(said(good[0]), ["page 0003 is missing in the list"])
+
 
 class Compiler(unittest.TestCase):
     def test_messages_become_failures(self):
         output = f"{ROOT}/collimate/a.h:7:3: error: 'x' was not declared\nnote: more\n"
         self.assertEqual(compiler.parse(output, "b.h"), [tree.Failure("collimate/a.h", 7, "'x' was not declared")])
         self.assertEqual(compiler.parse("", "b.h"), [tree.Failure("b.h", 1, "failed without a message")])
+
+    def tidied(self, changed: list, passed: set = frozenset(), closures: dict = None) -> tuple:
+        """(the sources that clang-tidy is given, what is said of it) where so many files have changed, newest first."""
+        sources = [f"collimate/a/s{i:03}.cpp" for i in range(200)]
+        looked_at = []
+        fakes = {"tidy_sources": lambda build: sources, "Passed": lambda name: passed, "tidy_key": lambda build, s: s,
+                 "closure": (closures or {}).get, "check_tidy": lambda build, chosen: looked_at.extend(chosen) or []}
+        with contextlib.ExitStack() as stack, contextlib.redirect_stderr(io.StringIO()) as said:
+            for name, fake in fakes.items():
+                stack.enter_context(mock.patch.object(compiler, name, fake))
+            stack.enter_context(mock.patch.object(compiler.changes, "changed_files", lambda: ("abc", changed)))
+            self.assertEqual(compiler.check_changed(pathlib.Path("build")), [])
+        return looked_at, said.getvalue()
+
+    def test_clang_tidy_takes_the_newest_within_its_budget(self):
+        changed = [f"collimate/a/s{i:03}.cpp" for i in reversed(range(150))]
+        looked_at, said = self.tidied(changed)
+        self.assertEqual(looked_at, changed[:compiler.TIDY_BUDGET])
+        self.assertIn("150 sources changed since abc; 0 of them passed before, the 96 that changed last", said)
+        self.assertIn(f"54 left for the next run, as 96 is the limit of one: {' '.join(changed[96:104])} ...", said)
+        looked_at, said = self.tidied(changed, passed=set(changed[:96]))  # the next run takes what was left
+        self.assertEqual((looked_at, "left" in said), (changed[96:], False))
+
+    def test_clang_tidy_reads_a_header_where_it_is_included(self):
+        closures = {f"collimate/a/s{i:03}.cpp": ["collimate/b/x.h"] if i in (7, 9) else [] for i in range(200)}
+        changed = ["collimate/a/s003.h", "collimate/b/x.h", "collimate/a/s003.cpp", "README.md", "tests/alone.h"]
+        self.assertEqual(self.tidied(changed, closures=closures)[0], ["collimate/a/s003.cpp", "collimate/a/s007.cpp"])
 
     def test_headers_that_the_build_shows(self):
         with tempfile.TemporaryDirectory() as scratch:
@@ -266,6 +307,31 @@ class Mutations(unittest.TestCase):
         page = mutate.PAGE.read_text()
         self.assertEqual([table[0] for table in mutate.PAGE_TABLE.finditer(page)], [mutate.page_table()],
                          "the table in CONTRIBUTING.md is old; try: tools/mutate.py --table")
+
+    def test_every_folder_has_edits_or_a_reason_why_not(self):
+        folders = {edit.folder for edit in mutate.edits([])} | set(mutate.WITHOUT_EDITS)
+        ours = {f"collimate/{path.name}" for path in (ROOT / "collimate").iterdir() if path.is_dir()}
+        self.assertEqual(ours - folders, set())
+
+    def test_a_file_of_python_tests_is_run(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            for name in ("tools", "tests/e2e"):
+                (root / name).mkdir(parents=True)
+            (root / "tools/run_unittest.py").write_text((ROOT / "tools/run_unittest.py").read_text())
+            (root / "tests/e2e/x_test.py").write_text(
+                "import os, unittest\nclass Case(unittest.TestCase):\n"
+                "    def test_a(self):\n        self.assertEqual(open('x.py').read(), 'a = 1\\n')\n"
+                "        self.assertIn('COLLIMATE_BIN_DIR', os.environ)\n"
+                "    def test_b(self): self.fail()\n")
+            (root / "x.py").write_text("a = 1\n")
+            with mock.patch.object(mutate, "ROOT", root), mock.patch.object(mutate, "build", lambda *_: ""), \
+                    mock.patch.object(mutate, "is_dirty", lambda _: False):
+                said = {tests: mutate.try_edit(root, mutate.Edit("x.py", "a = 1", "a = 2", "x_test.py", tests))
+                        for tests in ("Case.test_a", "Case.test_*", "Other.*")}
+        self.assertEqual(said["Case.test_a"], "noticed")
+        self.assertIn("says: failed", said["Case.test_*"])
+        self.assertIn("says: none", said["Other.*"])
 
     def test_a_line_that_is_no_edit_is_refused(self):
         with self.assertRaisesRegex(ValueError, "expected file | text"):

@@ -184,7 +184,7 @@ class WholeOfCi(unittest.TestCase):
             for name in (".ci", "tools"):
                 (root / name).mkdir(parents=True)
             (root / ".ci" / "run").write_text((ROOT / ".ci" / "run").read_text())
-            cases = "".join(f"{name}) echo '{line}'; exit {code};;\n" for name, (line, code) in stages.items())
+            cases = "".join(f"{name}) cat <<'E'\n{lines}\nE\nexit {code};;\n" for name, (lines, code) in stages.items())
             asked = 'verb=$1; [ $verb != sanitize ] || verb=$2; [ "$*" != "check --only changed symbols" ] || verb=tidy'
             make = root / "tools" / "make.sh"
             make.write_text(f"#!/bin/sh\n{asked}\ncase $verb in\n{cases}esac\n")
@@ -208,6 +208,29 @@ class WholeOfCi(unittest.TestCase):
             with self.subTest(stage=stage, said=said):
                 code, lines = self.ends(**{stage: said})
                 self.assertEqual((code, lines[1]), (1, total))
+
+    def shown(self, program: str, passed: int, failed: list, skipped: list = ()) -> str:
+        """Gives what the runner prints of one program, and its counts."""
+        results = [run_tests.Result(program, passes=["x"] * passed, failures=[(name, "why") for name in failed],
+                                    skips=[(name, "none: here") for name in skipped])]
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            run_tests.show(results[0])
+        return f"{printed.getvalue()}{passed} passed, {len(failed)} failed, {len(skipped)} skipped"
+
+    def test_a_test_that_fails_in_several_stages_fails_once(self):
+        first = self.shown("host_test (checked device)", 87, ["A.both", "host_test (checked device) (A.ends)"],
+                           ["A.none"])
+        asan = self.shown("host_test", 40, ["A.both", "A.new", "host_test (A.ends)", "host_test (A.leaks)"], ["A.none"])
+        tsan = self.shown("host_test", 30, ["A.new", "A.none"], ["A.late"])
+        for said, total in (({"test": (first, 1)}, "99 passed, 2 failed, 1 skipped"),
+                            ({"test": (first, 1), "asan": (asan, 1)}, "98 passed, 4 failed, 1 skipped"),
+                            ({"test": (first, 1), "asan": (asan, 1), "tsan": (tsan, 1)},
+                             "97 passed, 5 failed, 1 skipped")):
+            code, lines = self.ends(**said)
+            self.assertEqual((code, lines[1]), (1, total))
+        other = self.shown("base_test", 30, ["A.both"])  # is another program's, and had passed before
+        code, lines = self.ends(test=(first, 1), asan=(other, 1))
+        self.assertEqual(lines[1], "98 passed, 3 failed, 1 skipped")
 
 
 if __name__ == "__main__":

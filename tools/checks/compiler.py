@@ -61,7 +61,7 @@ def flags_for(build: pathlib.Path, path: str) -> tuple:
 
 
 def key_flags(build: pathlib.Path, path: str) -> tuple:
-    """Does the same for every build directory."""
+    """Gives a source's flags with the same words whichever the build directory is."""
     return tuple(word.replace(str(build), "").replace(str(ROOT), "") for word in flags_for(build, path))
 
 

@@ -1,4 +1,4 @@
-"""Links of the documents: files exist, anchors name a heading."""
+"""Links of the documents: files exist, anchors name a heading, and the index of decisions has all of them in order."""
 import re
 
 from checks.tree import ROOT, Failure, files, lines
@@ -26,8 +26,25 @@ def link_failure(path: str, target: str) -> str:
     return ""
 
 
+DECISIONS = "docs/decisions/README.md"
+ENTRY = re.compile(r"(\d+)\. (?:\[.*\]\((\d{4})-\S+\.md\)|\(no page has this number\))")
+
+
+def index_failures(listed: tuple, pages: list) -> list:
+    """Messages of the index's lines, and the numbers of the pages that are there."""
+    entries = [(number, entry) for number, line in enumerate(listed, 1) if (entry := ENTRY.match(line))]
+    failures, before = [], 0
+    for number, entry in entries:
+        if int(entry[1]) <= before or entry[2] and int(entry[2]) != int(entry[1]):
+            failures.append(Failure(DECISIONS, number, f"entry {entry[1]} stands out of order, or links another page"))
+        before = int(entry[1])
+    missing = sorted(set(pages) - {entry[2] for _, entry in entries})
+    return failures + [Failure(DECISIONS, 1, f"page {page} is missing in the list") for page in missing]
+
+
 def check_links() -> list:
-    failures = []
+    pages = [path.name[:4] for path in (ROOT / DECISIONS).parent.glob("[0-9]*.md")]
+    failures = index_failures(lines(DECISIONS), pages)
     for path in files(".md"):
         fenced = False
         for number, line in enumerate(lines(path), 1):

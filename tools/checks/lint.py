@@ -15,7 +15,7 @@ LINE_RULES = [  # endings, pattern, message
     (CODE + (".py", ".sh", ".md"), r"\s+$", "trailing white space"),
 ]
 SCRIPTS = (".py", ".sh", ".cmake")
-NAMELESS = re.compile(r'(?:^|\s)(//|#|""")\s*(?:What|Of|The same)\b')
+NAMELESS = re.compile(r'(?:^|\s)(//|#|""")\s*(?:What|Of|The same|Those|Its?|They|Theirs?|Them|Likewise)\b')
 LIMITS = {".h": 400, ".cpp": 400, ".cc": 400, ".inc": 400, ".cu": 400, ".py": 400, "README.md": 120}
 FUNCTION_LIMIT, TEST_LIMIT = 40, 60
 STRING = re.compile(r'"(\\.|[^"\\])*"')
@@ -43,7 +43,7 @@ def nameless(before: str, line: str, script: bool) -> bool:
 
 
 def nameless_comments(path: str) -> list:
-    message = "a comment begins with What, Of or The same; name its subject or say what it does"
+    message = "a comment begins with What, Of, Those, Its or It; name its subject or say what it does"
     pairs = zip(("", *lines(path)), lines(path))
     return [Failure(path, number, message) for number, (before, line) in enumerate(pairs, 1)
             if nameless(before, line, path.endswith(SCRIPTS))]

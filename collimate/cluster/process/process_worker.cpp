@@ -11,6 +11,7 @@
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 #include "collimate/host/child_lines.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
@@ -73,7 +74,7 @@ class ProcessWorker final : public WorkerLink {
         inbox_(capacity),
         driver_(std::move(driver)),
         child_(child_options(std::move(command), ends.second)),
-        lines_(child_.errors()),
+        lines_(child_.errors(), base::PassedLines()),
         socket_(std::move(ends.first), fmt::format("worker {}", spec.rank)) {
     ends.second.reset();  // the child has it
     inbox_.on_space([this] { driver_->poke(); });
@@ -149,6 +150,7 @@ std::unique_ptr<WorkerLink> start_process_worker(const WorkerSpec& spec, std::ve
 }
 
 void join_driver(const std::string& address, const HandlerFactory& make) {
+  base::log().mark_for_reader();  // a ProcessWorker
   host::FrameSocket socket = host::inherited_socket(address, "driver");
   std::optional<Message> hello = receive_message(socket);
   if (!hello) throw base::RunError(base::expectation("worker", "its texts from " + address, "nothing"));

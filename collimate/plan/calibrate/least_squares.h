@@ -12,7 +12,7 @@ struct BoundedQuadratic {
   std::vector<double> low, high;
 };
 
-// Its solution. Bounds that hold it back are found one by one, then every number is moved by itself until nothing
+// The solution. Bounds that hold it back are found one by one, then every number is moved by itself until nothing
 // changes: exact where no bound holds, else to a relative 1e-12 of the numbers or after 10,000 rounds.
 std::vector<double> solve(const BoundedQuadratic& problem);
 

@@ -34,9 +34,9 @@ std::vector<float> token_rewards(const Batch& rows, int64_t r, const AlgorithmOp
 
 // Puts the values of row r's trainable tokens back to their places in [L], 0 elsewhere.
 std::vector<float> spread(const Batch& rows, int64_t r, std::span<const float> values);
-// Likewise of every row.
+// Does so for every row.
 TokenValues spread(const Batch& rows, TokenValues values);
-// Those of every row as the column `advantages`.
+// The values of every row's tokens as the column `advantages`.
 Batch with_token_advantages(const Batch& rows, TokenValues values);
 
 // (x - mean) / sqrt(unbiased variance + 1e-8) over all entries, or by sqrt(max(biased variance, 1e-8)), as

@@ -70,8 +70,8 @@ model::WeightsOptions weights_options(const DecoderOptions& options, const model
 model::WeightsOptions base_options(const DecoderOptions& options, const model::ModelRanks& ranks);
 // The shape of what one of these ranks computes.
 shape::ModelShape own_shape(const DecoderOptions& options, const model::ModelRanks& ranks);
-// Its adapters: those of its directory, where that holds any and the section asks for some, or those of the section.
-// InputError where both say other things.
+// The adapters: those of the model's directory, where it holds any and the section asks for some, or those of the
+// section. InputError where both say other things.
 model::LoraOptions lora_options(const DecoderOptions& options);
 
 // The model that guesses tokens for rollouts of this one: an identity of its own, nothing is trained.

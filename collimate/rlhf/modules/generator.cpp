@@ -82,7 +82,7 @@ class GenerateStream final : public flow::Stream {
   Service& service_;
   nlohmann::json sampling_;
   int64_t routed_;
-  // Those of weights that ranks share are gathered when all of them open their streams, which they do for the same
+  // Weights that ranks share are gathered when all of them open their streams, which they do for the same
   // task, and given back by each alone. Nothing is exchanged between, so that ranks may have unlike rows, or none.
   std::vector<model::Weights::Held> weights_;
   bool closed_ = false;

@@ -99,7 +99,7 @@ class Plan {
     add("scratch", logits + backward + threads * kThreadScratchBytes);
   }
 
-  // Those of a model that works beside this one.
+  // Adds the bytes of a model that works beside this one.
   void add_beside(const std::vector<MemoryItem>& items) {
     for (const MemoryItem& item : items) bytes_of(item.purpose) += item.bytes;
   }

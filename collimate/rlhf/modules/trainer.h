@@ -28,7 +28,7 @@ class TrainerModule final : public ScorerModule {
  private:
   // The weights as they are, with their tokenizer, as a Hugging Face directory.
   void write_model(const std::string& directory) const;
-  // Its rows were drawn by a policy, which recorded their log-probs.
+  // The trainer's rows were drawn by a policy, which recorded their log-probs.
   bool drawn() const { return options().loss_rows == std::string("rollouts"); }
   // Samples bring texts, whose loss is added.
   bool mixes() const { return options().ptx_tokens > 0; }

@@ -101,7 +101,7 @@ class RowSource {
     int64_t epoch = 0;
     int64_t attempt = 0;  // > 0 for a replacement
   };
-  // Its rows as they are trained; none when it is left out.
+  // The example's rows as they are trained; none when it is left out.
   std::vector<text::RenderedTokens> rows_of(const text::Example& example, const text::Renderer& renderer);
   std::string nothing_left() const;  // why an epoch has no example
   size_t example_of(const Pick& pick) const { return static_cast<size_t>(pick.use % examples()); }

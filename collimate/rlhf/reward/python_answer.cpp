@@ -91,17 +91,21 @@ void PythonWarnings::tell(const PythonAnswer& answer, std::span<const RewardSamp
 
 // A function that compares the samples of a call gives other values when it is asked for each alone.
 void PythonWarnings::tell_batch(const std::string& trace, std::span<const RewardSample> asked) {
-  if (std::exchange(batch_told_, true) || !base::log().first_time(function_ + trace)) return;
-  base::log_warning(
-      "reward.python: {} raised on {} samples in one call and on none of them alone; they were asked one by one.\n"
-      "{}{}\n(the first of the {})",
-      function_, asked.size(), trace, shown(asked.front()), asked.size());
+  if (std::exchange(batch_told_, true)) return;
+  base::log().write_once(
+      base::LogLevel::kWarning, function_ + trace,
+      fmt::format(
+          "reward.python: {} raised on {} samples in one call and on none of them alone; they were asked one by one.\n"
+          "{}{}\n(the first of the {})",
+          function_, asked.size(), trace, shown(asked.front()), asked.size()));
 }
 
 void PythonWarnings::tell_raise(const RewardSample& sample, const std::string& trace, bool one_by_one) {
-  if (std::exchange(raise_told_, true) || !base::log().first_time(function_ + trace)) return;
-  base::log_warning("reward.python: {} raised; later errors are counted and not shown{}.\n{}{}", function_,
-                    one_by_one ? ", and the samples of such a call are asked one by one" : "", trace, shown(sample));
+  if (std::exchange(raise_told_, true)) return;
+  base::log().write_once(
+      base::LogLevel::kWarning, function_ + trace,
+      fmt::format("reward.python: {} raised; later errors are counted and not shown{}.\n{}{}", function_,
+                  one_by_one ? ", and the samples of such a call are asked one by one" : "", trace, shown(sample)));
 }
 
 }  // namespace collimate::rlhf

@@ -10,6 +10,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/base/nearest_path.h"
 #include "collimate/host/child_lines.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
@@ -83,10 +84,12 @@ std::vector<std::string> reserved_names(const json& answer, const PythonFunction
     throw base::InputError(
         expectation("reward.sandbox", text("refused"), text("got"),
                     text("remedy") + ", or sandbox: none, with which the function may do all that you may"));
-  if (answer.contains("error"))
+  if (answer.contains("error")) {
+    const std::string near = std::filesystem::exists(asked.file) ? "" : base::nearest_file(asked.file, {".py"});
     throw base::InputError(
-        expectation("reward.python", fmt::format("{} to define {}", asked.file, asked.function), text("error")) +
+        expectation("reward.python", fmt::format("{} to define {}", asked.file, asked.function), text("error"), near) +
         text("trace"));
+  }
   return answer.at("reserved");
 }
 

@@ -27,7 +27,7 @@ class PythonRewardTest : public testing::Test {
     options.sandbox = sandbox_;
     return python_reward(options);
   }
-  // Its function sleeps where "one" is among the completions.
+  // A reward whose function sleeps where "one" is among the completions.
   std::unique_ptr<Reward> slow_at_one(int seconds, double timeout) {
     return reward(fmt::format("import time\n"
                               "def score(prompts, completions, **kw):\n"
@@ -345,6 +345,12 @@ TEST_F(PythonRewardTest, ImportErrorsNameTheFileAndPythonsReason) {
             fmt::format("[reward.python] expected {0}/r.py to define score, got ModuleNotFoundError: No module named "
                         "'no_such_package'\n  File \"{0}/r.py\", line 1, in <module>\n    import no_such_package",
                         directory_.string()));
+  PythonSection misspelt;
+  misspelt.python = fmt::format("{}/score.py:score", directory_.string());
+  EXPECT_THAT(
+      base::message_of([&] { python_reward(misspelt); }),
+      testing::HasSubstr(fmt::format("got FileNotFoundError: no file {0}/score.py; try one that is there: {0}/r.py",
+                                     directory_.string())));
   EXPECT_THAT(base::message_of([&] { reward("def other(): pass\n"); }),
               testing::EndsWith("got AttributeError: no function score; it defines other"));
   EXPECT_THAT(base::message_of([&] { reward("x = 1\ndef score(:\n"); }),

@@ -228,7 +228,7 @@ TEST_F(AllowedTest, RelativePathsBeginInTheDirectoryOfTheProgram) {
             1.0);
 }
 
-// Its file may be a link, and the file of another user: as root we read that too.
+// A reward's file may be a link, and the file of another user: as root we read that too.
 TEST_F(AllowedTest, ALinkToTheFileOfAnotherUser) {
   PythonSection options = section("def attempt(at):\n    return 1\n");
   const fs::path file = rlhf::python_function(options.python).file, moved = root_ / "moved/attempt.py";

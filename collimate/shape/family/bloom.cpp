@@ -16,8 +16,7 @@ ModelShape parse_bloom(const Fields& fields, const std::string& family) {
   shape.embedding_norm = true;
   fields.require("apply_residual_connection_post_layernorm", false);
   for (Block& block : shape.blocks) {
-    block.norm = NormKind::kLayer;
-    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
+    read_layer_norm(fields, "layer_norm_epsilon", block);
     block.attention.rotary = false;
     block.attention.alibi = block.attention.bias = block.attention.output_bias = true;
     block.mlp = {4 * shape.hidden, /*gated=*/false, Activation::kGeluTanh, /*bias=*/true};
@@ -45,7 +44,7 @@ std::vector<Family> bloom_families() {
   names.up = {"mlp.dense_h_to_4h"};
   names.down = "mlp.dense_4h_to_h";
   names.interleaved = true;
-  return {{"bloom", "BloomForCausalLM", "BloomForSequenceClassification", parse_bloom, add_bloom_config, names}};
+  return {family_of("bloom", "Bloom", parse_bloom, add_bloom_config, names)};
 }
 
 }  // namespace collimate::shape

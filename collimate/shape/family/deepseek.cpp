@@ -111,13 +111,7 @@ ModuleNames deepseek_names() {
 
 Family member(const char* name, const std::string& classes, decltype(Family::parse) parse,
               decltype(Family::add_config) add_config) {
-  return {name,
-          classes + "ForCausalLM",
-          classes + "ForSequenceClassification",
-          parse,
-          add_config,
-          deepseek_names(),
-          /*has_usual_keys=*/true};
+  return with_usual_keys(family_of(name, classes, parse, add_config, deepseek_names()));
 }
 
 }  // namespace

@@ -7,9 +7,7 @@ namespace {
 // ERNIE 4.5 (Baidu 2025), its dense model: a Llama whose channels turn with their neighbours, with biases of all linear
 // layers of its blocks or none.
 ModelShape parse_ernie(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
-  read_rope(fields, shape, 5e5);
-  fields.require("hidden_act", "silu");
+  ModelShape shape = read_swiglu_shape(fields, family, 5e5);
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   const bool biases = fields.flag_or("use_bias", false);
@@ -22,8 +20,7 @@ ModelShape parse_ernie(const Fields& fields, const std::string& family) {
 }
 
 void add_ernie_config(const ModelShape& shape, nlohmann::json& config) {
-  add_usual_config(shape, config);
-  config["hidden_act"] = "silu";
+  add_swiglu_config(shape, config);
   config["use_bias"] = shape.blocks.front().mlp.bias;
 }
 
@@ -32,8 +29,7 @@ void add_ernie_config(const ModelShape& shape, nlohmann::json& config) {
 std::vector<Family> ernie_families() {
   ModuleNames names = llama_names();
   names.paired = true;
-  return {{"ernie4_5", "Ernie4_5ForCausalLM", "Ernie4_5ForSequenceClassification", parse_ernie, add_ernie_config, names,
-           /*has_usual_keys=*/true}};
+  return {with_usual_keys(family_of("ernie4_5", "Ernie4_5", parse_ernie, add_ernie_config, names))};
 }
 
 }  // namespace collimate::shape

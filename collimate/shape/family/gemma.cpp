@@ -117,23 +117,24 @@ void add_gemma2_config(const ModelShape& shape, json& config) {
   config["layer_types"] = types;
 }
 
-Family member(const char* name, const std::string& classes, const std::string& score_classes,
-              ModelShape (*parse)(const Fields&, const std::string&), void (*add_config)(const ModelShape&, json&)) {
+Family member(const char* name, const char* classes, decltype(Family::parse) parse,
+              decltype(Family::add_config) add_config) {
   ModuleNames names = llama_names();
   if (parse == parse_gemma2) {
     names.behind_attention = "post_attention_layernorm";
     names.mlp_norm = "pre_feedforward_layernorm";
     names.behind_mlp = "post_feedforward_layernorm";
   }
-  return {name, classes + "ForCausalLM", score_classes + "ForSequenceClassification", parse, add_config, names};
+  return family_of(name, classes, parse, add_config, names);
 }
 
 }  // namespace
 
 std::vector<Family> gemma_families() {
-  return {member("gemma", "Gemma", "Gemma", parse_gemma, add_gemma_config),
-          member("gemma2", "Gemma2", "Gemma2", parse_gemma2, add_gemma2_config),
-          member("gemma3_text", "Gemma3", "Gemma3Text", parse_gemma2, add_gemma2_config)};
+  Family third = member("gemma3_text", "Gemma3", parse_gemma2, add_gemma2_config);
+  third.score_class = "Gemma3TextForSequenceClassification";
+  return {member("gemma", "Gemma", parse_gemma, add_gemma_config),
+          member("gemma2", "Gemma2", parse_gemma2, add_gemma2_config), third};
 }
 
 }  // namespace collimate::shape

@@ -21,9 +21,7 @@ void set_glm_attention(const Fields& fields, ModelShape& shape, bool biased) {
 // GLM-4 (Zeng et al. 2024): a Llama whose files hold gate and up as one. The models of 2025 (GLM-4-0414, GLM-Z1) have a
 // second norm behind each half.
 ModelShape parse_glm(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
-  read_rope(fields, shape);
-  fields.require("hidden_act", "silu");
+  ModelShape shape = read_swiglu_shape(fields, family);
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
   for (Block& block : shape.blocks) {
     block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1.5625e-7));
@@ -54,8 +52,7 @@ void add_turned_part(const ModelShape& shape, json& config) {
 }
 
 void add_glm_config(const ModelShape& shape, json& config) {
-  add_usual_config(shape, config);
-  config["hidden_act"] = "silu";
+  add_swiglu_config(shape, config);
   add_turned_part(shape, config);
 }
 
@@ -76,17 +73,12 @@ ModuleNames glm_names() {
   return names;
 }
 
-Family glm_member(const char* name, const std::string& classes, decltype(Family::parse) parse,
-                  decltype(Family::add_config) add_config, const ModuleNames& names) {
-  return {name, classes + "ForCausalLM", classes + "ForSequenceClassification", parse, add_config, names};
-}
-
 }  // namespace
 
 std::vector<Family> glm_families() {
-  return {glm_member("glm", "Glm", parse_glm, add_glm_config, glm_names()),
-          glm_member("glm4", "Glm4", parse_glm, add_glm_config, glm_names()),
-          glm_member("glm4_moe", "Glm4Moe", parse_glm_moe, add_glm_moe_config, mixture_names("mlp.shared_experts"))};
+  return {family_of("glm", "Glm", parse_glm, add_glm_config, glm_names()),
+          family_of("glm4", "Glm4", parse_glm, add_glm_config, glm_names()),
+          family_of("glm4_moe", "Glm4Moe", parse_glm_moe, add_glm_moe_config, mixture_names("mlp.shared_experts"))};
 }
 
 }  // namespace collimate::shape

@@ -15,13 +15,11 @@ ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
   fields.require("scale_attn_weights", true);
   fields.require("scale_attn_by_inverse_layer_idx", false);
   for (Block& block : shape.blocks) {
-    block.norm = NormKind::kLayer;
-    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
+    read_layer_norm(fields, "layer_norm_epsilon", block);
     block.attention.rotary = false;
     block.attention.bias = block.attention.output_bias = true;
-    block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
-                 read_activation(fields, "activation_function", "gelu_new"),
-                 /*bias=*/true};
+    block.mlp =
+        plain_mlp(fields, fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), "activation_function", "gelu_new");
   }
   return shape;
 }

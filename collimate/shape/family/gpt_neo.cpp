@@ -47,14 +47,13 @@ ModelShape parse_gpt_neo(const Fields& fields, const std::string& family) {
   const std::vector<bool> windows = read_windows(fields, shape.layers());
   for (size_t layer = 0; layer < shape.blocks.size(); ++layer) {
     Block& block = shape.blocks[layer];
-    block.norm = NormKind::kLayer;
-    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
+    read_layer_norm(fields, "layer_norm_epsilon", block);
     block.attention.rotary = false;
     block.attention.output_bias = true;
     block.attention.scale = 1;
     block.attention.window = windows[layer] && window < shape.max_positions ? window : 0;
-    block.mlp = {fields.count_or("intermediate_size", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
-                 read_activation(fields, "activation_function", "gelu_new"), /*bias=*/true};
+    block.mlp = plain_mlp(fields, fields.count_or("intermediate_size", kMaxHidden, 4 * shape.hidden),
+                          "activation_function", "gelu_new");
   }
   return shape;
 }
@@ -83,8 +82,7 @@ std::vector<Family> gpt_neo_families() {
   ModuleNames names = gpt2_names();
   names.query_key_value = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"};
   names.attention_output = "attn.attention.out_proj";
-  return {
-      {"gpt_neo", "GPTNeoForCausalLM", "GPTNeoForSequenceClassification", parse_gpt_neo, add_gpt_neo_config, names}};
+  return {family_of("gpt_neo", "GPTNeo", parse_gpt_neo, add_gpt_neo_config, names)};
 }
 
 }  // namespace collimate::shape

@@ -9,14 +9,12 @@ namespace {
 ModelShape parse_gpt_neox(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   Block block = shape.blocks.front();
-  block.norm = NormKind::kLayer;
-  block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_eps", 1e-5));
+  read_layer_norm(fields, "layer_norm_eps", block);
   block.parallel = fields.flag_or("use_parallel_residual", true);
   block.attention.bias = block.attention.output_bias = fields.flag_or("attention_bias", true);
   read_rope(fields, shape, 1e4, "rotary_emb_base");
   read_turned_part(fields, "rotary_pct", 0.25, block.attention);
-  block.mlp = {block.mlp.intermediate, /*gated=*/false, read_activation(fields, "hidden_act", "gelu"),
-               /*bias=*/true};
+  block.mlp = plain_mlp(fields, block.mlp.intermediate, "hidden_act", "gelu");
   shape.blocks.assign(shape.blocks.size(), block);
   return shape;
 }
@@ -47,8 +45,7 @@ std::vector<Family> gpt_neox_families() {
   names.final_norm = "gpt_neox.final_layer_norm";
   names.head = "embed_out";
   names.interleaved = true;
-  return {{"gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXForSequenceClassification", parse_gpt_neox, add_gpt_neox_config,
-           names}};
+  return {family_of("gpt_neox", "GPTNeoX", parse_gpt_neox, add_gpt_neox_config, names)};
 }
 
 }  // namespace collimate::shape

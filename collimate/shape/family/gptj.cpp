@@ -15,12 +15,10 @@ ModelShape parse_gptj(const Fields& fields, const std::string& family) {
   fields.require("scale_attn_weights", true);
   for (Block& block : shape.blocks) {
     block.parallel = block.shared_norm = true;
-    block.norm = NormKind::kLayer;
-    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
+    read_layer_norm(fields, "layer_norm_epsilon", block);
     block.attention.rotary_dim = fields.count_or("rotary_dim", kMaxHidden, 64);
-    block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
-                 read_activation(fields, "activation_function", "gelu_new"),
-                 /*bias=*/true};
+    block.mlp =
+        plain_mlp(fields, fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), "activation_function", "gelu_new");
   }
   return shape;
 }
@@ -44,7 +42,7 @@ std::vector<Family> gptj_families() {
   names.up = {"mlp.fc_in"};
   names.down = "mlp.fc_out";
   names.paired = true;
-  return {{"gptj", "GPTJForCausalLM", "GPTJForSequenceClassification", parse_gptj, add_gptj_config, names}};
+  return {family_of("gptj", "GPTJ", parse_gptj, add_gptj_config, names)};
 }
 
 }  // namespace collimate::shape

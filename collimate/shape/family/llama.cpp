@@ -39,8 +39,7 @@ void add_window(const ModelShape& shape, nlohmann::json& config) {
 }
 
 void add_llama_config(const ModelShape& shape, nlohmann::json& config) {
-  add_usual_config(shape, config);
-  config["hidden_act"] = "silu";
+  add_swiglu_config(shape, config);
   if (shape.family == "llama" || shape.family == "qwen3")
     config["attention_bias"] = shape.blocks.front().attention.bias;
   if (shape.family == "llama") config["mlp_bias"] = shape.blocks.front().mlp.bias;
@@ -48,13 +47,7 @@ void add_llama_config(const ModelShape& shape, nlohmann::json& config) {
 }
 
 Family member(const char* name, const std::string& classes) {
-  return {name,
-          classes + "ForCausalLM",
-          classes + "ForSequenceClassification",
-          parse_llama,
-          add_llama_config,
-          llama_names(),
-          /*has_usual_keys=*/true};
+  return with_usual_keys(family_of(name, classes, parse_llama, add_llama_config, llama_names()));
 }
 
 }  // namespace

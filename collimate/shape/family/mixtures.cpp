@@ -90,8 +90,7 @@ ModelShape parse_dots(const Fields& fields, const std::string& family) {
 }
 
 void add_mixture_config(const ModelShape& shape, json& config) {
-  add_usual_config(shape, config);
-  config["hidden_act"] = "silu";
+  add_swiglu_config(shape, config);
   config["num_experts_per_tok"] = experts_of(shape)->per_token;
   if (shape.family != "dots1") config["router_aux_loss_coef"] = experts_of(shape)->balance;
   add_window_size(shape, config);
@@ -137,8 +136,7 @@ ModuleNames mixtral_names() {
 
 Family member(const char* name, const std::string& classes, decltype(Family::parse) parse,
               decltype(Family::add_config) add_config, const ModuleNames& names) {
-  return {name,  classes + "ForCausalLM", classes + "ForSequenceClassification", parse, add_config,
-          names, /*has_usual_keys=*/true};
+  return with_usual_keys(family_of(name, classes, parse, add_config, names));
 }
 
 }  // namespace

@@ -26,9 +26,8 @@ ModelShape parse_opt(const Fields& fields, const std::string& family) {
     block.norm = NormKind::kLayer;
     block.attention.rotary = false;
     block.attention.bias = block.attention.output_bias = true;
-    block.mlp = {fields.count_or("ffn_dim", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
-                 read_activation(fields, "activation_function", "relu"),
-                 /*bias=*/true};
+    block.mlp =
+        plain_mlp(fields, fields.count_or("ffn_dim", kMaxHidden, 4 * shape.hidden), "activation_function", "relu");
   }
   return shape;
 }
@@ -60,7 +59,7 @@ std::vector<Family> opt_families() {
   names.up = {"fc1"};
   names.down = "fc2";
   names.final_norm = "model.decoder.final_layer_norm";
-  return {{"opt", "OPTForCausalLM", "OPTForSequenceClassification", parse_opt, add_opt_config, names}};
+  return {family_of("opt", "OPT", parse_opt, add_opt_config, names)};
 }
 
 }  // namespace collimate::shape

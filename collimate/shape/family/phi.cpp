@@ -12,13 +12,11 @@ ModelShape parse_phi(const Fields& fields, const std::string& family) {
   fields.require("qk_layernorm", false);
   shape.head_bias = true;
   for (Block& block : shape.blocks) {
-    block.norm = NormKind::kLayer;
-    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_eps", 1e-5));
+    read_layer_norm(fields, "layer_norm_eps", block);
     block.parallel = block.shared_norm = true;
     read_turned_part(fields, "partial_rotary_factor", 0.5, block.attention);
     block.attention.bias = block.attention.output_bias = true;
-    block.mlp = {block.mlp.intermediate, /*gated=*/false, read_activation(fields, "hidden_act", "gelu_new"),
-                 /*bias=*/true};
+    block.mlp = plain_mlp(fields, block.mlp.intermediate, "hidden_act", "gelu_new");
   }
   return shape;
 }
@@ -42,7 +40,7 @@ std::vector<Family> phi_families() {
   names.up = {"mlp.fc1"};
   names.down = "mlp.fc2";
   names.final_norm = "model.final_layernorm";
-  return {{"phi", "PhiForCausalLM", "PhiForSequenceClassification", parse_phi, add_phi_config, names}};
+  return {family_of("phi", "Phi", parse_phi, add_phi_config, names)};
 }
 
 }  // namespace collimate::shape

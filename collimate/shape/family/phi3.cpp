@@ -8,9 +8,7 @@ namespace {
 // Phi-3 (Abdin et al. 2024): a Llama whose files hold queries, keys and values as one, and gate and up, with a window
 // in every block. Of Phi-4-mini a part of each head turns.
 ModelShape parse_phi3(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
-  read_rope(fields, shape);
-  fields.require("hidden_act", "silu");
+  ModelShape shape = read_swiglu_shape(fields, family);
   set_windows(shape, read_window_or(fields, 0), every_layer);
   for (Block& block : shape.blocks) {
     read_turned_part(fields, "partial_rotary_factor", 1.0, block.attention);
@@ -20,8 +18,7 @@ ModelShape parse_phi3(const Fields& fields, const std::string& family) {
 }
 
 void add_phi3_config(const ModelShape& shape, nlohmann::json& config) {
-  add_usual_config(shape, config);
-  config["hidden_act"] = "silu";
+  add_swiglu_config(shape, config);
   const Attention& attention = shape.blocks.front().attention;
   config["partial_rotary_factor"] = turned_part(attention);
   if (shape.rope_scaling.contains("original_max_position_embeddings"))
@@ -35,8 +32,7 @@ std::vector<Family> phi3_families() {
   ModuleNames names = llama_names();
   names.query_key_value = {"self_attn.qkv_proj"};
   names.up = {"mlp.gate_up_proj"};
-  return {{"phi3", "Phi3ForCausalLM", "Phi3ForSequenceClassification", parse_phi3, add_phi3_config, names,
-           /*has_usual_keys=*/true}};
+  return {with_usual_keys(family_of("phi3", "Phi3", parse_phi3, add_phi3_config, names))};
 }
 
 }  // namespace collimate::shape

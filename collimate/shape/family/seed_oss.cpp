@@ -6,9 +6,7 @@ namespace {
 
 // Seed-OSS (ByteDance 2025): a Llama with biases of queries, keys and values, and as it is published none behind them.
 ModelShape parse_seed_oss(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
-  read_rope(fields, shape);
-  fields.require("hidden_act", "silu");
+  ModelShape shape = read_swiglu_shape(fields, family);
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 524288);
   for (Block& block : shape.blocks) {
     block.attention.head_dim = fields.count_or("head_dim", kMaxHidden, 128);
@@ -21,8 +19,7 @@ ModelShape parse_seed_oss(const Fields& fields, const std::string& family) {
 // Dropout is of a training that transformers does; its default is 0.1.
 void add_seed_oss_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
-  add_usual_config(shape, config);
-  config["hidden_act"] = "silu";
+  add_swiglu_config(shape, config);
   config["attention_bias"] = block.attention.bias;
   config["attention_out_bias"] = block.attention.output_bias;
   config["mlp_bias"] = block.mlp.bias;
@@ -32,8 +29,7 @@ void add_seed_oss_config(const ModelShape& shape, nlohmann::json& config) {
 }  // namespace
 
 std::vector<Family> seed_oss_families() {
-  return {{"seed_oss", "SeedOssForCausalLM", "SeedOssForSequenceClassification", parse_seed_oss, add_seed_oss_config,
-           llama_names(), /*has_usual_keys=*/true}};
+  return {with_usual_keys(family_of("seed_oss", "SeedOss", parse_seed_oss, add_seed_oss_config, llama_names()))};
 }
 
 }  // namespace collimate::shape

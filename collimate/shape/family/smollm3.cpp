@@ -29,9 +29,7 @@ std::vector<bool> read_turning(const Fields& fields, int64_t layers) {
 // SmolLM3 (Bakouch et al. 2025): a Llama in which queries and keys of each fourth layer do not turn. A window is of
 // these layers, where layer_types name no others.
 ModelShape parse_smollm3(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
-  read_rope(fields, shape, 2e6);
-  fields.require("hidden_act", "silu");
+  ModelShape shape = read_swiglu_shape(fields, family, 2e6);
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 32768);
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   const std::vector<bool> turning = read_turning(fields, shape.layers());
@@ -44,8 +42,7 @@ ModelShape parse_smollm3(const Fields& fields, const std::string& family) {
 
 void add_smollm3_config(const ModelShape& shape, json& config) {
   const Block& block = shape.blocks.front();
-  add_usual_config(shape, config);
-  config["hidden_act"] = "silu";
+  add_swiglu_config(shape, config);
   config["attention_bias"] = block.attention.bias;
   config["mlp_bias"] = block.mlp.bias;
   config["no_rope_layers"] = json::array();
@@ -58,8 +55,7 @@ void add_smollm3_config(const ModelShape& shape, json& config) {
 }  // namespace
 
 std::vector<Family> smollm3_families() {
-  return {{"smollm3", "SmolLM3ForCausalLM", "SmolLM3ForSequenceClassification", parse_smollm3, add_smollm3_config,
-           llama_names(), /*has_usual_keys=*/true}};
+  return {with_usual_keys(family_of("smollm3", "SmolLM3", parse_smollm3, add_smollm3_config, llama_names()))};
 }
 
 }  // namespace collimate::shape

@@ -7,13 +7,10 @@ namespace {
 // StableLM (Bellagente et al. 2024): a Llama with layer norms, of whose heads a part turns; in parallel, both halves
 // read one norm.
 ModelShape parse_stablelm(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
-  read_rope(fields, shape);
-  fields.require("hidden_act", "silu");
+  ModelShape shape = read_swiglu_shape(fields, family);
   fields.require("qk_layernorm", false);
   for (Block& block : shape.blocks) {
-    block.norm = NormKind::kLayer;
-    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_eps", 1e-5));
+    read_layer_norm(fields, "layer_norm_eps", block);
     block.parallel = block.shared_norm = fields.flag_or("use_parallel_residual", false);
     block.attention.head_dim = shape.hidden / block.attention.heads;
     read_turned_part(fields, "partial_rotary_factor", 0.25, block.attention);
@@ -39,8 +36,7 @@ void add_stablelm_config(const ModelShape& shape, nlohmann::json& config) {
 }  // namespace
 
 std::vector<Family> stablelm_families() {
-  return {{"stablelm", "StableLmForCausalLM", "StableLmForSequenceClassification", parse_stablelm, add_stablelm_config,
-           llama_names(), /*has_usual_keys=*/true}};
+  return {with_usual_keys(family_of("stablelm", "StableLm", parse_stablelm, add_stablelm_config, llama_names()))};
 }
 
 }  // namespace collimate::shape

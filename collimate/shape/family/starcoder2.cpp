@@ -15,8 +15,7 @@ ModelShape parse_starcoder2(const Fields& fields, const std::string& family) {
   fields.require("hidden_act", "gelu_pytorch_tanh");
   const bool biases = fields.flag_or("use_bias", true);
   for (Block& block : shape.blocks) {
-    block.norm = NormKind::kLayer;
-    block.norm_epsilon = static_cast<float>(fields.real_or("norm_epsilon", 1e-5));
+    read_layer_norm(fields, "norm_epsilon", block);
     block.attention.bias = block.attention.output_bias = biases;
     block.mlp = {block.mlp.intermediate, /*gated=*/false, Activation::kGeluTanh, biases};
   }
@@ -39,8 +38,7 @@ std::vector<Family> starcoder2_families() {
   ModuleNames names = llama_names();
   names.up = {"mlp.c_fc"};
   names.down = "mlp.c_proj";
-  return {{"starcoder2", "Starcoder2ForCausalLM", "Starcoder2ForSequenceClassification", parse_starcoder2,
-           add_starcoder2_config, names}};
+  return {family_of("starcoder2", "Starcoder2", parse_starcoder2, add_starcoder2_config, names)};
 }
 
 }  // namespace collimate::shape

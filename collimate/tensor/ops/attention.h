@@ -76,7 +76,7 @@ void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int6
 // By head: 2^(-8 h / n), h from 1 to n, the power of two up to `heads`; of further heads every second one of 2 n slopes
 // (Press et al. 2022).
 std::vector<float> alibi_slopes(int heads);
-// Those of `heads` heads as the scores say; none without alibi.
+// The slopes of `heads` heads as the scores say; none without alibi.
 std::vector<float> slopes_of(const AttentionScores& scores, int heads);
 
 struct AttentionForward {

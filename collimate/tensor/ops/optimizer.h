@@ -26,7 +26,7 @@ void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64
 constexpr int64_t kSquaresChunk = 4096;
 constexpr int64_t squares_chunks(int64_t count) { return (count + kSquaresChunk - 1) / kSquaresChunk; }
 void squares_of_chunks(const Exec& exec, const float* x, int64_t count, double* sums);
-// Their sum, by a balanced tree: whoever has made them, the same bits.
+// The sum of such chunks, by a balanced tree: whoever has made them, the same bits.
 double sum_of_chunks(std::vector<double> sums);
 void scale(const Exec& exec, float factor, int64_t count, float* x);
 // x[i] += step (goal[i] - x[i]).

@@ -18,7 +18,8 @@ namespace {
 using testing::HasSubstr;
 using Ids = std::vector<int32_t>;
 
-// Its tokens are these bytes, token 0 a special one that ends a text, and so does the one behind the last.
+// A tokenizer whose tokens are these bytes, token 0 a special one that ends a text, and so does the one behind the
+// last.
 class BytesTokenizer : public CharacterTokenizer {
  public:
   explicit BytesTokenizer(std::vector<std::string> pieces)

@@ -120,7 +120,7 @@ void expect_published(const Templates& found, bool of_trl) {
   EXPECT_EQ(templates, found.size());
 }
 
-// Those of the shared data and, where bench/peers/texts.sh has installed it, TRL's.
+// The templates of the shared data and, where bench/peers/texts.sh has installed it, TRL's.
 TEST(PublishedTemplates, WriteWhatJinja2Writes) {
   const Templates shared = shared_templates(), of_trl = trl_templates();
   if (!shared.empty()) expect_published(shared, false);

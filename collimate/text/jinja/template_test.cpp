@@ -26,13 +26,13 @@ std::string variable(const char* name, const std::string& otherwise) {
   return value == nullptr ? otherwise : value;
 }
 
-// Those in the repository, or those that COLLIMATE_TEMPLATE_CASES names.
+// The cases in the repository, or those that COLLIMATE_TEMPLATE_CASES names.
 ordered_json goldens() {
   return ordered_json::parse(
       std::ifstream(variable("COLLIMATE_TEMPLATE_CASES", COLLIMATE_SOURCE_DIR "/tests/golden/templates.json")));
 }
 
-// Those of such cases, and the files *.jinja of COLLIMATE_TEMPLATE_DIRECTORY.
+// The templates of such cases, and the files *.jinja of COLLIMATE_TEMPLATE_DIRECTORY.
 std::vector<std::string> templates_of(const ordered_json& known) {
   std::vector<std::string> all;
   for (const ordered_json& one : known.at("cases")) all.push_back(one.at("template"));

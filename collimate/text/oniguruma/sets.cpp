@@ -20,7 +20,7 @@ constexpr const char* kAlphabetic =
 constexpr const char* kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 constexpr const char* kOutsideWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}²³¹¼½¾";
 
-// Those that brackets and properties name alike.
+// The sets that brackets and properties name alike.
 const Sets& posix_sets() {
   static const Sets table = {{"alnum", {kAlphabetic + std::string("\\p{Nd}")}},
                              {"alpha", {kAlphabetic}},

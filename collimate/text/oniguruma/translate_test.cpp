@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-// Those in the repository (make_patterns.py), or those that COLLIMATE_PATTERN_CASES names.
+// The cases in the repository (make_patterns.py), or those that COLLIMATE_PATTERN_CASES names.
 json pattern_cases() { return json::parse(std::ifstream(golden_file("patterns.json", "COLLIMATE_PATTERN_CASES"))); }
 
 std::vector<std::string> parts_of(const json& pattern, const std::string& text, const char* behavior, bool invert) {
