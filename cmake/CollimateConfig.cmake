@@ -1,4 +1,5 @@
-# find_package(Collimate): the target Collimate::collimate is all of `collimate` but a main() (collimate/collimate.h).
+# find_package(Collimate): the target Collimate::collimate is all of `collimate` but a main() (collimate/collimate.h);
+# Collimate::plugin is what a plugin is compiled with, whose functions are those of the program that loads it.
 # Nothing else has to be found: libraries and headers that it needs lie beside it in the installation.
 get_filename_component(_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(_libraries "${_prefix}/lib/collimate")
@@ -18,15 +19,21 @@ endforeach()
 find_package(Threads REQUIRED)
 if(NOT TARGET Collimate::collimate)
   add_library(Collimate::collimate STATIC IMPORTED)
-  # Older dynamic tags: the directory then serves the libraries of those libraries too. No contraction, as in the library
+  # All symbols are shown to plugins. Older dynamic tags: the directory then serves the libraries of those libraries too. No contraction, as in the library
   # itself: a fused multiply-add happens only where code writes one.
+  add_library(Collimate::plugin INTERFACE IMPORTED)
+  set_target_properties(Collimate::plugin PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${_prefix}/include;${_prefix}/include/collimate-needs"
+    INTERFACE_COMPILE_FEATURES cxx_std_20
+    INTERFACE_COMPILE_OPTIONS "-ffp-contract=off;-fno-math-errno"
+    INTERFACE_COMPILE_DEFINITIONS "_GLIBCXX_USE_CXX11_ABI=1;FMT_SHARED;COLLIMATE_VERSION=\"${Collimate_VERSION}\"")
   set_target_properties(Collimate::collimate PROPERTIES
     IMPORTED_LOCATION "${_libraries}/libcollimate.a"
     INTERFACE_INCLUDE_DIRECTORIES "${_prefix}/include;${_prefix}/include/collimate-needs"
     INTERFACE_COMPILE_FEATURES cxx_std_20
     INTERFACE_COMPILE_OPTIONS "-ffp-contract=off;-fno-math-errno"
-    INTERFACE_COMPILE_DEFINITIONS "_GLIBCXX_USE_CXX11_ABI=1;FMT_SHARED"
-    INTERFACE_LINK_OPTIONS "LINKER:--disable-new-dtags;LINKER:-rpath,${_libraries};LINKER:-rpath-link,${_libraries}"
+    INTERFACE_COMPILE_DEFINITIONS "_GLIBCXX_USE_CXX11_ABI=1;FMT_SHARED;COLLIMATE_VERSION=\"${Collimate_VERSION}\""
+    INTERFACE_LINK_OPTIONS "LINKER:--export-dynamic;LINKER:--disable-new-dtags;LINKER:-rpath,${_libraries};LINKER:-rpath-link,${_libraries}"
     INTERFACE_LINK_LIBRARIES "${_needed};Threads::Threads;${CMAKE_DL_LIBS}")
 endif()
 set(Collimate_FOUND TRUE)

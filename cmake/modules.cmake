@@ -46,8 +46,8 @@ collimate_module(serve TORCH INCLUDES base host batch text generate LIBRARIES Pk
 collimate_module(report INCLUDES base)
 collimate_module(recipe TORCH INCLUDES base host shape tensor comm batch text model generate train graph cluster flow rlhf)
 if(TARGET collimate_recipe)
-  set_source_files_properties("${PROJECT_SOURCE_DIR}/collimate/recipe/summary.cpp" PROPERTIES
-    COMPILE_DEFINITIONS "COLLIMATE_VERSION=\"${PROJECT_VERSION}\"")
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/collimate/recipe/summary.cpp"
+    "${PROJECT_SOURCE_DIR}/collimate/recipe/plugins.cpp" PROPERTIES COMPILE_DEFINITIONS "COLLIMATE_VERSION=\"${PROJECT_VERSION}\"")
 endif()
 collimate_module(cli TORCH INCLUDES base host shape tensor comm batch text model generate train graph cluster flow rlhf plan serve report recipe LIBRARIES PkgConfig::LIBEDIT)
 collimate_module(python TORCH INCLUDES base host tensor generate text model rlhf recipe report cli)

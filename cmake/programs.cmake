@@ -3,7 +3,8 @@
 #   collimate-hooked     the same with them: tests start it where they set a COLLIMATE_TEST_* variable
 #   collimate-goldens    tests/golden/main.cpp and the sources beside it, which golden_test links too
 #   <kind>_test          every *_test.cpp below tests/<kind>/, kind = golden parity fault e2e, linked with all modules
-#   <name>               examples/<name>/main.cpp: as a user's program that adds parts of its own
+#   <name>               examples/<name>/*.cpp: as a user's program that adds parts of its own
+#   <name>.so            examples/<name>/flow.cpp: the same parts as a plugin
 #   libcollimate.a       all of them in one file, for such a program (cmake/install.cmake)
 #   bench_<name>         bench/<name>_bench.cpp
 #   bench_published      bench/published/main.cpp and the sources beside it, which published_test links too
@@ -22,8 +23,15 @@ collimate_all_modules(all_modules)
 set(program_definitions
   COLLIMATE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" COLLIMATE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 
+# A program that loads plugins has all objects, and shows its symbols: a plugin may call what the program does not.
+set(library_objects)
+foreach(module IN LISTS all_modules ITEMS collimate_cli)
+  list(APPEND library_objects $<TARGET_OBJECTS:${module}>)
+endforeach()
+
 if(EXISTS "${PROJECT_SOURCE_DIR}/collimate/cli/main.cpp")
-  add_executable(collimate collimate/cli/main.cpp)
+  add_executable(collimate collimate/cli/main.cpp ${library_objects})
+  set_target_properties(collimate PROPERTIES ENABLE_EXPORTS ON)
   target_link_libraries(collimate PRIVATE collimate_cli collimate_no_test_hooks)
   if(COLLIMATE_TESTS)
     add_executable(collimate-hooked collimate/cli/main.cpp)
@@ -31,18 +39,28 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/collimate/cli/main.cpp")
   endif()
 endif()
 
+function(collimate_plugin name source)
+  add_library(${name}_plugin MODULE "${source}")
+  target_link_libraries(${name}_plugin PRIVATE collimate_options torch::cpu)
+  target_compile_definitions(${name}_plugin PRIVATE COLLIMATE_VERSION="${PROJECT_VERSION}")
+  set_target_properties(${name}_plugin PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+    LIBRARY_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+endfunction()
+
 file(GLOB example_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*/main.cpp")
 foreach(source IN LISTS example_sources)
   get_filename_component(folder "${source}" DIRECTORY)
   get_filename_component(name "${folder}" NAME)
-  add_executable(${name} "${source}")
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE collimate_cli collimate_no_test_hooks)
+  target_compile_definitions(${name} PRIVATE COLLIMATE_VERSION="${PROJECT_VERSION}")
+  if(EXISTS "${folder}/flow.cpp")
+    collimate_plugin(${name} "${folder}/flow.cpp")
+    add_dependencies(${name} ${name}_plugin)
+  endif()
 endforeach()
 
-set(library_objects)
-foreach(module IN LISTS all_modules ITEMS collimate_cli)
-  list(APPEND library_objects $<TARGET_OBJECTS:${module}>)
-endforeach()
 add_library(collimate_library STATIC EXCLUDE_FROM_ALL ${library_objects} $<TARGET_OBJECTS:collimate_no_test_hooks_object>)
 set_target_properties(collimate_library PROPERTIES OUTPUT_NAME collimate LINKER_LANGUAGE CXX)
 
@@ -75,7 +93,7 @@ if(COLLIMATE_TESTS)
   get_property(test_support GLOBAL PROPERTY COLLIMATE_TEST_SUPPORT)
   foreach(kind golden parity fault e2e)
     file(GLOB_RECURSE kind_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${kind}/*.cpp")
-    list(FILTER kind_sources EXCLUDE REGEX "/main\\.cpp$")
+    list(FILTER kind_sources EXCLUDE REGEX "/main\\.cpp$|/plugins/")
     if(COLLIMATE_SANITIZE AND kind MATCHES "parity|e2e")
       # Under sanitizers these alone, of which tools/make.sh names the tests that run: compiling all takes 7 minutes.
       list(FILTER kind_sources INCLUDE REGEX "/(mismatch|moved_weights|progress|loss_invariance|walls)_test\\.cpp$")
@@ -104,7 +122,13 @@ if(COLLIMATE_TESTS)
         endif()
       endforeach()
       if(kind STREQUAL e2e)
-        add_dependencies(e2e_test own_parts)
+        add_dependencies(e2e_test own_parts own_flow)
+        file(GLOB plugin_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/e2e/plugins/*.cpp")
+        foreach(source IN LISTS plugin_sources)
+          get_filename_component(name "${source}" NAME_WE)
+          collimate_plugin(${name} "${source}")
+          add_dependencies(e2e_test ${name}_plugin)
+        endforeach()
       endif()
       add_test(NAME ${kind} COMMAND ${kind}_test)
       set_property(GLOBAL APPEND PROPERTY COLLIMATE_SYSTEM_TEST_TARGETS ${kind}_test)
@@ -147,7 +171,7 @@ foreach(source IN LISTS package_sources)
   file(CREATE_LINK "${source}" "${package}/${name}" SYMBOLIC)
 endforeach()
 file(CREATE_LINK "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/collimate" "${package}/bin/collimate" SYMBOLIC)
-Python3_add_library(collimate_native MODULE WITH_SOABI collimate/python/main.cpp)
+Python3_add_library(collimate_native MODULE WITH_SOABI collimate/python/main.cpp ${library_objects})
 target_link_libraries(collimate_native PRIVATE collimate_python collimate_no_test_hooks)
 target_link_options(collimate_native PRIVATE LINKER:--as-needed)
 set_target_properties(collimate_native PROPERTIES OUTPUT_NAME _native LIBRARY_OUTPUT_DIRECTORY "${package}"

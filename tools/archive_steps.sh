@@ -1,8 +1,10 @@
 #!/bin/sh
-# The archive must do this on a Debian 12 with nothing but its base packages and python3: archive_steps.sh DIRECTORY
-# DIRECTORY is the extracted archive, wherever it lies. A line for each step; exit code 1 at the first that fails.
+# The archive must do this on a Debian 12 of base packages and python3: archive_steps.sh DIRECTORY PLUGINS
+# DIRECTORY is the extracted archive, wherever it lies; PLUGINS has own_flow.so and grpo_flow.py. A line for each step;
+# exit code 1 at the first that fails.
 set -eu
 collimate=$1/bin/collimate
+plugins=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -39,6 +41,11 @@ run: {iterations: 2, seed: 1}
 YAML
 step "a reward in Python" "$collimate" train own.yaml --output own
 [ -s own/model/model.safetensors ] || { echo "FAILED: expected own/model/model.safetensors, got none"; exit 1; }
+
+step "a plugin" "$collimate" train own.yaml --output plugin --set recipe=novelty --plugin "$plugins/own_flow.so"
+grep -q novelty/answers plugin/metrics.jsonl || { echo "FAILED: expected novelty/answers, got no such metric"; exit 1; }
+step "a flow in Python" "$collimate" train own.yaml --output flow --set recipe=my_grpo --plugin "$plugins/grpo_flow.py"
+cmp flow/model/model.safetensors own/model/model.safetensors || { echo "FAILED: expected the model of grpo"; exit 1; }
 
 echo "not Parquet" >rows.parquet
 if "$collimate" check own.yaml --set data.train=rows.parquet >log 2>&1; then

@@ -103,7 +103,7 @@ case $verb in
     ;;
   archive)
     tools/setup.sh
-    build release collimate
+    build release collimate own_flow_plugin  # with the second the archive is tested
     make_archive
     ;;
   test-install) exec tools/test_install.sh ;;

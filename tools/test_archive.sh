@@ -41,10 +41,12 @@ if [ ! -e "$base" ]; then
 fi
 tar -C "$work/root" -xf "$base"
 cp tools/archive_steps.sh "$work/root/"
+mkdir "$work/root/plugins"
+cp build/release/bin/own_flow.so examples/grpo_flow.py "$work/root/plugins/"
 inside=${tree#"$work/root"}
 mount -t proc proc "$work/root/proc"
 trap 'umount -l "$work/root/proc"; rm -rf --one-file-system "$work"' EXIT
-chroot "$work/root" env -i HOME=/root PATH=/usr/bin:/bin LANG=C.UTF-8 sh /archive_steps.sh "$inside" | tee "$work/steps" ||
+chroot "$work/root" env -i HOME=/root PATH=/usr/bin:/bin LANG=C.UTF-8 sh /archive_steps.sh "$inside" /plugins | tee "$work/steps" ||
   fail "the steps above"
 passed=$((passed + $(grep -c '^ok ' "$work/steps")))
 end 0 0

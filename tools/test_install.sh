@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tests `make install`: examples/own_parts, copied to where nothing of this checkout is near, is built against the
-# installation by find_package(Collimate), and trains by its own loss, advantage and reward.
+# Tests `make install`: examples/own_parts and own_flow, copied to where nothing of this checkout is near, are built
+# against the installation by find_package(Collimate). The first trains by its own loss, advantage and reward, the second
+# by its own recipe and module, as a plugin of the installed program and as a program. So does a flow in Python.
 # The last line is "N passed, N failed, N skipped".
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,6 +27,8 @@ for file in share/bash-completion/completions/collimate share/zsh/site-functions
   step "$file" test -s "$work/installed/$file"
 done
 cp -r examples/own_parts "$work/own"
+cp -r examples/own_flow "$work/flow"
+cp examples/grpo_flow.py "$work/flow"
 cd "$work/own"
 step "find_package" cmake -S . -B build -DCMAKE_PREFIX_PATH="$work/installed" -DCMAKE_BUILD_TYPE=Release
 step "the program of the example" cmake --build build
@@ -34,6 +37,21 @@ step "a model and problems" build/own_parts bench quickstart --single --reduced 
 step "a run by its own parts" build/own_parts train ascending.yaml --output run \
   --set models.policy.path=task/task/start --set data.train=task/task/problems.jsonl
 step "the metric of its own loss" grep 'reinforce/log_prob' run/metrics.jsonl
+task=(--set "models.policy.path=$work/own/task/task/start" --set "data.train=$work/own/task/task/problems.jsonl")
+cd "$work/flow"
+step "a plugin's project" cmake -S . -B build -DCMAKE_PREFIX_PATH="$work/installed" -DCMAKE_BUILD_TYPE=Release
+step "a plugin, and its parts in a program" cmake --build build
+installed="$work/installed/bin/collimate"
+step "the plugin's recipe in help" bash -c "'$installed' --plugin build/own_flow.so help recipes | grep '^novelty'"
+step "a run by a plugin" "$installed" train novelty.yaml --output run "${task[@]}"
+step "the metric of its module" grep 'novelty/answers' run/metrics.jsonl
+step "in processes" "$installed" train novelty.yaml --output apart "${task[@]}" --set cluster=local-processes
+step "the same model" cmp run/model/model.safetensors apart/model/model.safetensors
+step "as a program" build/own_flow train novelty.yaml --output program "${task[@]}" --set plugins=[]
+step "the same model again" cmp run/model/model.safetensors program/model/model.safetensors
+step "a flow in Python" "$installed" train novelty.yaml --output python "${task[@]}" --set plugins=grpo_flow.py \
+  --set recipe=my_grpo --set options=null
+cd "$work/own"
 mv "$work/installed/lib/collimate"/libfmt.so* "$work"
 step "a library that is missing is named" bash -c \
   "cmake -S . -B other -DCMAKE_PREFIX_PATH='$work/installed' >other.log 2>&1; grep 'expected libfmt.so' other.log"

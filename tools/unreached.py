@@ -32,7 +32,8 @@ FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 CALL = re.compile(r"\s(?:call|jmp|j\w+|lea)\s.*<([^>+]+)(?:\+0x[0-9a-f]+)?>$")
 RELOCATION = re.compile(r"\s(R_X86_64_\w+)\s+(\S+?)(?:([+-])0x([0-9a-f]+))?$")
 SYMBOL = re.compile(r"^([0-9a-f]+) (.{7}) (\S+)\t([0-9a-f]+) (?:\.hidden |\.protected )?(\S+)$")
-PROGRAMS = re.compile(r"CMakeFiles/(collimate|collimate-goldens|collimate_native|own_parts)\.dir/")
+PROGRAMS = re.compile(
+    r"CMakeFiles/(collimate|collimate-goldens|collimate_native|own_parts|own_flow|own_flow_plugin)\.dir/")
 BENCHES = re.compile(r"CMakeFiles/bench_\w+\.dir/")
 SKIPPED = (".eh_frame", ".gcc_except_table", ".debug", ".note", ".comment")
 

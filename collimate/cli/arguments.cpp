@@ -12,10 +12,13 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_number.h"
+#include "collimate/recipe/plugins.h"
 
 namespace collimate::cli {
 
 namespace {
+
+constexpr const char* kPluginOption = "--plugin";
 
 // Gives the text between two texts; nothing where they are not there.
 std::optional<std::string> between(const std::string& text, const std::string& before, const std::string& after) {
@@ -201,6 +204,33 @@ base::ConfigNode flag_value(const std::string& text, const base::OptionInfo& opt
 }
 
 }  // namespace
+
+void add_plugin_option(CLI::App& app) {
+  app.add_option_function<std::vector<std::string>>(
+         kPluginOption,
+         [](const std::vector<std::string>& files) {
+           for (const std::string& file : files) recipe::add_plugin(file);
+         },
+         "a file with parts of your own (.so or .py), as the key plugins of a config names them")
+      ->take_all();
+}
+
+Arguments after_plugins(const Arguments& words) {
+  const std::string with_value = std::string(kPluginOption) + "=";
+  size_t next = 0;
+  for (; next < words.size(); ++next) {
+    if (words[next].starts_with(with_value)) {
+      recipe::add_plugin(words[next].substr(with_value.size()));
+    } else if (words[next] == kPluginOption) {
+      if (++next == words.size())
+        throw base::InputError(base::expectation(kPluginOption, "a file", "none", "--plugin libmine.so"));
+      recipe::add_plugin(words[next]);
+    } else {
+      break;
+    }
+  }
+  return {words.begin() + static_cast<std::ptrdiff_t>(next), words.end()};
+}
 
 void add_download_flag(CLI::App& app, bool& download) {
   app.add_flag(

@@ -37,6 +37,12 @@ void print_json(const nlohmann::ordered_json& document);
 // --download, wherever a verb takes models.
 void add_download_flag(CLI::App& app, bool& download);
 
+// --plugin, where a verb reads a config: its files are plugins of every config of the process once the app has parsed.
+void add_plugin_option(CLI::App& app);
+// That of the words that begin with --plugin FILE or --plugin=FILE, which every verb may have ahead of it: loads these
+// and gives the rest. InputError for a --plugin without a file.
+Arguments after_plugins(const Arguments& words);
+
 // A flag for each option of a section, "--top-p" for top_p, whose value is YAML as that of --set (a text stands as it
 // is, where lists are read too "[INST]" but not "[a, b]" or "['a']"), read by the option's own checks while the app
 // parses.

@@ -45,6 +45,7 @@ int check(const Arguments& arguments) {
   bool download = false, json = false, all = false;
   app.add_option("CONFIG", config_path, "the YAML file of the run")->required();
   app.add_option("--set", sets, "replace the value of one key: a.b=value")->take_all();
+  add_plugin_option(app);
   add_download_flag(app, download);
   app.add_flag("--all", all, "also print every key that the run reads, as YAML that trains the same");
   app.add_flag("--json", json, "print one JSON document");

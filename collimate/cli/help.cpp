@@ -49,6 +49,7 @@ namespace {
 
 constexpr const char* kTopics =
     "\n"
+    "  collimate --plugin FILE VERB …   knows the parts of your own that the file registers\n"
     "  collimate help VERB         lists the options of a verb, as VERB --help does\n"
     "  collimate help RECIPE       shows a page with an example: sft, reward, dpo, kto, grpo, ppo; also data, lora, "
     "resume\n"

@@ -13,6 +13,7 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/cli/arguments.h"
 #include "collimate/cli/verbs.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/aten_threads.h"
@@ -20,7 +21,8 @@
 namespace collimate::cli {
 namespace {
 
-int run(const Arguments& words) {
+int run(const Arguments& all) {
+  const Arguments words = after_plugins(all);
   if (words.empty()) return help({});
   std::string name = words[0];
   if (name == "--help" || name == "-h") name = "help";

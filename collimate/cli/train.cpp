@@ -15,6 +15,7 @@
 #include "collimate/cli/reported_run.h"
 #include "collimate/cli/shell_word.h"
 #include "collimate/recipe/arithmetic.h"
+#include "collimate/recipe/plugins.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/run_files.h"
 #include "collimate/report/change.h"
@@ -75,6 +76,7 @@ bool read_arguments(const Arguments& arguments, TrainWords& words) {
   bool download = false, profile = false;
   app.add_option("CONFIG", words.config, "the YAML file of the run (collimate help KEY explains its keys)")->required();
   app.add_option("--set", words.sets, "replace the value of one key: a.b=value")->take_all();
+  add_plugin_option(app);
   add_download_flag(app, download);
   app.add_option("--output", call.output, "the directory of the run; default: runs/<name of the config>");
   app.add_option("--resume", call.resume,
@@ -94,6 +96,7 @@ bool read_arguments(const Arguments& arguments, TrainWords& words) {
   call.command_for = [&words](const std::string& output) {
     std::string command = "collimate train " + shell_word(words.config);
     for (const std::string& set : words.sets) command += " --set " + shell_word(set);
+    for (const std::string& plugin : recipe::added_plugins()) command += " --plugin " + shell_word(plugin);
     return command + " --output " + shell_word(output);
   };
   return true;

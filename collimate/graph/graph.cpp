@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collimate/base/at.h"
+#include "collimate/base/edit_distance.h"
 #include "collimate/graph/json_fields.h"
 
 namespace collimate::graph {
@@ -34,8 +35,10 @@ const FunctionSpec& Graph::spec(int index) const {
     std::vector<std::string> known;
     if (auto model = models.find(called.model); model != models.end())
       for (const FunctionSpec& other : model->second.functions) known.push_back(other.name);
-    throw base::InputError(base::expectation(
-        "graph." + called.id, "a function of " + called.model + " out of " + join(known), "'" + called.function + "'"));
+    const std::string near = base::nearest(called.function, known);
+    throw base::InputError(base::expectation("graph." + called.id,
+                                             "a function of " + called.model + " out of " + join(known),
+                                             "'" + called.function + "'", near.empty() ? "" : "'" + near + "'"));
   }
   return *found;
 }

@@ -81,7 +81,7 @@ TEST(Placement, ErrorsCarryTheNumbers) {
   Graph graph = samples::ppo();
   const std::string models = "models: [policy, value, trainer, reference, reward]";
   EXPECT_EQ(error_of(graph, "devices: {count: 2}\ngroups: {all: {devices: [0, 2], " + models + "}}"),
-            "[placement.groups.all] expected devices 0 to 1 (2 in all), got 2");
+            "[placement.groups.all] expected devices 0 to 1 (2 in all), got 2; try devices.count: 3, as all has 2");
   EXPECT_EQ(
       error_of(graph, "devices: {count: 2}\ngroups: {all: {devices: [0, 1], models: [policy]}}"),
       "[placement.groups] expected a group with model reference, got none; try adding it to the models of a group");

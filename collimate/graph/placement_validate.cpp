@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
@@ -19,6 +21,18 @@ void check_known(const Graph& graph, const std::string& where, const std::string
   misplaced(where, "a model out of " + join(known), "'" + model + "'");
 }
 
+// The sum of what the groups use, where that is more than there are: "devices.count: 4, as generation has 2, …".
+std::string count_of_all(const Placement& placement) {
+  std::set<int> all;
+  std::vector<std::string> parts;
+  for (const auto& [name, group] : placement.groups) {
+    all.insert(group.devices.begin(), group.devices.end());
+    parts.push_back(fmt::format("{} has {}", name, group.devices.size()));
+  }
+  return fmt::format("devices.count: {}, as {}", std::max(static_cast<int>(all.size()), *all.rbegin() + 1),
+                     fmt::join(parts, ", "));
+}
+
 void check_groups(const Graph& graph, const Placement& placement) {
   std::set<std::string> placed;
   for (const auto& [name, group] : placement.groups) {
@@ -28,7 +42,7 @@ void check_groups(const Graph& graph, const Placement& placement) {
     for (int device : group.devices) {
       if (device < 0 || device >= placement.devices)
         misplaced(where, fmt::format("devices 0 to {} ({} in all)", placement.devices - 1, placement.devices),
-                  std::to_string(device));
+                  std::to_string(device), device < 0 ? "" : count_of_all(placement));
       if (!used.insert(device).second) misplaced(where, "each device once", fmt::format("device {} twice", device));
     }
     for (const std::string& model : group.models) {

@@ -79,6 +79,7 @@ class ModelHandle {
     return call(function, collect(arguments...), names);
   }
   const std::string& name() const { return name_; }
+  const std::vector<FunctionSpec>& functions() const { return functions_; }
 
  private:
   friend struct LoopCall;

@@ -13,6 +13,7 @@
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/evaluation/asked_measures.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/plugins.h"
 #include "collimate/recipe/preset.h"
 #include "collimate/rlhf/reward/reward.h"
 
@@ -102,6 +103,7 @@ const Preset* preset_of(const base::ConfigNode& root) {
 
 // Every key is looked at before any value. `name` is what an error calls the whole.
 Config read_config(const base::ConfigSource& source, const std::string& name) {
+  const std::vector<std::string> plugins = load_plugins_of(source.root);  // first: all else may name their parts
   Config config;
   std::vector<std::string> wrong = base::unknown_keys(source.root, "", config);  // a misspelt `recipe` may be one
   const Lists lists = read_lists(source.root, wrong);
@@ -114,6 +116,9 @@ Config read_config(const base::ConfigSource& source, const std::string& name) {
   if (preset != nullptr && config.recipe.get() != preset->recipe)
     throw base::InputError(base::expectation("recipe", fmt::format("{} with preset {}", preset->recipe, preset->name),
                                              config.recipe.get(), "another preset, or none"));
+  config.plugins = plugins;
+  const base::ConfigNode* options = written(source.root, "", "options");
+  config.options = resolved_options(find_recipe(config.recipe), options == nullptr ? base::ConfigNode() : *options);
   if (lists.reward) config.reward = *lists.reward;
   if (lists.evaluation_reward) config.evaluation.reward = *lists.evaluation_reward;
   if (lists.measure) config.evaluation.measure = *lists.measure;

@@ -249,6 +249,16 @@ struct Config : base::Section {
 
   base::Option<std::string> recipe;                 // one of recipe_names(), recipe/list.h
   base::Option<std::optional<std::string>> preset;  // one of preset_names(), recipe/preset.h
+  base::Option<std::vector<std::string>> plugins{
+      this,
+      "plugins",
+      {},
+      "",
+      "files that register parts of your own, which the rest of the config may then name: shared libraries (.so) with "
+      "recipes, modules, losses, advantages and rewards, Python files (.py) with flows; loaded before all else"};
+  base::Option<nlohmann::json> options{
+      this, "options", nlohmann::json::object(), "",
+      "what a recipe of your own lets a config set, {NAME: VALUE}; collimate help RECIPE lists it"};
   base::SectionMap<rlhf::ModelOptions> models{this, "models",
                                               "the models by role: policy, and those of reference, value and reward "
                                               "that differ from it; {policy: DIR} is short for {policy: {path: DIR}}",

@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/page_checks.h"
 #include "collimate/recipe/shared_base.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
@@ -38,6 +39,15 @@ constexpr const char* kMixedGroups = "mixed_groups";
 // Rows of one length are measured so many at a time, for the memory plan.
 constexpr int64_t kMeasuredRows = 64;
 
+// The phase of a node that its page gives no other: of a module of the user's own the node's id.
+std::string usual_phase(const std::string& kind, const graph::Node& node) {
+  if (kind == "generator") return node.function == "generate" ? "gen" : "old_log_prob";
+  if (kind == "rewards" || kind == kMixedGroups) return "reward";
+  if (kind == "trainer" && node.function == "train") return "update_actor";
+  if (kind == "scorer" && node.function == "log_probs") return "ref";
+  return kind.starts_with("advantages.") ? "adv" : node.id;
+}
+
 // Adapters are of models that a recipe trains. One that is not, and has no section of its own, is the policy as it
 // begins: without them.
 void leave_out_adapters(const Config& config, const std::string& role, nlohmann::json& parameters) {
@@ -48,14 +58,6 @@ void leave_out_adapters(const Config& config, const std::string& role, nlohmann:
                                              "nothing, as only models that are trained have adapters",
                                              parameters.at("lora").dump(), "leaving it out"));
   parameters["lora"] = unset;
-}
-
-// A page speaks of nodes that are there, and names the phase of each.
-void check_nodes(const std::string& recipe, const Plan& plan) {
-  COLLIMATE_CHECK(plan.samples_node.empty() || plan.graph.node_index(plan.samples_node) >= 0,
-                  "recipe {} has no node {}", recipe, plan.samples_node);
-  for (const graph::Node& node : plan.graph.nodes)
-    COLLIMATE_CHECK(plan.phases.contains(node.id), "recipe {} has no phase of node {}", recipe, node.id);
 }
 
 }  // namespace
@@ -101,6 +103,9 @@ graph::ModelHandle Page::generator(const std::string& model, const Role& role) {
 graph::Value Page::samples(const graph::ModelHandle& generator, const graph::Value& prompts) const {
   graph::Value drawn = generator("generate", prompts);
   return config_.rollout.kv_cache_dtype.type() ? generator("old_log_probs", drawn) : drawn;
+}
+graph::ModelHandle Page::model(const std::string& model, const std::string& kind, const nlohmann::json& parameters) {
+  return add(model, kind, parameters);
 }
 graph::ModelHandle Page::scorer(const std::string& model, const Role& role) {
   return add(model, "scorer", decoder_parameters(role));
@@ -248,7 +253,10 @@ void Page::check_replacing() const {
 Plan Page::finish(Plan plan) const {
   check_roles();
   check_replacing();
-  check_nodes(config_.recipe, plan);
+  check_page(config_.recipe, plan);
+  for (const graph::Node& node : plan.graph.nodes)
+    if (const auto made = modules_.find(node.model); made != modules_.end())
+      plan.phases.try_emplace(node.id, usual_phase(made->second.kind, node));
   plan.graph.links.insert(plan.graph.links.end(), links_.begin(), links_.end());
   for (const EvaluationPlan& evaluation : plan.evaluations)
     for (const auto& [name, model] : evaluation.graph.models) plan.graph.models.try_emplace(name, model);

@@ -63,9 +63,11 @@ struct Plan {
   std::string trained;             // the model that the run is for: what is exported
   std::set<std::string> trainers;  // models that train
   std::set<std::string> rewards;   // models that are a list of rewards
-  // verl's names of the phases, which metrics have: {"policy.generate": "gen"}. Of each node that the page may make.
+  // verl's names of the phases, which metrics have: {"policy.generate": "gen"}. A node that the page gives none has the
+  // usual one of its kind of module, or its own id.
   std::map<std::string, std::string> phases;
   std::vector<EvaluationPlan> evaluations;
+  std::vector<std::string> plugins;  // files of the config's plugins, which are inputs of the run
   // The page reads these of the options that not every recipe reads (unread.cpp): "algorithm.beta"; "rollout" for all
   // of a section.
   std::set<std::string> read_options;
@@ -100,6 +102,9 @@ class Page {
   graph::ModelHandle trainer(const std::string& model, const Role& role);
   // `answers`: with a column of what each sample answers.
   graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list, bool answers = false);
+  // A model of another kind: one that the program registers (register_module). `parameters` go to its constructor.
+  graph::ModelHandle model(const std::string& model, const std::string& kind,
+                           const nlohmann::json& parameters = nlohmann::json::object());
   std::string unused_name(const std::string& model) const;  // that one, or with a number behind it
   // The rewards of held-out completions: those of the measure, else of the training. InputError where there are none.
   const nlohmann::json& rules_of(const AskedMeasure& asked) const;
@@ -131,7 +136,8 @@ class Page {
   // The loss that trainer() with this role trains by.
   rlhf::Loss loss(const Role& role) const;
   // The plan with the page's modules and what they read, the evaluations' models among the training's: they share
-  // workers and weights. InputError when the config names a role under `models` that none of them reads.
+  // workers and weights. InputError when the config names a role under `models` that none of them reads, or when the
+  // graph has something that nothing uses (recipe/page_checks.h).
   Plan finish(Plan plan) const;
 
   // rows_per_update and epochs of a train node.

@@ -1,5 +1,10 @@
 #include "collimate/recipe/registry.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/error.h"
 #include "collimate/rlhf/modules/advantages.h"
 #include "collimate/rlhf/modules/generator.h"
 #include "collimate/rlhf/modules/kl_estimate.h"
@@ -15,7 +20,21 @@ flow::ModuleFactory make() {
   return [](const nlohmann::json& parameters) { return std::make_unique<Module>(parameters); };
 }
 
+using OwnModule = std::pair<std::string, flow::ModuleFactory>;
+
+std::vector<OwnModule>& own_modules() {
+  static std::vector<OwnModule> all;
+  return all;
+}
+
 }  // namespace
+
+void register_module(const std::string& kind, flow::ModuleFactory factory) {
+  const std::vector<std::string> taken = module_registry().kinds();
+  if (std::ranges::find(taken, kind) != taken.end())
+    throw base::InputError(base::expectation("register_module", "a name that is free", "\"" + kind + "\" again"));
+  own_modules().emplace_back(kind, std::move(factory));
+}
 
 flow::Registry module_registry() {
   flow::Registry registry;
@@ -29,6 +48,7 @@ flow::Registry module_registry() {
     registry.add("advantages." + entry.name, [&entry](const nlohmann::json& parameters) {
       return std::make_unique<rlhf::AdvantageModule>(entry, parameters);
     });
+  for (const auto& [kind, factory] : own_modules()) registry.add(kind, factory);
   return registry;
 }
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kModelsFile = "models.json";
 constexpr const char* kPlacement = "placement";  // a kind that earlier versions kept: it may change
 
-// Gives the kind of an entry: "data", "weights" (which say nothing), "model" or "reward".
+// Gives the kind of an entry: "data", "weights" (which say nothing), "model", "reward" or "plugin".
 std::string kind_of(const nlohmann::json& input) {
   return input.contains("fingerprint") ? "data" : input.value("kind", "weights");
 }
@@ -91,6 +91,7 @@ nlohmann::json run_inputs(const Plan& plan, const RunData& data) {
   nlohmann::json inputs = data.fingerprints;
   for (const auto& [directory, reads] : model_directories(plan)) inputs.update(model_inputs(directory, reads));
   add_rewards(plan, inputs);
+  for (const std::string& plugin : plan.plugins) add_file(plugin, "plugin", inputs);
   return inputs;
 }
 

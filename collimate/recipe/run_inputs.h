@@ -22,8 +22,9 @@ nlohmann::json file_input(const std::string& path);
 
 // A run reads these and no checkpoint holds them: files, {path: {"bytes", "crc32c"}}, read whole, and the data, {key:
 // {"rows", "fingerprint"}}. The files are those that the plan's weights are read from and, with a "kind" each, the
-// models' configurations and tokenizers ("model"), and Python rewards without what they import ("reward"). A missing
-// file is left out: loading names it. InputError as model::weight_files, and for a reward with wrong keys.
+// models' configurations and tokenizers ("model"), and Python rewards without what they import ("reward"), and plugins
+// ("plugin"). A missing file is left out: loading names it. InputError as model::weight_files, and for a reward with
+// wrong keys.
 nlohmann::json run_inputs(const Plan& plan, const RunData& data);
 
 // A run's directory keeps them as models.json from its beginning.

@@ -9,6 +9,7 @@
 #include "collimate/host/base_model.h"
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/plugins.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/text/chat_template.h"
@@ -20,13 +21,15 @@ namespace {
 constexpr const char* kHead =
     "# {summary}.\n"
     "# collimate check {file} shows what would be trained; collimate train {file} trains it.\n"
-    "recipe: {recipe}\n"
+    "recipe: {recipe}\n{plugins}"
     "models:\n"
     "  policy:\n"
     "    path: {model}  # a directory with config.json, safetensors and a tokenizer\n{template}"
     "data:\n"
     "  train: {data}  # collimate help data shows the shapes of rows\n"
     "  # eval: held_out.jsonl       # is measured and never trained on; or val_size: 0.05, a part of train\n";
+
+constexpr const char* kOptions = "options: {options}\n";
 
 constexpr const char* kRows =
     "  max_tokens: {row:<16} # the longest row\n"
@@ -94,12 +97,22 @@ Length length_of(const Middle& middle, const std::string& data) {
   }
 }
 
+// The options of a recipe that has some of its own, at their defaults.
+std::string own_options(const RecipeEntry& entry) { return entry.options.empty() ? "" : kOptions; }
+
 constexpr const char* kNoShape = "no known shape";
 
 // A path as YAML reads it back.
 std::string yaml_word(const std::string& path) {
   constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-";
   return path.find_first_not_of(kPlain) == std::string::npos ? path : nlohmann::json(path).dump();
+}
+
+// The plugins that this process has been told of, one of which may bring the recipe.
+std::string plugins_line() {
+  std::vector<std::string> files;
+  for (const std::string& file : added_plugins()) files.push_back(yaml_word(file));
+  return files.empty() ? "" : fmt::format("plugins: [{}]\n", fmt::join(files, ", "));
 }
 
 [[noreturn]] void refuse_row(const RecipeEntry& entry, const std::string& data, const std::string& columns,
@@ -155,8 +168,10 @@ std::string starter(const std::string& recipe, const std::string& model, const s
   const int64_t row = positions_of(model, 1024);
   std::string summary = entry.summary;
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
-  return fmt::format(fmt::runtime(kHead + middle.text + kTail), fmt::arg("summary", summary),
-                     fmt::arg("recipe", recipe), fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
+  return fmt::format(fmt::runtime(kHead + own_options(entry) + middle.text + kTail), fmt::arg("summary", summary),
+                     fmt::arg("recipe", recipe), fmt::arg("plugins", plugins_line()),
+                     fmt::arg("options", entry.options.dump()),
+                     fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
                      fmt::arg("template", lacks_template(model, first) ? kTemplate : ""),
                      fmt::arg("reward", lacks_truth(first) ? kOwnReward : kRule), fmt::arg("row", row),
                      fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)), fmt::arg("data", yaml_word(data)),

@@ -256,10 +256,19 @@ class Run {
 
   void add_workers(flow::RunOptions& options) const {
     if (config_.cluster == std::string("local-processes")) options.transport = flow::Transport::kProcesses;
-    options.worker_command = call_.worker_command;
+    options.worker_command = worker_command();
     options.deadline_seconds = config_.run.deadline_seconds;
     options.threads_per_worker = threads_of(config_, placement_);
     options.memory_budget_bytes = config_.run.memory_budget * (int64_t{1} << 20);
+  }
+
+  // Workers that are processes load the config's plugins too.
+  std::vector<std::string> worker_command() const {
+    std::vector<std::string> command = call_.worker_command;
+    if (config_.plugins->empty()) return command;
+    if (command.empty()) command = {fs::read_symlink("/proc/self/exe").string(), "worker"};
+    for (const std::string& plugin : config_.plugins) command.insert(command.end(), {"--plugin", plugin});
+    return command;
   }
 
   void add_evaluations(flow::RunOptions& options) {

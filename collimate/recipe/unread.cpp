@@ -155,10 +155,11 @@ bool is_of_few_losses(const std::string& option) {
 // of a run.
 bool concerns_few_runs(const std::string& option) {
   const std::string any = of_any_model(option);
-  return option.starts_with("train.router_") || any == "models.*.chat_template_kwargs" ||
-         any == "models.*.latent_cache" || any == "models.*.reduction_chunks" || option == "tp" || option == "pp" ||
-         option == "cp" || option == "ep" || option == "zero" || option == "rollout.kv_cache_dtype" ||
-         option == "preset" || option == "rollout.replace_equal_groups" || option == "data.train_from_difference" ||
+  return option == "plugins" || option == "options" || option.starts_with("train.router_") ||
+         any == "models.*.chat_template_kwargs" || any == "models.*.latent_cache" ||
+         any == "models.*.reduction_chunks" || option == "tp" || option == "pp" || option == "cp" || option == "ep" ||
+         option == "zero" || option == "rollout.kv_cache_dtype" || option == "preset" ||
+         option == "rollout.replace_equal_groups" || option == "data.train_from_difference" ||
          is_of_few_losses(option) || option == "run.best_metric" || option == "train.export_dtype" ||
          option == "train.ema" || option == "data.ptx" || option.ends_with(".regex") ||
          option.ends_with(".json_schema");

@@ -6,6 +6,8 @@
 
 import sys
 
+from collimate.flows import flow, link, merge
+
 # A program of the package, `python -m collimate.reward_worker`, runs under any interpreter and needs none of the rest.
 # While it is looked for argv is ["-m"]; orig_argv is new in Python 3.10.
 _words = getattr(sys, "orig_argv", ["collimate."])
@@ -15,4 +17,4 @@ if sys.argv[:1] != ["-m"] or not any(word.startswith("collimate.") for word in _
     from collimate.errors import Error, GuardError, InputError, RunError, StoppedError
 
     __all__ = ["STOP", "Error", "GuardError", "InputError", "LiveCurve", "RunError", "StoppedError", "TrainResult",
-               "check", "evaluate", "generate", "train"]
+               "check", "evaluate", "flow", "generate", "link", "merge", "train"]

@@ -1,0 +1,54 @@
+#include "collimate/recipe/page_checks.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
+
+namespace collimate::recipe {
+namespace {
+
+// Is the value, or the node that makes it, named by another node?
+bool is_used(const graph::Graph& graph, const std::string& value, const std::string& node = "") {
+  return std::ranges::any_of(graph.nodes, [&](const graph::Node& other) {
+    return std::ranges::find(other.inputs, value) != other.inputs.end() ||
+           std::ranges::find(other.after, node) != other.after.end();
+  });
+}
+
+void check_used(const std::string& where, const Plan& plan) {
+  for (const graph::Input& input : plan.graph.inputs)
+    if (!is_used(plan.graph, input.name))
+      throw base::InputError(base::expectation(where, fmt::format("a node that reads the input {}", input.name), "none",
+                                               "giving it to a call, or leaving it out"));
+  for (size_t i = 0; i < plan.graph.nodes.size(); ++i) {
+    const graph::Node& node = plan.graph.nodes[i];
+    const graph::FunctionSpec& spec = plan.graph.spec(static_cast<int>(i));
+    if (spec.makes.empty() || spec.writes_weights || node.id == plan.samples_node) continue;
+    std::vector<std::string> columns;
+    for (const graph::Column& column : spec.makes) columns.push_back(column.name);
+    if (std::ranges::none_of(node.outputs, [&](const auto& value) { return is_used(plan.graph, value, node.id); }))
+      throw base::InputError(base::expectation(
+          where, fmt::format("a node that reads what {} makes ({})", node.id, fmt::join(columns, ", ")), "none",
+          "giving it to a call that trains, or leaving the call out"));
+  }
+}
+
+}  // namespace
+
+void check_page(const std::string& recipe, const Plan& plan) {
+  const std::string where = "recipe " + recipe;
+  graph::validate(plan.graph);
+  std::vector<std::string> nodes, models;
+  for (const graph::Node& node : plan.graph.nodes) nodes.push_back(node.id);
+  for (const auto& [name, model] : plan.graph.models) models.push_back(name);
+  if (!plan.samples_node.empty() && std::ranges::find(nodes, plan.samples_node) == nodes.end())
+    base::throw_unknown_name(where, plan.samples_node, nodes, "samples_node to be a node of its graph, ");
+  if (std::ranges::find(models, plan.trained) == models.end())
+    base::throw_unknown_name(where, plan.trained, models, "`trained` to be a model of its graph, ");
+  check_used(where, plan);
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+namespace collimate::recipe {
+
+// Starts a Python process that imports the file, and registers what the file marks: each function under
+// `@collimate.flow` is a recipe, traced in that process whenever a plan is made (python/collimate/flows.py). It has no
+// sandbox: a plugin may do all that its user may. InputError with Python's own message and the lines of the file where
+// it cannot be imported, and for a name that is taken.
+void load_python_plugin(const std::string& path);
+
+}  // namespace collimate::recipe
