@@ -97,6 +97,7 @@ class Drive : public base::Stateful {
     std::map<MetricKey, std::vector<Metric>> metrics;
     std::map<std::pair<int, int>, double> seconds;      // (node, worker) → time spent
     std::map<std::pair<int, int>, int64_t> peak_bytes;  // the same → most memory of the worker meanwhile
+    std::map<int, double> moving_seconds;               // worker → time in which models came and left
     int64_t sequence = 0;
     double began_seconds = base::now_seconds();
   };
@@ -172,6 +173,7 @@ class Drive : public base::Stateful {
 
   // drive_transitions.cpp
   void transition(const graph::Action& action);
+  void note_move(const graph::Action& action, const message::Resided& done);
   void transfer(const graph::Action& action);
   void transfer_between(const std::shared_ptr<Moving>& moving, message::WeightsOut asked);
   void pass_bucket(const std::shared_ptr<Moving>& moving, int from, const message::WeightsOut& asked, int64_t transfer,

@@ -20,9 +20,25 @@ void Drive::transition(const graph::Action& action) {
   if (action.transition == graph::TransitionKind::kWeights) return transfer(action);
   bool load = action.transition == graph::TransitionKind::kLoad;
   ask(action.worker, message::Reside{.model = action.model, .on_device = load},
-      [this, action, load](const message::Done&) {
+      [this, action, load](const message::Resided& done) {
+        note_move(action, done);
         events_.push_back(graph::Event::resident_at(action.model, action.worker, load));
       });
+}
+
+// The time counts for the first iteration that is not complete.
+void Drive::note_move(const graph::Action& action, const message::Resided& done) {
+  const int64_t number = parts_.schedule.first_iteration + reported_;
+  if (number < parts_.schedule.iterations)
+    iterations_[{0, number}].moving_seconds[action.worker] += done.end_seconds - done.begin_seconds;
+  base::SpanRecorder* spans = driver_.options().spans;
+  if (spans == nullptr) return;
+  const auto at = [&](double seconds) {
+    return spans->now_ns() - static_cast<int64_t>((base::now_seconds() - seconds) * 1e9);
+  };
+  const bool load = action.transition == graph::TransitionKind::kLoad;
+  spans->record(fmt::format("{} {}", load ? "load" : "off-load", action.model), action.worker, graph::step_of(number),
+                at(done.begin_seconds), at(done.end_seconds));
 }
 
 // Every worker of the destination that has the same part of the source takes the weights there; the others get them

@@ -27,7 +27,7 @@ constexpr double kStopSeconds = 10.0;
 nlohmann::json module_choices(const RunOptions& options) {
   nlohmann::json choices = nlohmann::json::object();
   for (const auto& [model, choice] : options.modules)
-    choices[model] = {{"kind", choice.kind}, {"parameters", choice.parameters}};
+    choices[model] = {{"kind", choice.kind}, {"parameters", choice.parameters}, {"in_place", choice.in_place}};
   return choices;
 }
 
@@ -41,6 +41,11 @@ const comm::BackEnd& back_end_of(Transport transport) {
   return comm::back_end(transport == Transport::kProcesses ? "shm" : "threads");
 }
 
+std::string swap_directory(const RunOptions& options) {
+  if (!options.swap_directory.empty()) return options.swap_directory;
+  return options.directory.empty() ? std::filesystem::temp_directory_path().string() : options.directory;
+}
+
 cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement& placement, const RunOptions& options,
                               const comm::GroupStore& store) {
   nlohmann::json texts = {{"seed", options.seed},
@@ -51,6 +56,7 @@ cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement&
                           {"group_store", store.address()},
                           {"threads_per_worker", options.threads_per_worker},
                           {"memory_budget_bytes", options.memory_budget_bytes},
+                          {"swap_directory", swap_directory(options)},
                           {"times_operations", options.on_call != nullptr},
                           {"deadline_seconds", options.deadline_seconds}};
   cluster::WorkerSpec spec;

@@ -15,6 +15,7 @@
 #include "collimate/flow/received_rows.h"
 #include "collimate/flow/worker_host.h"
 #include "collimate/graph/whole_layout.h"
+#include "collimate/host/atomic_file.h"
 #include "collimate/tensor/allocator.h"
 
 namespace collimate::flow {
@@ -194,8 +195,10 @@ RunResult run(const graph::Graph& own, const graph::Placement& placement, const 
     if (module == options.modules.end() || !module->second.own_weights) check_link(link, graph, placement);
   }
   for (const Evaluation& evaluation : options.evaluations) check_runnable(evaluation.graph);
+  check_turns(graph, placement, registry, options);
   if (!options.next_rows) throw base::InputError(base::expectation("run", "a source of rows", "none"));
-  if (!options.directory.empty()) std::filesystem::create_directories(options.directory);
+  for (const std::string& directory : {options.directory, options.swap_directory})
+    if (!directory.empty()) host::ensure_directory(directory);
   const tensor::MemoryScope tagged(kDriverAccount, kRowMemory);
   return Execution(graph, placement, registry, options).run();
 }

@@ -28,6 +28,8 @@ struct ModuleChoice {
   nlohmann::json parameters;
   // The model has weights of its own even where a worker has a model that links to it; else they may be one object.
   bool own_weights = false;
+  // Where it is on one worker with a model that links to it, both are one object: nothing moves along the link.
+  bool in_place = false;
 };
 
 // One finished iteration left this. Valid during the callback.
@@ -103,6 +105,7 @@ struct RunOptions {
   std::vector<std::string> worker_command;  // of a child process, before `--store ADDR`; {} is this program's `worker`
   double deadline_seconds = 600.0;          // without progress, for every wait
   int64_t memory_budget_bytes = 0;          // of each worker's device memory; 0: none
+  std::string swap_directory;  // where models are that are off their device; "": the run's, or a temporary one
   std::function<void(const RunEnd&)> on_end;  // when all is done, before the workers end
   int threads_per_worker = 1;                 // core pool of each device's worker
   bool names_places = true;                   // a failed call's error says its model, worker, iteration and node

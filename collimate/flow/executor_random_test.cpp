@@ -75,18 +75,32 @@ struct Found {
   std::map<std::pair<std::string, int64_t>, std::string> evaluated;
 };
 
+// With what the policy drew, in which its weights show.
+std::string full_line_of(const IterationResult& result) {
+  std::string line = line_of(result);
+  for (const auto& [node, rows] : result.batches)
+    for (int64_t r = 0; rows.has(batch::kIds.name) && r < rows.rows(); ++r) {
+      const auto ids = rows.row(batch::kIds, r);
+      line += fmt::format(" {}", fmt::join(ids.begin(), ids.end(), ","));
+    }
+  return line;
+}
+
 RunOptions options_of(const RandomRun& random, Found& found) {
   RunOptions options = run_options(random.schedule.iterations);
   options.deadline_seconds = 20;
   options.schedule.save_every = random.schedule.save_every;
+  options.schedule.exact_versions = random.schedule.exact_versions;
   options.schedule.evaluate_every = random.schedule.evaluate_every;
   options.schedule.evaluate_first = random.schedule.evaluate_first;
   options.evaluations = random.evaluations;
   options.modules["reward"] = {"reward", random.reward};
-  options.on_iteration = [&found](const IterationResult& result) { found.lines[result.iteration] = line_of(result); };
+  options.on_iteration = [&found](const IterationResult& result) {
+    found.lines[result.iteration] = full_line_of(result);
+  };
   for (Evaluation& evaluation : options.evaluations)
     evaluation.on_result = [&found, name = evaluation.name](const IterationResult& result) {
-      found.evaluated[{name, result.iteration}] = line_of(result);
+      found.evaluated[{name, result.iteration}] = full_line_of(result);
     };
   return options;
 }
@@ -158,6 +172,50 @@ TEST(ExecutorRandom, RunsEndAsPlainOnesWhateverTakesTurnsWaitsFailsOrIsKilled) {
     EXPECT_EQ(found.lines, plain.lines);
     EXPECT_EQ(found.evaluated, plain.evaluated);
   }
+}
+
+// A run whose policy is on devices of its own, ahead of the trainer.
+RandomRun run_ahead(uint64_t seed) {
+  RandomRun made = random_run(seed);
+  Dice dice(seed + 1000);
+  made.placement.devices = 3;
+  made.placement.groups = {{"of policy", {.devices = {2}, .models = {"policy"}}},
+                           {"of trainer", {.devices = {0}, .models = {"trainer"}}}};
+  if (dice.one_in(2)) made.placement.groups["of policy"].devices = {1, 2};
+  if (graph::with_models_of(made.graph, graphs_of(made.evaluations)).models.contains("judge"))
+    made.placement.groups["of judge"] = {.devices = {dice.below(3)}, .models = {"judge"}};
+  else
+    made.placement.residency.erase("judge");
+  made.placement.staleness = 1 + dice.below(2);
+  made.schedule.exact_versions = true;
+  made.schedule.iterations += 3;
+  made.reward["levels"] = false;
+  return made;
+}
+
+TEST(ExecutorRandom, RunsAheadOfTrainingDoNotDependOnTheClockNorOnKills) {
+  int ahead = 0;
+  const uint64_t seeds = kSeeds / 3;
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    const RandomRun random = run_ahead(seed);
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, yaml_text(random.placement)));
+    RandomRun undisturbed = random, synchronous = random;
+    undisturbed.killed_in = undisturbed.killed_after = std::nullopt;
+    undisturbed.delay_seconds = random.delay_seconds > 0 ? 0 : 0.001;
+    synchronous.placement.staleness = 0;
+    DeviceBook book;
+    Found found, plain, together;
+    const std::string directory = temporary(fmt::format("ahead-{}", seed));
+    ASSERT_NO_THROW(run_random(random, directory, book, found));
+    ASSERT_NO_THROW(run_random(undisturbed, temporary(fmt::format("ahead-{}-undisturbed", seed)), book, plain));
+    ASSERT_NO_THROW(run_random(synchronous, temporary(fmt::format("ahead-{}-together", seed)), book, together));
+    EXPECT_THAT(book.wrong(), testing::IsEmpty());
+    EXPECT_EQ(graph::check_recording(host::read_file(directory + "/events.jsonl")), "");
+    EXPECT_EQ(found.lines, plain.lines);
+    EXPECT_EQ(found.evaluated, plain.evaluated);
+    if (plain.lines != together.lines) ++ahead;
+  }
+  EXPECT_GT(ahead, static_cast<int>(seeds) / 2) << "older weights show in what is drawn";
 }
 
 }  // namespace

@@ -13,24 +13,7 @@ auto by_name(const std::string& purpose) {
   return [&purpose](const auto& item) { return item.purpose == purpose; };
 }
 
-int64_t sum_of(const std::vector<MemoryItem>& items) {
-  int64_t sum = 0;
-  for (const MemoryItem& item : items) sum += item.bytes;
-  return sum;
-}
-
 }  // namespace
-
-void add_items(std::vector<MemoryItem>& items, const std::vector<MemoryItem>& more) {
-  for (const MemoryItem& item : more) {
-    const auto known = std::find_if(items.begin(), items.end(), by_name(item.purpose));
-    if (known == items.end())
-      items.push_back(item);
-    else
-      known->bytes = std::max(known->bytes, item.bytes);
-  }
-  std::stable_sort(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-}
 
 MemoryLedger::MemoryLedger(int worker, int64_t budget_bytes) : worker_(worker), budget_bytes_(budget_bytes) {
   tensor::set_memory_budget(worker, budget_bytes);
@@ -39,39 +22,16 @@ MemoryLedger::MemoryLedger(int worker, int64_t budget_bytes) : worker_(worker), 
 
 MemoryLedger::~MemoryLedger() { tensor::set_memory_budget(worker_, 0); }
 
-void MemoryLedger::plan(const std::vector<MemoryItem>& items) {
-  add_items(items_, items);
-  add_items(always_, items);
-}
-
-void MemoryLedger::plan_turn(const std::vector<MemoryItem>& items) {
-  add_items(items_, items);
-  turns_.push_back(items);
-}
-
-int64_t MemoryLedger::planned_bytes() const {
-  const int64_t all = sum_of(items_);
-  return turns_.empty() || budget_bytes_ == 0 ? all : std::min(all, budget_bytes_);
-}
-
 void MemoryLedger::check_budget() const {
   if (budget_bytes_ == 0) return;
-  check_together(always_);
-  for (const std::vector<MemoryItem>& turn : turns_) {
-    std::vector<MemoryItem> together = always_;
-    add_items(together, turn);
-    check_together(together);
-  }
-}
-
-void MemoryLedger::check_together(const std::vector<MemoryItem>& items) const {
-  if (sum_of(items) <= budget_bytes_) return;
+  const std::vector<MemoryItem> items = planned_.largest_turn();
+  if (bytes_of(items) <= budget_bytes_) return;
   std::string text;
   for (const MemoryItem& item : items)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", item.purpose, item.bytes);
   throw base::InputError(base::expectation(
       fmt::format("memory of worker {}", worker_), fmt::format("a plan of at most {} bytes", budget_bytes_),
-      fmt::format("{} ({})", sum_of(items), text),
+      fmt::format("{} ({})", bytes_of(items), text),
       "a larger run.memory_budget, a smaller train.micro_batch_tokens or rollout.cache_blocks"));
 }
 
@@ -87,12 +47,13 @@ nlohmann::json MemoryLedger::report() const {
   const auto add = [&](const std::string& item, int64_t planned, int64_t peak) {
     items.push_back({{"item", item}, {"planned_bytes", planned}, {"peak_bytes", peak}});
   };
-  for (const MemoryItem& item : items_) {
+  for (const MemoryItem& item : planned_.items()) {
     const auto use = std::find_if(held.begin(), held.end(), by_name(item.purpose));
     add(item.purpose, item.bytes, use == held.end() ? 0 : use->peak_bytes);
   }
   for (const tensor::MemoryUse& use : held)
-    if (std::none_of(items_.begin(), items_.end(), by_name(use.purpose))) add(use.purpose, 0, use.peak_bytes);
+    if (std::ranges::find(planned_.items(), use.purpose, &MemoryItem::purpose) == planned_.items().end())
+      add(use.purpose, 0, use.peak_bytes);
   return {{"worker", worker_},
           {"budget_bytes", budget_bytes_},
           {"planned_bytes", planned_bytes()},

@@ -10,8 +10,10 @@ namespace {
 
 TEST(MemoryLedger, SharedItemsCountOnceAndWhatNobodyPlannedIsShown) {
   MemoryLedger ledger(31, 0);
-  ledger.plan({{"policy/master", 1000}, {"scratch", 300}});
-  ledger.plan({{"policy/master", 1000}, {"scratch", 500}, {"kv_cache", 2000}});
+  PlannedTurns planned;
+  planned.plan({{"policy/master", 1000}, {"scratch", 300}});
+  planned.plan({{"policy/master", 1000}, {"scratch", 500}, {"kv_cache", 2000}});
+  ledger.plan(planned);
   EXPECT_EQ(ledger.planned_bytes(), 3500);
   ledger.begin_call();
   {
@@ -37,9 +39,12 @@ TEST(MemoryLedger, SharedItemsCountOnceAndWhatNobodyPlannedIsShown) {
 
 TEST(MemoryLedger, APlanAboveTheBudgetNamesItsItems) {
   MemoryLedger ledger(32, 2000);
-  ledger.plan({{"scratch", 500}, {"kv_cache", 1400}});
+  PlannedTurns planned;
+  planned.plan({{"scratch", 500}, {"kv_cache", 1400}});
+  ledger.plan(planned);
   ledger.check_budget();
-  ledger.plan({{"policy/optimizer", 8000}});
+  planned.plan({{"policy/optimizer", 8000}});
+  ledger.plan(planned);
   EXPECT_EQ(base::message_of([&] { ledger.check_budget(); }),
             "[memory of worker 32] expected a plan of at most 2000 bytes, got 9900 (policy/optimizer 8000, "
             "kv_cache 1400, scratch 500); try a larger run.memory_budget, a smaller train.micro_batch_tokens or "
@@ -48,12 +53,16 @@ TEST(MemoryLedger, APlanAboveTheBudgetNamesItsItems) {
 
 TEST(MemoryLedger, OfModulesThatTakeTurnsEachHasToFitByItself) {
   MemoryLedger ledger(34, 2000);
-  ledger.plan({{"scratch", 500}});
-  ledger.plan_turn({{"policy", 1400}});
-  ledger.plan_turn({{"trainer", 1500}, {"scratch", 400}});
+  PlannedTurns planned;
+  planned.plan({{"scratch", 500}});
+  planned.plan_turn({{"policy", 1400}});
+  planned.plan_turn({{"trainer", 1500}, {"scratch", 400}});
+  EXPECT_EQ(planned.bytes(0), 2000) << "without a budget one is there at a time";
+  ledger.plan(planned);
   ledger.check_budget();
   EXPECT_EQ(ledger.planned_bytes(), 2000);
-  ledger.plan_turn({{"judge", 1501}});
+  planned.plan_turn({{"judge", 1501}});
+  ledger.plan(planned);
   EXPECT_EQ(
       base::message_of([&] { ledger.check_budget(); }).substr(0, 110),
       "[memory of worker 34] expected a plan of at most 2000 bytes, got 2001 (judge 1501, scratch 500); try a larger ");

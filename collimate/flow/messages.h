@@ -142,10 +142,18 @@ struct Done {
   COLLIMATE_FIELDS(request)
 };
 
+// A model has been moved in this time, by base::now_seconds() of the worker's machine.
+struct Resided {
+  static constexpr const char* kKind = "resided";
+  int64_t request = 0;
+  double begin_seconds = 0, end_seconds = 0;
+  COLLIMATE_FIELDS(request, begin_seconds, end_seconds)
+};
+
 // Moves a model to its devices or off them, by Module::reside.
 struct Reside {
   static constexpr const char* kKind = "reside";
-  using Answer = Done;
+  using Answer = Resided;
   int64_t request = 0;
   std::string model;
   bool on_device = true;
@@ -273,7 +281,7 @@ struct WeightsEnd {
 using ToWorker = std::variant<Puts, Start, Feed, Close, Cancel, Pause, Hook, Reside, Save, Load, AskMemory, Export,
                               WeightsHere, WeightsOut, WeightsIn, WeightsEnd>;
 // The driver understands these: Drive has an `on` for each that Driver does not take itself.
-using ToDriver = std::variant<cluster::Ready, cluster::Died, Puts, Rows, Finished, Failed, Heartbeat, Done,
+using ToDriver = std::variant<cluster::Ready, cluster::Died, Puts, Rows, Finished, Failed, Heartbeat, Done, Resided,
                               MemoryReport, Exported, Weights>;
 
 }  // namespace collimate::flow::message

@@ -4,12 +4,18 @@
 #include <string>
 
 #include "collimate/flow/dist_actor.h"
-#include "collimate/flow/memory_ledger.h"
 #include "collimate/host/core_pool.h"
 
 namespace collimate::flow {
 
 namespace {
+
+std::set<std::string> in_place_of(const RunOptions& options) {
+  std::set<std::string> models;
+  for (const auto& [model, choice] : options.modules)
+    if (choice.in_place) models.insert(model);
+  return models;
+}
 
 // Asks modules what they will take, without setting them up.
 class Asker {
@@ -52,10 +58,21 @@ class Asker {
 
 }  // namespace
 
-int64_t PlannedMemory::bytes() const {
-  int64_t sum = 0;
-  for (const tensor::MemoryItem& item : items) sum += item.bytes;
-  return sum;
+PlannedTurns planned_turns(const graph::Graph& graph, const graph::Placement& placement,
+                           const std::set<std::string>& in_place,
+                           const std::map<std::string, std::vector<tensor::MemoryItem>>& items) {
+  PlannedTurns planned;
+  for (const auto& [model, of_model] : items)
+    placement.swaps(model) ? planned.plan_turn(of_model) : planned.plan(of_model);
+  for (const graph::WeightLink& link : graph.links) {
+    const auto source = items.find(link.source), destination = items.find(link.destination);
+    if (source == items.end() || destination == items.end() || in_place.contains(link.destination)) continue;
+    if (!placement.swaps(link.source) && !placement.swaps(link.destination)) continue;
+    std::vector<tensor::MemoryItem> both = source->second;
+    add_items(both, destination->second);
+    planned.plan_turn(both);
+  }
+  return planned;
 }
 
 std::vector<PlannedMemory> planned_memory(const graph::Graph& own, const graph::Placement& placement,
@@ -64,8 +81,9 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& own, const graph::
   Asker asker(graph, placement, registry, options);
   std::vector<PlannedMemory> planned;
   for (const auto& [worker, models] : graph::companies(graph, placement)) {
-    planned.push_back({worker, {}});
-    for (const std::string& model : models) add_items(planned.back().items, asker.items(worker, model));
+    std::map<std::string, std::vector<tensor::MemoryItem>> items;
+    for (const std::string& model : models) items[model] = asker.items(worker, model);
+    planned.push_back({worker, planned_turns(graph, placement, in_place_of(options), items).largest_turn()});
   }
   return planned;
 }
@@ -74,14 +92,23 @@ graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placem
                                   const Registry& registry, const RunOptions& options) {
   const bool turns = std::any_of(graph.models.begin(), graph.models.end(),
                                  [&](const auto& model) { return placement.swaps(model.first); });
-  if (!turns || options.memory_budget_bytes == 0) return {};
+  if (!turns) return {};
+  graph::DeviceMemory memory{.budget_bytes = options.memory_budget_bytes, .in_place = in_place_of(options)};
+  if (options.memory_budget_bytes == 0) return memory;
   Asker asker(graph, placement, registry, options);
-  graph::DeviceMemory memory{.budget_bytes = options.memory_budget_bytes};
   for (const auto& [model, content] : graph.models)
     for (const int worker : graph::workers_of(graph, placement, model))
       for (const tensor::MemoryItem& item : asker.items(worker, model))
         memory.items[worker][model][item.purpose] = item.bytes;
   return memory;
+}
+
+void check_turns(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+                 const RunOptions& options) {
+  if (options.memory_budget_bytes == 0) return;
+  const std::vector<graph::EvaluationGraph> evaluations = graphs_of(options.evaluations);
+  const graph::Graph all = graph::with_models_of(graph, evaluations);
+  graph::Schedule(all, placement, options.schedule, evaluations, device_memory(all, placement, registry, options));
 }
 
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {

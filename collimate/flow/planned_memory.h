@@ -1,31 +1,45 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "collimate/flow/executor.h"
+#include "collimate/flow/planned_turns.h"
 #include "collimate/tensor/allocator.h"
 
 namespace collimate::flow {
 
-// Bytes that one worker plans to take of its device's memory, by item, largest first.
+// The most that one worker plans to have on its device at a time, by item, largest first.
 struct PlannedMemory {
   int worker = 0;
   std::vector<tensor::MemoryItem> items;
-  int64_t bytes() const;
+  int64_t bytes() const { return bytes_of(items); }
 };
 
-// Gives what the devices' workers of a placement plan before any setup, without starting them, of all models together:
-// MemoryLedger holds it against the budget. One worker of each set of models. Of the options modules, evaluations,
-// config and threads_per_worker are read. Throws what making a module throws.
+// Gives the items of a worker's models, by what is there together: all that do not swap, beside them each that does, or
+// both models of a link along which weights are moved.
+PlannedTurns planned_turns(const graph::Graph& graph, const graph::Placement& placement,
+                           const std::set<std::string>& in_place,
+                           const std::map<std::string, std::vector<tensor::MemoryItem>>& items);
+
+// Gives what the devices' workers of a placement plan before any setup, without starting them: MemoryLedger holds it
+// against the budget. One worker of each set of models. Of the options modules, evaluations, config and
+// threads_per_worker are read. Throws what making a module throws.
 std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph::Placement& placement,
                                           const Registry& registry, const RunOptions& options);
 
-// Gives the bytes that the models of each worker take where some take turns within the budget, as the schedule wants
-// to know them; nothing where none do.
+// Gives the bytes that the models of each worker take where some take turns within the budget, and which read weights
+// in place, as the schedule wants to know them; nothing where none take turns.
 graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placement& placement,
                                   const Registry& registry, const RunOptions& options);
+
+// InputError where the budget has no room for models that are used together, as the run would say.
+void check_turns(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+                 const RunOptions& options);
 
 // Lists, by model, the functions that the run's graph or its evaluations' graphs call.
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options);

@@ -327,9 +327,11 @@ void WorkerHost::on(const message::Hook& hook) {
   if (!hook.before) store_.trim(hook.iteration);
 }
 
-message::Done WorkerHost::on(const message::Reside& reside) {
+message::Resided WorkerHost::on(const message::Reside& reside) {
+  message::Resided done{.begin_seconds = base::now_seconds()};
   hosted(reside.model).module->reside(reside.on_device);
-  return {};
+  done.end_seconds = base::now_seconds();
+  return done;
 }
 
 message::MemoryReport WorkerHost::on(const message::AskMemory&) { return {.memory = ledger_.report()}; }

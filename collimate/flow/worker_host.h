@@ -71,7 +71,7 @@ class WorkerHost : public cluster::Handler {
   void on(const message::Cancel& cancel);
   void on(const message::Pause& pause);
   void on(const message::Hook& hook);
-  message::Done on(const message::Reside& reside);
+  message::Resided on(const message::Reside& reside);
   message::Done on(const message::Save& save);
   message::Done on(const message::Load& load);
   message::MemoryReport on(const message::AskMemory&);

@@ -4,6 +4,7 @@
 #include "collimate/base/log.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/flow/dist_actor.h"
+#include "collimate/flow/planned_memory.h"
 #include "collimate/flow/received_rows.h"
 #include "collimate/flow/worker_host.h"
 #include "collimate/tensor/aten_threads.h"
@@ -16,6 +17,13 @@ constexpr double kMostBeatSeconds = 1.0;
 
 int64_t budget_of(const cluster::WorkerSpec& spec) {
   return nlohmann::json::parse(spec.options).value("memory_budget_bytes", int64_t{0});
+}
+
+std::set<std::string> models_in_place(const nlohmann::json& options) {
+  std::set<std::string> models;
+  for (const auto& [model, choice] : options.at("modules").items())
+    if (choice.value("in_place", false)) models.insert(model);
+  return models;
 }
 
 nlohmann::json object_or_empty(nlohmann::json json) {
@@ -44,10 +52,9 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
     std::vector<int> workers = graph::workers_of(graph_, placement_, model);
     if (std::find(workers.begin(), workers.end(), spec_.rank) != workers.end()) build(model, registry, options);
   }
-  for (auto& [model, hosted] : models_) {
-    const std::vector<tensor::MemoryItem> items = hosted->module->memory(hosted->context);
-    placement_.swaps(model) ? ledger_.plan_turn(items) : ledger_.plan(items);
-  }
+  std::map<std::string, std::vector<tensor::MemoryItem>> items;
+  for (auto& [model, hosted] : models_) items[model] = hosted->module->memory(hosted->context);
+  ledger_.plan(planned_turns(graph_, placement_, models_in_place(options), items));
   ledger_.check_budget();
   for (auto& [model, hosted] : models_) {
     hosted->module->setup(hosted->context);
@@ -69,6 +76,7 @@ void WorkerHost::build(const std::string& model, const Registry& registry, const
   context.device = spec_.rank;
   context.placement = placement_;
   context.pool = pool_.get();
+  context.swap_directory = options.value("swap_directory", "");
   context.store = &store_;
   context.objects = &objects_;
   context.deadline_seconds = options.value("deadline_seconds", kDeadlineSeconds);

@@ -41,6 +41,11 @@ class Draft {
   // The sequence has ended.
   void forget(int64_t uid) { shadows_.erase(uid); }
   void clear() { shadows_.clear(); }
+  // As Runner::release.
+  void release() {
+    clear();
+    runner_.release();
+  }
 
  private:
   // A sequence as the draft has run it: the ids that were drawn, then its own guesses.

@@ -21,8 +21,14 @@ int64_t routed_bytes(const shape::ModelShape& shape, int64_t blocks) {
 RoutedBlocks::RoutedBlocks(const shape::ModelShape& shape, int64_t blocks, bool asked) {
   if (!asked) return;
   width_ = model::routed_width(shape);
+  bytes_ = bytes_of(width_, blocks);
+  take();
+}
+
+void RoutedBlocks::take() {
+  if (kept_.bytes() == bytes_) return;
   const tensor::MemoryScope tagged("routed_experts");
-  kept_ = tensor::Buffer(bytes_of(width_, blocks));
+  kept_ = tensor::Buffer(bytes_);
 }
 
 void RoutedBlocks::put(const model::TokenBatch& tokens, std::span<const std::vector<int32_t>> tables,

@@ -22,6 +22,9 @@ class RoutedBlocks {
   RoutedBlocks(const shape::ModelShape& shape, int64_t blocks, bool asked);
 
   bool keeps() const { return width_ > 0; }
+  // As KvCache.
+  void release() { kept_.discard(); }
+  void take();
   // Keeps what a step chose for the tokens that it ran, where `tables` has their blocks.
   void put(const model::TokenBatch& tokens, std::span<const std::vector<int32_t>> tables,
            const model::RoutedExperts& chosen);
@@ -37,6 +40,7 @@ class RoutedBlocks {
   }
 
   int64_t width_ = 0;  // routers times experts of a token
+  int64_t bytes_ = 0;
   tensor::Buffer kept_;
 };
 

@@ -54,8 +54,16 @@ Runner::Runner(model::Model& model, tensor::Exec exec, int64_t blocks, tensor::K
       run_seed_(run_seed),
       draw_batch_(model.shape().vocabulary) {}
 
+void Runner::release() {
+  cache_.release();
+  routed_.release();
+  gathered_.reset();
+}
+
 std::span<const DrawnFor> Runner::run(const StepPlan& plan) {
   const base::FaultPhase phase(is_decode(plan) ? "decode" : "prefill");
+  cache_.take();
+  routed_.take();
   build_batch(plan);
   const std::span<const std::vector<int32_t>> tables(tables_.data(), plan.runs.size());
   const at::Tensor hidden = forward(tables);

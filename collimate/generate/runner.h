@@ -38,6 +38,10 @@ class Runner {
   // until the next call; runs that draw come in the plan's order, each followed by its forks.
   std::span<const DrawnFor> run(const StepPlan& plan);
 
+  // Gives back the memory of the cache, whose blocks nobody needs any more, and of results; the next run takes it
+  // again.
+  void release();
+
   const model::KvCache& cache() const { return cache_; }
   const RoutedBlocks& routed() const { return routed_; }
   void copy_block(int32_t from, int32_t to) {

@@ -188,6 +188,12 @@ std::span<const Emission> Service::take() {
 void Service::pause() { impl_->paused = true; }
 void Service::resume() { impl_->paused = false; }
 
+void Service::release() {
+  impl_->forget_cache();
+  impl_->runner.release();
+  if (impl_->draft != nullptr) impl_->draft->release();
+}
+
 void Service::update(uint64_t version) {
   const uint64_t weights_version = impl_->model.weights().version();
   if (version == impl_->version && weights_version == impl_->weights_version) return;

@@ -150,6 +150,9 @@ class Service : public base::Stateful {
   // The weights changed: later tokens carry `version`; cached keys of older versions are recomputed. The caller's
   // numbers need not be the weights' own; until the first call they are.
   void update(uint64_t version);
+  // Gives back the memory of the cache, of what steps keep and of a draft's; the next step takes it again. Requests in
+  // flight keep their place and are computed again, which gives the same bits.
+  void release();
   // Ends requests with Finish::kCancelled; tokens not yet taken are still emitted. Unknown uids are ignored.
   void cancel(std::span<const int64_t> uids);
 

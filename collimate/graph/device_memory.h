@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct DeviceMemory {
   // together.
   int64_t budget_bytes = 0;
   std::map<int, std::map<std::string, std::map<std::string, int64_t>>> items;  // worker → model → item → bytes
+  // Models that read the weights of their link's source where they are on one worker with it: a transfer moves nothing
+  // there, and wants neither of them on the device.
+  std::set<std::string> in_place = {};
   bool operator==(const DeviceMemory&) const = default;
 
   // The bytes of these models together, and the items that they are made of, largest first: "policy/master 1000,
@@ -23,7 +27,7 @@ struct DeviceMemory {
   int64_t bytes(int worker, const std::vector<std::string>& models) const;
   std::string text(int worker, const std::vector<std::string>& models) const;
 
-  COLLIMATE_FIELDS(budget_bytes, items)
+  COLLIMATE_FIELDS(budget_bytes, items, in_place)
 
  private:
   std::map<std::string, int64_t> together(int worker, const std::vector<std::string>& models) const;

@@ -25,7 +25,7 @@ json json_of(const EvaluationGraph& evaluation) {
 std::string recording_header(const RecordedRun& run, const Schedule* resumed) {
   json header = {{"graph", text(run.graph)}, {"placement", to_json(run.placement)}, {"options", run.options}};
   for (const EvaluationGraph& evaluation : run.evaluations) header["evaluations"].push_back(json_of(evaluation));
-  if (run.memory.budget_bytes > 0) header["memory"] = run.memory;
+  if (run.memory != DeviceMemory()) header["memory"] = run.memory;
   if (resumed != nullptr) header["state"] = state_of(*resumed);
   return header.dump() + "\n";
 }

@@ -25,6 +25,9 @@ struct ScheduleOptions {
   int64_t save_every = 0;       // iterations; 0 never. The last iteration is saved too when > 0
   int64_t evaluate_every = 0;
   bool evaluate_first = false;
+  // With staleness, an iteration has exactly the version of weights that it waits for, and a checkpoint what links
+  // wrote: results do not depend on the clock.
+  bool exact_versions = false;
   bool update_in_flight = false;  // weights reach a running service between two of its steps, else when it is idle
   int64_t refill_limit = 10;      // rows asked for in an iteration, as a multiple of `rows`
   int retries = 2;                // of a node in an iteration, after failures that are retryable
@@ -32,7 +35,7 @@ struct ScheduleOptions {
   bool operator==(const ScheduleOptions&) const = default;
 
   COLLIMATE_FIELDS(first_iteration, iterations, rows, group_size, staleness, save_every, evaluate_every, evaluate_first,
-                   update_in_flight, refill_limit, retries, lost_timeout_seconds)
+                   exact_versions, update_in_flight, refill_limit, retries, lost_timeout_seconds)
 };
 
 class ScheduleCore;
@@ -44,6 +47,9 @@ class ScheduleCore;
 //    producers go on; an iteration-granular one when its inputs are complete. Group g of G has home replica g·R/G.
 //  - Iteration i starts when all before i − staleness are complete. A node whose model is the destination of a link
 //    waits for version ⌊(i − staleness) / every⌋·every; a model's version is the number of iterations that trained it.
+//  - With exact_versions it waits for that version, or for the weights of the last evaluation before it where those are
+//    newer, and a transfer for every iteration that draws by older ones. A worker that was lost gets the newest: those
+//    of its time are gone. A save waits for what runs.
 //  - Rows dropped by a function with `drops_rows` are replaced by new rows; dropped elsewhere, they are missing.
 //  - Weights are transferred along every link at the beginning and for a worker that is back.
 //  - Evaluations take place one after the other, after the weights of their iteration have arrived everywhere. Running

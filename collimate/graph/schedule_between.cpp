@@ -12,17 +12,18 @@ bool ScheduleCore::workers_free() {
   return workers_.idle() && !workers_.awaited();
 }
 
-// Saves the state after an iteration: at once, or where models are away when each has been on its workers for it. Then
-// stops for the cause, if there is one.
+// Saves the state after an iteration: at once, or where models are away when each has been on its workers for it, and
+// with exact_versions when what runs has ended, so that no row is drawn in part. Then stops for the cause, if there is
+// one.
 void ScheduleCore::save_after(int64_t number, const std::string& stop_cause) {
   barrier_.want({number, facts_->swapped(), stop_cause});
   if (barrier_.save()->models.empty()) advance_save();
 }
 
 void ScheduleCore::advance_save() {
-  if (!barrier_.save()) return;
+  if (!barrier_.save() || save_lacks_weights()) return;
   Barrier::Save& save = *barrier_.save();
-  if (!save.models.empty() && !workers_free()) return;
+  if ((options().exact_versions || !save.models.empty()) && !workers_free()) return;
   while (!save.models.empty()) {
     const std::string& model = save.models.front();
     if (!resident({model}, workers_.alive_of(facts_->workers.at(model)))) return;

@@ -88,6 +88,9 @@ class ScheduleCore {
   // schedule_weights.cpp
   bool resident(const std::vector<std::string>& models, const std::vector<int>& workers);
   void advance_transfers();
+  void hold_early_transfers();
+  bool save_lacks_weights() const;
+  bool has_called(const IterationRun& run, const std::string& model) const;
   bool advance_transfer(size_t index);
   void begin_transfer(size_t index);
   void weights_at(const Event& event);

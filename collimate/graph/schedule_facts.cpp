@@ -135,6 +135,7 @@ void check_memory(const ScheduleFacts& facts) {
     for (int worker : facts.workers.at(model)) check_room(facts, worker, {model}, model);
   for (const WeightLink& link : facts.graph.links)
     for (int worker : facts.workers.at(link.destination)) {
+      if (facts.memory.in_place.contains(link.destination)) break;
       const std::vector<int>& from = facts.workers.at(link.source);
       if (std::find(from.begin(), from.end(), worker) == from.end()) continue;
       check_room(facts, worker, {link.source, link.destination},
@@ -174,6 +175,15 @@ void add_evaluation(ScheduleFacts& facts, const EvaluationGraph& evaluation) {
 }
 
 }  // namespace
+
+// An evaluation after iteration i has version i + 1, from which none goes back.
+int64_t ScheduleFacts::version_for(int64_t iteration) const {
+  int64_t version = std::max(options.first_iteration, iteration - options.staleness);
+  if (!options.exact_versions) return version;
+  for (const EvaluationTimes& when : times)
+    if (when.every > 0) version = std::max(version, iteration / when.every * when.every);
+  return version;
+}
 
 std::vector<std::string> ScheduleFacts::swapped() const {
   std::vector<std::string> models;

@@ -69,6 +69,9 @@ struct ScheduleFacts : GraphFacts {
   Swaps::Room room(int worker) const {
     return {worker, base::at(always_on, worker), base::at(swapped_on, worker), memory};
   }
+  // The version of weights that links bring, by the number of trainings, with which an iteration draws at least; with
+  // exact_versions it draws with it.
+  int64_t version_for(int64_t iteration) const;
   // Models with residency swap, in order of their names.
   std::vector<std::string> swapped() const;
   std::string describe(const Task& task) const;

@@ -30,7 +30,7 @@ void ScheduleCore::restart() {
     }
   evaluations_.clear();
   workers_.reset();
-  transfers_.reset();
+  transfers_.restart();
   swaps_ = Swaps();
   barrier_.restart(facts_->times);
   if (barrier_.save()) barrier_.save()->models = facts_->swapped();

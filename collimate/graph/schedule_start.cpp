@@ -55,6 +55,8 @@ Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const
   if (!std::all_of(facts.after.begin(), facts.after.end(), complete)) return Wait::kAfter;
   if (facts.writes && run.number != front_) return Wait::kOrder;
   if (transfers_.blocks(facts, workers, workers_)) return Wait::kTransfer;
+  if (options().exact_versions && run.graph == 0 && !transfers_.fresh(facts, workers, facts_->version_for(run.number)))
+    return Wait::kTransfer;
   if (!facts.whole && run.ready(graph, node, replica, {0, run.issued}).empty()) return Wait::kRows;
   return Wait::kNothing;
 }
@@ -83,7 +85,7 @@ bool ScheduleCore::order_allows(const IterationRun& run, int node, const Replica
 void ScheduleCore::start(IterationRun& run, int node, int replica) {
   ReplicaRun& here = run.replica(node, replica);
   const NodeFacts& facts = facts_of(run).node(node);
-  const int64_t trained = run.graph == 0 ? run.number - options().staleness : run.number + 1;
+  const int64_t trained = run.graph == 0 ? facts_->version_for(run.number) : run.number + 1;
   COLLIMATE_CHECK(transfers_.fresh(facts, base::at(facts.replicas, replica), trained), "stale weights in {}",
                   facts_->describe(run.task(node, replica, here.part + 1)));
   here.running = true;
@@ -110,10 +112,14 @@ void ScheduleCore::start_whole(IterationRun& run, int node) {
 std::string ScheduleCore::waiting() const {
   std::string lines;
   for (const IterationRun* run : runs()) lines += waiting(*run);
-  for (const Transfer& transfer : transfers_.all())
-    lines += fmt::format("weights {} -> {} at {} {}\n", transfers_.link(transfer).source,
-                         transfers_.link(transfer).destination, transfer.version,
-                         transfer.running ? "are being transferred" : "wait for the workers");
+  for (const Transfer& transfer : transfers_.all()) {
+    const char* how = transfer.running ? "are being transferred by workers"
+                      : transfer.early ? "wait for iterations that draw by older ones, then for workers"
+                                       : "wait for workers";
+    lines += fmt::format("weights {} -> {} at {} {} {}\n", transfers_.link(transfer).source,
+                         transfers_.link(transfer).destination, transfer.version, how,
+                         fmt::join(transfers_.workers_of(transfer, workers_), ", "));
+  }
   if (barrier_.save()) lines += fmt::format("the save of iteration {} waits\n", step_of(barrier_.save()->iteration));
   return lines;
 }

@@ -23,6 +23,10 @@ Transfers::Transfers(std::shared_ptr<const ScheduleFacts> facts) : facts_(std::m
 
 void Transfers::request_all() {
   for (size_t i = 0; i < facts_->graph.links.size(); ++i) request(static_cast<int>(i), -1);
+  // Where some have weights already, that one may have to wait, and those without have theirs for themselves.
+  if (std::all_of(versions_.begin(), versions_.end(), [](const auto& entry) { return entry.second < 0; })) return;
+  for (const auto& [place, version] : versions_)
+    if (version < 0) request_for(place.second);
 }
 
 void Transfers::request_for(int worker) {
@@ -45,10 +49,39 @@ void Transfers::reset() {
     for (int worker : facts_->workers.at(link.destination)) versions_[{link.destination, worker}] = -1;
 }
 
-// A later one takes the place of those to the same workers that have not begun.
+void Transfers::restart() {
+  const auto had = versions_;
+  reset();
+  if (facts_->options.exact_versions) versions_ = had;
+}
+
+void Transfers::hold(const Workers& workers, const std::function<bool(const Transfer&)>& early) {
+  for (Transfer& transfer : wanted_) {
+    const std::vector<int> targets = targets_of(transfer, workers);
+    const bool fills = std::all_of(targets.begin(), targets.end(), [&](int index) {
+      return versions_.at({link(transfer).destination, index}) < 0;
+    });
+    transfer.early = !transfer.running && !fills && early(transfer);
+  }
+}
+
+bool Transfers::lacking(const Workers& workers) const {
+  return std::any_of(versions_.begin(), versions_.end(), [&](const auto& entry) {
+    const auto& [place, version] = entry;
+    return version < 0 && (!workers[place.second].lost || workers.awaited());
+  });
+}
+
+bool Transfers::running() const {
+  return std::any_of(wanted_.begin(), wanted_.end(), [](const Transfer& transfer) { return transfer.running; });
+}
+
+// A later one takes the place of those to the same workers that have not begun; but one to all may have to wait where
+// one to a worker that is back does not.
 void Transfers::request(int link, int worker) {
+  const bool all = worker < 0 && !facts_->options.exact_versions;
   std::erase_if(wanted_, [&](const Transfer& other) {
-    return other.link == link && !other.running && (worker < 0 || other.worker == worker);
+    return other.link == link && !other.running && (all || other.worker == worker);
   });
   wanted_.push_back({link, trained_[base::at(facts_->graph.links, link).source], worker});
 }
@@ -71,6 +104,18 @@ std::vector<int> Transfers::workers_of(const Transfer& transfer, const Workers& 
   for (int index : targets_of(transfer, workers))
     if (!contains(all, index)) all.push_back(index);
   return all;
+}
+
+std::vector<std::string> Transfers::models_on(const Transfer& transfer, int worker, const Workers& workers) const {
+  const WeightLink& ends = link(transfer);
+  if (!facts_->memory.in_place.contains(ends.destination)) return {ends.source, ends.destination};
+  const std::vector<int>& from = facts_->workers.at(ends.source);
+  const std::vector<int> to = targets_of(transfer, workers);
+  const auto reads_there = [&](int index) { return contains(from, index); };
+  std::vector<std::string> models;
+  if (contains(from, worker) && !std::all_of(to.begin(), to.end(), reads_there)) models.push_back(ends.source);
+  if (contains(to, worker) && !reads_there(worker)) models.push_back(ends.destination);
+  return models;
 }
 
 bool Transfers::uses_destination(const Transfer& transfer, const Task& task) const {
@@ -157,6 +202,7 @@ bool Transfers::blocks(const NodeFacts& node, const Replica& replica, const Work
   for (const Transfer& transfer : wanted_) {
     if (transfer.running) continue;
     if (node.writes && node.models[0] == link(transfer).source) return true;
+    if (transfer.early) continue;
     const bool destination_first = waits_for_destination(transfer, workers);
     if (destination_first && !contains(node.models, link(transfer).destination)) continue;
     const std::vector<int> kept = destination_first ? targets_of(transfer, workers) : workers_of(transfer, workers);

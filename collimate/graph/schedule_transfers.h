@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@ struct Transfer {
   bool running = false;
   bool paused = false;       // the destination's service
   std::vector<int> targets;  // destination workers that take part, once running
+  bool early = false;        // waits for iterations that draw by older weights; known anew before it is looked at
   bool operator==(const Transfer&) const = default;
 
   COLLIMATE_FIELDS(link, version, worker, running, paused, targets)
@@ -46,6 +48,15 @@ class Transfers {
   void trained(const std::string& model, int64_t version);
   // No worker has any weights but those of its setup, and nothing is wanted.
   void reset();
+  // A new process goes on: nothing is wanted, and workers have what a checkpoint brought them: with exact_versions what
+  // they had, else those of setup.
+  void restart();
+
+  // Sets `early` of each that does not run by what is asked of it; one to workers without any weights never is.
+  void hold(const Workers& workers, const std::function<bool(const Transfer&)>& early);
+  bool running() const;
+  // Whether a worker that is there, or may come back, has not got any weights since its setup.
+  bool lacking(const Workers& workers) const;
 
   // Forgets those that nobody is there to receive.
   void prune(const Workers& workers);
@@ -57,6 +68,8 @@ class Transfers {
   Step step(const Transfer& transfer, const Workers& workers) const;
   // The workers of both sides that take part.
   std::vector<int> workers_of(const Transfer& transfer, const Workers& workers) const;
+  // Those of its two models that have to be on the worker's device for it.
+  std::vector<std::string> models_on(const Transfer& transfer, int worker, const Workers& workers) const;
   // Begins it, with the newest version, and takes its workers.
   const Transfer& begin(size_t index, Workers& workers);
   // The running one that is complete, which has freed its workers; nullopt when none is meant.

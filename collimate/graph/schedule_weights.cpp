@@ -39,17 +39,45 @@ std::vector<Action> ScheduleCore::bring(const std::string& model, bool at_setup)
   return actions_;
 }
 
-// A transfer that waits for models to be on its workers has these for itself. A save goes before transfers.
+// A transfer that waits for models to be on its workers has these for itself. A save goes before transfers, but for
+// those that bring what it saves.
 void ScheduleCore::advance_transfers() {
-  if (barrier_.save()) return;
+  if (barrier_.save() && !save_lacks_weights()) return;
   transfers_.prune(workers_);
+  hold_early_transfers();
   std::set<int> taken;
   for (size_t i = 0; i < transfers_.all().size(); ++i) {
-    if (transfers_.all()[i].running) continue;
+    if (transfers_.all()[i].running || transfers_.all()[i].early) continue;
     const std::vector<int> workers = transfers_.workers_of(transfers_.all()[i], workers_);
     if (std::any_of(workers.begin(), workers.end(), [&](int index) { return taken.contains(index); })) continue;
     if (!advance_transfer(i)) taken.insert(workers.begin(), workers.end());
   }
+}
+
+// With exact_versions a transfer waits until what draws by older weights has drawn. All such iterations are open.
+void ScheduleCore::hold_early_transfers() {
+  if (!options().exact_versions) return;
+  transfers_.hold(workers_, [&](const Transfer& transfer) {
+    if (barrier_.wanted()) return false;
+    const std::string& model = transfers_.link(transfer).destination;
+    return std::any_of(active_.begin(), active_.end(), [&](const IterationRun& run) {
+      return facts_->version_for(run.number) < transfer.version && !has_called(run, model);
+    });
+  });
+}
+
+// With exact_versions a save has what links brought: weights that have arrived, on workers that have some.
+bool ScheduleCore::save_lacks_weights() const {
+  return options().exact_versions && (transfers_.running() || transfers_.lacking(workers_));
+}
+
+// Whether nothing more will be asked of the model in the iteration.
+bool ScheduleCore::has_called(const IterationRun& run, const std::string& model) const {
+  for (size_t n = 0; n < facts_->nodes.size(); ++n) {
+    const std::vector<std::string>& models = facts_->nodes[n].models;
+    if (std::find(models.begin(), models.end(), model) != models.end() && !run.nodes[n].complete) return false;
+  }
+  return true;
 }
 
 // False where all that it waits for is models to be loaded or off-loaded.
@@ -58,8 +86,10 @@ bool ScheduleCore::advance_transfer(size_t index) {
   const Transfers::Step step = transfers_.step(transfer, workers_);
   for (const Task& task : step.cut) cut(task);
   if (!step.begins) return true;
-  const WeightLink& link = transfers_.link(transfer);
-  if (!resident({link.source, link.destination}, transfers_.workers_of(transfer, workers_))) return false;
+  bool all = true;
+  for (const int worker : transfers_.workers_of(transfer, workers_))
+    all = resident(transfers_.models_on(transfer, worker, workers_), {worker}) && all;
+  if (!all) return false;
   begin_transfer(index);
   return true;
 }

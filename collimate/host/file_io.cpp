@@ -36,6 +36,27 @@ void write_fully(int fd, std::span<const std::byte> data, const std::filesystem:
   if (allowed < data.size()) throw_io_error(path, "to write", ENOSPC);
 }
 
+void write_at(int fd, int64_t offset, std::span<const std::byte> data, const std::filesystem::path& path) {
+  while (!data.empty()) {
+    const ssize_t count = ::pwrite(fd, data.data(), data.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_io_error(path, "to write", errno);
+    data = data.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+}
+
+void read_at(int fd, int64_t offset, std::span<std::byte> data, const std::filesystem::path& path) {
+  while (!data.empty()) {
+    const ssize_t count = ::pread(fd, data.data(), data.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_io_error(path, "to read", errno);
+    if (count == 0) throw base::RunError(base::expectation(path.string(), "bytes to read", "the end of the file"));
+    data = data.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+}
+
 void sync_file(int fd, const std::filesystem::path& path) {
   if (::fsync(fd) != 0) throw_io_error(path, "to reach the disk", errno);
 }

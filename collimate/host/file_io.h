@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -18,6 +19,9 @@ using base::read_file;
 
 // Writes all bytes at the file's position, retrying short writes. Throws RunError naming `path`.
 void write_fully(int fd, std::span<const std::byte> data, const std::filesystem::path& path);
+// Write all bytes at an offset, whatever the file's position, and read all from there. RunErrors as above.
+void write_at(int fd, int64_t offset, std::span<const std::byte> data, const std::filesystem::path& path);
+void read_at(int fd, int64_t offset, std::span<std::byte> data, const std::filesystem::path& path);
 // fsync of a file or directory. Throws RunError.
 void sync_file(int fd, const std::filesystem::path& path);
 void sync_path(const std::filesystem::path& path);

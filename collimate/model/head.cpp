@@ -109,6 +109,11 @@ const Linear& OutputHead::score() const {
   return score_;
 }
 
+void OutputHead::release() {
+  if (logits_ != nullptr && logits_.use_count() == 1) logits_->discard();
+  logits_.reset();
+}
+
 std::shared_ptr<tensor::Buffer> OutputHead::logits_memory(const tensor::Exec& exec, const std::string& owner,
                                                           int64_t bytes) {
   if (bytes > kMostRecordedLogitBytes || bytes == 0) return nullptr;

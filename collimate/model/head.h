@@ -21,6 +21,9 @@ class OutputHead {
   at::Tensor scores_backward(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden,
                              const at::Tensor& score_gradient) const;
 
+  // Gives the memory of recorded logits back.
+  void release();
+
  private:
   const Linear& vocabulary() const;  // the LM head; InputError without one
   const Linear& score() const;       // the same of the score or value head

@@ -211,13 +211,14 @@ TEST_F(HuggingFace, AMappedModelIsPackedAlikeByAnyThreads) {
 TEST_F(HuggingFace, AMappedModelDoesNotMoveOrChange) {
   save_huggingface(*tiny_weights(tiny_shape("llama")), directory_);
   auto mapped = load_huggingface(directory_, "", {.mapped = true}, {});
+  tensor::AwayFile away(directory_);
   const std::string what = "[weights of model] expected values in memory for ",
                     got = ", got a model mapped from its files";
   const std::string remedy = "; try loading it without `mapped`";
   EXPECT_EQ(error_in([&] { mapped->master(1); }), what + "segment 1" + got + remedy);
   EXPECT_EQ(error_in([&] { mapped->values(0); }), what + "model.embed_tokens.weight" + got + remedy);
   EXPECT_EQ(error_in([&] { mapped->param(0); }), what + "model.embed_tokens.weight" + got + remedy);
-  EXPECT_EQ(error_in([&] { mapped->offload(); }), what + "another place" + got + remedy);
+  EXPECT_EQ(error_in([&] { mapped->offload(away); }), what + "another place" + got + remedy);
   EXPECT_EQ(error_in([&] { mapped->relocate(); }), what + "another place" + got + remedy);
   base::MemoryState state;
   EXPECT_EQ(error_in([&] { mapped->save(state); }), what + "a checkpoint" + got + remedy);

@@ -48,9 +48,20 @@ KvCache::KvCache(const shape::ModelShape& shape, tensor::KvType type, int64_t bl
       blocks_(blocks),
       keeps_latents_(shape::keeps_latents(shape)) {
   COLLIMATE_CHECK(blocks > 0, "{} blocks", blocks);
-  const tensor::MemoryScope tagged("kv_cache");
   for (size_t l = 0; l < layouts_.size(); ++l)
-    layers_.emplace_back(has_layer(shape, l) ? blocks_ * block_bytes(exec, layouts_[l]) : 0, *exec.device);
+    layer_bytes_.push_back(has_layer(shape, l) ? blocks_ * block_bytes(exec, layouts_[l]) : 0);
+  take();
+}
+
+void KvCache::take() {
+  if (!layers_.empty()) return;
+  const tensor::MemoryScope tagged("kv_cache");
+  for (const int64_t bytes : layer_bytes_) layers_.emplace_back(bytes, *exec_.device);
+}
+
+void KvCache::release() {
+  for (tensor::Buffer& layer : layers_) layer.discard();
+  layers_.clear();
 }
 
 int64_t KvCache::bytes() const {

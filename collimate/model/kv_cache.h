@@ -44,6 +44,10 @@ class KvCache {
   float* layer(int index);
   // The array of keys and values that are made of latents; null where none are kept.
   float* expanded();
+  // Gives the memory back, and takes it again where it was given back, with undefined contents. Nothing else is asked
+  // of it between.
+  void release();
+  void take();
   // Copies one block over another, in every layer.
   void copy_block(int32_t from, int32_t to);
 
@@ -53,7 +57,8 @@ class KvCache {
   std::vector<tensor::KvLayout> layouts_;
   int64_t blocks_ = 0;
   bool keeps_latents_ = false;
-  std::vector<tensor::Buffer> layers_;
+  std::vector<int64_t> layer_bytes_;
+  std::vector<tensor::Buffer> layers_;  // none while it is released
 };
 
 // One block takes so many bytes in all layers.

@@ -140,6 +140,14 @@ const shape::ModelShape& Model::shape() const { return impl_->weights->shape(); 
 Weights& Model::weights() { return *impl_->weights; }
 const tensor::Exec& Model::exec() const { return impl_->exec; }
 
+void Model::release() {
+  impl_->passes.workspace().release();
+  impl_->passes.gradients().release();
+  for (const auto& arena : *impl_->pool) arena->release();
+  impl_->pool->clear();
+  impl_->head.release();
+}
+
 at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables,
                                  RoutedExperts* chosen) {
   const MemoryScope tagged = impl_->scope("workspace");

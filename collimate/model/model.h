@@ -104,6 +104,8 @@ class Model {
   const shape::ModelShape& shape() const;
   Weights& weights();
   const tensor::Exec& exec() const;
+  // Gives back the memory that passes keep for the next one. No record of a forward is there.
+  void release();
 
   // Generation: appends the tokens' keys and values to `cache` through `tables` (block ids of each of the S sequences,
   // which must cover the positions) and returns the final hidden states after the last norm [T, H]. No gradients.

@@ -1,6 +1,7 @@
 // One forward for training, scoring and generation: equality of bits, not closeness.
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <set>
 #include <tuple>
 
@@ -220,9 +221,24 @@ TEST_P(Parity, MovedWeightsGiveTheSameBits) {
   weights_->relocate();
   EXPECT_NE(weights_->param(0), address);
   EXPECT_EQ(to_vector(model_.forward(batch)), before);
-  weights_->offload();
+  tensor::AwayFile away(std::filesystem::temp_directory_path());
+  weights_->offload(away);
   EXPECT_THROW(model_.forward(batch), base::GuardError);
-  weights_->restore();
+  for (const auto& item : weights_->memory()) EXPECT_EQ(item.bytes, 0) << item.purpose;
+  model_.release();
+  weights_->restore(away);
+  EXPECT_EQ(to_vector(model_.forward(batch)), before);
+  const auto scale = [&](float by) {
+    for (float& value : weights_->master(weights_->changing_segments().front())) value *= by;
+    weights_->commit();
+  };
+  scale(2);
+  const auto changed = to_vector(model_.forward(batch));
+  EXPECT_NE(changed, before);
+  weights_->offload(away);
+  weights_->restore(away);
+  EXPECT_EQ(to_vector(model_.forward(batch)), changed);
+  scale(0.5F);
   EXPECT_EQ(to_vector(model_.forward(batch)), before);
 }
 

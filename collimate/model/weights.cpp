@@ -48,7 +48,9 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   impl_->mapped->load_small(impl_->exec, impl_->shape);
 }
 
-Weights::~Weights() = default;
+Weights::~Weights() {
+  if (Impl* below = impl_->below(); below != nullptr && impl_->resident) --below->over;
+}
 
 const shape::ModelShape& Weights::shape() const { return impl_->shape; }
 const shape::ModelShape& Weights::whole_shape() const { return impl_->whole_shape; }
@@ -186,9 +188,11 @@ uint64_t Weights::version() const { return impl_->version; }
 void Weights::commit() { commit(impl_->version + 1); }
 
 void Weights::commit(uint64_t version) {
-  for (const Impl::Segment& s : impl_->segments)
+  for (Impl::Segment& s : impl_->segments) {
     COLLIMATE_CHECK(!s.is_shared() || !s.changes || s.holders == 0, "a segment of {} is held while it changes",
                     impl_->options.tag);
+    if (s.changes && impl_->resident) s.away.current = false;  // nothing changes values that are away
+  }
   impl_->version = version;
   for (size_t i = 0; i < impl_->packed.size(); ++i) {
     Impl::Packed& packed = impl_->packed[i];
@@ -230,30 +234,34 @@ void Weights::relocate() {
   }
 }
 
-void Weights::offload() {
+void Weights::offload(tensor::AwayFile& file) {
   impl_->check_resident();
   impl_->check_in_memory("another place");
-  const auto tagged = impl_->scope("offloaded");
-  for (auto& s : impl_->segments) {
+  for (Impl::Segment& s : impl_->segments) {
     COLLIMATE_CHECK(s.holders == 0, "a segment of {} is held", impl_->options.tag);
-    if (s.is_of_base) continue;
-    impl_->away.push_back(impl_->copy_of(*s.master));
-    *s.master = Buffer();
+    if (!s.is_of_base) file.put(impl_->exec, s.away, *s.master);
   }
+  for (Impl::Packed& packed : impl_->packed) packed.memory.discard();
   impl_->drop_panels(-1);
   impl_->resident = false;
+  if (Impl* below = impl_->below(); below != nullptr && --below->over == 0) impl_->options.base->offload(file);
 }
 
-void Weights::restore() {
+void Weights::restore(tensor::AwayFile& file) {
   COLLIMATE_CHECK(!impl_->resident, "restore without offload");
-  size_t next = 0;
+  if (Impl* below = impl_->below(); below != nullptr && below->over++ == 0) impl_->options.base->restore(file);
   for (Impl::Segment& s : impl_->segments) {
     if (s.is_of_base) continue;
     const auto tagged = impl_->scope(impl_->values_purpose(s));
-    *s.master = impl_->copy_of(impl_->away[next++]);
+    file.bring(impl_->exec, s.away, *s.master);
   }
-  impl_->away.clear();
   impl_->resident = true;
+}
+
+bool Weights::resident() const { return impl_->resident; }
+
+void Weights::drop_gradients() {
+  for (Impl::Segment& s : impl_->segments) s.gradient.discard();
 }
 
 std::vector<MemoryItem> Weights::memory() const {
@@ -267,7 +275,6 @@ std::vector<MemoryItem> Weights::memory() const {
   if (impl_->mapped != nullptr) add_item(items, model::values_purpose(false), impl_->mapped->small_bytes());
   for (const auto& packed : impl_->packed)
     if (packed.memory.data() != nullptr) add_item(items, "panels", packed.memory.bytes());
-  for (const Buffer& buffer : impl_->away) add_item(items, "offloaded", buffer.bytes());
   return items;
 }
 

@@ -17,6 +17,7 @@
 #include "collimate/shape/model_shape.h"
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/allocator.h"
+#include "collimate/tensor/away_file.h"
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/host_access.h"
 #include "collimate/tensor/ops/linear.h"
@@ -66,7 +67,7 @@ bool is_of_base(const WeightsOptions& options, const std::vector<shape::ParamSpe
 // Memory reports call a segment's fp32 values so: the "master" of a trained one, a frozen one's compute copy.
 inline const char* values_purpose(bool trained) { return trained ? "master" : "values"; }
 
-// Purposes of items are "master" or "values", "gradient", "panels", "offloaded".
+// Purposes of items are "master" or "values", "gradient", "panels".
 using tensor::MemoryItem;
 
 // Row numbers, as the host and as the device reads them.
@@ -86,7 +87,7 @@ struct RowIds {
 // other stages are empty, and nothing in them changes. Where ranks share the weights (options().ranks.shares) each
 // keeps a part of every segment but adapters and small ones, and reads the others' while it holds a segment: values and
 // panels of one that nobody holds are not there, which is a GuardError. Segments of a base are no memory of this model,
-// stay where they are when it leaves its device, and are read through it: the base must not change. Not thread-safe.
+// and are read through it: the base must not change. Not thread-safe.
 class Weights {
   struct Impl;
 
@@ -208,9 +209,14 @@ class Weights {
   void zero_gradients();
   // Moves every array to fresh memory (addresses change, bits do not) and back: residency between phases.
   void relocate();
-  // Releases / brings back the master and panels to a buffer on the host side; reading while away is a GuardError.
-  void offload();
-  void restore();
+  // The values leave the device for the file, and come back with the same bits; panels are made again. Reading while
+  // away is a GuardError. A base leaves with the last of the weights over it and comes back with the first one.
+  // Gradients stay where they are.
+  void offload(tensor::AwayFile& file);
+  void restore(tensor::AwayFile& file);
+  bool resident() const;
+  // Gives their memory back: the next ones begin with zeros.
+  void drop_gradients();
 
   // Normal(0, std) for matrices and embeddings, zeros for biases, ones for norms: by Philox on (seed, name, index).
   // Adapters stay as they are.

@@ -73,11 +73,15 @@ void Weights::Impl::lay_out() {
 }
 
 void Weights::Impl::take_base() {
+  if (options.base != nullptr) {
+    below()->check_resident();
+    ++below()->over;
+  }
   for (size_t s = 0; s < segments.size(); ++s) {
     if (!segments[s].is_of_base) continue;
     COLLIMATE_CHECK(options.base != nullptr && !options.ranks.shares.several() && !options.ranks.experts.several(),
                     "{}", options.tag);
-    const Impl& from = *options.base->impl_;
+    const Impl& from = *below();
     for (size_t i = 0; i < specs.size(); ++i)
       COLLIMATE_CHECK(specs[i].segment != static_cast<int>(s) ||
                           (i < from.specs.size() && from.specs[i].name == specs[i].name &&

@@ -20,6 +20,7 @@ struct Weights::Impl {
     tensor::Buffer gradient;                                                      // [floats]
     // Values of a shared segment that is held: all [floats] or, beside its panels, those that no panels have [small].
     tensor::Buffer gathered;
+    tensor::AwayFile::Slot away;  // of the master
     int holders = 0;
     bool small_alone = false;
     int64_t small = 0;
@@ -42,11 +43,11 @@ struct Weights::Impl {
   int first_of_experts = 0;       // segments where ranks share none
   std::unordered_map<std::string, int> index;
   std::vector<Segment> segments;
-  std::vector<Packed> packed;        // one per parameter, empty where it is no linear layer
-  std::vector<tensor::Buffer> away;  // the masters of an offloaded model
+  std::vector<Packed> packed;  // one per parameter, empty where it is no linear layer
   std::shared_ptr<MappedValues> mapped;
   uint64_t version = 1;
   bool resident = true;
+  int over = 0;  // of a base: weights over it that are on the device
 
   const shape::ParamSpec& spec(int index) const { return specs.at(static_cast<size_t>(index)); }
   tensor::MemoryScope scope(const char* purpose) const { return tensor::MemoryScope(options.tag + "/" + purpose); }
@@ -89,6 +90,7 @@ struct Weights::Impl {
   void let_go(int segment);
 
   void take_base();  // the segments that are its
+  Impl* below() const { return options.base == nullptr ? nullptr : options.base->impl_.get(); }
   tensor::Buffer zeros(int64_t floats, const char* purpose) const;
   tensor::Buffer copy_of(const tensor::Buffer& from) const;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "collimate/base/config.h"
@@ -16,6 +17,7 @@
 #include "collimate/recipe/best_metric.h"
 #include "collimate/recipe/check_models.h"
 #include "collimate/recipe/check_rewards.h"
+#include "collimate/recipe/memory_of.h"
 #include "collimate/recipe/objective.h"
 #include "collimate/recipe/placement.h"
 #include "collimate/recipe/prepare.h"
@@ -155,6 +157,12 @@ std::string placement_line(const Config& config, const Plan& plan, const graph::
                      counted(graph::worker_count(plan.graph, placement), "worker"), sharing_text(plan, placement));
 }
 
+void add_lines(Findings& found, const std::function<std::vector<std::string>()>& make) {
+  attempt(found.refused, [&] {
+    for (const std::string& line : make()) found.lines.push_back(line);
+  });
+}
+
 }  // namespace
 
 Findings inspect(const Config& config, const Plan& plan, const graph::Placement& placement, const RunData& data) {
@@ -172,6 +180,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   for (const std::string& line : arithmetic_lines(numbers, config)) found.lines.push_back(line);
   if (numbers.examples_beyond > 0) found.lines.push_back(rounding_line(config, numbers, *data.train));
   found.lines.push_back(placement_line(config, plan, placement));
+  add_lines(found, [&] { return turn_lines(config, plan, placement); });
   for (const std::string& idle : idle_options(config)) found.lines.push_back("warning: " + idle);
   found.facts["objective"] = to_json(learned);
   found.facts["batch"] = to_json(numbers);
@@ -183,9 +192,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
     check_pairs(set, found);
   }
   found.refused = model_problems(plan, *data.tokenizer, extent_of(config, plan, data, train));
-  attempt(found.refused, [&] {
-    for (const std::string& line : adapter_lines(plan)) found.lines.push_back(line);
-  });
+  add_lines(found, [&] { return adapter_lines(plan); });
   for (const auto& check_one : {&check_bias, &check_form}) {
     check_one("rollout", config.rollout, *data.tokenizer, found.problems);
     check_one("evaluation", config.evaluation, *data.tokenizer, found.problems);

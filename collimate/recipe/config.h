@@ -205,6 +205,13 @@ struct RunOptions : base::Section {
                                       "that names the item; 0 sets no limit",
                                       base::at_least(int64_t{0}),
                                       base::outside_hash{}};
+  base::Option<std::string> swap_directory{this,
+                                           "swap_directory",
+                                           "",
+                                           "directory",
+                                           "where models are that are off their device (placement.residency: swap); "
+                                           "the run's own directory where it is empty",
+                                           base::outside_hash{}};
   base::Option<double> deadline_seconds{this,
                                         "deadline_seconds",
                                         600.0,

@@ -1,5 +1,8 @@
 #include "collimate/recipe/memory_of.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -9,12 +12,46 @@
 #include "collimate/recipe/registry.h"
 
 namespace collimate::recipe {
+namespace {
 
-MemoryOf memory_of(const Config& config, const Plan& plan) {
+constexpr double kMebi = 1 << 20;
+
+flow::RunOptions options_of(const Config& config, const Plan& plan) {
   flow::RunOptions options;
   options.config = base::to_json(config.section_value());
+  options.modules = plan.modules;
   for (const EvaluationPlan& evaluation : plan.evaluations)
-    options.evaluations.push_back({.name = evaluation.name, .graph = evaluation.graph});
+    options.evaluations.push_back({.name = evaluation.name, .graph = evaluation.graph, .rows = 1});
+  return options;
+}
+
+std::string turn_line(const flow::PlannedMemory& planned) {
+  std::string items;
+  for (size_t i = 0; i < std::min<size_t>(3, planned.items.size()); ++i)
+    items += fmt::format("{}{} {:.1f}", i == 0 ? "" : ", ", planned.items[i].purpose,
+                         static_cast<double>(planned.items[i].bytes) / kMebi);
+  return fmt::format("memory: device {} plans {:.1f} MiB at a time, as its models take turns: {}{}", planned.worker,
+                     static_cast<double>(planned.bytes()) / kMebi, items, planned.items.size() > 3 ? ", …" : "");
+}
+
+}  // namespace
+
+std::vector<std::string> turn_lines(const Config& config, const Plan& plan, const graph::Placement& placement) {
+  const bool turns = std::ranges::any_of(plan.modules, [&](const auto& entry) { return placement.swaps(entry.first); });
+  if (!turns) return {};
+  const flow::Registry registry = module_registry();
+  flow::RunOptions options = options_of(config, plan);
+  options.threads_per_worker = threads_of(config, placement);
+  options.memory_budget_bytes = config.run.memory_budget * (int64_t{1} << 20);
+  flow::check_turns(plan.graph, placement, registry, options);
+  std::vector<std::string> lines;
+  for (const flow::PlannedMemory& planned : flow::planned_memory(plan.graph, placement, registry, options))
+    lines.push_back(turn_line(planned));
+  return lines;
+}
+
+MemoryOf memory_of(const Config& config, const Plan& plan) {
+  const flow::RunOptions options = options_of(config, plan);
   Plan seen = plan;
   for (auto& [name, module] : seen.modules)
     if (module.parameters.contains("path"))

@@ -61,7 +61,8 @@ void give_own_copies(const graph::Placement& placement, Plan& plan) {
     if (!reader->second.parameters.contains("weights")) continue;
     nlohmann::json& weights = reader->second.parameters["weights"];
     if (weights != source->second.parameters.value("weights", nlohmann::json())) continue;
-    if (!reads_other_pieces(plan, placement, link.destination, link.source)) continue;
+    reader->second.in_place = !reads_other_pieces(plan, placement, link.destination, link.source);
+    if (reader->second.in_place) continue;
     weights = link.destination + " copy";
     reader->second.own_weights = true;
   }

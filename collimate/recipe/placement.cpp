@@ -168,16 +168,33 @@ void check_experts(const graph::Placement& placement, const Plan& plan) {
     }
 }
 
+// Older weights than those of training are there only where these are not: on other devices.
+void check_staleness(const graph::Placement& placement, const Plan& plan) {
+  if (placement.staleness == 0) return;
+  const auto fail = [&](const std::string& expected, const std::string& instead) {
+    throw base::InputError(
+        base::expectation("placement.staleness", expected, std::to_string(placement.staleness), instead));
+  };
+  if (plan.graph.links.empty()) fail("0 of a recipe that generates nothing", "leaving it out");
+  for (const graph::WeightLink& link : plan.graph.links) {
+    const std::vector<int> trained = graph::workers_of(plan.graph, placement, link.source);
+    for (const int worker : graph::workers_of(plan.graph, placement, link.destination))
+      if (std::ranges::find(trained, worker) != trained.end())
+        fail(fmt::format("0, as {} and {} are both on device {}", link.destination, link.source, worker),
+             fmt::format("a group of other devices for {}", link.destination));
+  }
+}
+
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
-void check_supported(const graph::Placement& placement) {
-  if (placement.staleness > 0)
-    throw base::InputError(base::expectation(
-        "placement.staleness", "0", std::to_string(placement.staleness),
-        "leaving it out: a recipe's samples are drawn by the newest weights, the only ones that a checkpoint has"));
-  for (const auto& [model, residency] : placement.residency)
-    if (residency == graph::Residency::kSwap)
-      throw base::InputError(base::expectation("placement.residency." + model, "device", "swap",
-                                               "leaving it out: the recipes' models stay where they are"));
+void check_supported(const graph::Placement& placement, const Plan& plan) {
+  check_staleness(placement, plan);
+  for (const auto& [model, residency] : placement.residency) {
+    const auto module = plan.modules.find(model);
+    if (residency == graph::Residency::kDevice || module == plan.modules.end()) continue;
+    if (!module->second.parameters.contains("weights"))
+      throw base::InputError(base::expectation("placement.residency." + model, "device of what has no weights", "swap",
+                                               "leaving it out: it takes no memory of a device"));
+  }
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
       if (!layout.offload) continue;
@@ -313,7 +330,7 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
   graph::Placement placement =
       name.empty() ? graph::parse_placement(value.dump(), "placement") : named_placement(config, plan, name);
   graph::validate(plan.graph, placement);
-  check_supported(placement);
+  check_supported(placement, plan);
   check_context(placement, plan);
   check_experts(placement, plan);
   give_own_copies(placement, plan);

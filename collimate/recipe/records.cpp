@@ -25,6 +25,20 @@ void add_spread(const std::string& family, const std::vector<double>& values, ba
   record.set(family + "/min", *std::min_element(values.begin(), values.end()));
 }
 
+// The oldest and the newest weights that drew the sample's tokens; null where nobody says.
+std::optional<std::pair<int64_t, int64_t>> versions_of(const Batch& rows, int64_t r) {
+  if (!rows.has(batch::kWeightsVersion.name)) return std::nullopt;
+  std::optional<std::pair<int64_t, int64_t>> found;
+  const auto trainable = rows.row(batch::kTrainable, r);
+  const auto versions = rows.row(batch::kWeightsVersion, r);
+  for (size_t t = 0; t < trainable.size(); ++t) {
+    if (trainable[t] == 0) continue;
+    if (!found) found = {versions[t], versions[t]};
+    found = {std::min<int64_t>(found->first, versions[t]), std::max<int64_t>(found->second, versions[t])};
+  }
+  return found;
+}
+
 std::optional<std::string> model_answer(const Batch& rows, int64_t r, const text::Tokenizer& tokenizer) {
   if (!rows.has(rlhf::kModelAnswer.name) || rows.get(rlhf::kAsked, r) == 0) return std::nullopt;
   return rlhf::decoded_sample({}, rows.row(rlhf::kModelAnswer, r), tokenizer).completion;
@@ -79,6 +93,10 @@ void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64
         {"completion", decoded[i].completion},
         {"reward", samples.get(batch::kReward, row)},
         {"finish", generate::finish_reason(generate::Finish{samples.get(batch::kFinish, row)})}};
+    if (const auto versions = versions_of(samples, row))
+      line["weights_version"] = versions->first == versions->second
+                                    ? nlohmann::ordered_json(versions->first)
+                                    : nlohmann::ordered_json{versions->first, versions->second};
     const std::string expected = expected_of(decoded[i].example);
     if (!expected.empty()) line["expected"] = expected;
     lines.push_back(std::move(line));

@@ -205,6 +205,7 @@ class Run {
         .rows = plan_.rows_per_iteration,
         .group_size = plan_.group_size,
         .save_every = config_.run.save_every > 0 ? config_.run.save_every.get() : config_.run.iterations.get(),
+        .exact_versions = placement_.staleness > 0,
         .refill_limit = config_.rollout.replace_limit};
     options.seed = static_cast<uint64_t>(config_.run.seed.get());
     options.config = base::to_json(config_.section_value());
@@ -260,6 +261,7 @@ class Run {
     options.deadline_seconds = config_.run.deadline_seconds;
     options.threads_per_worker = threads_of(config_, placement_);
     options.memory_budget_bytes = config_.run.memory_budget * (int64_t{1} << 20);
+    options.swap_directory = config_.run.swap_directory;
   }
 
   // Workers that are processes load the config's plugins too.

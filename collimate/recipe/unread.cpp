@@ -151,8 +151,8 @@ bool is_of_few_losses(const std::string& option) {
 }
 
 // Mixtures of experts read these, latent attention, chat templates that have variables, samples of a given form or from
-// a rounded cache, rounded models, and matrices, blocks and rows that devices share: at their defaults they say nothing
-// of a run.
+// a rounded cache, rounded models, and matrices, blocks and rows that devices share or leave: at their defaults they
+// say nothing of a run.
 bool concerns_few_runs(const std::string& option) {
   const std::string any = of_any_model(option);
   return option == "plugins" || option == "options" || option.starts_with("train.router_") ||
@@ -161,8 +161,8 @@ bool concerns_few_runs(const std::string& option) {
          option == "zero" || option == "rollout.kv_cache_dtype" || option == "preset" ||
          option == "rollout.replace_equal_groups" || option == "data.train_from_difference" ||
          is_of_few_losses(option) || option == "run.best_metric" || option == "train.export_dtype" ||
-         option == "train.ema" || option == "data.ptx" || option.ends_with(".regex") ||
-         option.ends_with(".json_schema");
+         option == "train.ema" || option == "data.ptx" || option == "run.swap_directory" ||
+         option.ends_with(".regex") || option.ends_with(".json_schema");
 }
 
 }  // namespace

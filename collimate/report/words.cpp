@@ -11,11 +11,12 @@ struct Word {
   const char* words;
 };
 
-constexpr Word kPhases[] = {{"gen", "generating completions"}, {"old_log_prob", "log-probs of samples, computed again"},
-                            {"reward", "computing rewards"},   {"ref", "log-probs of the reference"},
-                            {"values", "estimating values"},   {"adv", "computing advantages"},
-                            {"update_actor", "training"},      {"update_critic", "training the value model"},
-                            {"testing", "held-out evaluation"}};
+constexpr Word kPhases[] = {
+    {"gen", "generating completions"},  {"old_log_prob", "log-probs of samples, computed again"},
+    {"reward", "computing rewards"},    {"ref", "log-probs of the reference"},
+    {"values", "estimating values"},    {"adv", "computing advantages"},
+    {"update_actor", "training"},       {"update_critic", "training the value model"},
+    {"testing", "held-out evaluation"}, {"swap", "models coming and leaving"}};
 
 constexpr Word kMemory[] = {{"master", "trained weights, in 32 bits"},
                             {"values", "weights"},

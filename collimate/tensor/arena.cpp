@@ -52,6 +52,7 @@ void* Arena::take_host(int64_t bytes) {
 }
 
 void Arena::release() {
+  for (Buffer& chunk : chunks_) chunk.discard();
   chunks_.clear();
   host_chunks_.clear();
   reset();

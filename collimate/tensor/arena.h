@@ -36,7 +36,7 @@ class Arena {
   // Releases everything taken since the mark.
   void rewind(Mark mark) { at_ = mark; }
   void reset() { at_ = {}; }
-  // Gives the chunks back to the allocator.
+  // Gives the chunks back, which are not kept for reuse.
   void release();
   int64_t bytes() const;  // of the device
   // The most floats that were taken at once, of an arena whose first chunk has held them all.

@@ -91,6 +91,11 @@ void DataRanks::zero_gradients() {
   }
 }
 
+void DataRanks::drop_gradients() {
+  weights_.drop_gradients();
+  for (tensor::Buffer& summed : summed_) summed.discard();
+}
+
 int64_t DataRanks::most_micro_batches(int64_t own) const {
   const bool meet = keeps_shares() || weights_.experts().several();
   return meet && group_ != nullptr ? comm::largest(*group_, own, deadline_seconds_) : own;

@@ -47,6 +47,8 @@ class DataRanks {
 
   // An update begins: gradients are zero.
   void zero_gradients();
+  // Gives the memory of gradients back: the next update's begin with zeros.
+  void drop_gradients();
   // Micro-batches that a rank of so many has to take part in: where ranks share experts, or gradients, which are summed
   // with each, as many as any of all has.
   int64_t most_micro_batches(int64_t own) const;

@@ -242,6 +242,18 @@ void Learner::clip_and_step(double rate, double norm) {
   model_.weights().commit();
 }
 
+void Learner::offload(tensor::AwayFile& file) {
+  optimizer_.offload(file);
+  if (average_) average_->offload(file);
+  ranks_.drop_gradients();
+  model_.release();
+}
+
+void Learner::restore(tensor::AwayFile& file) {
+  optimizer_.restore(file);
+  if (average_) average_->restore(file);
+}
+
 void Learner::save(base::StateWriter& out) const {
   const std::vector<model::Share> shares = ranks_.saved_shares();
   model_.weights().save(out, shares);

@@ -60,6 +60,11 @@ class Learner : public base::Stateful {
   // Clips what accumulate() left and steps with `learning_rate`; returns the norm before clipping.
   double step(double learning_rate);
 
+  // All that training keeps beside the weights leaves the device for the file, and comes back with the same bits: the
+  // optimizer's moments and the average. Gradients and what passes keep are given back. Between updates.
+  void offload(tensor::AwayFile& file);
+  void restore(tensor::AwayFile& file);
+
   // The average of the weights; null without LearnerOptions::ema.
   MovingAverage* average() { return average_ ? &*average_ : nullptr; }
 

@@ -19,6 +19,7 @@ MovingAverage::MovingAverage(model::Weights& weights, double decay, tensor::Exec
   COLLIMATE_CHECK(decay >= 0 && decay < 1, "a decay of {}", decay);
   const tensor::MemoryScope tagged(weights.options().tag + "/average");
   averages_.resize(static_cast<size_t>(weights.segments()));
+  away_.resize(averages_.size());
   for (int s = 0; s < weights.segments(); ++s) {
     const std::span<float> master = weights.kept_values(s);
     if (!weights.trains_segment(s) || master.empty()) continue;
@@ -40,6 +41,19 @@ void MovingAverage::update() {
     const std::span<float> master = weights_.kept_values(s);
     tensor::move_towards(exec_, step_, master.data(), std::ssize(master), average.floats());
   }
+}
+
+// It changes with every update, so that the file has old bytes whenever it leaves.
+void MovingAverage::offload(tensor::AwayFile& file) {
+  for (size_t s = 0; s < averages_.size(); ++s) {
+    away_[s].current = false;
+    file.put(exec_, away_[s], averages_[s]);
+  }
+}
+
+void MovingAverage::restore(tensor::AwayFile& file) {
+  const tensor::MemoryScope tagged(weights_.options().tag + "/average");
+  for (size_t s = 0; s < averages_.size(); ++s) file.bring(exec_, away_[s], averages_[s]);
 }
 
 void MovingAverage::swap() {

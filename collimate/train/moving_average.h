@@ -6,6 +6,7 @@
 #include "collimate/model/share.h"
 #include "collimate/model/weights.h"
 #include "collimate/tensor/allocator.h"
+#include "collimate/tensor/away_file.h"
 #include "collimate/tensor/exec.h"
 
 namespace collimate::train {
@@ -24,6 +25,10 @@ class MovingAverage {
   // nothing may run the model between the two calls.
   void swap();
 
+  // It leaves the device for the file, and comes back with the same bits.
+  void offload(tensor::AwayFile& file);
+  void restore(tensor::AwayFile& file);
+
   // Each of the ranks with the same weights saves its shares [segments], as Weights::save; all load all.
   void save(base::StateWriter& out, std::span<const model::Share> shares) const;
   void load(base::StateReader& in);
@@ -34,7 +39,8 @@ class MovingAverage {
   model::Weights& weights_;
   float step_;  // 1 - decay
   tensor::Exec exec_;
-  std::vector<tensor::Buffer> averages_;  // by segment; empty where nothing is trained
+  std::vector<tensor::Buffer> averages_;      // by segment; empty where nothing is trained
+  std::vector<tensor::AwayFile::Slot> away_;  // by segment
 };
 
 // The average in the place of the weights while this lives, to be written.

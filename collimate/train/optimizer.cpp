@@ -33,6 +33,7 @@ AdamW::AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOpti
 
 void AdamW::step(double learning_rate, double gradient_scale, std::span<const float* const> gradients) {
   ++steps_;
+  changed();
   tensor::AdamwOptions adam{.learning_rate = static_cast<float>(learning_rate),
                             .beta1 = static_cast<float>(options_.beta1),
                             .beta2 = static_cast<float>(options_.beta2),
@@ -57,6 +58,25 @@ void AdamW::step(const shape::ParamSpec& spec, const float* gradients, Moments& 
   float* values = weights_.kept_values(spec.segment).data() + (begin - weights_.kept(spec.segment).begin);
   tensor::adamw(exec_, values, gradients + of_share, moments.first.floats() + of_share,
                 moments.second.floats() + of_share, end - begin, adam);
+}
+
+void AdamW::offload(tensor::AwayFile& file) {
+  for (Moments& moments : moments_) {
+    file.put(exec_, moments.first_away, moments.first);
+    file.put(exec_, moments.second_away, moments.second);
+  }
+}
+
+void AdamW::restore(tensor::AwayFile& file) {
+  const tensor::MemoryScope tagged(weights_.options().tag + "/optimizer");
+  for (Moments& moments : moments_) {
+    file.bring(exec_, moments.first_away, moments.first);
+    file.bring(exec_, moments.second_away, moments.second);
+  }
+}
+
+void AdamW::changed() {
+  for (Moments& moments : moments_) moments.first_away.current = moments.second_away.current = false;
 }
 
 int64_t AdamW::bytes() const {
@@ -86,6 +106,7 @@ void AdamW::save(base::StateWriter& out, std::span<const model::Share> shares) c
 
 void AdamW::load(base::StateReader& in) {
   steps_ = in.json("adamw").at("steps");
+  changed();
   for (size_t s = 0; s < moments_.size(); ++s) {
     const auto parts = model::parts_of(weights_.params(), static_cast<int>(s), moments_[s].share);
     if (parts.empty()) continue;

@@ -7,6 +7,7 @@
 #include "collimate/base/stateful.h"
 #include "collimate/model/share.h"
 #include "collimate/model/weights.h"
+#include "collimate/tensor/away_file.h"
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/host_access.h"
 #include "collimate/tensor/ops/optimizer.h"
@@ -33,11 +34,16 @@ class AdamW {
   int64_t steps() const { return steps_; }
   int64_t bytes() const;
 
+  // The moments leave the device for the file, and come back with the same bits.
+  void offload(tensor::AwayFile& file);
+  void restore(tensor::AwayFile& file);
+
   // Saves the moments of these shares [segments], which are among those that it updates; loads all that it updates.
   void save(base::StateWriter& out, std::span<const model::Share> shares) const;
   void load(base::StateReader& in);
 
  private:
+  void changed();  // what the file has of them is old
   template <class T>
   tensor::HostView<T> seen(const tensor::Buffer& moment) const;
 
@@ -45,6 +51,7 @@ class AdamW {
   struct Moments {
     model::Share share;
     tensor::Buffer first, second;  // [share.count()]
+    tensor::AwayFile::Slot first_away, second_away;
   };
   // Updates what this one has of a parameter.
   void step(const shape::ParamSpec& spec, const float* gradients, Moments& moments,

@@ -191,16 +191,6 @@ TEST_F(Check, RefusesSamplingThatARequestWouldBeRefusedFor) {
               HasSubstr("[rollout, json_schema] expected a JSON schema that completions can follow"));
 }
 
-// The schedule can swap models; those of the recipes don't move.
-TEST_F(Check, RefusesAPlacementThatWouldMoveModels) {
-  const std::string placement =
-      "placement={version: 1, devices: {count: 1, kind: cpu}, groups: {all: {devices: [0], models: [policy, "
-      "policy_trainer]}}, residency: {policy: swap}}";
-  EXPECT_THAT(reasons("grpo", {placement}),
-              HasSubstr("[placement.residency.policy] expected device, got swap; try leaving it out: the recipes' "
-                        "models stay where they are\n"));
-}
-
 TEST_F(Check, RefusesAPlacementOfNoName) {
   EXPECT_THAT(reasons("grpo", {"placement=interleaving"}),
               HasSubstr("[placement] expected flattening, auto or a file, got interleaving; try flattening\n"));

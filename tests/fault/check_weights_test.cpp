@@ -9,7 +9,7 @@
 namespace collimate::test {
 namespace {
 
-// These tests ask `collimate check` about weights: of the data's, and of those that a placement has samples drawn by.
+// These tests ask `collimate check` about weights: of the data, and of models that leave their device.
 class CheckWeights : public CheckCall {};
 
 TEST_F(CheckWeights, EpochsAreOfTheRowsThatTheirWeightLetsIn) {
@@ -22,18 +22,18 @@ TEST_F(CheckWeights, EpochsAreOfTheRowsThatTheirWeightLetsIn) {
   }
 }
 
-// The schedule can run generation ahead of training. After a resume the rest of such an iteration's samples would be of
-// other weights: those that it began with are gone.
-TEST_F(CheckWeights, APlacementWhoseSamplesAreOfOlderOnesIsRefused) {
-  const std::string placement =
-      "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {rollout: {devices: [0], models: [policy]}, "
-      "training: {devices: [1], models: [policy_trainer]}}, staleness: ";
-  const auto newest = check("grpo", {placement + "0}"}), older = check("grpo", {placement + "1}"});
-  EXPECT_TRUE(newest.status.ok()) << newest.errors;
-  EXPECT_EQ(older.status.code, 2) << older.output;
-  EXPECT_THAT(older.errors,
-              testing::HasSubstr("[placement.staleness] expected 0, got 1; try leaving it out: a recipe's samples are "
-                                 "drawn by the newest weights, the only ones that a checkpoint has\n"));
+TEST_F(CheckWeights, SaysWhatModelsThatTakeTurnsPlanAndRefusesWhatHasNoneToTake) {
+  const auto placement = [](const std::string& model) {
+    return "placement={version: 1, devices: {count: 1, kind: cpu}, groups: {all: {devices: [0], models: [policy, "
+           "policy_trainer]}}, residency: {" +
+           model + ": swap}}";
+  };
+  EXPECT_THAT(check("grpo", {placement("policy")}).output,
+              testing::ContainsRegex("# memory: device 0 plans [0-9.]+ MiB at a time, as its models take turns: "));
+  EXPECT_THAT(reasons("grpo", {placement("reward")}),
+              testing::HasSubstr(
+                  "[placement.residency.reward] expected device of what has no weights, got swap; try leaving it "
+                  "out: it takes no memory of a device\n"));
 }
 
 }  // namespace

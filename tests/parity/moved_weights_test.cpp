@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 
 #include "collimate/batch/standard_keys.h"
@@ -74,9 +75,10 @@ void move_elsewhere(Weights& weights) {
 
 void move_away_and_back(Weights& weights) {
   const Addresses values = masters(weights);
-  weights.offload();
+  static tensor::AwayFile away(std::filesystem::temp_directory_path());
+  weights.offload(away);
   const auto taken = take_freed_memory();
-  weights.restore();
+  weights.restore(away);
   EXPECT_NE(masters(weights), values);  // a device may give a segment the place that it had
   take_freed_memory();
 }
@@ -88,19 +90,22 @@ class Policy {
       : weights_(model::testing::tiny_weights(model::testing::tiny_shape(family), {true, compute})),
         model_(weights_, {}),
         service_(model_, service_options()),
-        learner_(model_, {.micro_batch_tokens = 64}, {}) {}
+        learner_(model_, {.ema = 0.5, .micro_batch_tokens = 64}, {}) {}
 
   // Two rounds of generating, scoring and training, and samples of what they taught. `move` is called between all
   // phases, in the middle of generation and between backward and the optimizer.
-  Left learn(const Move& move) {
+  // With `leaves`, everything leaves the device between phases.
+  Left learn(const Move& move, bool leaves = false) {
     Left left;
     for (int round = 0; round < 2; ++round) {
       const Batch rows = sample(left, 100 * round, move);
+      if (leaves) leave_and_return();
       move(*weights_);
       const Batch scored = train::with_log_probs(model_, rows, batch::kOldLogProbs, {1.0F, 64});
       left.emplace_back("scored", bits_of(scored.all(batch::kOldLogProbs)));
       move(*weights_);
       update(left, rows, move);
+      if (leaves) leave_and_return();
       move(*weights_);
     }
     sample(left, 900, move);
@@ -108,6 +113,17 @@ class Policy {
   }
 
  private:
+  // As a module's reside.
+  void leave_and_return() {
+    service_.release();
+    learner_.offload(away_);
+    weights_->offload(away_);
+    for (const model::MemoryItem& item : weights_->memory()) EXPECT_EQ(item.bytes, 0) << item.purpose;
+    EXPECT_EQ(learner_.optimizer_bytes(), 0);
+    weights_->restore(away_);
+    learner_.restore(away_);
+  }
+
   static generate::ServiceOptions service_options() {
     generate::ServiceOptions options{.cache_blocks = 30, .max_batch_tokens = 40, .seed = 5};
     options.sampling.max_tokens = 14;
@@ -174,6 +190,7 @@ class Policy {
   model::Model model_;
   generate::Service service_;
   train::Learner learner_;
+  tensor::AwayFile away_{std::filesystem::temp_directory_path()};
 };
 
 void expect_equal(const Left& moved, const Left& undisturbed, const std::string& what) {
@@ -199,6 +216,13 @@ TEST(MovedWeights, BetweenAndInsidePhasesChangeNoBit) {
       EXPECT_GT(moves, 12);
       expect_equal(moved, undisturbed, std::string(family) + " " + std::string(tensor::name_of(compute)));
     }
+  }
+}
+
+TEST(MovedWeights, AModelThatLeavesWithAllThatItKeepsGoesOnWithTheSameBits) {
+  for (const auto compute : {tensor::ComputeType::kFloat32, tensor::ComputeType::kBFloat16Dot}) {
+    const Left undisturbed = Policy("llama", compute).learn([](Weights&) {});
+    expect_equal(Policy("llama", compute).learn([](Weights&) {}, /*leaves=*/true), undisturbed, "left");
   }
 }
 

@@ -16,13 +16,16 @@
 namespace collimate::rlhf {
 namespace {
 
+// On its device, where models over it that have left may have taken it with them.
 std::shared_ptr<model::Weights> open_base(flow::Context& context, const DecoderOptions& options,
                                           const model::ModelRanks& ranks) {
   const model::WeightsOptions kept = base_options(options, ranks);
   const std::string part = fmt::format("{} of tp, {} of pp", ranks.tensor.place.rank, ranks.stages.place.rank);
-  return context.shared<model::Weights>(fmt::format("base:{}, {}", kept.tag, part), [&] {
+  auto base = context.shared<model::Weights>(fmt::format("base:{}, {}", kept.tag, part), [&] {
     return model::load_huggingface(options.path, options.base_head, kept, {context.pool});
   });
+  if (!base->resident()) base->restore(*away_file(context));
+  return base;
 }
 
 std::shared_ptr<model::Weights> open_weights(flow::Context& context, const DecoderOptions& options,
@@ -182,6 +185,21 @@ std::string adapters_text(const DecoderOptions& options) {
     (model::is_changed_by_training(lora, spec) ? trained : frozen) += spec.count();
   return fmt::format("{} trains {} parameters beside {} frozen ones: rank {}, scale {:.6g}, {}", options.weights.get(),
                      trained, frozen, lora.rank, lora.scale(), fmt::join(model::lora_targets(shape, lora), " "));
+}
+
+void Decoder::come() {
+  if (there++ == 0 && !weights->resident()) weights->restore(*away);
+}
+
+void Decoder::leave() {
+  if (--there > 0) return;
+  model->release();
+  weights->offload(*away);
+}
+
+std::shared_ptr<tensor::AwayFile> away_file(flow::Context& context) {
+  return context.shared<tensor::AwayFile>("away",
+                                          [&] { return std::make_shared<tensor::AwayFile>(context.swap_directory); });
 }
 
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options,

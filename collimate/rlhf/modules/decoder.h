@@ -7,6 +7,7 @@
 #include "collimate/flow/weights_port.h"
 #include "collimate/model/model.h"
 #include "collimate/rlhf/modules/options.h"
+#include "collimate/tensor/away_file.h"
 
 namespace collimate::rlhf {
 
@@ -48,12 +49,23 @@ struct DecoderOptions : ModelOptions {
       this, "predicted_tokens", 1, "tokens", "most tokens of a row that are trained", base::at_least(int64_t{1})};
 };
 
-// One model on one worker, shared by the modules that name the same weights.
+// One model on one worker, shared by the modules that name the same weights. It is on its device as long as one of
+// these is there.
 struct Decoder {
   std::shared_ptr<model::Weights> weights;
   std::unique_ptr<model::Model> model;
   tensor::Exec exec;
+  std::shared_ptr<tensor::AwayFile> away;  // where it is else; null until something leaves
+  int there = 0;                           // modules
+
+  // A module is there from now on, or is not: the first one brings the weights, with the last one they leave, and what
+  // passes keep is given back.
+  void come();
+  void leave();
 };
+
+// The file of what leaves the worker's device, made on first use.
+std::shared_ptr<tensor::AwayFile> away_file(flow::Context& context);
 
 // The ranks that share the model of a module, by the layout of its functions; where no run has begun, without a group.
 model::ModelRanks model_ranks(const flow::Context& context);

@@ -5,6 +5,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/comm/group.h"
 #include "collimate/rlhf/modules/memory.h"
 #include "collimate/rlhf/modules/service_options.h"
 #include "collimate/rlhf/rollout/assemble.h"
@@ -130,6 +131,11 @@ std::vector<tensor::MemoryItem> GeneratorModule::memory(const flow::Context& con
 
 void GeneratorModule::setup(flow::Context& context) {
   ScorerModule::setup(context);
+  saves_weights_ = context.placement.staleness > 0 && !options().trained;
+  const comm::Group* copies = context.copies("generate");
+  if (copies != nullptr && copies->rank() > 0 && !decoder().weights->shares().several() &&
+      !decoder().weights->experts().several())
+    saved_shares_.resize(static_cast<size_t>(decoder().weights->segments()));  // nothing: the first copy saves it
   rollout_ = rollout_of(context);
   generate::ServiceOptions service = service_of(rollout_, options(), context);
   service.seed = context.seed;
@@ -143,6 +149,8 @@ void GeneratorModule::setup(flow::Context& context) {
     const DecoderOptions draft = draft_options(rollout_, options());
     text::require_equal_tokens(*tokenizer_, *text::load_tokenizer(draft.path));
     draft_ = open_decoder(context, draft);
+    if (context.placement.swaps(context.model)) draft_->away = away_file(context);
+    draft_->come();
     service.draft = draft_->model.get();
   }
   service_ = std::make_unique<Service>(*decoder().model, service);
@@ -153,6 +161,22 @@ std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function,
   if (service_->version() != decoder().weights->version()) service_->update(decoder().weights->version());
   return std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json(), routed_,
                                           decoder().weights->hold_for_inference());
+}
+
+void GeneratorModule::save(base::StateWriter& out) const {
+  if (saves_weights_) decoder().weights->save(out, saved_shares_);
+}
+
+// A checkpoint of a run whose generation had its trainer's weights has none.
+void GeneratorModule::load(base::StateReader& in) {
+  if (saves_weights_ && in.has("version")) decoder().weights->load(in);
+}
+
+// Keys and values are given back, and computed again where they are wanted.
+void GeneratorModule::reside(bool on_device) {
+  if (!on_device) service_->release();
+  ScorerModule::reside(on_device);
+  if (draft_ != nullptr) on_device ? draft_->come() : draft_->leave();
 }
 
 std::vector<flow::Metric> GeneratorModule::metrics() {

@@ -19,11 +19,17 @@ class GeneratorModule final : public ScorerModule {
   std::vector<tensor::MemoryItem> memory(const flow::Context& context) const override;
   void setup(flow::Context& context) override;
   std::unique_ptr<flow::Stream> open(const std::string& function, const flow::CallInfo& info) override;
+  void reside(bool on_device) override;
   std::vector<flow::Metric> metrics() override;
+  // Its weights, where they are older than their trainer's.
+  void save(base::StateWriter& out) const override;
+  void load(base::StateReader& in) override;
 
  private:
   RolloutOptions rollout_;
-  int64_t routed_ = 0;  // experts of a token that samples record
+  bool saves_weights_ = false;
+  std::vector<model::Share> saved_shares_;  // none: all that this rank keeps
+  int64_t routed_ = 0;                      // experts of a token that samples record
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::shared_ptr<Decoder> draft_;  // null: none guesses
   std::unique_ptr<generate::Service> service_;

@@ -98,9 +98,13 @@ void ScorerModule::setup(flow::Context& context) {
     layouts_[spec.name] = {context.layout(spec.name).micro_batch, context_ranks(context, spec.name)};
   progress_ = context.progress;
   decoder_ = open_decoder(context, options_, model_ranks(context));
+  if (context.placement.swaps(context.model)) decoder_->away = away_file(context);
+  decoder_->come();
   router_replay_ = train.router_replay;
   port_ = std::make_unique<DecoderPort>(decoder_);
 }
+
+void ScorerModule::reside(bool on_device) { on_device ? decoder_->come() : decoder_->leave(); }
 
 train::RecordedRoutes ScorerModule::routes() const {
   using train::RecordedRoutes;

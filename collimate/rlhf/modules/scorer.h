@@ -24,6 +24,7 @@ class ScorerModule : public flow::Module {
   std::vector<tensor::MemoryItem> memory(const flow::Context& context) const override;
   void setup(flow::Context& context) override;
   Batch call(const std::string& function, const Batch& input, const flow::CallInfo& info) override;
+  void reside(bool on_device) override;
   flow::WeightsPort* weights() override { return port_.get(); }
 
  protected:
@@ -33,6 +34,7 @@ class ScorerModule : public flow::Module {
   // InputError where a model without experts is to replay them.
   train::RecordedRoutes routes() const;
   Decoder& decoder() { return *decoder_; }
+  tensor::AwayFile& away() { return *decoder_->away; }
   const Decoder& decoder() const { return *decoder_; }
 
  private:

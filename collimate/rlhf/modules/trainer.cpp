@@ -127,6 +127,12 @@ void TrainerModule::setup(flow::Context& context) {
   learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec, ranks);
 }
 
+void TrainerModule::reside(bool on_device) {
+  if (!on_device) learner_->offload(away());
+  ScorerModule::reside(on_device);
+  if (on_device) learner_->restore(away());
+}
+
 void TrainerModule::train_step(const std::string&, std::span<const Batch> updates, const flow::CallInfo& info) {
   LossMetrics sums;
   const train::Objective objective = objective_of(loss_, &sums);

@@ -20,6 +20,7 @@ class TrainerModule final : public ScorerModule {
   std::vector<graph::FunctionSpec> functions() const override;
   void setup(flow::Context& context) override;
   void train_step(const std::string& function, std::span<const Batch> updates, const flow::CallInfo& info) override;
+  void reside(bool on_device) override;
   void save_checkpoint(const std::string& directory, int64_t iteration) override;
   std::vector<flow::Metric> metrics() override;
   void save(base::StateWriter& out) const override;

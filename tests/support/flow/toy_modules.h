@@ -229,6 +229,7 @@ class Reward : public Module {
     Batch made(input.rows());
     std::vector<float> rewards;
     auto level = context_->store->get("level", info.iteration);
+    if (!parameters_.value("levels", true)) level.reset();
     for (int64_t i = 0; i < input.rows(); ++i) {
       if (parameters_.value("fail_at", int64_t{-1}) == input.get(batch::kUid, i))
         throw base::GuardError(fmt::format("[toy reward] sample {} is bad", input.get(batch::kUid, i)));
