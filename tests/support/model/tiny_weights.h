@@ -14,6 +14,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/model/model.h"
 #include "collimate/tensor/results.h"
 #include "tests/support/base/temporary_directory.h"
@@ -216,6 +217,12 @@ inline std::vector<std::vector<int32_t>> sequences(const std::vector<int>& lengt
 inline TokenBatch pack(const std::vector<std::vector<int32_t>>& all) {
   std::vector<std::span<const int32_t>> spans(all.begin(), all.end());
   return pack_sequences(spans);
+}
+
+// The batch with keys of dropout: by token, of `seed`.
+inline TokenBatch noisy(TokenBatch batch, uint64_t seed = 1) {
+  for (size_t t = 0; t < batch.ids.size(); ++t) batch.noise.push_back(base::mix(seed, t));
+  return batch;
 }
 
 inline std::vector<float> to_vector(const at::Tensor& tensor) {
