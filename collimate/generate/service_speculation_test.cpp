@@ -116,10 +116,13 @@ TEST_F(ServiceSpeculation, ADraftOfTheSameWeightsIsRightUntilTheEnd) {
   speculating_.max_batch_sequences = 8;
   for (Request& request : requests_) request.params.stop.clear();  // behind which guesses go on
   std::erase_if(requests_, [](const Request& request) { return !request.params.ignore_eos; });
-  const Results without = run_each(tiny_.model, requests_, options_);
-  EXPECT_EQ(run(tiny_.model, requests_, speculating_), without);
-  EXPECT_GT(counted_.accepted_tokens, 100);
-  EXPECT_EQ(counted_.accepted_tokens, counted_.proposed_tokens);
+  for (const auto& type : {std::optional<tensor::KvType>(), {tensor::KvType::kInt8}, {tensor::KvType::kFp8}}) {
+    options_.kv_type = speculating_.kv_type = type;
+    const Results without = run_each(tiny_.model, requests_, options_);
+    EXPECT_EQ(run(tiny_.model, requests_, speculating_), without);
+    EXPECT_GT(counted_.accepted_tokens, 100);
+    EXPECT_EQ(counted_.accepted_tokens, counted_.proposed_tokens);
+  }
 }
 
 TEST_F(ServiceSpeculation, ADraftOfFewerTokensOrPositionsGuessesAsFarAsItGoes) {

@@ -184,7 +184,8 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   }
   found.refused = model_problems(plan, *data.tokenizer, extent_of(config, plan, data, train));
   attempt(found.refused, [&] {
-    for (const std::string& line : adapter_lines(plan)) found.lines.push_back(line);
+    for (const auto& lines : {text_part_lines(plan), adapter_lines(plan)})
+      for (const std::string& line : lines) found.lines.push_back(line);
   });
   for (const auto& check_one : {&check_bias, &check_form}) {
     check_one("rollout", config.rollout, *data.tokenizer, found.problems);

@@ -139,7 +139,7 @@ bool lacks_truth(const std::optional<text::Example>& first) { return first && fi
 
 int64_t positions_of(const std::string& model, int64_t most) {
   if (!std::filesystem::is_directory(model)) return most;
-  return std::min(most, shape::read_model_shape(host::base_directory(model)).max_positions);
+  return std::min(most, shape::read_model_shape(host::base_directory(model)).positions());
 }
 
 }  // namespace
