@@ -34,7 +34,7 @@ TEST(JournaledRows, AreWhatTheirFunctionMakesAlone) {
   const auto measure =
       host("measure", toy::spec_of("measure", graph::Kind::kHost, {"uid"}, {"score"}),
            [&](const Batch& input, const CallInfo&, std::vector<Metric>&) { return add(input, batch::kScore, noise); });
-  const auto judge = host("reward", judged, [&](const Batch& input, const CallInfo&, std::vector<Metric>&) {
+  const auto judge = host("judge", judged, [&](const Batch& input, const CallInfo&, std::vector<Metric>&) {
     return add(input, batch::kReward, noise);
   });
   const auto look = host("look", toy::spec_of("look", graph::Kind::kHost, {"score", "reward"}, {"seen"}),

@@ -83,11 +83,31 @@ void keep_text_part(TensorDirectory& files) {
   }
 }
 
+// A head that the files have beside an embedding that is said to be the head has that one's values, or which of both is
+// meant is not known.
+void check_tied_head(const std::string& directory, const TensorDirectory& files, shape::ModelShape shape) {
+  if (!shape.tied_embeddings || shape.head != shape::Head::kLanguageModel) return;
+  shape.tied_embeddings = false;
+  const std::vector<ParamSpec> specs = shape::param_specs(shape);
+  const TensorEntry* embedding = find_entry(files, specs.front());
+  for (const ParamSpec& spec : specs) {
+    if (spec.part != shape::Part::kHead || spec.kind == shape::ParamKind::kBias) continue;
+    const TensorEntry* head = find_entry(files, spec);
+    if (head == nullptr || embedding == nullptr) return;
+    check_dtype(*head, directory);
+    if (head->sizes == embedding->sizes && have_equal_values(*head, *embedding, directory)) return;
+    throw InputError(expectation(directory + " " + head->name,
+                                 "the values of " + embedding->name + ", as tie_word_embeddings is true", "others",
+                                 "tie_word_embeddings: false in config.json to use them, or leaving them out"));
+  }
+}
+
 std::unique_ptr<TensorDirectory> open_files(const std::string& directory, const shape::ModelShape& shape) {
   auto files = std::make_unique<TensorDirectory>(directory);
   if (!shape.text_part_of.empty()) keep_text_part(*files);
   split_fused_experts(*files, shape, directory);
   attach_scales(*files, directory);
+  check_tied_head(directory, *files, shape);
   return files;
 }
 
@@ -99,24 +119,6 @@ std::unique_ptr<TensorDirectory> open_files(const std::string& directory, const 
   std::vector<std::string> names;
   for (const ParamSpec* spec : missing) names.push_back(spec->name);
   throw InputError(expectation(directory, fmt::format("{} tensors", count), "none named " + list_names(names)));
-}
-
-// A head that the files have beside an embedding that is said to be the head has that one's values, or which of both is
-// meant is not known.
-void check_tied_head(const std::string& directory, const TensorDirectory& files, shape::ModelShape shape,
-                     const TensorEntry* embedding) {
-  if (!shape.tied_embeddings || shape.head != shape::Head::kLanguageModel || embedding == nullptr) return;
-  shape.tied_embeddings = false;
-  for (const ParamSpec& spec : shape::param_specs(shape)) {
-    if (spec.part != shape::Part::kHead || spec.kind == shape::ParamKind::kBias) continue;
-    const TensorEntry* head = find_entry(files, spec);
-    if (head == nullptr) return;
-    check_dtype(*head, directory);
-    if (head->sizes == embedding->sizes && have_equal_values(*head, *embedding, directory)) return;
-    throw InputError(expectation(directory + " " + head->name,
-                                 "the values of " + embedding->name + ", as tie_word_embeddings is true", "others",
-                                 "tie_word_embeddings: false in config.json to use them, or leaving them out"));
-  }
 }
 
 // The entry of each parameter, null for a head to be made of zeros, which a trained model may begin with. Everything is
@@ -135,7 +137,6 @@ std::vector<const TensorEntry*> match(const std::string& directory, const Tensor
     }
   }
   if (!missing.empty()) throw_missing(directory, specs.size(), missing);
-  check_tied_head(directory, files, shape, entries.front());
   for (const auto& [name, entry] : files.entries())
     if (std::find(entries.begin(), entries.end(), entry) == entries.end() && !is_expected_surplus(name, shape))
       surplus.push_back(name);

@@ -128,7 +128,7 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
   const bool begins_first = trained[0] && shape::is_linear(shape, specs.front());
   ValueBytes bytes;
   for (size_t s = 0; s < floats.size(); ++s) {
-    if (is_of_base(options, specs, static_cast<int>(s))) continue;
+    if (floats[s] == 0 || is_of_base(options, specs, static_cast<int>(s))) continue;
     const int64_t whole = allocated_bytes(floats[s] * kFloat);
     (trained[s] ? bytes.trained : bytes.frozen) += allocated_bytes(most_kept(options, specs, s, floats[s]) * kFloat);
     bytes.gradients += trained[s] ? whole : 0;
