@@ -76,6 +76,9 @@ bool has_bare_reference(std::string_view line) {
   return false;
 }
 
+// A regular expression may begin with a bracket, which opens a list in YAML.
+constexpr const char* kQuotes = "quotes around a value that is a text: '[0-9]+'";
+
 // Between { } or [ ] YAML takes the brace of a bare ${NAME} for its own.
 std::string syntax_remedy(const std::string& text, const YAML::Mark& mark) {
   std::istringstream lines(text);
@@ -86,7 +89,7 @@ std::string syntax_remedy(const std::string& text, const YAML::Mark& mark) {
     return "spaces in place of the tab that the line begins with";
   return line.find_first_of("[{") == std::string::npos ? "the indentation of the keys beside it; if it is right, look "
                                                          "for a bracket or quote above that is not closed"
-                                                       : "";
+                                                       : kQuotes;
 }
 
 // Notes where a document starts; its content passes by.
@@ -133,7 +136,9 @@ std::string plain_words(const std::string& problem) {
 ConfigNode parse(const std::string& text, Converter converter) {
   try {
     if (const auto second = second_document(text)) {
-      throw InputError(expectation(converter.where(*second), "one YAML document", "a second one"));
+      const bool is_marked = text.find("---") != std::string::npos;
+      throw InputError(
+          expectation(converter.where(*second), "one YAML document", "a second one", is_marked ? "" : kQuotes));
     }
     const YAML::Node document = YAML::Load(text);
     return document.Mark().is_null() ? ConfigNode{} : converter.convert(document, document.Mark());

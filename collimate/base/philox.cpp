@@ -3,13 +3,6 @@
 namespace collimate::base {
 namespace {
 
-// Constants and round count of Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
-constexpr uint64_t kMultiplier0 = 0xD2511F53;
-constexpr uint64_t kMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kWeyl0 = 0x9E3779B9;
-constexpr uint32_t kWeyl1 = 0xBB67AE85;
-constexpr int kRounds = 10;
-
 std::array<uint32_t, 4> draw(uint64_t seed, uint32_t purpose, uint64_t uid, uint32_t position) {
   return philox4x32({static_cast<uint32_t>(uid), static_cast<uint32_t>(uid >> 32), position, purpose},
                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
@@ -25,12 +18,12 @@ uint64_t finalise(uint64_t x) {
 }  // namespace
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < kRounds; ++round) {
-    const uint64_t product0 = kMultiplier0 * counter[0];
-    const uint64_t product1 = kMultiplier1 * counter[2];
+  for (int round = 0; round < Philox::kRounds; ++round) {
+    const uint64_t product0 = Philox::kMultiplier0 * counter[0];
+    const uint64_t product1 = Philox::kMultiplier1 * counter[2];
     counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
                static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
-    key = {key[0] + kWeyl0, key[1] + kWeyl1};
+    key = {key[0] + Philox::kWeyl0, key[1] + Philox::kWeyl1};
   }
   return counter;
 }

@@ -6,6 +6,15 @@
 
 namespace collimate::base {
 
+// Constants and round count of Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+struct Philox {
+  static constexpr uint64_t kMultiplier0 = 0xD2511F53;
+  static constexpr uint64_t kMultiplier1 = 0xCD9E8D57;
+  static constexpr uint32_t kWeyl0 = 0x9E3779B9;
+  static constexpr uint32_t kWeyl1 = 0xBB67AE85;
+  static constexpr int kRounds = 10;
+};
+
 // Philox4x32-10 (Salmon et al. 2011): a counter-based generator, so that a draw depends on its key and counter alone.
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 

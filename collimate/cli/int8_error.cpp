@@ -31,7 +31,7 @@ class AsFloat32 : private base::Immovable {
 std::vector<generate::Completion> draw_probe(model::Model& model, const tensor::Exec& exec, int32_t first) {
   generate::EngineOptions options{.samples_per_prompt = kProbeTexts, .purpose = "int8.probe"};
   options.service.exec = exec;
-  generate::SamplingParams params{.max_tokens = std::min(kProbeTokens, model.shape().max_positions - 1)};
+  generate::SamplingParams params{.max_tokens = std::min(kProbeTokens, model.shape().positions() - 1)};
   params.ignore_eos = true;
   const std::vector<std::vector<int32_t>> prompts = {{first}};
   const AsFloat32 exact(model.weights());

@@ -130,6 +130,18 @@ void Drive::send_feed(TaskState& state, std::vector<int64_t> numbers, std::vecto
     driver_.send(state.actor.workers()[rank], message::Feed{state.task, feed, std::move(batches[rank])});
 }
 
+namespace {
+
+// The columns that a function makes, of rows that it gave: all else is the rows' own, which may have changed since.
+Batch made_columns(const graph::FunctionSpec& function, const Batch& rows) {
+  std::vector<std::string> made = {batch::kUid.name};
+  for (const graph::Column& column : function.makes)
+    if (column.name != batch::kUid.name && rows.has(column.name)) made.push_back(column.name);
+  return rows.select_columns(made);
+}
+
+}  // namespace
+
 std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vector<int64_t>& numbers) {
   const std::vector<ResultJournal::Key> keys = journal_keys(state, rows_for(state, numbers));
   std::vector<int64_t> unknown, known, dropped;
@@ -143,7 +155,7 @@ std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vect
       dropped.push_back(numbers[i]);
     } else {
       known.push_back(numbers[i]);
-      served.push_back(std::move(entry->row));
+      served.push_back(made_columns(*state.spec, entry->row));
     }
   }
   if (!served.empty()) iteration_of(state.task).rows.put(state.task.node, known, Batch::concatenate(served));
@@ -307,8 +319,9 @@ void Drive::journal(TaskState& state, const Batch& rows, const std::vector<int64
   if (all.empty()) return;
   const std::vector<ResultJournal::Key> keys = journal_keys(state, rows_for(state, all));
   journal_.add_call(keys, call_made(state, sequence));
+  const Batch made = made_columns(*state.spec, rows);
   for (size_t i = 0; i < uids.size(); ++i)
-    journal_.add(keys[i], rows.slice(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1));
+    journal_.add(keys[i], made.slice(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1));
   for (size_t i = uids.size(); i < all.size(); ++i) journal_.add_dropped(keys[i]);
   journal_.commit();
 }

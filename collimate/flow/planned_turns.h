@@ -20,7 +20,7 @@ class PlannedTurns {
 
   bool has_turns() const { return !turns_.empty(); }
   const std::vector<tensor::MemoryItem>& items() const { return items_; }  // of all
-  // Those that are always there, with those of the turn that takes the most.
+  // The items that are always there, with those of the turn that takes the most.
   std::vector<tensor::MemoryItem> largest_turn() const;
   // The most that is there at a time: that; with a budget, as models then stay as far as it goes, all or the budget.
   int64_t bytes(int64_t budget_bytes) const;

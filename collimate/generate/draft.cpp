@@ -15,7 +15,7 @@ Draft::Draft(model::Model& model, tensor::Exec exec, DraftLimits limits, uint64_
     : model_(model),
       limits_(limits),
       pool_(limits.blocks),
-      runner_(model, exec, pool_.size(), model::kv_type(model.weights().options().compute), run_seed) {}
+      runner_(model, exec, pool_.size(), limits.kv_type, run_seed) {}
 
 void Draft::propose(std::span<const Guess> guesses) {
   guessing_.clear();
@@ -40,7 +40,7 @@ void Draft::propose(std::span<const Guess> guesses) {
 
 bool Draft::can_follow(const Sequence& original) const {
   const int64_t vocabulary = model_.shape().vocabulary;
-  if (original.length() > model_.shape().max_positions) return false;
+  if (original.length() > model_.shape().positions()) return false;
   return vocabulary >= limits_.vocabulary ||
          std::all_of(original.ids.begin(), original.ids.end(), [&](int32_t id) { return id < vocabulary; });
 }
@@ -52,7 +52,7 @@ void Draft::follow(const Guess& guess) {
   if (!can_follow(original)) return;
   Shadow& shadow = shadows_[original.uid];
   shadow.original = &original;
-  shadow.left = std::min(guess.most, model_.shape().max_positions - original.length() + 1);  // the last is never run
+  shadow.left = std::min(guess.most, model_.shape().positions() - original.length() + 1);  // the last is never run
   Sequence& own = shadow.sequence;
   own.uid = original.uid;
   own.params = original.params;

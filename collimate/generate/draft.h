@@ -14,9 +14,10 @@
 namespace collimate::generate {
 
 struct DraftLimits {
-  int64_t blocks = 0;        // of the cache; sequences for which there are none do not guess
-  int64_t batch_tokens = 0;  // of one forward pass
-  int64_t vocabulary = 0;    // of the model that draws: a guess beyond it ends the guesses
+  tensor::KvType kv_type = tensor::KvType::kFloat32;  // of its cache
+  int64_t blocks = 0;                                 // of the cache; sequences for which there are none do not guess
+  int64_t batch_tokens = 0;                           // of one forward pass
+  int64_t vocabulary = 0;                             // of the model that draws: a guess beyond it ends the guesses
 };
 
 // A sequence that guesses up to `most` > 0 tokens in this step.

@@ -74,7 +74,7 @@ std::vector<Completion> generate_all(model::Model& model, std::span<const std::v
   }
   Progress progress{.total = static_cast<int64_t>(completions.size())};
   options.service.sampling = params;
-  fit(prompts, params, model.shape().max_positions, progress.total, options.service);
+  fit(prompts, params, model.shape().positions(), progress.total, options.service);
 
   std::unordered_map<int64_t, Completion*> by_uid;
   for (Completion& completion : completions) by_uid[completion.uid] = &completion;

@@ -12,9 +12,9 @@ namespace {
 
 void check_prompt(std::span<const int32_t> ids, const shape::ModelShape& shape) {
   const auto length = static_cast<int64_t>(ids.size());
-  if (length == 0 || length > shape.max_positions) {
+  if (length == 0 || length > shape.positions()) {
     throw base::InputError(base::expectation(
-        "generate.score", fmt::format("from 1 to {} tokens to score", shape.max_positions), fmt::to_string(length)));
+        "generate.score", fmt::format("from 1 to {} tokens to score", shape.positions()), fmt::to_string(length)));
   }
   require_token_ids(ids, shape.vocabulary, "generate.score");
 }

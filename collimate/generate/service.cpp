@@ -100,10 +100,10 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, 
   require(0, "speculation_tokens", options.speculation_tokens);
   require(0, "speculation_rows", options.speculation_rows);
   if (options.draft != nullptr) check_draft(options.draft->shape());
-  if (options.max_sequence_tokens == 0) options.max_sequence_tokens = shape.max_positions;
-  if (options.max_sequence_tokens < 2 || options.max_sequence_tokens > shape.max_positions) {
+  if (options.max_sequence_tokens == 0) options.max_sequence_tokens = shape.positions();
+  if (options.max_sequence_tokens < 2 || options.max_sequence_tokens > shape.positions()) {
     throw base::InputError(base::expectation("generate.max_sequence_tokens",
-                                             fmt::format("from 2 to the model's {} positions", shape.max_positions),
+                                             fmt::format("from 2 to the model's {} positions", shape.positions()),
                                              fmt::to_string(options.max_sequence_tokens)));
   }
   if (!options.kv_type) options.kv_type = model::kv_type(compute);
@@ -114,9 +114,12 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, 
 }
 
 ServiceOptions of_draft(const ServiceOptions& options, const shape::ModelShape& draft, tensor::ComputeType compute) {
-  return resolved({.max_batch_tokens = options.max_batch_tokens,
+  // Guesses hold more often where both caches round alike.
+  const bool rounded = options.kv_type == tensor::KvType::kInt8 || options.kv_type == tensor::KvType::kFp8;
+  return resolved({.kv_type = rounded ? options.kv_type : std::nullopt,
+                   .max_batch_tokens = options.max_batch_tokens,
                    .max_batch_sequences = std::min(options.speculation_rows, options.max_batch_sequences),
-                   .max_sequence_tokens = std::min(options.max_sequence_tokens, draft.max_positions)},
+                   .max_sequence_tokens = std::min(options.max_sequence_tokens, draft.positions())},
                   draft, compute);
 }
 

@@ -14,10 +14,12 @@ std::unique_ptr<Draft> make_draft(const ServiceOptions& options, int64_t vocabul
   if (options.draft == nullptr || options.speculation_tokens == 0 || options.speculation_rows == 0) return nullptr;
   model::Model& draft = *options.draft;
   const ServiceOptions own = of_draft(options, draft.shape(), draft.weights().options().compute);
-  return std::make_unique<Draft>(
-      draft, options.exec,
-      DraftLimits{.blocks = own.cache_blocks, .batch_tokens = options.max_batch_tokens, .vocabulary = vocabulary},
-      options.seed);
+  return std::make_unique<Draft>(draft, options.exec,
+                                 DraftLimits{.kv_type = *own.kv_type,
+                                             .blocks = own.cache_blocks,
+                                             .batch_tokens = options.max_batch_tokens,
+                                             .vocabulary = vocabulary},
+                                 options.seed);
 }
 
 // One table of blocks serves all layers, so that a single layer without a window keeps every block.
@@ -61,7 +63,7 @@ void Service::Impl::check_request(const Sequence& sequence, const std::string& w
     throw base::InputError(base::expectation(where, "a prompt of at least 1 token", "none"));
   require_token_ids(sequence.ids, model.shape().vocabulary, where);
   if (sequence.prompt_tokens >= options.max_sequence_tokens) {
-    const bool whole = options.max_sequence_tokens == model.shape().max_positions;
+    const bool whole = options.max_sequence_tokens == model.shape().positions();
     throw base::InputError(
         base::expectation(where, fmt::format("a prompt of at most {} tokens", options.max_sequence_tokens - 1),
                           fmt::to_string(sequence.prompt_tokens),

@@ -112,14 +112,16 @@ TEST_F(ServiceSpeculation, SameBitsWithADraftInAnyBatch) {
 // The draft draws with the model's own random numbers, parameters and history: of equal weights, it draws the same.
 TEST_F(ServiceSpeculation, ADraftOfTheSameWeightsIsRightUntilTheEnd) {
   TinyModel same;
-  speculating_.draft = &same.model;
-  speculating_.max_batch_sequences = 8;
+  speculating_.draft = &same.model, speculating_.max_batch_sequences = 8;
   for (Request& request : requests_) request.params.stop.clear();  // behind which guesses go on
   std::erase_if(requests_, [](const Request& request) { return !request.params.ignore_eos; });
-  const Results without = run_each(tiny_.model, requests_, options_);
-  EXPECT_EQ(run(tiny_.model, requests_, speculating_), without);
-  EXPECT_GT(counted_.accepted_tokens, 100);
-  EXPECT_EQ(counted_.accepted_tokens, counted_.proposed_tokens);
+  for (const tensor::KvType type : {tensor::KvType::kFloat32, tensor::KvType::kInt8, tensor::KvType::kFp8}) {
+    options_.kv_type = speculating_.kv_type = type;
+    const Results without = run_each(tiny_.model, requests_, options_);
+    EXPECT_EQ(run(tiny_.model, requests_, speculating_), without);
+    EXPECT_GT(counted_.accepted_tokens, 100);
+    EXPECT_EQ(counted_.accepted_tokens, counted_.proposed_tokens);
+  }
 }
 
 TEST_F(ServiceSpeculation, ADraftOfFewerTokensOrPositionsGuessesAsFarAsItGoes) {

@@ -68,7 +68,7 @@ class Transfers {
   Step step(const Transfer& transfer, const Workers& workers) const;
   // The workers of both sides that take part.
   std::vector<int> workers_of(const Transfer& transfer, const Workers& workers) const;
-  // Those of its two models that have to be on the worker's device for it.
+  // Names those of the transfer's two models that have to be on the worker's device for it.
   std::vector<std::string> models_on(const Transfer& transfer, int worker, const Workers& workers) const;
   // Begins it, with the newest version, and takes its workers.
   const Transfer& begin(size_t index, Workers& workers);

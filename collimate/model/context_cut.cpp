@@ -112,6 +112,7 @@ TokenBatch own_tokens(const TokenBatch& tokens) {
   return {.ids = rows_of(tokens.ids, rows, all),
           .positions = rows_of(tokens.positions, rows, all),
           .counts = rows_of(tokens.counts, rows, all),
+          .noise = rows_of(tokens.noise, rows, all),
           .experts = rows_of(tokens.experts, rows, all),
           .replayed = tokens.replayed,
           .agreement = tokens.agreement};

@@ -89,6 +89,15 @@ class ContextParity : public ::testing::TestWithParam<std::tuple<std::string, bo
   static WeightsOptions options(ComputeType compute = ComputeType::kFloat32) {
     return {.trained = true, .compute = compute, .lora = {.rank = std::get<1>(GetParam()) ? 3 : 0, .alpha = 2}};
   }
+  // Adapters of training drop some of their inputs.
+  static WeightsOptions dropping() {
+    WeightsOptions dropping = options();
+    if (dropping.lora.on()) dropping.lora.dropout = 0.3;
+    return dropping;
+  }
+  static TokenBatch with_noise(const TokenBatch& batch) {
+    return std::get<1>(GetParam()) ? testing::noisy(batch) : batch;
+  }
   // Compares what one rank's forward and those of several give each token.
   void expect_bits(const WeightsOptions& options, const TokenBatch& batch) const {
     const auto expected = to_vector(Model(tiny_weights(shape_, options), {}).forward(batch));
@@ -128,12 +137,12 @@ TEST_P(ContextParity, RanksWithoutTokensTakePart) { expect_bits(options(), pack(
 
 TEST_P(ContextParity, GradientsAddUpToThoseOfOneRank) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
-    for (const TokenBatch& batch : {batch_, pack({{5, 9}, {7}})}) {
-      const auto one = tiny_weights(shape_, options());
+    for (const TokenBatch& batch : {with_noise(batch_), with_noise(pack({{5, 9}, {7}}))}) {
+      const auto one = tiny_weights(shape_, dropping());
       Model whole(one, {});
       add_gradients(whole, batch, recompute);
       on_context_ranks(ranks(), batch, [&](const TokenBatch& mine) {
-        const auto weights = tiny_weights(shape_, options());
+        const auto weights = tiny_weights(shape_, dropping());
         Model model(weights, {});
         add_gradients(model, mine, recompute);
         for (int i = 0; i < static_cast<int>(weights->params().size()); ++i) {

@@ -12,6 +12,20 @@ std::vector<int64_t> file_sizes(const shape::ParamSpec& spec) {
   return sizes;
 }
 
+bool have_equal_values(const TensorEntry& a, const TensorEntry& b, const std::string& where) {
+  if (a.data.data() == b.data.data()) return true;
+  constexpr size_t kAtOnce = size_t{1} << 16;
+  std::vector<float> of_a(kAtOnce), of_b(kAtOnce);
+  const auto all = static_cast<size_t>(a.count());
+  for (size_t first = 0; first < all; first += kAtOnce) {
+    const size_t count = std::min(kAtOnce, all - first);
+    read_floats(part_of(a, first, count), where, std::span(of_a).first(count));
+    read_floats(part_of(b, first, count), where, std::span(of_b).first(count));
+    if (!std::equal(of_a.begin(), of_a.begin() + static_cast<std::ptrdiff_t>(count), of_b.begin())) return false;
+  }
+  return true;
+}
+
 void read_param(const shape::ParamSpec& spec, const TensorEntry& entry, const std::string& where,
                 std::span<float> out) {
   if (spec.transposed_in_file) return read_floats_transposed(entry, where, out);

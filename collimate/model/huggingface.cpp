@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
@@ -16,6 +18,7 @@
 #include "collimate/model/safetensors.h"
 #include "collimate/model/weights.h"
 #include "collimate/shape/family.h"
+#include "collimate/shape/text_part.h"
 
 namespace collimate::model {
 namespace {
@@ -68,10 +71,43 @@ void check_entry(const std::string& directory, const ParamSpec& spec, const Tens
   check_dtype(entry, directory);
 }
 
+// Leaves the tensors of the language model, under the names that it has alone.
+void keep_text_part(TensorDirectory& files) {
+  const std::map<std::string, const TensorEntry*> all = files.entries();
+  for (const auto& [name, entry] : all) {
+    const std::optional<std::string> alone = shape::text_part_name(name);
+    if (alone == name) continue;
+    std::vector<TensorEntry> kept;
+    if (alone) kept.emplace_back(*entry).name = *alone;
+    files.replace(*entry, std::move(kept));
+  }
+}
+
+// A head that the files have beside an embedding that is said to be the head has that one's values, or which of both is
+// meant is not known.
+void check_tied_head(const std::string& directory, const TensorDirectory& files, shape::ModelShape shape) {
+  if (!shape.tied_embeddings || shape.head != shape::Head::kLanguageModel) return;
+  shape.tied_embeddings = false;
+  const std::vector<ParamSpec> specs = shape::param_specs(shape);
+  const TensorEntry* embedding = find_entry(files, specs.front());
+  for (const ParamSpec& spec : specs) {
+    if (spec.part != shape::Part::kHead || spec.kind == shape::ParamKind::kBias) continue;
+    const TensorEntry* head = find_entry(files, spec);
+    if (head == nullptr || embedding == nullptr) return;
+    check_dtype(*head, directory);
+    if (head->sizes == embedding->sizes && have_equal_values(*head, *embedding, directory)) return;
+    throw InputError(expectation(directory + " " + head->name,
+                                 "the values of " + embedding->name + ", as tie_word_embeddings is true", "others",
+                                 "tie_word_embeddings: false in config.json to use them, or leaving them out"));
+  }
+}
+
 std::unique_ptr<TensorDirectory> open_files(const std::string& directory, const shape::ModelShape& shape) {
   auto files = std::make_unique<TensorDirectory>(directory);
+  if (!shape.text_part_of.empty()) keep_text_part(*files);
   split_fused_experts(*files, shape, directory);
   attach_scales(*files, directory);
+  check_tied_head(directory, *files, shape);
   return files;
 }
 

@@ -8,6 +8,7 @@
 #include "collimate/model/huggingface_check.h"
 #include "collimate/model/rounding.h"
 #include "collimate/model/safetensors.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
@@ -179,6 +180,31 @@ TEST_F(HuggingFace, AMappedModelIsTheSameWithoutItsValuesInMemory) {
         EXPECT_LT(bytes(*mapped, "values"), small + padding) << family;
       }
     }
+}
+
+// transformers 5 would take the head of the files, earlier ones the embedding.
+TEST_F(HuggingFace, AHeadBesideATiedEmbeddingHasItsValues) {
+  shape::ModelShape shape = tiny_shape("llama");
+  shape.tied_embeddings = false;
+  save_huggingface(*tiny_weights(shape), directory_);
+  const std::string file = directory_ + "/config.json";
+  auto config = nlohmann::json::parse(host::read_file(file));
+  config["tie_word_embeddings"] = true;
+  host::write_file_atomically(file, config.dump());
+  EXPECT_EQ(
+      base::message_of([&] { load_huggingface(directory_, "", {}, {}); }),
+      "[" + directory_ +
+          " lm_head.weight] expected the values of model.embed_tokens.weight, as "
+          "tie_word_embeddings is true, got others; try tie_word_embeddings: false in config.json to use them, or "
+          "leaving them out");
+  auto weights = tiny_weights(shape);
+  const auto embedding = weights->values(0);
+  const std::vector<float> values(embedding.begin(), embedding.end());
+  std::ranges::copy(values, weights->edit(weights->index_of("lm_head.weight")).begin());
+  weights->commit();
+  save_huggingface(*weights, directory_);
+  host::write_file_atomically(file, config.dump());
+  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->index_of("lm_head.weight"), -1);
 }
 
 // Panels that are shared by several parameters, and packed by several threads.

@@ -44,19 +44,20 @@ Slot* linear_forward(Step& step, const Linear& layer, const Slot& x, const Slot&
 }
 
 // dW, db and, where wanted, dx of a linear layer and its adapters, from dy.
-void linear_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, const Linear& layer, Slot& x, Slot* low,
-                     const float* dy) {
+void linear_backward(const Step& step, const Linear& layer, Slot& x, Slot* low, const float* dy) {
+  const tensor::Exec& exec = step.exec;
+  Weights& weights = step.weights;
   const tensor::ComputeType type = compute_of(weights.options(), base::at(weights.params(), layer.weight));
   if (float* dw = weights.param_gradient(layer.weight); dw != nullptr) {
     float* db = layer.bias < 0 ? nullptr : weights.param_gradient(layer.bias);
     tensor::linear_grad_weight(exec, type, dy, layer.out, x.value, layer.in, x.rows, layer.out, layer.in, dw, db);
   }
   if (x.wanted) {
-    const GradientTarget dx = tape.target(x);
+    const GradientTarget dx = step.tape->target(x);
     tensor::linear_grad_input(exec, type, dy, layer.out, x.rows, weights.param(layer.weight), layer.out, layer.in,
                               dx.data, layer.in, dx.accumulate);
   }
-  if (low != nullptr) lora_backward(exec, weights, tape, layer, x, *low, dy);
+  if (low != nullptr) lora_backward(step, layer, x, *low, dy);
 }
 
 }  // namespace
@@ -258,8 +259,8 @@ Slot* linear(Step& step, const Linear& layer, Slot* x) {
   Slot* out = tensor::make_slot(step.arena, x->rows, layer.out, recorded(step, x, layer));
   Slot* low = linear_forward(step, layer, *x, *out, /*accumulate=*/false);
   if (!out->wanted) return out;
-  step.tape->push([=, &weights = step.weights, exec = step.exec, tape = step.tape] {
-    if (const float* dy = Tape::gradient(*out)) linear_backward(exec, weights, *tape, layer, *x, low, dy);
+  step.tape->push([=] {
+    if (const float* dy = Tape::gradient(*out)) linear_backward(step, layer, *x, low, dy);
   });
   return out;
 }
@@ -285,11 +286,11 @@ Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream) {
   Slot* out = stream_to_add_to(step, stream, stream->wanted || recorded(step, x, layer));
   Slot* low = linear_forward(step, layer, *x, *out, /*accumulate=*/true);
   if (step.tape == nullptr || !out->wanted) return out;
-  step.tape->push([=, &weights = step.weights, exec = step.exec, tape = step.tape] {
+  step.tape->push([=] {
     const float* dy = Tape::gradient(*out);
     if (dy == nullptr) return;
-    linear_backward(exec, weights, *tape, layer, *x, low, dy);
-    pass_through(exec, *tape, *out, *stream);
+    linear_backward(step, layer, *x, low, dy);
+    pass_through(step.exec, *step.tape, *out, *stream);
   });
   return out;
 }

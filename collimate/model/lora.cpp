@@ -156,6 +156,8 @@ std::vector<std::string> lora_targets(const ModelShape& shape, const LoraOptions
   return all ? linear_names(shape, shape::param_specs(shape)) : lora.targets;
 }
 
+bool is_adapter_b(const ParamSpec& spec) { return is_adapter(spec) && spec.name.ends_with(".lora_B.weight"); }
+
 bool is_changed_by_training(const LoraOptions& lora, const ParamSpec& spec) {
   return !lora.on() || is_adapter(spec) || spec.part == Part::kScore || is_saved(lora, spec);
 }
@@ -175,6 +177,13 @@ std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first) {
     row += spec.sizes[0];
   }
   if (found->parts.empty()) return nullptr;
+  const ParamSpec& a = base::at(weights.params(), found->a);
+  found->dropout = static_cast<float>(lora.dropout);
+  found->noise = base::stable_hash(a.name);
+  if (a.cut == 1) {
+    COLLIMATE_CHECK(a.pieces.size() == 1, "{}", a.name);
+    found->first_column = a.pieces.front().first;
+  }
   return found;
 }
 

@@ -24,6 +24,7 @@ struct LoraOptions {
   bool rslora = false;  // scale alpha / √rank (Kalajdzievski 2023) instead of alpha / rank
   // Layers by the last parts of their name, as PEFT's target_modules: "q_proj", "mlp.c_proj"; "all-linear" for all.
   std::vector<std::string> targets = {"all-linear"};
+  double dropout = 0;  // training drops this share of each adapter's inputs, by TokenBatch::noise
   // Modules outside the blocks that are trained whole, named alike: "embed_tokens", "lm_head" (PEFT's modules_to_save).
   std::vector<std::string> modules_to_save = {};
 
@@ -39,6 +40,7 @@ std::vector<shape::ParamSpec> model_params(const shape::ModelShape& shape, const
 std::vector<std::string> lora_targets(const shape::ModelShape& shape, const LoraOptions& lora);
 // Whether it is a parameter of an adapter, and whether training changes it.
 inline bool is_adapter(const shape::ParamSpec& spec) { return spec.part == shape::Part::kAdapter; }
+bool is_adapter_b(const shape::ParamSpec& spec);
 bool is_changed_by_training(const LoraOptions& lora, const shape::ParamSpec& spec);
 
 // The adapters of one linear layer, or of those that run as one. Indices of parameters.
@@ -51,6 +53,9 @@ struct LoraLayer {
   int a = -1;  // the first of the A of all parts
   int64_t rank = 0;
   float scale = 1;
+  float dropout = 0;
+  uint64_t noise = 0;        // of the layer, beside the tokens'
+  int64_t first_column = 0;  // of the inputs, where a rank has some of them
   std::vector<Part> parts;
 
   int64_t width() const { return rank * static_cast<int64_t>(parts.size()); }

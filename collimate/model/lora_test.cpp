@@ -272,6 +272,63 @@ TEST(Lora, GradientsMatchFiniteDifferences) {
   EXPECT_NEAR((up - down) / (2 * step) / squares, 1.0, 0.02);
 }
 
+// Training with noise: its hidden states, and behind a backward its gradients.
+at::Tensor train_noisily(Model& model, const TokenBatch& batch, Recompute recompute = Recompute::kNone) {
+  std::unique_ptr<ForwardRecord> record;
+  const at::Tensor hidden = model.forward_train(batch, recompute, record);
+  const std::vector<int32_t> targets(batch.ids.size(), 7);
+  model.backward(std::move(record), model.log_probs_backward({hidden, targets}, at::ones({hidden.size(0)}), {}));
+  return hidden;
+}
+
+TEST(Lora, DropoutIsOfTrainingAloneAndOfItsKeys) {
+  LoraOptions lora = kSmall;
+  lora.dropout = 0.4;
+  for (const char* family : {"llama", "gpt2", "mixtral"}) {
+    const auto weights = tiny_weights(tiny_shape(family), with(lora)),
+               plain = tiny_weights(tiny_shape(family), with(kSmall));
+    Model model(weights, {}), other(plain, {});
+    EXPECT_EQ(to_vector(model.forward(tokens())), to_vector(other.forward(tokens()))) << family;
+    const auto first = to_vector(train_noisily(model, noisy(tokens(), 1)));
+    const auto gradients = all_gradients(*weights);
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+      weights->zero_gradients();
+      EXPECT_EQ(to_vector(train_noisily(model, noisy(tokens(), 1), recompute)), first) << family;
+      EXPECT_EQ(all_gradients(*weights), gradients) << family;
+    }
+    EXPECT_NE(to_vector(train_noisily(model, noisy(tokens(), 2))), first) << family;
+    EXPECT_NE(to_vector(other.forward(tokens())), first) << family;
+  }
+}
+
+// A step along the gradient changes the loss of these draws by the gradient's squared norm.
+TEST(Lora, GradientsOfDropoutMatchFiniteDifferences) {
+  LoraOptions lora = kSmall;
+  lora.dropout = 0.4;
+  const auto weights = tiny_weights(tiny_shape("llama"), with(lora));
+  Model model(weights, {});
+  const TokenBatch batch = noisy(tokens());
+  const std::vector<int32_t> targets(batch.ids.size(), 7);
+  const auto loss = [&] {
+    std::unique_ptr<ForwardRecord> record;
+    return model.log_probs({model.forward_train(batch, Recompute::kFull, record), targets})
+        .log_probs.sum()
+        .item<double>();
+  };
+  train_noisily(model, batch);
+  const auto gradient = weights->gradient(4);
+  const double squares = std::transform_reduce(gradient.begin(), gradient.end(), 0.0, std::plus<>(),
+                                               [](float g) { return double{g} * g; });
+  const auto shift = [&](double step) {
+    for (size_t i = 0; i < gradient.size(); ++i) weights->master(4)[i] += static_cast<float>(step * gradient[i]);
+    weights->commit();
+    return loss();
+  };
+  const double step = 2e-3 / std::sqrt(squares);
+  const double up = shift(step), down = shift(-2 * step);
+  EXPECT_NEAR((up - down) / (2 * step) / squares, 1.0, 0.02);
+}
+
 TEST(Lora, TheModelsOwnParametersHaveNoGradient) {
   for (const char* head : {"lm", "score"}) {
     shape::ModelShape shape = tiny_shape("qwen2");

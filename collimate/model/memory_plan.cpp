@@ -128,7 +128,7 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
   const bool begins_first = trained[0] && shape::is_linear(shape, specs.front());
   ValueBytes bytes;
   for (size_t s = 0; s < floats.size(); ++s) {
-    if (is_of_base(options, specs, static_cast<int>(s))) continue;
+    if (floats[s] == 0 || is_of_base(options, specs, static_cast<int>(s))) continue;
     const int64_t whole = allocated_bytes(floats[s] * kFloat);
     (trained[s] ? bytes.trained : bytes.frozen) += allocated_bytes(most_kept(options, specs, s, floats[s]) * kFloat);
     bytes.gradients += trained[s] ? whole : 0;
@@ -200,8 +200,9 @@ struct PassPlan::Counted {
     return endless;
   }
   // Makes an input of so many tokens, or of a rank's part of them, of which nobody asks more than their number.
-  std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks, int context_ranks) const {
+  std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks, int context_ranks, bool noisy = false) const {
     TokenBatch batch;
+    if (noisy) batch.noise.resize(static_cast<size_t>(tokens));
     batch.ids.resize(static_cast<size_t>(tokens));
     batch.positions.resize(static_cast<size_t>(tokens));
     batch.starts = {0, static_cast<int32_t>(tokens)};
@@ -249,7 +250,8 @@ PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recomput
   passes.workspace() = counted_->arena();
   passes.gradients() = counted_->arena();
   ForwardRecord::Impl record;
-  record.input = counted_->input(tokens, blocks, context_ranks);
+  const bool noisy = counted_->weights->options().lora.dropout > 0;
+  record.input = counted_->input(tokens, blocks, context_ranks, noisy);
   record.recompute = recompute;
   record.activations = std::make_unique<tensor::Arena>(counted_->arena());
   const Slot& hidden = passes.record(record, &counted_->turns, nullptr);

@@ -43,7 +43,8 @@ class MemoryPlan : public ::testing::TestWithParam<std::string> {
       Model trained(weights, {});
       tensor::reset_memory_peaks(kWorker);
       std::unique_ptr<ForwardRecord> record;
-      const at::Tensor hidden = trained.forward_train(tokens_, recompute, record);
+      const at::Tensor hidden =
+          trained.forward_train(options.lora.dropout > 0 ? testing::noisy(tokens_) : tokens_, recompute, record);
       trained.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
       const auto planned = by_purpose(pass_memory(shape_, own, plan.training(51, 5, recompute, context)));
       EXPECT_EQ(peaks().at("model/activations"), planned.at("model/activations"));
@@ -103,6 +104,7 @@ TEST_P(MemoryPlan, OfInt8WeightsIsWhatTheyTake) {
 TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
   expect_passes({.trained = true});
   expect_passes({.trained = true, .lora = {.rank = 5}});
+  expect_passes({.trained = true, .lora = {.rank = 5, .dropout = 0.1}});
   expect_passes({.trained = true, .lora = {.rank = 5}, .ranks = {.tensor = {{1, 2}}}});
   expect_passes({.trained = true}, 3);
 }

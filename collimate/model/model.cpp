@@ -191,6 +191,8 @@ at::Tensor Model::forward(const TokenBatch& tokens) {
 at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record,
                                 const at::Tensor& stream) {
   COLLIMATE_CHECK(impl_->weights->options().trained, "frozen weights have no gradients");
+  const bool drops = impl_->weights->options().lora.dropout > 0;
+  COLLIMATE_CHECK(tokens.noise.size() == (drops ? tokens.ids.size() : 0), "{} keys", tokens.noise.size());
   const MemoryScope tagged = impl_->scope("workspace");
   record = std::make_unique<ForwardRecord>();
   ForwardRecord::Impl& kept = *record->impl;

@@ -42,6 +42,9 @@ struct TokenBatch {
   std::vector<int32_t> continued;
   // [T] or empty: each token counts so often in the load of a mixture's routers, which training then measures.
   std::vector<float> counts;
+  // [T], or empty outside of training: a key of each token, by which adapters' inputs are dropped. Equal keys drop
+  // alike.
+  std::vector<uint64_t> noise;
   // Or empty: what a mixture's routers chose for these tokens in generation. In training and scoring they are compared,
   // and where they are replayed they take the place of the routers' own choice, with weights by the routers' scores
   // (rollout routing replay: Ma et al. 2025, arXiv 2510.11370).

@@ -19,7 +19,7 @@ using base::InputError;
 using shape::ParamSpec;
 
 constexpr std::string_view kPrefix = "base_model.model.";
-constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
+constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight", kFrozen = ".base_layer.weight";
 
 // Modules of the wrappers of a block's fused experts: the outer one, and the one in it.
 constexpr std::string_view kFused = ".mlp.experts", kFusedInside = ".mlp.experts.base_layer";
@@ -81,6 +81,9 @@ void PeftAdapters::sort_in(const TensorEntry& entry) {
     layers_[module_before(kA)].a = MatrixInTensor::all_of(entry);
   } else if (name.ends_with(kB)) {
     layers_[module_before(kB)].b = MatrixInTensor::all_of(entry);
+  } else if (name.ends_with(kFrozen)) {
+    frozen_.push_back(entry);
+    frozen_.back().name = module_before(kFrozen) + ".weight";
   } else if (config_.is_saved(name.substr(0, name.rfind('.')))) {
     saved_.push_back(entry);
     saved_.back().name = name;
@@ -160,7 +163,21 @@ void PeftAdapters::check(std::span<const ParamSpec> specs, std::span<const Tenso
     });
     if (!used) throw InputError(expectation(directory_ + " " + saved.name, base, "none of that name"));
   }
+  check_frozen(specs, entries);
   if (lora.on()) check_trained(specs);
+}
+
+// PEFT writes embeddings and heads that have adapters beside these: they are those of the model that is there.
+void PeftAdapters::check_frozen(std::span<const ParamSpec> specs, std::span<const TensorEntry* const> entries) const {
+  for (const TensorEntry& frozen : frozen_) {
+    const auto found = std::ranges::find(specs.first(entries.size()), frozen.name, &ParamSpec::name);
+    const auto place = static_cast<size_t>(found - specs.begin());
+    const TensorEntry* own = place < entries.size() ? entries[place] : nullptr;
+    if (own != nullptr && own->sizes == frozen.sizes && have_equal_values(*own, frozen, directory_)) continue;
+    throw InputError(expectation(directory_ + " " + frozen.name, "the values of the model that the adapters belong to",
+                                 own == nullptr ? "a parameter that it lacks" : "others",
+                                 "merging them with PEFT's merge_and_unload"));
+  }
 }
 
 void PeftAdapters::check_layer(const std::string& module, const LowRank& layer, const ParamSpec* spec) const {

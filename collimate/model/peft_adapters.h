@@ -59,6 +59,7 @@ class PeftAdapters {
   void split_experts_of(const std::string& block, const shape::ModuleNames& names,
                         const std::vector<FusedParameter>& parameters);
   void check_layer(const std::string& module, const LowRank& layer, const shape::ParamSpec* spec) const;
+  void check_frozen(std::span<const shape::ParamSpec> specs, std::span<const TensorEntry* const> entries) const;
   void check_trained(std::span<const shape::ParamSpec> specs) const;
 
   std::string directory_;
@@ -66,6 +67,7 @@ class PeftAdapters {
   std::unique_ptr<TensorFile> file_;
   std::map<std::string, LowRank> layers_;  // by module
   std::vector<TensorEntry> saved_;         // under the model's names
+  std::vector<TensorEntry> frozen_;        // the model's own values of layers with adapters, likewise
 };
 
 }  // namespace collimate::model

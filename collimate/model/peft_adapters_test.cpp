@@ -201,6 +201,27 @@ TEST_F(PeftAdaptersTest, TensorsFitTheirLayers) {
             "or a module of modules_to_save, got neither; try merging them with PEFT's merge_and_unload");
 }
 
+// Layers that PEFT saves beside their adapters have the values of the model that is there.
+TEST_F(PeftAdaptersTest, FrozenLayersAreThoseOfTheModel) {
+  const TensorDirectory files(base());
+  const TensorEntry& own = *files.find("model.layers.0.self_attn.q_proj.weight");
+  RawTensor& frozen = tensors_["frozen"] = {kQuery + std::string(".base_layer.weight"),
+                                            "F32",
+                                            own.sizes,
+                                            {reinterpret_cast<const char*>(own.data.data()), own.data.size()}};
+  EXPECT_EQ(error_of(), "loaded");
+  const auto with_frozen = load_huggingface(adapter(), "", {}, {})->checksum();
+  frozen.bytes[5] ^= 1;
+  const std::string others = "expected the values of the model that the adapters belong to, got ";
+  EXPECT_EQ(error_of(), "[A model.layers.0.self_attn.q_proj.weight] " + others +
+                            "others; try merging them with PEFT's merge_and_unload");
+  frozen.name = "base_model.model.model.layers.0.self_attn.nothing.base_layer.weight";
+  EXPECT_NE(error_of().find(others + "a parameter that it lacks"), std::string::npos);
+  tensors_.erase("frozen");
+  EXPECT_EQ(error_of(), "loaded");
+  EXPECT_EQ(load_huggingface(adapter(), "", {}, {})->checksum(), with_frozen);
+}
+
 // A tied head has no weights of its own, which would be left out.
 TEST_F(PeftAdaptersTest, ASavedHeadNeedsAModelThatHasOne) {
   tensors_["head"] = {"base_model.model.lm_head.weight", "F32", {37, 24}, std::string(37 * 24 * 4, '\0')};

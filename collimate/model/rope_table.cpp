@@ -68,7 +68,7 @@ std::vector<float> longrope_frequencies(const shape::ModelShape& shape, int64_t 
 
 int64_t longest_positions(const shape::ModelShape& shape, int64_t longest) {
   const bool is_short = has_long_factors(shape) && longest > 0 && longest <= original_positions(shape);
-  return is_short ? std::min(shape.max_positions, original_positions(shape)) : shape.max_positions;
+  return is_short ? std::min(shape.max_positions, original_positions(shape)) : shape.positions();
 }
 
 std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape, int64_t longest) {

@@ -18,7 +18,7 @@ std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape, int6
 // Cosines and sines are multiplied by this: 1 but for yarn and longrope.
 float rope_magnitude(const shape::ModelShape& shape);
 // A sequence of a model that is told none longer than `longest` tokens will come (0: none is said) has at most so many.
-// That is max_positions but for LongRoPE, which has factors for sequences up to the model's original length, and others
+// That is positions() but for LongRoPE, which has factors for sequences up to the model's original length, and others
 // for longer ones: if none longer comes, the former are used, and the original length is the limit.
 int64_t longest_positions(const shape::ModelShape& shape, int64_t longest);
 // Gives them without scaling, by the base of the blocks that have one of their own; empty where none has.

@@ -6,9 +6,11 @@
 namespace collimate::model {
 
 StepInput::StepInput(const tensor::Exec& exec, const TokenBatch& tokens, Runs runs)
-    : rows_(static_cast<int64_t>(tokens.ids.size())), runs_(std::move(runs)) {
+    : rows_(static_cast<int64_t>(tokens.ids.size())), is_noisy_(!tokens.noise.empty()), runs_(std::move(runs)) {
   numbers_ = tokens.ids;
   numbers_.insert(numbers_.end(), tokens.positions.begin(), tokens.positions.end());
+  for (const int shift : {0, 32})
+    for (const uint64_t key : tokens.noise) numbers_.push_back(static_cast<int32_t>(key >> shift));
   const std::vector<tensor::AttentionRun*> runs_with_tables = all_runs();
   for (const tensor::AttentionRun* run : runs_with_tables) {
     tables_.push_back(numbers_.size());

@@ -22,6 +22,8 @@ class StepInput {
   std::span<const int32_t> host_positions() const { return std::span(numbers_).subspan(count(), count()); }
   const int32_t* ids() const { return on_device_.data(); }  // [T], as the next on the device
   const int32_t* positions() const { return on_device_.data() + rows_; }
+  // [2, T] halves of the tokens' keys of dropout, lower and upper; null where nothing is dropped.
+  const int32_t* noise() const { return is_noisy_ ? on_device_.data() + 2 * rows_ : nullptr; }
   // One per sequence; their tables lie on the device.
   std::span<const tensor::AttentionRun> runs() const { return runs_.runs; }
   std::span<const tensor::Document> documents() const { return runs_.documents; }
@@ -40,8 +42,9 @@ class StepInput {
   std::vector<tensor::AttentionRun*> all_runs();
 
   int64_t rows_;
+  bool is_noisy_;
   Runs runs_;
-  std::vector<int32_t> numbers_;  // ids, positions, the runs' tables
+  std::vector<int32_t> numbers_;  // ids, positions, noise, the runs' tables
   std::vector<size_t> tables_;    // where each begins, those of `appended` last
   tensor::OnDevice<int32_t> on_device_;
 };

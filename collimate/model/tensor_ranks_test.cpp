@@ -36,6 +36,12 @@ class TensorParity : public ::testing::TestWithParam<std::tuple<std::string, boo
             .reduction_chunks = ranks(),
             .lora = {.rank = std::get<1>(GetParam()) ? 3 : 0, .alpha = 2}};
   }
+  // Adapters of training drop some of their inputs.
+  static WeightsOptions dropping(WeightsOptions options) {
+    if (options.lora.on()) options.lora.dropout = 0.3;
+    return options;
+  }
+  static TokenBatch with_noise(const TokenBatch& batch) { return std::get<1>(GetParam()) ? noisy(batch) : batch; }
   // 128 tokens on the first rank, 3 on the other.
   static shape::ModelShape shape_of(const std::string& name) {
     shape::ModelShape shape = tiny_shape(name);
@@ -96,11 +102,11 @@ TEST_P(TensorParity, LogProbsHaveTheBitsOfOneRank) {
 
 TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
-    const auto one = tiny_weights(shape_, options());
+    const auto one = tiny_weights(shape_, dropping(options()));
     const auto train = [&](const std::shared_ptr<Weights>& weights) {
       Model model(weights, {});
       std::unique_ptr<ForwardRecord> record;
-      const at::Tensor hidden = model.forward_train(batch_, recompute, record);
+      const at::Tensor hidden = model.forward_train(with_noise(batch_), recompute, record);
       const LogProbRequest asked = request(hidden, recompute == Recompute::kNone);
       const LogProbResult result = model.log_probs(asked);
       const at::Tensor slopes = tensor_like(result.log_probs, random_like(result.log_probs));
@@ -108,7 +114,7 @@ TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
                      model.log_probs_backward(asked, slopes, slopes, asked.record ? result.record : LogProbRecord()));
     };
     train(one);
-    on_each(options(), [&](const WeightsOptions& mine) {
+    on_each(dropping(options()), [&](const WeightsOptions& mine) {
       const auto weights = tiny_weights(shape_, mine);
       train(weights);
       for (int i = 0; i < static_cast<int>(weights->params().size()); ++i) {

@@ -44,9 +44,12 @@ void Weights::Impl::check_resident() const {
 void Weights::Impl::lay_out() {
   whole_specs = model_params(whole_shape, options.lora);
   specs = shape::local(whole_specs, whole_shape, options.ranks.place());
-  for (const int64_t floats : shape::segment_floats(specs)) {
+  std::vector<int64_t> floats = shape::segment_floats(specs);
+  // A head that is the embedding leaves the last segment without parameters where no norm is ahead of it.
+  floats.resize(std::max(floats.size(), static_cast<size_t>(whole_shape.layers()) + 2));
+  for (const int64_t count : floats) {
     Segment& s = segments.emplace_back();
-    s.floats = s.kept.end = floats;
+    s.floats = s.kept.end = count;
   }
   first_of_experts = static_cast<int>(segments.size());
   if (options.ranks.experts.several()) first_of_experts = shape::first_expert_segment(whole_specs);

@@ -192,6 +192,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
     check_pairs(set, found);
   }
   found.refused = model_problems(plan, *data.tokenizer, extent_of(config, plan, data, train));
+  add_lines(found, [&] { return text_part_lines(plan); });
   add_lines(found, [&] { return adapter_lines(plan); });
   for (const auto& check_one : {&check_bias, &check_form}) {
     check_one("rollout", config.rollout, *data.tokenizer, found.problems);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
@@ -32,12 +33,12 @@ std::string quoted_token(const text::Tokenizer& tokenizer, int32_t id) {
 void check_size(const std::string& directory, const RowExtent& rows, bool drawn, std::vector<std::string>& problems) {
   const shape::ModelShape shape = shape::read_model_shape(host::base_directory(directory));
   const std::string where = "model " + directory;
-  if (rows.tokens > shape.max_positions)
+  if (rows.tokens > shape.positions())
     problems.push_back(expectation(
-        where, fmt::format("rows of at most its {} positions", shape.max_positions),
+        where, fmt::format("rows of at most its {} positions", shape.positions()),
         fmt::format("{} tokens", rows.tokens),
         drawn ? "shorter prompts or rows, or a smaller rollout.completion_tokens"
-              : fmt::format("data.max_tokens: {} with data.long_rows: drop or truncate", shape.max_positions)));
+              : fmt::format("data.max_tokens: {} with data.long_rows: drop or truncate", shape.positions())));
   if (rows.largest_id >= shape.vocabulary)
     problems.push_back(expectation(where, fmt::format("token ids below its vocabulary of {}", shape.vocabulary),
                                    std::to_string(rows.largest_id), "the tokenizer that belongs to the model"));
@@ -86,6 +87,22 @@ std::vector<std::string> missing_models(const Config& config) {
                                          path + ", which is none", host::hub_remedy(path)));
   }
   return problems;
+}
+
+std::vector<std::string> text_part_lines(const Plan& plan) {
+  std::map<std::string, std::string> found;  // by directory
+  for (const auto& [model, module] : plan.modules) {
+    if (!module.parameters.contains("path")) continue;
+    const std::string path = module.parameters.at("path").get<std::string>();
+    if (path.empty()) continue;
+    const std::string whole = shape::read_model_shape(host::base_directory(path)).text_part_of;
+    if (!whole.empty()) found[path] = whole;
+  }
+  std::vector<std::string> lines;
+  for (const auto& [path, whole] : found)
+    lines.push_back(fmt::format(
+        "text: of {}, a {}, the language model alone is read and saved, without what reads images", path, whole));
+  return lines;
 }
 
 std::vector<std::string> adapter_lines(const Plan& plan) {

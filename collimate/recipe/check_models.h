@@ -27,6 +27,9 @@ std::vector<std::string> model_problems(const Plan& plan, const text::Tokenizer&
 // Why there is nothing to read for a model that the config names: its path is no directory.
 std::vector<std::string> missing_models(const Config& config);
 
+// Says of each model that reads images too that its language model alone is read.
+std::vector<std::string> text_part_lines(const Plan& plan);
+
 // Says of each model that trains adapters how many of its parameters they are: "lora: policy trains 768 of 20,000 …".
 // InputError where they do not fit the model.
 std::vector<std::string> adapter_lines(const Plan& plan);

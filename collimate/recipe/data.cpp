@@ -195,7 +195,7 @@ RunData read_data(const Config& config, const Plan& plan) {
             : "trained turns: what each turn of the assistant adds to the text of the turns before");
   data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat),
                                                    text::RenderOptions{.train_on = config.data.trained_tokens()});
-  const int64_t positions = shape::read_model_shape(host::base_directory(policy.path)).max_positions;
+  const int64_t positions = shape::read_model_shape(host::base_directory(policy.path)).positions();
   rlhf::SourceOptions train = source_options(config, plan, positions);
   text::Dataset rows = text::Dataset::read(data_sources(config.data.train, kDataTrain), train.bad_rows);
   HeldOutData held_out(config, rows, data);

@@ -60,6 +60,14 @@ void leave_out_adapters(const Config& config, const std::string& role, nlohmann:
   parameters["lora"] = unset;
 }
 
+// Drawn answers' log-probs are compared with those of training, where nothing may then be dropped.
+void refuse_dropout_of_samples(const std::string& role, const nlohmann::json& parameters) {
+  const nlohmann::json& dropout = parameters.at("lora").at("dropout");
+  if (parameters.at("sampled") == true && dropout > 0)
+    throw base::InputError(base::expectation(fmt::format("models.{}.lora.dropout", role),
+                                             "0 in a recipe that draws its answers", dropout.dump(), "leaving it out"));
+}
+
 }  // namespace
 
 bool Plan::calls(const std::string& model, const std::string& function) const {
@@ -83,6 +91,7 @@ nlohmann::json Page::decoder_parameters(const Role& role) {
     parameters["algorithm"] = base::to_json(algorithm(role).section_value());
   }
   add_row_limits(config_, parameters);
+  refuse_dropout_of_samples(role.of, parameters);
   return parameters;
 }
 

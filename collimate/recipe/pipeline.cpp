@@ -32,7 +32,7 @@ constexpr size_t kPpo = 2;
 constexpr int64_t kMostRowTokens = 512, kMostPromptTokens = 256;
 
 int64_t positions_of_model(const std::string& directory) {
-  return shape::read_model_shape(host::base_directory(directory)).max_positions;
+  return shape::read_model_shape(host::base_directory(directory)).positions();
 }
 
 nlohmann::json sources_of(const nlohmann::json& value) { return value.is_array() ? value : nlohmann::json{value}; }

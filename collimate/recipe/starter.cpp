@@ -154,7 +154,7 @@ bool lacks_truth(const std::optional<text::Example>& first) { return first && fi
 
 int64_t positions_of(const std::string& model, int64_t most) {
   if (!std::filesystem::is_directory(model)) return most;
-  return std::min(most, shape::read_model_shape(host::base_directory(model)).max_positions);
+  return std::min(most, shape::read_model_shape(host::base_directory(model)).positions());
 }
 
 }  // namespace
@@ -168,16 +168,15 @@ std::string starter(const std::string& recipe, const std::string& model, const s
   const int64_t row = positions_of(model, 1024);
   std::string summary = entry.summary;
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
-  return fmt::format(fmt::runtime(kHead + own_options(entry) + middle.text + kTail), fmt::arg("summary", summary),
-                     fmt::arg("recipe", recipe), fmt::arg("plugins", plugins_line()),
-                     fmt::arg("options", entry.options.dump()),
-                     fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
-                     fmt::arg("template", lacks_template(model, first) ? kTemplate : ""),
-                     fmt::arg("reward", lacks_truth(first) ? kOwnReward : kRule), fmt::arg("row", row),
-                     fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)), fmt::arg("data", yaml_word(data)),
-                     fmt::arg("update", middle.update), fmt::arg("epochs", length.epochs),
-                     fmt::arg("updates", length.updates), fmt::arg("every", length.every),
-                     fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
+  return fmt::format(
+      fmt::runtime(kHead + own_options(entry) + middle.text + kTail), fmt::arg("summary", summary),
+      fmt::arg("recipe", recipe), fmt::arg("plugins", plugins_line()), fmt::arg("options", entry.options.dump()),
+      fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
+      fmt::arg("template", lacks_template(model, first) ? kTemplate : ""),
+      fmt::arg("reward", lacks_truth(first) ? kOwnReward : kRule), fmt::arg("row", row), fmt::arg("half", row / 2),
+      fmt::arg("model", yaml_word(model)), fmt::arg("data", yaml_word(data)), fmt::arg("update", middle.update),
+      fmt::arg("epochs", length.epochs), fmt::arg("updates", length.updates), fmt::arg("every", length.every),
+      fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
 }
 
 std::string data_shapes(const std::string& recipe) {

@@ -105,6 +105,8 @@ const std::vector<Dependent>& dependents() {
         {"models.*.initializer_std", "from_scratch", is_true},
         {"models.*.lora.alpha", "rank", is_positive},
         {"models.*.lora.rslora", "rank", is_positive},
+        {"models.*.lora.dropout", "rank", is_positive},
+        {"models.*.lora.b_rate_ratio", "rank", is_positive},
         {"models.*.lora.targets", "rank", is_positive},
         {"models.*.lora.modules_to_save", "rank", is_positive},
         {"data.val_size", "eval", [](const nlohmann::json& value) { return value.is_null(); }},

@@ -1,12 +1,15 @@
 #include "collimate/shape/model_shape.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/base/nearest_path.h"
 #include "collimate/base/read_file.h"
 #include "collimate/shape/family.h"
+#include "collimate/shape/text_part.h"
 
 namespace collimate::shape {
 namespace {
@@ -62,6 +65,13 @@ void validate_rope(const ModelShape& shape, const std::string& where) {
 
 }  // namespace
 
+int64_t ModelShape::positions() const {
+  if (rope_scaling.is_null() || rope_scaling.at("rope_type") != "yarn") return max_positions;
+  const double reached =
+      rope_scaling.at("factor").get<double>() * rope_scaling.at("original_max_position_embeddings").get<double>();
+  return std::max(max_positions, static_cast<int64_t>(reached));
+}
+
 Head parse_head(const std::string& name) {
   for (const Head head : {Head::kLanguageModel, Head::kScore, Head::kValue})
     if (name == head_name(head)) return head;
@@ -99,6 +109,11 @@ void keep_latents(ModelShape& shape, const std::string& where) {
 
 ModelShape parse_model_shape(const json& config, const std::string& where) {
   if (!config.is_object()) throw InputError(expectation(where, "a JSON object", config.type_name()));
+  if (const std::optional<json> text = text_part_config(config, where)) {
+    ModelShape shape = parse_model_shape(*text, config.contains("text_config") ? where + " text_config" : where);
+    shape.text_part_of = config.at("model_type").get<std::string>();
+    return shape;
+  }
   const Fields fields(config, where);
   const Family& family = find_family(fields.text_or("model_type", ""), fields.at("model_type"));
   ModelShape shape = family.parse(fields, family.name);

@@ -20,7 +20,8 @@ enum class Head { kLanguageModel, kScore, kValue };
 
 // Everything about a decoder that its config.json says, in one vocabulary for all families. Counts, not bytes.
 struct ModelShape {
-  std::string family;  // model_type of config.json
+  std::string family;        // model_type of config.json
+  std::string text_part_of;  // that of a model that reads images too, of which this is the language model; or ""
   int64_t vocabulary = 0;
   int64_t hidden = 0;
   int64_t max_positions = 0;
@@ -44,6 +45,8 @@ struct ModelShape {
   int64_t pad_id = -1;
 
   int64_t layers() const { return static_cast<int64_t>(blocks.size()); }
+  // A sequence has at most so many: max_positions, or where YaRN reaches further, its factor times the original ones.
+  int64_t positions() const;
   // Channels of a head that turn, of blocks whose heads do.
   int64_t turned() const {
     for (const Block& block : blocks)

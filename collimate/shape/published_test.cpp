@@ -156,6 +156,44 @@ TEST(Checkpoints, ListsOfLayersThatTurnAreChecked) {
   }
 }
 
+// As google/gemma-3-4b-it has it, and as Qwen2.5-VL was published: the language model's keys in the whole.
+TEST(TextPart, IsReadOfAConfigThatLeavesOutDefaults) {
+  const json config = {{"model_type", "gemma3"},
+                       {"eos_token_id", {1, 106}},
+                       {"text_config",
+                        {{"hidden_size", 2560},
+                         {"intermediate_size", 10240},
+                         {"model_type", "gemma3_text"},
+                         {"num_hidden_layers", 34},
+                         {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
+                         {"sliding_window", 1024}}},
+                       {"vision_config", {{"hidden_size", 1152}}}};
+  const ModelShape shape = parse_model_shape(config, "c");
+  EXPECT_EQ(shape.family, "gemma3_text");
+  EXPECT_EQ(shape.text_part_of, "gemma3");
+  EXPECT_EQ(shape.vocabulary, 262208);
+  EXPECT_EQ(shape.layers(), 34);
+  EXPECT_EQ(shape.blocks[0].attention.heads, 8);
+  EXPECT_EQ(shape.blocks[0].attention.kv_heads, 4);
+  EXPECT_EQ(shape.blocks[0].attention.window, 1024);
+  EXPECT_EQ(shape.max_positions, 131072);
+  EXPECT_TRUE(shape.tied_embeddings);
+  EXPECT_EQ(shape.eos_ids, (std::vector<int64_t>{1, 106}));
+}
+
+TEST(TextPart, OfAnotherFamilyIsNamed) {
+  const auto error = [](const json& text) {
+    return base::message_of([&] { parse_model_shape({{"model_type", "mistral3"}, {"text_config", text}}, "c"); });
+  };
+  EXPECT_EQ(error({{"model_type", "ministral3"}}),
+            "[c text_config model_type] expected one of gemma3_text, llama, mistral, qwen2, qwen3, got \"ministral3\"");
+  EXPECT_EQ(error(3), "[c text_config] expected an object, got number");
+  EXPECT_EQ(base::message_of([] {
+              parse_model_shape({{"model_type", "mistral3"}}, "c");
+            }),
+            "[c text_config] expected an object, got nothing");
+}
+
 std::string refusal_of(const char* model_type) {
   return base::message_of([&] { parse_model_shape({{"model_type", model_type}}, "c"); });
 }
@@ -164,7 +202,7 @@ TEST(MissingParts, AreNamedWhereAPublishedDecoderIsRefused) {
   EXPECT_THAT(refusal_of("qwen3_next"),
               HasSubstr("got 'qwen3_next', which needs what is missing here: linear attention whose recurrent state"));
   EXPECT_THAT(refusal_of("olmo2"), HasSubstr("norms behind each half with none ahead of it"));
-  EXPECT_THAT(refusal_of("gemma3"), HasSubstr("images as input"));
+  EXPECT_THAT(refusal_of("glm4v"), HasSubstr("images as input"));
   EXPECT_THAT(refusal_of("no_such_model"), testing::EndsWith("got 'no_such_model'"));
 }
 

@@ -131,6 +131,19 @@ TEST(Rope, YarnGoesRoundAndBackInEveryFamily) {
   }
 }
 
+// As Qwen2.5's and Qwen3's cards say: a rope_scaling is added, max_position_embeddings stays.
+TEST(Rope, YarnReachesItsFactorTimesTheOriginalPositions) {
+  json config = family_configs().at("llama");
+  config["max_position_embeddings"] = 100;
+  EXPECT_EQ(parse_model_shape(config, "c").positions(), 100);
+  config["rope_scaling"] = {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 100}};
+  const ModelShape shape = parse_model_shape(config, "c");
+  EXPECT_EQ(shape.positions(), 400);
+  EXPECT_EQ(to_config(shape).at("max_position_embeddings"), 100);
+  config["rope_scaling"]["original_max_position_embeddings"] = 10;
+  EXPECT_EQ(parse_model_shape(config, "c").positions(), 100);
+}
+
 // By what transformers computes under these names (ACT2FN).
 TEST(Activations, HaveTheNamesOfTransformers) {
   const std::map<std::string, Activation> names = {{"gelu", Activation::kGelu},

@@ -7,6 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/results.h"
@@ -134,9 +135,14 @@ void Learner::survey_routers(std::span<const Batch> parts, RouterLoss& routers) 
   routers.close();
 }
 
+std::optional<uint64_t> Learner::noise() const {
+  if (model_.weights().options().lora.dropout == 0) return std::nullopt;
+  return base::mix(options_.seed, static_cast<uint64_t>(steps()));
+}
+
 void Learner::run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded) {
   const auto steps = forwards(stages().place.rank, stages().place.ranks, std::ssize(parts));
-  Stage(model_, options_, context_, parts).run(steps, [&](size_t number, MicroStep& micro) {
+  Stage(model_, options_, context_, parts, noise()).run(steps, [&](size_t number, MicroStep& micro) {
     forwarded(number, micro);
     if (options_.progress) options_.progress();
   });
@@ -188,7 +194,7 @@ double Learner::train_rows(std::span<const UpdatePart> parts, RouterLoss& router
     return passed;
   };
   const auto steps = one_forward_one_backward(stages().place.rank, stages().place.ranks, std::ssize(mixed.rows));
-  Stage(model_, options_, context_, mixed.rows).run(steps, forwarded, backward);
+  Stage(model_, options_, context_, mixed.rows, noise()).run(steps, forwarded, backward);
   ranks_.reduce_gradients();
   routers.close();
   return loss;

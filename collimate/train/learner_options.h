@@ -28,6 +28,7 @@ struct LearnerOptions {
   float temperature = 1.0F;        // of the log-probs: the sampling temperature
   RouterLossOptions routers = {};  // of a mixture, as the next
   RecordedRoutes routes = RecordedRoutes::kIgnored;
+  uint64_t seed = 0;                    // of what adapters drop
   double deadline_seconds = 600.0;      // of every wait for other ranks
   std::function<void()> progress = {};  // called after every micro-batch, of check() too
 };

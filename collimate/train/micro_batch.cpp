@@ -5,6 +5,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/ops/attention.h"
 
@@ -77,11 +78,13 @@ size_t family_end(const std::vector<Row>& rows, size_t first) {
 
 class Packer {
  public:
-  Packer() { out_.tokens.starts.push_back(0); }
+  explicit Packer(std::optional<uint64_t> noise) : noise_(noise) { out_.tokens.starts.push_back(0); }
 
-  // Appends tokens [begin, end) of the row as a sequence, which stand for `count` rows; returns where they begin.
-  int64_t append(const Row& row, size_t begin, size_t end, int32_t continued, int64_t count) {
+  // Appends tokens [begin, end) of the row as a sequence, which stand for `count` rows; returns where they begin. Those
+  // ahead of them are at `prompt`.
+  int64_t append(const Row& row, int64_t prompt, size_t begin, size_t end, int32_t continued, int64_t count) {
     model::TokenBatch& tokens = out_.tokens;
+    if (noise_) append_noise(row, prompt, begin, end);
     const size_t width = row.experts.size() / row.ids.size();
     const auto experts = row.experts.subspan(begin * width, (end - begin) * width);
     tokens.experts.insert(tokens.experts.end(), experts.begin(), experts.end());
@@ -99,7 +102,7 @@ class Packer {
   // A row whose tokens ahead of `begin` are at `prompt` and whose others are appended here.
   void add(const Row& row, int64_t prompt, size_t begin, int32_t continued) {
     const int64_t first =
-        append(row, begin, row.ids.size(), continued, row.is_trained() ? 1 : 0) - static_cast<int64_t>(begin);
+        append(row, prompt, begin, row.ids.size(), continued, row.is_trained() ? 1 : 0) - static_cast<int64_t>(begin);
     for (size_t t = 1; t < row.ids.size(); ++t) {
       if (row.trainable[t] == 0) continue;
       out_.predictors.push_back((t - 1 < begin ? prompt : first) + static_cast<int64_t>(t) - 1);
@@ -113,15 +116,24 @@ class Packer {
   PackedRows take() { return std::move(out_); }
 
  private:
+  void append_noise(const Row& row, int64_t prompt, size_t begin, size_t end) {
+    std::vector<uint64_t>& noise = out_.tokens.noise;
+    uint64_t key = begin == 0 ? base::mix(*noise_, static_cast<uint64_t>(row.first_position))
+                              : base::at(noise, prompt + static_cast<int64_t>(begin) - 1);
+    for (size_t t = begin; t < end; ++t) noise.push_back(key = base::mix(key, static_cast<uint64_t>(row.ids[t])));
+  }
+
+  std::optional<uint64_t> noise_;
   PackedRows out_;
 };
 
 }  // namespace
 
-PackedRows pack_rows(const Batch& batch, RecordedRoutes routes, const model::ContextRanks& context) {
+PackedRows pack_rows(const Batch& batch, RecordedRoutes routes, const model::ContextRanks& context,
+                     std::optional<uint64_t> noise) {
   std::vector<Row> rows;
   for (int64_t r = 0; r < batch.rows(); ++r) rows.push_back(row_of(batch, r, routes));
-  Packer packer;
+  Packer packer(noise);
   for (size_t first = 0; first < rows.size();) {
     const size_t end = family_end(rows, first);
     if (end == first + 1) {
@@ -131,7 +143,7 @@ PackedRows pack_rows(const Batch& batch, RecordedRoutes routes, const model::Con
       const auto trained =
           std::count_if(rows.begin() + static_cast<int64_t>(first), rows.begin() + static_cast<int64_t>(end),
                         [](const Row& row) { return row.is_trained(); });
-      const int64_t prompt = packer.append(rows[first], 0, rows[first].prompt, -1, trained);
+      const int64_t prompt = packer.append(rows[first], 0, 0, rows[first].prompt, -1, trained);
       for (size_t r = first; r < end; ++r) packer.add(rows[r], prompt, rows[r].prompt, sequence);
     }
     first = end;

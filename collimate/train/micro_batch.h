@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,9 +33,10 @@ struct PackedRows {
 };
 // InputError when a row is empty, its first token is trainable, `trainable` is not as long as `ids`, or routes that
 // are replayed are missing; where they are only compared, rows may lack them. Several context ranks get the same rows,
-// with the tokens cut; none, which others with their experts may have, are not cut.
+// with the tokens cut; none, which others with their experts may have, are not cut. With `noise` a token has a key of
+// that and the tokens of its row up to it, which does not depend on what is packed beside it.
 PackedRows pack_rows(const Batch& rows, RecordedRoutes routes = RecordedRoutes::kIgnored,
-                     const model::ContextRanks& context = {});
+                     const model::ContextRanks& context = {}, std::optional<uint64_t> noise = {});
 
 // Row numbers in the order in which rows are packed, and training sums over them: the samples of a prompt together, by
 // uid; pairs together, the chosen row first.

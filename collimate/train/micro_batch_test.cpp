@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 
@@ -125,6 +129,37 @@ TEST(PackRows, ARowMayBeginAtAnotherPositionAndSharesWithThoseThatBeginThere) {
   EXPECT_EQ(packed.tokens.positions[0], 3);
   EXPECT_EQ(packed.tokens.positions[16], 19);
   EXPECT_EQ(packed.tokens.positions[18], 0);
+}
+
+// A token's noise is of the tokens of its row up to it, wherever they are packed.
+TEST(PackRows, NoiseIsOfARowsTokensUpToEach) {
+  const auto p = prompt(100);
+  const std::vector<std::vector<int32_t>> texts = {
+      p + std::vector<int32_t>{1, 2}, p + std::vector<int32_t>{1, 3}, p + std::vector<int32_t>{4, 2, 2}, {5, 6, 7}};
+  const model::TokenBatch together = pack_rows(rows_of(texts, {16, 16, 16, 1}), {}, {}, 77).tokens;
+  EXPECT_EQ(together.continued, (std::vector<int32_t>{-1, 0, 0, 0, -1}));
+  ASSERT_EQ(together.noise.size(), together.ids.size());
+  std::map<std::vector<int32_t>, uint64_t> noise;  // by the tokens up to one
+  for (size_t s = 0; s + 1 < together.starts.size(); ++s) {
+    std::vector<int32_t> up_to;
+    if (together.continued[s] >= 0) up_to = p;
+    for (int32_t t = together.starts[s]; t < together.starts[s + 1]; ++t) {
+      up_to.push_back(base::at(together.ids, t));
+      const auto [at, is_new] = noise.emplace(up_to, base::at(together.noise, t));
+      EXPECT_EQ(at->second, base::at(together.noise, t));
+    }
+  }
+  std::set<uint64_t> keys;
+  for (const auto& [tokens, key] : noise) keys.insert(key);
+  EXPECT_EQ(keys.size(), noise.size()) << "each its own";
+  for (const auto& text : texts) {
+    const model::TokenBatch alone = pack_rows(rows_of({text}, {1}), {}, {}, 77).tokens;
+    for (size_t t = 0; t < text.size(); ++t)
+      EXPECT_EQ(alone.noise[t],
+                noise.at(std::vector<int32_t>(text.begin(), text.begin() + static_cast<int64_t>(t) + 1)));
+  }
+  EXPECT_NE(pack_rows(rows_of({texts[3]}, {1}), {}, {}, 78).tokens.noise[0], noise.at({5}));
+  EXPECT_TRUE(pack_rows(rows_of(texts, {16, 16, 16, 1})).tokens.noise.empty());
 }
 
 // Two samples that ended at once and were not to be trained: each keeps a token of its own.

@@ -22,11 +22,11 @@ RecordedRoutes recorded_routes(const Batch& rows, RecordedRoutes asked) {
 }  // namespace
 
 MicroStep::MicroStep(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context,
-                     const Batch& rows)
+                     const Batch& rows, std::optional<uint64_t> noise)
     : model_(model),
       options_(options),
       rows_(rows),
-      packed_(pack_rows(rows, recorded_routes(rows, options.routes), context)) {
+      packed_(pack_rows(rows, recorded_routes(rows, options.routes), context, noise)) {
   packed_.tokens.agreement = &routes_;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collimate/train/data_ranks.h"
@@ -14,8 +15,9 @@ namespace collimate::train {
 // as of Model::forward_train and backward.
 class MicroStep {
  public:
-  // All of these outlive it.
-  MicroStep(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context, const Batch& rows);
+  // All of these outlive it. `noise`: as of pack_rows.
+  MicroStep(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context, const Batch& rows,
+            std::optional<uint64_t> noise);
   MicroStep(const MicroStep&) = delete;
   MicroStep& operator=(const MicroStep&) = delete;
 

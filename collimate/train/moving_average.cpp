@@ -43,7 +43,7 @@ void MovingAverage::update() {
   }
 }
 
-// It changes with every update, so that the file has old bytes whenever it leaves.
+// An average changes with every update, so that the file has old bytes whenever it leaves.
 void MovingAverage::offload(tensor::AwayFile& file) {
   for (size_t s = 0; s < averages_.size(); ++s) {
     away_[s].current = false;

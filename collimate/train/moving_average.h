@@ -25,7 +25,7 @@ class MovingAverage {
   // nothing may run the model between the two calls.
   void swap();
 
-  // It leaves the device for the file, and comes back with the same bits.
+  // The average leaves the device for the file, and comes back with the same bits.
   void offload(tensor::AwayFile& file);
   void restore(tensor::AwayFile& file);
 

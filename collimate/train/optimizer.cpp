@@ -6,6 +6,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/model/lora.h"
 #include "collimate/model/segment_parts.h"
 #include "collimate/tensor/ops/memory.h"
 
@@ -34,8 +35,7 @@ AdamW::AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOpti
 void AdamW::step(double learning_rate, double gradient_scale, std::span<const float* const> gradients) {
   ++steps_;
   changed();
-  tensor::AdamwOptions adam{.learning_rate = static_cast<float>(learning_rate),
-                            .beta1 = static_cast<float>(options_.beta1),
+  tensor::AdamwOptions adam{.beta1 = static_cast<float>(options_.beta1),
                             .beta2 = static_cast<float>(options_.beta2),
                             .eps = static_cast<float>(options_.epsilon),
                             .step = steps_,
@@ -44,6 +44,8 @@ void AdamW::step(double learning_rate, double gradient_scale, std::span<const fl
   for (size_t i = 0; i < params.size(); ++i) {
     if (!weights_.trains(static_cast<int>(i))) continue;
     base::fault_point("optimizer.parameter");
+    const double ratio = model::is_adapter_b(params[i]) ? options_.b_rate_ratio : 1.0;
+    adam.learning_rate = static_cast<float>(learning_rate * ratio);
     adam.weight_decay = params[i].decay ? static_cast<float>(options_.weight_decay) : 0.F;
     step(params[i], base::at(gradients, params[i].segment), base::at(moments_, params[i].segment), adam);
   }

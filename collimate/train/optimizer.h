@@ -18,6 +18,7 @@ struct AdamOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double b_rate_ratio = 1.0;  // learning rate of adapters' B over that of all else (LoRA+: Hayou et al. 2024)
   double weight_decay = 0.0;  // decoupled; none on biases and norm weights, some on embeddings (Hugging Face's rule)
 };
 

@@ -16,7 +16,8 @@ void Stage::run(const std::vector<StageStep>& steps, const Forwarded& forwarded,
   for (size_t s = 0; s < steps.size(); ++s) {
     const auto number = static_cast<size_t>(steps[s].micro_batch);
     UnderWay& one = under_way_[number];
-    if (one.micro == nullptr) one.micro = std::make_unique<MicroStep>(model_, options_, context_, parts_[number]);
+    if (one.micro == nullptr)
+      one.micro = std::make_unique<MicroStep>(model_, options_, context_, parts_[number], noise_);
     act(steps[s], one, forwarded, backward);
     if (last[number] == s) one = {};
   }

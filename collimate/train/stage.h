@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,10 +19,10 @@ class Stage {
   // Gives the gradient of the stream that the stage got.
   using Backward = std::function<at::Tensor(size_t number, MicroStep&, const at::Tensor& gradient)>;
 
-  // All of these outlive it.
+  // All of these outlive it. `noise`: as of pack_rows.
   Stage(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context,
-        std::span<const Batch> parts)
-      : model_(model), options_(options), context_(context), parts_(parts) {}
+        std::span<const Batch> parts, std::optional<uint64_t> noise)
+      : model_(model), options_(options), context_(context), parts_(parts), noise_(noise) {}
 
   // Calls `forwarded` behind the forward of each micro-batch, and `backward` for its backward where the steps have any.
   void run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward = {});
@@ -40,6 +41,7 @@ class Stage {
   const LearnerOptions& options_;
   const model::ContextRanks& context_;
   std::span<const Batch> parts_;
+  std::optional<uint64_t> noise_;
   std::vector<UnderWay> under_way_;
 };
 

@@ -259,7 +259,7 @@ TEST_F(Lora, AdaptersThatAreTrainedOnKeepTheirRankAndScale) {
             "[policy lora.rank] expected 4, the rank of the adapters in " + adapter +
                 ", which are trained on, got 8; try that rank, or beginning from the merged model");
   EXPECT_EQ(refused({"models.policy.lora.rank=4", "models.policy.lora.alpha=3"}),
-            "[policy lora] expected rank alone beside the adapters in " + adapter +
+            "[policy lora] expected rank, dropout and b_rate_ratio alone beside the adapters in " + adapter +
                 ", which say the rest, got alpha, rslora, targets or modules_to_save; try leaving them out");
   EXPECT_EQ(refused({"models.policy.from_scratch=true"}),
             "[policy from_scratch] expected false beside adapters, got true; try the path of the model alone");

@@ -29,9 +29,13 @@ TEST_F(CheckLora, WrongOptionsAreNamed) {
               HasSubstr("models.policy.lora.rank to be at least 0, got -1"));
   EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, alpha: 0}"}),
               HasSubstr("models.policy.lora.alpha to be above 0, got 0"));
-  EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, dropout: 0.1}"}), HasSubstr("dropout"));
+  EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, dropout: 1}"}),
+              HasSubstr("models.policy.lora.dropout to be at least 0 and less than 1, got 1"));
+  EXPECT_THAT(reasons("grpo", {"models.policy.lora={rank: 4, dropout: 0.1}"}),
+              HasSubstr("[models.policy.lora.dropout] expected 0 in a recipe that draws its answers, got 0.1; try "
+                        "leaving it out"));
   EXPECT_THAT(reasons("sft", {"models.policy.lora.alpha=8"}),
-              HasSubstr("[lora.rank] expected at least 1 beside alpha, rslora, targets or modules_to_save, got 0; try "
+              HasSubstr("[lora.rank] expected at least 1 beside other keys of lora, got 0; try "
                         "lora: {rank: 16}, "
                         "or leaving the others out"));
   EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, targets: [qproj]}"}),

@@ -116,7 +116,7 @@ class HeldOut {
   }
 
   HeldOutRows read() const {
-    rlhf::SourceOptions options = held_out_options(config_, asked_, measured_, shape_.max_positions, call_.names);
+    rlhf::SourceOptions options = held_out_options(config_, asked_, measured_, shape_.positions(), call_.names);
     options.max_tokens = 0;  // check_lengths knows what fits
     options.bad_rows.remedy.clear();
     options.chatml = call_.names.with("chat_template", "chatml");
@@ -126,7 +126,7 @@ class HeldOut {
   // Gives the longest prompt. The model has a position for each token of a row, and for one of a completion.
   int64_t check_lengths() const {
     const bool drawn = measured_ == MeasureKind::kCompletions;
-    const int64_t most = shape_.max_positions - (drawn ? 1 : 0);
+    const int64_t most = shape_.positions() - (drawn ? 1 : 0);
     int64_t longest = 1;
     for (int64_t r = 0; r < rows_.rows(); ++r) {
       const int64_t tokens = rows_.length(batch::kIds.name, r);
@@ -134,7 +134,7 @@ class HeldOut {
       if (tokens > most)
         throw InputError(
             expectation(place_of_row(dataset_, rows_, r),
-                        fmt::format("at most {} tokens, as the model has {} positions", most, shape_.max_positions),
+                        fmt::format("at most {} tokens, as the model has {} positions", most, shape_.positions()),
                         std::to_string(tokens), "a file without that row"));
     }
     return longest;

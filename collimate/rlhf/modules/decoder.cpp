@@ -49,15 +49,17 @@ std::shared_ptr<model::Weights> open_weights(flow::Context& context, const Decod
 // Adapters that a directory holds are trained on as they are: by rank and scale, beside the layers that they have.
 model::LoraOptions continued(const DecoderOptions& options) {
   const model::LoraOptions asked = options.lora.resolved(), unset;
-  const model::LoraOptions held = model::PeftAdapters(options.path).options();
+  model::LoraOptions held = model::PeftAdapters(options.path).options();
+  held.dropout = asked.dropout;
   const std::string where = options.weights.get() + " lora", what = "the adapters in " + options.path.get();
   if (asked.rank != held.rank)
     throw base::InputError(
         base::expectation(where + ".rank", fmt::format("{}, the rank of {}, which are trained on", held.rank, what),
                           fmt::format("{}", asked.rank), "that rank, or beginning from the merged model"));
   if (asked.alpha != unset.alpha || asked.rslora || asked.targets != unset.targets || !asked.modules_to_save.empty())
-    throw base::InputError(base::expectation(where, fmt::format("rank alone beside {}, which say the rest", what),
-                                             "alpha, rslora, targets or modules_to_save", "leaving them out"));
+    throw base::InputError(base::expectation(
+        where, fmt::format("rank, dropout and b_rate_ratio alone beside {}, which say the rest", what),
+        "alpha, rslora, targets or modules_to_save", "leaving them out"));
   return held;
 }
 

@@ -21,7 +21,7 @@ class GeneratorModule final : public ScorerModule {
   std::unique_ptr<flow::Stream> open(const std::string& function, const flow::CallInfo& info) override;
   void reside(bool on_device) override;
   std::vector<flow::Metric> metrics() override;
-  // Its weights, where they are older than their trainer's.
+  // Saves the weights where they are older than their trainer's.
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
 

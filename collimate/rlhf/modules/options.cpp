@@ -13,12 +13,14 @@ model::LoraOptions LoraSection::resolved() const {
                                 .alpha = alpha,
                                 .rslora = rslora,
                                 .targets = targets.get(),
+                                .dropout = dropout,
                                 .modules_to_save = modules_to_save.get()};
   const model::LoraOptions unset;
-  if (!lora.on() &&
-      (lora.alpha != unset.alpha || lora.rslora || lora.targets != unset.targets || !lora.modules_to_save.empty()))
-    throw base::InputError(base::expectation("lora.rank", "at least 1 beside alpha, rslora, targets or modules_to_save",
-                                             "0", "lora: {rank: 16}, or leaving the others out"));
+  const bool others = lora.alpha != unset.alpha || lora.rslora || lora.targets != unset.targets || dropout > 0 ||
+                      b_rate_ratio != 1.0 || !lora.modules_to_save.empty();
+  if (!lora.on() && others)
+    throw base::InputError(base::expectation("lora.rank", "at least 1 beside other keys of lora", "0",
+                                             "lora: {rank: 16}, or leaving the others out"));
   return lora;
 }
 

@@ -36,6 +36,21 @@ struct LoraSection : base::Section {
                              "what the adapters add is multiplied by alpha / rank",
                              base::above(0.0)};
   base::Option<bool> rslora{this, "rslora", false, "", "multiply by alpha / sqrt(rank) instead (rsLoRA)"};
+  base::Option<double> dropout{
+      this,
+      "dropout",
+      0.0,
+      "",
+      "training drops this share of each adapter's inputs; 0 where answers are drawn, whose "
+      "log-probs would not be those of training",
+      base::satisfying("at least 0 and less than 1", [](double x) { return x >= 0 && x < 1; })};
+  base::Option<double> b_rate_ratio{this,
+                                    "b_rate_ratio",
+                                    1.0,
+                                    "",
+                                    "the learning rate of the adapters' B matrices is so many times that of all else; "
+                                    "about 16 is LoRA+ (Hayou et al. 2024)",
+                                    base::above(0.0)};
   base::Option<std::vector<std::string>> targets{this,
                                                  "targets",
                                                  model::LoraOptions().targets,

@@ -17,7 +17,7 @@ generate::ServiceOptions service_options(const RolloutOptions& rollout) {
 generate::ServiceOptions with_cache(generate::ServiceOptions service, int64_t samples, const shape::ModelShape& shape,
                                     tensor::ComputeType compute) {
   constexpr int64_t kFewestSequences = 64;
-  service.max_sequence_tokens = std::min<int64_t>(service.max_sequence_tokens, shape.max_positions);
+  service.max_sequence_tokens = std::min<int64_t>(service.max_sequence_tokens, shape.positions());
   generate::ServiceOptions sized = service;
   sized.max_batch_sequences = std::min(service.max_batch_sequences, std::max(kFewestSequences, samples));
   sized = generate::resolved(std::move(sized), shape, compute);

@@ -9,6 +9,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/batch/token_rows.h"
 #include "collimate/batch/trainable.h"
@@ -37,7 +38,7 @@ train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOp
   const bool own_rate = model.head == std::string("value") && t.value_learning_rate > 0;
   return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate.get() : t.learning_rate->value_or(kLearningRate),
                        t.warmup_updates, model.total_updates, t.lr_minimum_ratio},
-          .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay},
+          .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, model.lora.b_rate_ratio, t.weight_decay},
           .max_grad_norm = t.max_grad_norm,
           .ema = model.head == std::string("value") ? 0.0 : t.ema.get(),
           .micro_batch_tokens = micro_batch_tokens(t, model.loss_rows),
@@ -120,6 +121,7 @@ void TrainerModule::setup(flow::Context& context) {
   learner.zero = layout.zero;
   learner.recompute = recompute_of(train, layout.recompute);
   if (drawn()) learner.routes = routes();
+  learner.seed = base::mix(context.seed, base::stable_hash(options().weights.get() + " dropout"));
   learner.deadline_seconds = context.deadline_seconds;
   learner.progress = context.progress;
   const train::TrainingRanks ranks{context.line("train", "dp"), context_ranks(context, "train"),

@@ -30,6 +30,20 @@ struct Rope {
   bool inverse = false;
 };
 
+// Rows of a Dropout (ops/dropout.h).
+struct DropoutRows {
+  const int32_t* low = nullptr;   // [rows] halves of the rows' keys
+  const int32_t* high = nullptr;  // [rows]
+  uint64_t layer = 0;
+  uint32_t dropped_below = 0;
+  float factor = 1;
+  int64_t first_column = 0;
+  const float* x = nullptr;
+  int64_t width = 0;
+  float* y = nullptr;
+  bool accumulate = false;
+};
+
 // Scalars of one AdamW update, in the precision that elements use.
 struct AdamwScalars {
   float keep;  // 1 - lr * weight_decay
@@ -60,6 +74,7 @@ struct PointwiseKernels {
   void (*scale)(float factor, int64_t count, float* x);
   void (*round_bf16)(int64_t count, float* x);
   void (*rope)(const Rope& r, int64_t begin, int64_t end);
+  void (*dropout)(const DropoutRows& d, int64_t begin, int64_t end);
   void (*adamw)(float* p, const float* g, float* m, float* v, int64_t count, const AdamwScalars& s);
 };
 

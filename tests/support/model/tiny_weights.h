@@ -14,6 +14,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/model/model.h"
 #include "collimate/tensor/results.h"
 #include "tests/support/base/temporary_directory.h"
@@ -25,6 +26,7 @@ namespace collimate::model::testing {
 inline std::vector<std::string> tiny_models() {
   std::vector<std::string> names = shape::known_families();
   names.emplace_back("opt_350m");
+  names.emplace_back("opt_without_end");  // nothing but a tied head is behind its blocks
   return names;
 }
 
@@ -115,7 +117,7 @@ inline constexpr std::string_view kTinyFamilies[] = {
 
 // A small model of each name with every kind of parameter away from its trivial value.
 inline shape::ModelShape tiny_shape(const std::string& name) {
-  const std::string family = name == "opt_350m" ? "opt" : name;
+  const std::string family = name.starts_with("opt_") ? "opt" : name;
   COLLIMATE_CHECK(std::ranges::count(kTinyFamilies, family) == 1, "no small model of family {}", family);
   const bool learned = family == "gpt2" || family == "gpt_neo" || family == "opt";
   const bool wide = family == "bloom" || family == "gpt_neox" || family == "gptj" || family == "phi";
@@ -127,10 +129,10 @@ inline shape::ModelShape tiny_shape(const std::string& name) {
   shape.max_positions = 96;
   shape.learned_positions = learned;
   shape.unused_positions = family == "opt" ? 2 : 0;
-  if (name == "opt_350m") {
+  if (name.starts_with("opt_")) {
     block.place = shape::NormPlace::kAfter;
     shape.final_norm = false;
-    shape.embedding_width = 12;
+    if (name == "opt_350m") shape.embedding_width = 12;
   }
   shape.blocks = {block, block};
   shape.blocks[1].mlp.experts = tiny_experts(family);
@@ -216,6 +218,12 @@ inline std::vector<std::vector<int32_t>> sequences(const std::vector<int>& lengt
 inline TokenBatch pack(const std::vector<std::vector<int32_t>>& all) {
   std::vector<std::span<const int32_t>> spans(all.begin(), all.end());
   return pack_sequences(spans);
+}
+
+// The batch with keys of dropout: by token, of `seed`.
+inline TokenBatch noisy(TokenBatch batch, uint64_t seed = 1) {
+  for (size_t t = 0; t < batch.ids.size(); ++t) batch.noise.push_back(base::mix(seed, t));
+  return batch;
 }
 
 inline std::vector<float> to_vector(const at::Tensor& tensor) {
