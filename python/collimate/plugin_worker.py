@@ -1,8 +1,8 @@
 """A plugin in Python, for the program that loads it: python -m collimate.plugin_worker FILE.py
 
 Frames as those of reward_worker. The first answer tells the flows of the file. {"flow": NAME, "config": …} traces
-one: it asks {"page": …} as often as it makes models, and gets {"value": …} or, where the program refuses, {"stop": true}; the
-last frame has the graph, or what went wrong. What the file prints goes to stderr.
+one: it asks {"page": …} as often as it makes models, and gets {"value": …} or, where the program refuses,
+{"stop": true}; the last frame has the graph, or what went wrong. What the file prints goes to stderr.
 """
 
 import importlib.util
