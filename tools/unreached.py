@@ -43,8 +43,6 @@ LAYOUTS = "the layouts of an issue to come begin with it"
 EXCEPTIONS = {
     "is_steady": ASKED_BY_LIBRARY,
     "is_transparent": ASKED_BY_LIBRARY,
-    "collimate/tensor/residency.h": LAYOUTS,
-    "aten_node": LAYOUTS,
     "relocate": LAYOUTS,
     "restore": LAYOUTS,
     "loss_names": "coverage_test.cpp asks by it which losses the goldens have",

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <vector>
 
 #include "collimate/tensor/arena.h"
@@ -59,11 +56,5 @@ class Tape {
 Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted);
 // A slot with the values of another, and a gradient of its own.
 Slot* alias_slot(Arena& arena, const Slot& of);
-
-// One node that wraps a piece of ATen autograd: `function` gets a [rows, width] view per input and returns the output
-// [rows', width'] in fp32. With a null tape it runs without recording. Slow (microseconds an op): for losses and
-// experiments, not for layers.
-using AtenFunction = std::function<at::Tensor(const std::vector<at::Tensor>& inputs)>;
-Slot* aten_node(Tape* tape, Arena& arena, std::span<Slot* const> inputs, const AtenFunction& function);
 
 }  // namespace collimate::tensor

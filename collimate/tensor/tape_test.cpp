@@ -9,6 +9,7 @@
 
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/ops/embedding.h"
+#include "tests/support/tensor/tape_aten.h"
 
 namespace collimate::tensor {
 namespace {

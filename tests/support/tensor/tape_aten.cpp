@@ -1,9 +1,10 @@
+#include "tests/support/tensor/tape_aten.h"
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/autograd.h"
-#include "collimate/tensor/tape.h"
 
 namespace collimate::tensor {
 namespace {
