@@ -262,7 +262,8 @@ struct Config : base::Section {
       {},
       "",
       "files that register parts of your own, which the rest of the config may then name: shared libraries (.so) with "
-      "recipes, modules, losses, advantages and rewards, Python files (.py) with flows; loaded before all else"};
+      "recipes, modules, losses, advantages and rewards, Python files (.py) with flows, losses and modules; "
+      "loaded before all else"};
   base::Option<nlohmann::json> options{
       this, "options", nlohmann::json::object(), "",
       "what a recipe of your own lets a config set, {NAME: VALUE}; collimate help RECIPE lists it"};

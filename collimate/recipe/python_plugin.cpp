@@ -9,6 +9,8 @@
 #include "collimate/base/error.h"
 #include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/python_loss.h"
+#include "collimate/recipe/python_module.h"
 #include "collimate/recipe/python_process.h"
 
 namespace collimate::recipe {
@@ -162,6 +164,8 @@ void load_python_plugin(const std::string& path) {
          .make = [plugin](const Config& config,
                           const flow::Registry& registry) { return traced_plan(*plugin, config, registry); },
          .options = flow.at("options")});
+  for (const json& loss : told.at("losses")) register_python_loss(plugin, loss);
+  for (const json& module : told.at("modules")) register_python_module(path, module);
 }
 
 }  // namespace collimate::recipe

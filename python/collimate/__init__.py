@@ -7,6 +7,8 @@
 import sys
 
 from collimate.flows import flow, link, merge
+from collimate.losses import loss
+from collimate.modules import function, module
 
 # A program of the package, `python -m collimate.reward_worker`, runs under any interpreter and needs none of the rest.
 # While it is looked for argv is ["-m"]; orig_argv is new in Python 3.10.
@@ -17,4 +19,4 @@ if sys.argv[:1] != ["-m"] or not any(word.startswith("collimate.") for word in _
     from collimate.errors import Error, GuardError, InputError, RunError, StoppedError
 
     __all__ = ["STOP", "Error", "GuardError", "InputError", "LiveCurve", "RunError", "StoppedError", "TrainResult",
-               "check", "evaluate", "flow", "generate", "link", "merge", "train"]
+               "check", "evaluate", "flow", "function", "generate", "link", "loss", "merge", "module", "train"]

@@ -119,8 +119,8 @@ class Page:
     def __init__(self, ask: Callable[[dict], Any], config: Dict[str, Any]):
         self._ask, self.config, self.options = ask, config, config.get("options", {})
 
-    def _model(self, kind: str, name: str, **given: Any) -> Model:
-        return Model(name, self._ask({"page": kind, "model": name, **given}))
+    def _model(self, what: str, name: str, **given: Any) -> Model:
+        return Model(name, self._ask({"page": what, "model": name, **given}))
 
     def generator(self, name: str, **role: Any) -> Model:
         """A model that draws completions. A role: weights="policy" (one name, one copy of the weights), trained, of

@@ -1,22 +1,45 @@
 """A plugin in Python, for the program that loads it: python -m collimate.plugin_worker FILE.py
 
-Frames as those of reward_worker. The first answer tells the flows of the file. {"flow": NAME, "config": …} traces
-one: it asks {"page": …} as often as it makes models, and gets {"value": …} or, where the program refuses,
-{"stop": true}; the last frame has the graph, or what went wrong. What the file prints goes to stderr.
+Frames as those of reward_worker, and with buffers of 32-bit floats. The first answer tells the flows and losses of the
+file. {"flow": NAME, "config": …} traces a flow: it asks {"page": …} as often as it makes models, and gets
+{"value": …} or, where the program refuses, {"stop": true}; the last frame has the graph, or what went wrong.
+{"loss": NAME, …} with quantities and columns is answered by the loss and its gradients. After {"make": NAME, …} the
+process is that module's, and all else is for it. What the file prints goes to stderr.
 """
 
 import importlib.util
+import json
 import os
+import struct
 import sys
 import traceback
 
-from collimate import flows
+from collimate import flows, losses, modules
 from collimate.errors import InputError
-from collimate.reward_worker import own_frames
+from collimate.reward_worker import Frames, encoded, own_frames
 
 
 class Stopped(BaseException):
     """The program has refused what the flow asked for, and says so itself."""
+
+
+class ArrayFrames(Frames):
+    """The wire form of host/frame_socket.h, with buffers."""
+
+    def receive(self):
+        head = self.source.read(16)
+        if len(head) < 16:
+            return None, []
+        self.magic, count, size = struct.unpack("<IIQ", head)
+        sizes = struct.unpack(f"<{count}Q", self.source.read(8 * count))
+        header = self.source.read(size)
+        return json.loads(header), [self.source.read(one) for one in sizes]
+
+    def send(self, header, buffers=()):
+        body = encoded(header)
+        sizes = struct.pack(f"<{len(buffers)}Q", *map(len, buffers))
+        self.sink.write(struct.pack("<IIQ", self.magic, len(buffers), len(body)) + sizes + body + b"".join(buffers))
+        self.sink.flush()
 
 
 def load_file(path):
@@ -27,11 +50,24 @@ def load_file(path):
     spec.loader.exec_module(module)
 
 
+def load_torch():
+    """PyTorch on one thread, where the file has losses."""
+    if not losses.LOSSES:
+        return None
+    try:
+        import torch
+    except ImportError as error:
+        raise InputError(f"[collimate.loss] expected PyTorch in {sys.executable}, which differentiates losses, got "
+                         f"{error}; try COLLIMATE_PYTHON=PROGRAM, a Python that has it") from error
+    torch.set_num_threads(1)
+    return torch
+
+
 def failure(error):
     """{"refused": text} of an error that says all, else {"error", "trace"} with the user's own lines."""
     if isinstance(error, InputError):
         return {"refused": str(error)}
-    ours = (__file__, flows.__file__)
+    ours = (__file__, flows.__file__, losses.__file__, modules.__file__)
     lines = traceback.format_list(f for f in traceback.extract_tb(error.__traceback__)
                                   if f.filename not in ours and not f.filename.startswith("<frozen "))
     if isinstance(error, SyntaxError):
@@ -42,7 +78,7 @@ def failure(error):
 def asking(frames):
     def ask(question):
         frames.send(question)
-        answer = frames.receive()
+        answer, _ = frames.receive()
         if answer is None or "stop" in answer:
             raise Stopped
         return answer["value"]
@@ -50,18 +86,38 @@ def asking(frames):
     return ask
 
 
+def answer(frames, torch, request, buffers):
+    if "make" in request:
+        made, _ = modules.MODULES[request["make"]]
+        modules.CURRENT = modules.Made(made(**request["parameters"]))
+        frames.send({})
+    elif modules.CURRENT is not None:
+        frames.send(*modules.CURRENT.answer(request, buffers))
+    elif "loss" in request:
+        frames.send(*losses.LOSSES[request["loss"]].answer(torch, request, buffers))
+    else:
+        frames.send(flows.FLOWS[request["flow"]].trace(request["config"], asking(frames)))
+
+
 def main(path):
-    frames = own_frames()
+    plain = own_frames()
+    frames = ArrayFrames(plain.source, plain.sink)
     frames.receive()
     try:
         load_file(path)
+        torch = load_torch()
     except BaseException as error:
         frames.send(failure(error))
         return
-    frames.send({"flows": [flow.told for flow in flows.FLOWS.values()]})
-    while (request := frames.receive()) is not None:
+    frames.send({"flows": [flow.told for flow in flows.FLOWS.values()],
+                 "losses": [loss.told for loss in losses.LOSSES.values()],
+                 "modules": [told for _, told in modules.MODULES.values()]})
+    while True:
+        request, buffers = frames.receive()
+        if request is None:
+            return
         try:
-            frames.send(flows.FLOWS[request["flow"]].trace(request["config"], asking(frames)))
+            answer(frames, torch, request, buffers)
         except Stopped:
             continue
         except Exception as error:

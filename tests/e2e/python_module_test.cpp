@@ -1,0 +1,91 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collimate/base/deadline.h"
+#include "tests/e2e/run_support.h"
+#include "tests/support/host/run_command.h"
+
+namespace collimate::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// The flow and module of examples/python_module.py beside those of examples/own_flow, which are the same in C++.
+class PythonModule : public OnSmallTask {
+ protected:
+  PythonModule() : OnSmallTask("python-module") {}
+
+  host::CommandResult train(const std::string& output, const std::string& recipe, const std::string& plugin,
+                            const std::vector<std::string>& sets = {}) {
+    std::string text = small_config("grpo", scratch_.path());
+    text.replace(text.find("grpo"), 4, recipe);
+    write_text(scratch_ / (recipe + ".yaml"), text + "plugins: [" + plugin + "]\n");
+    std::vector<std::string> words = {COLLIMATE_BIN_DIR "/collimate", "train", scratch_ / (recipe + ".yaml"),
+                                      "--output", scratch_ / output};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return host::run_command({.command = std::move(words)}, "", base::Deadline::after(120));
+  }
+  // The example with `to` in the place of `from`.
+  std::string changed(const std::string& from, const std::string& to) {
+    std::string text = read_text(kExample);
+    EXPECT_NE(text.find(from), std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+    write_text(scratch_ / "changed.py", text);
+    return scratch_ / "changed.py";
+  }
+  static constexpr const char* kExample = COLLIMATE_SOURCE_DIR "/examples/python_module.py";
+  static constexpr const char* kRecipe = "novelty_in_python";
+};
+
+TEST_F(PythonModule, TrainsToTheBitsOfTheSameInCpp) {
+  const host::CommandResult cpp = train("cpp", "novelty", COLLIMATE_BIN_DIR "/own_flow.so");
+  ASSERT_TRUE(cpp.status.ok()) << cpp.errors;
+  const host::CommandResult python = train("python", kRecipe, kExample);
+  ASSERT_TRUE(python.status.ok()) << python.errors;
+  EXPECT_EQ(model_bytes(scratch_ / "python"), model_bytes(scratch_ / "cpp"));
+  EXPECT_EQ(metrics_of(scratch_ / "python").back().at("novelty/answers"),
+            metrics_of(scratch_ / "cpp").back().at("novelty/answers"));
+  const host::CommandResult apart = train("apart", kRecipe, kExample, {"cluster=local-processes"});
+  ASSERT_TRUE(apart.status.ok()) << apart.errors;
+  EXPECT_EQ(model_bytes(scratch_ / "apart"), model_bytes(scratch_ / "cpp"));
+}
+
+TEST_F(PythonModule, GoesOnFromWhatItSaved) {
+  ASSERT_TRUE(train("whole", kRecipe, kExample).status.ok());
+  ASSERT_TRUE(train("parts", kRecipe, kExample, {"run.iterations=1"}).status.ok());
+  ASSERT_TRUE(train("parts", kRecipe, kExample).status.ok());
+  EXPECT_EQ(metrics_of(scratch_ / "parts").back().at("novelty/answers"),
+            metrics_of(scratch_ / "whole").back().at("novelty/answers"));
+}
+
+TEST_F(PythonModule, WhatItRaisesEndsTheRunWithItsLines) {
+  const host::CommandResult raised =
+      train("raised", kRecipe, changed("rewards.append(reward - self.weight * before)", "rewards.append(1 / before)"));
+  EXPECT_EQ(raised.status.code, 1);
+  EXPECT_THAT(raised.errors, AllOf(HasSubstr("ZeroDivisionError: division by zero"), HasSubstr("in score"),
+                                   HasSubstr("rewards.append(1 / before)"), HasSubstr("counts.score")));
+  const host::CommandResult fewer =
+      train("fewer", kRecipe, changed("{\"reward\": rewards,", "{\"reward\": rewards[1:],"));
+  EXPECT_THAT(fewer.errors, HasSubstr("column 'reward' has 15 values, and there are 16 rows"));
+}
+
+// A call that never ends is killed, with its process, when the run's deadline has passed.
+TEST_F(PythonModule, IsKilledPastTheDeadline) {
+  const host::CommandResult endless =
+      train("endless", kRecipe, changed("        rewards = []\n", "        while True:\n            pass\n"),
+            {"run.deadline_seconds=5"});
+  EXPECT_EQ(endless.status.code, 1);
+  EXPECT_FALSE(endless.timed_out);
+  EXPECT_THAT(endless.errors, HasSubstr("5 s"));
+}
+
+TEST_F(PythonModule, MethodsAreCheckedBeforeARun) {
+  EXPECT_THAT(train("missing", kRecipe, changed("def score(", "def scores(")).errors,
+              HasSubstr("[collimate.module] expected methods of Counts, got score"));
+  EXPECT_THAT(train("taken", kRecipe, changed("\"counts_in_python\", score", "\"scorer\", score")).errors,
+              HasSubstr("[register_module] expected a name that is free, got \"scorer\" again"));
+}
+
+}  // namespace
+}  // namespace collimate::test
