@@ -108,7 +108,8 @@ void check_turns(const graph::Graph& graph, const graph::Placement& placement, c
   if (options.memory_budget_bytes == 0) return;
   const std::vector<graph::EvaluationGraph> evaluations = graphs_of(options.evaluations);
   const graph::Graph all = graph::with_models_of(graph, evaluations);
-  graph::Schedule(all, placement, options.schedule, evaluations, device_memory(all, placement, registry, options));
+  const graph::DeviceMemory memory = device_memory(all, placement, registry, options);
+  const graph::Schedule checked(all, placement, options.schedule, evaluations, memory);
 }
 
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {
