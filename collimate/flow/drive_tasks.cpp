@@ -297,8 +297,10 @@ void Drive::outputs(TaskState& state, const Batch& rows, const std::vector<int64
   std::sort(given.begin(), given.end());
   std::vector<int64_t> dropped;
   std::set_difference(fed.begin(), fed.end(), given.begin(), given.end(), std::back_inserter(dropped));
-  if (!state.spec->deterministic) journal(state, rows, uids, dropped, sequence);
-  if (!numbers.empty()) iteration_of(state.task).rows.put(state.task.node, numbers, rows);
+  const bool journaled = !state.spec->deterministic;
+  if (journaled) journal(state, rows, uids, dropped, sequence);
+  if (!numbers.empty())
+    iteration_of(state.task).rows.put(state.task.node, numbers, journaled ? made_columns(*state.spec, rows) : rows);
   push_runs(state.task, std::move(given), false);
   push_runs(state.task, std::move(dropped), true);
 }

@@ -69,8 +69,9 @@ void read_plain_rope(json& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!config.contains(key) || !config.at(key).is_object() || !config.at(key).contains("mrope_section")) continue;
     json& rope = config.at(key);
+    if (!rope.contains("rope_type")) rope["rope_type"] = rope.value("type", json("default"));
+    if (rope.at("rope_type") == "mrope") rope["rope_type"] = "default";
     for (const char* of_images : {"mrope_section", "mrope_interleaved", "type"}) rope.erase(of_images);
-    if (!rope.contains("rope_type") || rope.at("rope_type") == "mrope") rope["rope_type"] = "default";
   }
 }
 

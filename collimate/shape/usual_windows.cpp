@@ -21,7 +21,7 @@ int64_t read_qwen_window(const Fields& fields) {
 
 void set_windows(ModelShape& shape, int64_t window, const LayerRule& rule) {
   for (int64_t layer = 0; layer < shape.layers(); ++layer)
-    if (window < shape.max_positions && rule(layer)) base::at(shape.blocks, layer).attention.window = window;
+    if (window < shape.positions() && rule(layer)) base::at(shape.blocks, layer).attention.window = window;
 }
 
 std::vector<bool> read_sliding(const Fields& fields, int64_t layers, const LayerRule& by_default) {

@@ -7,6 +7,7 @@ are version 5's; "_old" has the config of Qwen2.5-VL as published, with the lang
 Made with Python 3.11, torch 2.11.0 and transformers 5.23.0: python tests/golden/make_text_parts.py
 """
 
+import copy
 import json
 import pathlib
 import re
@@ -26,7 +27,7 @@ QWEN_IMAGES = {"depth": 1, "hidden_size": 8, "out_hidden_size": 16, "num_heads":
                "patch_size": 8}
 ROPE = {"type": "mrope", "mrope_section": [1, 1, 0], "rope_theta": 1e4}
 NO_ENDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
-CASES = {  # class without ForConditionalGeneration and Config: options of the config
+CASES = {  # class without ForConditionalGeneration and Config, and perhaps a word more: options of the config
     "Gemma3": {"text_config": TEXT | NO_ENDS | {"head_dim": 8, "sliding_window": 8, "query_pre_attn_scalar": 8},
                "vision_config": IMAGES, "mm_tokens_per_image": 1, "image_token_index": 20},
     "Mistral3": {"text_config": TEXT | NO_ENDS | {"model_type": "mistral", "head_dim": 4, "sliding_window": None},
@@ -36,6 +37,9 @@ CASES = {  # class without ForConditionalGeneration and Config: options of the c
     "Qwen2VL": {"text_config": TEXT | NO_ENDS | {"rope_scaling": ROPE}, "vision_config": {
         "depth": 1, "embed_dim": 8, "hidden_size": 16, "num_heads": 2, "patch_size": 8}},
     "Qwen2_5_VL": {"text_config": TEXT | NO_ENDS | {"rope_scaling": ROPE}, "vision_config": QWEN_IMAGES},
+    "Qwen2_5_VL with yarn": {"text_config": TEXT | NO_ENDS | {"rope_scaling": {
+        "type": "yarn", "rope_type": "yarn", "mrope_section": [1, 1, 0], "factor": 4.0, "rope_theta": 1e4,
+        "original_max_position_embeddings": 16}}, "vision_config": QWEN_IMAGES},
     "Qwen3VL": {"text_config": TEXT | NO_ENDS | {"head_dim": 4, "rope_scaling": {
         "rope_type": "default", "mrope_section": [1, 1, 0], "mrope_interleaved": True}},
         "vision_config": QWEN_IMAGES | {"deepstack_visual_indexes": []}},
@@ -57,6 +61,7 @@ def name_alone(name):
 
 
 def model_of(kind, options):
+    kind = kind.split()[0]
     config = getattr(transformers, kind + "Config")(**options)
     model = getattr(transformers, kind + "ForConditionalGeneration")(config).eval()
     with torch.no_grad():
@@ -66,11 +71,13 @@ def model_of(kind, options):
     return model
 
 
-def published_before(config):
-    """The config as it was written when the language model's keys stood in the whole."""
+def published_before(one):
+    """The case with the config as it was written when the language model's keys stood in the whole."""
+    config = copy.deepcopy(one["config"])
     text = config.pop("text_config")
-    return text | {"rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 0]}, "rope_parameters": None,
-                   "rope_theta": 1e4} | config
+    rope = {key: value for key, value in text["rope_parameters"].items() if key not in ("rope_type", "rope_theta")}
+    config = text | {"rope_scaling": rope, "rope_parameters": None, "rope_theta": 1e4} | config
+    return one | {"name": one["name"] + "_old", "config": config}
 
 
 def case(kind, options):
@@ -89,8 +96,7 @@ def case(kind, options):
 
 if __name__ == "__main__":
     cases = [case(*of) for of in CASES.items()]
-    old = next(one for one in cases if one["name"] == "Qwen2_5_VL")
-    cases.append(old | {"name": "Qwen2_5_VL_old", "config": published_before(json.loads(json.dumps(old["config"])))})
+    cases += [published_before(one) for one in cases if one["name"].startswith("Qwen2_5_VL")]
     path = pathlib.Path(__file__).parent / "text_parts.json"
     path.write_text(json.dumps(cases, separators=(",", ":")) + "\n")
     print(f"{path}: {len(cases)} cases")

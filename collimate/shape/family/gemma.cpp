@@ -86,7 +86,7 @@ ModelShape parse_gemma2(const Fields& fields, const std::string& family) {
     const int64_t divisor = fields.count_or("query_pre_attn_scalar", kMaxHidden, 256);
     block.attention.scale = 1 / std::sqrt(static_cast<double>(divisor));
     if (!sliding[layer]) continue;
-    block.attention.window = window < shape.max_positions ? window : 0;
+    block.attention.window = window < shape.positions() ? window : 0;
     block.attention.rope_theta = local_theta;
   }
   return shape;
