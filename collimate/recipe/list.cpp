@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/named.h"
 #include "collimate/recipe/data.h"
+#include "collimate/recipe/page_checks.h"
 
 namespace collimate::recipe {
 
@@ -130,6 +131,7 @@ const RecipeEntry& find_recipe(const std::string& name) {
 Plan make_plan(const Config& config, const flow::Registry& registry) {
   const RecipeEntry& entry = find_recipe(config.recipe);
   Plan plan = entry.make(config, registry);
+  check_page(entry.name, plan);
   plan.rows = entry.rows;
   plan.plugins = config.plugins;
   for (const std::string& option : data_options(entry.rows)) plan.read_options.insert(option);

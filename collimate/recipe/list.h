@@ -33,7 +33,7 @@ const RecipeEntry& find_recipe(const std::string& name);
 // `options` of a config for this recipe: those that are given, and the defaults of the others. InputError, at the
 // place where it was written, for a key that the recipe does not have and for a value of another kind.
 nlohmann::json resolved_options(const RecipeEntry& entry, const base::ConfigNode& given);
-// The page's plan. It may leave options of the config unread: complete_plan (recipe/prepare.h) refuses them.
+// The page's plan, which is as check_page asks. It may leave options unread: complete_plan (prepare.h) refuses them.
 Plan make_plan(const Config& config, const flow::Registry& registry);
 
 }  // namespace collimate::recipe

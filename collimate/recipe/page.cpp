@@ -6,7 +6,6 @@
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/list.h"
-#include "collimate/recipe/page_checks.h"
 #include "collimate/recipe/shared_base.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
@@ -262,7 +261,6 @@ void Page::check_replacing() const {
 Plan Page::finish(Plan plan) const {
   check_roles();
   check_replacing();
-  check_page(config_.recipe, plan);
   for (const graph::Node& node : plan.graph.nodes)
     if (const auto made = modules_.find(node.model); made != modules_.end())
       plan.phases.try_emplace(node.id, usual_phase(made->second.kind, node));

@@ -136,8 +136,8 @@ class Page {
   // The loss that trainer() with this role trains by.
   rlhf::Loss loss(const Role& role) const;
   // The plan with the page's modules and what they read, the evaluations' models among the training's: they share
-  // workers and weights. InputError when the config names a role under `models` that none of them reads, or when the
-  // graph has something that nothing uses (recipe/page_checks.h).
+  // workers and weights. InputError when the config names a role under `models` that none of them reads, and when
+  // rollout.replace_equal_groups is set and the page has no filter.
   Plan finish(Plan plan) const;
 
   // rows_per_update and epochs of a train node.
