@@ -134,9 +134,10 @@ namespace {
 
 // The columns that a function makes, of rows that it gave: all else is the rows' own, which may have changed since.
 Batch made_columns(const graph::FunctionSpec& function, const Batch& rows) {
-  std::vector<std::string> made = {batch::kUid.name};
-  for (const graph::Column& column : function.makes)
-    if (column.name != batch::kUid.name && rows.has(column.name)) made.push_back(column.name);
+  std::vector<std::string> made;
+  for (const std::string& name : rows.names())
+    if (name == batch::kUid.name || std::ranges::count(function.makes, name, &graph::Column::name) > 0)
+      made.push_back(name);
   return rows.select_columns(made);
 }
 
