@@ -90,7 +90,9 @@ class Answers {
     if (action.kind == ActionKind::kClose) events_.push_back(Event::finished(action.task));
     if (action.kind == ActionKind::kTransition)
       events_.push_back(Event::weights_at(action.model, action.version, action.worker));
-    saved_ = saved_ || action.kind == ActionKind::kSave;
+    if (action.kind != ActionKind::kSave) return;
+    saved_ = true;
+    for (const auto& [worker, version] : versions_) EXPECT_GE(version, 0) << "worker " << worker << " saves no weights";
   }
   void draws(const Task& task, int worker) {
     const auto [known, first] = drawn_.try_emplace({task.graph, task.iteration}, versions_[worker]);

@@ -180,7 +180,6 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   for (const std::string& line : arithmetic_lines(numbers, config)) found.lines.push_back(line);
   if (numbers.examples_beyond > 0) found.lines.push_back(rounding_line(config, numbers, *data.train));
   found.lines.push_back(placement_line(config, plan, placement));
-  add_lines(found, [&] { return turn_lines(config, plan, placement); });
   for (const std::string& idle : idle_options(config)) found.lines.push_back("warning: " + idle);
   found.facts["objective"] = to_json(learned);
   found.facts["batch"] = to_json(numbers);
@@ -193,6 +192,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   }
   found.refused = model_problems(plan, *data.tokenizer, extent_of(config, plan, data, train));
   add_lines(found, [&] { return text_part_lines(plan); });
+  add_lines(found, [&] { return turn_lines(config, plan, placement); });
   add_lines(found, [&] { return adapter_lines(plan); });
   for (const auto& check_one : {&check_bias, &check_form}) {
     check_one("rollout", config.rollout, *data.tokenizer, found.problems);

@@ -62,7 +62,7 @@ TEST(AwayFile, OnlyWhatIsSaidToHaveChangedIsWrittenAgain) {
 }
 
 TEST(AwayFile, ADirectoryThatIsMissingIsNamed) {
-  EXPECT_EQ(base::message_of([] { AwayFile file("/nowhere/at all"); }),
+  EXPECT_EQ(base::message_of<base::RunError>([] { AwayFile file("/nowhere/at all"); }),
             "[/nowhere/at all] expected a file with room for what leaves the device, got No such file or directory");
 }
 

@@ -30,6 +30,10 @@ TEST_F(CheckWeights, SaysWhatModelsThatTakeTurnsPlanAndRefusesWhatHasNoneToTake)
   };
   EXPECT_THAT(check("grpo", {placement("policy")}).output,
               testing::ContainsRegex("# memory: device 0 plans [0-9.]+ MiB at a time, as its models take turns: "));
+  EXPECT_THAT(
+      reasons("grpo", {placement("policy"), "run.memory_budget=1"}),
+      testing::ContainsRegex("\\[memory of worker 0\\] expected a plan of at most 1048576 bytes for .*, got [0-9]+ "
+                             "\\(.*policy/"));
   EXPECT_THAT(reasons("grpo", {placement("reward")}),
               testing::HasSubstr(
                   "[placement.residency.reward] expected device of what has no weights, got swap; try leaving it "
