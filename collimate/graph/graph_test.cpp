@@ -115,7 +115,7 @@ TEST(Validate, FindsCyclesDanglingValuesAndUnknownNames) {
   graph = samples::grpo();
   graph.nodes[3].function = "trian";
   EXPECT_EQ(base::message_of([&] { validate(graph); }),
-            "[graph.trainer.train] expected a function of trainer out of train, got 'trian'");
+            "[graph.trainer.train] expected a function of trainer out of train, got 'trian'; try 'train'");
   graph = samples::grpo();
   graph.links = {{"policy", "trainer", 1}};
   EXPECT_THAT(base::message_of([&] { validate(graph); }), HasSubstr("a source that some node trains, got policy"));
