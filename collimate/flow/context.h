@@ -60,7 +60,7 @@ struct Context {
   uint64_t seed = 0;                         // of the run
   int device = 0;                            // index of the worker
   graph::Placement placement;                // of the run
-  std::string swap_directory;                // where models are that are off their device; exists
+  std::string swap_directory;                // where models are that are off their device; exists where some swap
   comm::Mesh alone;                          // of this rank alone
   std::map<std::string, comm::Mesh> meshes;  // by function: see mesh
   std::map<std::string, std::map<std::string, comm::Group*>> lines;  // by function and axis: see line

@@ -234,7 +234,9 @@ void Drive::report(const Flow& flow, const Iteration& iteration, int64_t number,
   for (const auto& [key, measured] : iteration.metrics) metrics.add(measured);
   for (const auto& [place, spent] : iteration.seconds)
     metrics.add({"timing_s/" + flow.graph.node(place.first).id, spent, Reduce::kMax, 1.0});
-  for (const auto& [worker, spent] : iteration.moving_seconds) metrics.add({"timing_s/swap", spent, Reduce::kMax, 1.0});
+  if (&flow == &flows_[0])
+    for (const auto& [worker, spent] : std::exchange(swap_seconds_, {}))
+      metrics.add({"timing_s/swap", spent, Reduce::kMax, 1.0});
   for (const auto& [place, bytes] : iteration.peak_bytes)
     metrics.add({"memory/peak_bytes/" + flow.graph.node(place.first).id, static_cast<double>(bytes), Reduce::kMax});
   const nlohmann::ordered_json values = metrics.values();

@@ -97,7 +97,6 @@ class Drive : public base::Stateful {
     std::map<MetricKey, std::vector<Metric>> metrics;
     std::map<std::pair<int, int>, double> seconds;      // (node, worker) → time spent
     std::map<std::pair<int, int>, int64_t> peak_bytes;  // the same → most memory of the worker meanwhile
-    std::map<int, double> moving_seconds;               // worker → time in which models came and left
     int64_t sequence = 0;
     double began_seconds = base::now_seconds();
   };
@@ -197,8 +196,9 @@ class Drive : public base::Stateful {
   int64_t next_ask_ = -1;                                     // negative, apart from Driver::request's
   int64_t transfers_ = 0;                                     // number of the last one between workers
   std::vector<std::shared_ptr<Moving>> moving_;
-  std::set<int> gone_;    // workers that have died and are not back
-  int64_t reported_ = 0;  // iterations given to on_iteration
+  std::map<int, double> swap_seconds_;  // worker → time in which models came and left since the last report
+  std::set<int> gone_;                  // workers that have died and are not back
+  int64_t reported_ = 0;                // iterations given to on_iteration
   double last_end_seconds_ = 0;
   std::string first_cause_;
   int first_exit_code_ = 1;

@@ -29,8 +29,7 @@ void Drive::transition(const graph::Action& action) {
 // The time counts for the first iteration that is not complete.
 void Drive::note_move(const graph::Action& action, const message::Resided& done) {
   const int64_t number = parts_.schedule.first_iteration + reported_;
-  if (number < parts_.schedule.iterations)
-    iterations_[{0, number}].moving_seconds[action.worker] += done.end_seconds - done.begin_seconds;
+  swap_seconds_[action.worker] += done.end_seconds - done.begin_seconds;
   base::SpanRecorder* spans = driver_.options().spans;
   if (spans == nullptr) return;
   const auto at = [&](double seconds) {

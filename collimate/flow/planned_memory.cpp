@@ -83,16 +83,20 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& own, const graph::
   for (const auto& [worker, models] : graph::companies(graph, placement)) {
     std::map<std::string, std::vector<tensor::MemoryItem>> items;
     for (const std::string& model : models) items[model] = asker.items(worker, model);
-    planned.push_back({worker, planned_turns(graph, placement, in_place_of(options), items).largest_turn()});
+    const PlannedTurns turns = planned_turns(graph, placement, in_place_of(options), items);
+    planned.push_back({worker, turns.largest_turn(), turns.has_turns(), turns.bytes(options.memory_budget_bytes)});
   }
   return planned;
 }
 
+bool take_turns(const graph::Graph& graph, const graph::Placement& placement) {
+  return std::any_of(graph.models.begin(), graph.models.end(),
+                     [&](const auto& model) { return placement.swaps(model.first); });
+}
+
 graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placement& placement,
                                   const Registry& registry, const RunOptions& options) {
-  const bool turns = std::any_of(graph.models.begin(), graph.models.end(),
-                                 [&](const auto& model) { return placement.swaps(model.first); });
-  if (!turns) return {};
+  if (!take_turns(graph, placement)) return {};
   graph::DeviceMemory memory{.budget_bytes = options.memory_budget_bytes, .in_place = in_place_of(options)};
   if (options.memory_budget_bytes == 0) return memory;
   Asker asker(graph, placement, registry, options);

@@ -17,6 +17,8 @@ namespace collimate::flow {
 struct PlannedMemory {
   int worker = 0;
   std::vector<tensor::MemoryItem> items;
+  bool has_turns = false;     // some of its models swap
+  int64_t planned_bytes = 0;  // what the run's summary says: with a budget, as much of it as models can fill by staying
   int64_t bytes() const { return bytes_of(items); }
 };
 
@@ -27,8 +29,8 @@ PlannedTurns planned_turns(const graph::Graph& graph, const graph::Placement& pl
                            const std::map<std::string, std::vector<tensor::MemoryItem>>& items);
 
 // Gives what the devices' workers of a placement plan before any setup, without starting them: MemoryLedger holds it
-// against the budget. One worker of each set of models. Of the options modules, evaluations, config and
-// threads_per_worker are read. Throws what making a module throws.
+// against the budget. One worker of each set of models. Of the options modules, evaluations, config,
+// threads_per_worker and memory_budget_bytes are read. Throws what making a module throws.
 std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph::Placement& placement,
                                           const Registry& registry, const RunOptions& options);
 
@@ -36,6 +38,9 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph
 // in place, as the schedule wants to know them; nothing where none take turns.
 graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placement& placement,
                                   const Registry& registry, const RunOptions& options);
+
+// Whether some of the graph's models take turns.
+bool take_turns(const graph::Graph& graph, const graph::Placement& placement);
 
 // InputError where the budget has no room for models that are used together, as the run would say.
 void check_turns(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,

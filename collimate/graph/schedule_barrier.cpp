@@ -9,11 +9,12 @@ void Barrier::begin(const std::vector<EvaluationTimes>& evaluations, int64_t fir
     if (times.first) passes_.push_back({times.name, first - 1});
 }
 
-void Barrier::restart(const std::vector<EvaluationTimes>& evaluations) {
+void Barrier::restart(const ScheduleFacts& facts) {
   running_ = stop_asked_ = save_asked_ = false;
   if (save_) save_->stop_cause.clear();
   std::erase_if(passes_, [&](const Pass& pass) {
-    return std::none_of(evaluations.begin(), evaluations.end(),
+    if (pass.at_end && pass.iteration + 1 < facts.options.iterations) return true;
+    return std::none_of(facts.times.begin(), facts.times.end(),
                         [&](const EvaluationTimes& times) { return times.name == pass.evaluation; });
   });
 }
@@ -26,10 +27,12 @@ void Barrier::ask(Ask ask) {
 
 Barrier::Due Barrier::after(const ScheduleFacts& facts, int64_t iteration) {
   const bool last = iteration + 1 == facts.options.iterations;
-  const auto due = [&](int64_t every) { return every > 0 && ((iteration + 1) % every == 0 || last); };
+  const auto regular = [&](int64_t every) { return every > 0 && (iteration + 1) % every == 0; };
+  const auto due = [&](int64_t every) { return regular(every) || (every > 0 && last); };
   const Due made{due(facts.options.save_every) || save_asked_ || stop_asked_, stop_asked_ && !last};
   for (const EvaluationTimes& times : facts.times)
-    if (due(times.every) || evaluate_asked_) passes_.push_back({times.name, iteration});
+    if (due(times.every) || evaluate_asked_)
+      passes_.push_back({times.name, iteration, !regular(times.every) && !evaluate_asked_});
   save_asked_ = evaluate_asked_ = false;
   return made;
 }

@@ -15,8 +15,9 @@ namespace collimate::graph {
 struct EvaluationDue {
   std::string evaluation;
   int64_t iteration = 0;
+  bool at_end = false;  // for no other reason than that the iteration is the run's last
   bool operator==(const EvaluationDue&) const = default;
-  COLLIMATE_FIELDS(evaluation, iteration)
+  COLLIMATE_FIELDS(evaluation, iteration, at_end)
 };
 
 // A save for which models have to be brought to their workers.
@@ -39,8 +40,9 @@ class Barrier {
   // The first event; `first` is the first iteration.
   void begin(const std::vector<EvaluationTimes>& evaluations, int64_t first);
   // A new process goes on: an evaluation that ran is wanted again, what the other process was asked is forgotten but
-  // for evaluations. Evaluations that there are no more are forgotten too.
-  void restart(const std::vector<EvaluationTimes>& evaluations);
+  // for evaluations. Evaluations that there are no more are forgotten too, and those at the end of a run that now goes
+  // on behind it.
+  void restart(const ScheduleFacts& facts);
   void ask(Ask ask);
   bool stop_asked() const { return stop_asked_; }
 

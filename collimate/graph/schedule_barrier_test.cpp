@@ -33,7 +33,7 @@ TEST(Barrier, SavesAndEvaluatesAsOftenAsItIsToldAndAtTheEnd) {
     }
   }
   EXPECT_THAT(saved, ElementsAre(1, 3, 5, 6));
-  EXPECT_THAT(evaluated, ElementsAre(Pass{"a", 2}, Pass{"b", 3}, Pass{"a", 5}, Pass{"a", 6}, Pass{"b", 6}));
+  EXPECT_THAT(evaluated, ElementsAre(Pass{"a", 2}, Pass{"b", 3}, Pass{"a", 5}, Pass{"a", 6, true}, Pass{"b", 6, true}));
   const Barrier::Due due = Barrier().after(facts_of({.iterations = 1}, {}), 0);
   EXPECT_FALSE(due.save) << "0 is never";
 }
@@ -87,11 +87,26 @@ TEST(Barrier, ANewProcessRepeatsAnEvaluationThatThereIsStillAndIsNotStopped) {
   barrier.ask(Ask::kStop);
   const nlohmann::json saved = barrier;
   auto loaded = saved.get<Barrier>();
-  loaded.restart({{.name = "b"}, {.name = "a"}});
+  loaded.restart(facts_of({}, {{.name = "b"}, {.name = "a"}}));
   EXPECT_EQ(loaded.wanted(), (Pass{"a", -1}));
   EXPECT_FALSE(loaded.stop_asked());
-  loaded.restart({{.name = "b"}});
+  loaded.restart(facts_of({}, {{.name = "b"}}));
   EXPECT_EQ(loaded.wanted(), (Pass{"b", -1}));
+}
+
+TEST(Barrier, ARunThatGoesOnBehindItsEndForgetsTheEvaluationThere) {
+  const std::vector<EvaluationTimes> times = {{.name = "a", .every = 3}, {.name = "b", .every = 2}};
+  const auto after_four_go_on_to = [&](int64_t iterations, bool asked) {
+    Barrier barrier;
+    if (asked) barrier.ask(Ask::kEvaluate);
+    barrier.after(facts_of({.iterations = 4}, times), 3);
+    EXPECT_EQ(barrier.wanted(), (Pass{"a", 3, !asked}));
+    barrier.restart(facts_of({.iterations = iterations}, times));
+    return barrier.wanted();
+  };
+  EXPECT_EQ(after_four_go_on_to(4, false), (Pass{"a", 3, true}));
+  EXPECT_EQ(after_four_go_on_to(5, false), (Pass{"b", 3}));
+  EXPECT_EQ(after_four_go_on_to(5, true), (Pass{"a", 3})) << "somebody asked for it";
 }
 
 }  // namespace

@@ -21,8 +21,12 @@ void ScheduleCore::save_after(int64_t number, const std::string& stop_cause) {
 }
 
 void ScheduleCore::advance_save() {
-  if (!barrier_.save() || save_lacks_weights()) return;
+  if (!barrier_.save()) return;
   Barrier::Save& save = *barrier_.save();
+  if (save_lacks_weights()) {
+    save.models = facts_->swapped();  // weights that come now are newer than those of models that are saved already
+    return;
+  }
   if ((options().exact_versions || !save.models.empty()) && !workers_free()) return;
   while (!save.models.empty()) {
     const std::string& model = save.models.front();

@@ -60,7 +60,7 @@ struct ScheduleFacts : GraphFacts {
   std::vector<std::vector<std::string>> always_on;   // worker → its other models
   DeviceMemory memory;
   uint64_t fingerprint = 0;  // of the run's own graph, rows and group size
-  uint64_t placed = 0;       // of the placement
+  uint64_t placed = 0;       // of the placement without residencies
 
   // The facts of a graph by its number, and of a task's node.
   const GraphFacts& of(int graph) const { return graph == 0 ? *this : base::at(evaluations, graph - 1); }

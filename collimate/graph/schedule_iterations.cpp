@@ -32,7 +32,7 @@ void ScheduleCore::restart() {
   workers_.reset();
   transfers_.restart();
   swaps_ = Swaps();
-  barrier_.restart(facts_->times);
+  barrier_.restart(*facts_);
   if (barrier_.save()) barrier_.save()->models = facts_->swapped();
   stopped_ = false;  // it was of the process that saved this state
   for (IterationRun& run : active_) update(run);
@@ -66,7 +66,7 @@ void ScheduleCore::asked(Ask ask) {
 
 void ScheduleCore::stop_if_done() {
   if (!active_.empty() || barrier_.open()) return;
-  if (next_ >= options().iterations && transfers_.empty()) return stop(StopKind::kDone, "");
+  if (next_ >= options().iterations && transfers_.all_early()) return stop(StopKind::kDone, "");
   if (!barrier_.stop_asked()) return;
   const char* cause = "between iterations";
   front_ > options().first_iteration ? save_after(front_ - 1, cause) : stop(StopKind::kAsked, cause);

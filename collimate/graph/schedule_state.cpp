@@ -26,8 +26,7 @@ nlohmann::json ScheduleCore::to_json() const {
 namespace {
 
 // States of before evaluations were tasks of the schedule lack what runs of them: no checkpoint was written meanwhile.
-nlohmann::json upgraded(nlohmann::json state, const ScheduleFacts& facts) {
-  if (state.contains("evaluations")) return state;
+void add_evaluations(nlohmann::json& state, const ScheduleFacts& facts) {
   state["evaluations"] = state["evaluations_wanted"] = nlohmann::json::array();
   state["saving"] = nullptr;
   state["swaps"] = Swaps();
@@ -35,6 +34,11 @@ nlohmann::json upgraded(nlohmann::json state, const ScheduleFacts& facts) {
   const nlohmann::json wanted = state.at("evaluation");
   for (const EvaluationTimes& times : facts.times)
     if (!wanted.is_null()) state["evaluations_wanted"].push_back(Barrier::Pass{times.name, wanted.get<int64_t>()});
+}
+
+nlohmann::json upgraded(nlohmann::json state, const ScheduleFacts& facts) {
+  if (!state.contains("evaluations")) add_evaluations(state, facts);
+  for (nlohmann::json& pass : state.at("evaluations_wanted")) pass.emplace("at_end", false);
   return state;
 }
 
@@ -55,7 +59,7 @@ void ScheduleCore::place_anew() {
   transfers_.reset();
   swaps_ = Swaps();
   evaluations_.clear();
-  barrier_.restart(facts_->times);
+  barrier_.restart(*facts_);
   for (IterationRun& run : active_) run.place_anew(*facts_, workers_);
 }
 

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "collimate/base/philox.h"
+#include "collimate/graph/schedule.h"
+#include "tests/support/graph/sample_graphs.h"
 
 namespace collimate::graph {
 namespace {
@@ -159,6 +163,36 @@ TEST_F(SwapsWithinABudgetTest, NeverIsMoreThereThanTheBudget) {
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(ended));
   }
   EXPECT_GT(ready, 100);
+}
+
+// Nothing moves where a policy reads its trainer's weights: the trainer stays, and nobody waits for it to leave.
+TEST(Schedule, WeightsThatAreReadInPlaceSendNobodyAway) {
+  const Graph graph = samples::grpo();
+  Placement placement = flattening(graph, 1);
+  placement.residency = {{"policy", Residency::kSwap}, {"trainer", Residency::kSwap}};
+  Schedule schedule(graph, placement, {.iterations = 2, .rows = 2}, {}, {.in_place = {"policy"}});
+  const int train = graph.node_index("trainer.train");
+  int trained = 0;
+  for (std::deque<Event> events = {Event::begin()}; !schedule.stopped(); events.pop_front()) {
+    ASSERT_FALSE(events.empty()) << schedule.waiting();
+    const bool has_trained = events[0].kind == EventKind::kFinished && events[0].task.node == train;
+    const std::span<const Action> given = schedule.on(events[0]);
+    const std::vector<Action> actions(given.begin(), given.end());
+    if (has_trained && ++trained) {
+      ASSERT_EQ(actions.at(0).kind, ActionKind::kTransition);
+      EXPECT_EQ(actions[0].transition, TransitionKind::kWeights);
+    }
+    for (const Action& action : actions) {
+      if (action.kind == ActionKind::kFeed) events.push_back(Event::rows(action.task, action.first, action.count));
+      if (action.kind == ActionKind::kClose) events.push_back(Event::finished(action.task));
+      if (action.kind != ActionKind::kTransition) continue;
+      events.push_back(
+          action.transition == TransitionKind::kWeights
+              ? Event::weights_at(action.model, action.version, action.worker)
+              : Event::resident_at(action.model, action.worker, action.transition == TransitionKind::kLoad));
+    }
+  }
+  EXPECT_EQ(trained, 2);
 }
 
 }  // namespace

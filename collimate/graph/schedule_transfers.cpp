@@ -1,6 +1,7 @@
 #include "collimate/graph/schedule_transfers.h"
 
 #include <algorithm>
+#include <set>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
@@ -70,6 +71,27 @@ bool Transfers::lacking(const Workers& workers) const {
     const auto& [place, version] = entry;
     return version < 0 && (!workers[place.second].lost || workers.awaited());
   });
+}
+
+bool Transfers::uneven(const std::string& destination) const {
+  std::set<int64_t> versions;
+  for (const int worker : facts_->workers.at(destination))
+    if (const int64_t version = versions_.at({destination, worker}); version >= 0) versions.insert(version);
+  return versions.size() > 1;
+}
+
+bool Transfers::uneven() const {
+  return std::any_of(facts_->graph.links.begin(), facts_->graph.links.end(),
+                     [&](const WeightLink& link) { return uneven(link.destination); });
+}
+
+void Transfers::request_even() {
+  for (size_t i = 0; i < facts_->graph.links.size(); ++i)
+    if (uneven(facts_->graph.links[i].destination)) request(static_cast<int>(i), -1);
+}
+
+bool Transfers::all_early() const {
+  return std::all_of(wanted_.begin(), wanted_.end(), [](const Transfer& transfer) { return transfer.early; });
 }
 
 bool Transfers::running() const {

@@ -38,6 +38,7 @@ class Transfers {
   explicit Transfers(std::shared_ptr<const ScheduleFacts> facts);
 
   bool empty() const { return wanted_.empty(); }
+  bool all_early() const;                                       // or none is wanted
   const std::vector<Transfer>& all() const { return wanted_; }  // in the order in which they are to begin
   const WeightLink& link(const Transfer& transfer) const { return base::at(facts_->graph.links, transfer.link); }
 
@@ -57,6 +58,11 @@ class Transfers {
   bool running() const;
   // Whether a worker that is there, or may come back, has not got any weights since its setup.
   bool lacking(const Workers& workers) const;
+  // Whether workers of the destination, or of any, have unlike versions: one that was lost got the newest.
+  bool uneven(const std::string& destination) const;
+  bool uneven() const;
+  // The newest weights to all workers of such destinations.
+  void request_even();
 
   // Forgets those that nobody is there to receive.
   void prune(const Workers& workers);

@@ -54,21 +54,29 @@ void ScheduleCore::advance_transfers() {
   }
 }
 
-// With exact_versions a transfer waits until what draws by older weights has drawn. All such iterations are open.
+// With exact_versions a transfer waits until what draws by older weights has drawn. All such iterations are open, but
+// for those behind the run's end, which come when it goes on: the last weights wait for these. During a save those
+// alone begin that bring weights to workers without any, or the same to all.
 void ScheduleCore::hold_early_transfers() {
   if (!options().exact_versions) return;
+  if (barrier_.save() && !transfers_.running()) transfers_.request_even();
+  const int64_t end = options().iterations;
   transfers_.hold(workers_, [&](const Transfer& transfer) {
-    if (barrier_.wanted()) return false;
     const std::string& model = transfers_.link(transfer).destination;
+    if (barrier_.save()) return !transfers_.uneven(model);
+    if (barrier_.wanted()) return false;
+    if (transfer.version >= end) return facts_->version_for(end) < transfer.version;
     return std::any_of(active_.begin(), active_.end(), [&](const IterationRun& run) {
       return facts_->version_for(run.number) < transfer.version && !has_called(run, model);
     });
   });
 }
 
-// With exact_versions a save has what links brought: weights that have arrived, on workers that have some.
+// With exact_versions a save has what links brought: weights that have arrived, on workers that have some, and all of a
+// model the same, as a checkpoint is one state.
 bool ScheduleCore::save_lacks_weights() const {
-  return options().exact_versions && (transfers_.running() || transfers_.lacking(workers_));
+  if (!options().exact_versions) return false;
+  return transfers_.running() || transfers_.lacking(workers_) || transfers_.uneven();
 }
 
 // Whether nothing more will be asked of the model in the iteration.
@@ -87,8 +95,10 @@ bool ScheduleCore::advance_transfer(size_t index) {
   for (const Task& task : step.cut) cut(task);
   if (!step.begins) return true;
   bool all = true;
-  for (const int worker : transfers_.workers_of(transfer, workers_))
-    all = resident(transfers_.models_on(transfer, worker, workers_), {worker}) && all;
+  for (const int worker : transfers_.workers_of(transfer, workers_)) {
+    const std::vector<std::string> models = transfers_.models_on(transfer, worker, workers_);
+    if (!models.empty()) all = resident(models, {worker}) && all;  // else nothing moves there, and what is there stays
+  }
   if (!all) return false;
   begin_transfer(index);
   return true;

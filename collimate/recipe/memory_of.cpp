@@ -1,12 +1,14 @@
 #include "collimate/recipe/memory_of.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "collimate/base/config.h"
+#include "collimate/base/error.h"
 #include "collimate/recipe/own_copies.h"
 #include "collimate/recipe/placement.h"
 #include "collimate/recipe/registry.h"
@@ -31,7 +33,21 @@ std::string turn_line(const flow::PlannedMemory& planned) {
     items += fmt::format("{}{} {:.1f}", i == 0 ? "" : ", ", planned.items[i].purpose,
                          static_cast<double>(planned.items[i].bytes) / kMebi);
   return fmt::format("memory: device {} plans {:.1f} MiB at a time, as its models take turns: {}{}", planned.worker,
-                     static_cast<double>(planned.bytes()) / kMebi, items, planned.items.size() > 3 ? ", …" : "");
+                     static_cast<double>(planned.planned_bytes) / kMebi, items, planned.items.size() > 3 ? ", …" : "");
+}
+
+// The run makes the directory where it is missing: the nearest one that exists says whether it can.
+void check_swap_directory(const std::string& directory) {
+  if (directory.empty()) return;
+  std::error_code error;
+  std::filesystem::path nearest = std::filesystem::absolute(directory);
+  while (!std::filesystem::exists(nearest, error) && nearest.has_relative_path()) nearest = nearest.parent_path();
+  const bool is_directory = std::filesystem::is_directory(nearest, error);
+  if (is_directory && ::access(nearest.c_str(), W_OK | X_OK) == 0) return;
+  throw base::InputError(base::expectation(
+      "run.swap_directory", "a directory in which files can be made",
+      fmt::format("{}, as {} {}", directory, nearest.string(), is_directory ? "cannot be written" : "is no directory"),
+      "a directory of a disk, or the run's own by leaving it out"));
 }
 
 }  // namespace
@@ -39,6 +55,7 @@ std::string turn_line(const flow::PlannedMemory& planned) {
 std::vector<std::string> turn_lines(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const bool turns = std::ranges::any_of(plan.modules, [&](const auto& entry) { return placement.swaps(entry.first); });
   if (!turns) return {};
+  check_swap_directory(config.run.swap_directory);
   const flow::Registry registry = module_registry();
   flow::RunOptions options = options_of(config, plan);
   options.threads_per_worker = threads_of(config, placement);
@@ -46,7 +63,7 @@ std::vector<std::string> turn_lines(const Config& config, const Plan& plan, cons
   flow::check_turns(plan.graph, placement, registry, options);
   std::vector<std::string> lines;
   for (const flow::PlannedMemory& planned : flow::planned_memory(plan.graph, placement, registry, options))
-    lines.push_back(turn_line(planned));
+    if (planned.has_turns) lines.push_back(turn_line(planned));
   return lines;
 }
 

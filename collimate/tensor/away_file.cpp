@@ -13,20 +13,31 @@
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/base/log.h"
+#include "collimate/host/checksum.h"
 #include "collimate/tensor/host_access.h"
 
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kPieceBytes = int64_t{16} << 20;  // written at once, and handed to the disk
+constexpr size_t kPieceBytes = size_t{16} << 20;  // written at once, and handed to the disk
 constexpr const char* kAway = "room for what leaves the device";
 
+// Where the file system has no files without a name, one has its name for a moment.
 host::FileDescriptor unnamed_file(const std::filesystem::path& directory) {
+  host::FileDescriptor unnamed(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (unnamed.valid()) return unnamed;
   std::string name = (directory / ".away-XXXXXX").string();
   host::FileDescriptor fd(::mkostemp(name.data(), O_CLOEXEC));
   if (!fd.valid()) host::throw_io_error(directory, std::string("a file with ") + kAway, errno);
   ::unlink(name.c_str());
   return fd;
+}
+
+// posix_fallocate, which a signal may interrupt.
+int allocate(int fd, int64_t offset, int64_t bytes) {
+  int error = EINTR;
+  while (error == EINTR) error = ::posix_fallocate(fd, offset, bytes);
+  return error;
 }
 
 bool is_in_memory(int fd) {
@@ -38,7 +49,8 @@ int64_t floats_of(const Buffer& buffer) { return buffer.bytes() / static_cast<in
 
 }  // namespace
 
-AwayFile::AwayFile(std::filesystem::path directory) : directory_(std::move(directory)), fd_(unnamed_file(directory_)) {
+AwayFile::AwayFile(std::filesystem::path directory, std::function<void()> progress)
+    : directory_(std::move(directory)), progress_(std::move(progress)), fd_(unnamed_file(directory_)) {
   if (is_in_memory(fd_.get()))
     base::log_warning(
         "[{}] expected a disk for what leaves the device, got a file system in memory (tmpfs): it takes "
@@ -49,14 +61,42 @@ AwayFile::AwayFile(std::filesystem::path directory) : directory_(std::move(direc
 // Room is taken of the disk itself, so that a full one is found here and not in the middle of a run.
 void AwayFile::reserve(Slot& slot, int64_t bytes) {
   const auto wanted = static_cast<size_t>(bytes);
-  const int error =
-      base::allowed_disk_bytes(wanted) < wanted ? ENOSPC : ::posix_fallocate(fd_.get(), size_bytes_, bytes);
+  const int error = base::allowed_disk_bytes(wanted) < wanted ? ENOSPC : allocate(fd_.get(), size_bytes_, bytes);
+  const bool full = error == ENOSPC || error == EDQUOT;
   if (error != 0)
-    throw base::RunError(
-        base::expectation(directory_.string(), fmt::format("{}: {} more bytes beside {}", kAway, bytes, size_bytes_),
-                          std::strerror(error), "freeing space on that disk, or run.swap_directory on another one"));
+    throw base::RunError(base::expectation(
+        directory_.string(), fmt::format("{}: {} more bytes beside {}", kAway, bytes, size_bytes_),
+        std::strerror(error),
+        fmt::format("{}run.swap_directory on another disk", full ? "freeing space on that disk, or " : "")));
   slot = {.offset = size_bytes_, .bytes = bytes};
   size_bytes_ += bytes;
+}
+
+// Hands each piece to the disk, whose end is not waited for.
+void AwayFile::write(Slot& slot, std::span<const std::byte> bytes) {
+  slot.crc32c = 0;
+  for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
+    const auto piece = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
+    const int64_t place = slot.offset + static_cast<int64_t>(at);
+    slot.crc32c = host::crc32c(piece, slot.crc32c);
+    host::write_at(fd_.get(), place, piece, directory_);
+    ::sync_file_range(fd_.get(), place, static_cast<int64_t>(piece.size()), SYNC_FILE_RANGE_WRITE);
+    piece_done();
+  }
+}
+
+void AwayFile::read(const Slot& slot, std::span<std::byte> bytes) {
+  uint32_t crc = 0;
+  for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
+    const auto piece = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
+    host::read_at(fd_.get(), slot.offset + static_cast<int64_t>(at), piece, directory_);
+    crc = host::crc32c(piece, crc);
+    piece_done();
+  }
+  if (crc == slot.crc32c) return;
+  throw base::RunError(base::expectation(
+      directory_.string(), fmt::format("the {} bytes that were written there when a model left its device", slot.bytes),
+      "others", "run.swap_directory on another disk: this one has lost them"));
 }
 
 void AwayFile::put(const Exec& exec, Slot& slot, Buffer& buffer) {
@@ -65,14 +105,7 @@ void AwayFile::put(const Exec& exec, Slot& slot, Buffer& buffer) {
   COLLIMATE_CHECK(slot.bytes == buffer.bytes() && !slot.away, "{} bytes in a slot of {}", buffer.bytes(), slot.bytes);
   if (!slot.current) {
     const HostRead values(exec, buffer.floats(), floats_of(buffer));
-    const auto bytes = std::as_bytes(values.span());
-    for (int64_t at = 0; at < slot.bytes; at += kPieceBytes) {
-      const int64_t count = std::min(kPieceBytes, slot.bytes - at);
-      host::write_at(fd_.get(), slot.offset + at, bytes.subspan(static_cast<size_t>(at), static_cast<size_t>(count)),
-                     directory_);
-      ::sync_file_range(fd_.get(), slot.offset + at, count,
-                        SYNC_FILE_RANGE_WRITE);  // begins; its end is not waited for
-    }
+    write(slot, std::as_bytes(values.span()));
   }
   buffer.discard();
   slot.current = slot.away = true;
@@ -83,7 +116,7 @@ void AwayFile::bring(const Exec& exec, Slot& slot, Buffer& buffer) {
   Buffer back(slot.bytes, *exec.device);
   {
     const HostEdit values(exec, back.floats(), floats_of(back));
-    host::read_at(fd_.get(), slot.offset, std::as_writable_bytes(values.span()), directory_);
+    read(slot, std::as_writable_bytes(values.span()));
   }
   buffer = std::move(back);
   slot.away = false;

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "collimate/base/error.h"
@@ -59,6 +62,53 @@ TEST(AwayFile, OnlyWhatIsSaidToHaveChangedIsWrittenAgain) {
   fill(buffer, 3);
   slot.current = false;
   EXPECT_EQ(away_and_back()[0], 3);
+}
+
+// Gives the newest file of the process that has no name in the directory.
+int unnamed_file_of(const std::filesystem::path& directory) {
+  int newest = -1;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
+    if (target.starts_with(directory.string()) && target.ends_with("(deleted)"))
+      newest = std::max(newest, std::stoi(entry.path().filename().string()));
+  }
+  return newest;
+}
+
+TEST(AwayFile, BytesThatTheDiskHasLostAreNoticed) {
+  const std::filesystem::path directory = std::filesystem::canonical(std::filesystem::temp_directory_path());
+  AwayFile file(directory);
+  Buffer buffer(4000);
+  fill(buffer, 1);
+  const std::vector<float> values = numbers_of(buffer);
+  AwayFile::Slot slot;
+  file.put({}, slot, buffer);
+  const int fd = unnamed_file_of(directory);
+  ASSERT_GE(fd, 0);
+  const float lost = 0;
+  ASSERT_EQ(pwrite(fd, &lost, sizeof(lost), 400), 4);
+  EXPECT_EQ(base::message_of<base::RunError>([&] { file.bring({}, slot, buffer); }),
+            "[" + directory.string() +
+                "] expected the 4000 bytes that were written there when a model left its device, got others; try "
+                "run.swap_directory on another disk: this one has lost them");
+  ASSERT_EQ(pwrite(fd, &values[100], sizeof(float), 400), 4);
+  file.bring({}, slot, buffer);
+  EXPECT_EQ(numbers_of(buffer), values);
+}
+
+TEST(AwayFile, SaysThatItGoesOnAfterEachPiece) {
+  int pieces = 0;
+  AwayFile file(std::filesystem::temp_directory_path(), [&] { ++pieces; });
+  Buffer buffer(int64_t{40} << 20);
+  fill(buffer, 1);
+  AwayFile::Slot slot;
+  file.put({}, slot, buffer);
+  EXPECT_EQ(pieces, 3) << "of 16 MiB";
+  file.bring({}, slot, buffer);
+  EXPECT_EQ(pieces, 6);
+  file.put({}, slot, buffer);
+  EXPECT_EQ(pieces, 6) << "nothing is written";
 }
 
 TEST(AwayFile, ADirectoryThatIsMissingIsNamed) {

@@ -34,6 +34,17 @@ TEST_F(CheckWeights, SaysWhatModelsThatTakeTurnsPlanAndRefusesWhatHasNoneToTake)
       reasons("grpo", {placement("policy"), "run.memory_budget=1"}),
       testing::ContainsRegex("\\[memory of worker 0\\] expected a plan of at most 1048576 bytes for .*, got [0-9]+ "
                              "\\(.*policy/"));
+  const std::string two =
+      "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {a: {devices: [0], models: [policy, "
+      "policy_trainer]}, b: {devices: [1], models: [reference]}}, residency: {policy: swap}}";
+  EXPECT_THAT(check("grpo", {"algorithm.beta=0.1", two}).output,
+              testing::AllOf(testing::HasSubstr("# memory: device 0 plans "),
+                             testing::Not(testing::HasSubstr("# memory: device 1 "))))
+      << "nothing takes turns there";
+  const std::string data = root_ / "demonstrations.jsonl";
+  EXPECT_THAT(reasons("grpo", {placement("policy"), "run.swap_directory=" + data + "/away"}),
+              testing::HasSubstr("[run.swap_directory] expected a directory in which files can be made, got " + data +
+                                 "/away, as " + data + " is no directory; try "));
   EXPECT_THAT(reasons("grpo", {placement("reward")}),
               testing::HasSubstr(
                   "[placement.residency.reward] expected device of what has no weights, got swap; try leaving it "

@@ -200,8 +200,8 @@ void Decoder::leave() {
 }
 
 std::shared_ptr<tensor::AwayFile> away_file(flow::Context& context) {
-  return context.shared<tensor::AwayFile>("away",
-                                          [&] { return std::make_shared<tensor::AwayFile>(context.swap_directory); });
+  return context.shared<tensor::AwayFile>(
+      "away", [&] { return std::make_shared<tensor::AwayFile>(context.swap_directory, context.progress); });
 }
 
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options,
