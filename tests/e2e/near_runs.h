@@ -52,6 +52,18 @@ inline SavedValues first_gradients(const std::string& output, const std::string&
   return gradients;
 }
 
+// The numbers of the metrics but those of what the key-value cache still had of earlier prompts, and how much was
+// computed for that reason, as docs/how-to/devices.md has them.
+inline std::vector<std::string> without_cache_counts(std::vector<std::string> lines) {
+  for (std::string& line : lines) {
+    auto record = nlohmann::ordered_json::parse(line);
+    for (const char* count : {"prefill_tokens", "shared_prompt_tokens", "steps", "preemptions"})
+      record.erase(std::string("rollout/") + count);
+    line = record.dump();
+  }
+  return lines;
+}
+
 // ‖a − b‖ and ‖a‖.
 inline std::pair<double, double> distance_and_norm(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());

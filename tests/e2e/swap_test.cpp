@@ -28,15 +28,6 @@ class SwappedModels : public NearRuns {
     const auto summary = nlohmann::json::parse(read_text(directory(name) + "/summary.json"));
     return summary.at("memory").at("workers").at(0).at("planned_bytes").get<double>();
   }
-  // The numbers of the metrics but those of what the key-value cache still had of earlier prompts.
-  static std::vector<std::string> without_cache_counts(std::vector<std::string> lines) {
-    for (std::string& line : lines) {
-      auto record = nlohmann::ordered_json::parse(line);
-      record.erase("rollout/prefill_tokens"), record.erase("rollout/shared_prompt_tokens");
-      line = record.dump();
-    }
-    return lines;
-  }
   void expect_equal_runs(const std::string& whole, const std::string& swapped,
                          const std::vector<std::string>& trained) {
     EXPECT_EQ(without_cache_counts(lasting_metrics(directory(whole))),
@@ -46,7 +37,6 @@ class SwappedModels : public NearRuns {
     for (const nlohmann::json& line : metrics_of(directory(swapped))) {
       if (line.at("step") == 0) continue;  // the evaluation before the first iteration
       EXPECT_GT(line.at("timing_s/swap").get<double>(), 0);
-      EXPECT_LE(line.at("timing_s/swap").get<double>(), line.at("timing_s/step").get<double>());
     }
   }
 };
@@ -80,6 +70,9 @@ TEST_F(SwappedModels, ABudgetKeepsAsManyAsItHasRoomForAndOneTooSmallIsRefused) {
 TEST_F(SwappedModels, ARunThatStopsOrIsKilledGoesOnWithTheSameBits) {
   const std::vector<std::string> sets = with(swapped_ppo(), {"run.save_every=1"});
   const std::string bits = train("whole", "ppo", sets);
+  // That models came in for a save is no iteration that has begun.
+  const auto saved = nlohmann::json::parse(read_text(directory("whole") + "/checkpoints/step-000002/drive/state.json"));
+  EXPECT_EQ(saved.at("drive/open"), nlohmann::json::array());
   EXPECT_TRUE(bits == train_in_two("cut", "ppo", sets, sets));
   EXPECT_EQ(lasting_metrics(directory("whole")), lasting_metrics(directory("cut")));
   // Placements may change on the way: a checkpoint knows nothing of turns.

@@ -40,11 +40,12 @@ inline constexpr const char* kOneDevice =
     "placement={version: 1, devices: {count: 1, kind: cpu}, "
     "groups: {all: {devices: [0], models: [policy, policy_trainer, value, reference, reward]}}}";
 
-// Reads what the first rank of a trained model of a run has left in the checkpoint of an iteration, by file: segments
-// of weights, and the optimizer's.
-inline std::map<std::string, std::string> state_of(const std::string& output, const std::string& model, int step) {
+// Reads what a rank of a trained model of a run has left in the checkpoint of an iteration, by file: segments of
+// weights, and the optimizer's.
+inline std::map<std::string, std::string> state_of(const std::string& output, const std::string& model, int step,
+                                                   int rank = 0) {
   std::map<std::string, std::string> files;
-  const std::string directory = fmt::format("{}/checkpoints/step-{:06}/models/{}/rank-0", output, step, model);
+  const std::string directory = fmt::format("{}/checkpoints/step-{:06}/models/{}/rank-{}", output, step, model, rank);
   for (const auto& entry : fs::directory_iterator(directory))
     files[entry.path().filename().string()] = read_text(entry.path());
   return files;
