@@ -44,7 +44,6 @@ EXCEPTIONS = {
     "is_steady": ASKED_BY_LIBRARY,
     "is_transparent": ASKED_BY_LIBRARY,
     "relocate": LAYOUTS,
-    "restore": LAYOUTS,
     "loss_names": "coverage_test.cpp asks by it which losses the goldens have",
     "set_instruction_set": "tests compare instruction sets within one process; COLLIMATE_ISA is read once",
     "memory_used": "tests of budgets and moved rows read the allocator's books",
