@@ -249,7 +249,21 @@ TEST(Lora, GradientsAreThoseOfTheMergedWeights) {
   }
 }
 
-// A step along the gradient changes the loss by its squared norm.
+// A step along the gradient of the adapters, which is left in the weights, changes the loss by its squared norm.
+void expect_slope_of(const std::function<double()>& loss, Weights& weights) {
+  const auto gradient = weights.gradient(4);
+  const double squares = std::transform_reduce(gradient.begin(), gradient.end(), 0.0, std::plus<>(),
+                                               [](float g) { return double{g} * g; });
+  const auto shift = [&](double step) {
+    for (size_t i = 0; i < gradient.size(); ++i) weights.master(4)[i] += static_cast<float>(step * gradient[i]);
+    weights.commit();
+    return loss();
+  };
+  const double step = 2e-3 / std::sqrt(squares);
+  const double up = shift(step), down = shift(-2 * step);
+  EXPECT_NEAR((up - down) / (2 * step) / squares, 1.0, 0.02);
+}
+
 TEST(Lora, GradientsMatchFiniteDifferences) {
   auto weights = tiny_weights(tiny_shape("llama"), with(kSmall));
   Model model(weights, {});
@@ -259,17 +273,7 @@ TEST(Lora, GradientsMatchFiniteDifferences) {
   std::unique_ptr<ForwardRecord> record;
   const at::Tensor hidden = model.forward_train(batch, Recompute::kFull, record);
   model.backward(std::move(record), model.log_probs_backward({hidden, targets}, at::ones({hidden.size(0)}), {}));
-  const auto gradient = weights->gradient(4);
-  const double squares = std::transform_reduce(gradient.begin(), gradient.end(), 0.0, std::plus<>(),
-                                               [](float g) { return double{g} * g; });
-  const auto shift = [&](double step) {
-    for (size_t i = 0; i < gradient.size(); ++i) weights->master(4)[i] += static_cast<float>(step * gradient[i]);
-    weights->commit();
-    return loss();
-  };
-  const double step = 2e-3 / std::sqrt(squares);
-  const double up = shift(step), down = shift(-2 * step);
-  EXPECT_NEAR((up - down) / (2 * step) / squares, 1.0, 0.02);
+  expect_slope_of(loss, *weights);
 }
 
 // Training with noise: its hidden states, and behind a backward its gradients.
@@ -301,7 +305,7 @@ TEST(Lora, DropoutIsOfTrainingAloneAndOfItsKeys) {
   }
 }
 
-// A step along the gradient changes the loss of these draws by the gradient's squared norm.
+// The loss is that of these draws.
 TEST(Lora, GradientsOfDropoutMatchFiniteDifferences) {
   LoraOptions lora = kSmall;
   lora.dropout = 0.4;
@@ -316,17 +320,7 @@ TEST(Lora, GradientsOfDropoutMatchFiniteDifferences) {
         .item<double>();
   };
   train_noisily(model, batch);
-  const auto gradient = weights->gradient(4);
-  const double squares = std::transform_reduce(gradient.begin(), gradient.end(), 0.0, std::plus<>(),
-                                               [](float g) { return double{g} * g; });
-  const auto shift = [&](double step) {
-    for (size_t i = 0; i < gradient.size(); ++i) weights->master(4)[i] += static_cast<float>(step * gradient[i]);
-    weights->commit();
-    return loss();
-  };
-  const double step = 2e-3 / std::sqrt(squares);
-  const double up = shift(step), down = shift(-2 * step);
-  EXPECT_NEAR((up - down) / (2 * step) / squares, 1.0, 0.02);
+  expect_slope_of(loss, *weights);
 }
 
 TEST(Lora, TheModelsOwnParametersHaveNoGradient) {
