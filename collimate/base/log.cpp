@@ -136,7 +136,7 @@ void Log::progress_line(std::string_view text, bool terminal) {
 }
 
 Log& log() {
-  static Log instance;
+  static Log& instance = *new Log;  // never destroyed: objects of other files' statics log until the process ends
   return instance;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/graph/placement.h"
@@ -30,8 +31,9 @@ std::optional<std::string> constants_file(const nlohmann::json& placement) {
 nlohmann::json recorded_placement(const std::string& run) {
   const std::filesystem::path file = std::filesystem::path(run) / "config.resolved.yaml";
   if (run.empty() || !std::filesystem::exists(file)) return nullptr;
-  const recipe::Config before = recipe::load(file.string(), {});
-  return before.placement.get().is_object() ? before.placement.get() : nullptr;
+  const base::ConfigNode before = base::load_config(file).root;  // read as it stands: its plugins are not loaded
+  const base::ConfigNode* placement = before.find("placement");
+  return placement != nullptr && placement->kind == base::ConfigNode::Kind::kMap ? base::to_json(*placement) : nullptr;
 }
 
 }  // namespace

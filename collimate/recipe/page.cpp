@@ -96,7 +96,10 @@ nlohmann::json Page::decoder_parameters(const Role& role) {
 
 graph::ModelHandle Page::add(const std::string& model, const std::string& kind, nlohmann::json parameters) {
   const std::vector<graph::FunctionSpec> functions = registry_.create(kind, parameters)->functions();
-  modules_[model] = {kind, std::move(parameters)};
+  const auto [made, fresh] = modules_.try_emplace(model, flow::ModuleChoice{.kind = kind, .parameters = parameters});
+  if (!fresh && (made->second.kind != kind || made->second.parameters != parameters))
+    throw base::InputError(base::expectation("recipe " + config_.recipe.get(), "a name of its own for each model",
+                                             fmt::format("\"{}\" again, for another one", model), "another name"));
   return graph::ModelHandle(model, functions);
 }
 
@@ -189,10 +192,12 @@ bool Page::advantages_read_reference(const std::string& rows, const std::string&
 graph::ModelHandle Page::measuring(const std::string& kind, const graph::ModelHandle& trainer, int64_t row_tokens) {
   const std::string model = "held_out_" + kind;
   const auto made = modules_.find(model);
-  if (made == modules_.end())
+  if (made == modules_.end()) {
     links_.push_back({trainer.name(), model});
-  else
+  } else {
     row_tokens = std::max(row_tokens, made->second.parameters.at("row_tokens").get<int64_t>());
+    modules_.erase(made);  // for one that reads the longer rows too
+  }
   nlohmann::json parameters = decoder_parameters({.weights = "policy", .trained = true});
   parameters["sampled"] = false;
   parameters["rows"] = kMeasuredRows;

@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
 
 namespace collimate::recipe {
 namespace {
@@ -36,6 +38,34 @@ void check_used(const std::string& where, const Plan& plan) {
   }
 }
 
+// Columns that a value carries: what its node makes, and all that led to it.
+std::set<std::string> carried(const graph::Graph& graph, const std::string& value) {
+  std::set<std::string> columns;
+  for (const graph::Input& input : graph.inputs)
+    if (input.name == value)
+      for (const graph::Column& column : input.columns) columns.insert(column.name);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const graph::Node& node = graph.nodes[i];
+    if (std::ranges::find(node.outputs, value) == node.outputs.end()) continue;
+    for (const graph::Column& column : graph.spec(static_cast<int>(i)).makes) columns.insert(column.name);
+    for (const std::string& input : node.inputs) columns.merge(carried(graph, input));
+  }
+  return columns;
+}
+
+// The iteration's samples are recorded by these columns (recipe/records.h).
+void check_samples(const std::string& where, const Plan& plan) {
+  if (plan.samples_node.empty()) return;
+  const auto node = std::ranges::find(plan.graph.nodes, plan.samples_node, &graph::Node::id);
+  const std::set<std::string> columns = carried(plan.graph, node->outputs.at(0));
+  for (const std::string& column : {batch::kReward.name, batch::kFinish.name, batch::kPromptTokens.name})
+    if (!columns.contains(column))
+      throw base::InputError(
+          base::expectation(where, fmt::format("samples of an iteration with a column '{}'", column),
+                            fmt::format("node {}, which carries {}", plan.samples_node, fmt::join(columns, ", ")),
+                            "training on completions of a generator that rewards have judged"));
+}
+
 }  // namespace
 
 void check_page(const std::string& recipe, const Plan& plan) {
@@ -49,6 +79,7 @@ void check_page(const std::string& recipe, const Plan& plan) {
   if (std::ranges::find(models, plan.trained) == models.end())
     base::throw_unknown_name(where, plan.trained, models, "`trained` to be a model of its graph, ");
   check_used(where, plan);
+  check_samples(where, plan);
 }
 
 }  // namespace collimate::recipe

@@ -18,7 +18,8 @@ std::string error_of_page(const std::function<void(graph::Value)>& body, Plan pl
   });
 }
 
-const graph::ModelHandle kPolicy("policy", {{.name = "generate", .needs = {"ids"}, .makes = {"log_probs"}}});
+const graph::ModelHandle kPolicy(
+    "policy", {{.name = "generate", .needs = {"ids"}, .makes = {"log_probs", "finish", "prompt_tokens"}}});
 const graph::ModelHandle kJudge("judge", {{.name = "score", .needs = {"log_probs"}, .makes = {"reward"}},
                                           {.name = "rank", .needs = {"reward"}, .makes = {"order"}}});
 const graph::ModelHandle kCounter("counter", {{.name = "count", .needs = {"reward"}}});
@@ -72,6 +73,15 @@ TEST(PageChecks, SamplesAndWhatIsWaitedForAreUsed) {
             "");
 }
 
+TEST(PageChecks, SamplesHaveRewards) {
+  Plan plan = trained();
+  plan.samples_node = "policy.generate";
+  EXPECT_EQ(error_of_page([](graph::Value prompts) { kTrainer.train(kJudge("score", kPolicy(prompts))); }, plan),
+            "[recipe mine] expected samples of an iteration with a column 'reward', got node policy.generate, which "
+            "carries finish, ids, log_probs, prompt_tokens, uid; try training on completions of a generator that "
+            "rewards have judged");
+}
+
 TEST(PageChecks, AnInputThatNothingReadsIsNamed) {
   Plan plan = trained();
   plan.graph =
@@ -98,7 +108,7 @@ TEST(PageChecks, APlanSpeaksOfWhatIsThere) {
 TEST(PageChecks, GraphsSayWhatTheirTracingFinds) {
   EXPECT_EQ(error_of_page([](graph::Value prompts) { kTrainer.train(kPolicy(prompts)); }, trained()),
             "[graph.trainer.train] expected column 'reward' from its inputs policy.generate, got none of that name; "
-            "they carry ids, log_probs, uid");
+            "they carry finish, ids, log_probs, prompt_tokens, uid");
   EXPECT_EQ(error_of_page([](graph::Value prompts) { kTrainer.train(kJudge("scor", kPolicy(prompts))); }),
             "[graph.judge.scor] expected a function of judge out of score, rank, got 'scor'; try 'score'");
   Plan plan = trained();

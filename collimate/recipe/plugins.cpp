@@ -97,11 +97,13 @@ void load_plugin(const std::string& path, const std::string& where) {
   if (fresh) {
     try {
       if (fs::path(path).extension() == ".py")
-        load_python_plugin(path);
+        load_python_plugin(path, crc);
       else
         load_library_plugin(path);
     } catch (const InputError& error) {
       plugin.error = error.what();
+    } catch (const std::exception& error) {
+      plugin.error = expectation(path, "a plugin that registers its parts", error.what());
     }
   }
   if (plugin.crc != crc)
@@ -116,6 +118,23 @@ void add_plugin(const std::string& path) {
 }
 
 const std::vector<std::string>& added_plugins() { return added_list(); }
+
+std::string pinned_plugin(const std::string& path) {
+  const auto loaded = loaded_plugins().find(fs::canonical(path).string());
+  return fmt::format("{:08x}:{}", loaded == loaded_plugins().end() ? crc_of(path) : loaded->second.crc, path);
+}
+
+void add_pinned_plugin(const std::string& pinned) {
+  const size_t colon = pinned.find(':');
+  if (colon == std::string::npos)
+    throw InputError(expectation("--plugin", "CRC32C:FILE, as a run starts its workers", "\"" + pinned + "\""));
+  const std::string crc = pinned.substr(0, colon), path = pinned.substr(colon + 1);
+  check_file(path, "--plugin");
+  if (const std::string now = fmt::format("{:08x}", crc_of(path)); now != crc)
+    throw InputError(expectation(path, "the file with which the run has begun, CRC32C " + crc, now,
+                                 "putting it back, or starting a new run"));
+  add_plugin(path);
+}
 
 std::vector<std::string> load_plugins_of(const base::ConfigNode& root) {
   std::vector<std::string> all = added_list();

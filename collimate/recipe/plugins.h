@@ -17,6 +17,11 @@ void load_plugin(const std::string& path, const std::string& where = "plugins");
 void add_plugin(const std::string& path);
 const std::vector<std::string>& added_plugins();
 
+// A loaded plugin with its content, as a run names it to workers: "1a2b3c4d:mine.py".
+std::string pinned_plugin(const std::string& path);
+// Adds one that is so named. InputError where the file has another content by now.
+void add_pinned_plugin(const std::string& pinned);
+
 // Loads what the `plugins` of a config's root names, before anything else of it is read. Gives all its plugins: those
 // that were added, then its own.
 std::vector<std::string> load_plugins_of(const base::ConfigNode& root);

@@ -12,6 +12,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/recipe/python_numbers.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/tensor/results.h"
 
@@ -75,23 +76,26 @@ at::Tensor value_in_python(PythonProcess& process, const json& told, const json&
   {
     const std::lock_guard turn(process.turn());
     try {
+      process.revive();
       answer = process.ask(question, buffers);
     } catch (const base::InputError& error) {
       throw base::RunError(error.what());  // a run has begun: what the function raised is a failure of it
     }
   }
+  const json& metrics = answer.header.at("metrics");
+  const std::vector<double> numbers = last_numbers(answer.buffers, 1 + 2 * metrics.size());
   COLLIMATE_CHECK(answer.buffers.size() == quantities.size(), "{} gradients of {} quantities", answer.buffers.size(),
                   quantities.size());
   std::vector<std::pair<at::Tensor, at::Tensor>> gradients;
   for (size_t i = 0; i < quantities.size(); ++i) {
-    const std::vector<float> numbers = floats_of(answer.buffers[i]);
+    const std::vector<float> gradient = floats_of(answer.buffers[i]);
     const at::Tensor& quantity = quantities[i].second;
     if (quantity.requires_grad())
-      gradients.emplace_back(quantity, tensor::tensor_beside(quantity, std::span<const float>(numbers)));
+      gradients.emplace_back(quantity, tensor::tensor_beside(quantity, std::span<const float>(gradient)));
   }
-  for (const json& metric : answer.header.at("metrics"))
-    c.metric(metric.at(0), at::scalar_tensor(metric.at(1).get<double>(), at::kDouble), metric.at(2));
-  return with_gradients(answer.header.at("value"), gradients);
+  for (size_t i = 0; i < metrics.size(); ++i)
+    c.metric(metrics[i], at::scalar_tensor(numbers[1 + 2 * i], at::kDouble), numbers[2 + 2 * i]);
+  return with_gradients(numbers[0], gradients);
 }
 
 batch::QuantityNeeds needs_of(const json& told) {
@@ -112,11 +116,21 @@ batch::QuantityNeeds needs_of(const json& told) {
   return needs;
 }
 
+// The keys of `algorithm` that a loss reads, of which each is there.
+std::vector<std::string> options_of(const json& told) {
+  const std::vector<std::string> known = rlhf::AlgorithmOptions().section_value().keys;
+  std::vector<std::string> options = told.at("options");
+  for (const std::string& option : options)
+    if (std::ranges::find(known, option) == known.end())
+      base::throw_unknown_name("collimate.loss", option, known, "options of algorithm, ");
+  return options;
+}
+
 }  // namespace
 
 void register_python_loss(const std::shared_ptr<PythonProcess>& process, const json& told) {
   const batch::QuantityNeeds needs = needs_of(told);
-  const std::vector<std::string> options = told.at("options");
+  const std::vector<std::string> options = options_of(told);
   rlhf::LossEntry entry{.rows = told.at("rows"), .types = {told.at("name").get<std::string>()}};
   entry.options = [options](const std::string&) { return options; };
   entry.make = [process, told, needs](const std::string& type, const rlhf::LossSetting& setting) {

@@ -1,9 +1,11 @@
 #include "collimate/recipe/python_plugin.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
@@ -23,17 +25,21 @@ using nlohmann::json;
 Page::Role role_of(const json& given) {
   Page::Role role;
   for (const auto& [key, value] : given.items()) {
-    if (key == "trained")
-      role.trained = value;
-    else if (std::string* text = key == "of"        ? &role.of
-                                 : key == "weights" ? &role.weights
-                                 : key == "head"    ? &role.head
-                                 : key == "rows"    ? &role.rows
-                                 : key == "loss"    ? &role.loss
-                                                    : nullptr)
-      *text = value;
-    else
+    std::string* text = key == "of"        ? &role.of
+                        : key == "weights" ? &role.weights
+                        : key == "head"    ? &role.head
+                        : key == "rows"    ? &role.rows
+                        : key == "loss"    ? &role.loss
+                                           : nullptr;
+    if (text == nullptr && key != "trained")
       throw InputError(expectation("a role", "the words of, weights, trained and head", "\"" + key + "\""));
+    if (text == nullptr ? !value.is_boolean() : !value.is_string())
+      throw InputError(
+          expectation("a role", key + (text == nullptr ? " to be True or False" : " to be a text"), value.dump()));
+    if (text == nullptr)
+      role.trained = value;
+    else
+      *text = value;
   }
   return role;
 }
@@ -45,15 +51,12 @@ class TracedPage {
       : entry_(entry), config_(config), page_(config, registry) {}
 
   json answer(const json& asked) {
-    const std::string what = asked.at("page"), name = asked.value("model", "");
-    if (what == "reads_reference") return reads_reference();
-    if (what == "rounds_cache") return config_.rollout.kv_cache_dtype.type().has_value();
-    if (what == "input") return input();
-    if (what == "mixed_groups") {
-      const auto filter = page_.mixed_groups();
-      return filter ? json(filter->functions()) : json();
+    try {
+      return answer_of(asked);
+    } catch (const json::exception& error) {
+      throw InputError(expectation("flow " + entry_.name, "arguments of the kinds that the calls of a page have",
+                                   asked.dump() + " (" + error.what() + ")"));
     }
-    return model(what, name, asked).functions();
   }
 
   Plan finish(const json& traced) {
@@ -65,61 +68,130 @@ class TracedPage {
     const std::string text = traced.at("graph");
     plan.graph = graph::parse(text);
     COLLIMATE_CHECK(graph::text(plan.graph) == text, "a flow in Python was traced to a text of another form: {}", text);
-    if (trainer_) plan.evaluations = evaluations(page_, *trainer_, own_measure());
+    if (const Decoder* trained = trainer_of(plan.trained)) {
+      describe_rows(*trained, plan);
+      const graph::ModelHandle* judge = judge_in(plan);
+      plan.evaluations = evaluations(page_, trained->handle, own_measure(*trained, plan, judge), judge);
+    }
     return page_.finish(std::move(plan));
   }
 
  private:
+  struct Decoder {
+    graph::ModelHandle handle;
+    Page::Role role;
+  };
+
+  json answer_of(const json& asked) {
+    const std::string what = asked.at("page"), name = asked.value("model", "");
+    if (what == "reads_reference") return reads_reference();
+    if (what == "rounds_cache") return config_.rollout.kv_cache_dtype.type().has_value();
+    if (what == "input") return input(trainer_of(name));
+    if (what == "mixed_groups") {
+      const auto filter = page_.mixed_groups();
+      return filter ? json(filter->functions()) : json();
+    }
+    return model(what, name, asked).functions();
+  }
+
   graph::ModelHandle model(const std::string& what, const std::string& name, const json& asked) {
     if (what == "rewards") return page_.rewards(name, config_.reward);
     if (what == "module") return page_.model(name, asked.at("kind"), asked.at("parameters"));
     if (what == "advantages") {
-      advantages_ = {asked.at("rows"), asked.at("default")};
-      return page_.advantages(advantages_->first, advantages_->second);
+      advantages_.emplace_back(asked.at("rows"), asked.at("default"));
+      return page_.advantages(advantages_.back().first, advantages_.back().second);
     }
     const Page::Role role = role_of(asked.at("role"));
-    if (what == "scorer") return page_.scorer(name, role);
+    if (what == "scorer") {
+      scorers_.push_back({page_.scorer(name, role), role});
+      return scorers_.back().handle;
+    }
     if (what == "generator") {
       const graph::ModelHandle made = page_.generator(name, role);
       if (role.trained && !generator_) generator_ = made;
       return made;
     }
-    trained_ = role;
-    const graph::ModelHandle made = page_.trainer(name, role);
-    if (!trainer_) trainer_ = made;
-    return made;
+    trainers_.push_back({page_.trainer(name, role), role});
+    return trainers_.back().handle;
+  }
+
+  // The trainer of that name, else the first one; null without any.
+  const Decoder* trainer_of(const std::string& name) const {
+    const auto found =
+        std::ranges::find_if(trainers_, [&](const Decoder& trainer) { return trainer.handle.name() == name; });
+    return found != trainers_.end() ? &*found : trainers_.empty() ? nullptr : &trainers_.front();
   }
 
   bool reads_reference() {
     page_.may_read("reference");
-    const bool loss = trained_ && page_.loss(*trained_).reads(batch::kReferenceLogProbs);
-    return loss || (advantages_ && page_.advantages_read_reference(advantages_->first, advantages_->second));
+    return std::ranges::any_of(
+               trainers_,
+               [&](const Decoder& trainer) { return page_.loss(trainer.role).reads(batch::kReferenceLogProbs); }) ||
+           std::ranges::any_of(advantages_, [&](const auto& advantages) {
+             return page_.advantages_read_reference(advantages.first, advantages.second);
+           });
   }
-  graph::Input input() const {
+  graph::Input input(const Decoder* trainer) const {
     if (entry_.rows == rlhf::RowKind::kPrompt) return page_.prompts();
-    return entry_.rows == rlhf::RowKind::kPreference && trained_ ? pair_input(page_.loss(*trained_))
-                                                                 : completion_input();
+    return entry_.rows == rlhf::RowKind::kPreference && trainer != nullptr ? pair_input(page_.loss(trainer->role))
+                                                                           : completion_input();
   }
-  OwnMeasure own_measure() {
+
+  // Says what the trained model's loss reads of the data, as the pages in C++ do.
+  void describe_rows(const Decoder& trained, Plan& plan) {
+    plan.learns_to_stop = trained.role.head == "lm";
+    if (entry_.rows != rlhf::RowKind::kPreference) return;
+    const rlhf::Loss loss = page_.loss(trained.role);
+    plan.margins = loss.reads(rlhf::kMargin);
+    plan.prompt_is_trained = loss.reads(rlhf::kCompletion);
+    if (trained.role.rows == "pairs" && !plan.prompt_is_trained) page_.reads("data.train_from_difference");
+  }
+
+  // A frozen scorer that the graph calls; null without one.
+  const graph::ModelHandle* scorer_in(const Plan& plan, const std::string& function) const {
+    const auto found = std::ranges::find_if(scorers_, [&](const Decoder& scorer) {
+      return !scorer.role.trained && plan.calls(scorer.handle.name(), function);
+    });
+    return found == scorers_.end() ? nullptr : &found->handle;
+  }
+  // The reward model of a flow without rules.
+  const graph::ModelHandle* judge_in(const Plan& plan) const {
+    return generator_ && config_.reward->is_null() ? scorer_in(plan, "score") : nullptr;
+  }
+
+  OwnMeasure own_measure(const Decoder& trained, const Plan& plan, const graph::ModelHandle* judge) {
     if (generator_)
-      return {MeasureKind::kCompletions,
-              [this](const AskedMeasure& asked) { return completion_evaluation(page_, asked, *generator_); }};
-    if (entry_.rows == rlhf::RowKind::kPreference)
-      return {MeasureKind::kPairs, [this](const AskedMeasure&) { return pair_log_prob_evaluation(*trainer_); }};
-    return {MeasureKind::kPerplexity, [this](const AskedMeasure&) { return loss_evaluation(*trainer_); }};
+      return {MeasureKind::kCompletions, [this, judge](const AskedMeasure& asked) {
+                return completion_evaluation(page_, asked, *generator_, judge);
+              }};
+    if (entry_.rows != rlhf::RowKind::kPreference)
+      return {MeasureKind::kPerplexity,
+              [&trained](const AskedMeasure&) { return loss_evaluation(trained.handle, Answers::kOfAskedRows); }};
+    if (trained.role.head == "score")
+      return {MeasureKind::kPairs, [&trained](const AskedMeasure&) { return pair_score_evaluation(trained.handle); },
+              false};
+    const bool compares = page_.loss(trained.role).reads(batch::kReferenceLogProbs);
+    const graph::ModelHandle* reference = compares ? scorer_in(plan, "log_probs") : nullptr;
+    const double beta = config_.algorithm.beta->value_or(rlhf::kPairBeta);
+    return {MeasureKind::kPairs, [&trained, reference, beta](const AskedMeasure& asked) {
+              return reference == nullptr
+                         ? pair_log_prob_evaluation(trained.handle, Answers::kOfAskedRows)
+                         : implicit_reward_evaluation(asked, trained.handle, *reference, beta, Answers::kOfAskedRows);
+            }};
   }
 
   const RecipeEntry& entry_;
   const Config& config_;
   Page page_;
-  std::optional<Page::Role> trained_;
-  std::optional<graph::ModelHandle> generator_, trainer_;  // the first that is trained
-  std::optional<std::pair<std::string, std::string>> advantages_;
+  std::vector<Decoder> trainers_, scorers_;                      // in the order in which the flow made them
+  std::optional<graph::ModelHandle> generator_;                  // the first that is trained
+  std::vector<std::pair<std::string, std::string>> advantages_;  // rows and default of each
 };
 
 // Gives what the process answers, also in words of the input where it does not answer at all: no run has begun.
 json asked_before_a_run(PythonProcess& process, const json& question) {
   try {
+    process.revive();
     return process.ask(question).header;
   } catch (const base::RunError& error) {
     throw InputError(error.what());
@@ -151,9 +223,9 @@ rlhf::RowKind rows_named(const std::string& rows) {
 
 }  // namespace
 
-void load_python_plugin(const std::string& path) {
-  const auto plugin = std::make_shared<PythonProcess>(path);
-  const json told = asked_before_a_run(*plugin, {{"hello", 1}});
+void load_python_plugin(const std::string& path, uint32_t crc) {
+  const auto plugin = std::make_shared<PythonProcess>(path, crc);
+  const json& told = plugin->told();
   for (const json& flow : told.at("flows"))
     register_recipe(
         {.name = flow.at("name"),
@@ -165,7 +237,7 @@ void load_python_plugin(const std::string& path) {
                           const flow::Registry& registry) { return traced_plan(*plugin, config, registry); },
          .options = flow.at("options")});
   for (const json& loss : told.at("losses")) register_python_loss(plugin, loss);
-  for (const json& module : told.at("modules")) register_python_module(path, module);
+  for (const json& module : told.at("modules")) register_python_module(path, crc, module);
 }
 
 }  // namespace collimate::recipe

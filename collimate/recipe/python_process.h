@@ -1,14 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include "collimate/host/child_lines.h"
-#include "collimate/host/child_process.h"
-#include "collimate/host/frame_socket.h"
 
 namespace collimate::recipe {
 
@@ -17,26 +15,38 @@ namespace collimate::recipe {
 // prints goes to the log.
 class PythonProcess {
  public:
-  explicit PythonProcess(const std::string& path);
+  static constexpr double kAnswerSeconds = 120;  // to import the file, to trace a flow, for a loss of one micro-batch
+  // `crc` is of the file as it was loaded: no process imports another content. RunError for one that has changed;
+  // InputError and RunError as of ask() where it cannot be imported.
+  PythonProcess(const std::string& path, uint32_t crc, double seconds = kAnswerSeconds);
+  ~PythonProcess();
+
+  // The process has said this of the file: {"flows", "losses", "modules"}.
+  const nlohmann::json& told() const { return told_; }
 
   using Buffers = std::vector<std::vector<std::byte>>;
-  static constexpr double kAnswerSeconds = 120;  // to import the file, to trace a flow, for a loss of one micro-batch
   struct Answer {
     nlohmann::json header;
     Buffers buffers;
   };
   // InputError for an answer that says what went wrong: with Python's own message and the lines of the file. RunError
-  // where none comes in time: the process is killed.
+  // where none comes in time: the process is killed, and there is none until it is revived.
   Answer ask(const nlohmann::json& question, const Buffers& buffers = {}, double seconds = kAnswerSeconds);
-  // Ends the trace that asked, which gets no answer.
+  // Starts a process again where the last one has ended, without what that had kept. Throws as the constructor does.
+  void revive();
+  // Ends the trace that asked, which gets no answer. A process that does not say that it has ended is killed.
   void stop();
   std::mutex& turn() { return turn_; }
 
  private:
+  struct Child;
+  void start(double seconds);
+  Answer exchange(const nlohmann::json& question, const Buffers& buffers, double seconds);
+
   const std::string path_;
-  host::ChildProcess child_;
-  host::ChildLines lines_;
-  host::FrameSocket socket_;
+  const uint32_t crc_;
+  nlohmann::json told_;
+  std::unique_ptr<Child> child_;  // null when it has been killed
   std::mutex turn_;
 };
 

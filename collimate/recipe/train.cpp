@@ -17,6 +17,7 @@
 #include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/placement.h"
+#include "collimate/recipe/plugins.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/profile.h"
 #include "collimate/recipe/recorder.h"
@@ -264,12 +265,13 @@ class Run {
     options.swap_directory = config_.run.swap_directory;
   }
 
-  // Workers that are processes load the config's plugins too.
+  // Workers that are processes load the config's plugins too, with the content that this process has loaded.
   std::vector<std::string> worker_command() const {
     std::vector<std::string> command = call_.worker_command;
     if (config_.plugins->empty()) return command;
     if (command.empty()) command = {fs::read_symlink("/proc/self/exe").string(), "worker"};
-    for (const std::string& plugin : config_.plugins) command.insert(command.end(), {"--plugin", plugin});
+    for (const std::string& plugin : config_.plugins)
+      command.insert(command.end(), {"--plugin", pinned_plugin(plugin)});
     return command;
   }
 

@@ -11,6 +11,7 @@ import difflib
 import json
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+from collimate import arguments
 from collimate.errors import InputError
 
 GRAPH_VERSION = 1
@@ -57,6 +58,22 @@ class Trace:
         names = [name for value in values for name in value.names]
         found = [node["id"] for name in names for node in self.nodes if name in node["outputs"]]
         return list(dict.fromkeys(found))
+
+    def made_for(self, value: str) -> set:
+        """Columns that a value carries: what its node makes, and all that led to it."""
+        columns = set()
+        for node in self.nodes:
+            if value in node["outputs"]:
+                functions = {spec["name"]: spec for spec in self.models[node["model"]]}
+                columns.update(column.split(":")[0] for column in functions[node["function"]]["makes"])
+                columns.update(*map(self.made_for, node["inputs"]))
+        return columns
+
+    def samples_of(self, trained: dict) -> str:
+        """The node whose rows are the iteration's samples: of what is trained on, that which carries most of rewards,
+        advantages and how completions ended, for it may be merged with what a model says of the samples."""
+        found, makers = {"reward", "finish", "advantages"}, self.makers([Value(*trained["inputs"])])
+        return max(reversed(makers), key=lambda maker: len(found & self.made_for(maker)), default="")
 
     def text(self, inputs: List[dict]) -> str:
         """Canonical: as graph::text writes it."""
@@ -180,9 +197,8 @@ class Flow:
         if not trained:
             raise InputError(f"[flow {name}] expected a call that trains, got none; try trainer.train(rows)")
         first = trained[0]
-        makers = [node["id"] for node in trace.nodes if set(node["outputs"]) & set(first["inputs"])]
-        return {"graph": trace.text([ask({"page": "input"})]), "samples": makers[-1] if makers else "",
-                "trained": first["model"]}
+        return {"graph": trace.text([ask({"page": "input", "model": first["model"]})]),
+                "samples": trace.samples_of(first), "trained": first["model"]}
 
 
 FLOWS: Dict[str, Flow] = {}
@@ -198,10 +214,13 @@ def flow(function: Optional[Callable[..., Any]] = None, *, name: Optional[str] =
     if function is None:
         return lambda marked: flow(marked, name=name, rows=rows, losses=losses, learning_rate=learning_rate,
                                    options=options)
-    if rows not in INPUTS:
-        raise InputError(f"[collimate.flow] expected rows to be one of {', '.join(INPUTS)}, got {rows!r}")
-    told = {"name": name or function.__name__, "rows": rows, "loss_rows": list(losses),
-            "learning_rate": learning_rate, "options": options or {},
+    where = "collimate.flow"
+    if not isinstance(rows, str) or rows not in INPUTS:
+        raise arguments.wrong(where, f"rows to be one of {', '.join(INPUTS)}", rows)
+    told = {"name": arguments.text(where, "name", name or function.__name__), "rows": rows,
+            "loss_rows": arguments.texts(where, "losses", losses),
+            "learning_rate": arguments.number(where, "learning_rate", learning_rate),
+            "options": arguments.mapping(where, "options", options or {}),
             "summary": (function.__doc__ or "a flow in Python").strip().splitlines()[0]}
     if told["name"] in FLOWS:
         raise InputError(f"[collimate.flow] expected a name that is free, got \"{told['name']}\" again")

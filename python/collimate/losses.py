@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from collimate import arguments
 from collimate.errors import InputError
 
 
@@ -76,7 +78,8 @@ class Loss:
         self.function, self.told = function, told
 
     def answer(self, torch: Any, asked: Dict[str, Any], buffers: Sequence[bytes]) -> Tuple[Dict[str, Any], List[bytes]]:
-        """{"value", "metrics"}, and the loss's gradient by each quantity"""
+        """The names of the metrics; the loss's gradient by each quantity and, as doubles, the loss with total and count
+        of each metric: these may be infinite, which JSON has no word for."""
         context = LossContext(torch, asked, buffers)
         value = self.function(context)
         leaves = [quantity for quantity in context._quantities.values() if quantity.requires_grad]
@@ -85,7 +88,9 @@ class Loss:
         for quantity in context._quantities.values():
             gradient = next(found) if quantity.requires_grad else None
             gradients.append(as_bytes(gradient if gradient is not None else torch.zeros(quantity.numel())))
-        return {"value": float(value.detach()), "metrics": context.metrics}, gradients
+        numbers = [float(value.detach()), *(one for _, *both in context.metrics for one in both)]
+        return ({"metrics": [name for name, _, _ in context.metrics]},
+                [*gradients, struct.pack(f"<{len(numbers)}d", *numbers)])
 
 
 LOSSES: Dict[str, Loss] = {}
@@ -99,8 +104,11 @@ def loss(function: Optional[Callable[[LossContext], Any]] = None, *, name: Optio
     `columns` those of the batch that it reads, `needs` the quantities, `options` the keys of `algorithm`."""
     if function is None:
         return lambda marked: loss(marked, name=name, rows=rows, columns=columns, needs=needs, options=options)
-    told = {"name": name or function.__name__, "rows": rows, "columns": list(columns), "needs": list(needs),
-            "options": list(options), "rows_per_unit": 2 if rows.endswith("pairs") else 1}
+    where = "collimate.loss"
+    told = {"name": arguments.text(where, "name", name or function.__name__),
+            "rows": arguments.text(where, "rows", rows), "columns": arguments.texts(where, "columns", columns),
+            "needs": arguments.texts(where, "needs", needs), "options": arguments.texts(where, "options", options),
+            "rows_per_unit": 2 if rows.endswith("pairs") else 1}
     if told["name"] in LOSSES:
         raise InputError(f"[collimate.loss] expected a name that is free, got \"{told['name']}\" again")
     LOSSES[told["name"]] = Loss(function, told)

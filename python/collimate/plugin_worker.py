@@ -2,8 +2,9 @@
 
 Frames as those of reward_worker, and with buffers of 32-bit floats. The first answer tells the flows and losses of the
 file. {"flow": NAME, "config": …} traces a flow: it asks {"page": …} as often as it makes models, and gets
-{"value": …} or, where the program refuses, {"stop": true}; the last frame has the graph, or what went wrong.
-{"loss": NAME, …} with quantities and columns is answered by the loss and its gradients. After {"make": NAME, …} the
+{"value": …} or, where the program refuses, {"stop": true}, which ends the trace and is answered by {"stopped": true};
+else the last frame has the graph, or what went wrong. {"loss": NAME, …} with quantities and columns is answered by the
+loss and its gradients. After {"make": NAME, …} the
 process is that module's, and all else is for it. What the file prints goes to stderr.
 """
 
@@ -14,7 +15,7 @@ import struct
 import sys
 import traceback
 
-from collimate import flows, losses, modules
+from collimate import arguments, flows, losses, modules
 from collimate.errors import InputError
 from collimate.reward_worker import Frames, encoded, own_frames
 
@@ -67,7 +68,7 @@ def failure(error):
     """{"refused": text} of an error that says all, else {"error", "trace"} with the user's own lines."""
     if isinstance(error, InputError):
         return {"refused": str(error)}
-    ours = (__file__, flows.__file__, losses.__file__, modules.__file__)
+    ours = (__file__, arguments.__file__, flows.__file__, losses.__file__, modules.__file__)
     lines = traceback.format_list(f for f in traceback.extract_tb(error.__traceback__)
                                   if f.filename not in ours and not f.filename.startswith("<frozen "))
     if isinstance(error, SyntaxError):
@@ -75,28 +76,46 @@ def failure(error):
     return {"error": traceback.format_exception_only(error)[-1].strip(), "trace": "".join(["\n", *lines]).rstrip()}
 
 
-def asking(frames):
-    def ask(question):
-        frames.send(question)
-        answer, _ = frames.receive()
-        if answer is None or "stop" in answer:
+class Asking:
+    """Asks the program what a page would answer, until it refuses: from then on every question ends the trace, also in
+    a flow that has caught Stopped."""
+
+    def __init__(self, frames):
+        self.frames, self.stopped = frames, False
+
+    def __call__(self, question):
+        if not self.stopped:
+            self.frames.send(question)
+            answer, _ = self.frames.receive()
+            if answer is None:
+                os._exit(0)  # nobody is there any more
+            self.stopped = "stop" in answer
+        if self.stopped:
             raise Stopped
         return answer["value"]
 
-    return ask
+
+def trace(frames, request):
+    ask = Asking(frames)
+    try:
+        traced = flows.FLOWS[request["flow"]].trace(request["config"], ask)
+    except BaseException:
+        if not ask.stopped:
+            raise
+    frames.send({"stopped": True} if ask.stopped else traced)
 
 
 def answer(frames, torch, request, buffers):
     if "make" in request:
-        made, _ = modules.MODULES[request["make"]]
-        modules.CURRENT = modules.Made(made(**request["parameters"]))
+        made, told = modules.MODULES[request["make"]]
+        modules.CURRENT = modules.Made(made(**request["parameters"]), told)
         frames.send({})
     elif modules.CURRENT is not None:
         frames.send(*modules.CURRENT.answer(request, buffers))
     elif "loss" in request:
         frames.send(*losses.LOSSES[request["loss"]].answer(torch, request, buffers))
     else:
-        frames.send(flows.FLOWS[request["flow"]].trace(request["config"], asking(frames)))
+        trace(frames, request)
 
 
 def main(path):
@@ -118,8 +137,6 @@ def main(path):
             return
         try:
             answer(frames, torch, request, buffers)
-        except Stopped:
-            continue
         except Exception as error:
             frames.send(failure(error))
 

@@ -22,8 +22,8 @@ OURS = ("completions", "finished", "prompts")  # by these names TRL's shape gets
 
 
 def encoded(value):
-    """JSON in UTF-8; errors may hold lone surrogates."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    """JSON in UTF-8; errors may hold lone surrogates. ValueError for numbers that JSON lacks."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 class Frames:

@@ -45,6 +45,14 @@ TEST_F(AutoPlacement, IsThatOfTheRunThatGoesOn) {
   EXPECT_EQ(placement(), before);
 }
 
+// The placement alone is read of what a run has recorded: its plugins are not loaded, and run no code.
+TEST_F(AutoPlacement, IsReadWithoutThePluginsOfTheRun) {
+  write_text(scratch_ / "run/config.resolved.yaml",
+             "recipe: gone\nplugins: [/nowhere/gone.py]\nplacement: {groups: []}\n");
+  EXPECT_THAT(train().errors, testing::AllOf(testing::HasSubstr("placement: as in the run in "),
+                                             testing::Not(testing::HasSubstr("gone.py"))));
+}
+
 // The search does not choose what the run would refuse, though it be faster; a budget in which nothing runs says what
 // is missing.
 TEST_F(AutoPlacement, KeepsToTheBudgetOfTheRun) {

@@ -62,6 +62,20 @@ TEST_F(PythonLoss, WhatItRaisesEndsTheRunWithItsLines) {
                                    HasSubstr("line 6, in mine"), HasSubstr("return c.entropy / scale")));
 }
 
+// JSON has no word for such numbers; the guards that a loss in C++ has are of this one too.
+TEST_F(PythonLoss, OneThatIsNoNumberEndsAsInCpp) {
+  const std::string infinite =
+      "    c.metric(\"mine/infinite\", float(\"inf\"), 1)\n    c.metric(\"mine/none\", float(\"nan\"), 1)\n";
+  const std::string whole = "    return (c.column(\"advantages\") * c.log_probs).sum() / ";
+  const host::CommandResult metrics =
+      train("metrics", "mine", {"--plugin", plugin(infinite + whole + "-c.global_tokens\n")});
+  ASSERT_TRUE(metrics.status.ok()) << metrics.errors;
+  EXPECT_THAT(metrics_of(scratch_ / "metrics").back().at("nonfinite").dump(),
+              AllOf(HasSubstr("mine/infinite=inf"), HasSubstr("mine/none=nan")));
+  const host::CommandResult none = train("none", "mine", {"--plugin", plugin(whole + "float(\"nan\")\n")});
+  EXPECT_EQ(none.status.code, base::GuardError("").exit_code()) << none.errors;
+}
+
 TEST_F(PythonLoss, NeedsPyTorch) {
   fs::create_directories(scratch_ / "without");
   write_text(scratch_ / "without/torch.py", "raise ImportError('No module named torch')\n");
@@ -76,6 +90,11 @@ TEST_F(PythonLoss, NamesAreCheckedBeforeARun) {
   write_text(scratch_ / "twice.py", "import collimate\n\n@collimate.loss(name=\"grpo\")\ndef mine(c):\n    return 0\n");
   EXPECT_THAT(train("twice", "grpo", {"--plugin", scratch_ / "twice.py"}).errors,
               HasSubstr("[register_losses] expected a name that is free, got \"grpo\" again"));
+  write_text(scratch_ / "betta.py",
+             "import collimate\n\n@collimate.loss(options=[\"betta\"])\ndef mine(c):\n    return 0\n");
+  EXPECT_THAT(train("betta", "mine", {"--plugin", scratch_ / "betta.py"}).errors,
+              AllOf(HasSubstr("[collimate.loss] expected options of algorithm, one of "),
+                    HasSubstr("got 'betta'; try 'beta'")));
   write_text(scratch_ / "needs.py",
              "import collimate\n\n@collimate.loss(needs=[\"entropie\"])\ndef mine(c):\n    return 0\n");
   EXPECT_THAT(train("needs", "mine", {"--plugin", scratch_ / "needs.py"}).errors,

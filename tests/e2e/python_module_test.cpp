@@ -70,6 +70,26 @@ TEST_F(PythonModule, WhatItRaisesEndsTheRunWithItsLines) {
   EXPECT_THAT(fewer.errors, HasSubstr("column 'reward' has 15 values, and there are 16 rows"));
 }
 
+// Numbers of one kind and of the other, of a column that is declared and of one that is known.
+TEST_F(PythonModule, ColumnsHaveTheTypesOfTheirDeclarations) {
+  const std::string file = changed("needs=[\"uid\", \"ids\", \"reward\"], makes=[\"reward\"], each=\"iteration\"",
+                                   "needs=[\"uid\", \"ids\"], makes=[\"reward\", \"bonus\", \"order:i64\"]");
+  std::string text = read_text(file);
+  const size_t begin = text.find("        rewards = []"), end = text.find("    def save");
+  text.replace(begin, end - begin,
+               "        count = len(rows)\n"
+               "        bonus = [1] * count if rows[\"uid\"][0] % 2 else [0.5] * count\n"
+               "        return {\"reward\": [i % 2 for i in range(count)], \"bonus\": bonus,\n"
+               "                \"order\": list(range(count)), \"metrics\": {\"none\": float(\"nan\")}}\n\n");
+  const size_t score = text.find("counts(\"score\", reward(\"score\", page.samples(policy, prompts)))");
+  ASSERT_NE(score, std::string::npos);
+  text.replace(score, text.find('\n', score) - score, "counts(\"score\", page.samples(policy, prompts))");
+  write_text(scratch_ / "typed.py", text);
+  const host::CommandResult typed = train("typed", kRecipe, scratch_ / "typed.py");
+  ASSERT_TRUE(typed.status.ok()) << typed.errors;
+  EXPECT_EQ(metrics_of(scratch_ / "typed").back().at("critic/rewards/max"), 1.0);
+}
+
 // A call that never ends is killed, with its process, when the run's deadline has passed.
 TEST_F(PythonModule, IsKilledPastTheDeadline) {
   const host::CommandResult endless =
@@ -85,6 +105,10 @@ TEST_F(PythonModule, MethodsAreCheckedBeforeARun) {
               HasSubstr("[collimate.module] expected methods of Counts, got score"));
   EXPECT_THAT(train("taken", kRecipe, changed("\"counts_in_python\", score", "\"scorer\", score")).errors,
               HasSubstr("[register_module] expected a name that is free, got \"scorer\" again"));
+  EXPECT_THAT(train("half", kRecipe, changed("def load(", "def loads(")).errors,
+              HasSubstr("[collimate.module] expected both save and load in Counts, got one of them"));
+  EXPECT_THAT(train("typed", kRecipe, changed("makes=[\"reward\"]", "makes=[\"reward:f64\"]")).errors,
+              HasSubstr("expected the type of a column to be one of u8, i16, i32, i64, f32, json, got 'reward:f64'"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 """Plugins of a config in this process: a flow in Python, and a shared library, whose functions are this module's."""
+import array
 import pathlib
 import tempfile
 import unittest
@@ -6,6 +7,7 @@ import unittest
 from python_support import BIN, ROOT, config, problems, write_model
 
 import collimate
+from collimate.modules import Rows, encoded_columns
 
 
 class Plugins(unittest.TestCase):
@@ -39,6 +41,49 @@ class Plugins(unittest.TestCase):
         self.train("named", recipe="my_grpo", plugins=[str(ROOT / "examples/grpo_flow.py")])
         other = self.train("other")
         self.assertNotIn("\nplugins:", (other.output / "config.resolved.yaml").read_text())
+
+    def test_a_plugin_that_was_killed_starts_again(self):
+        file = self.directory / "once.py"
+        file.write_text("import os\nimport pathlib\nimport collimate\n\n@collimate.flow\ndef once(page, prompts):\n"
+                        "    mark = pathlib.Path(__file__).with_name('mark')\n    if not mark.exists():\n"
+                        "        mark.touch()\n        os._exit(3)\n"
+                        "    page.generator('policy', weights='policy')('generat', prompts)\n")
+        for error in ("the end of its process with exit code 3", "got \"generat\"; try \"generate\""):
+            with self.assertRaisesRegex(collimate.InputError, error):
+                self.train("once", recipe="once", plugins=[str(file)])
+
+
+class Columns(unittest.TestCase):
+    """The type of a column is that of its declaration, or of the rows, and not that of its numbers in one call."""
+
+    def schema(self, values, rows=None, **declared):
+        rows = rows or Rows({"rows": len(values), "columns": []}, [])
+        return encoded_columns({name: values for name in declared}, rows,
+                               {name: kind for name, kind in declared.items() if kind})[0]["columns"][0]["schema"]
+
+    def test_numbers_are_floats_unless_declared(self):
+        for values in ([1, 0], [0.5, 1], [True, 2]):
+            self.assertEqual(self.schema(values, bonus="")["type"], "float32")
+            self.assertEqual(self.schema(values, reward="")["type"], "float32")
+        self.assertEqual(self.schema([1, 0], bonus="int64")["type"], "int64")
+        self.assertEqual(self.schema([1, 0], finish="")["type"], "int32")
+        self.assertEqual(self.schema([None, {"a": 1}], note="")["type"], "json")
+        self.assertEqual(self.schema([[1], []], ids=""), {"name": "ids", "type": "int32", "inner": [], "ragged": True})
+        self.assertEqual(self.schema([[], [1]], bonus="")["type"], "float32")
+
+    def test_a_column_keeps_its_inner_shape(self):
+        schema = {"name": "pairs", "type": "int16", "inner": [2], "ragged": True}
+        frames = [array.array("h", range(6)).tobytes(), array.array("q", [0, 1, 3]).tobytes()]
+        rows = Rows({"rows": 2, "columns": [{"schema": schema}]}, frames)
+        header, made = encoded_columns({"pairs": rows["pairs"]}, rows, {})
+        self.assertEqual(header["columns"][0]["schema"], schema)
+        self.assertEqual(made, frames)
+
+    def test_what_is_not_of_the_type_is_named(self):
+        with self.assertRaisesRegex(ValueError, "column 'uid' is of int64"):
+            self.schema([1.5, 2], uid="")
+        with self.assertRaisesRegex(ValueError, "column 'ids' has 1 in row 1, expected a list of numbers"):
+            self.schema([[1], 1], ids="")
 
 
 if __name__ == "__main__":

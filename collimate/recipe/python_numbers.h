@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "collimate/recipe/python_process.h"
+
+namespace collimate::recipe {
+
+// Takes the last buffer of an answer, which has so many doubles: numbers that may be infinite or none travel so, as
+// JSON has no word for them.
+std::vector<double> last_numbers(PythonProcess::Buffers& buffers, size_t count);
+
+}  // namespace collimate::recipe
