@@ -12,18 +12,12 @@ Plan dpo(const Config& config, const flow::Registry& registry) {
   const rlhf::Loss loss = page.loss(trained);
   std::optional<graph::ModelHandle> reference;
   page.may_read("reference");
-  if (!loss.reads(rlhf::kCompletion)) page.reads("data.train_from_difference");  // orpo trains prompts too
   if (loss.reads(batch::kReferenceLogProbs))
     reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
-  Plan plan;
-  plan.prompt_is_trained = loss.reads(rlhf::kCompletion);
+  Plan plan = pair_plan(page, trained);
   plan.graph = graph::trace(
       [&](graph::Value pairs) { policy.train(reference ? (*reference)("log_probs", pairs) : pairs, page.updates()); },
       {pair_input(loss)}, "dpo");
-  plan.rows_per_iteration = config.train.samples_per_update;
-  plan.group_size = 2;
-  plan.trained = "policy";
-  plan.phases = {{"reference.log_probs", "ref"}, {"policy.train", "update_actor"}};
   const double beta = config.algorithm.beta->value_or(rlhf::kPairBeta);
   plan.evaluations = evaluations(page, policy, {MeasureKind::kPairs, [&](const AskedMeasure& asked) {
                                                   return reference

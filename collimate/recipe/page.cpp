@@ -329,6 +329,19 @@ Plan rollout_plan(const Config& config) {
   return plan;
 }
 
+Plan pair_plan(Page& page, const Page::Role& trained) {
+  const rlhf::Loss loss = page.loss(trained);
+  Plan plan;
+  plan.rows_per_iteration = page.config().train.samples_per_update;
+  plan.group_size = 2;
+  plan.trained = "policy";
+  plan.margins = loss.reads(rlhf::kMargin);
+  plan.prompt_is_trained = loss.reads(rlhf::kCompletion);
+  plan.learns_to_stop = trained.head == "lm";  // a score is of the last token, whatever that is
+  if (trained.rows == "pairs" && !plan.prompt_is_trained) page.reads("data.train_from_difference");
+  return plan;
+}
+
 int64_t updates_per_iteration(const Config& config, const Plan& plan) {
   const int64_t per_update = config.train.samples_per_update;
   const int64_t baselines = plan.greedy_baseline ? plan.rows_per_iteration / plan.group_size : 0;

@@ -171,6 +171,8 @@ graph::Input choice_input();                           // prompt + one of its ch
 
 // Returns what plans of recipes that draw samples, give them `advantages` and train a `policy_trainer` share.
 Plan rollout_plan(const Config& config);
+// Returns what plans of recipes on pairs share: what the trained model's loss reads of them.
+Plan pair_plan(Page& page, const Page::Role& trained);
 // Updates of a train node.
 int64_t updates_per_iteration(const Config& config, const Plan& plan);
 int64_t total_updates(const Config& config, const Plan& plan);  // of the run

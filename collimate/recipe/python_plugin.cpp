@@ -60,16 +60,14 @@ class TracedPage {
   }
 
   Plan finish(const json& traced) {
-    Plan plan = entry_.rows == rlhf::RowKind::kPrompt ? rollout_plan(config_) : Plan();
-    if (entry_.rows != rlhf::RowKind::kPrompt) plan.rows_per_iteration = config_.train.samples_per_update;
-    if (entry_.rows == rlhf::RowKind::kPreference) plan.group_size = 2;
+    const Decoder* trained = trainer_of(traced.at("trained"));
+    Plan plan = plan_of_rows(trained);
     if (entry_.rows == rlhf::RowKind::kPrompt) plan.samples_node = traced.at("samples");
     plan.trained = traced.at("trained");
     const std::string text = traced.at("graph");
     plan.graph = graph::parse(text);
     COLLIMATE_CHECK(graph::text(plan.graph) == text, "a flow in Python was traced to a text of another form: {}", text);
-    if (const Decoder* trained = trainer_of(plan.trained)) {
-      describe_rows(*trained, plan);
+    if (trained != nullptr) {
       const graph::ModelHandle* judge = judge_in(plan);
       plan.evaluations = evaluations(page_, trained->handle, own_measure(*trained, plan, judge), judge);
     }
@@ -137,14 +135,13 @@ class TracedPage {
                                                                            : completion_input();
   }
 
-  // Says what the trained model's loss reads of the data, as the pages in C++ do.
-  void describe_rows(const Decoder& trained, Plan& plan) {
-    plan.learns_to_stop = trained.role.head == "lm";
-    if (entry_.rows != rlhf::RowKind::kPreference) return;
-    const rlhf::Loss loss = page_.loss(trained.role);
-    plan.margins = loss.reads(rlhf::kMargin);
-    plan.prompt_is_trained = loss.reads(rlhf::kCompletion);
-    if (trained.role.rows == "pairs" && !plan.prompt_is_trained) page_.reads("data.train_from_difference");
+  Plan plan_of_rows(const Decoder* trained) {
+    if (entry_.rows == rlhf::RowKind::kPrompt) return rollout_plan(config_);
+    if (entry_.rows == rlhf::RowKind::kPreference && trained != nullptr) return pair_plan(page_, trained->role);
+    Plan plan;
+    plan.rows_per_iteration = config_.train.samples_per_update;
+    plan.learns_to_stop = trained == nullptr || trained->role.head == "lm";
+    return plan;
   }
 
   // A frozen scorer that the graph calls; null without one.

@@ -9,16 +9,9 @@ Plan reward(const Config& config, const flow::Registry& registry) {
   const Page::Role trained{
       .weights = "policy", .trained = true, .head = "score", .rows = "scored pairs", .loss = "bradley_terry"};
   const auto model = page.trainer("policy", trained);
-  const rlhf::Loss loss = page.loss(trained);
-  Plan plan;
-  plan.margins = loss.reads(rlhf::kMargin);
-  plan.graph =
-      graph::trace([&](graph::Value pairs) { model.train(pairs, page.updates()); }, {pair_input(loss)}, "reward");
-  plan.rows_per_iteration = config.train.samples_per_update;
-  plan.group_size = 2;
-  plan.trained = "policy";
-  plan.phases = {{"policy.train", "update_actor"}};
-  plan.learns_to_stop = false;  // the score is of the last token, whatever that is
+  Plan plan = pair_plan(page, trained);
+  plan.graph = graph::trace([&](graph::Value pairs) { model.train(pairs, page.updates()); },
+                            {pair_input(page.loss(trained))}, "reward");
   plan.evaluations = evaluations(
       page, model, {MeasureKind::kPairs, [&](const AskedMeasure&) { return pair_score_evaluation(model); }, false});
   return page.finish(std::move(plan));

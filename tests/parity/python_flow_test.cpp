@@ -45,7 +45,6 @@ std::string described(const recipe::Plan& plan) {
                                  plan.trained, plan.samples_node);
   for (const graph::Input& input : plan.graph.inputs) text += nlohmann::json(input.columns).dump() + "\n";
   for (const std::string& option : plan.read_options) text += option + " ";
-  for (const auto& [node, phase] : plan.phases) text += "\n" + node + " " + phase;
   for (const recipe::EvaluationPlan& evaluation : plan.evaluations)
     text += fmt::format("\nmeasured {} answers {} loss {} number {}\n{}", static_cast<int>(evaluation.measured),
                         evaluation.answers, evaluation.measures_loss,

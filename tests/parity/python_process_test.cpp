@@ -45,27 +45,34 @@ class PythonProcesses : public testing::Test {
   uint32_t crc_ = 0;
 };
 
-std::string message_of_trace(PythonProcess& process, const std::string& flow, double seconds) {
-  return base::message_of([&] { process.ask({{"flow", flow}, {"config", nlohmann::json::object()}}, {}, seconds); });
+void trace(PythonProcess& process, const std::string& flow, double seconds) {
+  process.ask({{"flow", flow}, {"config", nlohmann::json::object()}}, {}, seconds);
+}
+
+std::string failure_of_trace(PythonProcess& process, const std::string& flow, double seconds) {
+  return base::message_of<base::RunError>([&] { trace(process, flow, seconds); });
 }
 
 TEST_F(PythonProcesses, OneThatDoesNotAnswerIsKilledAndMayBeRevived) {
   PythonProcess process(path_, crc_);
   EXPECT_EQ(process.told().at("flows").size(), 2U);
-  EXPECT_THAT(message_of_trace(process, "endless", 2), HasSubstr("an answer of its Python, got none within 2 s"));
+  EXPECT_THAT(failure_of_trace(process, "endless", 2), HasSubstr("an answer of its Python, got none within 2 s"));
   EXPECT_NE(::kill(std::stoi(read_text(scratch_ / "pid")), 0), 0) << "it still runs";
-  EXPECT_THAT(message_of_trace(process, "idle", 60), HasSubstr("its Python process, got none, as it was killed"));
+  EXPECT_THAT(failure_of_trace(process, "idle", 60), HasSubstr("its Python process, got none, as it was killed"));
   process.revive();
-  EXPECT_THAT(message_of_trace(process, "idle", 60), HasSubstr("[flow idle] expected a call that trains, got none"));
+  EXPECT_THAT(base::message_of([&] { trace(process, "idle", 60); }),
+              HasSubstr("[flow idle] expected a call that trains, got none"));
 }
 
 TEST_F(PythonProcesses, NoneImportsAnotherContentThanTheRunBeganWith) {
   PythonProcess process(path_, crc_);
-  message_of_trace(process, "endless", 1);
+  failure_of_trace(process, "endless", 1);
   const std::string pinned = recipe::pinned_plugin(path_);
   write_text(path_, std::string(kPlugin) + "# changed\n");
-  EXPECT_THAT(base::message_of([&] { process.revive(); }), HasSubstr("the file as it was loaded, got another content"));
-  EXPECT_THAT(base::message_of([&] { PythonProcess(path_, crc_); }), HasSubstr("got another content since"));
+  EXPECT_THAT(base::message_of<base::RunError>([&] { process.revive(); }),
+              HasSubstr("the file as it was loaded, got another content"));
+  EXPECT_THAT(base::message_of<base::RunError>([&] { PythonProcess(path_, crc_); }),
+              HasSubstr("got another content since"));
   EXPECT_THAT(base::message_of([&] { recipe::add_pinned_plugin(pinned); }),
               HasSubstr("the file with which the run has begun, CRC32C " + pinned.substr(0, 8)));
   EXPECT_THAT(base::message_of([&] { recipe::add_pinned_plugin("mine"); }), HasSubstr("expected CRC32C:FILE"));
