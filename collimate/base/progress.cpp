@@ -70,13 +70,14 @@ Progress::Progress(std::string label, int64_t total, int64_t first, int64_t ever
     : state_{std::move(label), first, total, first, 0},
       every_(every),
       start_seconds_(now_seconds()),
-      terminal_(::isatty(STDERR_FILENO)) {}
+      terminal_(every > 0 && ::isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
   if (terminal_) log().progress_line("", true);
 }
 
 void Progress::update(int64_t done, std::string_view details) {
+  if (every_ == 0) return;
   state_.done = done;
   state_.elapsed_seconds = now_seconds() - start_seconds_;
   const bool stays = done % every_ == 0 || done == state_.first + 1 || done == state_.total;

@@ -29,7 +29,7 @@ std::string progress_text(const ProgressState& state, std::string_view details, 
 std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns);
 
 // Progress of a run: one plain line that stays every `every` steps, for the first and for the last; when stderr is a
-// terminal also a bar with the time left. One thread.
+// terminal also a bar with the time left. 0: nothing. One thread.
 class Progress : private Immovable {
  public:
   Progress(std::string label, int64_t total, int64_t first = 0, int64_t every = 1);

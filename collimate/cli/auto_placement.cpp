@@ -8,6 +8,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/cli/plan_request.h"
+#include "collimate/cli/this_machine.h"
 #include "collimate/graph/placement.h"
 #include "collimate/plan/search/search.h"
 #include "collimate/plan/show/plan_text.h"
@@ -53,14 +54,25 @@ void choose_placement(recipe::Config& config, const std::string& path, const std
   options.sets = sets;
   options.machine = *constants;
   options.iterations = 1;  // the choice is by the time of one
+  std::string source = "read from " + *constants;
+  if (constants->empty()) {
+    const ThisMachine machine = this_machine(config.devices);
+    std::vector<std::string> measured;
+    for (const auto& [info, value] : machine.machine.constants)
+      measured.push_back(fmt::format("{}={}", info->name, value));
+    options.constants = measured;
+    source = machine.source;
+  }
   plan_::Request request = plan_request(options).request;
   request.keep = 1;
   const plan_::SearchResult result = plan_::search_within_staleness(request);
   plan_::require_plan(request, result);
   const plan_::Plan& best = result.plans.front();
   config.placement = graph::to_json(best.placement);
-  std::fprintf(stderr, "placement: %s (%s), %.3g s an iteration by the planner's %s constants\n", best.form.c_str(),
-               best.parts.c_str(), best.seconds, constants->empty() ? "generic" : constants->c_str());
+  std::fprintf(stderr,
+               "placement: %s (%s), %.3g s an iteration of rows as long as the config allows, by the "
+               "planner's constants of this CPU, %s\n",
+               best.form.c_str(), best.parts.c_str(), best.seconds, source.c_str());
 }
 
 }  // namespace collimate::cli

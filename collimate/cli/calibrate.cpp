@@ -1,5 +1,3 @@
-#include "collimate/plan/calibrate/calibrate.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -9,11 +7,11 @@
 #include "collimate/base/error.h"
 #include "collimate/base/fields.h"
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/calibrate_fit.h"
 #include "collimate/cli/calibrate_runs.h"
 #include "collimate/cli/shell_word.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
-#include "collimate/plan/cost/functions.h"
 #include "collimate/plan/inputs/machine.h"
 #include "collimate/plan/simulate/simulate_plan.h"
 
@@ -21,35 +19,6 @@ namespace collimate::cli {
 namespace {
 
 namespace plan_ = collimate::plan;
-
-struct Measured {
-  std::vector<plan_::Observation> observations;
-  std::vector<plan_::HostObservation> hosts;
-};
-
-plan_::Plan flat_plan(const plan_::Request& request) {
-  return plan_::cost_placement(request, graph::flattening(request.graph, request.cluster.devices()));
-}
-
-void add_observations(const CalibrationRun& run, Measured& measured) {
-  const plan_::Request& request = run.asked.request;
-  const plan_::Functions functions(request);
-  const plan_::Plan flat = flat_plan(request);
-  for (size_t f = 0; f < functions.size(); ++f) {
-    const plan_::Call& call = flat.calls[f];
-    const std::string name = call.model + "." + call.function;
-    const auto seconds = run.seconds.find(functions.at(f).node);
-    if (seconds == run.seconds.end())
-      throw base::RunError(base::expectation("calibrate, run '" + run.name + "'", "the time of " + name, "none"));
-    if (functions.at(f).model < 0)
-      measured.hosts.push_back({run.name, name, request.load.rows, seconds->second});
-    else
-      measured.observations.push_back(
-          {run.name, name,
-           plan_::job_of(request, functions, f, request.cluster.kinds(call.devices), request.cluster.devices()),
-           call.how, seconds->second});
-  }
-}
 
 // One line of what was run: a function, or the whole iteration.
 struct Line {
@@ -138,13 +107,6 @@ void add_options(CLI::App& app, CalibrateOptions& options) {
   app.add_option("--set", options.sets, "replace the value of one key of the config: a.b=value")->take_all();
 }
 
-plan_::Machine machine_of_runs(const CalibrationRun& whole, const plan_::Calibration& fitted) {
-  plan_::Machine machine{{}, whole.asked.lengths_key, whole.prompt, whole.completion};
-  for (const plan_::ConstantInfo* info : fitted.found)
-    machine.constants.emplace_back(info, fitted.constants.*(info->member));
-  return machine;
-}
-
 }  // namespace
 
 int calibrate(const Arguments& arguments) {
@@ -158,10 +120,10 @@ int calibrate(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   check_outputs({{"--output", output}}, {{"the config", options.config}});
   const std::vector<CalibrationRun> runs = run_for_calibration(options);
-  Measured measured;
-  for (const CalibrationRun& run : runs) add_observations(run, measured);
-  const plan_::Calibration fitted = plan_::calibrate(measured.observations, measured.hosts, plan_::constants_of(""));
-  const plan_::Machine machine = machine_of_runs(runs.front(), fitted);
+  const Measured measured = measured_in(runs);
+  const plan_::Calibration fitted = fit(measured);
+  const CalibrationRun& whole = runs.front();
+  const plan_::Machine machine{found_in(fitted), whole.asked.lengths_key, whole.prompt, whole.completion};
   const std::vector<Line> lines = lines_of(runs, measured, fitted);
   const std::vector<std::string> table = table_of(lines);
   host::write_file_atomically(output, plan_::machine_text(machine, comments_of(options, table)));

@@ -1,20 +1,17 @@
 #include "collimate/cli/calibrate_runs.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
-#include "collimate/base/immovable.h"
 #include "collimate/base/json.h"
 #include "collimate/base/metrics.h"
 #include "collimate/cli/process.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/file_io.h"
+#include "collimate/host/scratch_directory.h"
 #include "collimate/plan/calibrate/observe.h"
 #include "collimate/plan/inputs/median.h"
 #include "collimate/recipe/placement.h"
@@ -28,25 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace plan_ = collimate::plan;
 using Sets = std::vector<std::string>;
-
-// A new directory, removed with the object.
-class ScratchDirectory : private base::Immovable {
- public:
-  ScratchDirectory() {
-    std::string name = (fs::temp_directory_path() / "collimate-calibrate-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw base::RunError(base::expectation(fs::temp_directory_path().string(), "to make a directory", "an error"));
-    path_ = name;
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // The recipe as calibration needs to know it.
 struct Page {
@@ -155,10 +133,12 @@ class Calibrator {
     recipe::TrainCall call;
     call.output = directory.string();
     call.stop = &stop_on_signals();
-    call.note = [](const std::string& line) {
-      if (line.starts_with("warning")) std::fprintf(stderr, "%s\n", line.c_str());
+    call.shows_progress = !options_.quiet;
+    call.note = [this](const std::string& line) {
+      if (line.starts_with("warning") && !options_.quiet) std::fprintf(stderr, "%s\n", line.c_str());
     };
-    std::fprintf(stderr, "calibrate: %s, %d iterations\n", name.c_str(), static_cast<int>(options_.iterations));
+    if (!options_.quiet)
+      std::fprintf(stderr, "calibrate: %s, %d iterations\n", name.c_str(), static_cast<int>(options_.iterations));
     recipe::train(recipe::load(options_.config, sets), call);
 
     CalibrationRun made;
@@ -181,7 +161,7 @@ class Calibrator {
 
   const CalibrateOptions& options_;
   const Page page_;
-  const ScratchDirectory scratch_;
+  const host::ScratchDirectory scratch_{"calibrate"};
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ struct CalibrateOptions {
   std::vector<std::string> sets;  // overrides of its keys
   int64_t iterations = 6;         // of each run, of which the first is not counted; at least 2
   int64_t devices = 1;            // CPU devices of one thread, each with the rows of the config
+  bool quiet = false;             // says nothing on stderr of how the runs go
 };
 
 // One short run of a config's recipe with all models on all devices, and what it measured.

@@ -67,8 +67,8 @@ void show_in_full(const plan_::Request& request, const plan_::SearchResult& resu
     const plan_::Plan& plan = result.plans[i];
     fmt::print("\n{}\n{}{}",
                plan_::hanging("",
-                              fmt::format("{}: {}, {:.2f} s, loses because {}", plan.form, plan.parts, plan.seconds,
-                                          loss_text(result.plans[0], plan)),
+                              fmt::format("{}: {}, {:.2f} s, is not chosen because {}", plan.form, plan.parts,
+                                          plan.seconds, objection(request, result.plans[0], plan)),
                               columns),
                plan_text(request, plan, timeline_of(request, plan, simulate_plan(request, plan)), columns),
                phase_memory_text(request, plan, columns));

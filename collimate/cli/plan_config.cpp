@@ -59,6 +59,23 @@ plan::Excess excess_of(const std::vector<flow::PlannedMemory>& planned, int64_t 
   return most;
 }
 
+// Graph, shapes, precision, adapters and shared weights of a config's models.
+void read_page_models(const recipe::Plan& page, PlanRequest& made) {
+  made.request.graph = page.graph;
+  made.request.lora = lora_of(page);
+  for (const auto& [model, module] : page.modules) {
+    const nlohmann::json& parameters = module.parameters;
+    if (parameters.contains("path")) {
+      shape::Outline& outline = made.request.models[model];
+      outline = shape::find_outline(host::base_directory(parameters.at("path").get<std::string>()));
+      outline.latent.cached = parameters.value("latent_cache", false);
+    }
+    if (parameters.contains("compute"))
+      made.compute[model] = tensor::compute_type_of(parameters.at("compute").get<std::string>());
+    if (parameters.contains("base")) made.request.bases[model] = parameters.at("base").get<std::string>();
+  }
+}
+
 }  // namespace
 
 void read_plan_config(const PlanOptions& options, PlanRequest& made) {
@@ -73,17 +90,7 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
                                                "one that is not", "--iterations N"));
     recipe::settle_iterations(config, registry, recipe::read_data(config, page), page);
   }
-  made.request.graph = page.graph;
-  for (const auto& [model, module] : page.modules)
-    if (module.parameters.contains("path")) {
-      shape::Outline& outline = made.request.models[model];
-      outline = shape::find_outline(host::base_directory(module.parameters.at("path").get<std::string>()));
-      outline.latent.cached = module.parameters.value("latent_cache", false);
-    }
-  for (const auto& [model, module] : page.modules)
-    if (module.parameters.contains("compute"))
-      made.compute[model] = tensor::compute_type_of(module.parameters.at("compute").get<std::string>());
-  made.request.lora = lora_of(page);
+  read_page_models(page, made);
   plan::Workload& load = made.request.load;
   load.rows = static_cast<double>(page.rows_per_iteration);
   load.updates = static_cast<int>(recipe::updates_per_iteration(config, page));

@@ -16,6 +16,7 @@
 #include "collimate/host/base_model.h"
 #include "collimate/host/file_io.h"
 #include "collimate/plan/form.h"
+#include "collimate/plan/inputs/backends.h"
 #include "collimate/plan/inputs/flows.h"
 #include "collimate/plan/inputs/shadow.h"
 #include "collimate/plan/layout/fixed.h"
@@ -176,7 +177,7 @@ PlanRequest read_request(const PlanOptions& options) {
   read_lora(options, request);
   read_lengths(options, request.load);
   if (!options.cluster->empty()) request.cluster = plan::parse_cluster(options.cluster, request.kinds);
-  request.constants = constants_of(options, machine);
+  request.constants = constants_of(options, machine, request.cluster);
   if (!options.price->empty()) set_prices(options.price, request);
   made.iterations = options.iterations->value_or(made.iterations);
   read_layouts(options, request);
@@ -189,8 +190,9 @@ PlanRequest read_request(const PlanOptions& options) {
 
 }  // namespace
 
-plan::Constants constants_of(const PlanOptions& options, const plan::Machine& machine) {
-  plan::Constants constants = plan::constants_of(options.backend.get());
+plan::Constants constants_of(const PlanOptions& options, const plan::Machine& machine, const plan::Cluster& devices) {
+  const bool own = options.backend->empty() && devices.has_cpus();
+  plan::Constants constants = plan::constants_of(own ? plan::kOwnCpuBackend : options.backend.get());
   plan::apply(machine, constants);
   for (const std::string& text : options.constants) plan::set_constant(constants, text);
   return constants;

@@ -12,8 +12,9 @@
 
 namespace collimate::cli {
 
-// The back end's, those of the machine's file, and single ones.
-collimate::plan::Constants constants_of(const PlanOptions& options, const collimate::plan::Machine& machine);
+// The back end's (where none is named, that of `devices`), those of the machine's file, and single ones.
+collimate::plan::Constants constants_of(const PlanOptions& options, const collimate::plan::Machine& machine,
+                                        const collimate::plan::Cluster& devices = {});
 
 // The program's, and what `--device` changes or adds.
 collimate::plan::DeviceKinds device_kinds_of(const PlanOptions& options);

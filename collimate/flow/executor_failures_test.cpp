@@ -9,9 +9,9 @@
 
 #include "collimate/base/error.h"
 #include "collimate/flow/executor.h"
+#include "collimate/graph/forms.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_runs.h"
-#include "tests/support/graph/placements.h"
 
 // A run meets modules that fail, workers that die and graphs that nothing can run.
 namespace collimate::flow {

@@ -4,9 +4,9 @@
 #include <map>
 #include <mutex>
 
+#include "collimate/graph/forms.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_modules.h"
-#include "tests/support/graph/placements.h"
 #include "tests/support/watched_messages.h"
 
 // Flows other than the plain one: filters with refill, staleness, models that are moved off their device.

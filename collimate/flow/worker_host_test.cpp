@@ -9,8 +9,8 @@
 
 #include "collimate/base/at.h"
 #include "collimate/flow/checkpoint.h"
+#include "collimate/graph/forms.h"
 #include "tests/support/flow/toy_modules.h"
-#include "tests/support/graph/placements.h"
 
 // Workers of one replica that are given messages by hand, each at moments of its own.
 namespace collimate::flow {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
+#include "collimate/graph/forms.h"
 #include "tests/support/base/error_of.h"
-#include "tests/support/graph/placements.h"
 #include "tests/support/graph/sample_graphs.h"
 
 namespace collimate::graph {
@@ -75,6 +75,23 @@ TEST(Placement, NamedPlacementsAreValid) {
   EXPECT_EQ(mixed.groups.at("reference").devices, (std::vector<int>{0, 1}));
   EXPECT_EQ(mixed.groups.at("reward").devices, (std::vector<int>{2, 3}));
   EXPECT_THROW(separation(graph, 2, 2), base::InputError);
+}
+
+// A number takes the first devices that no list names and no number took, in the order of the groups' names.
+TEST(Placement, GroupsMaySayHowManyDevices) {
+  const Placement made = parse_placement(
+      "groups: {b: {devices: 2, models: [policy, trainer]}, a: {devices: 1, models: [value]}, "
+      "c: {devices: [1, 5], models: [reference, reward]}}");
+  EXPECT_EQ(made.devices, 6);
+  EXPECT_THAT(made.groups.at("a").devices, testing::ElementsAre(0));
+  EXPECT_THAT(made.groups.at("b").devices, testing::ElementsAre(2, 3));
+  EXPECT_EQ(parse_placement(yaml_text(made)), made);
+  const std::string counted = "groups: {all: {devices: 3, models: [policy, value, trainer, reference, reward]}}";
+  validate(samples::ppo(), parse_placement("devices: {count: 4}\n" + counted));
+  EXPECT_THAT(error_of(samples::ppo(), "devices: {count: 2}\n" + counted), testing::HasSubstr("devices.count: 3"));
+  for (const char* wrong : {"0", "-1", "1.5", "many"})
+    EXPECT_NE(error_of(samples::ppo(), "groups: {all: {devices: " + std::string(wrong) + ", models: []}}"), "")
+        << wrong;
 }
 
 TEST(Placement, ErrorsCarryTheNumbers) {

@@ -1,3 +1,6 @@
+#include <set>
+#include <vector>
+
 #include "collimate/base/config.h"
 #include "collimate/graph/json_fields.h"
 #include "collimate/graph/placement.h"
@@ -8,6 +11,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kPlacementVersion = 1;
+constexpr int64_t kMostCounted = 1 << 20;  // devices of a group that says a number
 
 json to_json(const Layout& layout) {
   json made = layout;
@@ -16,7 +20,33 @@ json to_json(const Layout& layout) {
   return made;
 }
 
-Placement from_json(const json& value, const std::string& where) {
+// Groups that say how many devices they have, and not which, take the first ones that no group has or took before.
+// Their numbers become lists, and the placement has as many devices as that makes.
+json with_lists(json value) {
+  if (!value.is_object() || !value.contains("groups") || !value.at("groups").is_object()) return value;
+  std::set<int> taken;
+  std::vector<json*> counts;
+  for (auto& [name, group] : value["groups"].items()) {
+    if (!group.is_object() || !group.contains("devices")) continue;
+    json& devices = group["devices"];
+    if (devices.is_number_integer() && devices.get<int64_t>() > 0 && devices.get<int64_t>() <= kMostCounted)
+      counts.push_back(&devices);
+    else if (devices.is_array())
+      for (const json& device : devices)
+        if (device.is_number_integer()) taken.insert(device.get<int>());
+  }
+  for (json* devices : counts) {
+    std::vector<int> list;
+    for (int next = 0; std::ssize(list) < devices->get<int64_t>(); ++next)
+      if (taken.insert(next).second) list.push_back(next);
+    *devices = list;
+  }
+  if (!counts.empty() && !value.contains("devices")) value["devices"]["count"] = *taken.rbegin() + 1;
+  return value;
+}
+
+Placement from_json(const json& given, const std::string& where) {
+  const json value = with_lists(given);
   JsonFields fields(value, where);
   if (int version = fields.get("version", kPlacementVersion); version != kPlacementVersion)
     throw base::InputError(

@@ -299,14 +299,16 @@ struct Config : base::Section {
       "placement",
       "flattening",
       "",
-      "which model is on which device: flattening (all on all), auto (the planner chooses; {auto: FILE} by the "
-      "constants of FILE), a placement file, or {groups: …}",
+      "which model is on which device: flattening (all on all), separation ({separation: 0.5}: training on that share "
+      "of the devices, the rest apart from it), interleaving (frozen models side by side, the others on all), auto "
+      "(the "
+      "planner chooses; {auto: FILE} by the constants of FILE), a placement file, or {groups: …}",
       base::outside_hash{}};
   base::Option<int64_t> devices{this,
                                 "devices",
                                 1,
                                 "devices",
-                                "number of CPU devices, where placement is flattening or auto",
+                                "number of CPU devices, where placement is a name",
                                 base::at_least(int64_t{1}),
                                 base::outside_hash{}};
   base::Option<int64_t> tp{
@@ -349,8 +351,8 @@ struct Config : base::Section {
       "zero",
       1,
       "",
-      "what devices with the same rows of matrices share (stage of ZeRO), where placement is flattening: 0 nothing, 1 "
-      "the optimizer, 2 also gradients, 3 also weights, of frozen models too",
+      "what devices with the same rows of matrices share (stage of ZeRO), where placement is a name: 0 nothing, 1 the "
+      "optimizer, 2 also gradients, 3 also weights, of frozen models too",
       base::between(int64_t{0}, int64_t{3}),
       base::outside_hash{}};
   base::Option<std::string> cluster{this,

@@ -12,27 +12,29 @@
 #include <vector>
 
 #include "collimate/base/config.h"
+#include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/comm/mesh.h"
 #include "collimate/graph/whole_layout.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/recipe/own_copies.h"
+#include "collimate/recipe/placement_forms.h"
 #include "collimate/rlhf/modules/decoder.h"
 #include "collimate/shape/mixture.h"
 
 namespace collimate::recipe {
 namespace {
 
-// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. The axes
-// are read of flattening alone.
+// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `zero`
+// is read of names too, the other axes of flattening alone.
 void check_devices(const Config& config, const graph::Placement& placement) {
   for (const auto& [name, size, usual] : {std::tuple("tp", config.tp.get(), int64_t{1}),
                                           {"pp", config.pp.get(), 1},
                                           {"cp", config.cp.get(), 1},
                                           {"ep", config.ep.get(), 1},
                                           {"zero", config.zero.get(), Config().zero.get()}})
-    if (size != usual && config.placement.get() != "flattening")
+    if (size != usual && config.placement.get() != "flattening" && !(is_form(config) && name == std::string("zero")))
       throw base::InputError(base::expectation(name, fmt::format("{} where a placement says it by function", usual),
                                                std::to_string(size),
                                                fmt::format("{} in the placement's layouts", name)));
@@ -129,8 +131,15 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
   if (name == "flattening") return flattened(config, plan);
   const bool word = name.find_first_of("./") == std::string::npos;
   if (word && !std::filesystem::exists(name))
-    throw base::InputError(base::expectation("placement", "flattening, auto or a file", name, "flattening"));
+    base::throw_unknown_choice("placement", name, {"flattening", "interleaving", "separation", "auto", "a file"});
   return graph::parse_placement(host::read_file(name), name);
+}
+
+graph::Placement placement_of(const Config& config, const Plan& plan) {
+  if (auto form = placement_of_form(config, plan)) return std::move(*form);
+  const nlohmann::json& value = config.placement;
+  return value.is_string() ? named_placement(config, plan, value.get<std::string>())
+                           : graph::parse_placement(value.dump(), "placement");
 }
 
 // Functions that generate have no tokens to share when they begin.
@@ -325,10 +334,7 @@ void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {
 }
 
 graph::Placement make_placement(const Config& config, Plan& plan) {
-  const nlohmann::json& value = config.placement;
-  const std::string name = value.is_string() ? value.get<std::string>() : "";
-  graph::Placement placement =
-      name.empty() ? graph::parse_placement(value.dump(), "placement") : named_placement(config, plan, name);
+  graph::Placement placement = placement_of(config, plan);
   graph::validate(plan.graph, placement);
   check_supported(placement, plan);
   check_context(placement, plan);

@@ -71,7 +71,8 @@ class Run {
         found_(accept()),
         directory_(config_, plan_, data_, call),
         recorder_(config_, plan_, data_, directory_),
-        progress_(config_.recipe, config_.run.iterations, directory_.completed(), lines_every(config_)) {
+        progress_(config_.recipe, config_.run.iterations, directory_.completed(),
+                  call.shows_progress ? lines_every(config_) : 0) {
     recorder_.on_record = [this](const base::MetricsRecord& record) {
       const GoesOn goes_on = call_.on_metrics ? call_.on_metrics(record) : GoesOn::kYes;
       if (goes_on == GoesOn::kYes) return;

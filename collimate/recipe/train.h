@@ -19,6 +19,7 @@ enum class GoesOn { kYes, kEnds, kStops };
 struct TrainCall {
   std::string output;              // the run's directory
   std::string resume = "auto";     // auto, never, or a run or a checkpoint of one to go on from
+  bool shows_progress = true;      // on stderr
   bool overwrite = false;          // a run that `output` holds is removed before this one begins
   std::string replay;              // journal of a run of this config: its rewards are used, none is asked
   base::StopFlag* stop = nullptr;  // requested by a signal

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <memory>
 #include <regex>
 
 #include "collimate/recipe/config.h"
@@ -11,25 +13,39 @@ namespace {
 
 class AutoPlacement : public testing::Test {
  protected:
+  static void SetUpTestSuite() { cache_ = std::make_unique<Scratch>("auto-placement-cache"); }
+  static void TearDownTestSuite() { cache_.reset(); }
   void SetUp() override {
     write_small_task(scratch_.path());
     write_text(scratch_ / "run.yaml", small_config("grpo", scratch_.path()) + "placement: auto\ndevices: 2\n");
   }
   host::CommandResult train(std::vector<std::string> more = {}) {
     more.insert(more.begin(), {"train", scratch_ / "run.yaml", "--output", scratch_ / "run"});
-    return run_collimate(more);
+    return run_collimate(more, {{"XDG_CACHE_HOME", cache_->path().string()}});
   }
   nlohmann::json placement() const { return recipe::load(scratch_ / "run/config.resolved.yaml", {}).placement.get(); }
 
+  static std::unique_ptr<Scratch> cache_;  // the tests measure this machine once
   Scratch scratch_{"auto-placement"};
 };
+std::unique_ptr<Scratch> AutoPlacement::cache_;
 
+// The machine is measured by the first run. What it found is read by the next ones, and by a plan that names the file.
 TEST_F(AutoPlacement, IsThePlannersAndRecorded) {
-  const host::CommandResult planned = run_collimate({"plan", scratch_ / "run.yaml", "--json"});
-  ASSERT_TRUE(planned.status.ok()) << planned.errors;
   const host::CommandResult done = train();
   ASSERT_TRUE(done.status.ok()) << done.errors;
-  EXPECT_THAT(done.errors, testing::HasSubstr("s an iteration by the planner's generic constants"));
+  std::smatch kept;
+  const std::regex told(
+      R"(s an iteration of rows as long as the config allows, by the planner's constants of this CPU, )"
+      R"(measured in [0-9.]+ s and kept in (\S+))");
+  ASSERT_TRUE(std::regex_search(done.errors, kept, told)) << done.errors;
+  const std::string file = kept[1];
+  const std::string content = read_text(file);
+  for (const char* constant : {"train_efficiency", "score_efficiency", "decode_row_seconds", "host_row_seconds"})
+    EXPECT_THAT(content, testing::HasSubstr(constant));
+  const host::CommandResult planned =
+      run_collimate({"plan", scratch_ / "run.yaml", "--json", "--constants", file, "--iterations", "1"});
+  ASSERT_TRUE(planned.status.ok()) << planned.errors;
   const nlohmann::json chosen = nlohmann::json::parse(planned.output).at("plans").at(0).at("placement");
   EXPECT_EQ(placement().at("groups"), chosen.at("groups"));
 }
@@ -43,6 +59,18 @@ TEST_F(AutoPlacement, IsThatOfTheRunThatGoesOn) {
   EXPECT_TRUE(again.status.ok()) << again.errors;
   EXPECT_THAT(again.errors, testing::HasSubstr("placement: as in the run in "));
   EXPECT_EQ(placement(), before);
+}
+
+TEST_F(AutoPlacement, MeasuresAMachineOnceAndAgainWhereTheFileIsNone) {
+  ASSERT_TRUE(train().status.ok());
+  std::filesystem::remove_all(scratch_ / "run");
+  EXPECT_THAT(train().errors, testing::HasSubstr("constants of this CPU, read from " + cache_->path().string()));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cache_->path()))
+    if (entry.is_regular_file()) write_text(entry.path(), "constants: {train_efficiency: fast}\n");
+  std::filesystem::remove_all(scratch_ / "run");
+  const host::CommandResult again = train();
+  EXPECT_TRUE(again.status.ok()) << again.errors;
+  EXPECT_THAT(again.errors, testing::HasSubstr(" s and kept in " + cache_->path().string()));
 }
 
 // The placement alone is read of what a run has recorded: its plugins are not loaded, and run no code.

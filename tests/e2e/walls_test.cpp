@@ -144,7 +144,7 @@ TEST_F(Walls, PpoThroughMailboxesOfOneMessageAndRandomDelays) {
 }
 
 TEST_F(Walls, GenerationApartFromTrainingHasEqualBits) {
-  const std::vector<std::string> sets = {"algorithm.beta=0.04", kGenerationApart};
+  const std::vector<std::string> sets = {"algorithm.beta=0.04", "placement=separation", "devices=2"};
   const std::string together = train("together", "grpo", {"algorithm.beta=0.04"});
   EXPECT_TRUE(together == train("apart", "grpo", sets));
   expect_equal_state(directory("together"), directory("apart"), "policy_trainer");

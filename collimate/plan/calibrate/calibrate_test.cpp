@@ -104,7 +104,7 @@ TEST(Calibrate, StaysWithinTheLimits) {
 // constant or falls with it.
 TEST(Calibrate, StaysWithinTheUpperLimits) {
   for (const auto& [member, value] :
-       {std::pair(&Constants::decode_row_seconds, 0.02), std::pair(&Constants::train_efficiency, 6.0)}) {
+       {std::pair(&Constants::decode_row_seconds, 0.02), std::pair(&Constants::train_efficiency, 150.0)}) {
     Constants truth = true_constants();
     truth.*member = value;
     const Calibration made =
@@ -227,7 +227,7 @@ TEST(Machine, WhatIsWrongIsNamedWithItsLine) {
   const auto error = [](const std::string& text) { return base::message_of([&] { parse_machine(text, "m.yaml"); }); };
   EXPECT_THAT(error("constants:\n  train_eficiency: 0.4\n"),
               testing::AllOf(testing::StartsWith("[m.yaml:2]"), testing::EndsWith("try 'train_efficiency'")));
-  EXPECT_THAT(error("constants: {train_efficiency: 7}"), testing::HasSubstr("a number from 0.0001 to 4 share"));
+  EXPECT_THAT(error("constants: {train_efficiency: 700}"), testing::HasSubstr("a number from 0.0001 to 100 share"));
   EXPECT_THAT(error("constants: {train_efficiency: fast}"), testing::HasSubstr("\"fast\""));
   EXPECT_THAT(error("constants: [1]"), testing::HasSubstr("constants: {NAME: VALUE"));
   EXPECT_THAT(error("constant: {}"), testing::EndsWith("try 'constants'"));

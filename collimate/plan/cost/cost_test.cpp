@@ -330,7 +330,7 @@ TEST(Constants, EveryOneIsInTheTableAndCanBeSet) {
   Constants c = constants_of("");
   EXPECT_THAT(base::message_of([&] { set_constant(c, "train_eficiency=0.4"); }),
               testing::EndsWith("try 'train_efficiency'"));
-  EXPECT_THROW(set_constant(c, "train_efficiency=7"), base::InputError);
+  EXPECT_THROW(set_constant(c, "train_efficiency=700"), base::InputError);
   EXPECT_THROW(set_constant(c, "train_efficiency"), base::InputError);
   EXPECT_THROW(constants_of("vlm"), base::InputError);
 }

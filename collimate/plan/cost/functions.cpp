@@ -64,7 +64,7 @@ Functions::Functions(const Request& request) {
   if (models.empty())
     throw base::InputError(base::expectation("plan", "a graph with models on devices", "host functions only"));
   add_transfers(request.graph);
-  set_bases();
+  set_bases(request);
 }
 
 void Functions::add(const Request& request, int index, const std::vector<int>& function_of_node) {
@@ -114,14 +114,24 @@ void Functions::add_transfers(const graph::Graph& graph) {
   }
 }
 
-// The trainer of a model holds its weights; a model that gets another's weights may read them where they are.
-void Functions::set_bases() {
+// The trainer of a model holds its weights; a model that gets another's weights may read them where they are, and a
+// frozen one those to which the trainer adds adapters.
+void Functions::set_bases(const Request& request) {
+  const auto frozen_weights = [&](size_t f) {
+    const auto named = request.bases.find(model_of(f));
+    if (named != request.bases.end()) return named->second;
+    return std::string(request.models.contains(model_of(f)) || !list[f].language_head ? "" : "policy");
+  };
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i].model < 0 || list[i].work == Work::kTrain) continue;
     for (size_t j = 0; j < list.size() && list[i].base < 0; ++j)
       if (j != i && list[j].model == list[i].model && list[j].work == Work::kTrain) list[i].base = static_cast<int>(j);
     for (const Transfer& transfer : transfers)
       if (list[i].base < 0 && transfer.destination == list[i].model) list[i].base = transfer.trainer;
+    for (size_t j = 0; j < list.size() && list[i].base < 0 && list[i].frozen; ++j)
+      if (list[j].work == Work::kTrain && list[j].lora_rank > 0 && !frozen_weights(i).empty() &&
+          frozen_weights(i) == frozen_weights(j))
+        list[i].base = static_cast<int>(j);
   }
 }
 

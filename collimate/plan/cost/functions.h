@@ -15,10 +15,12 @@ struct Function {
   int model = -1;  // among Functions::models; -1: it runs on the host
   Work work = Work::kScore;
   bool language_head = true;
-  int64_t lora_rank = 0;       // of the adapters that its model, or the one whose weights it gets, trains; 0: none
-  bool passes = false;         // gives new weights to another model, or takes them
-  bool frozen = false;         // nothing trains its model: the model may lie on the host between uses
-  int base = -1;               // the function whose weights it reads in place where both have the same devices and cut
+  int64_t lora_rank = 0;  // of the adapters that its model, or the one whose weights it gets, trains; 0: none
+  bool passes = false;    // gives new weights to another model, or takes them
+  bool frozen = false;    // nothing trains its model: the model may lie on the host between uses
+  // The function whose weights, or what adapters leave of them, it reads in place where both have the same devices and
+  // cut.
+  int base = -1;
   double host_seconds = 0;     // of an iteration's rows, on the host
   bool streams = false;        // gives each row out when it is done
   bool by_rows = false;        // works on what rows there are while its producers go on
@@ -48,7 +50,7 @@ struct Functions {
  private:
   void add(const Request& request, int node, const std::vector<int>& function_of_node);
   void add_transfers(const graph::Graph& graph);
-  void set_bases();
+  void set_bases(const Request& request);
 };
 
 // A function's job on so many devices of these kinds.

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "collimate/base/at.h"
+#include "collimate/graph/forms.h"
 #include "collimate/plan/cost/phase.h"
 #include "collimate/plan/simulate/simulate.h"
-#include "tests/support/graph/placements.h"
 #include "tests/support/graph/sample_graphs.h"
 
 namespace collimate::plan {

@@ -21,6 +21,8 @@ struct Backend {
   std::string source;
 };
 const std::vector<Backend>& backends();
+// Collimate on CPU devices. A request for such devices that names no back end has its constants.
+constexpr std::string_view kOwnCpuBackend = "collimate-cpu";
 // InputError with the nearest name.
 const Backend& find_backend(std::string_view name);
 

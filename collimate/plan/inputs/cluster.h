@@ -46,6 +46,7 @@ struct Cluster {
   Kinds kinds(const std::vector<int>& devices) const;
   // Gives what they can count on: exactly the kind, of several kinds the least of each number.
   DeviceKind gpu(const Kinds& kinds) const;
+  bool has_cpus() const { return !groups.empty() && groups.front().gpu.cpu; }  // then it has nothing else
   bool operator==(const Cluster&) const = default;
 };
 

@@ -25,15 +25,15 @@ constexpr std::array<NcclConstants, 6> kNccl = {{{6.6e-6, 0.6e-6, 2.7e-6, 0.5},
                                                  {8.4e-6, 4.0e-6, 14e-6, 0.92}}};
 
 // name, member, value, low, high, unit, help, source. Shares of the device table's peaks may be above 1: its CPU is a
-// generic one, and calibrated ones do more.
+// generic core in fp32, of which one with tiles in bf16 does up to 60 times as much.
 std::vector<ConstantInfo> speeds() {
-  return {{"train_efficiency", &C::train_efficiency, 0.45, 1e-4, 4, "share", "of peak FLOP/s in training kernels",
+  return {{"train_efficiency", &C::train_efficiency, 0.45, 1e-4, 100, "share", "of peak FLOP/s in training kernels",
            "2205.05198 and llm-analysis give 0.35-0.55"},
           {"own_training", &C::own_training, 1, 0.1, 4, "", "speed of training on devices that do not generate",
            "1: no faster than where they also generate"},
-          {"score_efficiency", &C::score_efficiency, 0.5, 1e-4, 4, "share",
+          {"score_efficiency", &C::score_efficiency, 0.5, 1e-4, 100, "share",
            "of peak FLOP/s in forwards without gradient", "llm-analysis: 0.5-0.7 for long inputs"},
-          {"memory_efficiency", &C::memory_efficiency, 0.8, 0.01, 4, "share", "of peak memory bandwidth in decoding",
+          {"memory_efficiency", &C::memory_efficiency, 0.8, 0.01, 100, "share", "of peak memory bandwidth in decoding",
            "llm-analysis: 0.8-0.9"},
           {"link_efficiency", &C::link_efficiency, 0.8, 0.05, 1, "share", "of peak link bandwidth",
            "assumed; nccl-tests reaches 0.75-0.85 of a ring's bound"},

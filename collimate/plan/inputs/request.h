@@ -41,6 +41,9 @@ struct Request {
   int64_t micro_batch = 0;                   // rows; 0: free
   std::map<std::string, FixedLayout> fixed;  // by "model.function"
   std::map<std::string, int64_t> lora;       // rank, by model that trains: its other weights are frozen
+  // Frozen weights that models share, by model: one that trains adapters of them holds them for those that read them.
+  // Models without an outline of their own that give log-probs share the policy's.
+  std::map<std::string, std::string> bases;
   bool whole = false;       // every rank holds all of its model, as the recipes' modules do: dp, and ZeRO 1 and 2
   bool recomputes = false;  // where whole: what train.recompute says of those that train
   bool cut_rows = false;    // cp for rows of any length; a search does so where nothing fits without

@@ -7,6 +7,7 @@
 
 #include "collimate/base/html.h"
 #include "collimate/plan/digits.h"
+#include "collimate/plan/show/comparison.h"
 #include "collimate/plan/show/plan_pictures.h"
 
 namespace collimate::plan {
@@ -65,16 +66,16 @@ std::string calls_table(const Plan& plan) {
   return rows + "</table></div>\n";
 }
 
-std::string runner_up_table(const SearchResult& result) {
+std::string runner_up_table(const Request& request, const SearchResult& result) {
   if (result.plans.size() < 2) return "";
-  std::string rows =
-      "<h2>The best plan of every other form</h2>" + head({"form", "slower", "placement", "why it is slower"}, 1, 2);
+  std::string rows = "<h2>The best plan of every other form</h2>" +
+                     head({"form", "slower", "placement", "why it is not chosen"}, 1, 2);
   for (size_t i = 1; i < result.plans.size(); ++i)
     rows += fmt::format(R"(<tr><td>{}</td><td class="n">{:+.1f} %</td><td>{}</td><td>{}</td></tr>)"
                         "\n",
                         result.plans[i].form, 100 * (result.plans[i].seconds / result.plans[0].seconds - 1),
                         html_escape(result.plans[i].parts + staleness_text(result.plans[i])),
-                        html_escape(loss_text(result.plans[0], result.plans[i])));
+                        html_escape(objection(request, result.plans[0], result.plans[i])));
   return rows + "</table></div>\n";
 }
 
@@ -138,8 +139,8 @@ std::string search_html(const Request& request, const SearchResult& result, int6
                   three_digits(best.seconds, 2), request.load.tokens() / best.seconds,
                   html_escape(cost_text(request, best.seconds, iterations)));
   page += timeline_figure(best, timeline) + "<h2>Seconds of each function, by cause</h2>\n" + calls_table(best);
-  page += "<h2>Memory of a device when it holds most</h2>\n" + memory_figure(request, best) + runner_up_table(result) +
-          synchrony_table(result) + glossary();
+  page += "<h2>Memory of a device when it holds most</h2>\n" + memory_figure(request, best) +
+          runner_up_table(request, result) + synchrony_table(result) + glossary();
   page += fmt::format(
       "<p class=\"soft\">{} placements were considered: {} were ruled out by their bound, {} not searched to the end. "
       "Times are simulated from a cost model, not measured. Prices are {}.</p></main></body></html>\n",

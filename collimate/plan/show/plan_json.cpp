@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "collimate/plan/show/comparison.h"
 #include "collimate/plan/show/plan_text.h"
 
 namespace collimate::plan {
@@ -122,7 +123,7 @@ ordered_json search_json(const Request& request, const SearchResult& result, int
   for (size_t i = 0; i < result.plans.size(); ++i) {
     const Plan& plan = result.plans[i];
     ordered_json made = plan_json(request, plan, timeline_of(request, plan, simulate_plan(request, plan)));
-    if (i > 0) made["loses_by"] = loss_text(result.plans[0], plan);
+    if (i > 0) made["loses_by"] = objection(request, result.plans[0], plan);
     document["plans"].push_back(made);
   }
   return document;

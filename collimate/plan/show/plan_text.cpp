@@ -9,6 +9,7 @@
 #include "collimate/base/at.h"
 #include "collimate/plan/digits.h"
 #include "collimate/plan/show/columns.h"
+#include "collimate/plan/show/comparison.h"
 
 namespace collimate::plan {
 namespace {
@@ -56,14 +57,14 @@ std::string idle_text(const Lane& lane, double seconds) {
   return text;
 }
 
-std::string runner_ups(const SearchResult& result, int columns) {
+std::string runner_ups(const Request& request, const SearchResult& result, int columns) {
   const Plan& best = result.plans.at(0);
   std::string text = result.plans.size() > 1 ? "\n  runner-ups\n" : "";
   for (size_t i = 1; i < result.plans.size(); ++i) {
     const Plan& other = result.plans[i];
     text += hanging(fmt::format("  {:+6.1f} %  ", 100 * (other.seconds / best.seconds - 1)),
                     fmt::format("{}: {}{}", other.form, other.parts, staleness_text(other)), columns);
-    text += hanging(std::string(12, ' '), loss_text(best, other), columns);
+    text += hanging(std::string(12, ' '), objection(request, best, other), columns);
   }
   return text;
 }
@@ -265,7 +266,7 @@ std::string search_text(const Request& request, const SearchResult& result, int6
   const Plan& best = result.plans.at(0);
   std::string text = heading_text(request, best, iterations, columns);
   text += plan_text(request, best, timeline_of(request, best, simulate_plan(request, best)), columns);
-  text += runner_ups(result, columns) + synchrony_text(result, columns);
+  text += runner_ups(request, result, columns) + synchrony_text(result, columns);
   return text + "\n" +
          hanging("  ",
                  fmt::format("{} placements: {} ruled out by their bound, {} not searched to the end",

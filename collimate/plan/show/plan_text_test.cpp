@@ -8,11 +8,11 @@
 #include <numeric>
 
 #include "collimate/base/error.h"
+#include "collimate/graph/forms.h"
 #include "collimate/plan/digits.h"
 #include "collimate/plan/show/plan_html.h"
 #include "collimate/plan/show/sweep.h"
 #include "tests/support/base/error_of.h"
-#include "tests/support/graph/placements.h"
 #include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {

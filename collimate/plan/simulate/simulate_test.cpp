@@ -7,7 +7,7 @@
 #include <map>
 
 #include "collimate/base/philox.h"
-#include "tests/support/graph/placements.h"
+#include "collimate/graph/forms.h"
 #include "tests/support/graph/replay.h"
 #include "tests/support/graph/sample_graphs.h"
 

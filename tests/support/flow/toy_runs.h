@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "collimate/graph/forms.h"
 #include "tests/support/flow/toy_modules.h"
-#include "tests/support/graph/placements.h"
 
 // Runs of the toy flow, and what they are compared by.
 namespace collimate::flow::toy {

@@ -6,6 +6,8 @@
 
 namespace collimate::graph {
 
+// Placements by name, beside flattening() (placement.h).
+
 // Models that train on the first `training_devices`, all others on the rest. InputError when either side is empty.
 Placement separation(const Graph& graph, int devices, int training_devices, std::string kind = "cpu");
 // Models that generate or train on all devices; the frozen ones share them out side by side.

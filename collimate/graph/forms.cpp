@@ -1,4 +1,4 @@
-#include "tests/support/graph/placements.h"
+#include "collimate/graph/forms.h"
 
 #include <algorithm>
 #include <numeric>
