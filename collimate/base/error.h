@@ -18,26 +18,22 @@ class Error : public std::runtime_error {
 };
 
 // The input (config, file, data, argument) is wrong; nothing was changed. Exit code 2.
-class InputError : public Error {
- public:
+struct InputError : Error {
   explicit InputError(const std::string& message) : Error(message, 2) {}
 };
 
 // The run failed: a peer, the disk, a reward. Exit code 1.
-class RunError : public Error {
- public:
+struct RunError : Error {
   explicit RunError(const std::string& message) : Error(message, 1) {}
 };
 
 // The run was asked to stop and has saved its state. Exit code 3.
-class StoppedError : public Error {
- public:
+struct StoppedError : Error {
   explicit StoppedError(const std::string& message) : Error(message, 3) {}
 };
 
 // A guard stopped the run: stale weights, log-prob mismatch, NaN. Exit code 4.
-class GuardError : public Error {
- public:
+struct GuardError : Error {
   explicit GuardError(const std::string& message) : Error(message, 4) {}
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <set>
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
@@ -96,6 +97,7 @@ class Execution {
     if (saving_.empty()) saving_ = checkpoints_->begin(iteration + 1);
     driver_.request(graph::workers_of(drive_.graph(), placement_, model),
                     message::Save{.directory = saving_, .models = {model}});
+    saved_in_turn_.insert(model);
   }
 
   void save(int64_t iteration) {
@@ -103,7 +105,8 @@ class Execution {
     const std::string directory = begun.empty() ? checkpoints_->begin(iteration + 1) : begun;
     message::Save rest{.directory = directory};
     for (const auto& [model, content] : drive_.graph().models)
-      if (!placement_.swaps(model)) rest.models.push_back(model);
+      if (!saved_in_turn_.contains(model)) rest.models.push_back(model);
+    saved_in_turn_.clear();
     driver_.request(all_workers(driver_), rest);  // first: answers bring their puts
     save_state(drive_, directory + "/drive");
     save_state(driver_.store(), directory + "/store");
@@ -170,7 +173,8 @@ class Execution {
   Drive drive_;
   std::optional<Checkpoints> checkpoints_;
   std::string saved_;
-  std::string saving_;  // where swapped models have begun a checkpoint; "" else
+  std::string saving_;                   // where swapped models have begun a checkpoint; "" else
+  std::set<std::string> saved_in_turn_;  // those that are there already
   RunEnd end_;
 };
 

@@ -16,11 +16,10 @@ constexpr int64_t kIterations = 5;
 
 // Generates eight rows and has the run's reward score them.
 Evaluation scored_evaluation(bool deterministic) {
-  Evaluation evaluation{.name = "scored", .rows = 8, .group_size = 4};
   graph::ModelHandle policy("policy", {toy::generate_spec()}), reward("reward", {toy::score_spec(deterministic)});
-  evaluation.graph = graph::trace([&](graph::Value prompts) { reward("score", policy("generate", prompts)); },
-                                  {{"prompts", {"uid", "prompt_uid"}}}, "evaluation");
-  evaluation.next_rows = [](int64_t, int64_t first, int64_t count) { return toy::rows(99, first, count); };
+  Evaluation evaluation =
+      toy::evaluation_of("evaluation", [&](graph::Value prompts) { reward("score", policy("generate", prompts)); });
+  evaluation.name = "scored";
   return evaluation;
 }
 

@@ -72,8 +72,8 @@ class Module : public base::Stateful {
   virtual void before_iteration(int64_t) {}
   virtual void after_iteration(int64_t) {}
   // Loaded before use or moved off the device, in turn: only for models whose residency is swap. Such a one is set up
-  // on its device and then moved off; whatever else is asked of it but before_iteration and after_iteration finds it
-  // there.
+  // on its device and then moved off; whatever else is asked of it finds it there, but for before_iteration and
+  // after_iteration, and save and load where it keeps no state.
   virtual void reside(bool /*on_device*/) {}
   // Writes what a user takes away (a Hugging Face directory) into `directory`, which exists. Called on the ranks that
   // hold the model's first copy between them, all at once: those of dp 0, of which the first one's checksum counts.
@@ -86,6 +86,9 @@ class Module : public base::Stateful {
   // a line of the context, is reported by its first rank alone.
   virtual std::vector<Metric> metrics() { return {}; }
 
+  // Tells whether save() has anything to write, as memory() before any setup: where not, a model that takes turns is
+  // brought to its device for no save.
+  virtual bool keeps_state(const Context&) const { return true; }
   // State of the module across iterations, in the run's checkpoint. Shared weights are saved by the model that trains
   // them.
   void save(base::StateWriter& out) const override;

@@ -30,6 +30,17 @@ class Asker {
         pool_(options.threads_per_worker) {}
 
   std::vector<tensor::MemoryItem> items(int worker, const std::string& model) {
+    const Context context = context_of(worker, model);
+    return module_of(context)->memory(context);
+  }
+
+  bool keeps_state(int worker, const std::string& model) {
+    const Context context = context_of(worker, model);
+    return module_of(context)->keeps_state(context);
+  }
+
+ private:
+  Context context_of(int worker, const std::string& model) {
     const auto choice = options_.modules.find(model);
     Context context;
     context.model = model;
@@ -43,11 +54,14 @@ class Asker {
     context.parameters = nlohmann::json::object();
     if (choice != options_.modules.end() && !choice->second.parameters.is_null())
       context.parameters = choice->second.parameters;
-    const std::string& kind = choice == options_.modules.end() ? model : choice->second.kind;
-    return registry_.create(kind, context.parameters)->memory(context);
+    return context;
   }
 
- private:
+  std::unique_ptr<Module> module_of(const Context& context) const {
+    const auto choice = options_.modules.find(context.model);
+    return registry_.create(choice == options_.modules.end() ? context.model : choice->second.kind, context.parameters);
+  }
+
   const graph::Graph& graph_;
   const graph::Placement& placement_;
   const Registry& registry_;
@@ -98,8 +112,11 @@ graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placem
                                   const Registry& registry, const RunOptions& options) {
   if (!take_turns(graph, placement)) return {};
   graph::DeviceMemory memory{.budget_bytes = options.memory_budget_bytes, .in_place = in_place_of(options)};
-  if (options.memory_budget_bytes == 0) return memory;
   Asker asker(graph, placement, registry, options);
+  for (const auto& [model, content] : graph.models)
+    if (placement.swaps(model) && !asker.keeps_state(graph::workers_of(graph, placement, model).at(0), model))
+      memory.stateless.insert(model);
+  if (options.memory_budget_bytes == 0) return memory;
   for (const auto& [model, content] : graph.models)
     for (const int worker : graph::workers_of(graph, placement, model))
       for (const tensor::MemoryItem& item : asker.items(worker, model))

@@ -123,9 +123,10 @@ message::Done WorkerHost::on(const message::Load& load) {
   load_state(store_, load.directory + "/store");
   for (auto& [model, hosted] : models_) {
     const Place place = place_of(model);
-    if (placement_.swaps(model)) hosted->module->reside(true);
+    const bool comes = placement_.swaps(model) && hosted->module->keeps_state(hosted->context);
+    if (comes) hosted->module->reside(true);
     load_rank(*hosted->module, load.directory, model, place.rank, place.ranks);
-    if (placement_.swaps(model)) hosted->module->reside(false);
+    if (comes) hosted->module->reside(false);
   }
   return {};
 }

@@ -20,6 +20,8 @@ struct DeviceMemory {
   // Models that read the weights of their link's source where they are on one worker with it: a transfer moves nothing
   // there, and wants neither of them on the device.
   std::set<std::string> in_place = {};
+  // Models that keep nothing from one iteration to the next: no save brings them to their device.
+  std::set<std::string> stateless = {};
   bool operator==(const DeviceMemory&) const = default;
 
   // The bytes of these models together, and the items that they are made of, largest first: "policy/master 1000,
@@ -27,7 +29,7 @@ struct DeviceMemory {
   int64_t bytes(int worker, const std::vector<std::string>& models) const;
   std::string text(int worker, const std::vector<std::string>& models) const;
 
-  COLLIMATE_FIELDS(budget_bytes, items, in_place)
+  COLLIMATE_FIELDS(budget_bytes, items, in_place, stateless)
 
  private:
   std::map<std::string, int64_t> together(int worker, const std::vector<std::string>& models) const;

@@ -16,7 +16,7 @@ bool ScheduleCore::workers_free() {
 // with exact_versions when what runs has ended, so that no row is drawn in part. Then stops for the cause, if there is
 // one.
 void ScheduleCore::save_after(int64_t number, const std::string& stop_cause) {
-  barrier_.want({number, facts_->swapped(), stop_cause});
+  barrier_.want({number, facts_->saved_in_turn(), stop_cause});
   if (barrier_.save()->models.empty()) advance_save();
 }
 
@@ -24,7 +24,8 @@ void ScheduleCore::advance_save() {
   if (!barrier_.save()) return;
   Barrier::Save& save = *barrier_.save();
   if (save_lacks_weights()) {
-    save.models = facts_->swapped();  // weights that come now are newer than those of models that are saved already
+    save.models =
+        facts_->saved_in_turn();  // weights that come now are newer than those of models that are saved already
     return;
   }
   if ((options().exact_versions || !save.models.empty()) && !workers_free()) return;

@@ -192,6 +192,12 @@ std::vector<std::string> ScheduleFacts::swapped() const {
   return models;
 }
 
+std::vector<std::string> ScheduleFacts::saved_in_turn() const {
+  std::vector<std::string> models = swapped();
+  std::erase_if(models, [&](const std::string& model) { return memory.stateless.contains(model); });
+  return models;
+}
+
 std::string ScheduleFacts::describe(const Task& task) const {
   const std::string text =
       graph::describe(of(task.graph).graph, Task{task.iteration, task.node, task.replica, task.part});

@@ -74,6 +74,8 @@ struct ScheduleFacts : GraphFacts {
   int64_t version_for(int64_t iteration) const;
   // Models with residency swap, in order of their names.
   std::vector<std::string> swapped() const;
+  // Such models as have something to save.
+  std::vector<std::string> saved_in_turn() const;
   std::string describe(const Task& task) const;
 };
 

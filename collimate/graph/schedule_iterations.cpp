@@ -33,7 +33,7 @@ void ScheduleCore::restart() {
   transfers_.restart();
   swaps_ = Swaps();
   barrier_.restart(*facts_);
-  if (barrier_.save()) barrier_.save()->models = facts_->swapped();
+  if (barrier_.save()) barrier_.save()->models = facts_->saved_in_turn();
   stopped_ = false;  // it was of the process that saved this state
   for (IterationRun& run : active_) update(run);
 }

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "collimate/base/philox.h"
 #include "collimate/graph/schedule.h"
@@ -165,6 +168,42 @@ TEST_F(SwapsWithinABudgetTest, NeverIsMoreThereThanTheBudget) {
   EXPECT_GT(ready, 100);
 }
 
+// Gives what answers an action, of workers that do everything at once.
+std::vector<Event> answers_to(const Action& action) {
+  if (action.kind == ActionKind::kFeed) return {Event::rows(action.task, action.first, action.count)};
+  if (action.kind == ActionKind::kClose) return {Event::finished(action.task)};
+  if (action.kind != ActionKind::kTransition) return {};
+  if (action.transition == TransitionKind::kWeights)
+    return {Event::weights_at(action.model, action.version, action.worker)};
+  return {Event::resident_at(action.model, action.worker, action.transition == TransitionKind::kLoad)};
+}
+
+// A save brings those to their device that have something to save.
+TEST(Schedule, SavesLeaveOutModelsThatKeepNothing) {
+  const Graph graph = samples::ppo();
+  Placement placement = flattening(graph, 1);
+  for (const char* model : {"policy", "reference", "trainer"}) placement.residency[model] = Residency::kSwap;
+  const auto saved = [&](const DeviceMemory& memory) {
+    std::map<std::string, int> turns;
+    int saves = 0;
+    Schedule schedule(graph, placement, {.iterations = 2, .rows = 2, .save_every = 1}, {}, memory);
+    for (std::deque<Event> events = {Event::begin()}; !schedule.stopped(); events.pop_front()) {
+      EXPECT_FALSE(events.empty()) << schedule.waiting();
+      for (const Action& action : schedule.on(events.at(0))) {
+        if (action.kind == ActionKind::kSaveModel) ++turns[action.model];
+        if (action.kind == ActionKind::kSave) ++saves;
+        for (const Event& answer : answers_to(action)) events.push_back(answer);
+      }
+    }
+    EXPECT_EQ(saves, 2);
+    return turns;
+  };
+  using Turns = std::map<std::string, int>;
+  EXPECT_EQ(saved({}), (Turns{{"policy", 2}, {"reference", 2}, {"trainer", 2}}));
+  EXPECT_EQ(saved({.stateless = {"policy", "reference"}}), (Turns{{"trainer", 2}}));
+  EXPECT_EQ(saved({.stateless = {"policy", "reference", "trainer"}}), Turns());
+}
+
 // Nothing moves where a policy reads its trainer's weights: the trainer stays, and nobody waits for it to leave.
 TEST(Schedule, WeightsThatAreReadInPlaceSendNobodyAway) {
   const Graph graph = samples::grpo();
@@ -182,15 +221,8 @@ TEST(Schedule, WeightsThatAreReadInPlaceSendNobodyAway) {
       ASSERT_EQ(actions.at(0).kind, ActionKind::kTransition);
       EXPECT_EQ(actions[0].transition, TransitionKind::kWeights);
     }
-    for (const Action& action : actions) {
-      if (action.kind == ActionKind::kFeed) events.push_back(Event::rows(action.task, action.first, action.count));
-      if (action.kind == ActionKind::kClose) events.push_back(Event::finished(action.task));
-      if (action.kind != ActionKind::kTransition) continue;
-      events.push_back(
-          action.transition == TransitionKind::kWeights
-              ? Event::weights_at(action.model, action.version, action.worker)
-              : Event::resident_at(action.model, action.worker, action.transition == TransitionKind::kLoad));
-    }
+    for (const Action& action : actions)
+      for (const Event& answer : answers_to(action)) events.push_back(answer);
   }
   EXPECT_EQ(trained, 2);
 }

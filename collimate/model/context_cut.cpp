@@ -79,10 +79,6 @@ void ContextRanks::sum_rows(const tensor::Exec& exec, float* values, int64_t eac
   group->reduce_scatter(seen.span(), mine).wait(deadline_seconds);
 }
 
-uint64_t ContextRanks::sum(uint64_t value) const {
-  return group == nullptr ? value : comm::sum_in_order(*group, value, deadline_seconds);
-}
-
 ContextCut::ContextCut(std::span<const int32_t> starts, const ContextRanks& ranks) : ranks_(ranks) {
   Cutter cutter(ranks.ranks);
   for (size_t i = 0; i + 1 < starts.size(); ++i)

@@ -4,8 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "collimate/comm/group.h"
-#include "collimate/tensor/exec.h"
+#include "collimate/model/rank_line.h"
 
 namespace collimate::model {
 
@@ -13,18 +12,14 @@ struct TokenBatch;
 
 // The ranks that compute each batch together, every one some of its tokens (context parallelism). They hold the same
 // pieces of the weights and call a Model alike, with the same batches. One rank by default.
-struct ContextRanks {
+struct ContextRanks : RankLine {
   int rank = 0;
   int ranks = 1;
-  comm::Group* group = nullptr;  // of just these ranks; null: nothing is exchanged, as where a pass is only measured
-  double deadline_seconds = 600.0;
-
   bool several() const { return ranks > 1; }
   // Values [ranks, each] on the device, of which this rank has made its row: the others' come.
   void gather(const tensor::Exec& exec, float* values, int64_t each) const;
   // This rank's row of values [ranks, each] becomes the sum over the ranks, by their tree.
   void sum_rows(const tensor::Exec& exec, float* values, int64_t each) const;
-  uint64_t sum(uint64_t value) const;  // mod 2^64
 };
 
 // Adjacent tokens of a sequence that one rank has.

@@ -15,7 +15,7 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
-ContextRanks rank_of(comm::Group& group) { return {group.rank(), group.size(), &group, comm::kDeadlineOfRanks}; }
+ContextRanks rank_of(comm::Group& group) { return {{&group, comm::kDeadlineOfRanks}, group.rank(), group.size()}; }
 
 // body(the batch with its cut) on each rank, ranks being threads.
 void on_context_ranks(int ranks, const TokenBatch& batch, const std::function<void(const TokenBatch&)>& body) {
@@ -44,7 +44,7 @@ TEST(ContextCut, RanksHaveEachTokenOnceAndAsMuchToDo) {
       std::set<int32_t> seen;
       int64_t fewest = starts.back(), most = 0, least_work = INT64_MAX, most_work = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const ContextCut cut(starts, {rank, ranks});
+        const ContextCut cut(starts, {.rank = rank, .ranks = ranks});
         seen.insert(cut.own().begin(), cut.own().end());
         fewest = std::min(fewest, cut.own_rows()), most = std::max(most, cut.own_rows());
         least_work = std::min(least_work, work_of(cut, starts)), most_work = std::max(most_work, work_of(cut, starts));

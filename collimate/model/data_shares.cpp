@@ -1,7 +1,5 @@
 #include "collimate/model/data_shares.h"
 
-#include "collimate/comm/values.h"
-
 namespace collimate::model {
 
 void exchange_pieces(comm::Group& group, std::span<std::byte> all, int64_t piece_bytes, double deadline_seconds) {
@@ -18,14 +16,6 @@ void DataShares::gather(std::span<float> all) const {
   if (group == nullptr) return;
   const int64_t piece = kept(static_cast<int64_t>(all.size())).piece;
   exchange_pieces(*group, std::as_writable_bytes(all), piece * static_cast<int64_t>(sizeof(float)), deadline_seconds);
-}
-
-uint64_t DataShares::sum(uint64_t value) const {
-  return group == nullptr ? value : comm::sum_in_order(*group, value, deadline_seconds);
-}
-
-int64_t DataShares::most(int64_t count) const {
-  return group == nullptr ? count : comm::largest(*group, count, deadline_seconds);
 }
 
 }  // namespace collimate::model

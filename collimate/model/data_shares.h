@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "collimate/comm/group.h"
+#include "collimate/model/rank_line.h"
 #include "collimate/model/share.h"
 
 namespace collimate::model {
@@ -15,19 +15,14 @@ void exchange_pieces(comm::Group& group, std::span<std::byte> all, int64_t piece
 // The ranks that share the weights of one model (stage 3 of ZeRO): each keeps its part of every segment, and a segment
 // is whole on all of them while a pass reads it (Weights::hold). They hold the same segments in the same order. One
 // rank by default, which keeps all.
-struct DataShares {
+struct DataShares : RankLine {
   int rank = 0;
   int ranks = 1;
-  comm::Group* group = nullptr;  // of just these ranks; null: nothing is gathered, as where a model is only planned
-  double deadline_seconds = 600.0;
-
   bool several() const { return ranks > 1; }
   // The part of a segment of so many floats that this rank keeps (shape::kept_of).
   Share kept(int64_t floats) const;
   // `all` [floats of a segment] has what this rank keeps; it becomes what all of them do.
   void gather(std::span<float> all) const;
-  uint64_t sum(uint64_t value) const;  // mod 2^64
-  int64_t most(int64_t count) const;   // over the ranks, below 2^24
 };
 
 }  // namespace collimate::model

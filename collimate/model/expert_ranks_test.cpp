@@ -9,15 +9,7 @@
 namespace collimate::model {
 namespace {
 
-using testing::expect_files_of_one_rank;
-using testing::expect_near_gradient;
-using testing::on_ranks;
-using testing::pack;
-using testing::sequences;
-using testing::tiny_shape;
-using testing::tiny_weights;
-using testing::to_vector;
-using testing::train_once;
+using namespace testing;  // NOLINT: test only
 
 std::vector<std::string> mixtures() {
   std::vector<std::string> names;
@@ -135,16 +127,16 @@ TEST_F(ExpertFiles, OfPiecesAndStagesAreThoseOfOneRank) {
       const auto line = join(fmt::format("stages {} {}", tensor, rank), stage);
       const auto shared = join(fmt::format("experts {} {}", tensor, stage), rank);
       body({.trained = true,
-            .ranks = {.tensor = {{tensor, 2}, pieces.get(), comm::kDeadlineOfRanks},
-                      .stages = {{stage, 2}, line.get(), comm::kDeadlineOfRanks},
-                      .experts = {{rank, 2}, shared.get(), comm::kDeadlineOfRanks}}});
+            .ranks = {.tensor = {{pieces.get(), comm::kDeadlineOfRanks}, {tensor, 2}},
+                      .stages = {{line.get(), comm::kDeadlineOfRanks}, {stage, 2}},
+                      .experts = {{shared.get(), comm::kDeadlineOfRanks}, {rank, 2}}}});
     });
   });
 }
 
 TEST(ExpertRanks, ModelsThatTheyCannotShareAreNamed) {
   const auto refusal = [](const char* family, int ranks) {
-    const WeightsOptions options{.tag = "policy", .ranks = {.experts = {{0, ranks}}}};
+    const WeightsOptions options{.tag = "policy", .ranks = {.experts = {{}, {0, ranks}}}};
     return base::message_of([&] { Weights(tiny_shape(family), options, {}); });
   };
   EXPECT_EQ(refusal("llama", 2),

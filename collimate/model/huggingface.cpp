@@ -107,7 +107,6 @@ std::unique_ptr<TensorDirectory> open_files(const std::string& directory, const 
   if (!shape.text_part_of.empty()) keep_text_part(*files);
   split_fused_experts(*files, shape, directory);
   attach_scales(*files, directory);
-  check_tied_head(directory, *files, shape);
   return files;
 }
 
@@ -154,6 +153,7 @@ struct OpenFiles {
         files(open_files(directory, shape)),
         adapters(directory == named ? nullptr : std::make_unique<PeftAdapters>(named)),
         specs(shape::param_specs(shape)) {
+    check_tied_head(directory, *files, shape);
     if (adapters != nullptr) {
       adapters->split_experts(shape);
       adapters->replace_saved(*files);

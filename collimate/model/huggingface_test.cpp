@@ -198,6 +198,7 @@ TEST_F(HuggingFace, AHeadBesideATiedEmbeddingHasItsValues) {
           "tie_word_embeddings is true, got others; try tie_word_embeddings: false in config.json to use them, or "
           "leaving them out");
   auto weights = tiny_weights(shape);
+  EXPECT_EQ(form_of_files(directory_, *weights).dtype, "F32") << "only loading compares the two";
   const auto embedding = weights->values(0);
   const std::vector<float> values(embedding.begin(), embedding.end());
   std::ranges::copy(values, weights->edit(weights->index_of("lm_head.weight")).begin());

@@ -60,7 +60,7 @@ class MemoryPlan : public ::testing::TestWithParam<std::string> {
 TEST_P(MemoryPlan, OfWeightsIsWhatTheyTake) {
   for (const auto& [compute, ranks] : {std::pair(ComputeType::kFloat32, 1), {ComputeType::kBFloat16Dot, 2}}) {
     tensor::reset_memory_peaks(kWorker);
-    WeightsOptions options{.trained = true, .compute = compute, .ranks = {.tensor = {{0, ranks}}}};
+    WeightsOptions options{.trained = true, .compute = compute, .ranks = {.tensor = {{}, {0, ranks}}}};
     auto weights = testing::tiny_weights(shape_, options);
     Model model(weights, {});
     model.logits(model.forward(tokens_));
@@ -105,7 +105,7 @@ TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
   expect_passes({.trained = true});
   expect_passes({.trained = true, .lora = {.rank = 5}});
   expect_passes({.trained = true, .lora = {.rank = 5, .dropout = 0.1}});
-  expect_passes({.trained = true, .lora = {.rank = 5}, .ranks = {.tensor = {{1, 2}}}});
+  expect_passes({.trained = true, .lora = {.rank = 5}, .ranks = {.tensor = {{}, {1, 2}}}});
   expect_passes({.trained = true}, 3);
 }
 

@@ -1,9 +1,6 @@
 #include "collimate/model/stage_ranks.h"
 
-#include <utility>
-
 #include "collimate/base/error.h"
-#include "collimate/comm/values.h"
 #include "collimate/tensor/host_access.h"
 
 namespace collimate::model {
@@ -26,27 +23,12 @@ void StageRanks::share_last(const tensor::Exec& exec, float* values, int64_t cou
   group->broadcast(std::as_writable_bytes(seen.span()), place.ranks - 1).wait(deadline_seconds);
 }
 
-void StageRanks::sum(const tensor::Exec& exec, float* values, int64_t count) const {
-  if (group == nullptr || count == 0) return;
-  const tensor::HostEdit seen(exec, values, count);
-  group->all_reduce(seen.span()).wait(deadline_seconds);
-}
-
 std::vector<double> StageRanks::sum(const std::vector<double>& values) const {
   if (group == nullptr || values.empty()) return values;
   std::vector<double> all(values.size() * static_cast<size_t>(place.ranks)), sums(values.size());
   group->all_gather(comm::bytes_of(values), comm::writable_bytes_of(all)).wait(deadline_seconds);
   for (size_t i = 0; i < all.size(); ++i) sums[i % values.size()] += all[i];
   return sums;
-}
-
-uint64_t StageRanks::sum(uint64_t value) const {
-  return group == nullptr ? value : comm::sum_in_order(*group, value, deadline_seconds);
-}
-
-std::vector<float> StageRanks::gather(int owner, int64_t count, std::vector<float> values) const {
-  if (group == nullptr) return values;
-  return comm::bring_to_first(*group, owner, count, std::move(values));
 }
 
 void StageRanks::sum_ends(std::span<float> values) const {

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "collimate/comm/group.h"
 #include "collimate/model/data_shares.h"
 #include "collimate/model/expert_ranks.h"
+#include "collimate/model/rank_line.h"
 #include "collimate/model/tensor_ranks.h"
 #include "collimate/shape/local.h"
 #include "collimate/tensor/exec.h"
@@ -14,11 +14,8 @@
 namespace collimate::model {
 
 // The ranks that hold the stages of one model: a pass goes through all of them. One stage by default.
-struct StageRanks {
+struct StageRanks : RankLine {
   shape::StageRank place;
-  comm::Group* group = nullptr;  // of just these ranks; null: nothing is sent, as where a pass is only measured
-  double deadline_seconds = 600.0;
-
   bool several() const { return place.ranks > 1; }
   // Values [count] on the device go to the stage that is so many behind this one (1 or -1), or come from there. A send
   // returns when they have been received.
@@ -26,13 +23,9 @@ struct StageRanks {
   void receive(const tensor::Exec& exec, float* values, int64_t count, int behind) const;
   // Values [count] on the device of the last stage become known to all.
   void share_last(const tensor::Exec& exec, float* values, int64_t count) const;
-  // Values [count] on the device become their sum over the stages.
-  void sum(const tensor::Exec& exec, float* values, int64_t count) const;
+  using RankLine::sum;
   // Sums in the order of the stages, of numbers that every stage has as many of.
   std::vector<double> sum(const std::vector<double>& values) const;
-  uint64_t sum(uint64_t value) const;  // mod 2^64
-  // Collects a parameter that stage `owner` has: the first stage gets it, others that gave it nothing.
-  std::vector<float> gather(int owner, int64_t count, std::vector<float> values) const;
   // An embedding that is the head too is on the first and the last stage, which call this: the sum of both.
   void sum_ends(std::span<float> values) const;
 };

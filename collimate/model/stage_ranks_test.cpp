@@ -11,16 +11,7 @@
 namespace collimate::model {
 namespace {
 
-using testing::expect_adapter_files_of_one_rank;
-using testing::expect_files_of_one_rank;
-using testing::expect_near_gradient;
-using testing::on_ranks;
-using testing::pack;
-using testing::sequences;
-using testing::tiny_shape;
-using testing::tiny_weights;
-using testing::to_vector;
-using testing::train_once;
+using namespace testing;  // NOLINT: test only
 
 // Every small model with a third block, as it is and with adapters, over 2 and 3 stages.
 class StageParity : public ::testing::TestWithParam<std::tuple<std::string, bool, int>> {
@@ -115,8 +106,8 @@ TEST_F(StageFiles, OfPiecesAreThoseOfOneRank) {
       const auto pieces = threads.join({fmt::format("pieces {}", stage), "", tensor, 2, comm::kDeadlineOfRanks});
       const auto line = threads.join({fmt::format("stages {}", tensor), "", stage, 2, comm::kDeadlineOfRanks});
       body({.trained = true,
-            .ranks = {.tensor = {{tensor, 2}, pieces.get(), comm::kDeadlineOfRanks},
-                      .stages = {{stage, 2}, line.get(), comm::kDeadlineOfRanks}}});
+            .ranks = {.tensor = {{pieces.get(), comm::kDeadlineOfRanks}, {tensor, 2}},
+                      .stages = {{line.get(), comm::kDeadlineOfRanks}, {stage, 2}}}});
     });
   });
 }
@@ -135,7 +126,7 @@ TEST(StageRanks, WithoutAnythingTrainedAheadNoGradientIsSent) {
 }
 
 TEST(StageRanks, MoreStagesThanBlocksAreNamed) {
-  const WeightsOptions options{.trained = true, .tag = "policy", .ranks = {.stages = {{0, 3}}}};
+  const WeightsOptions options{.trained = true, .tag = "policy", .ranks = {.stages = {{}, {0, 3}}}};
   EXPECT_EQ(base::message_of([&] { Weights(tiny_shape("llama"), options, {}); }),
             "[weights of policy] expected a pp of at most the model's 2 blocks, got pp 3; try a smaller pp, tp or dp");
 }

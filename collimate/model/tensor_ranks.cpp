@@ -4,23 +4,10 @@
 
 namespace collimate::model {
 
-void TensorRanks::sum(const tensor::Exec& exec, float* values, int64_t count) const {
-  if (group == nullptr || count == 0) return;
-  const tensor::HostEdit seen(exec, values, count);
-  group->all_reduce(seen.span()).wait(deadline_seconds);
-}
-
 void TensorRanks::max(const tensor::Exec& exec, float* values, int64_t count) const {
   if (group == nullptr || count == 0) return;
   const tensor::HostEdit seen(exec, values, count);
   group->all_reduce_max(seen.span()).wait(deadline_seconds);
-}
-
-uint64_t TensorRanks::sum(uint64_t value) const {
-  return group == nullptr ? value : comm::sum_in_order(*group, value, deadline_seconds);
-}
-double TensorRanks::sum(double value) const {
-  return group == nullptr ? value : comm::sum_in_order(*group, value, deadline_seconds);
 }
 
 std::vector<float> TensorRanks::gather(const shape::ParamSpec& whole, std::vector<float> values) const {

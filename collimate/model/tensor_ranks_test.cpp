@@ -150,7 +150,7 @@ TEST_F(TensorFiles, AreThoseOfOneRank) {
 TEST_F(TensorFiles, OfAdaptersAreThoseOfOneRank) { expect_adapter_files_of_one_rank(directory_, &ModelRanks::tensor); }
 
 TEST(TensorRanks, HeadsThatDoNotDivideAreNamed) {
-  const WeightsOptions options{.trained = true, .tag = "policy", .ranks = {.tensor = {{0, 3}}}};
+  const WeightsOptions options{.trained = true, .tag = "policy", .ranks = {.tensor = {{}, {0, 3}}}};
   EXPECT_EQ(
       base::message_of([&] { Weights(tiny_shape("llama"), options, {}); }),
       "[weights of policy] expected a tp that divides the model's 4 attention heads, got tp 3; try another tp, or dp");

@@ -23,7 +23,7 @@ shape::ModelShape wide(const std::string& family) {
 }
 
 std::shared_ptr<Weights> shared_weights(const shape::ModelShape& shape, comm::Group& group, WeightsOptions options) {
-  options.ranks.shares = {group.rank(), group.size(), &group, comm::kDeadlineOfRanks};
+  options.ranks.shares = {{&group, comm::kDeadlineOfRanks}, group.rank(), group.size()};
   return testing::tiny_weights(shape, options);
 }
 

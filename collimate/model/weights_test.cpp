@@ -212,7 +212,7 @@ TEST(Weights, AnyTensorRanksLoadWhatOthersSaved) {
     base::MemoryState of_one, of_two;
     whole->save(of_one);
     for (int r = 0; r < 2; ++r) {
-      Weights mine(shape, {.ranks = {.tensor = {{r, 2}}}}, {});
+      Weights mine(shape, {.ranks = {.tensor = {{}, {r, 2}}}}, {});
       mine.load(of_one);
       base::MemoryState own;
       mine.save(own);

@@ -190,8 +190,9 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
     check_masks(set, plan, *data.tokenizer, found.problems);
     check_pairs(set, found);
   }
-  found.refused = model_problems(plan, *data.tokenizer, extent_of(config, plan, data, train));
-  add_lines(found, [&] { return text_part_lines(plan); });
+  ModelFindings models = inspect_models(plan, *data.tokenizer, extent_of(config, plan, data, train));
+  found.refused = std::move(models.problems);
+  found.lines.insert(found.lines.end(), models.lines.begin(), models.lines.end());
   add_lines(found, [&] { return turn_lines(config, plan, placement); });
   add_lines(found, [&] { return adapter_lines(plan); });
   for (const auto& check_one : {&check_bias, &check_form}) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
@@ -30,8 +29,8 @@ std::string quoted_token(const text::Tokenizer& tokenizer, int32_t id) {
   return nlohmann::json(tokenizer.token_bytes(id)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-void check_size(const std::string& directory, const RowExtent& rows, bool drawn, std::vector<std::string>& problems) {
-  const shape::ModelShape shape = shape::read_model_shape(host::base_directory(directory));
+void check_size(const std::string& directory, const shape::ModelShape& shape, const RowExtent& rows, bool drawn,
+                std::vector<std::string>& problems) {
   const std::string where = "model " + directory;
   if (rows.tokens > shape.positions())
     problems.push_back(expectation(
@@ -65,17 +64,24 @@ void RowExtent::include(const Batch& rows, int64_t more) {
   }
 }
 
-std::vector<std::string> model_problems(const Plan& plan, const text::Tokenizer& policy, const RowExtent& rows) {
-  std::vector<std::string> problems;
+ModelFindings inspect_models(const Plan& plan, const text::Tokenizer& policy, const RowExtent& rows) {
+  ModelFindings found;
   const bool drawn = plan.rows == rlhf::RowKind::kPrompt;
   RowExtent others = rows;  // what models read that are not the policy: what it draws too
   if (drawn) others.largest_id = std::max(rows.largest_id, largest_ordinary_id(policy));
   for (const auto& [directory, reads] : model_directories(plan)) {
     const bool own = directory == policy.info().directory;
-    attempt(problems, [&, path = directory] { check_size(path, own ? rows : others, drawn, problems); });
-    if (!own) attempt(problems, [&, path = directory] { check_tokenizer(path, policy, problems); });
+    attempt(found.problems, [&, path = directory] {
+      const shape::ModelShape shape = shape::read_model_shape(host::base_directory(path));
+      check_size(path, shape, own ? rows : others, drawn, found.problems);
+      if (!shape.text_part_of.empty())
+        found.lines.push_back(
+            fmt::format("text: of {}, a {}, the language model alone is read and saved, without what reads images",
+                        path, shape.text_part_of));
+    });
+    if (!own) attempt(found.problems, [&, path = directory] { check_tokenizer(path, policy, found.problems); });
   }
-  return problems;
+  return found;
 }
 
 std::vector<std::string> missing_models(const Config& config) {
@@ -87,22 +93,6 @@ std::vector<std::string> missing_models(const Config& config) {
                                          path + ", which is none", host::hub_remedy(path)));
   }
   return problems;
-}
-
-std::vector<std::string> text_part_lines(const Plan& plan) {
-  std::map<std::string, std::string> found;  // by directory
-  for (const auto& [model, module] : plan.modules) {
-    if (!module.parameters.contains("path")) continue;
-    const std::string path = module.parameters.at("path").get<std::string>();
-    if (path.empty()) continue;
-    const std::string whole = shape::read_model_shape(host::base_directory(path)).text_part_of;
-    if (!whole.empty()) found[path] = whole;
-  }
-  std::vector<std::string> lines;
-  for (const auto& [path, whole] : found)
-    lines.push_back(fmt::format(
-        "text: of {}, a {}, the language model alone is read and saved, without what reads images", path, whole));
-  return lines;
 }
 
 std::vector<std::string> adapter_lines(const Plan& plan) {

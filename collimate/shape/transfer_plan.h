@@ -18,13 +18,6 @@
 // plan out, and a planner counts its bytes.
 namespace collimate::shape {
 
-// One of the ranks that keep shares of what they have alike (stage 3 of ZeRO).
-struct ShareRank {
-  int rank = 0;
-  int ranks = 1;
-  bool operator==(const ShareRank&) const = default;
-};
-
 // The part of a model's weights that one worker has.
 struct WeightRank {
   int worker = 0;  // of both sides: equal numbers are one device

@@ -242,6 +242,10 @@ Mlp plain_mlp(const Fields& fields, int64_t intermediate, const char* key, const
   return {intermediate, /*gated=*/false, read_activation(fields, key, fallback), /*bias=*/true};
 }
 
+Mlp gpt2_mlp(const Fields& fields, const char* key, int64_t hidden, const char* activation) {
+  return plain_mlp(fields, fields.count_or(key, kMaxHidden, 4 * hidden), "activation_function", activation);
+}
+
 void read_layer_norm(const Fields& fields, const char* key, Block& block) {
   block.norm = NormKind::kLayer;
   block.norm_epsilon = static_cast<float>(fields.real_or(key, 1e-5));

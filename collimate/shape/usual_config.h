@@ -36,6 +36,9 @@ Activation read_activation(const Fields& fields, const char* key, const char* fa
 const char* activation_name(Activation activation);
 // An MLP without a gate, with biases and an activation by the name under that key.
 Mlp plain_mlp(const Fields& fields, int64_t intermediate, const char* key, const char* fallback);
+// Such an MLP as GPT-2 and those after it say it: activation_function, and the width under `key`, by default four times
+// that of the stream.
+Mlp gpt2_mlp(const Fields& fields, const char* key, int64_t hidden, const char* activation);
 // Makes a block's norms layer norms with the epsilon under that key.
 void read_layer_norm(const Fields& fields, const char* key, Block& block);
 // YaRN's factor of cosines and sines (Peng et al. 2023, 3.4), times `scale` where a config says so.

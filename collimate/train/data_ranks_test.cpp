@@ -25,17 +25,8 @@ using testing::SharedLayout;
 
 constexpr int kUpdates = 3;
 
-// A shape whose blocks are large enough to be cut for three ranks, its head's segment for none.
-shape::ModelShape wide_shape(bool tied = true) {
-  shape::ModelShape shape = model::testing::tiny_shape("llama");
-  shape.tied_embeddings = tied;
-  shape.hidden = 64;
-  shape::Block& block = shape.blocks.front();
-  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 16};
-  block.mlp = {.intermediate = 96};
-  shape.blocks.assign(8, shape::Block(block));
-  return shape;
-}
+// The blocks are large enough to be cut for three ranks, the head's segment for none.
+shape::ModelShape wide_shape(bool tied = true) { return testing::wide_shape(64, 8, tied); }
 
 Batch wide_rows(int64_t first, int64_t count) { return small::rows_of_lengths({5, 7, 9, 6, 8, 5}, first, count); }
 

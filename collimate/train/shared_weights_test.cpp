@@ -42,14 +42,8 @@ struct ShareLayout {
 
 // A shape whose blocks are large enough to be cut for four ranks of two pieces; the last norm is not.
 shape::ModelShape shared_shape(bool tied) {
-  shape::ModelShape shape = model::testing::tiny_shape("llama");
-  shape.tied_embeddings = tied;
-  shape.hidden = 128;
+  shape::ModelShape shape = testing::wide_shape(128, 3, tied);
   shape.vocabulary = 160;
-  shape::Block& block = shape.blocks.front();
-  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 16};
-  block.mlp = {.intermediate = 96};
-  shape.blocks.assign(3, shape::Block(block));
   return shape;
 }
 
@@ -175,7 +169,7 @@ TEST(SharedWeights, ScoreUnlikeNumbersOfRows) {
     const std::vector<int64_t> counts = {9, 0, 3};
     comm::with_ranks(3, "scored", [&](comm::Group& group) {
       const auto shared = model::testing::tiny_weights(
-          shared_shape(tied), {.ranks = {.shares = {group.rank(), 3, &group, comm::kDeadlineOfRanks}}});
+          shared_shape(tied), {.ranks = {.shares = {{&group, comm::kDeadlineOfRanks}, group.rank(), 3}}});
       model::Model model(shared, {});
       const auto mine = counts.begin() + group.rank();
       const Batch rows = numbered_rows(std::accumulate(counts.begin(), mine, int64_t{0}), *mine);

@@ -81,7 +81,8 @@ namespace {
 
 // The ranks that share the weights, or of several expert ranks those that have the same experts.
 model::DataShares data_shares(const flow::Context& context, bool of_experts) {
-  model::DataShares shares{.deadline_seconds = context.deadline_seconds};
+  model::DataShares shares;
+  shares.deadline_seconds = context.deadline_seconds;
   for (const std::string& function : context.calls) {
     if (!context.shares_weights(function)) continue;
     const comm::Mesh& mesh = context.mesh(function);
@@ -127,9 +128,9 @@ bool shares_tokens(const graph::FunctionSpec& function) {
 }
 
 model::ContextRanks context_ranks(const flow::Context& context, const std::string& function) {
-  model::ContextRanks ranks{.ranks = context.layout(function).cp,
-                            .group = context.line(function, "cp"),
-                            .deadline_seconds = context.deadline_seconds};
+  model::ContextRanks ranks{.ranks = context.layout(function).cp};
+  ranks.group = context.line(function, "cp");
+  ranks.deadline_seconds = context.deadline_seconds;
   if (ranks.group != nullptr) ranks.rank = ranks.group->rank();
   return ranks;
 }

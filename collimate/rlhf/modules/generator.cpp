@@ -129,9 +129,13 @@ std::vector<tensor::MemoryItem> GeneratorModule::memory(const flow::Context& con
   return decoder_memory(context, options(), &service);
 }
 
+bool GeneratorModule::keeps_state(const flow::Context& context) const {
+  return context.placement.staleness > 0 && !options().trained;
+}
+
 void GeneratorModule::setup(flow::Context& context) {
   ScorerModule::setup(context);
-  saves_weights_ = context.placement.staleness > 0 && !options().trained;
+  saves_weights_ = keeps_state(context);
   const comm::Group* copies = context.copies("generate");
   if (copies != nullptr && copies->rank() > 0 && !decoder().weights->shares().several() &&
       !decoder().weights->experts().several())

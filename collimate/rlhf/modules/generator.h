@@ -17,11 +17,12 @@ class GeneratorModule final : public ScorerModule {
   explicit GeneratorModule(const nlohmann::json& parameters);
   std::vector<graph::FunctionSpec> functions() const override;
   std::vector<tensor::MemoryItem> memory(const flow::Context& context) const override;
+  // Whether it saves its weights: where they are older than their trainer's.
+  bool keeps_state(const flow::Context& context) const override;
   void setup(flow::Context& context) override;
   std::unique_ptr<flow::Stream> open(const std::string& function, const flow::CallInfo& info) override;
   void reside(bool on_device) override;
   std::vector<flow::Metric> metrics() override;
-  // Saves the weights where they are older than their trainer's.
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
 

@@ -22,6 +22,7 @@ class ScorerModule : public flow::Module {
   explicit ScorerModule(const nlohmann::json& parameters);
   std::vector<graph::FunctionSpec> functions() const override;
   std::vector<tensor::MemoryItem> memory(const flow::Context& context) const override;
+  bool keeps_state(const flow::Context&) const override { return false; }
   void setup(flow::Context& context) override;
   Batch call(const std::string& function, const Batch& input, const flow::CallInfo& info) override;
   void reside(bool on_device) override;

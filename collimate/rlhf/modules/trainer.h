@@ -18,6 +18,7 @@ class TrainerModule final : public ScorerModule {
  public:
   explicit TrainerModule(const nlohmann::json& parameters);
   std::vector<graph::FunctionSpec> functions() const override;
+  bool keeps_state(const flow::Context&) const override { return true; }
   void setup(flow::Context& context) override;
   void train_step(const std::string& function, std::span<const Batch> updates, const flow::CallInfo& info) override;
   void reside(bool on_device) override;

@@ -18,8 +18,7 @@ ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
     read_layer_norm(fields, "layer_norm_epsilon", block);
     block.attention.rotary = false;
     block.attention.bias = block.attention.output_bias = true;
-    block.mlp =
-        plain_mlp(fields, fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), "activation_function", "gelu_new");
+    block.mlp = gpt2_mlp(fields, "n_inner", shape.hidden, "gelu_new");
   }
   return shape;
 }

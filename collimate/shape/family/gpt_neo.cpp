@@ -52,8 +52,7 @@ ModelShape parse_gpt_neo(const Fields& fields, const std::string& family) {
     block.attention.output_bias = true;
     block.attention.scale = 1;
     block.attention.window = windows[layer] && window < shape.max_positions ? window : 0;
-    block.mlp = plain_mlp(fields, fields.count_or("intermediate_size", kMaxHidden, 4 * shape.hidden),
-                          "activation_function", "gelu_new");
+    block.mlp = gpt2_mlp(fields, "intermediate_size", shape.hidden, "gelu_new");
   }
   return shape;
 }

@@ -17,8 +17,7 @@ ModelShape parse_gptj(const Fields& fields, const std::string& family) {
     block.parallel = block.shared_norm = true;
     read_layer_norm(fields, "layer_norm_epsilon", block);
     block.attention.rotary_dim = fields.count_or("rotary_dim", kMaxHidden, 64);
-    block.mlp =
-        plain_mlp(fields, fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), "activation_function", "gelu_new");
+    block.mlp = gpt2_mlp(fields, "n_inner", shape.hidden, "gelu_new");
   }
   return shape;
 }

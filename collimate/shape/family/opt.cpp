@@ -26,8 +26,7 @@ ModelShape parse_opt(const Fields& fields, const std::string& family) {
     block.norm = NormKind::kLayer;
     block.attention.rotary = false;
     block.attention.bias = block.attention.output_bias = true;
-    block.mlp =
-        plain_mlp(fields, fields.count_or("ffn_dim", kMaxHidden, 4 * shape.hidden), "activation_function", "relu");
+    block.mlp = gpt2_mlp(fields, "ffn_dim", shape.hidden, "relu");
   }
   return shape;
 }

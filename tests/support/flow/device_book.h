@@ -93,11 +93,11 @@ class OnBook : public M {
     M::save_checkpoint(directory, iteration);
   }
   void save(base::StateWriter& out) const override {
-    use("save");
+    if (M::keeps_state(*context_)) use("save");
     M::save(out);
   }
   void load(base::StateReader& in) override {
-    use("load");
+    if (M::keeps_state(*context_)) use("load");
     M::load(in);
   }
 
@@ -117,6 +117,7 @@ inline graph::FunctionSpec judge_spec() { return spec_of("judge", graph::Kind::k
 class Judge : public Module {
  public:
   std::vector<graph::FunctionSpec> functions() const override { return {judge_spec()}; }
+  bool keeps_state(const Context&) const override { return false; }
   void setup(Context&) override {}
   Batch call(const std::string&, const Batch& input, const CallInfo&) override {
     Batch made(input.rows());
@@ -138,14 +139,10 @@ inline Registry registry_on(DeviceBook& book) {
 
 // The run's policy generates eight rows, which a model that only this evaluation has scores.
 inline Evaluation judged_evaluation(std::string name = "") {
-  Evaluation evaluation;
-  evaluation.name = std::move(name);
   graph::ModelHandle policy("policy", {generate_spec()}), judge("judge", {judge_spec()});
-  evaluation.graph = graph::trace([&](graph::Value prompts) { judge("judge", policy("generate", prompts)); },
-                                  {{"prompts", {"uid", "prompt_uid"}}}, "judged");
-  evaluation.rows = 8;
-  evaluation.group_size = 4;
-  evaluation.next_rows = [](int64_t, int64_t first, int64_t count) { return toy::rows(99, first, count); };
+  Evaluation evaluation =
+      evaluation_of("judged", [&](graph::Value prompts) { judge("judge", policy("generate", prompts)); });
+  evaluation.name = std::move(name);
   return evaluation;
 }
 

@@ -326,6 +326,17 @@ inline Batch rows(int64_t iteration, int64_t first, int64_t count) {
   return made;
 }
 
+// An evaluation of eight rows in groups of 4, by the flow that the function describes.
+template <class Function>
+Evaluation evaluation_of(const std::string& graph, Function&& function) {
+  Evaluation evaluation;
+  evaluation.graph = graph::trace(function, {{"prompts", {"uid", "prompt_uid"}}}, graph);
+  evaluation.rows = 8;
+  evaluation.group_size = 4;
+  evaluation.next_rows = [](int64_t, int64_t first, int64_t count) { return rows(99, first, count); };
+  return evaluation;
+}
+
 // Iterations of 12 rows in groups of 4.
 inline RunOptions run_options(int64_t iterations) {
   RunOptions options;

@@ -68,14 +68,8 @@ inline std::string temporary(const std::string& name) {
 
 // Eight rows generated and nothing else.
 inline Evaluation generating_evaluation() {
-  Evaluation evaluation;
   graph::ModelHandle policy("policy", {generate_spec()});
-  evaluation.graph = graph::trace([&](graph::Value prompts) { policy("generate", prompts); },
-                                  {{"prompts", {"uid", "prompt_uid"}}}, "evaluation");
-  evaluation.rows = 8;
-  evaluation.group_size = 4;
-  evaluation.next_rows = [](int64_t, int64_t first, int64_t count) { return toy::rows(99, first, count); };
-  return evaluation;
+  return evaluation_of("evaluation", [&](graph::Value prompts) { policy("generate", prompts); });
 }
 
 }  // namespace collimate::flow::toy

@@ -28,7 +28,7 @@ void on_ranks(int ranks, Ranks ModelRanks::*axis, const WeightsOptions& whole,
               const std::function<void(const WeightsOptions&)>& body) {
   comm::with_ranks(ranks, next_ranks(), [&](comm::Group& group) {
     WeightsOptions mine = whole;
-    mine.ranks.*axis = {{group.rank(), ranks}, &group, comm::kDeadlineOfRanks};
+    mine.ranks.*axis = {{&group, comm::kDeadlineOfRanks}, {group.rank(), ranks}};
     body(mine);
   });
 }

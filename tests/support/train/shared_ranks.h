@@ -35,6 +35,18 @@ struct SharedLayout {
   std::string name() const { return fmt::format("tp {} cp {} dp {} zero {} pp {} ep {}", tp, cp, dp, zero, pp, ep); }
 };
 
+// A shape whose blocks are large enough to be cut for several ranks.
+inline shape::ModelShape wide_shape(int64_t hidden, size_t blocks, bool tied) {
+  shape::ModelShape shape = tiny_shape("llama");
+  shape.tied_embeddings = tied;
+  shape.hidden = hidden;
+  shape::Block block = shape.blocks.front();
+  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 16};
+  block.mlp = {.intermediate = 96};
+  shape.blocks.assign(blocks, block);
+  return shape;
+}
+
 // A rank's groups along each axis, of which tp is the fastest, and of the ranks with the same pieces of the weights.
 class AxisLines {
  public:
@@ -47,21 +59,19 @@ class AxisLines {
     rows_ = join("dp", pieces * layout.cp + context, data, layout.dp);
     stages_ = join("pp", (data * layout.cp + context) * layout.tp + tensor, stage, layout.pp);
     if (layout.dp > 1) copies_ = join("copies", pieces, data * layout.cp + context, layout.dp * layout.cp);
-    model.tensor = {{tensor, layout.tp}, tensor_.get(), comm::kDeadlineOfRanks};
-    model.stages = {{stage, layout.pp}, stages_.get(), comm::kDeadlineOfRanks};
-    training = {rows_.get(), {context, layout.cp, context_.get(), comm::kDeadlineOfRanks}, copies_.get()};
+    model.tensor = {line(tensor_), {tensor, layout.tp}};
+    model.stages = {line(stages_), {stage, layout.pp}};
+    training = {rows_.get(), {line(context_), context, layout.cp}, copies_.get()};
     data_rank = data;
     if (layout.zero == 3)
-      model.shares = {data * layout.cp + context, layout.dp * layout.cp, copies_ ? copies_.get() : context_.get(),
-                      comm::kDeadlineOfRanks};
+      model.shares = {line(copies_ ? copies_ : context_), data * layout.cp + context, layout.dp * layout.cp};
     if (layout.ep == 1) return;
     const int copy = data * layout.cp + context, groups = layout.dp * layout.cp / layout.ep;
     experts_ = join("ep", pieces * groups + copy / layout.ep, copy % layout.ep, layout.ep);
     expert_copies_ = join("expert copies", pieces * layout.ep + copy % layout.ep, copy / layout.ep, groups);
-    model.experts = {{copy % layout.ep, layout.ep}, experts_.get(), comm::kDeadlineOfRanks};
+    model.experts = {line(experts_), {copy % layout.ep, layout.ep}};
     training.expert_copies = expert_copies_.get();
-    if (layout.zero == 3 && groups > 1)
-      model.expert_shares = {copy / layout.ep, groups, expert_copies_.get(), comm::kDeadlineOfRanks};
+    if (layout.zero == 3 && groups > 1) model.expert_shares = {line(expert_copies_), copy / layout.ep, groups};
   }
 
   model::ModelRanks model;
@@ -69,6 +79,9 @@ class AxisLines {
   int data_rank = 0;
 
  private:
+  static model::RankLine line(const std::unique_ptr<comm::Group>& group) {
+    return {group.get(), comm::kDeadlineOfRanks};
+  }
   std::unique_ptr<comm::Group> join(const std::string& axis, int line, int place, int size) const {
     if (size == 1) return nullptr;
     return comm::back_end("threads").join(
