@@ -7,6 +7,7 @@
 #include "collimate/base/config_text.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/json_text.h"
 
 namespace collimate::base::detail {
 namespace {
@@ -111,6 +112,35 @@ struct Codec<nlohmann::json> {
   static ConfigNode write(const nlohmann::json& value) { return from_json(value, ""); }
 };
 
+// As JSON has it; of numbers YAML's infinite ones and NaN have no place there.
+nlohmann::ordered_json ordered(const ConfigNode& node, const std::string& path) {
+  if (node.kind == ConfigNode::Kind::kList) {
+    auto out = nlohmann::ordered_json::array();
+    for (const ConfigNode& entry : node.children) out.push_back(ordered(entry, path));
+    return out;
+  }
+  if (node.kind != ConfigNode::Kind::kMap) {
+    const nlohmann::json value = to_json(node);
+    if (value.is_number_float() && !std::isfinite(value.get<double>()))
+      throw InputError(expectation(node.where, fmt::format("finite numbers in {}", path), node.text));
+    return value;
+  }
+  auto out = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < node.keys.size(); ++i) out[node.keys[i]] = ordered(node.children[i], path);
+  return out;
+}
+
+template <>
+struct Codec<JsonText> {
+  static std::string type_name() { return "a string or a mapping"; }
+  static JsonText read(const ConfigNode& node, const std::string& path) {
+    if (node.kind == ConfigNode::Kind::kMap) return {ordered(node, path).dump()};
+    if (node.kind != ConfigNode::Kind::kScalar) wrong_type(node, path, type_name());
+    return {node.text};
+  }
+  static ConfigNode write(const JsonText& value) { return Scalar<std::string>::write(value.text); }
+};
+
 std::string shown(const ConfigNode& value) {
   const bool text = value.kind == ConfigNode::Kind::kScalar && value.quoted;
   return text ? fmt::format("\"{}\"", value.text) : flow_yaml(value);
@@ -164,5 +194,6 @@ template struct ConfigValue<std::vector<int64_t>>;
 template struct ConfigValue<std::vector<double>>;
 template struct ConfigValue<std::vector<std::string>>;
 template struct ConfigValue<nlohmann::json>;
+template struct ConfigValue<JsonText>;
 
 }  // namespace collimate::base::detail

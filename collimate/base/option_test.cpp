@@ -7,6 +7,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/json_text.h"
 #include "tests/support/base/error_of.h"
 
 namespace collimate::base {
@@ -58,6 +59,27 @@ TEST(Option, ReadsAsItsValue) {
   EXPECT_EQ(root.rollout.samples, 3);
   EXPECT_EQ(root.awkward.value, 3);
   EXPECT_EQ(root.awkward.check.samples, 8);
+}
+
+struct SchemaOptions : Section {
+  Option<JsonText> schema{this, "schema", {}, "", ""};
+};
+
+// A mapping's keys stay in the order written, and what a resolved configuration says is read again.
+TEST(Option, AMappingIsTheTextOfItsJson) {
+  SchemaOptions options;
+  read(options, "schema: {type: object, properties: {z: {enum: [1, 2.5, '3', true, null]}, a: {}}}");
+  const std::string json = R"({"type":"object","properties":{"z":{"enum":[1,2.5,"3",true,null]},"a":{}}})";
+  EXPECT_EQ(options.schema->text, json);
+  SchemaOptions again;
+  read(again, resolved_config(options));
+  EXPECT_EQ(again.schema->text, json);
+  read(again, "schema: some/file.json");
+  EXPECT_EQ(again.schema->text, "some/file.json");
+  EXPECT_EQ(refusal_of<SchemaOptions>("schema: [1]"),
+            "[c.yaml:1] expected schema to be a string or a mapping, got a list");
+  EXPECT_EQ(refusal_of<SchemaOptions>("schema: {maximum: .inf}"),
+            "[c.yaml:1] expected finite numbers in schema, got .inf");
 }
 
 struct RangeOptions : Section {

@@ -177,15 +177,17 @@ class Searcher {
 };
 
 void check_search(const BeamParams& beams, size_t ends, int64_t vocabulary, const EngineOptions& options) {
-  const auto require = [](bool good, const std::string& where, const std::string& expected, int64_t got) {
-    if (!good) throw base::InputError(base::expectation(where, expected, fmt::to_string(got)));
+  const auto require = [](bool good, const std::string& where, const std::string& expected, int64_t got,
+                          const std::string& remedy = "") {
+    if (!good) throw base::InputError(base::expectation(where, expected, fmt::to_string(got), remedy));
   };
   const int64_t most =
       std::min(std::min(tensor::kMostTopTokens, vocabulary) / Beams::width(1, ends), options.service.max_batch_tokens);
   require(beams.beams >= 1 && beams.beams <= most, kSearch,
           fmt::format("1 to {} beams, with {} tokens that end a completion", most, ends), beams.beams);
-  require(options.samples_per_prompt >= 1 && options.samples_per_prompt <= beams.beams, "generate.samples_per_prompt",
-          fmt::format("1 to {}, the beams of a search", beams.beams), options.samples_per_prompt);
+  require(options.samples_per_prompt >= 1 && options.samples_per_prompt <= beams.beams, "generate.n",
+          fmt::format("1 to {} completions of a prompt, as num_beams is {}", beams.beams, beams.beams),
+          options.samples_per_prompt, fmt::format("num_beams: {}", options.samples_per_prompt));
   require(options.service.draft == nullptr && options.service.speculation_tokens == 0, kSearch,
           "1 beside speculation: a search guesses nothing", beams.beams);
 }

@@ -143,7 +143,8 @@ TEST_F(TinyBeams, RefusesWhatASearchDoesNotRead) {
   EXPECT_EQ(refusal({.beams = 11}, {.max_tokens = 2}),
             "[generate.num_beams] expected 1 to 10 beams, with 1 tokens that end a completion, got 11");
   EXPECT_THAT(refusal({.beams = 7}, {.max_tokens = 2, .stop_ids = {5}}), HasSubstr("1 to 6 beams"));
-  EXPECT_THAT(refusal(two, {.max_tokens = 2}, {.samples_per_prompt = 3}), HasSubstr("1 to 2, the beams of a search"));
+  EXPECT_EQ(refusal(two, {.max_tokens = 2}, {.samples_per_prompt = 3}),
+            "[generate.n] expected 1 to 2 completions of a prompt, as num_beams is 2, got 3; try num_beams: 3");
   EXPECT_THAT(refusal(two, {.max_tokens = 2}, {.service = {.speculation_tokens = 3}}), HasSubstr("speculation"));
   const auto without_beams = [&](const BeamParams& beams) {
     return base::message_of([&] { complete_all(tiny_.model, prompts_, beams, {.max_tokens = 1}); });

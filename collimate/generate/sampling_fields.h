@@ -98,7 +98,7 @@ inline constexpr SamplingField kSamplingFields[] = {
     {.name = "json_schema",
      .request = nullptr,
      .member = SamplingMember<std::string>{&SamplingParams::json_schema},
-     .help = "completions are JSON that this schema allows: the schema, or the name of a file that has it",
+     .help = "completions are JSON that this schema allows: the schema, its text or the name of a file that has it",
      .always = false,
      .file = true},
     // Said by the caller, each in a way of its own.

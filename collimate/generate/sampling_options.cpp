@@ -36,6 +36,10 @@ class OptionMaker {
     put(standard, base::not_empty(), base::satisfying("UTF-8", text::is_valid_utf8));
   }
   void make(const SamplingMember<std::string>&, const std::string& standard) const {
+    if (field_.file)
+      return put(base::JsonText{standard}, base::satisfying("UTF-8", [](const base::JsonText& value) {
+                   return text::is_valid_utf8(value.text);
+                 }));
     put(standard, base::satisfying("UTF-8", text::is_valid_utf8));
   }
   void make(const SamplingMember<uint64_t>&, uint64_t) const { COLLIMATE_CHECK(false, "{} as an option", field_.name); }
@@ -81,7 +85,7 @@ class Taker {
     params_.*member.at = set<std::vector<std::string>>();
   }
   void operator()(const SamplingMember<std::string>& member) const {
-    const std::string& text = set<std::string>();
+    const std::string& text = field_.file ? set<base::JsonText>().text : set<std::string>();
     const size_t begin = text.find_first_not_of(" \t\r\n");
     const bool named = field_.file && begin != std::string::npos && text[begin] != '{';
     params_.*member.at = named ? base::read_file(text) : text;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <variant>
 
+#include "collimate/base/json_text.h"
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
 #include "collimate/generate/sampling_fields.h"
@@ -23,9 +24,10 @@ class SamplingOptions : public base::Section {
   // Gives the same for completions of so many tokens. InputError, naming where it was set, when min_tokens is more.
   SamplingParams params(int64_t max_tokens) const;
 
-  using Item = std::variant<std::monostate, base::Option<double>, base::Option<int64_t>, base::Option<bool>,
-                            base::Option<nlohmann::json>, base::Option<std::vector<int64_t>>,
-                            base::Option<std::vector<std::string>>, base::Option<std::string>>;
+  using Item =
+      std::variant<std::monostate, base::Option<double>, base::Option<int64_t>, base::Option<bool>,
+                   base::Option<nlohmann::json>, base::Option<std::vector<int64_t>>,
+                   base::Option<std::vector<std::string>>, base::Option<std::string>, base::Option<base::JsonText>>;
 
  private:
   std::array<Item, std::size(kSamplingFields)> items_;  // of each row; nothing where it is no option

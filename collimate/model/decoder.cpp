@@ -14,7 +14,15 @@ namespace {
 // The norm behind a half: its only one, or another than that ahead of it.
 Norm find_behind(const Weights& weights, Part only, Part other, int segment, const shape::Block& block) {
   if (block.place == shape::NormPlace::kBefore) return {};
-  return find_norm(weights, block.place == shape::NormPlace::kAfter ? only : other, segment, block);
+  return find_norm(weights, block.place == shape::NormPlace::kAround ? other : only, segment, block);
+}
+
+// Combinations that no family has, and no test.
+void check(const shape::ModelShape& shape, const shape::Block& block) {
+  const bool plain = block.place == shape::NormPlace::kBefore && block.added_scale == 1;
+  COLLIMATE_CHECK(plain || block.mlp.experts.count == 0, "{}", shape.family);
+  COLLIMATE_CHECK(block.added_scale == 1 || block.place != shape::NormPlace::kAfter, "{}", shape.family);
+  COLLIMATE_CHECK(shape.logit_scale == 1 || shape.final_norm, "{}", shape.family);
 }
 
 }  // namespace
@@ -25,7 +33,9 @@ Decoder::Decoder(const Weights& weights) {
   positions_ = weights.index_of(Part::kPositions, 0);
   unused_positions_ = shape.unused_positions;
   embedding_scale_ = static_cast<float>(shape.embedding_scale);
+  if (shape.head == shape::Head::kLanguageModel) logit_scale_ = static_cast<float>(shape.logit_scale);
   for (const shape::Block& block : shape.blocks) {
+    check(shape, block);
     const int segment = static_cast<int>(blocks_.size()) + 1;
     const bool latent = block.attention.latent.kv_rank > 0;
     blocks_.push_back({block,
@@ -39,7 +49,6 @@ Decoder::Decoder(const Weights& weights) {
                        find_behind(weights, Part::kMlpNorm, Part::kBehindMlp, segment, block)});
     if (latent) blocks_.back().latent = find_latent(weights, segment);
     if (block.mlp.experts.count > 0) {
-      COLLIMATE_CHECK(block.place == shape::NormPlace::kBefore, "{}", shape.family);
       blocks_.back().experts = find_experts(weights, segment, routers_++);
     } else {
       blocks_.back().up = find_linear(weights, Part::kUp, segment);
@@ -71,6 +80,7 @@ Slot* Decoder::begin(Step& step) const {
 
 Slot* Decoder::end(Step& step, Slot* stream) const {
   if (final_norm_) stream = normalize(step, *final_norm_, stream);
+  if (logit_scale_ != 1) scale(step, logit_scale_, stream);  // which all logits share
   return project_out_ ? linear(step, *project_out_, stream) : stream;
 }
 
@@ -78,30 +88,34 @@ Slot* Decoder::heads_of(Step& step, const Block& block, Slot* x) {
   if (block.latent) return latent_heads(step, *block.latent, x);
   const Attention& how = block.how.attention;
   Slot* qkv = linear(step, block.query_key_value, spread(step, x));
-  if (how.head_norm) qkv = normalize_heads(step, block.head_norms, how, qkv);
+  if (how.head_norm && !how.norm_behind_turn) qkv = normalize_heads(step, block.head_norms, how, qkv);
   if (how.rotary) turn(step, how, qkv, how.heads + how.kv_heads, how.head_dim);
-  return qkv;
+  return how.head_norm && how.norm_behind_turn ? normalize_heads(step, block.head_norms, how, qkv) : qkv;
 }
 
 Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
-  const shape::NormPlace place = block.how.place;
-  const bool before = place != shape::NormPlace::kAfter;
+  const bool before = shape::has_norm_ahead(block.how.place);
   Slot* read = before ? normalize(step, block.attention_norm, stream) : stream;
   Slot* attended = attend(step, block.how.attention, heads_of(step, block, read));
   // The MLP too reads the normalized stream as it came, or that with what attention adds.
   if (block.how.parallel && !block.how.shared_norm) read = normalize(step, block.mlp_norm, stream);
-  stream = end_half(step, place, block.output, block.behind_attention, attended, stream);
+  stream = end_half(step, {block.how, block.output, block.behind_attention}, attended, stream);
   if (!block.how.parallel) read = before ? normalize(step, block.mlp_norm, stream) : stream;
   if (block.experts) return add_experts(step, *block.experts, read, stream);
   Slot* activated = activate(step, block.how.mlp, linear(step, block.up, spread(step, read)));
-  return end_half(step, place, block.down, block.behind_mlp, activated, stream);
+  return end_half(step, {block.how, block.down, block.behind_mlp}, activated, stream);
 }
 
-Slot* Decoder::end_half(Step& step, shape::NormPlace place, const Linear& layer, const Norm& behind, Slot* x,
-                        Slot* stream) {
-  if (place == shape::NormPlace::kAround) return add_normalized(step, behind, linear(step, layer, x), stream);
-  stream = add_linear(step, layer, x, stream);
-  return place == shape::NormPlace::kAfter ? normalize_stream(step, behind, stream) : stream;
+Slot* Decoder::end_half(Step& step, const HalfEnd& half, Slot* x, Slot* stream) {
+  const auto factor = static_cast<float>(half.how.added_scale);
+  const bool behind = shape::has_norm_behind(half.how.place);
+  if (factor == 1 && !behind) {
+    stream = add_linear(step, half.layer, x, stream);
+    return half.how.place == shape::NormPlace::kAfter ? normalize_stream(step, half.behind, stream) : stream;
+  }
+  Slot* made = linear(step, half.layer, x);
+  if (factor == 1) return add_normalized(step, half.behind, made, stream);
+  return add_scaled(step, factor, behind ? normalize(step, half.behind, made) : made, stream);
 }
 
 bool Decoder::rotary() const {

@@ -44,8 +44,12 @@ class Decoder {
   Slot* run_block(Step& step, const Block& block, Slot* stream) const;
 
   // The stream with what a half's last layer makes of x, and the norm behind it.
-  static Slot* end_half(Step& step, shape::NormPlace place, const Linear& layer, const Norm& behind, Slot* x,
-                        Slot* stream);
+  struct HalfEnd {
+    const shape::Block& how;
+    const Linear& layer;
+    const Norm& behind;
+  };
+  static Slot* end_half(Step& step, const HalfEnd& half, Slot* x, Slot* stream);
   Slot* begin(Step& step) const;
   Slot* end(Step& step, Slot* stream) const;
 
@@ -58,6 +62,7 @@ class Decoder {
   float embedding_scale_ = 1;
   std::vector<Block> blocks_;
   std::optional<Norm> final_norm_;
+  float logit_scale_ = 1;
 };
 
 }  // namespace collimate::model

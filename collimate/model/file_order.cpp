@@ -1,8 +1,10 @@
 #include "collimate/model/file_order.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "collimate/base/at.h"
+#include "collimate/base/error.h"
 
 namespace collimate::model {
 
@@ -35,6 +37,18 @@ void read_param(const shape::ParamSpec& spec, const TensorEntry& entry, const st
   const auto width = static_cast<int64_t>(out.size()) / spec.sizes[0];
   for (int64_t row = 0; row < spec.sizes[0]; ++row)
     std::copy_n(in_file.begin() + spec.file_row(row) * width, width, out.begin() + row * width);
+}
+
+void check_finite(const TensorEntry& entry, const std::string& where, std::span<const float> values) {
+  constexpr uint32_t kExponent = 0x7F800000;
+  const auto is_none = [](float value) { return (std::bit_cast<uint32_t>(value) & kExponent) == kExponent; };
+  uint32_t any = 0;  // a sum without branches is taken at the memory's speed
+  for (const float value : values) any |= static_cast<uint32_t>(is_none(value));
+  if (any == 0) return;
+  throw base::InputError(base::expectation(
+      where + " " + entry.name, "finite values",
+      fmt::format("{} of {} that are NaN or infinite", std::ranges::count_if(values, is_none), values.size()),
+      "downloading the model again, or the model of a checkpoint from before its run diverged"));
 }
 
 void to_file_order(const shape::ParamSpec& spec, std::span<const float> values, std::span<float> out) {

@@ -294,6 +294,7 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
     if (from.entries[i] == nullptr) continue;
     weights->fill(static_cast<int>(i), [&](std::span<float> whole) {
       read_param(from.specs[i], *from.entries[i], from.directory, whole);
+      check_finite(*from.entries[i], from.directory, whole);
       if (from.adapters != nullptr && !options.lora.on()) from.adapters->sum_of(from.specs[i]).add(0, whole);
     });
   }

@@ -78,12 +78,13 @@ Linear find_linear(const Weights& weights, shape::Part part, int segment) {
   return layer;
 }
 
-float norm_offset(const shape::Block& block) { return block.norm == shape::NormKind::kRmsOffset ? 1.0F : 0.0F; }
+float norm_offset(const shape::Block& block) { return shape::is_offset(block.norm) ? 1.0F : 0.0F; }
 
 Norm find_norm(const Weights& weights, shape::Part part, int segment, const shape::Block& block) {
   const int weight = weights.index_of(part, segment);
   COLLIMATE_CHECK(weight >= 0, "segment {}", segment);
-  return {weight, weights.index_of(part, segment, /*bias=*/true), block.norm_epsilon, norm_offset(block)};
+  return {weight, weights.index_of(part, segment, /*bias=*/true), block.norm_epsilon, norm_offset(block),
+          shape::is_centred(block.norm)};
 }
 
 namespace {
@@ -177,16 +178,17 @@ struct Moments {
 Moments take_moments(const Step& step, const Norm& norm, int64_t rows) {
   Moments moments;
   moments.inverse = step.arena.take(rows);
-  if (norm.bias >= 0) moments.mean = step.arena.take(rows);
+  if (norm.centred) moments.mean = step.arena.take(rows);
   return moments;
 }
 
 // y = norm(x), which may lie over it. Fills in what there is of the moments.
 void norm_forward(const Step& step, const Norm& norm, const Slot& x, float* y, const Moments& moments) {
   const float* weight = step.weights.param(norm.weight);
-  if (norm.bias >= 0) {
-    tensor::layer_norm(step.exec, x.value, x.rows, x.width, weight, step.weights.param(norm.bias), norm.epsilon, y,
-                       moments.mean, moments.inverse);
+  if (norm.centred) {
+    const float* bias = norm.bias < 0 ? nullptr : step.weights.param(norm.bias);
+    tensor::layer_norm(step.exec, x.value, x.rows, x.width, weight, bias, norm.epsilon, y, moments.mean,
+                       moments.inverse, norm.offset);
   } else {
     tensor::rms_norm(step.exec, x.value, x.rows, x.width, weight, norm.epsilon, y, moments.inverse, norm.offset);
   }
@@ -196,10 +198,11 @@ void norm_forward(const Step& step, const Norm& norm, const Slot& x, float* y, c
 void norm_backward(const Step& step, const Norm& norm, Slot& x, const Moments& moments, const float* dy) {
   Weights& weights = step.weights;
   const GradientTarget dx = x.wanted ? step.tape->target(x) : GradientTarget{step.arena.take(x.count()), false};
-  if (norm.bias >= 0) {
+  if (norm.centred) {
+    float* dbias = norm.bias < 0 ? nullptr : weights.param_gradient(norm.bias);
     tensor::layer_norm_backward(step.exec, dy, x.value, moments.mean, moments.inverse, x.rows, x.width,
                                 weights.param(norm.weight), dx.data, dx.accumulate, weights.param_gradient(norm.weight),
-                                weights.param_gradient(norm.bias));
+                                dbias, norm.offset);
   } else {
     tensor::rms_norm_backward(step.exec, dy, x.value, moments.inverse, x.rows, x.width, weights.param(norm.weight),
                               dx.data, dx.accumulate, weights.param_gradient(norm.weight), norm.offset);
@@ -253,6 +256,26 @@ Slot* add_normalized(Step& step, const Norm& norm, Slot* x, Slot* stream) {
     pass_through(step.exec, *step.tape, *out, *stream);
   });
   return out;
+}
+
+Slot* add_scaled(Step& step, float factor, Slot* x, Slot* stream) {
+  Slot* out = stream_to_add_to(step, stream, stream->wanted || x->wanted);
+  tensor::scale(step.exec, factor, x->count(), x->value);
+  tensor::add(step.exec, x->value, out->count(), out->value);
+  record(step, out, [=, exec = step.exec, tape = step.tape](const float* dy) {
+    if (x->wanted) {
+      float* dx = only_target(*tape, *x);
+      tensor::copy(exec, dy, x->count(), dx);
+      tensor::scale(exec, factor, x->count(), dx);
+    }
+    pass_through(exec, *tape, *out, *stream);
+  });
+  return out;
+}
+
+void scale(Step& step, float factor, Slot* x) {
+  tensor::scale(step.exec, factor, x->count(), x->value);
+  record(step, x, [=, exec = step.exec](const float*) { tensor::scale(exec, factor, x->count(), x->gradient); });
 }
 
 Slot* linear(Step& step, const Linear& layer, Slot* x) {

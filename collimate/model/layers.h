@@ -51,11 +51,12 @@ using tensor::Slot;
 // Layers hold indices of parameters, never tensors, so that weights may move between passes.
 struct Norm {
   int weight = -1;
-  int bias = -1;  // -1: RMS norm, else layer norm
+  int bias = -1;  // -1: none
   float epsilon = 1e-5F;
-  float offset = 0;  // added to an RMS norm's weights
+  float offset = 0;      // added to its weights
+  bool centred = false;  // layer norm, else RMS norm
 };
-// RMS norms of the heads of queries and keys.
+// RMS norms of queries and keys: of each head, or of all together.
 struct HeadNorms {
   int query = -1, key = -1;  // -1: none
   float epsilon = 1e-5F;
@@ -72,7 +73,7 @@ using shape::Attention;
 
 // Finds the linear layer or norm of a segment: weights and, where there is one, bias.
 Linear find_linear(const Weights& weights, shape::Part part, int segment);
-float norm_offset(const shape::Block& block);  // of its RMS norms: added to their weights
+float norm_offset(const shape::Block& block);  // of its norms: added to their weights
 Norm find_norm(const Weights& weights, shape::Part part, int segment, const shape::Block& block);
 
 // The biases [out] of a layer; null where it has none.
@@ -96,6 +97,10 @@ Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream);
 void pass_through(const tensor::Exec& exec, tensor::Tape& tape, Slot& out, Slot& in);
 // stream + norm(x): as add_linear.
 Slot* add_normalized(Step& step, const Norm& norm, Slot* x, Slot* stream);
+// stream + factor x: as add_linear. x has no other reader, and nothing behind it reads its value.
+Slot* add_scaled(Step& step, float factor, Slot* x, Slot* stream);
+// factor x, in place; x has one reader behind it, and what made it does not read it again.
+void scale(Step& step, float factor, Slot* x);
 // qkv as of attend: its queries' and keys' heads normalised, its values as they are.
 Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& attention, Slot* qkv);
 // Turns the leading channels of x's first `heads` heads of `head_dim` by the tokens' positions, in place. x has one

@@ -107,38 +107,51 @@ void sum_heads_gradient(const Step& step, int norm, int64_t width, float* mine) 
   tensor::add(step.exec, mine, width, all);
 }
 
+// The rows that the norms of queries and of keys run over.
+struct NormRows {
+  NormRows(const Attention& a, int64_t rows) {
+    const Heads h(a);
+    const auto of = [&](int heads, int64_t width) {
+      return tensor::HeadRows{rows, h.row, a.norm_of_all ? 1 : heads, static_cast<int>(width)};
+    };
+    q = of(h.heads, a.query_norm_width());
+    k = of(h.kv_heads, a.key_norm_width());
+  }
+  int64_t of_queries() const { return q.rows * q.heads; }
+  int64_t all() const { return of_queries() + k.rows * k.heads; }
+  tensor::HeadRows q, k;
+};
+
 void normalize_heads_backward(const Step& step, const HeadNorms& norms, const Attention& a, Slot& qkv,
                               const float* inverse, const float* dout) {
-  const Heads h(a);
   const GradientTarget into = step.tape->target(qkv);
   COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
   tensor::copy(step.exec, dout, qkv.count(), into.data);  // of the values; those of q and k are written over
-  const tensor::HeadRows q{qkv.rows, h.row, h.heads, h.head_dim}, k{qkv.rows, h.row, h.kv_heads, h.head_dim};
+  const NormRows rows(a, qkv.rows);
   const int64_t at = a.query_width();
-  float* dquery = heads_gradient(step, norms.query, a.head_dim);
-  float* dkey = heads_gradient(step, norms.key, a.head_dim);
-  tensor::head_norm_backward(step.exec, dout, qkv.value, inverse, q, step.weights.param(norms.query), into.data, dquery,
-                             norms.offset);
-  tensor::head_norm_backward(step.exec, dout + at, qkv.value + at, inverse + qkv.rows * a.heads, k,
+  float* dquery = heads_gradient(step, norms.query, rows.q.head_dim);
+  float* dkey = heads_gradient(step, norms.key, rows.k.head_dim);
+  tensor::head_norm_backward(step.exec, dout, qkv.value, inverse, rows.q, step.weights.param(norms.query), into.data,
+                             dquery, norms.offset);
+  tensor::head_norm_backward(step.exec, dout + at, qkv.value + at, inverse + rows.of_queries(), rows.k,
                              step.weights.param(norms.key), into.data + at, dkey, norms.offset);
-  sum_heads_gradient(step, norms.query, a.head_dim, dquery);
-  sum_heads_gradient(step, norms.key, a.head_dim, dkey);
+  sum_heads_gradient(step, norms.query, rows.q.head_dim, dquery);
+  sum_heads_gradient(step, norms.key, rows.k.head_dim, dkey);
 }
 
 }  // namespace
 
 Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& a, Slot* qkv) {
-  const Heads h(a);
+  const NormRows rows(a, qkv->rows);
   Slot* out = tensor::make_slot(step.arena, qkv->rows, qkv->width,
                                 recorded(step, qkv, norms.query) || recorded(step, qkv, norms.key));
-  float* inverse = out->wanted ? step.arena.take(qkv->rows * (a.heads + a.kv_heads)) : nullptr;
+  float* inverse = out->wanted ? step.arena.take(rows.all()) : nullptr;
   tensor::copy(step.exec, qkv->value, qkv->count(), out->value);
-  const tensor::HeadRows q{qkv->rows, h.row, h.heads, h.head_dim}, k{qkv->rows, h.row, h.kv_heads, h.head_dim};
   const int64_t at = a.query_width();
-  tensor::head_norm(step.exec, qkv->value, q, step.weights.param(norms.query), norms.epsilon, out->value, inverse,
+  tensor::head_norm(step.exec, qkv->value, rows.q, step.weights.param(norms.query), norms.epsilon, out->value, inverse,
                     norms.offset);
-  tensor::head_norm(step.exec, qkv->value + at, k, step.weights.param(norms.key), norms.epsilon, out->value + at,
-                    inverse == nullptr ? nullptr : inverse + qkv->rows * a.heads, norms.offset);
+  tensor::head_norm(step.exec, qkv->value + at, rows.k, step.weights.param(norms.key), norms.epsilon, out->value + at,
+                    inverse == nullptr ? nullptr : inverse + rows.of_queries(), norms.offset);
   if (!out->wanted) return out;
   step.tape->push([step, norms, a, qkv, out, inverse] {
     if (const float* dout = Tape::gradient(*out)) normalize_heads_backward(step, norms, a, *qkv, inverse, dout);

@@ -56,6 +56,11 @@ void MappedValues::read(size_t index, int64_t first, std::span<float> out) const
 }
 
 void MappedValues::read_own(size_t index, int64_t first, std::span<float> out) const {
+  read_rows(index, first, out);
+  check_finite(*entries_[index], directory_, out);
+}
+
+void MappedValues::read_rows(size_t index, int64_t first, std::span<float> out) const {
   const shape::ParamSpec& spec = specs_.at(index);
   const TensorEntry& entry = *entries_[index];
   const auto width = static_cast<size_t>(spec.sizes.back()), rows = out.size() / width;

@@ -41,6 +41,7 @@ class MappedValues {
 
  private:
   void read_own(size_t index, int64_t first, std::span<float> out) const;  // without adapters
+  void read_rows(size_t index, int64_t first, std::span<float> out) const;
   PeftAdapters::Sum sum_of(size_t index) const;
 
   std::string directory_;

@@ -64,9 +64,22 @@ std::vector<float> longrope_frequencies(const shape::ModelShape& shape, int64_t 
   return inverse;
 }
 
+bool is_dynamic(const shape::ModelShape& shape) {
+  return !shape.rope_scaling.is_null() && shape.rope_scaling.at("rope_type") == "dynamic";
+}
+
+// The base for sequences of at most so many positions.
+double stretched_base(const shape::ModelShape& shape, int64_t turned, int64_t positions) {
+  if (positions <= shape.max_positions) return shape.rope_theta;
+  const auto factor = shape.rope_scaling.at("factor").get<double>(), channels = static_cast<double>(turned);
+  const double longer = static_cast<double>(positions) / static_cast<double>(shape.max_positions);
+  return shape.rope_theta * std::pow(factor * longer - (factor - 1), channels / (channels - 2));
+}
+
 }  // namespace
 
 int64_t longest_positions(const shape::ModelShape& shape, int64_t longest) {
+  if (is_dynamic(shape) && longest > 0) return std::clamp(longest, shape.max_positions, shape.positions());
   const bool is_short = has_long_factors(shape) && longest > 0 && longest <= original_positions(shape);
   return is_short ? std::min(shape.max_positions, original_positions(shape)) : shape.positions();
 }
@@ -77,9 +90,11 @@ std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape, int6
   const int64_t turned = shape.turned();
   if (type == "yarn") return yarn_frequencies(shape, turned);
   if (type == "longrope") return longrope_frequencies(shape, turned, longest_positions(shape, longest));
+  const double theta =
+      is_dynamic(shape) ? stretched_base(shape, turned, longest_positions(shape, longest)) : shape.rope_theta;
   std::vector<float> inverse;
   for (int64_t pair = 0; pair < turned / 2; ++pair) {
-    float value = inverse_frequency(shape.rope_theta, pair, turned);
+    float value = inverse_frequency(theta, pair, turned);
     if (type == "linear") value /= shape.rope_scaling.at("factor").get<float>();
     if (type == "llama3") value = scale_llama3(value, shape.rope_scaling);
     inverse.push_back(value);

@@ -12,14 +12,15 @@ namespace collimate::model {
 
 // Inverse frequency of each pair of channels [turned / 2] of a head with the shape's scaling: linear divides all of
 // them, llama3 (Llama 3.1) only the slow ones, yarn blends between, longrope divides each by a factor of its own,
-// dynamic none up to max_positions, beyond which no model here goes. In fp32, in the order in which the Hugging Face
-// models compute them. `longest`: as of longest_positions.
+// dynamic (NTK-aware, bloc97 and emozilla 2023) stretches the base for sequences beyond max_positions. In fp32, in the
+// order in which the Hugging Face models compute them. `longest`: as of longest_positions.
 std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape, int64_t longest = 0);
 // Cosines and sines are multiplied by this: 1 but for yarn and longrope.
 float rope_magnitude(const shape::ModelShape& shape);
 // A sequence of a model that is told none longer than `longest` tokens will come (0: none is said) has at most so many.
-// That is positions() but for LongRoPE, which has factors for sequences up to the model's original length, and others
-// for longer ones: if none longer comes, the former are used, and the original length is the limit.
+// That is positions() but for ropes that are other for longer sequences. LongRoPE has factors for sequences up to the
+// model's original length, and others for longer ones: if none longer comes, the former are used, and the original
+// length is the limit. A dynamic one is made for the longest sequence, which then is the limit, or max_positions.
 int64_t longest_positions(const shape::ModelShape& shape, int64_t longest);
 // Gives them without scaling, by the base of the blocks that have one of their own; empty where none has.
 std::vector<float> own_inverse_frequencies(const shape::ModelShape& shape);

@@ -19,11 +19,24 @@ shape::ModelShape shape_with(nlohmann::json scaling) {
 TEST(RopeTable, FrequenciesOfEveryScaling) {
   const auto plain = rope_inverse_frequencies(shape_with(nullptr));
   const auto linear = rope_inverse_frequencies(shape_with({{"rope_type", "linear"}, {"factor", 4.0}}));
-  const auto dynamic = rope_inverse_frequencies(shape_with({{"rope_type", "dynamic"}, {"factor", 4.0}}));
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_NEAR(plain[i] * std::pow(500000.0, static_cast<double>(i) / 8), 1.0, 1e-6);
     EXPECT_EQ(linear[i], plain[i] / 4);
-    EXPECT_EQ(dynamic[i], plain[i]);
+  }
+}
+
+// By the published rule: theta (factor length / positions - (factor - 1)) ^ (channels / (channels - 2)).
+TEST(RopeTable, ADynamicRopeIsMadeForTheLongestSequence) {
+  const shape::ModelShape shape = shape_with({{"rope_type", "dynamic"}, {"factor", 4.0}});
+  EXPECT_EQ(shape.positions(), 4096);
+  const auto plain = rope_inverse_frequencies(shape_with(nullptr));
+  for (const int64_t longest : {1, 1024, 1025, 2048, 4096, 0}) {
+    const int64_t reached = longest == 0 ? 4096 : std::max<int64_t>(longest, 1024);
+    EXPECT_EQ(longest_positions(shape, longest), reached) << longest;
+    const double stretched = std::pow(4 * static_cast<double>(reached) / 1024 - 3, 16.0 / 14);
+    const auto got = rope_inverse_frequencies(shape, longest);
+    for (size_t i = 0; i < 8; ++i)
+      EXPECT_NEAR(got[i] / plain[i] * std::pow(stretched, static_cast<double>(i) / 8), 1, 1e-5) << longest;
   }
 }
 

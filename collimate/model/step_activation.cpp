@@ -55,6 +55,9 @@ Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) {
     case shape::Activation::kRelu:
       COLLIMATE_CHECK(!mlp.gated, "a gate of ReLU");
       return elementwise(step, {tensor::relu, tensor::relu_backward}, x);
+    case shape::Activation::kReluSquared:
+      COLLIMATE_CHECK(!mlp.gated, "a gate of squared ReLU");
+      return elementwise(step, {tensor::relu_squared, tensor::relu_squared_backward}, x);
   }
   return nullptr;
 }

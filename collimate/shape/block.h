@@ -5,12 +5,20 @@
 namespace collimate::shape {
 
 // A block as data: one decoder (model/decoder.h) runs them, and parameters, FLOPs and the planner's outline follow.
-// Norms: of weights alone; of 1 and weights; of weights and biases, centred.
-enum class NormKind { kRms, kRmsOffset, kLayer };
-enum class Activation { kSilu, kGeluTanh, kGelu, kRelu };
+// Norms: of weights alone; of 1 and weights; and centred: of weights and biases, of weights alone, of 1 and weights and
+// biases.
+enum class NormKind { kRms, kRmsOffset, kLayer, kLayerUnbiased, kLayerOffset };
+enum class Activation { kSilu, kGeluTanh, kGelu, kRelu, kReluSquared };
 
-// Where a half has its norms: x + f(norm(x)), norm(x + f(x)), or x + other norm(f(norm(x))).
-enum class NormPlace { kBefore, kAfter, kAround };
+inline bool is_centred(NormKind kind) { return kind != NormKind::kRms && kind != NormKind::kRmsOffset; }
+inline bool is_offset(NormKind kind) { return kind == NormKind::kRmsOffset || kind == NormKind::kLayerOffset; }
+inline bool is_biased(NormKind kind) { return kind == NormKind::kLayer || kind == NormKind::kLayerOffset; }
+
+// Where a half has its norms: x + f(norm(x)), norm(x + f(x)), x + norm(f(x)), or x + other norm(f(norm(x))).
+enum class NormPlace { kBefore, kAfter, kBehind, kAround };
+// Whether a half reads the stream through a norm, and whether it adds what it makes through one.
+inline bool has_norm_ahead(NormPlace place) { return place == NormPlace::kBefore || place == NormPlace::kAround; }
+inline bool has_norm_behind(NormPlace place) { return place == NormPlace::kBehind || place == NormPlace::kAround; }
 
 // Multi-head latent attention (DeepSeek-AI 2024): a token's keys and values are made of one vector of kv_rank and a
 // turned key of rope_dim that all heads share; kv_rank 0 for plain attention.
@@ -35,11 +43,13 @@ struct Attention {
   bool paired = false;     // in files they lie beside those that they turn with
   bool bias = false;       // of queries, keys and values
   bool output_bias = false;
-  bool head_norm = false;  // an RMS norm of each query's and key's head, ahead of their turn
-  double scale = 0;        // of scores; 0: 1 / sqrt(head_dim)
-  double softcap = 0;      // a scaled score s becomes softcap tanh(s / softcap); 0: as it is
-  double rope_theta = 0;   // of a layer that turns by a base of its own, unscaled; 0: as the model's rope says
-  int64_t window = 0;      // a token reads at most so many keys, its own and those before it; 0: all
+  bool head_norm = false;         // an RMS norm of each query's and key's head, ahead of their turn
+  bool norm_behind_turn = false;  // where there is one, it is behind their turn
+  bool norm_of_all = false;       // it is of all of a query's heads together, and of all of a key's
+  double scale = 0;               // of scores; 0: 1 / sqrt(head_dim)
+  double softcap = 0;             // a scaled score s becomes softcap tanh(s / softcap); 0: as it is
+  double rope_theta = 0;          // of a layer that turns by a base of its own, unscaled; 0: as the model's rope says
+  int64_t window = 0;             // a token reads at most so many keys, its own and those before it; 0: all
   Latent latent = {};
   int64_t all_heads = 0;   // of the model, where these are but one rank's (shape::local_shape); 0: these
   int64_t first_head = 0;  // the number of this rank's first head among them
@@ -50,6 +60,9 @@ struct Attention {
   int64_t value_dim() const { return latent.kv_rank > 0 ? latent.value_dim : head_dim; }
   int64_t value_width() const { return kv_heads * value_dim(); }
   int64_t output_width() const { return heads * value_dim(); }
+  // Channels of the norms of queries and of keys.
+  int64_t query_norm_width() const { return norm_of_all ? query_width() : head_dim; }
+  int64_t key_norm_width() const { return norm_of_all ? kv_width() : head_dim; }
   bool operator==(const Attention&) const = default;
 };
 
@@ -96,6 +109,7 @@ struct Block {
   bool shared_norm = false;  // of parallel halves: one norm for both
   NormKind norm = NormKind::kRms;
   float norm_epsilon = 1e-5F;
+  double added_scale = 1;  // of what each half adds to the stream
   Attention attention = {};
   Mlp mlp = {};
   bool operator==(const Block&) const = default;

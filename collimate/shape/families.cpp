@@ -8,16 +8,24 @@
 // clang-format off
 #define COLLIMATE_FAMILIES(EACH) \
   EACH(bloom_families) \
+  EACH(cohere_families) \
+  EACH(cwm_families) \
   EACH(deepseek_families) \
   EACH(ernie_families) \
+  EACH(exaone4_families) \
   EACH(gemma_families) \
   EACH(glm_families) \
   EACH(gpt2_families) \
   EACH(gpt_neo_families) \
   EACH(gpt_neox_families) \
   EACH(gptj_families) \
+  EACH(granite_families) \
+  EACH(helium_families) \
+  EACH(hunyuan_families) \
   EACH(llama_families) \
   EACH(mixture_families) \
+  EACH(nemotron_families) \
+  EACH(olmo_families) \
   EACH(opt_families) \
   EACH(phi3_families) \
   EACH(phi_families) \

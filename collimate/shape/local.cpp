@@ -150,6 +150,10 @@ void cut_tensors(ModelShape& mine, const TensorRank& of, const std::string& wher
   if (of.ranks == 1) return;
   for (Block& block : mine.blocks) {
     Attention& attention = block.attention;
+    if (attention.norm_of_all)
+      throw base::InputError(base::expectation(where,
+                                               "tp 1, as the norms of queries and keys are of all heads together",
+                                               fmt::format("tp {}", of.ranks), "pp, cp, zero or dp"));
     attention.all_heads = attention.heads;
     attention.heads = part_of(attention.heads, of.ranks, where, "attention heads");
     if (attention.kv_heads > of.ranks || of.ranks % attention.kv_heads != 0)

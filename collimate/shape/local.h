@@ -50,7 +50,8 @@ struct ModelRank {
 
 // The shape of what that rank computes: its blocks, in them its heads and its part of each MLP's and expert's inner
 // width. InputError naming `where` when heads or a width are no multiple of the tensor ranks, or key-value heads
-// neither that nor a divisor of them, or when there are fewer blocks than stages, or fewer experts than expert ranks.
+// neither that nor a divisor of them, when one norm is of the heads of several of these ranks, or when there are fewer
+// blocks than stages, or fewer experts than expert ranks.
 ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::string& where);
 // That rank's parameters, of those of the whole model: the same names in the same order; cut ones have the rank's
 // sizes and `pieces`, those that the rank's stage does not read have none, nor have experts of other ranks, and all lie

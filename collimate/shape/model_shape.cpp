@@ -66,9 +66,12 @@ void validate_rope(const ModelShape& shape, const std::string& where) {
 }  // namespace
 
 int64_t ModelShape::positions() const {
-  if (rope_scaling.is_null() || rope_scaling.at("rope_type") != "yarn") return max_positions;
-  const double reached =
-      rope_scaling.at("factor").get<double>() * rope_scaling.at("original_max_position_embeddings").get<double>();
+  if (rope_scaling.is_null()) return max_positions;
+  const json& type = rope_scaling.at("rope_type");
+  if (type != "yarn" && type != "linear" && type != "dynamic") return max_positions;
+  const auto original = type == "yarn" ? rope_scaling.at("original_max_position_embeddings").get<double>()
+                                       : static_cast<double>(max_positions);
+  const double reached = std::min(rope_scaling.at("factor").get<double>() * original, static_cast<double>(kMaxCount));
   return std::max(max_positions, static_cast<int64_t>(reached));
 }
 

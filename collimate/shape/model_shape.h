@@ -36,6 +36,7 @@ struct ModelShape {
   bool final_norm = true;
   bool tied_embeddings = false;
   bool head_bias = false;    // of the language model's head
+  double logit_scale = 1;    // multiplies the language model's logits
   double logit_softcap = 0;  // a logit x becomes softcap tanh(x / softcap); 0: as it is
   double rope_theta = 10000.0;
   nlohmann::json rope_scaling;  // null, or the "rope_scaling" object: linear, dynamic, llama3, yarn, longrope
@@ -45,7 +46,8 @@ struct ModelShape {
   int64_t pad_id = -1;
 
   int64_t layers() const { return static_cast<int64_t>(blocks.size()); }
-  // A sequence has at most so many: max_positions, or where YaRN reaches further, its factor times the original ones.
+  // A sequence has at most so many: max_positions, or where a rope that is scaled reaches further, its factor times
+  // these, and of YaRN times the original ones.
   int64_t positions() const;
   // Channels of a head that turn, of blocks whose heads do.
   int64_t turned() const {

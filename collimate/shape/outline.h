@@ -27,7 +27,7 @@ struct Outline {
   Experts experts = {};
   int64_t dense_layers = 0;  // leading layers with a plain MLP in place of experts
   Latent latent = {};
-  bool norms_around = false;  // another norm behind each half of a layer
+  bool norms_around = false;  // a norm, or a factor, behind each half of a layer
   int64_t embedding = 0;      // width of a table that is projected to and from the stream; 0: hidden
   bool operator==(const Outline&) const = default;
 };

@@ -20,7 +20,7 @@ void cut_rows(ParamSpec& spec, int64_t unit, bool replicate = false) {
   spec.dims[0].replicate = replicate;
 }
 
-ParamKind kind_of(NormKind norm) { return norm == NormKind::kRmsOffset ? ParamKind::kOffsetNorm : ParamKind::kNorm; }
+ParamKind kind_of(NormKind norm) { return is_offset(norm) ? ParamKind::kOffsetNorm : ParamKind::kNorm; }
 
 // Walks a decoder's parts in the order of its segments and adds the parameters of each.
 class DecoderParams {
@@ -68,8 +68,9 @@ class DecoderParams {
                   attention.bias);
     }
     if (attention.head_norm) {
-      out_.add(prefix + names_.query_norm + ".weight", Part::kQueryNorm, kind_of(block.norm), {attention.head_dim});
-      out_.add(prefix + names_.key_norm + ".weight", Part::kKeyNorm, kind_of(block.norm), {attention.head_dim});
+      out_.add(prefix + names_.query_norm + ".weight", Part::kQueryNorm, kind_of(block.norm),
+               {attention.query_norm_width()});
+      out_.add(prefix + names_.key_norm + ".weight", Part::kKeyNorm, kind_of(block.norm), {attention.key_norm_width()});
     }
     add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.output_width(),
                    attention.value_dim(), attention.output_bias);
@@ -137,7 +138,7 @@ class DecoderParams {
 
   void add_norm(const std::string& name, Part part, NormKind kind) {
     out_.add(name + ".weight", part, kind_of(kind), {shape_.hidden});
-    if (kind == NormKind::kLayer) out_.add(name + ".bias", part, ParamKind::kBias, {shape_.hidden});
+    if (is_biased(kind)) out_.add(name + ".bias", part, ParamKind::kBias, {shape_.hidden});
   }
 
   // A layer of several pieces, cut by its outputs: a parameter a piece, or one that holds all where it has one name.

@@ -80,6 +80,70 @@ const Checkpoint kCheckpoints[] = {
       1000000, "routed_scaling_factor": 1.0, "tie_word_embeddings": false, "topk_group": 1, "use_qk_norm": false,
       "vocab_size": 151552})",
      106852251264},
+    {"allenai/OLMo-2-1124-7B",
+     R"({"architectures": ["Olmo2ForCausalLM"], "attention_bias": false, "eos_token_id": 100257, "hidden_act":
+      "silu", "hidden_size": 4096, "intermediate_size": 11008, "max_position_embeddings": 4096, "model_type":
+      "olmo2", "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32, "pad_token_id":
+      100277, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 500000, "tie_word_embeddings": false,
+      "vocab_size": 100352})",
+     7298617344},
+    {"allenai/Olmo-3-1025-7B",
+     R"({"architectures": ["Olmo3ForCausalLM"], "attention_bias": false, "eos_token_id": 100257, "hidden_act":
+      "silu", "hidden_size": 4096, "intermediate_size": 11008, "max_position_embeddings": 65536, "model_type":
+      "olmo3", "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32, "pad_token_id":
+      100277, "rms_norm_eps": 1e-06, "rope_scaling": {"attention_factor": 1.2079441541679836, "beta_fast": 32,
+      "beta_slow": 1, "factor": 8.0, "original_max_position_embeddings": 8192, "rope_type": "yarn"}, "rope_theta":
+      500000, "sliding_window": 4096, "tie_word_embeddings": false, "vocab_size": 100278})",
+     7298011136},
+    {"LGAI-EXAONE/EXAONE-4.0-32B",
+     R"({"architectures": ["Exaone4ForCausalLM"], "bos_token_id": 1, "eos_token_id": 361, "head_dim": 128,
+      "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 27392, "max_position_embeddings": 131072,
+      "model_type": "exaone4", "num_attention_heads": 40, "num_hidden_layers": 64, "num_key_value_heads": 8,
+      "pad_token_id": 0, "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 16.0, "high_freq_factor": 4.0,
+      "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "rope_theta":
+      1000000, "sliding_window": 4096, "sliding_window_pattern": "LLLG", "tie_word_embeddings": false,
+      "vocab_size": 102400})",
+     32003216384},
+    {"ibm-granite/granite-3.3-2b-instruct",
+     R"({"architectures": ["GraniteForCausalLM"], "attention_bias": false, "attention_multiplier": 0.015625,
+      "bos_token_id": 0, "embedding_multiplier": 12.0, "eos_token_id": 0, "hidden_act": "silu", "hidden_size":
+      2048, "intermediate_size": 8192, "logits_scaling": 8.0, "max_position_embeddings": 131072, "mlp_bias":
+      false, "model_type": "granite", "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads":
+      8, "pad_token_id": 0, "residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": null,
+      "rope_theta": 10000000.0, "tie_word_embeddings": true, "vocab_size": 49159})",
+     2533539840},
+    {"CohereForAI/c4ai-command-r7b-12-2024",
+     R"({"architectures": ["Cohere2ForCausalLM"], "attention_bias": false, "bos_token_id": 5, "eos_token_id":
+      255001, "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
+      "layer_norm_eps": 1e-05, "logit_scale": 0.25, "max_position_embeddings": 8192, "model_type": "cohere2",
+      "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "pad_token_id": 0,
+      "rope_scaling": null, "rope_theta": 50000, "sliding_window": 4096, "sliding_window_pattern": 4, "use_cache":
+      true, "vocab_size": 256000})",
+     8028033024},
+    {"nvidia/Minitron-4B-Base",
+     R"({"architectures": ["NemotronForCausalLM"], "attention_bias": false, "bos_token_id": 2, "eos_token_id": 3,
+      "head_dim": 128, "hidden_act": "relu2", "hidden_size": 3072, "intermediate_size": 9216,
+      "max_position_embeddings": 4096, "mlp_bias": false, "model_type": "nemotron", "norm_eps": 1e-05,
+      "num_attention_heads": 24, "num_hidden_layers": 32, "num_key_value_heads": 8, "partial_rotary_factor": 0.5,
+      "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 256000})",
+     4190509056},
+    {"tencent/Hunyuan-7B-Instruct",
+     R"({"architectures": ["HunYuanDenseV1ForCausalLM"], "attention_bias": false, "bos_token_id": 1, "eos_token_id":
+      127960, "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
+      "max_position_embeddings": 262144, "mlp_bias": false, "model_type": "hunyuan_v1_dense",
+      "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "pad_token_id": 127961,
+      "rms_norm_eps": 1e-05, "rope_scaling": {"alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0,
+      "mscale": 1.0, "mscale_all_dim": 1.0, "type": "dynamic"}, "tie_word_embeddings": true, "use_qk_norm": true,
+      "vocab_size": 128167})",
+     7504568320},
+    {"allenai/OLMoE-1B-7B-0924",
+     R"({"architectures": ["OlmoeForCausalLM"], "attention_bias": false, "clip_qkv": null, "eos_token_id": 50279,
+      "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 1024, "max_position_embeddings": 4096,
+      "model_type": "olmoe", "norm_topk_prob": false, "num_attention_heads": 16, "num_experts": 64,
+      "num_experts_per_tok": 8, "num_hidden_layers": 16, "num_key_value_heads": 16, "pad_token_id": 1,
+      "rope_scaling": null, "rope_theta": 10000.0, "router_aux_loss_coef": 0.01, "tie_word_embeddings": false,
+      "vocab_size": 50304})",
+     6919161856},
     {"moonshotai/Kimi-K2-Instruct",
      R"({"architectures": ["DeepseekV3ForCausalLM"], "attention_bias": false, "aux_loss_alpha": 0.001, "bos_token_id":
       163584, "eos_token_id": 163585, "first_k_dense_replace": 1, "hidden_act": "silu", "hidden_size": 7168,
@@ -156,6 +220,27 @@ TEST(Checkpoints, ListsOfLayersThatTurnAreChecked) {
   }
 }
 
+TEST(Checkpoints, OfExaone4HaveWindowsInLayersThatTurn) {
+  json config = json::parse(kCheckpoints[10].config);
+  ASSERT_EQ(config.at("model_type"), "exaone4");
+  const auto windows = [&] {
+    std::string text;
+    for (const Block& block : parse_model_shape(config, "c").blocks)
+      text += block.attention.rotary ? block.attention.window > 0 ? 'L' : 'T' : 'G';
+    return text.substr(0, 6) + text.substr(60);
+  };
+  EXPECT_EQ(windows(), "LLLGLLLLLG");
+  config["sliding_window_pattern"] = "LLLLL";  // but for the last layer
+  EXPECT_EQ(windows(), "LLLLLLLLLG");
+  config["sliding_window_pattern"] = 3;
+  EXPECT_EQ(windows(), "LLGLLGLLGL");
+  config["sliding_window_pattern"] = "LXG";
+  EXPECT_EQ(base::message_of([&] { windows(); }),
+            "[c sliding_window_pattern] expected L and G, as \"LLLG\", got 'LXG'");
+  config["sliding_window_pattern"] = config["sliding_window"] = nullptr;
+  EXPECT_EQ(windows(), "TTTTTTTTTT");
+}
+
 // As google/gemma-3-4b-it has it, and as Qwen2.5-VL was published: the language model's keys in the whole.
 TEST(TextPart, IsReadOfAConfigThatLeavesOutDefaults) {
   const json config = {{"model_type", "gemma3"},
@@ -201,7 +286,7 @@ std::string refusal_of(const char* model_type) {
 TEST(MissingParts, AreNamedWhereAPublishedDecoderIsRefused) {
   EXPECT_THAT(refusal_of("qwen3_next"),
               HasSubstr("got 'qwen3_next', which needs what is missing here: linear attention whose recurrent state"));
-  EXPECT_THAT(refusal_of("olmo2"), HasSubstr("norms behind each half with none ahead of it"));
+  EXPECT_THAT(refusal_of("gpt_oss"), HasSubstr("scores of attention with a learned sink"));
   EXPECT_THAT(refusal_of("glm4v"), HasSubstr("images as input"));
   EXPECT_THAT(refusal_of("no_such_model"), testing::EndsWith("got 'no_such_model'"));
 }

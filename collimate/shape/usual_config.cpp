@@ -31,6 +31,7 @@ struct NamedActivation {
 constexpr NamedActivation kActivations[] = {{"gelu", Activation::kGelu},
                                             {"gelu_new", Activation::kGeluTanh},
                                             {"relu", Activation::kRelu},
+                                            {"relu2", Activation::kReluSquared},
                                             {"gelu_accurate", Activation::kGeluTanh},
                                             {"gelu_fast", Activation::kGeluTanh},
                                             {"gelu_python", Activation::kGelu},

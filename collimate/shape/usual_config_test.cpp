@@ -19,7 +19,7 @@ std::map<std::string, json> family_configs() {
   std::map<std::string, json> configs;
   for (const json& one : json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/families.json"))) {
     json config = one.at("config");
-    config.erase("rope_scaling");
+    for (const char* key : {"rope_scaling", "rope_parameters"}) config.erase(key);
     configs.emplace(config.at("model_type"), config);
   }
   EXPECT_EQ(configs.size(), families().size());
@@ -56,8 +56,9 @@ TEST(Rope, EveryFamilyReadsItsScalingOrRefusesIt) {
 }
 
 TEST(Rope, EveryFamilyReadsTheBaseThatStandsBesideTheScaling) {
-  const std::map<std::string, double> unusual = {
-      {"mixtral", 1e6}, {"gemma3_text", 1e6}, {"smollm3", 2e6}, {"ernie4_5", 5e5}};
+  const std::map<std::string, double> unusual = {{"mixtral", 1e6},  {"gemma3_text", 1e6}, {"smollm3", 2e6},
+                                                 {"ernie4_5", 5e5}, {"olmo3", 5e5},       {"cohere", 5e5},
+                                                 {"helium", 1e5},   {"cwm", 1e6}};
   for (auto& [family, config] : family_configs())
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
       if (kUnscaled.contains(family)) continue;
@@ -92,7 +93,7 @@ TEST(Rope, TheTurnedPartOfAHeadStandsInEither) {
     }
 }
 
-TEST(Rope, KindsOfLayersHaveRopesOfTheirOwnInGemmaAlone) {
+TEST(Rope, KindsOfLayersHaveRopesOfTheirOwnInTwoFamilies) {
   const json both = {{"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}}},
                      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 77.0}}}};
   json config = family_configs().at("qwen3");
@@ -110,6 +111,29 @@ TEST(Rope, KindsOfLayersHaveRopesOfTheirOwnInGemmaAlone) {
   EXPECT_EQ(parse_model_shape(config, "c").blocks[0].attention.rope_theta, 77);
   config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
   EXPECT_EQ(parse_model_shape(config, "c").rope_scaling.at("factor"), 2);
+}
+
+// As OLMo 3 is published, one rope is said, which is scaled where a layer has no window.
+TEST(Rope, LayersOfOlmo3WithAWindowTurnUnscaled) {
+  json config = family_configs().at("olmo3");
+  config["rope_theta"] = 300.0;
+  EXPECT_EQ(parse_model_shape(config, "c").blocks[0].attention.rope_theta, 0);
+  config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 8.0}};
+  const ModelShape shape = parse_model_shape(config, "c");
+  EXPECT_EQ(shape.rope_theta, 300);
+  EXPECT_EQ(shape.blocks[0].attention.rope_theta, 300);
+  EXPECT_EQ(shape.blocks[1].attention.rope_theta, 0);
+  EXPECT_EQ(written_again(shape).blocks, shape.blocks);
+}
+
+TEST(Rope, AnAlphaOfHunyuanStretchesItsBase) {
+  json config = family_configs().at("hunyuan_v1_dense");
+  config["rope_theta"] = 100.0;
+  config["rope_scaling"] = {{"type", "dynamic"}, {"alpha", 9.0}, {"factor", 1.0}};
+  const ModelShape shape = parse_model_shape(config, "c");
+  EXPECT_DOUBLE_EQ(shape.rope_theta, 100.0 * 81);  // of four channels
+  EXPECT_TRUE(shape.rope_scaling.is_null());
+  EXPECT_EQ(written_again(shape).rope_theta, shape.rope_theta);
 }
 
 // A program that infers the size of cosines and sines itself (vLLM's DeepSeek) needs both of the numbers.
@@ -153,7 +177,8 @@ TEST(Activations, HaveTheNamesOfTransformers) {
                                                    {"gelu_python_tanh", Activation::kGeluTanh},
                                                    {"gelu_fast", Activation::kGeluTanh},
                                                    {"gelu_accurate", Activation::kGeluTanh},
-                                                   {"relu", Activation::kRelu}};
+                                                   {"relu", Activation::kRelu},
+                                                   {"relu2", Activation::kReluSquared}};
   for (const std::string family : {"gpt2", "gpt_neo", "gpt_neox", "gptj", "opt"}) {
     json config = family_configs().at(family);
     const char* key = family == "gpt_neox" ? "hidden_act" : "activation_function";
@@ -165,7 +190,7 @@ TEST(Activations, HaveTheNamesOfTransformers) {
     }
     config[key] = "quick_gelu";
     EXPECT_THAT(refused_by(config),
-                HasSubstr(fmt::format("[c {}] expected one of gelu, gelu_new, relu, gelu_accurate, ", key)));
+                HasSubstr(fmt::format("[c {}] expected one of gelu, gelu_new, relu, relu2, gelu_accurate, ", key)));
     config.erase(key);
     const Activation by_default = family == "opt"        ? Activation::kRelu
                                   : family == "gpt_neox" ? Activation::kGelu

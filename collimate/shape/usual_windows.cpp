@@ -4,6 +4,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 
@@ -39,13 +40,47 @@ std::vector<bool> read_sliding(const Fields& fields, int64_t layers, const Layer
   return sliding;
 }
 
-void read_windows(const Fields& fields, ModelShape& shape, int64_t window, const LayerRule& by_default) {
-  const std::vector<bool> sliding =
+std::vector<bool> read_windows(const Fields& fields, ModelShape& shape, int64_t window, const LayerRule& by_default) {
+  std::vector<bool> sliding =
       read_sliding(fields, shape.layers(), [&](int64_t layer) { return window > 0 && by_default(layer); });
   if (window == 0 && std::find(sliding.begin(), sliding.end(), true) != sliding.end())
     throw InputError(expectation(fields.at("layer_types"), fmt::format("\"{}\" alone without a window", kFull),
                                  fields.raw("layer_types").dump(), "sliding_window, and use_sliding_window: true"));
   set_windows(shape, window, [&](int64_t layer) { return base::at(sliding, layer); });
+  return sliding;
+}
+
+void read_turning_windows(const Fields& fields, ModelShape& shape, int64_t window, const LayerRule& by_default) {
+  const std::vector<bool> sliding = read_windows(fields, shape, window, by_default);
+  for (int64_t layer = 0; layer < shape.layers(); ++layer)
+    base::at(shape.blocks, layer).attention.rotary = base::at(sliding, layer);
+}
+
+void add_turning_windows(const ModelShape& shape, json& config) {
+  add_window_size(shape, config);
+  config["layer_types"] = json::array();
+  for (const Block& block : shape.blocks) {
+    config["layer_types"].push_back(block.attention.rotary ? kSliding : kFull);
+    if (block.attention.rotary && config["sliding_window"].is_null()) config["sliding_window"] = shape.max_positions;
+  }
+}
+
+double read_two_ropes(const Fields& fields, ModelShape& shape, double theta, double local) {
+  const json parameters = fields.has("rope_parameters") ? fields.raw("rope_parameters") : json();
+  if (!parameters.contains(kFull) && !parameters.contains(kSliding)) {
+    read_rope(fields, shape, theta);
+    return local > 0 ? local : shape.rope_theta;
+  }
+  const Fields both(parameters, fields.at("rope_parameters"));
+  shape.rope_theta = fields.real_or("rope_theta", theta);
+  ModelShape of_windows;
+  of_windows.rope_theta = local > 0 ? local : shape.rope_theta;
+  read_rope_object(both, kFull, fields, shape);
+  read_rope_object(fields, "rope_scaling", fields, shape);
+  read_rope_object(both, kSliding, fields, of_windows);
+  if (!of_windows.rope_scaling.is_null())
+    throw InputError(expectation(both.at(kSliding), "rope_type default", of_windows.rope_scaling.dump()));
+  return of_windows.rope_theta;
 }
 
 void add_window_size(const ModelShape& shape, json& config) {

@@ -24,8 +24,16 @@ int64_t read_qwen_window(const Fields& fields);
 void set_windows(ModelShape& shape, int64_t window, const LayerRule& rule);
 // By layer, whether it has the window: as layer_types says, and where there is none `by_default`.
 std::vector<bool> read_sliding(const Fields& fields, int64_t layers, const LayerRule& by_default);
-// Gives the blocks of read_sliding a window as set_windows does; with 0, InputError where layer_types asks for one.
-void read_windows(const Fields& fields, ModelShape& shape, int64_t window, const LayerRule& by_default);
+// Gives the blocks of read_sliding a window as set_windows does, and returns which these are; with 0, InputError where
+// layer_types asks for one.
+std::vector<bool> read_windows(const Fields& fields, ModelShape& shape, int64_t window, const LayerRule& by_default);
+// Has the layers of read_sliding alone turn, and read a window of so many tokens; others read all, and do not turn.
+void read_turning_windows(const Fields& fields, ModelShape& shape, int64_t window, const LayerRule& by_default);
+// Reads two ropes, each in its object of rope_parameters, or as read_rope does; returns the base of layers with
+// windows, which is `local` where none is said, or with 0 that of all others. These turn as the model's rope says.
+double read_two_ropes(const Fields& fields, ModelShape& shape, double theta, double local);
+// Adds sliding_window and layer_types of a model whose layers with windows are those that turn.
+void add_turning_windows(const ModelShape& shape, nlohmann::json& config);
 // Adds sliding_window: that of the blocks that have one, or null.
 void add_window_size(const ModelShape& shape, nlohmann::json& config);
 // Adds max_window_layers, which tells how many blocks lie ahead of the first that has a window, and layer_types.

@@ -19,8 +19,8 @@
   EACH(copy) EACH(copy_in) EACH(copy_out) EACH(zero) EACH(gather_rows) EACH(copy_heads) EACH(add_heads) \
   EACH(fingerprint) \
   EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh_mul) EACH(gelu_tanh_mul_backward) EACH(gelu_tanh) \
-  EACH(gelu_tanh_backward) EACH(gelu) EACH(gelu_backward) EACH(relu) EACH(relu_backward) EACH(sigmoid) \
-  EACH(sigmoid_backward) \
+  EACH(gelu_tanh_backward) EACH(gelu) EACH(gelu_backward) EACH(relu) EACH(relu_backward) EACH(relu_squared) \
+  EACH(relu_squared_backward) EACH(sigmoid) EACH(sigmoid_backward) \
   EACH(add) EACH(add_bias) EACH(dropout) \
   EACH(embedding) EACH(embedding_backward) EACH(rope) EACH(rope_backward) \
   EACH(rms_norm) EACH(rms_norm_backward) EACH(head_norm) EACH(head_norm_backward) EACH(layer_norm) EACH(layer_norm_backward) \

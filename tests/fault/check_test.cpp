@@ -187,8 +187,9 @@ TEST_F(Check, RefusesSamplingThatARequestWouldBeRefusedFor) {
   EXPECT_THAT(bias, HasSubstr("[rollout.logit_bias] expected token ids below the tokenizer's 13, got 13\n"));
   EXPECT_THAT(bias, HasSubstr("[evaluation.logit_bias] expected token ids below the tokenizer's 13, got 99\n"));
   EXPECT_THAT(reasons("grpo", {"rollout.regex=(?=1)1"}), HasSubstr("[rollout, regex] expected a regular expression"));
-  EXPECT_THAT(reasons("grpo", {"rollout.json_schema='{\"type\": \"object\"}'"}),
-              HasSubstr("[rollout, json_schema] expected a JSON schema that completions can follow"));
+  for (const char* written : {"'{\"type\": \"object\"}'", "{type: object}"})
+    EXPECT_THAT(reasons("grpo", {fmt::format("rollout.json_schema={}", written)}),
+                HasSubstr("[rollout, json_schema] expected a JSON schema that completions can follow"));
 }
 
 TEST_F(Check, RefusesAPlacementOfNoName) {

@@ -16,19 +16,20 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
+import family_cases
 import make_families as families
 
 BLOCK = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [8, 8]}
 PER_TENSOR = BLOCK | {"activation_scheme": "static", "weight_block_size": None}
 CASES = {
-    "llama, blocks": (families.BASE | families.LLAMA, BLOCK, torch.float32, "_scale_inv"),
-    "qwen3, blocks, bf16 scales": (families.BASE | families.QWEN3, BLOCK, torch.bfloat16, "_scale_inv"),
-    "qwen3_moe, blocks": (families.BASE | families.QWEN3_MOE | {"moe_intermediate_size": 16}, BLOCK, torch.float32,
-                          "_scale_inv"),
-    "llama, blocks that are cut off": (families.BASE | families.LLAMA, BLOCK | {"weight_block_size": [5, 7]},
+    "llama, blocks": (family_cases.BASE | family_cases.LLAMA, BLOCK, torch.float32, "_scale_inv"),
+    "qwen3, blocks, bf16 scales": (family_cases.BASE | family_cases.QWEN3, BLOCK, torch.bfloat16, "_scale_inv"),
+    "qwen3_moe, blocks": (family_cases.BASE | family_cases.QWEN3_MOE | {"moe_intermediate_size": 16}, BLOCK,
+                          torch.float32, "_scale_inv"),
+    "llama, blocks that are cut off": (family_cases.BASE | family_cases.LLAMA, BLOCK | {"weight_block_size": [5, 7]},
                                        torch.float32, "_scale_inv"),
-    "mistral, one scale": (families.BASE | families.MISTRAL, PER_TENSOR, torch.bfloat16, "_scale_inv"),
-    "qwen2, one scale, vLLM's name": (families.BASE | families.QWEN2, PER_TENSOR, torch.float32, "_scale"),
+    "mistral, one scale": (family_cases.BASE | family_cases.MISTRAL, PER_TENSOR, torch.bfloat16, "_scale_inv"),
+    "qwen2, one scale, vLLM's name": (family_cases.BASE | family_cases.QWEN2, PER_TENSOR, torch.float32, "_scale"),
 }
 
 

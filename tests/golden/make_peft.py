@@ -14,16 +14,17 @@ import peft
 import torch
 from safetensors import safe_open
 
+import family_cases
 import make_families as families
 
-LLAMA, QWEN2 = families.BASE | families.LLAMA, families.BASE | families.QWEN2
+LLAMA, QWEN2 = family_cases.BASE | family_cases.LLAMA, family_cases.BASE | family_cases.QWEN2
 CASES = {
     "listed layers": (LLAMA, {"r": 4, "lora_alpha": 6, "target_modules": ["q_proj", "down_proj"]}),
     "ranks and alphas by pattern": (LLAMA, {
         "r": 4, "lora_alpha": 6, "target_modules": ["q_proj", "k_proj", "down_proj"],
         "rank_pattern": {"down_proj": 2, r"^model\.layers\.0\..*q_proj": 3},
         "alpha_pattern": {r"layers\.1\.self_attn\.(q|k)_proj": 5, "proj": 9}}),
-    "rslora, a regular expression": (families.BASE | families.QWEN3, {
+    "rslora, a regular expression": (family_cases.BASE | family_cases.QWEN3, {
         "r": 4, "lora_alpha": 3, "use_rslora": True, "target_modules": r".*\.(q|v|up)_proj"}),
     "layers of one block": (LLAMA, {"r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "up_proj"],
                                     "layers_to_transform": [1], "layers_pattern": "layers"}),
@@ -32,19 +33,19 @@ CASES = {
     "a head of its own": (QWEN2, {"r": 2, "lora_alpha": 4, "target_modules": ["v_proj"],
                                   "modules_to_save": ["lm_head"]}),
     "an adapted head": (QWEN2, {"r": 2, "lora_alpha": 4, "target_modules": ["o_proj", "lm_head"]}),
-    "transposed layers": (families.GPT2, {"r": 4, "lora_alpha": 4, "target_modules": ["c_attn", "c_proj"],
+    "transposed layers": (family_cases.GPT2, {"r": 4, "lora_alpha": 4, "target_modules": ["c_attn", "c_proj"],
                                  "fan_in_fan_out": True}),
-    "interleaved rows": (families.NEOX, {"r": 4, "lora_alpha": 4, "target_modules": ["query_key_value", "dense"]}),
-    "rows in pairs": (families.GPTJ, {"r": 4, "lora_alpha": 4, "target_modules": ["q_proj", "k_proj"]}),
-    "attention beside experts": (families.BASE | families.QWEN3_MOE, {
+    "interleaved rows": (family_cases.NEOX, {"r": 4, "lora_alpha": 4, "target_modules": ["query_key_value", "dense"]}),
+    "rows in pairs": (family_cases.GPTJ, {"r": 4, "lora_alpha": 4, "target_modules": ["q_proj", "k_proj"]}),
+    "attention beside experts": (family_cases.BASE | family_cases.QWEN3_MOE, {
         "r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "o_proj"]}),
-    "fused experts": (families.BASE | families.QWEN3_MOE, {
+    "fused experts": (family_cases.BASE | family_cases.QWEN3_MOE, {
         "r": 2, "lora_alpha": 4, "target_modules": [],
         "target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]}),
-    "one parameter of fused experts, its router and attention": (families.BASE | families.MIXTRAL, {
+    "one parameter of fused experts, its router and attention": (family_cases.BASE | family_cases.MIXTRAL, {
         "r": 3, "lora_alpha": 4, "target_modules": ["v_proj"],
         "target_parameters": ["mlp.experts.down_proj", "mlp.gate.weight"]}),
-    "fused experts of which ranks go by pattern": (families.BASE | families.QWEN2_MOE, {
+    "fused experts of which ranks go by pattern": (family_cases.BASE | family_cases.QWEN2_MOE, {
         "r": 2, "lora_alpha": 4, "target_modules": [], "rank_pattern": {"mlp.experts.down_proj": 3},
         "alpha_pattern": {"experts.gate_up_proj": 5},
         "target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]}),

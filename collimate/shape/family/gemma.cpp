@@ -15,26 +15,6 @@ using nlohmann::json;
 
 constexpr double kTheta = 1e6;  // of Gemma 3's layers without windows, where a config says none
 
-// The base of the layers with windows; other layers turn as the model's rope says.
-double read_two_ropes(const Fields& fields, ModelShape& shape) {
-  const double local = fields.real_or("rope_local_base_freq", 1e4);
-  const json parameters = fields.has("rope_parameters") ? fields.raw("rope_parameters") : json();
-  if (!parameters.contains(kFull) && !parameters.contains(kSliding)) {
-    read_rope(fields, shape, kTheta);
-    return local;
-  }
-  const Fields both(parameters, fields.at("rope_parameters"));
-  shape.rope_theta = fields.real_or("rope_theta", kTheta);
-  read_rope_object(both, kFull, fields, shape);
-  read_rope_object(fields, "rope_scaling", fields, shape);
-  ModelShape of_windows;
-  of_windows.rope_theta = local;
-  read_rope_object(both, kSliding, fields, of_windows);
-  if (!of_windows.rope_scaling.is_null())
-    throw InputError(expectation(both.at(kSliding), "rope_type default", of_windows.rope_scaling.dump()));
-  return of_windows.rope_theta;
-}
-
 // Older configs say "gelu" and mean its approximation.
 void check_activation(const Fields& fields) {
   const char* key = fields.has("hidden_activation") ? "hidden_activation" : "hidden_act";
@@ -71,7 +51,8 @@ ModelShape parse_gemma2(const Fields& fields, const std::string& family) {
   const bool third = family == "gemma3_text";
   ModelShape shape = parse_gemma(fields, family);
   if (third) shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
-  const double local_theta = third ? read_two_ropes(fields, shape) : 0;
+  const double local_theta =
+      third ? read_two_ropes(fields, shape, kTheta, fields.real_or("rope_local_base_freq", 1e4)) : 0;
   shape.logit_softcap = softcap(fields, "final_logit_softcapping", third ? 0 : 30);
   const std::vector<bool> sliding = read_sliding(fields, shape.layers(), [&](int64_t layer) {
     return (layer + 1) % fields.count_or("sliding_window_pattern", kMaxLayers, third ? 6 : 2) != 0;

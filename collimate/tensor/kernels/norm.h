@@ -21,7 +21,7 @@ struct NormForward {
   float* y = nullptr;
   float* mean = nullptr;  // layer norm only; may be null
   float* inv = nullptr;   // may be null
-  float offset = 0;       // rms norm only; added to each weight
+  float offset = 0;       // added to each weight
   NormStrides place = {width, 1, width};
 };
 

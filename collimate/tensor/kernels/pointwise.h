@@ -68,6 +68,8 @@ struct PointwiseKernels {
   void (*gelu_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*relu)(const float* x, int64_t count, float* y);
   void (*relu_backward)(const float* dy, const float* x, int64_t count, float* dx);
+  void (*relu_squared)(const float* x, int64_t count, float* y);
+  void (*relu_squared_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*sigmoid)(const float* x, int64_t count, float* y);
   void (*sigmoid_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*add)(const float* x, int64_t count, float* y);

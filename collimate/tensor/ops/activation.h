@@ -37,6 +37,11 @@ void relu(const Exec& exec, const float* x, int64_t count, float* y);
 // dx = dy where x > 0, else 0. dx may be dy.
 void relu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
 
+// y = max(x, 0)² (So et al. 2021, arXiv 2109.08668); NaN stays NaN. y may be x.
+void relu_squared(const Exec& exec, const float* x, int64_t count, float* y);
+// dx = dy 2 max(x, 0). dx may be dy.
+void relu_squared_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
+
 // y = 1 / (1 + exp(-x)). y may be x.
 void sigmoid(const Exec& exec, const float* x, int64_t count, float* y);
 // dx = dy s (1 - s), s the sigmoid of x. dx may be dy.

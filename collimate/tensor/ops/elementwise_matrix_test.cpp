@@ -70,6 +70,8 @@ const Elementwise kElementwise[] = {
      [](const std::vector<at::Tensor>& in) { return at::gelu(in[0]); }, 3e-7, 1e-6},
     {"relu", 1, in_place<relu>, in_place_gradient<relu_backward>,
      [](const std::vector<at::Tensor>& in) { return at::relu(in[0]); }, 0, 0},
+    {"relu_squared", 1, in_place<relu_squared>, in_place_gradient<relu_squared_backward>,
+     [](const std::vector<at::Tensor>& in) { return at::relu(in[0]).square(); }, 2e-5, 6e-5},  // of 200²
 };
 
 using ElementwiseCase = std::tuple<Elementwise, Sizes>;

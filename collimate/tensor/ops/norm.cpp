@@ -60,17 +60,17 @@ void cpu::head_norm_backward(const Exec& exec, const float* dy, const float* x, 
 }
 
 void cpu::layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight,
-                     const float* bias, float eps, float* y, float* mean, float* inv_std) {
-  const NormForward f{x, width, weight, bias, eps, y, mean, inv_std};
+                     const float* bias, float eps, float* y, float* mean, float* inv_std, float offset) {
+  const NormForward f{x, width, weight, bias, eps, y, mean, inv_std, offset};
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { norm_kernels().layer(f, begin, end); });
   base::fault_rows("layer_norm", y, rows, width, width);
 }
 
 void cpu::layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean,
                               const float* inv_std, int64_t rows, int64_t width, const float* weight, float* dx,
-                              bool accumulate, float* dweight, float* dbias) {
+                              bool accumulate, float* dweight, float* dbias, float offset) {
   COLLIMATE_CHECK(mean != nullptr && (rows == 0 || !accumulate || dx != dy));
-  backward(exec, {dy, x, mean, inv_std, rows, width, weight, dx, accumulate, dweight, dbias});
+  backward(exec, {dy, x, mean, inv_std, rows, width, weight, dx, accumulate, dweight, dbias, offset});
 }
 
 void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps, float* y,
@@ -94,15 +94,15 @@ void head_norm_backward(const Exec& exec, const float* dy, const float* x, const
 }
 
 void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,
-                float eps, float* y, float* mean, float* inv_std) {
-  exec.operations().layer_norm(exec, x, rows, width, weight, bias, eps, y, mean, inv_std);
+                float eps, float* y, float* mean, float* inv_std, float offset) {
+  exec.operations().layer_norm(exec, x, rows, width, weight, bias, eps, y, mean, inv_std, offset);
 }
 
 void layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean, const float* inv_std,
                          int64_t rows, int64_t width, const float* weight, float* dx, bool accumulate, float* dweight,
-                         float* dbias) {
-  exec.operations().layer_norm_backward(exec, dy, x, mean, inv_std, rows, width, weight, dx, accumulate, dweight,
-                                        dbias);
+                         float* dbias, float offset) {
+  exec.operations().layer_norm_backward(exec, dy, x, mean, inv_std, rows, width, weight, dx, accumulate, dweight, dbias,
+                                        offset);
 }
 
 }  // namespace collimate::tensor

@@ -32,11 +32,12 @@ void head_norm(const Exec& exec, const float* x, const HeadRows& shape, const fl
 void head_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, const HeadRows& shape,
                         const float* weight, float* dx, float* dweight, float offset = 0);
 
-// y = (x - mean) * inv * weight + bias (bias may be null), biased variance as torch. Saves mean and inv [rows].
+// y = (x - mean) * inv * (offset + weight) + bias (bias may be null), biased variance as torch. Saves mean and inv
+// [rows].
 void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,
-                float eps, float* y, float* mean = nullptr, float* inv_std = nullptr);
+                float eps, float* y, float* mean = nullptr, float* inv_std = nullptr, float offset = 0);
 void layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean, const float* inv_std,
                          int64_t rows, int64_t width, const float* weight, float* dx, bool accumulate, float* dweight,
-                         float* dbias);
+                         float* dbias, float offset = 0);
 
 }  // namespace collimate::tensor

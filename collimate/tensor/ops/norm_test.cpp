@@ -83,6 +83,26 @@ TEST_P(Norm, LayerForwardAndGradient) {
   EXPECT_TRUE(slopes_match(bias, db, 1e-2F, 1e-4, loss));
 }
 
+// An offset is added to each weight, and a bias may be missing.
+TEST_P(Norm, LayerWithAnOffsetAndWithoutBiasesIsThatOfOtherWeights) {
+  const Floats x = noise(kNormRows * width(), 1), dy = noise(kNormRows * width(), 3), none = constant(width(), 0);
+  Floats weight = noise(width(), 2), sum = weight;
+  for (float& w : sum) w += 0.75F;
+  const auto run = [&](const Floats& weights, const float* bias, float offset) {
+    Floats y = constant(kNormRows * width(), 0), mean = constant(kNormRows, 0), inv = mean, dx = y,
+           dw = constant(width(), 0);
+    layer_norm(Exec{}, x.data(), kNormRows, width(), weights.data(), bias, kEps, y.data(), mean.data(), inv.data(),
+               offset);
+    layer_norm_backward(Exec{}, dy.data(), x.data(), mean.data(), inv.data(), kNormRows, width(), weights.data(),
+                        dx.data(), false, dw.data(), nullptr, offset);
+    for (const Floats& more : {dx, dw}) y.insert(y.end(), more.begin(), more.end());
+    return y;
+  };
+  const Floats wanted = run(sum, none.data(), 0);
+  EXPECT_TRUE(same_bits(run(weight, nullptr, 0.75F), wanted));
+  EXPECT_FALSE(same_bits(run(weight, nullptr, 0), wanted));
+}
+
 // Heads of rows with a stride are what they are as rows of their own, and what lies between them stays.
 TEST_P(Norm, OfHeadsIsThatOfRows) {
   const HeadRows heads{kNormRows, 3 * width() + 5, 3, static_cast<int>(width())};

@@ -37,6 +37,7 @@ class Reference {
     if (shape_.embedding_norm) x = norm(x, Part::kEmbeddingNorm, 0, shape_.blocks.front());
     for (int segment = 1; segment <= last_block(); ++segment) x = block(x, segment);
     if (shape_.final_norm) x = norm(x, Part::kFinalNorm, last_block() + 1, shape_.blocks.back());
+    if (shape_.head == shape::Head::kLanguageModel) x = x * shape_.logit_scale;
     return shape_.embedding_width > 0 ? linear(x, Part::kProjectOut, last_block() + 1) : x;
   }
 
@@ -65,8 +66,8 @@ class Reference {
   }
   at::Tensor norm(const at::Tensor& x, Part part, int segment, const shape::Block& block) const {
     at::Tensor weight = get(part, segment);
-    if (block.norm == shape::NormKind::kRmsOffset) weight = weight + 1;
-    if (block.norm == shape::NormKind::kLayer)
+    if (shape::is_offset(block.norm)) weight = weight + 1;
+    if (shape::is_centred(block.norm))
       return at::layer_norm(x, {x.size(1)}, weight, get(part, segment, /*bias=*/true), block.norm_epsilon);
     return x * (x.square().mean(-1, true) + static_cast<double>(block.norm_epsilon)).rsqrt() * weight;
   }
@@ -81,21 +82,23 @@ class Reference {
     const at::Tensor a = y.slice(2, 0, half), b = y.slice(2, half, 2 * half), rest = y.slice(2, 2 * half);
     return at::cat({a * c - b * s, b * c + a * s, rest}, 2).reshape(x.sizes());
   }
+  at::Tensor norm_of_heads(const at::Tensor& x, Part part, int segment, const shape::Block& block) const {
+    const at::Tensor rows = block.attention.norm_of_all ? x : x.reshape({-1, block.attention.head_dim});
+    return norm(rows, part, segment, block).reshape_as(x);
+  }
   at::Tensor attention(const at::Tensor& qkv, const shape::Block& block, int segment) const {
     const shape::Attention& how = block.attention;
     const int64_t rows = qkv.size(0);
     std::vector<at::Tensor> parts = qkv.split_with_sizes({how.query_width(), how.kv_width(), how.value_width()}, 1);
     for (const int i : {0, 1}) {
-      if (!how.head_norm) continue;
-      const at::Tensor heads = parts[i].reshape({-1, how.head_dim});
-      parts[i] = norm(heads, i == 0 ? Part::kQueryNorm : Part::kKeyNorm, segment, block).reshape_as(parts[i]);
+      if (how.rotary && how.norm_behind_turn) parts[i] = turn(parts[i].contiguous(), how);
+      if (how.head_norm) parts[i] = norm_of_heads(parts[i], i == 0 ? Part::kQueryNorm : Part::kKeyNorm, segment, block);
+      if (how.rotary && !how.norm_behind_turn) parts[i] = turn(parts[i].contiguous(), how);
     }
     const auto split = [&](const at::Tensor& x, int64_t heads) {
       return x.reshape({rows, heads, -1}).transpose(0, 1).repeat_interleave(how.heads / heads, 0);
     };
-    const at::Tensor q = how.rotary ? turn(parts[0].contiguous(), how) : parts[0];
-    const at::Tensor k = how.rotary ? turn(parts[1].contiguous(), how) : parts[1];
-    at::Tensor scores = split(q, how.heads).matmul(split(k, how.kv_heads).transpose(1, 2));
+    at::Tensor scores = split(parts[0], how.heads).matmul(split(parts[1], how.kv_heads).transpose(1, 2));
     scores = scores * (how.scale > 0 ? how.scale : 1 / std::sqrt(static_cast<double>(how.head_dim)));
     scores = capped(scores, how.softcap);
     if (how.alibi) {
@@ -125,22 +128,27 @@ class Reference {
   }
   at::Tensor block(const at::Tensor& x, int segment) const {
     const shape::Block& how = base::at(shape_.blocks, segment - 1);
-    const bool after = how.place == shape::NormPlace::kAfter, around = how.place == shape::NormPlace::kAround;
-    const at::Tensor first = after ? x : norm(x, Part::kAttentionNorm, segment, how);
+    const bool after = how.place == shape::NormPlace::kAfter, ahead = shape::has_norm_ahead(how.place);
+    const at::Tensor first = ahead ? norm(x, Part::kAttentionNorm, segment, how) : x;
     const bool latent = how.attention.latent.kv_rank > 0;
     const at::Tensor qkv = latent ? latent_heads(first, how, segment) : linear(first, Part::kQueryKeyValue, segment);
     at::Tensor half = linear(attention(qkv, how, segment), Part::kAttentionOutput, segment);
-    at::Tensor y = x + (around ? norm(half, Part::kBehindAttention, segment, how) : half);
+    at::Tensor y = x + added(half, ahead ? Part::kBehindAttention : Part::kAttentionNorm, segment, how);
     if (after) y = norm(y, Part::kAttentionNorm, segment, how);
     at::Tensor read = how.parallel ? x : y;
-    if (!after) read = how.shared_norm ? first : norm(read, Part::kMlpNorm, segment, how);
+    if (ahead) read = how.shared_norm ? first : norm(read, Part::kMlpNorm, segment, how);
     if (how.mlp.experts.count > 0) return y + mixture(read, how.mlp.experts, segment);
     half = linear(activated(linear(read, Part::kUp, segment), how.mlp), Part::kDown, segment);
-    const at::Tensor z = y + (around ? norm(half, Part::kBehindMlp, segment, how) : half);
+    const at::Tensor z = y + added(half, ahead ? Part::kBehindMlp : Part::kMlpNorm, segment, how);
     return after ? norm(z, Part::kMlpNorm, segment, how) : z;
+  }
+  // The stream gets this of a half.
+  at::Tensor added(const at::Tensor& half, Part behind, int segment, const shape::Block& how) const {
+    return (shape::has_norm_behind(how.place) ? norm(half, behind, segment, how) : half) * how.added_scale;
   }
   static at::Tensor activated(const at::Tensor& up, const shape::Mlp& how) {
     if (how.activation == shape::Activation::kRelu) return at::relu(up);
+    if (how.activation == shape::Activation::kReluSquared) return at::relu(up).square();
     if (!how.gated) return at::gelu(up, how.activation == shape::Activation::kGelu ? "none" : "tanh");
     const std::vector<at::Tensor> halves = up.chunk(2, 1);
     return (how.activation == shape::Activation::kSilu ? at::silu(halves[0]) : at::gelu(halves[0], "tanh")) * halves[1];

@@ -58,6 +58,33 @@ inline shape::Block tiny_gpt_block(const std::string& family) {
   return block;
 }
 
+// Changes a Llama's block to one of a family that has its norms elsewhere, or of other kinds, or factors.
+inline void change_tiny_block(const std::string& family, shape::Block& block) {
+  shape::Attention& attention = block.attention;
+  if (family.starts_with("olmo") || family == "exaone4" || family == "hunyuan_v1_dense") attention.head_norm = true;
+  attention.norm_of_all = family.starts_with("olmo");
+  attention.norm_behind_turn = family == "hunyuan_v1_dense";
+  if (family == "olmo2" || family == "olmo3" || family == "exaone4") block.place = shape::NormPlace::kBehind;
+  if (family == "hyperclovax") block.place = shape::NormPlace::kAround;
+  if (family == "granite" || family == "hyperclovax") {
+    attention.scale = 0.3;
+    block.added_scale = 0.6;
+  }
+  if (family.starts_with("cohere")) {
+    block.norm = shape::NormKind::kLayerUnbiased;
+    block.parallel = block.shared_norm = true;
+  }
+  for (const char* squared : {"nemotron", "arcee", "jais2"})
+    if (family == squared) block.mlp = {40, /*gated=*/false, shape::Activation::kReluSquared};
+  if (family == "nemotron") {
+    block.norm = shape::NormKind::kLayerOffset;
+    attention.rotary_dim = 4;
+  }
+  if (family != "jais2") return;
+  block.norm = shape::NormKind::kLayer;
+  attention.bias = attention.output_bias = block.mlp.bias = true;
+}
+
 // Blocks of Llama and of those that differ from it by little.
 inline shape::Block tiny_llama_block(const std::string& family) {
   shape::Block block;
@@ -82,6 +109,7 @@ inline shape::Block tiny_llama_block(const std::string& family) {
   if (family == "glm4_moe") block.attention.head_norm = true;
   if (family == "glm4") block.place = shape::NormPlace::kAround;
   if (family == "ernie4_5") block.attention.output_bias = block.mlp.bias = true;
+  change_tiny_block(family, block);
   if (!family.starts_with("gemma")) return block;
   block.norm = shape::NormKind::kRmsOffset;
   block.mlp.activation = shape::Activation::kGeluTanh;
@@ -96,6 +124,7 @@ inline shape::Block tiny_llama_block(const std::string& family) {
 inline shape::Experts tiny_experts(const std::string& family) {
   if (family == "mixtral") return {.count = 4, .per_token = 2, .intermediate = 40, .normalized = true};
   if (family == "qwen3_moe") return {.count = 5, .per_token = 3, .intermediate = 24, .normalized = true};
+  if (family == "olmoe") return {.count = 4, .per_token = 2, .intermediate = 40};
   if (family == "qwen2_moe") return {.count = 4, .per_token = 2, .intermediate = 12, .shared = 20, .shared_gate = true};
   shape::Experts experts;
   const bool second = family == "deepseek_v2";
@@ -109,11 +138,51 @@ inline shape::Experts tiny_experts(const std::string& family) {
 }
 
 // Families whose small model is described here; one that is not does not become a Llama.
-inline constexpr std::string_view kTinyFamilies[] = {
-    "bloom",   "deepseek_v2", "deepseek_v3", "dots1",   "ernie4_5", "gemma",     "gemma2", "gemma3_text",
-    "glm",     "glm4",        "glm4_moe",    "gpt2",    "gpt_neo",  "gpt_neox",  "gptj",   "llama",
-    "mistral", "mixtral",     "opt",         "phi",     "phi3",     "qwen",      "qwen2",  "qwen2_moe",
-    "qwen3",   "qwen3_moe",   "seed_oss",    "smollm3", "stablelm", "starcoder2"};
+inline constexpr std::string_view kTinyFamilies[] = {"arcee",
+                                                     "bloom",
+                                                     "cohere",
+                                                     "cohere2",
+                                                     "cwm",
+                                                     "deepseek_v2",
+                                                     "deepseek_v3",
+                                                     "dots1",
+                                                     "ernie4_5",
+                                                     "exaone4",
+                                                     "gemma",
+                                                     "gemma2",
+                                                     "gemma3_text",
+                                                     "glm",
+                                                     "glm4",
+                                                     "glm4_moe",
+                                                     "gpt2",
+                                                     "gpt_neo",
+                                                     "gpt_neox",
+                                                     "gptj",
+                                                     "granite",
+                                                     "helium",
+                                                     "hunyuan_v1_dense",
+                                                     "hyperclovax",
+                                                     "jais2",
+                                                     "llama",
+                                                     "ministral",
+                                                     "mistral",
+                                                     "mixtral",
+                                                     "nemotron",
+                                                     "olmo2",
+                                                     "olmo3",
+                                                     "olmoe",
+                                                     "opt",
+                                                     "phi",
+                                                     "phi3",
+                                                     "qwen",
+                                                     "qwen2",
+                                                     "qwen2_moe",
+                                                     "qwen3",
+                                                     "qwen3_moe",
+                                                     "seed_oss",
+                                                     "smollm3",
+                                                     "stablelm",
+                                                     "starcoder2"};
 
 // A small model of each name with every kind of parameter away from its trivial value.
 inline shape::ModelShape tiny_shape(const std::string& name) {
@@ -136,11 +205,17 @@ inline shape::ModelShape tiny_shape(const std::string& name) {
   }
   shape.blocks = {block, block};
   shape.blocks[1].mlp.experts = tiny_experts(family);
-  if (family == "mixtral" || family == "qwen3_moe") shape.blocks[0].mlp.experts = shape.blocks[1].mlp.experts;
-  for (const char* with_window : {"mistral", "phi3", "gpt_neo", "gemma2", "gemma3_text"})
+  if (family == "mixtral" || family == "qwen3_moe" || family == "olmoe")
+    shape.blocks[0].mlp.experts = shape.blocks[1].mlp.experts;
+  for (const char* with_window :
+       {"mistral", "phi3", "gpt_neo", "gemma2", "gemma3_text", "olmo3", "exaone4", "cohere2", "cwm", "ministral"})
     if (family == with_window) shape.blocks[1].attention.window = 7;
   if (family == "gemma3_text") shape.blocks[1].attention.rope_theta = 300;
   if (family == "smollm3") shape.blocks[1].attention.rotary = false;
+  if (family == "exaone4" || family == "cohere2") shape.blocks[0].attention.rotary = false;
+  if (family == "olmo3") shape.blocks[1].attention.rope_theta = 300;
+  if (family == "granite" || family == "hyperclovax") shape.embedding_scale = 3;
+  if (family == "granite" || family == "hyperclovax" || family.starts_with("cohere")) shape.logit_scale = 0.5;
   if (family.starts_with("gemma")) shape.embedding_scale = std::sqrt(24.0);
   shape.logit_softcap = family == "gemma2" ? 3 : 0;
   shape.embedding_norm = family == "bloom";

@@ -1,0 +1,48 @@
+#include "collimate/model/file_order.h"
+
+#include <gmock/gmock.h>
+
+#include <cfloat>
+#include <cmath>
+#include <limits>
+
+#include "tests/support/base/error_of.h"
+#include "tests/support/model/tiny_weights.h"
+
+namespace collimate::model {
+namespace {
+
+using FileOrder = testing::InDirectory;
+
+TEST_F(FileOrder, ATensorWithValuesThatAreNoNumbersIsNamed) {
+  for (const char* name : {"model.layers.1.mlp.down_proj.weight", "model.norm.weight"})
+    for (const float value : {NAN, INFINITY, -INFINITY})
+      for (const char* dtype : {"F32", "BF16"}) {
+        const auto weights = testing::tiny_weights(testing::tiny_shape("llama"));
+        const int index = weights->index_of(name);
+        const int64_t count = weights->params()[static_cast<size_t>(index)].count();
+        for (const int64_t place : {int64_t{3}, count - 2}) weights->edit(index)[place] = value;
+        save_huggingface(*weights, directory_, {.dtype = dtype});
+        for (const bool mapped : {false, true}) {
+          const std::string message = base::message_of([&] {  // of mapped weights once they are packed
+            Model model(load_huggingface(directory_, "", {.mapped = mapped}, {}), {});
+            model.forward(testing::pack({{1, 2, 3}}));
+          });
+          EXPECT_THAT(message,
+                      ::testing::HasSubstr(fmt::format("{} {}] expected finite values, got ", directory_, name)));
+          EXPECT_THAT(message, ::testing::HasSubstr("that are NaN or infinite; try downloading the model again, or"));
+        }
+      }
+}
+
+TEST_F(FileOrder, TheLargestAndSmallestValuesAreNumbers) {
+  const auto weights = testing::tiny_weights(testing::tiny_shape("llama"));
+  const int index = weights->index_of("model.norm.weight");
+  const float extremes[] = {FLT_MAX, -FLT_MAX, FLT_MIN, std::numeric_limits<float>::denorm_min(), -0.0F};
+  for (size_t i = 0; i < std::size(extremes); ++i) weights->edit(index)[static_cast<int64_t>(i)] = extremes[i];
+  save_huggingface(*weights, directory_);
+  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum());
+}
+
+}  // namespace
+}  // namespace collimate::model

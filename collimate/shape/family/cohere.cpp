@@ -1,0 +1,55 @@
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+#include "collimate/shape/usual_windows.h"
+
+namespace collimate::shape {
+namespace {
+
+using nlohmann::json;
+
+// Command R (Cohere 2024), Aya 23 and Expanse: both halves read one norm without biases, neighbouring channels turn,
+// and logits have a factor. In Command R7B and A (Cohere 2025) three of four layers have a window, and these alone
+// turn.
+ModelShape parse_cohere(const Fields& fields, const std::string& family) {
+  const bool second = family == "cohere2";
+  ModelShape shape = read_swiglu_shape(fields, family, second ? 1e4 : 5e5);
+  fields.require("use_qk_norm", false);
+  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 8192);
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+  shape.logit_scale = fields.real_or("logit_scale", 0.0625);
+  for (Block& block : shape.blocks) {
+    read_layer_norm(fields, "layer_norm_eps", block);
+    block.norm = NormKind::kLayerUnbiased;
+    block.parallel = block.shared_norm = true;
+    block.mlp.bias = false;
+  }
+  if (!second) return shape;
+  const int64_t step = fields.count_or("sliding_window_pattern", kMaxLayers, 4);
+  read_turning_windows(fields, shape, read_window_or(fields, 4096),
+                       [step](int64_t layer) { return (layer + 1) % step != 0; });
+  return shape;
+}
+
+void add_cohere_config(const ModelShape& shape, json& config) {
+  const Block& block = shape.blocks.front();
+  add_swiglu_config(shape, config);
+  config.erase("rms_norm_eps");
+  config["layer_norm_eps"] = written_real(block.norm_epsilon);
+  config["logit_scale"] = shape.logit_scale;
+  config["attention_bias"] = block.attention.bias;
+  if (shape.family == "cohere2")
+    add_turning_windows(shape, config);
+  else
+    config["use_qk_norm"] = false;
+}
+
+}  // namespace
+
+std::vector<Family> cohere_families() {
+  ModuleNames names = llama_names();
+  names.paired = true;
+  return {family_of("cohere", "Cohere", parse_cohere, add_cohere_config, names),
+          family_of("cohere2", "Cohere2", parse_cohere, add_cohere_config, names)};
+}
+
+}  // namespace collimate::shape

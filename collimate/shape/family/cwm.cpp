@@ -1,0 +1,43 @@
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+#include "collimate/shape/usual_windows.h"
+
+namespace collimate::shape {
+namespace {
+
+using nlohmann::json;
+
+// Ministral 8B (Mistral AI 2024): a Mistral in which layer_types name the layers with a window. Code World Model (Meta
+// 2025): a Llama with windows in three of four layers.
+ModelShape parse_windowed(const Fields& fields, const std::string& family) {
+  const bool world = family == "cwm";
+  ModelShape shape = read_swiglu_shape(fields, family, world ? 1e6 : 1e4);
+  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
+  read_windows(fields, shape, read_window_or(fields, world ? 8192 : 4096),
+               [world](int64_t layer) { return !world || layer % 4 != 0; });
+  for (Block& block : shape.blocks) {
+    if (world) block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-5));
+    block.attention.bias = block.attention.output_bias = false;
+    block.mlp.bias = world && block.mlp.bias;
+  }
+  return shape;
+}
+
+void add_windowed_config(const ModelShape& shape, json& config) {
+  add_swiglu_config(shape, config);
+  if (shape.family == "cwm") config["mlp_bias"] = shape.blocks.front().mlp.bias;
+  add_window_size(shape, config);
+  if (config["sliding_window"].is_null()) config["sliding_window"] = shape.max_positions;
+  config["layer_types"] = json::array();
+  for (const Block& block : shape.blocks)
+    config["layer_types"].push_back(block.attention.window > 0 ? kSliding : kFull);
+}
+
+}  // namespace
+
+std::vector<Family> cwm_families() {
+  return {with_usual_keys(family_of("cwm", "Cwm", parse_windowed, add_windowed_config, llama_names())),
+          with_usual_keys(family_of("ministral", "Ministral", parse_windowed, add_windowed_config, llama_names()))};
+}
+
+}  // namespace collimate::shape
