@@ -27,6 +27,7 @@ struct ChatCall {
   std::optional<uint64_t> seed;
   generate::SamplingOptions sampling;
   ModelOptions loading;
+  LayoutOptions layout;
   bool download = false;
 };
 
@@ -41,6 +42,7 @@ bool read_arguments(const Arguments& arguments, ChatCall& call) {
       ->check(at_least(0));
   add_flags(app, call.sampling);
   add_flags(app, call.loading);
+  add_flags(app, call.layout);
   add_download_flag(app, call.download);
   return parse(app, arguments);
 }
@@ -53,13 +55,13 @@ text::TemplateInputs inputs_of(const ChatCall& call) {
 
 // A model that answers one request at a time.
 struct Speaker {
-  Speaker(const std::string& directory, const ModelOptions& options)
-      : loaded(directory, options, {.max_batch_sequences = 1}), service(loaded.service()) {}
+  Speaker(const std::string& directory, const ModelOptions& options, const LayoutOptions& layout)
+      : loaded(directory, options, layout, {.max_batch_sequences = 1}), service(loaded.service()) {}
   serve::ChatModel model(const std::string& name) {
     return {name, loaded.renderer(), *service, loaded.max_sequence_tokens()};
   }
   LoadedModel loaded;
-  std::unique_ptr<generate::Service> service;
+  std::unique_ptr<generate::Completer> service;
 };
 
 void show(std::string_view text) {
@@ -76,7 +78,8 @@ int chat(const Arguments& arguments) {
   std::vector<serve::ChatModel> models;
   for (const std::string& name : {call.model, call.compare}) {
     if (name.empty()) continue;
-    speakers.push_back(std::make_unique<Speaker>(host::model_directory(name, call.download), call.loading));
+    speakers.push_back(
+        std::make_unique<Speaker>(host::model_directory(name, call.download), call.loading, call.layout));
     models.push_back(speakers.back()->model(name));
     base::log_info("{}: {}", name, speakers.back()->loaded.renderer().chat().description());
   }

@@ -9,6 +9,7 @@
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/eval_table.h"
 #include "collimate/cli/judges.h"
+#include "collimate/cli/layout_options.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/plan/show/columns.h"
@@ -44,6 +45,7 @@ struct EvalCall {
   std::string data, measured;
   Drawing drawing;
   Loading loading;
+  ScoringLayoutOptions layout;
   int64_t samples = 1, examples = 0, max_tokens = generate::SamplingParams().max_tokens, seed = 0;
   bool download = false, json = false;
 };
@@ -72,6 +74,7 @@ bool read_arguments(const Arguments& arguments, EvalCall& call) {
   app.add_option("--seed", call.seed, "seed of the draws")->check(at_least(0));
   add_flags(app, call.drawing);
   add_flags(app, call.loading);
+  add_flags(app, call.layout);
   app.add_flag("--json", call.json, "print one JSON document");
   app.add_option(
          "--output", call.outputs,
@@ -110,6 +113,8 @@ recipe::EvaluationCall asked(const EvalCall& call) {
                                .seed = call.seed,
                                .compute = call.loading.compute,
                                .latent_cache = call.loading.latent_cache,
+                               .reduction_chunks = call.layout.reduction_chunks,
+                               .layout = call.layout.config(),
                                .chat_template = call.loading.chat.choice,
                                .chat_template_kwargs = call.loading.chat.kwargs,
                                .names = flag_names(),

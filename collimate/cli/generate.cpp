@@ -13,6 +13,17 @@
 namespace collimate::cli {
 namespace {
 
+// `prompted`: a prompt was given, if only an empty one.
+void check_texts(const GenerateCall& call, bool prompted) {
+  if (call.data.empty() && !prompted)
+    throw base::InputError(base::expectation("collimate generate", "--prompt TEXT or --data FILE", "neither"));
+  if (!call.output.empty() && call.data.empty())
+    throw base::InputError(base::expectation("--output", "--data FILE beside it, whose rows are completed", "none"));
+  if (!text::is_valid_utf8(call.prompt))
+    throw base::InputError(base::expectation("--prompt", "a text in UTF-8", "other bytes"));
+  check_outputs({{"--output", call.output}}, {{"--data", call.data}});
+}
+
 bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   CLI::App app{"completes prompts, and judges the completions where --reward is given", "generate"};
   app.add_option("MODEL", call.model, "the directory of the model")->required();
@@ -22,6 +33,7 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
       ->excludes(prompt);
   app.add_option("--max-tokens", call.max_tokens, "most tokens of a completion")->check(at_least(1));
   add_flags(app, call.sampling);
+  add_flags(app, call.layout);
   app.add_option("-n,--n", call.samples, "how many completions each prompt gets")->check(at_least(1));
   app.add_option("--seed", call.seed, "seed of the draws")->check(at_least(0));
   app.add_flag("--logprobs", call.log_probs, "print the log-prob of each token (implies --json)");
@@ -39,13 +51,7 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   app.add_flag("--stats", call.stats, "add what the engine counted: {completions, engine, int8} (implies --json)")
       ->excludes(output);
   if (!parse(app, arguments)) return false;
-  if (call.prompt.empty() && call.data.empty() && prompt->count() == 0)
-    throw base::InputError(base::expectation("collimate generate", "--prompt TEXT or --data FILE", "neither"));
-  if (!call.output.empty() && call.data.empty())
-    throw base::InputError(base::expectation("--output", "--data FILE beside it, whose rows are completed", "none"));
-  if (!text::is_valid_utf8(call.prompt))
-    throw base::InputError(base::expectation("--prompt", "a text in UTF-8", "other bytes"));
-  check_outputs({{"--output", call.output}}, {{"--data", call.data}});
+  check_texts(call, prompt->count() > 0);
   call.log_probs |= call.top_log_probs > 0;
   call.json |= call.log_probs || call.stats;
   call.params = call.sampling.params(call.max_tokens);

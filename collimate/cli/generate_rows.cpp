@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// All that a line depends on. Guessing tokens ahead changes none.
+// All that a line depends on. Guessing tokens ahead changes none, nor do devices that add up as one.
 Json command_of(const GenerateCall& call, const text::Dataset& dataset, const nlohmann::json& rewards) {
   nlohmann::json sampling = base::to_json(call.sampling.section_value());
   for (const char* changes_nothing : {"speculation", "speculation_tokens", "draft_model", "measure_int8"})
@@ -32,6 +32,7 @@ Json command_of(const GenerateCall& call, const text::Dataset& dataset, const nl
                   {"reward", rewards},
                   {"rows", {{"count", dataset.size()}, {"fingerprint", fmt::format("{:016x}", dataset.fingerprint())}}},
                   {"files", recipe::model_inputs(host::model_directory(call.model, call.download))}};
+  if (const int64_t parts = call.layout.sum_parts(); parts > 1) command["reduction_chunks"] = parts;
   for (const nlohmann::json& entry : rewards)
     if (entry.contains("python"))
       command["files"].update(recipe::file_input(rlhf::python_function(entry.at("python")).file));

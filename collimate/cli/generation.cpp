@@ -1,11 +1,14 @@
 #include "collimate/cli/generation.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <mutex>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
-#include "collimate/cli/open_draft.h"
 #include "collimate/generate/beam_search.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/host/hub_download.h"
@@ -40,37 +43,118 @@ void log_speculation(const generate::ServiceStats& stats) {
                  stats.proposed_tokens, stats.decoded_tokens, stats.steps);
 }
 
+void refuse_search(const GenerateCall& call) {
+  if (call.sampling.beams.beams == 1) return;
+  throw base::InputError(base::expectation("num_beams", "1 with ep, whose devices step together to draw",
+                                           std::to_string(call.sampling.beams.beams), "tp or pp"));
+}
+
+// Joins what the replicas of a team complete: shows how far they are, and tells of completions in their order.
+class Listener {
+ public:
+  Listener(int64_t prompts, const generate::EngineOptions& options, const RankTeam& team,
+           const std::function<void(const generate::Completion&)>& on_completion)
+      : first_(options.first_completion),
+        all_(prompts * options.samples_per_prompt),
+        samples_(options.samples_per_prompt),
+        team_(team),
+        on_completion_(on_completion),
+        progress_("generate", all_, first_),
+        seen_(static_cast<size_t>(team.replicas())),
+        next_(first_) {}
+
+  // Gives its functions for a rank, which throw where another one has failed.
+  generate::EngineListener of(const RankPlace& place) {
+    if (!place.leads) return {.on_progress = [this](const auto&) { team_.check(); }};
+    return {.on_progress = [this, replica = place.replica](const generate::Progress& p) { show(replica, p); },
+            .on_completion = [this](const generate::Completion& c) { take(c); }};
+  }
+  void keep(std::vector<generate::Completion> made) {
+    const std::lock_guard lock(mutex_);
+    std::ranges::move(made, std::back_inserter(made_));
+  }
+
+  generate::ServiceStats stats() const {
+    std::vector<generate::ServiceStats> parts;
+    for (const generate::Progress& p : seen_) parts.push_back(p.service);
+    return generate::total_of(parts);
+  }
+  std::vector<generate::Completion> completions() {
+    const auto place = [](const generate::Completion& c) { return std::pair(c.prompt, c.sample); };
+    std::ranges::sort(made_, {}, place);
+    return std::move(made_);
+  }
+
+ private:
+  void show(int replica, const generate::Progress& p) {
+    team_.check();
+    const std::lock_guard lock(mutex_);
+    base::at(seen_, replica) = p;
+    int64_t finished = 0, tokens = 0;
+    for (const generate::Progress& one : seen_) finished += one.finished, tokens += one.tokens;
+    if (finished - shown_ < std::max<int64_t>(1, (all_ - first_) / 20)) return;
+    shown_ = finished;
+    progress_.update(first_ + finished, fmt::format("{} tokens", tokens));
+  }
+
+  // A replica is told of its own in order: those of others may still be missing between.
+  void take(const generate::Completion& completion) {
+    if (!on_completion_) return;
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace(completion.prompt * samples_ + completion.sample, completion);
+    for (auto next = waiting_.begin(); next != waiting_.end() && next->first == next_; next = waiting_.erase(next)) {
+      ++next_;
+      on_completion_(next->second);
+    }
+  }
+
+  const int64_t first_, all_, samples_;
+  const RankTeam& team_;
+  const std::function<void(const generate::Completion&)>& on_completion_;
+
+  std::mutex mutex_;
+  base::Progress progress_;
+  std::vector<generate::Progress> seen_;  // by replica
+  int64_t shown_ = 0, next_;
+  std::map<int64_t, generate::Completion> waiting_;  // by their number
+  std::vector<generate::Completion> made_;
+};
+
 }  // namespace
 
 CompletingModel::CompletingModel(const GenerateCall& call)
     : call_(call),
-      open_(host::model_directory(call.model, call.download), call.sampling.compute, call.sampling.chat,
-            call.sampling.latent_cache),
-      draft_(open_draft(call.sampling.speculation, open_)),
-      int8_error_(measured_int8(open_.model, open_.exec, *open_.tokenizer, call.sampling.measure_int8)) {}
+      models_({.directory = host::model_directory(call.model, call.download),
+               .compute = call.sampling.compute,
+               .chat = call.sampling.chat,
+               .latent_cache = call.sampling.latent_cache,
+               .speculation = call.sampling.speculation,
+               .measure_int8 = call.sampling.measure_int8},
+              call.layout) {}
 
 std::vector<generate::Completion> CompletingModel::complete(
     const std::vector<std::vector<int32_t>>& prompts, int64_t first,
     const std::function<void(const generate::Completion&)>& on_completion, generate::ServiceStats& stats) {
-  const generate::EngineOptions options{
-      .service = open_.complete({.kv_type = call_.sampling.kv_cache_dtype.type(),
-                                 .seed = call_.seed,
-                                 .speculation_tokens = call_.sampling.speculation.tokens(),
-                                 .draft = draft_.get()}),
-      .samples_per_prompt = call_.samples,
-      .first_completion = first};
-  base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call_.samples, first);
-  int64_t shown = 0;
-  const auto show = [&](const generate::Progress& p) {
-    stats = p.service;
-    if (p.finished - shown < std::max<int64_t>(1, p.total / 20)) return;
-    shown = p.finished;
-    progress.update(first + p.finished, fmt::format("{} tokens", p.tokens));
-  };
-  auto completions = generate::complete_all(open_.model, prompts, call_.sampling.beams.params(), call_.params, options,
-                                            {.on_progress = show, .on_completion = on_completion});
+  RankTeam& team = models_.team();
+  if (team.layout().ep > 1) refuse_search(call_);
+  const generate::EngineOptions options{.service = {.kv_type = call_.sampling.kv_cache_dtype.type(),
+                                                    .seed = call_.seed,
+                                                    .speculation_tokens = call_.sampling.speculation.tokens()},
+                                        .samples_per_prompt = call_.samples,
+                                        .first_completion = first,
+                                        .replicas = team.replicas()};
+  Listener listener(std::ssize(prompts), options, team, on_completion);
+  team.run([&](const RankPlace& place) {
+    generate::EngineOptions own = options;
+    own.service = models_.service(place, options.service);
+    own.replica = place.replica;
+    auto made = generate::complete_all(models_.of(place).open.model, prompts, call_.sampling.beams.params(),
+                                       call_.params, own, listener.of(place));
+    if (place.leads) listener.keep(std::move(made));
+  });
+  stats = listener.stats();
   if (options.service.speculation_tokens > 0) log_speculation(stats);
-  return completions;
+  return listener.completions();
 }
 
 std::vector<text::Prompt> prompts_of(const text::Dataset& dataset) {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "collimate/cli/int8_error.h"
 #include "collimate/cli/judges.h"
-#include "collimate/cli/open_model.h"
+#include "collimate/cli/layout_options.h"
+#include "collimate/cli/rank_models.h"
 #include "collimate/generate/beam_options.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/kv_cache_option.h"
@@ -39,6 +39,7 @@ struct GenerateCall {
   std::string model, prompt, data, output;
   std::vector<std::string> rewards;
   DrawOptions sampling;
+  LayoutOptions layout;
   int64_t max_tokens = generate::SamplingParams().max_tokens;
   generate::SamplingParams params;  // the two above
   int64_t samples = 1;
@@ -51,24 +52,24 @@ struct GenerateCall {
   bool json = false;
 };
 
-// A model directory, a hub's name of it included, with what completing prompts by it needs. One thread.
+// A model directory, a hub's name of it included, with what completing prompts by it needs, on the call's devices. One
+// thread.
 class CompletingModel {
  public:
   explicit CompletingModel(const GenerateCall& call);
 
-  const text::Renderer& renderer() const { return open_.renderer; }
-  const text::Tokenizer& tokenizer() const { return *open_.tokenizer; }
-  const std::optional<Int8Error>& int8_error() const { return int8_error_; }
-  // Completions from `first` on, with a progress bar. What the engine counted goes to `stats`.
+  const text::Renderer& renderer() const { return models_.first().renderer; }
+  const text::Tokenizer& tokenizer() const { return *models_.first().tokenizer; }
+  const std::optional<Int8Error>& int8_error() const { return models_.int8_error(); }
+  // Completions from `first` on, with a progress bar. `on_completion` is told of them in order, by one thread at a
+  // time. What the engine counted goes to `stats`.
   std::vector<generate::Completion> complete(const std::vector<std::vector<int32_t>>& prompts, int64_t first,
                                              const std::function<void(const generate::Completion&)>& on_completion,
                                              generate::ServiceStats& stats);
 
  private:
   const GenerateCall& call_;
-  OpenModel open_;
-  std::unique_ptr<model::Model> draft_;  // null: none
-  std::optional<Int8Error> int8_error_;
+  RankModels models_;
 };
 
 // The prompts of rows, as they are completed. InputError for a row of text alone: it is what is trained on.

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "collimate/base/log.h"
-#include "collimate/cli/open_draft.h"
 #include "collimate/model/kv_cache.h"
 
 namespace collimate::cli {
@@ -20,29 +19,39 @@ void limit_to_cache(generate::ServiceOptions& options) {
 
 }  // namespace
 
-LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& options, generate::ServiceOptions service)
-    : open_(directory, options.compute, options.chat, options.latent_cache),
-      draft_(open_draft(options.speculation, open_)),
-      int8_error_(measured_int8(open_.model, open_.exec, *open_.tokenizer, options.measure_int8)),
-      service_options_(open_.complete(std::move(service))) {
-  open_.model.weights().pack_all();  // not in the first request
-  if (draft_ != nullptr) draft_->weights().pack_all();
+LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& options, const LayoutOptions& layout,
+                         generate::ServiceOptions service)
+    : models_({.directory = directory,
+               .compute = options.compute,
+               .chat = options.chat,
+               .latent_cache = options.latent_cache,
+               .speculation = options.speculation,
+               .measure_int8 = options.measure_int8},
+              layout),
+      service_options_(std::move(service)) {
+  models_.team().run([&](const RankPlace& place) {  // not in the first request
+    RankModel& own = models_.of(place);
+    own.open.model.weights().pack_all();
+    if (own.draft != nullptr) own.draft->weights().pack_all();
+  });
   service_options_.max_sequence_tokens = options.max_sequence_tokens;
   service_options_.cache_blocks = options.cache_blocks;
   service_options_.kv_type = options.kv_cache_dtype.type();
   service_options_.speculation_tokens = options.speculation.tokens();
-  service_options_.draft = draft_.get();
-  service_options_ = generate::resolved(service_options_, open_.model.shape(), open_.model.weights().options().compute);
+  const RankPlace& first = models_.team().place(0);
+  model::Model& model = models_.of(first).open.model;
+  service_options_ = generate::resolved(models_.service(first, std::move(service_options_)), model.shape(),
+                                        model.weights().options().compute);
   limit_to_cache(service_options_);
 }
 
-std::unique_ptr<generate::Service> LoadedModel::service() {
-  return std::make_unique<generate::Service>(open_.model, service_options_);
+std::unique_ptr<generate::Completer> LoadedModel::service() {
+  return std::make_unique<ServiceRanks>(models_, service_options_);
 }
 
-std::unique_ptr<generate::PromptScore> LoadedModel::prompt_score(std::span<const int32_t> ids,
-                                                                 const generate::SamplingParams& sampling) {
-  return std::make_unique<generate::PromptScore>(open_.model, ids, sampling.temperature, sampling.top_log_probs);
+std::unique_ptr<PromptScoreRanks> LoadedModel::prompt_score(std::span<const int32_t> ids,
+                                                            const generate::SamplingParams& sampling) {
+  return std::make_unique<PromptScoreRanks>(models_, ids, sampling);
 }
 
 }  // namespace collimate::cli

@@ -9,10 +9,9 @@
 
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
-#include "collimate/cli/int8_error.h"
-#include "collimate/cli/open_model.h"
+#include "collimate/cli/rank_models.h"
+#include "collimate/cli/service_ranks.h"
 #include "collimate/generate/kv_cache_option.h"
-#include "collimate/generate/prompt_score.h"
 #include "collimate/generate/speculation_options.h"
 
 namespace collimate::cli {
@@ -41,26 +40,25 @@ struct ModelOptions : base::Section {
   MeasureInt8Option measure_int8{this};
 };
 
-// A model directory with what generating from it needs. One thread at a time.
+// A model directory with what generating from it needs, on the devices of a layout. One thread at a time.
 class LoadedModel {
  public:
   // `service`: limits of a step. InputError when the directory is no model's.
-  LoadedModel(const std::string& directory, const ModelOptions& options, generate::ServiceOptions service);
+  LoadedModel(const std::string& directory, const ModelOptions& options, const LayoutOptions& layout,
+              generate::ServiceOptions service);
 
   // A new one; it refers to this object.
-  std::unique_ptr<generate::Service> service();
+  std::unique_ptr<generate::Completer> service();
   // Scores a prompt's tokens; InputError as PromptScore.
-  std::unique_ptr<generate::PromptScore> prompt_score(std::span<const int32_t> ids,
-                                                      const generate::SamplingParams& sampling);
-  const text::Renderer& renderer() const { return open_.renderer; }
+  std::unique_ptr<PromptScoreRanks> prompt_score(std::span<const int32_t> ids,
+                                                 const generate::SamplingParams& sampling);
+  const text::Renderer& renderer() const { return models_.first().renderer; }
   // Prompt and completion, no more than the cache holds.
   int64_t max_sequence_tokens() const { return service_options_.max_sequence_tokens; }
-  const std::optional<Int8Error>& int8_error() const { return int8_error_; }
+  const std::optional<Int8Error>& int8_error() const { return models_.int8_error(); }
 
  private:
-  OpenModel open_;
-  std::unique_ptr<model::Model> draft_;  // null: none
-  std::optional<Int8Error> int8_error_;
+  RankModels models_;
   generate::ServiceOptions service_options_;
 };
 

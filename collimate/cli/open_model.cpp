@@ -1,20 +1,22 @@
 #include "collimate/cli/open_model.h"
 
-#include "collimate/host/cpu.h"
-
 namespace collimate::cli {
+namespace {
 
-OpenModel::OpenModel(const std::string& directory, const rlhf::ComputeOption& compute,
-                     const rlhf::ChatTemplateOptions& chat, bool latent_cache)
-    : pool(host::thread_count()),
+model::WeightsOptions mapped_alone(model::WeightsOptions weights) {
+  weights.mapped = !weights.ranks.several();
+  return weights;
+}
+
+}  // namespace
+
+OpenModel::OpenModel(const std::string& directory, const rlhf::ChatTemplateOptions& chat, model::WeightsOptions weights,
+                     int threads)
+    : pool(threads),
       exec{&pool},
       tokenizer(text::load_tokenizer(directory)),
       renderer(*tokenizer, text::make_chat_template(*tokenizer, chat.choice, chat.kwargs.get())),
-      model(
-          model::load_huggingface(
-              directory, "lm",
-              {.compute = tensor::compute_type_of(compute.get()), .mapped = true, .latent_cache = latent_cache}, exec),
-          exec) {}
+      model(model::load_huggingface(directory, "lm", mapped_alone(std::move(weights)), exec), exec) {}
 
 generate::ServiceOptions OpenModel::complete(generate::ServiceOptions options) const {
   options.exec = exec;

@@ -6,17 +6,19 @@
 #include "collimate/base/immovable.h"
 #include "collimate/generate/service.h"
 #include "collimate/host/core_pool.h"
+#include "collimate/host/cpu.h"
 #include "collimate/model/model.h"
 #include "collimate/rlhf/modules/loading_options.h"
 #include "collimate/text/chat_template.h"
 
 namespace collimate::cli {
 
-// A model directory with all that generating from it needs, on all cores. One thread at a time.
+// A model directory with all that generating from it needs. One thread at a time.
 struct OpenModel : private base::Immovable {
-  // InputError when the directory is no model's.
-  OpenModel(const std::string& directory, const rlhf::ComputeOption& compute, const rlhf::ChatTemplateOptions& chat,
-            bool latent_cache = false);
+  // The weights of one rank are in the files' memory, of several in each one's own. InputError when the directory is no
+  // model's, or the ranks cannot share it.
+  OpenModel(const std::string& directory, const rlhf::ChatTemplateOptions& chat, model::WeightsOptions weights,
+            int threads = host::thread_count());
 
   // Fills in the members that the model decides. They refer to this object.
   generate::ServiceOptions complete(generate::ServiceOptions options) const;

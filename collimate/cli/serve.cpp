@@ -22,6 +22,7 @@ namespace {
 struct ServeCall {
   std::string model;
   ModelOptions loading;
+  LayoutOptions layout;
   bool download = false;
   serve::ServerOptions server;
 };
@@ -31,6 +32,7 @@ bool read_arguments(const Arguments& arguments, ServeCall& call) {
   app.add_option("MODEL", call.model, "the directory of the model")->required();
   add_flags(app, call.server);
   add_flags(app, call.loading);
+  add_flags(app, call.layout);
   add_download_flag(app, call.download);
   return parse(app, arguments);
 }
@@ -50,7 +52,7 @@ std::string name_of(const ServeCall& call) {
 // Prompts are scored in pieces of as many tokens as a step has.
 serve::PromptScorer scorer_of(LoadedModel& loaded, int64_t piece_tokens) {
   return [&loaded, piece_tokens](std::span<const int32_t> ids, const generate::SamplingParams& sampling) {
-    const std::shared_ptr<generate::PromptScore> score = loaded.prompt_score(ids, sampling);
+    const std::shared_ptr<PromptScoreRanks> score = loaded.prompt_score(ids, sampling);
     return serve::ScoreStep([score, piece_tokens]() -> std::optional<generate::PromptLogProbs> {
       if (!score->advance(piece_tokens)) return std::nullopt;
       return score->log_probs();
@@ -81,7 +83,7 @@ int serve(const Arguments& arguments) {
   if (!read_arguments(arguments, call)) return 0;
   base::StopFlag& stop = stop_on_signals();
   LoadedModel loaded(
-      host::model_directory(call.model, call.download), call.loading,
+      host::model_directory(call.model, call.download), call.loading, call.layout,
       {.max_batch_tokens = call.server.max_batch_tokens, .max_batch_sequences = call.server.max_batch_sequences});
   serve::EngineLoop engine({.service = loaded.service(),
                             .score = scorer_of(loaded, call.server.max_batch_tokens),

@@ -222,7 +222,8 @@ std::vector<Completion> beam_all(model::Model& model, std::span<const std::vecto
   if (completions.empty()) return completions;
   const auto begin = static_cast<size_t>(completions.front().prompt);
   int64_t longest = 0;
-  for (size_t i = begin; i < prompts.size(); ++i) {
+  const auto every = static_cast<size_t>(options.replicas);
+  for (size_t i = begin; i < prompts.size(); i += every) {
     check_prompt(prompts[i], static_cast<int64_t>(i), shape.vocabulary, service.max_sequence_tokens);
     longest = std::max(longest, std::ssize(prompts[i]));
   }
@@ -247,7 +248,7 @@ std::vector<Completion> beam_all(model::Model& model, std::span<const std::vecto
   };
   auto told = completions.begin();
   for (size_t next = begin; next < prompts.size() || !searcher.idle();) {
-    for (; next < prompts.size() && searcher.has_room(); ++next) {
+    for (; next < prompts.size() && searcher.has_room(); next += every) {
       const int64_t room = service.max_sequence_tokens - std::ssize(prompts[next]);
       searcher.start(static_cast<int64_t>(next), prompts[next], Beams(beams, std::min(params.max_tokens, room), ends));
     }

@@ -52,6 +52,7 @@ std::vector<Completion> empty_completions(size_t prompts, const EngineOptions& o
   const auto all = static_cast<int64_t>(prompts) * options.samples_per_prompt;
   for (int64_t i = options.first_completion; i < all; ++i) {
     const int64_t prompt = i / options.samples_per_prompt, sample = i % options.samples_per_prompt;
+    if (prompt % options.replicas != options.replica) continue;
     completions.push_back({.uid = batch::make_uid(options.purpose, options.dataset, prompt, 0, sample, 0),
                            .prompt = prompt,
                            .sample = sample});

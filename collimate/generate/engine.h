@@ -16,6 +16,8 @@ struct EngineOptions {
   ServiceOptions service;
   int64_t samples_per_prompt = 1;
   int64_t first_completion = 0;  // those before it, in order of prompt, then sample, are there already: not drawn
+  // Where replicas share the prompts each completes every replicas-th one, this one from the replica-th on.
+  int64_t replica = 0, replicas = 1;
   // Parts of the uids, hence of the draws. So an evaluation names the samples of its held-out rows.
   std::string purpose = "sample", dataset = "eval";
 };
@@ -45,11 +47,12 @@ struct EngineListener {
   std::function<void(const Completion&)> on_completion = {};
 };
 
-// Gives the completions before any token is drawn: their uids and places.
+// Gives this replica's completions before any token is drawn: their uids and places.
 std::vector<Completion> empty_completions(size_t prompts, const EngineOptions& options);
 
-// Generates for all prompts and returns when the last is done: completions in order of prompt, then sample. Blocking.
-// What is drawn depends on the prompt, its number and that of the sample alone. InputError as Service::submit.
+// Generates for all prompts of this replica and returns when the last is done: completions in order of prompt, then
+// sample. Blocking. What is drawn depends on the prompt, its number and that of the sample alone. InputError as
+// Service::submit.
 std::vector<Completion> generate_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
                                      const SamplingParams& params, EngineOptions options = {},
                                      const EngineListener& listener = {});

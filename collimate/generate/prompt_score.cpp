@@ -45,15 +45,20 @@ bool PromptScore::advance(int64_t tokens) {
   model::TokenBatch batch{.ids = {first, first + count}, .starts = {0, static_cast<int32_t>(count)}};
   batch.positions.resize(static_cast<size_t>(count));
   std::iota(batch.positions.begin(), batch.positions.end(), static_cast<int32_t>(done_));
-  const auto result = model_.log_probs({.hidden = model_.forward_cached(batch, *cache_, {&table_, 1}),
-                                        .targets = {first + 1, first + 1 + count},
-                                        .temperature = temperature_,
-                                        .top_count = top_count_});
+  const at::Tensor hidden = model_.forward_cached(batch, *cache_, {&table_, 1});
+  if (model_.weights().stages().place.is_last())
+    keep(model_.log_probs({.hidden = hidden,
+                           .targets = {first + 1, first + 1 + count},
+                           .temperature = temperature_,
+                           .top_count = top_count_}));
+  done_ += count;
+  return done_ == to_run();
+}
+
+void PromptScore::keep(const model::LogProbResult& result) {
   const tensor::HostTensor values(model_.exec(), result.log_probs);
   scored_.log_probs.insert(scored_.log_probs.end(), values.floats().begin(), values.floats().end());
   scored_.top_log_probs.insert(scored_.top_log_probs.end(), result.top.begin(), result.top.end());
-  done_ += count;
-  return done_ == to_run();
 }
 
 }  // namespace collimate::generate

@@ -26,14 +26,15 @@ class PromptScore {
   // the model. InputError: no token, an id outside the vocabulary, more tokens than the model has positions.
   PromptScore(model::Model& model, std::span<const int32_t> ids, double temperature, int64_t top_count = 0);
 
-  // Runs the next tokens, at most so many; true once everything is there.
+  // Runs the next tokens, at most so many; true once everything is there. Of several ranks all call it alike.
   bool advance(int64_t tokens);
-  // Complete after advance() was true.
+  // Complete after advance() was true; of several stages the last one has them.
   const PromptLogProbs& log_probs() const { return scored_; }
 
  private:
   // The last token is not run: nothing follows it.
   int64_t to_run() const { return static_cast<int64_t>(ids_.size()) - 1; }
+  void keep(const model::LogProbResult& result);
 
   model::Model& model_;
   const std::vector<int32_t> ids_;

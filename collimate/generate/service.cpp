@@ -13,9 +13,10 @@ namespace collimate::generate {
 namespace {
 
 // Enough that no request ever waits for memory, but not all of a machine for a model with a long context: fewer blocks
-// change no result.
-int64_t default_blocks(const ServiceOptions& options, const shape::ModelShape& shape) {
+// change no result. As many on every stage, which do the same steps: the layers of all of them count.
+int64_t default_blocks(const ServiceOptions& options, shape::ModelShape shape) {
   constexpr int64_t kMostBytes = int64_t{4} << 30;
+  shape.own_blocks = {};
   const int64_t block_bytes = model::kv_block_bytes(shape, *options.kv_type);
   const int64_t one = blocks_for(options.max_sequence_tokens);
   return std::clamp(kMostBytes / block_bytes, one, std::max(one, options.max_batch_sequences * one));
@@ -121,6 +122,21 @@ ServiceOptions of_draft(const ServiceOptions& options, const shape::ModelShape& 
                    .max_batch_sequences = std::min(options.speculation_rows, options.max_batch_sequences),
                    .max_sequence_tokens = std::min(options.max_sequence_tokens, draft.positions())},
                   draft, compute);
+}
+
+ServiceStats total_of(std::span<const ServiceStats> parts) {
+  ServiceStats total;
+  for (const ServiceStats& part : parts) {
+    std::vector<int64_t> counts;
+    ServiceCounts::fields(part, [&](const char*, int64_t count, const char*) { counts.push_back(count); });
+    auto next = counts.begin();
+    ServiceCounts::fields(total, [&](const char*, int64_t& count, const char*) { count += *next++; });
+    for (int64_t ServiceStats::*now :
+         {&ServiceStats::slots, &ServiceStats::running, &ServiceStats::waiting, &ServiceStats::blocks_used,
+          &ServiceStats::blocks_peak, &ServiceStats::blocks, &ServiceStats::cache_bytes})
+      total.*now += part.*now;
+  }
+  return total;
 }
 
 Service::Service(model::Model& model, ServiceOptions options)

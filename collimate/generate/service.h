@@ -53,7 +53,7 @@ struct Emission {
 };
 
 struct ServiceOptions {
-  int64_t cache_blocks = 0;  // 0: what `max_batch_sequences` full sequences need, or 4 GiB and one full sequence
+  int64_t cache_blocks = 0;  // 0: what `max_batch_sequences` full sequences need, or 4 GiB (of all stages) and one
   std::optional<tensor::KvType> kv_type;  // of the cache; empty: model::kv_type
   int64_t max_batch_tokens = 2048;        // tokens of one step, prefill included
   int64_t max_batch_sequences = 256;
@@ -118,11 +118,26 @@ struct ServiceStats : ServiceCounts {
   }
 };
 
+// Counts of all of these together.
+ServiceStats total_of(std::span<const ServiceStats> parts);
+
+// Whoever answers requests, step by step: a Service, or several of them that ranks have. A server and a chat know no
+// more of it.
+class Completer {
+ public:
+  virtual ~Completer() = default;
+  virtual void submit(const Batch& requests) = 0;
+  virtual bool step() = 0;
+  virtual std::span<const Emission> take() = 0;
+  virtual void cancel(std::span<const int64_t> uids) = 0;
+  virtual ServiceStats stats() const = 0;
+};
+
 // A service streams: it is the one object that recipes, the command line, a server and evaluation drive. Not
 // thread-safe; only `step` does work. A sample's tokens depend on its prompt, its sampling parameters, its uid and the
 // weights alone: not on what else is in the batch, on the order of submission, on pauses, or on save and load in the
 // middle. Only how many there are may depend on more: on the clock, for a request with a timeout.
-class Service : public base::Stateful {
+class Service : public base::Stateful, public Completer {
  public:
   Service(model::Model& model, ServiceOptions options);
   ~Service() override;
@@ -132,7 +147,7 @@ class Service : public base::Stateful {
   // prompt, id outside the vocabulary, prompt longer than the limit, more tokens than the cache can ever hold, uid
   // still in flight, sampling parameters out of range, stop strings, a regex or a schema without a tokenizer, one that
   // cannot be followed. All rows or none.
-  void submit(const Batch& requests);
+  void submit(const Batch& requests) override;
 
   // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. Requests
   // whose timeout has passed end first, with Finish::kTimeout: their blocks are free for this step. GuardError when the
@@ -140,10 +155,10 @@ class Service : public base::Stateful {
   // several tokens in one: a proposed token is accepted if it is the one that is drawn at its place anyway, so tokens,
   // log-probs and finish reasons are the same with and without it, in bits. Where the model's ranks share experts, all
   // step together, each its own requests or none, and it is false when none of them had anything to do.
-  bool step();
+  bool step() override;
 
   // One emission per request that has something new, in the order in which it first had; valid until the next take().
-  std::span<const Emission> take();
+  std::span<const Emission> take() override;
 
   void pause();  // steps do nothing; requests keep their place
   void resume();
@@ -154,11 +169,11 @@ class Service : public base::Stateful {
   // flight keep their place and are computed again, which gives the same bits.
   void release();
   // Ends requests with Finish::kCancelled; tokens not yet taken are still emitted. Unknown uids are ignored.
-  void cancel(std::span<const int64_t> uids);
+  void cancel(std::span<const int64_t> uids) override;
 
   int64_t running() const;   // submitted and not finished
   uint64_t version() const;  // of the next token
-  ServiceStats stats() const;
+  ServiceStats stats() const override;
 
   // Requests in flight with their tokens so far; the cache is rebuilt by recomputing, which gives the same bits.
   void save(base::StateWriter& out) const override;

@@ -35,7 +35,8 @@ nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScop
   base::apply(request, "generate", asked);
   const generate::SamplingParams params = asked.params(asked.max_tokens);
   const text::Dataset dataset = text::Dataset::read({{.path = asked.data}});
-  cli::OpenModel open(host::model_directory(asked.model), asked.compute, asked.chat, asked.latent_cache);
+  cli::OpenModel open(host::model_directory(asked.model), asked.chat,
+                      {.compute = tensor::compute_type_of(asked.compute.get()), .latent_cache = asked.latent_cache});
   const auto draft = cli::open_draft(asked.speculation, open);
   std::vector<std::vector<int32_t>> prompts;
   for (const text::Example& example : dataset.examples()) {

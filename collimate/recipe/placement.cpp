@@ -14,7 +14,6 @@
 #include "collimate/base/config.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
-#include "collimate/comm/mesh.h"
 #include "collimate/graph/whole_layout.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
@@ -24,6 +23,25 @@
 #include "collimate/shape/mixture.h"
 
 namespace collimate::recipe {
+
+void require_divisors(int devices, const std::vector<comm::Axis>& axes) {
+  int taken = 1;
+  std::vector<std::string> by;
+  for (const comm::Axis& axis : axes) {
+    const int rest = devices / taken;
+    if (rest % axis.size != 0)
+      throw base::InputError(base::expectation(
+          axis.name,
+          by.empty() ? fmt::format("a divisor of the {} devices", devices)
+                     : fmt::format("a divisor of {}, the devices by {}", rest, fmt::join(by, " and ")),
+          std::to_string(axis.size), fmt::format("devices: {}", taken * axis.size)));
+    taken *= axis.size;
+    if (axis.size > 1) by.push_back(fmt::format("{} {}", axis.name, axis.size));
+  }
+}
+
+int64_t sum_parts(int64_t chunks, int tp) { return chunks % tp == 0 ? chunks : chunks * tp; }
+
 namespace {
 
 // `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `zero`
@@ -43,23 +61,6 @@ void check_devices(const Config& config, const graph::Placement& placement) {
   throw base::InputError(base::expectation("devices",
                                            fmt::format("at least the {} of the placement", placement.devices),
                                            std::to_string(devices), "leaving it out, or another placement"));
-}
-
-// Each of the sizes divides what those ahead of it leave of the devices.
-void require_divisors(int devices, const std::vector<comm::Axis>& axes) {
-  int taken = 1;
-  std::vector<std::string> by;
-  for (const comm::Axis& axis : axes) {
-    const int rest = devices / taken;
-    if (rest % axis.size != 0)
-      throw base::InputError(base::expectation(
-          axis.name,
-          by.empty() ? fmt::format("a divisor of the {} devices", devices)
-                     : fmt::format("a divisor of {}, the devices by {}", rest, fmt::join(by, " and ")),
-          std::to_string(axis.size), fmt::format("devices: {}", taken * axis.size)));
-    taken *= axis.size;
-    if (axis.size > 1) by.push_back(fmt::format("{} {}", axis.name, axis.size));
-  }
 }
 
 // A model's experts; null of one that has none, or that is no model but code.
@@ -254,9 +255,6 @@ void check_pieces(const graph::Placement& placement, const Plan& plan) {
       }
     }
 }
-
-// The parts of which the sums over a layer's inputs are made, which decide their bits (model::chunks_of).
-int64_t sum_parts(int64_t chunks, int tp) { return chunks % tp == 0 ? chunks : chunks * tp; }
 
 // Log-probs of training are those of sampling to the last bit where both add up alike; a run that allows no difference
 // would stop in its first update.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/comm/mesh.h"
 #include "collimate/graph/placement.h"
 #include "collimate/recipe/page.h"
 
@@ -19,6 +20,12 @@ void keep_frozen_apart(const graph::Placement& placement, Plan& plan);
 
 // Names each worker by the models that sit there, devices as "device 0: policy, reference", then the host's.
 std::vector<std::string> worker_names(const graph::Graph& graph, const graph::Placement& placement);
+
+// Checks that each of the sizes divides what those ahead of it leave of the devices: InputError with its axis.
+void require_divisors(int devices, const std::vector<comm::Axis>& axes);
+
+// Gives the parts of which the sums over a layer's inputs are made, which decide their bits (model::chunks_of).
+int64_t sum_parts(int64_t chunks, int tp);
 
 // Threads of each device's worker.
 int threads_of(const Config& config, const graph::Placement& placement);

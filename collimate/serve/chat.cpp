@@ -221,7 +221,7 @@ void Chat::listen(const std::vector<std::vector<int32_t>>& prompts) {
     const bool stop = port_.interrupted();
     for (size_t i = 0; i < speakers_.size(); ++i) {
       if (answers[i].finished()) continue;
-      generate::Service& service = speakers_[i].model.service;
+      generate::Completer& service = speakers_[i].model.service;
       const int64_t one[] = {uid()};
       if (stop) service.cancel(one);
       service.step();

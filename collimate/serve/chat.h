@@ -17,7 +17,7 @@ namespace collimate::serve {
 struct ChatModel {
   std::string name;
   const text::Renderer& renderer;
-  generate::Service& service;
+  generate::Completer& service;
   int64_t max_sequence_tokens = 0;
 };
 

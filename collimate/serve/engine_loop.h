@@ -60,7 +60,7 @@ using PromptScorer = std::function<ScoreStep(std::span<const int32_t> ids, const
 
 // The loop is made of these.
 struct Engine {
-  std::unique_ptr<generate::Service> service;
+  std::unique_ptr<generate::Completer> service;
   PromptScorer score;           // empty: prompt_log_probs is an InputError
   std::function<void()> begin;  // called first in the engine's thread; may be empty
   // Clock of timeouts, the service's too, and of the time between tokens; any thread. Empty: base::now_seconds.

@@ -116,6 +116,25 @@ TEST_F(EngineLoopTest, GivesWhatTheServiceAloneGives) {
   }
 }
 
+// As services over ranks are, one of which has failed.
+class Lost final : public generate::Completer {
+ public:
+  void submit(const Batch&) override {}
+  bool step() override { throw base::RunError("rank 1 is gone"); }
+  std::span<const generate::Emission> take() override { return {}; }
+  void cancel(std::span<const int64_t>) override { throw base::RunError("rank 1 is gone"); }
+  generate::ServiceStats stats() const override { return {}; }
+};
+
+TEST_F(EngineLoopTest, AServiceThatCannotGoOnEndsTheEngine) {
+  EngineLoop loop({.service = std::make_unique<Lost>(), .score = {}, .begin = {}}, {}, 1);
+  const auto waiting = loop.submit(work_of(5));
+  EXPECT_EQ(thrown<base::RunError>([&] { read_all(*waiting); }), "rank 1 is gone");
+  while (loop.status().broken.empty()) std::this_thread::yield();
+  EXPECT_EQ(loop.status().broken, "rank 1 is gone");
+  EXPECT_EQ(thrown<base::RunError>([&] { loop.submit(work_of(1)); }), "rank 1 is gone");
+}
+
 TEST_F(EngineLoopTest, ASeedDecidesAndNothingElseDoes) {
   Work seeded = work_of(30);
   seeded.choices_per_prompt = 3;

@@ -299,7 +299,8 @@ int64_t HttpServer::run(const base::StopFlag& stop) {
     s.listener.accept_all();
     ended = true;
   });
-  while (!stop.requested() && !ended) std::this_thread::sleep_for(kStopLook);
+  const auto broken = [&] { return s.engine.status().broken; };
+  while (!stop.requested() && !ended && broken().empty()) std::this_thread::sleep_for(kStopLook);
   const bool failed = ended;
   s.listener.close();
   base::log_info("shutting down: {} completions in flight, at most {} s", s.engine.status().in_flight,
@@ -312,6 +313,7 @@ int64_t HttpServer::run(const base::StopFlag& stop) {
   s.listener.cut();
   accepting.join();
   if (failed) throw base::RunError(base::expectation("serve", "to accept connections until it is stopped", "an error"));
+  if (const std::string cause = broken(); !cause.empty()) throw base::RunError(cause);
   return cut;
 }
 

@@ -25,7 +25,7 @@ class HttpServer {
 
   int port() const;
   // Serves until `stop`: then takes no new request and finishes what runs, within `shutdown_seconds`. How many
-  // completions it had to cut off. RunError when listening failed. Blocking.
+  // completions it had to cut off. RunError when listening failed, or the engine has stopped by itself. Blocking.
   int64_t run(const base::StopFlag& stop);
 
  private:

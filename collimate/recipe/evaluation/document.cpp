@@ -2,6 +2,7 @@
 #include <map>
 
 #include "collimate/recipe/evaluation/of_models.h"
+#include "collimate/recipe/placement.h"
 
 namespace collimate::recipe {
 namespace {
@@ -39,6 +40,8 @@ Json settings_of(const EvaluationCall& call, MeasureKind measured) {
                    {"chat_template", call.chat_template},
                    {"chat_template_kwargs", call.chat_template_kwargs},
                    {"examples", call.section.value("examples", 0)}};
+  if (const int64_t parts = sum_parts(call.reduction_chunks, call.layout.value("tp", 1)); parts > 1)
+    settings["reduction_chunks"] = parts;
   if (measured != MeasureKind::kCompletions) return settings;
   settings.update(call.section);
   settings["latent_cache"] = call.latent_cache;

@@ -9,13 +9,13 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
 #include "collimate/host/base_model.h"
-#include "collimate/host/cpu.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/evaluation/choices.h"
 #include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/placement.h"
 #include "collimate/recipe/records.h"
 #include "collimate/recipe/registry.h"
 #include "collimate/rlhf/modules/reward.h"
@@ -31,19 +31,21 @@ using base::InputError;
 Config config_of(const std::string& model, const EvaluationCall& call, MeasureKind measured) {
   const auto same_rows = [&](const RecipeEntry& entry) { return entry.rows == rows_of(measured); };
   Config config;
-  base::apply({{"recipe", std::ranges::find_if(recipes(), same_rows)->name},
-               {"models",
-                {{"policy",
-                  {{"path", model},
-                   {"compute", call.compute},
-                   {"latent_cache", call.latent_cache},
-                   {"chat_template", call.chat_template},
-                   {"chat_template_kwargs", call.chat_template_kwargs}}}}},
-               {"data", {{"eval", call.data}}},
-               {"evaluation", call.section},
-               {"rollout", {{"completion_tokens", call.completion_tokens}}},
-               {"run", {{"seed", call.seed}}}},
-              "collimate eval", config);
+  nlohmann::json given = {{"recipe", std::ranges::find_if(recipes(), same_rows)->name},
+                          {"models",
+                           {{"policy",
+                             {{"path", model},
+                              {"compute", call.compute},
+                              {"latent_cache", call.latent_cache},
+                              {"reduction_chunks", call.reduction_chunks},
+                              {"chat_template", call.chat_template},
+                              {"chat_template_kwargs", call.chat_template_kwargs}}}}},
+                          {"data", {{"eval", call.data}}},
+                          {"evaluation", call.section},
+                          {"rollout", {{"completion_tokens", call.completion_tokens}}},
+                          {"run", {{"seed", call.seed}}}};
+  given.update(call.layout);
+  base::apply(given, "collimate eval", config);
   return config;
 }
 
@@ -99,8 +101,9 @@ class HeldOut {
     Plan parts;
     parts.graph = plan.graph;
     for (const graph::Node& node : plan.graph.nodes) parts.phases[node.id] = "testing";
-    const Plan whole = page.finish(std::move(parts));
-    flow::run(plan.graph, graph::flattening(plan.graph, 1), registry, options_of(whole, plan, made));
+    Plan whole = page.finish(std::move(parts));
+    const graph::Placement placement = make_placement(config_, whole);
+    flow::run(plan.graph, placement, registry, options_of(whole, placement, plan, made));
     return made;
   }
 
@@ -156,13 +159,15 @@ class HeldOut {
     return score ? pair_score_evaluation(model) : pair_log_prob_evaluation(model);
   }
 
-  flow::RunOptions options_of(const Plan& whole, const EvaluationPlan& plan, ModelEvaluation& made) const {
+  flow::RunOptions options_of(const Plan& whole, const graph::Placement& placement, const EvaluationPlan& plan,
+                              ModelEvaluation& made) const {
     flow::RunOptions options;
     options.schedule = {.iterations = 1, .rows = rows_.rows(), .group_size = held_.group_size};
     options.seed = static_cast<uint64_t>(config_.run.seed.get());
     options.config = base::to_json(config_.section_value());
     options.modules = whole.modules;
-    options.threads_per_worker = host::thread_count();
+    options.threads_per_worker = threads_of(config_, placement);
+    if (config_.cluster == std::string("local-processes")) options.transport = flow::Transport::kProcesses;
     options.next_rows = [this](int64_t, int64_t first, int64_t count) { return rows_.slice(first, first + count); };
     options.on_iteration = [&](const flow::IterationResult& result) { take(result, plan, made); };
     options.on_poll = call_.on_poll;

@@ -25,6 +25,10 @@ struct EvaluationCall {
   int64_t seed = 0;
   std::string compute = "float32";
   bool latent_cache = false;
+  int64_t reduction_chunks = 1;
+  // Keys of a config: devices, how they share the model (tp, pp, cp, ep, zero), and cluster. What is absent is as
+  // there.
+  nlohmann::json layout = nlohmann::json::object();
   std::string chat_template = "auto";
   nlohmann::json chat_template_kwargs = nlohmann::json::object();
   OptionNames names = {};
@@ -64,9 +68,10 @@ struct ModelEvaluation {
   double seconds = 0;
 };
 
-// Reads the data and measures one model, a directory, in this process. Blocking. InputError for data that does not fit
-// what is measured, an option that it does not read, lines where nothing is completed, a row longer than the model
-// has positions, or rewards that cannot judge the first rows. Warns of rewards that failed.
+// Reads the data and measures one model, a directory, on the devices that are asked for, here or in processes of their
+// own. Blocking. InputError for a layout that does not fit the model, data that does not fit what is measured, an
+// option that it does not read, lines where nothing is completed, a row longer than the model has positions, or rewards
+// that cannot judge the first rows. Warns of rewards that failed.
 ModelEvaluation evaluate(const std::string& model, const EvaluationCall& call);
 
 // Each model in turn, measured as the first one's rows say. A name as on a hub is looked for in the local cache, and

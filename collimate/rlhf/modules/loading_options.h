@@ -17,6 +17,15 @@ struct ComputeOption : base::Option<std::string> {
       : Option(parent, "compute", "float32", "", "number type in which linear layers multiply", base::one_of(words)) {}
 };
 
+struct ReductionChunksOption : base::Option<int64_t> {
+  explicit ReductionChunksOption(base::Section* parent)
+      : Option(
+            parent, "reduction_chunks", 1, "",
+            "into how many pieces of its inputs a linear layer's sums are cut: any tp that divides it gives the same "
+            "bits",
+            base::satisfying("1, 2, 4 or 8", [](int64_t n) { return n == 1 || n == 2 || n == 4 || n == 8; })) {}
+};
+
 struct LatentCacheOption : base::Option<bool> {
   explicit LatentCacheOption(base::Section* parent)
       : Option(parent, "latent_cache", false, "",

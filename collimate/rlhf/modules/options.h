@@ -83,13 +83,7 @@ struct ModelOptions : base::Section {
   base::Option<double> initializer_std{
       this, "initializer_std", 0.02, "", "standard deviation of random weights", base::above(0.0)};
   ComputeOption compute{this};
-  base::Option<int64_t> reduction_chunks{
-      this,
-      "reduction_chunks",
-      1,
-      "",
-      "into how many pieces of its inputs a linear layer's sums are cut: any tp that divides it gives the same bits",
-      base::satisfying("1, 2, 4 or 8", [](int64_t n) { return n == 1 || n == 2 || n == 4 || n == 8; })};
+  ReductionChunksOption reduction_chunks{this};
   LatentCacheOption latent_cache{this};
   ChatTemplateOption chat_template{this};
   ChatTemplateKwargsOption chat_template_kwargs{this};

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/option.h"
+#include "collimate/base/option_check.h"
+#include "collimate/base/section.h"
+#include "collimate/graph/placement.h"
+#include "collimate/rlhf/modules/loading_options.h"
+#include "collimate/shape/model_shape.h"
+
+namespace collimate::cli {
+
+// On how many devices a verb has its model, and how they share it: the words that a config has for it.
+struct LayoutOptions : base::Section {
+  base::Option<int64_t> devices{this,
+                                "devices",
+                                1,
+                                "devices",
+                                "number of CPU devices, among which the cores are divided; those that share no model "
+                                "with others have rows of their own",
+                                base::at_least(int64_t{1})};
+  base::Option<int64_t> tp{this,
+                           "tp",
+                           1,
+                           "devices",
+                           "how many devices share the model's matrices (tensor parallelism); a divisor of devices and "
+                           "of the model's heads",
+                           base::at_least(int64_t{1})};
+  base::Option<int64_t> pp{this,
+                           "pp",
+                           1,
+                           "devices",
+                           "how many devices share the model's blocks, each with some that follow each other (pipeline "
+                           "parallelism); tp times pp divides devices",
+                           base::at_least(int64_t{1})};
+  base::Option<int64_t> ep{this,
+                           "ep",
+                           1,
+                           "devices",
+                           "how many devices share the experts of a mixture, each with rows of its own (expert "
+                           "parallelism); a divisor of devices by tp and pp",
+                           base::at_least(int64_t{1})};
+  rlhf::ReductionChunksOption reduction_chunks{this};
+
+  // The layout of what generates, with dp. InputError for sizes that do not divide the devices, and for ep of a model
+  // without so many experts.
+  graph::Layout layout(const shape::ModelShape& shape) const;
+  // The parts of which a layer's sums are made: equal numbers give equal bits.
+  int64_t sum_parts() const;
+};
+
+// A verb that also scores reads these, and may have its devices in processes of their own.
+struct ScoringLayoutOptions : LayoutOptions {
+  base::Option<int64_t> cp{this,
+                           "cp",
+                           1,
+                           "devices",
+                           "how many devices share the tokens of each row that is scored (context parallelism); tp "
+                           "times pp times cp divides devices",
+                           base::at_least(int64_t{1})};
+  base::Option<int64_t> zero{this,
+                             "zero",
+                             0,
+                             "",
+                             "3: devices with the same part of the model share its weights, which are gathered while "
+                             "they compute",
+                             base::satisfying("0 or 3", [](int64_t stage) { return stage == 0 || stage == 3; })};
+  base::Option<std::string> cluster{this,
+                                    "cluster",
+                                    "local",
+                                    "",
+                                    "where workers run: as threads or as processes of this machine",
+                                    base::one_of({"local", "local-processes"})};
+
+  // As a config has it.
+  nlohmann::json config() const;
+};
+
+}  // namespace collimate::cli

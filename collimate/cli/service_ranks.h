@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collimate/cli/rank_models.h"
+#include "collimate/generate/prompt_score.h"
+#include "collimate/generate/service.h"
+
+namespace collimate::cli {
+
+// The services of a team: each rank has one over its part of the model, all ranks of a replica do the same steps, and
+// every request is of the replica with the fewest of them. One thread at a time.
+class ServiceRanks final : public generate::Completer {
+ public:
+  // `options` as RankModels::service completes them. Refers to the models.
+  ServiceRanks(RankModels& models, const generate::ServiceOptions& options);
+
+  void submit(const Batch& requests) override;
+  // A step of all replicas; ends when the last of them has ended. A failure on any rank is final.
+  bool step() override;
+  std::span<const generate::Emission> take() override;
+  void cancel(std::span<const int64_t> uids) override;
+  generate::ServiceStats stats() const override;
+
+ private:
+  int least_busy() const;
+  generate::Service& of(const RankPlace& place) { return *services_[static_cast<size_t>(place.rank)]; }
+
+  RankTeam& team_;
+  std::vector<std::unique_ptr<generate::Service>> services_;  // by rank
+  std::vector<generate::Emission> taken_;                     // of several replicas
+};
+
+// Scores a prompt on the first replica of a team, as generate::PromptScore.
+class PromptScoreRanks {
+ public:
+  PromptScoreRanks(RankModels& models, std::span<const int32_t> ids, const generate::SamplingParams& sampling);
+
+  bool advance(int64_t tokens);
+  const generate::PromptLogProbs& log_probs() const { return scores_[ending_]->log_probs(); }
+
+ private:
+  RankModels& models_;
+  std::vector<std::unique_ptr<generate::PromptScore>> scores_;  // by rank; null of other replicas
+  size_t ending_ = 0;                                           // the rank that has the log-probs
+};
+
+}  // namespace collimate::cli
