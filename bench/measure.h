@@ -58,8 +58,7 @@ inline double seconds_per_call(const std::function<void()>& body) {
   }
 }
 
-// This does the same for a body that says itself how many seconds its parts took, as forward and backward; their sum
-// comes last.
+// The mean seconds of a body's parts, which it says itself, as forward and backward, with their sum as the last one.
 inline std::vector<double> seconds_of_parts(const std::function<std::vector<double>()>& body) {
   std::vector<double> mean;
   for (int64_t calls = 1;; calls *= 2) {

@@ -30,9 +30,9 @@ ConfigSource parse_config(const std::string& text, const std::string& file_name,
 // Reads every key into `root` and runs the checks. Throws InputError for unknown keys, all of them
 // (base/unknown_keys.h), a wrong type or a failed check, each with its line. `root` is unspecified after a throw.
 void apply(const ConfigSource& source, Section& root);
-// This does the same for a part of it, which stands at `path` ("reward.0").
+// Reads a part of a config, which stands at `path` ("reward.0"), into a section.
 void apply(const ConfigNode& part, const std::string& path, Section& section);
-// This does the same for a free-form subtree, e.g. one entry of `reward:`; errors name `where` (see Option::where).
+// Reads a free-form subtree, e.g. one entry of `reward:`; errors name `where` (see Option::where).
 void apply(const nlohmann::json& tree, const std::string& where, Section& section);
 
 // All options as YAML in declaration order; read again it gives the same values.

@@ -20,7 +20,7 @@ std::string closest(const std::string& word, const std::vector<std::string>& can
 // accepted too, and suggests the nearest.
 [[noreturn]] void throw_unknown_name(const std::string& where, const std::string& name,
                                      const std::vector<std::string>& candidates, const std::string& other = "");
-// This does the same for a short list, of which the closest is suggested, however far.
+// The InputError of a short list, of which the closest is suggested, however far.
 [[noreturn]] void throw_unknown_choice(const std::string& where, const std::string& name,
                                        const std::vector<std::string>& candidates, const std::string& other = "");
 

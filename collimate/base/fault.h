@@ -24,8 +24,8 @@ void fault_point(std::string_view place);
 // is an ulp of bf16, for what a later kernel rounds to that. Thread-safe.
 float fault_value(std::string_view place, float value);
 
-// This does the same to what a kernel wrote, [rows, width] with `stride` floats between rows: the largest value of each
-// row loses one ulp. Elsewhere it costs a load. Thread-safe.
+// Takes one ulp, at that place, from the largest value of each row that a kernel wrote, [rows, width] with `stride`
+// floats between rows. Elsewhere it costs a load. Thread-safe.
 void fault_rows(std::string_view place, float* values, int64_t rows, int64_t width, int64_t stride);
 
 // Whether what passes that place on this thread is nudged, for what has to prepare for it. Else it costs a load.

@@ -10,8 +10,8 @@ namespace collimate::base {
 // ending or is the beginning of a longer one, where such a one is there, in words for "try …"; else "".
 std::string nearest_path(const std::filesystem::path& missing);
 
-// This does the same of a file with one of these endings (".yaml"); where none is near it names some of those that are
-// there, or the directory that is not there, or the one from which a relative path is read.
+// The remedy for a file with one of these endings (".yaml"); where none is near it names some of those that are there,
+// or the directory that is not there, or the one from which a relative path is read.
 std::string nearest_file(const std::filesystem::path& missing, const std::vector<std::string>& endings);
 
 // The remedy of an error about a directory that lacks `file`: a directory in it that has one, in words for "try …";

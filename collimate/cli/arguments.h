@@ -27,8 +27,8 @@ void require_folder(const std::string& option, const std::string& file);
 struct NamedFile {
   std::string name, path;
 };
-// This does the same for all files to write, and InputError for one that is also read, or written twice, whatever links
-// or dots its paths have.
+// Checks all files to write as require_folder does one; InputError, too, for one that is also read, or written twice,
+// whatever links or dots its paths have.
 void check_outputs(const std::vector<NamedFile>& written, const std::vector<NamedFile>& read);
 
 // The one JSON document of a verb called with --json, on stdout. Broken UTF-8 is replaced.
@@ -39,8 +39,8 @@ void add_download_flag(CLI::App& app, bool& download);
 
 // --plugin, where a verb reads a config: its files are plugins of every config of the process once the app has parsed.
 void add_plugin_option(CLI::App& app);
-// That of the words that begin with --plugin FILE or --plugin=FILE, which every verb may have ahead of it: loads these
-// and gives the rest. InputError for a --plugin without a file.
+// Loads the files of leading words --plugin FILE or --plugin=FILE, which every verb may have ahead of it, and gives the
+// other words. InputError for a --plugin without a file.
 Arguments after_plugins(const Arguments& words);
 
 // A flag for each option of a section, "--top-p" for top_p, whose value is YAML as that of --set (a text stands as it

@@ -241,7 +241,7 @@ std::vector<cluster::Message> replies_of_reward() {
   spec.config = "{}";
   spec.graph = graph::text(graph);
   spec.placement = graph::json_text(graph::flattening(graph, 1));
-  spec.options = R"({"seed": 1, "run": "beats", "modules": {"reward": {"kind": "eager"}}, "calls": {}})";
+  spec.options = nlohmann::json(WorkerOptions{.seed = 1, .run = "beats", .modules = {{"reward", {"eager"}}}}).dump();
   spec.rank = 1;  // behind the device: the host worker
   Registry registry = toy::registry();
   registry.add("eager", [](const nlohmann::json& parameters) { return std::make_unique<EagerReward>(parameters); });

@@ -16,6 +16,7 @@
 #include "collimate/flow/dist_actor.h"
 #include "collimate/flow/planned_memory.h"
 #include "collimate/flow/worker_host.h"
+#include "collimate/flow/worker_options.h"
 
 namespace collimate::flow {
 namespace {
@@ -24,10 +25,10 @@ constexpr int kMostLives = 4;
 constexpr size_t kMailboxMessages = 64;
 constexpr double kStopSeconds = 10.0;
 
-nlohmann::json module_choices(const RunOptions& options) {
-  nlohmann::json choices = nlohmann::json::object();
+std::map<std::string, WorkerModule> module_choices(const RunOptions& options) {
+  std::map<std::string, WorkerModule> choices;
   for (const auto& [model, choice] : options.modules)
-    choices[model] = {{"kind", choice.kind}, {"parameters", choice.parameters}, {"in_place", choice.in_place}};
+    choices[model] = {choice.kind, choice.parameters, choice.in_place};
   return choices;
 }
 
@@ -48,22 +49,22 @@ std::string swap_directory(const RunOptions& options) {
 
 cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement& placement, const RunOptions& options,
                               const comm::GroupStore& store) {
-  nlohmann::json texts = {{"seed", options.seed},
-                          {"run", unique_run_name()},
-                          {"modules", module_choices(options)},
-                          {"calls", calls_of(graph, options)},
-                          {"back_end", back_end_of(options.transport).name},
-                          {"group_store", store.address()},
-                          {"threads_per_worker", options.threads_per_worker},
-                          {"memory_budget_bytes", options.memory_budget_bytes},
-                          {"swap_directory", swap_directory(options)},
-                          {"times_operations", options.on_call != nullptr},
-                          {"deadline_seconds", options.deadline_seconds}};
+  const WorkerOptions told{.seed = options.seed,
+                           .run = unique_run_name(),
+                           .modules = module_choices(options),
+                           .calls = calls_of(graph, options),
+                           .back_end = back_end_of(options.transport).name,
+                           .group_store = store.address(),
+                           .threads_per_worker = options.threads_per_worker,
+                           .memory_budget_bytes = options.memory_budget_bytes,
+                           .swap_directory = swap_directory(options),
+                           .times_operations = options.on_call != nullptr,
+                           .deadline_seconds = options.deadline_seconds};
   cluster::WorkerSpec spec;
   spec.config = options.config.dump();
   spec.graph = graph::text(graph);
   spec.placement = graph::json_text(placement);
-  spec.options = texts.dump();
+  spec.options = nlohmann::json(told).dump();
   return spec;
 }
 

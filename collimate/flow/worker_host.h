@@ -15,6 +15,7 @@
 #include "collimate/flow/module.h"
 #include "collimate/flow/registry.h"
 #include "collimate/flow/weight_link.h"
+#include "collimate/flow/worker_options.h"
 #include "collimate/graph/graph.h"
 #include "collimate/graph/placement.h"
 #include "collimate/tensor/operation_times.h"
@@ -60,9 +61,9 @@ class WorkerHost : public cluster::Handler {
     std::map<std::string, tensor::OperationTime> operations;  // timed ones of that work, by name
   };
 
-  void build(const std::string& model, const Registry& registry, const nlohmann::json& options);
+  void build(const std::string& model, const Registry& registry, const WorkerOptions& options);
   Place place_of(const std::string& model) const;
-  void join_groups(Hosted& hosted, const nlohmann::json& options);
+  void join_groups(Hosted& hosted, const WorkerOptions& options);
   // Does what a message asks; a request's answer is returned.
   void on(const message::Puts& puts) { store_.apply(puts.entries); }
   void on(const message::Start& start);

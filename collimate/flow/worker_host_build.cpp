@@ -12,17 +12,14 @@
 namespace collimate::flow {
 namespace {
 
-constexpr double kDeadlineSeconds = 600.0;  // where the options have none
 constexpr double kMostBeatSeconds = 1.0;
 
-int64_t budget_of(const cluster::WorkerSpec& spec) {
-  return nlohmann::json::parse(spec.options).value("memory_budget_bytes", int64_t{0});
-}
+WorkerOptions options_of(const cluster::WorkerSpec& spec) { return nlohmann::json::parse(spec.options); }
 
-std::set<std::string> models_in_place(const nlohmann::json& options) {
+std::set<std::string> models_in_place(const WorkerOptions& options) {
   std::set<std::string> models;
-  for (const auto& [model, choice] : options.at("modules").items())
-    if (choice.value("in_place", false)) models.insert(model);
+  for (const auto& [model, choice] : options.modules)
+    if (choice.in_place) models.insert(model);
   return models;
 }
 
@@ -37,15 +34,15 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
       config_(nlohmann::json::parse(spec.config)),
       graph_(graph::parse(spec.graph)),
       placement_(graph::parse_placement(spec.placement)),
-      ledger_(spec.rank, budget_of(spec)) {
+      ledger_(spec.rank, options_of(spec).memory_budget_bytes) {
   tensor::use_one_aten_thread();
   tensor::tag_thread_memory(spec.rank, kRowMemory);
   base::LogPrefix prefix(fmt::format("worker {}", spec.rank));
-  nlohmann::json options = nlohmann::json::parse(spec.options);
-  beat_seconds_ = std::min(kMostBeatSeconds, options.value("deadline_seconds", kDeadlineSeconds) / 4);
-  if (options.value("times_operations", false)) operation_times_.emplace();
-  calls_ = options.at("calls");
-  int threads = spec.rank < placement_.devices ? options.value("threads_per_worker", 1) : 1;
+  const WorkerOptions options = options_of(spec);
+  beat_seconds_ = std::min(kMostBeatSeconds, options.deadline_seconds / 4);
+  if (options.times_operations) operation_times_.emplace();
+  calls_ = options.calls;
+  const int threads = spec.rank < placement_.devices ? options.threads_per_worker : 1;
   pool_ =
       std::make_unique<host::CorePool>(threads, [rank = spec.rank] { tensor::tag_thread_memory(rank, kRowMemory); });
   for (const auto& [model, content] : graph_.models) {
@@ -64,27 +61,28 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
 
 WorkerHost::~WorkerHost() = default;
 
-void WorkerHost::build(const std::string& model, const Registry& registry, const nlohmann::json& options) {
+void WorkerHost::build(const std::string& model, const Registry& registry, const WorkerOptions& options) {
   auto hosted = std::make_unique<Hosted>();
-  nlohmann::json choice = options.at("modules").value(model, nlohmann::json::object());
+  const auto chosen = options.modules.find(model);
+  const WorkerModule choice = chosen == options.modules.end() ? WorkerModule{.kind = model} : chosen->second;
   Context& context = hosted->context;
   context.model = model;
-  context.parameters = object_or_empty(choice.value("parameters", nlohmann::json()));
+  context.parameters = object_or_empty(choice.parameters);
   context.config = config_;
-  context.calls = options.at("calls").value(model, std::vector<std::string>());
-  context.seed = options.at("seed").get<uint64_t>();
+  context.calls = options.calls.value(model, std::vector<std::string>());
+  context.seed = options.seed;
   context.device = spec_.rank;
   context.placement = placement_;
   context.pool = pool_.get();
-  context.swap_directory = options.value("swap_directory", "");
+  context.swap_directory = options.swap_directory;
   context.store = &store_;
   context.objects = &objects_;
-  context.deadline_seconds = options.value("deadline_seconds", kDeadlineSeconds);
+  context.deadline_seconds = options.deadline_seconds;
   context.progress = [this] { beat(); };
   context.alone = comm::Mesh({}, {spec_.rank});
   context.meshes = meshes_of(graph_, placement_, model, spec_.rank);
   join_groups(*hosted, options);
-  hosted->module = registry.create(choice.value("kind", model), context.parameters);
+  hosted->module = registry.create(choice.kind, context.parameters);
   models_.emplace(model, std::move(hosted));
 }
 
@@ -94,19 +92,18 @@ WorkerHost::Place WorkerHost::place_of(const std::string& model) const {
   return {static_cast<int>(mine - workers.begin()), static_cast<int>(workers.size())};
 }
 
-void WorkerHost::join_groups(Hosted& hosted, const nlohmann::json& options) {
+void WorkerHost::join_groups(Hosted& hosted, const WorkerOptions& options) {
   Context& context = hosted.context;
   std::map<std::string, int> expert_ranks;
   for (const auto& [function, mesh] : context.meshes) expert_ranks[function] = context.layout(function).ep;
   hosted.groups = LineGroups(context.meshes, expert_ranks, spec_.rank, [&](const std::vector<int>& ranks, int place) {
     comm::GroupPlace at;
-    at.name = fmt::format("{}/{}/{}/{}", options.at("run").get<std::string>(), spec_.incarnation, context.model,
-                          fmt::join(ranks, "-"));
-    at.store = options.at("group_store").get<std::string>();
+    at.name = fmt::format("{}/{}/{}/{}", options.run, spec_.incarnation, context.model, fmt::join(ranks, "-"));
+    at.store = options.group_store;
     at.rank = place;
     at.size = static_cast<int>(ranks.size());
     at.deadline_seconds = context.deadline_seconds;
-    return comm::back_end(options.at("back_end").get<std::string>()).join(at);
+    return comm::back_end(options.back_end).join(at);
   });
   context.lines = hosted.groups.lines();
 }

@@ -57,14 +57,8 @@ class HandledWorker {
     spec.config = "{}";
     spec.graph = graph::text(graph);
     spec.placement = graph::json_text(placement);
-    spec.options = nlohmann::json({{"seed", 1},
-                                   {"run", run},
-                                   {"modules", nlohmann::json::object()},
-                                   {"calls", nlohmann::json::object()},
-                                   {"back_end", "threads"},
-                                   {"group_store", ""},
-                                   {"deadline_seconds", 20}})
-                       .dump();
+    const WorkerOptions options{.seed = 1, .run = run, .back_end = "threads", .deadline_seconds = 20};
+    spec.options = nlohmann::json(options).dump();
     spec.rank = worker;
     return spec;
   }

@@ -103,7 +103,7 @@ void check_dtype(const TensorEntry& entry, const std::string& where);
 void check_scale_dtype(const TensorEntry& entry, const std::string& where);
 // Widens to fp32, multiplied by its scales in fp32. `out` holds entry.count() floats. InputError as check_dtype.
 void read_floats(const TensorEntry& entry, const std::string& where, std::span<float> out);
-// This does the same for a [rows, columns] tensor of the file, written as [columns, rows].
+// Reads a [rows, columns] tensor of the file so, written as [columns, rows].
 void read_floats_transposed(const TensorEntry& entry, const std::string& where, std::span<float> out);
 
 // One tensor to write; `fill` puts its values into the given span when its turn comes.

@@ -33,8 +33,11 @@ TEST(SyncedRecords, LinesBeforeACheckpointAreOnTheDiskBeforeIt) {
   const fs::path output = fs::canonical(scratch.path()) / "run";  // as /proc names it
   std::vector<Synced> records;
   std::set<std::string> paths;
+  bool folder_is_named = false;  // on the disk, before the first checkpoint is in it
   {
     const NotedSyncs noted([&](const fs::path& path, bool data) {
+      if (path == output && fs::exists(output / "checkpoints") && complete_checkpoints(output) == 0)
+        folder_is_named = true;
       if (!data)
         paths.insert(path);
       else if (path.parent_path() == output)
@@ -46,6 +49,7 @@ TEST(SyncedRecords, LinesBeforeACheckpointAreOnTheDiskBeforeIt) {
        {output.parent_path(), output, output / "checkpoints", output / "model/tokenizer.json.partial",
         output / "model/model.safetensors.partial", output / "model"})
     EXPECT_TRUE(paths.contains(path)) << path;
+  EXPECT_TRUE(folder_is_named);
   ASSERT_EQ(complete_checkpoints(output), 3U);
   for (size_t step = 1; step <= 3; ++step) {
     // Syncs of the file ahead of that checkpoint, each with more lines than the one before. The next one's may be among

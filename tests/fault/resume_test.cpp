@@ -78,7 +78,8 @@ TEST(Resume, GrpoKilledInEveryPhase) {
       runs, {"policy.generate:3", "policy.generate:20", "reward.score:2", "reference.log_probs:2", "advantages:3",
              "policy_trainer.train:1", "model.backward:2", "model.backward:9", "optimizer.parameter:5",
              "optimizer.parameter:50", "file.before_rename:1", "file.before_rename:4", "directory.before_rename:1",
-             "directory.before_rename:3", "directory.after_rename:1", "directory.after_rename:2"});
+             "directory.before_rename:3", "directory.after_rename:1", "directory.after_rename:2",
+             "directory.before_remove:1"});
   EXPECT_EQ(lasting_metrics(runs.directory("whole")).size(), static_cast<size_t>(kIterations));
 }
 

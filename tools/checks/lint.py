@@ -15,7 +15,8 @@ LINE_RULES = [  # endings, pattern, message
     (CODE + (".py", ".sh", ".md"), r"\s+$", "trailing white space"),
 ]
 SCRIPTS = (".py", ".sh", ".cmake")
-NAMELESS = re.compile(r'(?:^|\s)(//|#|""")\s*(?:What|Of|The same|Those|Its?|They|Theirs?|Them|Likewise)\b')
+NAMELESS = re.compile(r'(?:^|\s)(//|#|""")\s*(?:What|Of|The same|This does the same|That of|Those|Its?|They|Theirs?|'
+                      r'Them|Likewise)\b')
 LIMITS = {".h": 400, ".cpp": 400, ".cc": 400, ".inc": 400, ".cu": 400, ".py": 400, "README.md": 120}
 FUNCTION_LIMIT, TEST_LIMIT = 40, 60
 STRING = re.compile(r'"(\\.|[^"\\])*"')

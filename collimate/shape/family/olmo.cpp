@@ -10,12 +10,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kTheta = 5e5;  // of OLMo 3, where a config says none
+constexpr double kOlmoTheta = 5e5;  // of OLMo 3, where a config says none
 
 // Every fourth layer of OLMo 3 reads all keys, and turns as the model's rope says; the others have a window, and turn
 // unscaled.
 void read_layers_of_third(const Fields& fields, ModelShape& shape) {
-  const double local = read_two_ropes(fields, shape, kTheta, 0);
+  const double local = read_two_ropes(fields, shape, kOlmoTheta, 0);
   const int64_t window = read_window_or(fields, 4096);
   const std::vector<bool> sliding =
       read_windows(fields, shape, window, [](int64_t layer) { return (layer + 1) % 4 != 0; });
