@@ -32,7 +32,8 @@ double usual_rate(const Config& config) {
   constexpr double kOfAdapters = 10;
   const rlhf::ModelOptions* policy = config.models.find("policy");
   const bool adapters = policy != nullptr && policy->lora.rank > 0;
-  return find_recipe(config.recipe).learning_rate * (adapters ? kOfAdapters : 1.0);
+  const double rate = find_recipe(config.recipe).learning_rate * (adapters ? kOfAdapters : 1.0);
+  return std::stod(fmt::format("{:.6g}", rate));  // 1e-5 and not 9.999999999999999e-06
 }
 
 // Rows of an update where the data has them: 32 examples, as in Ouyang et al. 2022 (appendix C, SFT) and Tunstall et

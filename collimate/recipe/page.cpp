@@ -247,6 +247,10 @@ void Page::check_roles() const {
   for (const auto& [name, section] : config_.models) {
     if (roles_.contains(name)) continue;
     const std::string where = config_.models.where(name);
+    if (name == "reward" && config_.recipe == std::string("ppo"))
+      throw base::InputError(base::expectation(where.empty() ? "models.reward" : where,
+                                               "one judge of the samples: a list reward or a model", "both",
+                                               "leaving out reward, or models.reward"));
     base::throw_unknown_name(where.empty() ? "models" : where, name, {roles_.begin(), roles_.end()},
                              fmt::format("a role that recipe {} reads here, ", config_.recipe.get()));
   }

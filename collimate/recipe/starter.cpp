@@ -36,6 +36,7 @@ constexpr const char* kRows =
     "  long_rows: drop              # what happens to longer rows: drop, truncate or stop\n";
 
 constexpr const char* kRollout =
+    "  long_rows: drop              # what happens to longer prompts: drop, truncate or stop\n"
     "reward:\n{reward}"
     "rollout:\n"
     "  prompts_per_iteration: 16\n"
@@ -45,6 +46,8 @@ constexpr const char* kRollout =
 
 constexpr const char* kRule =
     "  - {rule: exact}              # or {python: rewards.py:score}; collimate help rewards lists the rules\n";
+constexpr const char* kGsm8k =
+    "  - {rule: gsm8k}              # the number behind ####; collimate help rewards lists the rules\n";
 constexpr const char* kOwnReward =
     "  - {python: rewards.py:score} # the data has no ground_truth; def score(prompts, completions, **columns)\n";
 
@@ -149,8 +152,14 @@ bool lacks_template(const std::string& model, const std::optional<text::Example>
          text::load_tokenizer(model)->info().chat_template.empty();
 }
 
-// Rules compare with a ground truth; without one only a reward of one's own can judge.
-bool lacks_truth(const std::optional<text::Example>& first) { return first && first->ground_truth.is_null(); }
+// Rules compare with a ground truth, that of GSM8K with the number behind its marks; without one only a reward of one's
+// own can judge.
+const char* reward_of(const std::optional<text::Example>& first) {
+  if (!first) return kRule;
+  const nlohmann::json& truth = first->ground_truth;
+  if (truth.is_null()) return kOwnReward;
+  return truth.is_string() && truth.get<std::string>().find("\n#### ") != std::string::npos ? kGsm8k : kRule;
+}
 
 int64_t positions_of(const std::string& model, int64_t most) {
   if (!std::filesystem::is_directory(model)) return most;
@@ -172,10 +181,10 @@ std::string starter(const std::string& recipe, const std::string& model, const s
       fmt::runtime(kHead + own_options(entry) + middle.text + kTail), fmt::arg("summary", summary),
       fmt::arg("recipe", recipe), fmt::arg("plugins", plugins_line()), fmt::arg("options", entry.options.dump()),
       fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
-      fmt::arg("template", lacks_template(model, first) ? kTemplate : ""),
-      fmt::arg("reward", lacks_truth(first) ? kOwnReward : kRule), fmt::arg("row", row), fmt::arg("half", row / 2),
-      fmt::arg("model", yaml_word(model)), fmt::arg("data", yaml_word(data)), fmt::arg("update", middle.update),
-      fmt::arg("epochs", length.epochs), fmt::arg("updates", length.updates), fmt::arg("every", length.every),
+      fmt::arg("template", lacks_template(model, first) ? kTemplate : ""), fmt::arg("reward", reward_of(first)),
+      fmt::arg("row", row), fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)),
+      fmt::arg("data", yaml_word(data)), fmt::arg("update", middle.update), fmt::arg("epochs", length.epochs),
+      fmt::arg("updates", length.updates), fmt::arg("every", length.every),
       fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
 }
 

@@ -50,6 +50,11 @@ void add_trial(const Plan& plan, const RunData& data, const TrainCall& call, Fin
     if (line.starts_with("warning: ")) found.lines.push_back(line);
 }
 
+// Whether a change (RunDirectory::changed) is of how long the run is.
+bool is_of_length(const std::string& change) {
+  return change.starts_with("run.iterations:") || change.starts_with("run.epochs:");
+}
+
 // How often a line of progress stays, in iterations.
 int64_t lines_every(const Config& config) {
   constexpr int64_t kLines = 20;  // of a run, by default
@@ -117,6 +122,11 @@ class Run {
     if (!directory_.checkpoint().empty())
       lines.push_back(fmt::format("resume: from iteration {} ({})", directory_.completed(), directory_.checkpoint()));
     for (const std::string& change : directory_.changed()) lines.push_back("changed: " + change);
+    if (std::ranges::any_of(directory_.changed(), is_of_length) && config_.train.lr_schedule != std::string("constant"))
+      lines.push_back(
+          fmt::format("warning: the {} learning rate now ends at update {}: it goes on with other values than "
+                      "the shorter or longer run would have had",
+                      config_.train.lr_schedule.get(), total_updates(config_, plan_)));
     if (directory_.dropped_lines() > 0)
       lines.push_back(
           fmt::format("there is no checkpoint: the run begins again, and {} earlier lines of metrics.jsonl are removed",

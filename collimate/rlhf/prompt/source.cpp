@@ -69,6 +69,11 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
     check_turns(example, renderer);
     if (is_undesirable(example))
       throw InputError(expectation(place(example), "an answer to train towards", "one with label: false"));
+    if (const auto other = example.extra.find("completion"); other != example.extra.end() && !other->is_null())
+      throw InputError(expectation(place(example), "one answer to train towards",
+                                   "the row's own and another in the column completion, as generate adds it",
+                                   "columns in data.train: {YOURS: prompt} trains the completion, {completion: drawn} "
+                                   "the row's own answer"));
     text::RenderedTokens row =
         renderer.render_tokens(example.prompt, answer(example, example.completion, "completion"));
     if (!row.trainable.empty()) row.trainable.front() = 0;  // nothing predicts the first token
@@ -138,7 +143,7 @@ std::string length_error(const text::Example& example, const std::vector<text::R
                           prompt ? "rollout.prompt_tokens" : "data.max_tokens", options.model_tokens,
                           prompt ? " beside a completion" : "");
   return expectation(place(example), fmt::format("at most {} tokens", options.max_tokens), std::to_string(longest),
-                     remedy);
+                     options.long_rows == LongRows::kStop ? remedy : "");
 }
 
 // Cuts the row to `limit` tokens, if it is longer: a prompt's last ones, another row's first ones.

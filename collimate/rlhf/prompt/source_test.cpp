@@ -101,6 +101,20 @@ TEST_F(PromptSource, AnswersLabelledFalseAreNotTrainedTowards) {
   EXPECT_EQ(taken.bad().rows, 1);
 }
 
+// A file that generate has written has the row's own answer and the drawn one: which is meant, the user says.
+TEST_F(PromptSource, OneOfTwoAnswersIsNotChosenForTheUser) {
+  for (const std::string& own :
+       {std::string(R"("question": "a", "answer": "b")"), std::string(R"("instruction": "a", "output": "b")")})
+    EXPECT_THAT(base::message_of([&] {
+                  source("{" + own + R"(, "completion": "c"})", {.kind = RowKind::kDemonstration, .max_tokens = 64});
+                }),
+                testing::HasSubstr(":1] expected one answer to train towards, got the row's own and another"))
+        << own;
+  const std::string null = R"({"question": "a", "answer": "b", "completion": null})";
+  EXPECT_EQ(texts(source(null, {.kind = RowKind::kDemonstration, .max_tokens = 64})).size(), 1U);
+  EXPECT_EQ(source(R"({"question": "a", "answer": "b", "completion": "c"})", {.kind = RowKind::kPrompt}).examples(), 1);
+}
+
 TEST_F(PromptSource, MarkedAnswersHaveTheirMark) {
   const std::string rows = R"({"prompt": "a", "completion": "b", "label": true}
 {"prompt": "c", "completion": "", "label": false})";
