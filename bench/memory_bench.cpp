@@ -1,7 +1,10 @@
 // Memory of ranks that train one model together, by the stage of ZeRO:
-//   bench_memory [15m 260k 110m] [float32 bfloat16]
-// For 2 and 4 ranks and each stage: MiB of the rank with the most at its peak in an SFT update with recompute, by
-// purpose, each in per cent of what the memory plan says; the sum; and the time of a second update.
+//   bench_memory [zero savings] [15m 260k 110m] [float32 bfloat16]
+// zero, for 2 and 4 ranks and each stage: MiB of the rank with the most at its peak in an SFT update with recompute, by
+// purpose, each in per cent of what the memory plan says; the sum; and the time of a second update. savings, for one
+// rank and each way to save memory: MiB of what passes and optimizer take, and the mean time of five updates.
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <thread>
 
@@ -80,11 +83,57 @@ void stage_of(const std::string& name, tensor::ComputeType compute, int ranks, i
   std::fflush(stdout);
 }
 
+// A way to save memory in training.
+struct Saving {
+  const char* name;
+  model::Recompute recompute = model::Recompute::kNone;
+  bool away = false;  // the optimizer, in the working directory
+};
+
+// One micro-batch of all rows.
+void saving_of(const std::string& name, tensor::ComputeType compute, const Saving& saving) {
+  constexpr int64_t kUpdates = 5, kTokens = kRowsOfAll * kRowTokens;
+  const tensor::MemoryScope scope(kFirstWorker, "tensors");
+  const shape::ModelShape shape = model_shape(name);
+  const model::WeightsOptions options{.trained = true, .compute = compute};
+  host::CorePool pool(host::thread_count());
+  const auto weights = std::make_shared<model::Weights>(shape, options, tensor::Exec{&pool});
+  weights->initialize(1, 0.02F);
+  model::Model model(weights, {&pool});
+  train::LearnerOptions learning{
+      .schedule = {.peak = 1e-6}, .micro_batch_tokens = kTokens, .recompute = saving.recompute};
+  if (saving.away) learning.away = std::make_shared<tensor::AwayFile>(std::filesystem::current_path());
+  tensor::reset_memory_peaks(kFirstWorker);
+  train::Learner learner(model, learning, {&pool});
+  const Batch own = sft_rows(0, kRowsOfAll, kRowTokens, shape.vocabulary);
+  const rlhf::Loss loss = rlhf::make_loss("completions", "nll", {});
+  learner.update(own, rlhf::objective_of(loss));
+  const double begin = base::now_seconds();
+  for (int64_t i = 0; i < kUpdates; ++i) learner.update(own, rlhf::objective_of(loss));
+  const double seconds = (base::now_seconds() - begin) / kUpdates;
+  fmt::print("{} {} {}:", name, name_of(compute), saving.name);
+  for (const tensor::MemoryUse& use : tensor::memory_report())
+    for (const char* item : {"activations", "workspace", "optimizer"})
+      if (use.worker == kFirstWorker && use.purpose == std::string("model/") + item)
+        fmt::print("  {} {:.1f}", item, static_cast<double>(use.peak_bytes) / (1 << 20));
+  fmt::print("  update {:.0f} ms\n", seconds * 1e3);
+  std::fflush(stdout);
+}
+
 void run_memory(Words words) {
+  const std::vector<std::string> what = words.among({"zero", "savings"});
   const std::vector<std::string> models = words.among({"260k", "15m", "110m"}, {"15m"});
   const std::vector<std::string> types = words.among({"float32", "bfloat16"});
   tensor::use_one_aten_thread();
   words.all_known();
+  const auto asked = [&](const char* word) { return std::ranges::find(what, word) != what.end(); };
+  for (const std::string& model : models)
+    for (const std::string& type : types)
+      for (const Saving& saving :
+           {Saving{"nothing"}, Saving{"recompute selective", model::Recompute::kSelective},
+            Saving{"recompute full", model::Recompute::kFull}, Saving{"optimizer away", model::Recompute::kNone, true}})
+        if (asked("savings")) saving_of(model, tensor::compute_type_of(type), saving);
+  if (!asked("zero")) return;
   for (const std::string& model : models)
     for (const std::string& type : types)
       for (const int ranks : {2, 4})

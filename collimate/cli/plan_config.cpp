@@ -76,6 +76,13 @@ void read_page_models(const recipe::Plan& page, PlanRequest& made) {
   }
 }
 
+// How training saves memory.
+void read_savings(const rlhf::TrainOptions& train, plan::Request& request) {
+  request.recomputes = train.recompute == std::string("full");
+  request.selective = train.recompute == std::string("selective");
+  request.offloads = train.offload == std::string("optimizer");
+}
+
 }  // namespace
 
 void read_plan_config(const PlanOptions& options, PlanRequest& made) {
@@ -100,7 +107,7 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   load.completion = plan::Lengths::fixed(
       static_cast<double>(draws ? config.rollout.completion_tokens.get() : config.data.max_tokens.get() - 1));
   load.settings.micro_batch_tokens = static_cast<double>(recipe::micro_batch_tokens(config, page));
-  made.request.recomputes = config.train.recompute == std::string("full");
+  read_savings(config.train, made.request);
   if (draws) made.service = rlhf::service_options(config.rollout);
   made.iterations = config.run.iterations;
   made.request.cluster = {{{1, static_cast<int>(config.devices.get()), made.request.kinds.find("cpu")}}};
@@ -113,7 +120,7 @@ void use_module_settings(PlanRequest& made) {
   plan::Request& request = made.request;
   if (!request.whole) {
     request.load.settings = {};
-    request.recomputes = false;
+    request.recomputes = request.selective = request.offloads = false;
   }
   if (!request.whole || !made.service) return;
   for (const graph::Node& node : request.graph.nodes) {

@@ -202,7 +202,7 @@ RunResult run(const graph::Graph& own, const graph::Placement& placement, const 
   check_turns(graph, placement, registry, options);
   if (!options.next_rows) throw base::InputError(base::expectation("run", "a source of rows", "none"));
   if (!options.directory.empty()) host::ensure_directory(options.directory);
-  if (!options.swap_directory.empty() && take_turns(graph, placement)) host::ensure_directory(options.swap_directory);
+  if (!options.swap_directory.empty()) host::ensure_directory(options.swap_directory);
   const tensor::MemoryScope tagged(kDriverAccount, kRowMemory);
   return Execution(graph, placement, registry, options).run();
 }

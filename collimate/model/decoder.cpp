@@ -4,6 +4,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/model/made_again.h"
 
 namespace collimate::model {
 
@@ -96,14 +97,19 @@ Slot* Decoder::heads_of(Step& step, const Block& block, Slot* x) {
 Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
   const bool before = shape::has_norm_ahead(block.how.place);
   Slot* read = before ? normalize(step, block.attention_norm, stream) : stream;
-  Slot* attended = attend(step, block.how.attention, heads_of(step, block, read));
+  Slot* heads = heads_of(step, block, read);
+  MadeAgain attended(step, [&block, heads](Step& s) { return attend(s, block.how.attention, heads); });
   // The MLP too reads the normalized stream as it came, or that with what attention adds.
   if (block.how.parallel && !block.how.shared_norm) read = normalize(step, block.mlp_norm, stream);
-  stream = end_half(step, {block.how, block.output, block.behind_attention}, attended, stream);
+  stream = end_half(step, {block.how, block.output, block.behind_attention}, attended.slot(), stream);
+  attended.has_been_read(step);
   if (!block.how.parallel) read = before ? normalize(step, block.mlp_norm, stream) : stream;
   if (block.experts) return add_experts(step, *block.experts, read, stream);
-  Slot* activated = activate(step, block.how.mlp, linear(step, block.up, spread(step, read)));
-  return end_half(step, {block.how, block.down, block.behind_mlp}, activated, stream);
+  Slot* inner = linear(step, block.up, spread(step, read));
+  MadeAgain activated(step, [&block, inner](Step& s) { return activate(s, block.how.mlp, inner); });
+  stream = end_half(step, {block.how, block.down, block.behind_mlp}, activated.slot(), stream);
+  activated.has_been_read(step);
+  return stream;
 }
 
 Slot* Decoder::end_half(Step& step, const HalfEnd& half, Slot* x, Slot* stream) {

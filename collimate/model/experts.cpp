@@ -2,6 +2,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/model/expert_exchange.h"
+#include "collimate/model/made_again.h"
 #include "collimate/model/recording.h"
 #include "collimate/model/router_choices.h"
 #include "collimate/model/router_notes.h"
@@ -121,8 +122,11 @@ Slot* take_back(Step& step, const Exchange& exchange, Slot* x, int64_t rows) {
 
 // Gives each row as its expert makes it.
 Slot* run_experts(Step& step, const ExpertLayer& layer, const int32_t* starts, Slot* rows) {
-  Slot* inner = activate(step, {.intermediate = layer.how.intermediate}, multiply(step, layer.up, starts, rows));
-  Slot* given = multiply(step, layer.down, starts, inner);
+  Slot* inner = multiply(step, layer.up, starts, rows);
+  const shape::Mlp how{.intermediate = layer.how.intermediate};
+  MadeAgain activated(step, [how, inner](Step& s) { return activate(s, how, inner); });
+  Slot* given = multiply(step, layer.down, starts, activated.slot());
+  activated.has_been_read(step);
   step.weights.tensor().sum(step.exec, given->value, given->count());  // each tensor rank has some of their inputs
   return given;
 }

@@ -26,6 +26,14 @@ struct Turns {
   }
 };
 
+// Where a pass makes for a while what is not kept between forward and backward. Passes has it: forward and backward of
+// a record find it in one place, each with memory of its own.
+struct Scratch {
+  tensor::Arena* arena = nullptr;
+  tensor::Arena* gradients = nullptr;
+  float* kv_storage = nullptr;
+};
+
 // One pass through one segment. T rows. With a tape every layer keeps what its backward needs in `arena` and pushes
 // that backward; without one, the residual stream is updated in place and everything in `arena` is scratch.
 struct Step {
@@ -42,6 +50,7 @@ struct Step {
   const Turns* turns = nullptr;                        // where a block is rotary
   RouterNotes* routers = nullptr;                      // of a mixture in training; null: nobody asks
   RouterChoices* choices = nullptr;                    // of a mixture; null: nobody asks
+  const Scratch* again = nullptr;                      // MadeAgain is made again in it; null: it is kept
 
   int64_t rows() const { return input.rows(); }
 };

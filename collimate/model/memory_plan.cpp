@@ -26,9 +26,10 @@ constexpr int64_t kEndless = int64_t{1} << 42;  // floats, which nobody has to h
 // Bytes of segments that are trained, and of the others; what training keeps of the former on the rank with the most.
 struct ValueBytes {
   int64_t trained = 0, frozen = 0;
-  int64_t gradients = 0;  // of a whole one
-  int64_t shares = 0;     // of one number for each weight that the rank updates
-  int64_t passing = 0;    // of whole gradients that exist at once, where segments have theirs one after the other
+  int64_t gradients = 0;      // of a whole one
+  int64_t shares = 0;         // of one number for each weight that the rank updates
+  int64_t largest_share = 0;  // of a segment
+  int64_t passing = 0;        // of whole gradients that exist at once, where segments have theirs one after the other
 };
 
 std::vector<bool> trained_segments(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
@@ -136,7 +137,9 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
     const bool of_experts = static_cast<int>(s) >= first_of_experts;
     const int copies = of_experts ? std::max(1, sharing.ranks / options.ranks.experts.place.ranks) : sharing.ranks;
     const int ranks = sharing.zero > 0 ? copies : 1;
-    bytes.shares += allocated_bytes(share_of(floats[s], ranks - 1, ranks).count() * kFloat);
+    const int64_t share = allocated_bytes(share_of(floats[s], ranks - 1, ranks).count() * kFloat);
+    bytes.shares += share;
+    bytes.largest_share = std::max(bytes.largest_share, share);
     const size_t experts = static_cast<size_t>(first_of_experts) + s - 1;  // of this block's segment
     const bool has_own = !of_experts && s > 0 && experts < floats.size();
     const int64_t at_once = whole + (has_own ? allocated_bytes(floats[experts] * kFloat) : 0);
@@ -162,7 +165,7 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   if (bytes.trained == 0 || !sharing) return items;
   const bool keeps_shares = sharing->zero > 1 && sharing->ranks > 1;
   items.push_back({"gradient", keeps_shares ? bytes.shares + bytes.passing : bytes.gradients});
-  items.push_back({"optimizer", 2 * bytes.shares});
+  items.push_back({"optimizer", 2 * (sharing->away ? bytes.largest_share : bytes.shares)});
   if (sharing->averages) items.push_back({"average", bytes.trained});
   return items;
 }

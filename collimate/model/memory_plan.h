@@ -21,6 +21,7 @@ struct Sharing {
   int zero = 0;
   int ranks = 1;
   bool averages = false;  // with a moving average of the weights that a rank keeps
+  bool away = false;      // the optimizer's numbers are off the device but for those of one segment
 };
 // master, gradient, optimizer (two moments) and average where trained, values where frozen, panels; without the
 // segments of a base, whose weights are a model's of their own. Of the rank that takes the most. Without a sharing

@@ -92,7 +92,9 @@ struct LogProbResult {
   LogProbRecord record;                   // empty unless asked for
 };
 
-enum class Recompute { kNone, kFull };
+// A training forward keeps all, or not what attention and activations give, which is large and cheap to make again, or
+// each segment's input alone.
+enum class Recompute { kNone, kSelective, kFull };
 
 // A decoder over one Weights. One set of kernels serves training, scoring and generation, so that a row's bits depend
 // on that row's inputs alone. Of several pipeline stages every one calls the same forwards; in generation and scoring
@@ -124,7 +126,7 @@ class Model {
   // Scoring: whole sequences and continuations. Hidden states [T, H]. No gradients.
   at::Tensor forward(const TokenBatch& tokens);
 
-  // Training: as forward, keeping what backward needs (everything, or each segment's input with Recompute::kFull). Of
+  // Training: as forward, keeping what backward needs, but for what `recompute` says. Of
   // several stages each but the first is given the residual stream of the one before, and each but the last gives its
   // own [T, stream_width()].
   at::Tensor forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record,

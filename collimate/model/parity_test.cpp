@@ -52,6 +52,7 @@ TEST_P(Parity, TrainingAndRecomputeEqualScoring) {
   const auto scored = to_vector(model_.forward(batch));
   std::unique_ptr<ForwardRecord> record;
   EXPECT_EQ(to_vector(model_.forward_train(batch, Recompute::kNone, record)), scored);
+  EXPECT_EQ(to_vector(model_.forward_train(batch, Recompute::kSelective, record)), scored);
   EXPECT_EQ(to_vector(model_.forward_train(batch, Recompute::kFull, record)), scored);
 }
 
@@ -199,8 +200,8 @@ TEST_P(Parity, LogProbsEqualLogits) {
 
 TEST_P(Parity, GradientsDoNotDependOnRecompute) {
   const TokenBatch batch = pack(sequences_);
-  std::vector<float> gradients[2];
-  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+  std::vector<float> gradients[3];
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
     weights_->zero_gradients();
     std::unique_ptr<ForwardRecord> record;
     const at::Tensor hidden = model_.forward_train(batch, recompute, record);
@@ -212,6 +213,7 @@ TEST_P(Parity, GradientsDoNotDependOnRecompute) {
     gradients[static_cast<int>(recompute)] = all_gradients(*weights_);
   }
   EXPECT_EQ(gradients[0], gradients[1]);
+  EXPECT_EQ(gradients[0], gradients[2]);
   EXPECT_NE(gradients[0], std::vector<float>(gradients[0].size(), 0));
 }
 

@@ -84,7 +84,9 @@ const Slot& Passes::record(ForwardRecord::Impl& record, const Turns* turns, cons
   step.kv_storage = scratch_storage(*record.input);
   step.routers = record.routers.get();
   step.choices = record.choices.get();
-  record.recompute == Recompute::kNone ? record_all(record, step, stream) : record_inputs(record, step, stream);
+  again_ = {&workspace_, &gradients_, step.kv_storage};
+  if (record.recompute == Recompute::kSelective) step.again = &again_;
+  record.recompute == Recompute::kFull ? record_inputs(record, step, stream) : record_all(record, step, stream);
   if (record.routers != nullptr) record.routers->end_forward();
   return *base::at(record.segments, decoder_.end_segment() - 1).output;
 }
@@ -158,6 +160,7 @@ const float* Passes::backward(ForwardRecord::Impl& record, const Turns* turns, c
   step.kv_storage = scratch_storage(*record.input);
   step.routers = record.routers.get();
   step.choices = record.choices.get();
+  again_ = {&workspace_, &gradients_, step.kv_storage};
   const Arena::Mark scratch = workspace_.mark();
   gradients_.reset();
   float* between = gradients_.take(std::max(of_output, of_stream));  // the gradient from one segment to the next

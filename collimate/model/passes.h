@@ -54,6 +54,7 @@ class Passes {
   bool takes_gradient_, gives_gradient_;
   int64_t scratch_block_floats_ = 0;  // of the block that takes the most
   tensor::Arena workspace_, gradients_;
+  Scratch again_;
 };
 
 }  // namespace collimate::model

@@ -78,6 +78,8 @@ class Costs {
     made.how = execution_of(placement_.layout(node.model, node.function), function.work, devices);
     made.how.lora_rank = function.lora_rank;
     if (request_.whole && request_.recomputes && function.work == Work::kTrain) made.how.layout.recompute = true;
+    if (request_.whole && request_.offloads && function.work == Work::kTrain) made.how.layout.offload = true;
+    made.how.selective = request_.whole && request_.selective && function.work == Work::kTrain;
     made.swapped = swapped(placement_, node.model);
     jobs_.push_back(job_of(request_, functions_, f, request_.cluster.kinds(made.devices), devices));
     const double rows = function.work == Work::kGenerate && made.how.decoding_rows > 0

@@ -209,8 +209,8 @@ struct RunOptions : base::Section {
                                            "swap_directory",
                                            "",
                                            "directory",
-                                           "where models are that are off their device (placement.residency: swap); "
-                                           "the run's own directory where it is empty",
+                                           "where models are that are off their device (placement.residency: swap), "
+                                           "and optimizers (train.offload); the run's own directory where it is empty",
                                            base::outside_hash{}};
   base::Option<double> deadline_seconds{this,
                                         "deadline_seconds",

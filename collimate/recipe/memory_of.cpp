@@ -50,12 +50,19 @@ void check_swap_directory(const std::string& directory) {
       "a directory of a disk, or the run's own by leaving it out"));
 }
 
+bool offloads(const Config& config, const graph::Placement& placement) {
+  bool any = config.train.offload != std::string("none");
+  for (const auto& [model, functions] : placement.layouts)
+    for (const auto& [function, layout] : functions) any = any || layout.offload;
+  return any;
+}
+
 }  // namespace
 
 std::vector<std::string> turn_lines(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const bool turns = std::ranges::any_of(plan.modules, [&](const auto& entry) { return placement.swaps(entry.first); });
+  if (turns || offloads(config, placement)) check_swap_directory(config.run.swap_directory);
   if (!turns) return {};
-  check_swap_directory(config.run.swap_directory);
   const flow::Registry registry = module_registry();
   flow::RunOptions options = options_of(config, plan);
   options.threads_per_worker = threads_of(config, placement);

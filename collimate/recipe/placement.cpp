@@ -207,10 +207,9 @@ void check_supported(const graph::Placement& placement, const Plan& plan) {
   }
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
-      if (!layout.offload) continue;
-      throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}", model, function),
-                                               "tp, pp, cp, ep, dp, zero, micro_batch and recompute", "offload",
-                                               "leaving it out: recipes do not have it"));
+      if (!layout.offload || plan.graph.find_function(model, function)->kind == graph::Kind::kTrain) continue;
+      throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}.offload", model, function),
+                                               "false of a function that has no optimizer", "true", "leaving it out"));
     }
 }
 

@@ -163,7 +163,7 @@ bool concerns_few_runs(const std::string& option) {
          option == "zero" || option == "rollout.kv_cache_dtype" || option == "preset" ||
          option == "rollout.replace_equal_groups" || option == "data.train_from_difference" ||
          is_of_few_losses(option) || option == "run.best_metric" || option == "train.export_dtype" ||
-         option == "train.ema" || option == "data.ptx" || option == "run.swap_directory" ||
+         option == "train.ema" || option == "train.offload" || option == "data.ptx" || option == "run.swap_directory" ||
          option.ends_with(".regex") || option.ends_with(".json_schema");
 }
 

@@ -122,4 +122,8 @@ void AwayFile::bring(const Exec& exec, Slot& slot, Buffer& buffer) {
   slot.away = false;
 }
 
+void AwayFile::expect(const Slot& slot) const {
+  if (slot.away) ::posix_fadvise(fd_.get(), slot.offset, slot.bytes, POSIX_FADV_WILLNEED);
+}
+
 }  // namespace collimate::tensor

@@ -40,6 +40,8 @@ class AwayFile : private base::Immovable {
   // Gives the buffer memory, with the tag in force, and its bytes; RunError where the disk has others now.
   // `slot.current` from then on: whoever changes the buffer clears it.
   void bring(const Exec& exec, Slot& slot, Buffer& buffer);
+  // Has the system begin to read what is soon brought, where the disk alone still has it. Waits for nothing.
+  void expect(const Slot& slot) const;
 
  private:
   void reserve(Slot& slot, int64_t bytes);

@@ -58,7 +58,7 @@ struct AdapterRun {
 };
 
 TEST(Adapters, AreAllThatTrainingChanges) {
-  for (const model::Recompute recompute : {model::Recompute::kNone, model::Recompute::kFull}) {
+  for (const auto recompute : {model::Recompute::kNone, model::Recompute::kSelective, model::Recompute::kFull}) {
     AdapterRun run({.recompute = recompute});
     const Bits own = parameters_of(*run.weights, false), before = parameters_of(*run.weights, true);
     std::vector<double> losses;

@@ -46,7 +46,7 @@ Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec,
       exec_(exec),
       context_(ranks.context),
       ranks_(model.weights(), exec, ranks, options_.zero, options_.deadline_seconds),
-      optimizer_(model.weights(), shares_of(model.weights(), ranks_), options_.adam, exec) {
+      optimizer_(model.weights(), shares_of(model.weights(), ranks_), options_.adam, exec, options_.away) {
   if (options_.ema > 0) average_.emplace(model.weights(), options_.ema, exec);
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -25,8 +26,9 @@ struct LearnerOptions {
   int64_t micro_batch_rows = 0;  // at most so many rows, too; 0: any number
   int zero = 0;                  // of several ranks, the stage of ZeRO: see DataRanks
   model::Recompute recompute = model::Recompute::kNone;
-  float temperature = 1.0F;        // of the log-probs: the sampling temperature
-  RouterLossOptions routers = {};  // of a mixture, as the next
+  std::shared_ptr<tensor::AwayFile> away = nullptr;  // of the optimizer's moments (AdamW)
+  float temperature = 1.0F;                          // of the log-probs: the sampling temperature
+  RouterLossOptions routers = {};                    // of a mixture, as the next
   RecordedRoutes routes = RecordedRoutes::kIgnored;
   uint64_t seed = 0;                    // of what adapters drop
   double deadline_seconds = 600.0;      // of every wait for other ranks

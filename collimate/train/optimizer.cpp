@@ -18,8 +18,9 @@ constexpr const char* kSecond = "adamw.second";
 
 }  // namespace
 
-AdamW::AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOptions options, tensor::Exec exec)
-    : weights_(weights), options_(options), exec_(exec) {
+AdamW::AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOptions options, tensor::Exec exec,
+             std::shared_ptr<tensor::AwayFile> away)
+    : weights_(weights), options_(options), exec_(exec), away_(std::move(away)) {
   COLLIMATE_CHECK(weights.options().trained, "an optimizer needs trained weights");
   const tensor::MemoryScope tagged(weights.options().tag + "/optimizer");
   for (const model::Share& share : shares) {
@@ -29,26 +30,53 @@ AdamW::AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOpti
       *moment = tensor::Buffer(share.count() * static_cast<int64_t>(sizeof(float)), *exec.device);
       tensor::zero(exec, share.count(), moment->floats());
     }
+    if (away_ != nullptr) put(*away_, moments);  // before the next one's are there
   }
+}
+
+void AdamW::put(tensor::AwayFile& file, Moments& moments) const {
+  file.put(exec_, moments.first_away, moments.first);
+  file.put(exec_, moments.second_away, moments.second);
+}
+
+void AdamW::bring(tensor::AwayFile& file, Moments& moments) const {
+  const tensor::MemoryScope tagged(weights_.options().tag + "/optimizer");
+  file.bring(exec_, moments.first_away, moments.first);
+  file.bring(exec_, moments.second_away, moments.second);
+}
+
+void AdamW::with_moments(size_t segment, bool changes, const std::function<void(Moments&)>& use) const {
+  Moments& moments = base::at(moments_, segment);
+  if (away_ != nullptr) {
+    bring(*away_, moments);
+    if (segment + 1 < moments_.size())
+      for (const auto* next : {&moments_[segment + 1].first_away, &moments_[segment + 1].second_away})
+        away_->expect(*next);
+  }
+  if (changes) moments.first_away.current = moments.second_away.current = false;
+  use(moments);
+  if (away_ != nullptr) put(*away_, moments);
 }
 
 void AdamW::step(double learning_rate, double gradient_scale, std::span<const float* const> gradients) {
   ++steps_;
-  changed();
   tensor::AdamwOptions adam{.beta1 = static_cast<float>(options_.beta1),
                             .beta2 = static_cast<float>(options_.beta2),
                             .eps = static_cast<float>(options_.epsilon),
                             .step = steps_,
                             .grad_scale = static_cast<float>(gradient_scale)};
   const auto& params = weights_.params();
-  for (size_t i = 0; i < params.size(); ++i) {
-    if (!weights_.trains(static_cast<int>(i))) continue;
-    base::fault_point("optimizer.parameter");
-    const double ratio = model::is_adapter_b(params[i]) ? options_.b_rate_ratio : 1.0;
-    adam.learning_rate = static_cast<float>(learning_rate * ratio);
-    adam.weight_decay = params[i].decay ? static_cast<float>(options_.weight_decay) : 0.F;
-    step(params[i], base::at(gradients, params[i].segment), base::at(moments_, params[i].segment), adam);
-  }
+  for (size_t s = 0; s < moments_.size(); ++s)
+    with_moments(s, /*changes=*/true, [&](Moments& moments) {
+      for (size_t i = 0; i < params.size(); ++i) {
+        if (params[i].segment != static_cast<int>(s) || !weights_.trains(static_cast<int>(i))) continue;
+        base::fault_point("optimizer.parameter");
+        const double ratio = model::is_adapter_b(params[i]) ? options_.b_rate_ratio : 1.0;
+        adam.learning_rate = static_cast<float>(learning_rate * ratio);
+        adam.weight_decay = params[i].decay ? static_cast<float>(options_.weight_decay) : 0.F;
+        step(params[i], base::at(gradients, s), moments, adam);
+      }
+    });
 }
 
 void AdamW::step(const shape::ParamSpec& spec, const float* gradients, Moments& moments,
@@ -63,22 +91,13 @@ void AdamW::step(const shape::ParamSpec& spec, const float* gradients, Moments& 
 }
 
 void AdamW::offload(tensor::AwayFile& file) {
-  for (Moments& moments : moments_) {
-    file.put(exec_, moments.first_away, moments.first);
-    file.put(exec_, moments.second_away, moments.second);
-  }
+  if (away_ != nullptr) return;
+  for (Moments& moments : moments_) put(file, moments);
 }
 
 void AdamW::restore(tensor::AwayFile& file) {
-  const tensor::MemoryScope tagged(weights_.options().tag + "/optimizer");
-  for (Moments& moments : moments_) {
-    file.bring(exec_, moments.first_away, moments.first);
-    file.bring(exec_, moments.second_away, moments.second);
-  }
-}
-
-void AdamW::changed() {
-  for (Moments& moments : moments_) moments.first_away.current = moments.second_away.current = false;
+  if (away_ != nullptr) return;
+  for (Moments& moments : moments_) bring(file, moments);
 }
 
 int64_t AdamW::bytes() const {
@@ -95,25 +114,26 @@ tensor::HostView<T> AdamW::seen(const tensor::Buffer& moment) const {
 void AdamW::save(base::StateWriter& out, std::span<const model::Share> shares) const {
   out.json("adamw", {{"steps", steps_}});
   for (size_t s = 0; s < moments_.size(); ++s) {
-    const Moments& moments = moments_[s];
-    const model::Share share = base::at(shares, s);
-    if (share.count() == 0 || moments.share.count() == 0) continue;
+    const model::Share share = base::at(shares, s), own = moments_[s].share;
+    if (share.count() == 0 || own.count() == 0) continue;
     const auto parts = model::parts_of(weights_.params(), static_cast<int>(s), share);
-    const auto begin = static_cast<size_t>(share.begin - moments.share.begin),
-               count = static_cast<size_t>(share.count());
-    out.tensors(kFirst, static_cast<int>(s), parts, seen<const float>(moments.first).span().subspan(begin, count));
-    out.tensors(kSecond, static_cast<int>(s), parts, seen<const float>(moments.second).span().subspan(begin, count));
+    const auto begin = static_cast<size_t>(share.begin - own.begin), count = static_cast<size_t>(share.count());
+    with_moments(s, /*changes=*/false, [&](const Moments& moments) {
+      out.tensors(kFirst, static_cast<int>(s), parts, seen<const float>(moments.first).span().subspan(begin, count));
+      out.tensors(kSecond, static_cast<int>(s), parts, seen<const float>(moments.second).span().subspan(begin, count));
+    });
   }
 }
 
 void AdamW::load(base::StateReader& in) {
   steps_ = in.json("adamw").at("steps");
-  changed();
   for (size_t s = 0; s < moments_.size(); ++s) {
     const auto parts = model::parts_of(weights_.params(), static_cast<int>(s), moments_[s].share);
-    if (parts.empty()) continue;
-    in.tensors(kFirst, parts, seen<float>(moments_[s].first).span());
-    in.tensors(kSecond, parts, seen<float>(moments_[s].second).span());
+    with_moments(s, /*changes=*/true, [&](const Moments& moments) {
+      if (parts.empty()) return;
+      in.tensors(kFirst, parts, seen<float>(moments.first).span());
+      in.tensors(kSecond, parts, seen<float>(moments.second).span());
+    });
   }
 }
 

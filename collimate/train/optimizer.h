@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -26,16 +28,19 @@ struct AdamOptions {
 // of operations. Owns the two moments of what it updates and nothing else.
 class AdamW {
  public:
-  // `shares` [segments]: what it updates of each one.
-  AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOptions options, tensor::Exec exec);
+  // `shares` [segments]: what it updates of each one. `away`, if any, has the moments but for the time in which a
+  // segment's are updated, saved or loaded: those of one segment at a time are on the device, while the next one's are
+  // read ahead.
+  AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOptions options, tensor::Exec exec,
+        std::shared_ptr<tensor::AwayFile> away = nullptr);
 
   // One step with `gradients` of the shares, by segment, which are scaled by `gradient_scale`. Weights::commit() is
   // left to who knows that all are changed.
   void step(double learning_rate, double gradient_scale, std::span<const float* const> gradients);
   int64_t steps() const { return steps_; }
-  int64_t bytes() const;
+  int64_t bytes() const;  // on the device
 
-  // The moments leave the device for the file, and come back with the same bits.
+  // The moments leave the device for the file, and come back with the same bits; nothing where they are away anyway.
   void offload(tensor::AwayFile& file);
   void restore(tensor::AwayFile& file);
 
@@ -44,7 +49,6 @@ class AdamW {
   void load(base::StateReader& in);
 
  private:
-  void changed();  // what the file has of them is old
   template <class T>
   tensor::HostView<T> seen(const tensor::Buffer& moment) const;
 
@@ -54,6 +58,10 @@ class AdamW {
     tensor::Buffer first, second;  // [share.count()]
     tensor::AwayFile::Slot first_away, second_away;
   };
+  void put(tensor::AwayFile& file, Moments& moments) const;
+  void bring(tensor::AwayFile& file, Moments& moments) const;
+  // Calls `use` while a segment's moments are on the device; where it changes them the file's are old.
+  void with_moments(size_t segment, bool changes, const std::function<void(Moments& moments)>& use) const;
   // Updates what this one has of a parameter.
   void step(const shape::ParamSpec& spec, const float* gradients, Moments& moments,
             const tensor::AdamwOptions& adam) const;
@@ -61,8 +69,9 @@ class AdamW {
   model::Weights& weights_;
   AdamOptions options_;
   tensor::Exec exec_;
+  std::shared_ptr<tensor::AwayFile> away_;  // null: they stay on the device
   int64_t steps_ = 0;
-  std::vector<Moments> moments_;  // by segment
+  mutable std::vector<Moments> moments_;  // by segment; saving brings those that are away
 };
 
 }  // namespace collimate::train

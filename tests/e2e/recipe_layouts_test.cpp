@@ -37,6 +37,15 @@ TEST_P(RecipeLayouts, TokensBlocksAndMatricesAreThoseOfOneDevice) {
   EXPECT_LT(relative_distance(expected, trained_weights("product")), 1e-5);
 }
 
+TEST_P(RecipeLayouts, ProcessesGiveTheBitsOfThreads) {
+  for (const std::string layout : {"tp=2", "pp=2", "zero=3"}) {
+    const std::vector<std::string> sets = {"devices=2", layout, "train.micro_batch_tokens=48", "run.iterations=2"};
+    const std::string threads = train("threads " + layout, GetParam(), sets);
+    EXPECT_TRUE(threads == train_apart("processes " + layout, GetParam(), sets)) << layout;
+    EXPECT_EQ(lasting_metrics(directory("threads " + layout)), lasting_metrics(directory("processes " + layout)));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Recipes, RecipeLayouts, testing::Values("dpo", "kto", "reward"),
                          [](const auto& given) { return given.param; });
 

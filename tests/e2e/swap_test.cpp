@@ -155,6 +155,33 @@ TEST_F(SwappedModels, GroupsThatOverlapAndStagesOverOneBase) {
   expect_equal_runs("lora", "lora-swapped", {"policy_trainer", "value"});
 }
 
+TEST_F(SwappedModels, AnOptimizerThatIsAwayBetweenUpdatesLearnsAsOneThatStays) {
+  const std::vector<std::string> away = {"train.offload=optimizer", "run.swap_directory=" + (scratch_ / "swap")};
+  const std::string bits = train("whole", "grpo", {});
+  EXPECT_TRUE(bits == train("away", "grpo", away));
+  EXPECT_TRUE(state_of(directory("whole"), "policy_trainer", 3) == state_of(directory("away"), "policy_trainer", 3));
+  const char* optimizer = "policy/optimizer";
+  EXPECT_LT(taken_bytes(directory("away"), optimizer), 0.6 * taken_bytes(directory("whole"), optimizer));
+  EXPECT_TRUE(bits == train_apart("processes", "grpo", away));
+  EXPECT_TRUE(bits == train_in_two("cut", "grpo", {}, away));
+  EXPECT_TRUE(bits == train("turns", "grpo",
+                            with(away, {in_turn("policy, policy_trainer", "policy: swap, policy_trainer: swap",
+                                                "policy_trainer: {train: {offload: true}}")})));
+  for (const std::string layout : {"tp=2", "zero=3"}) {
+    const std::vector<std::string> two = {"devices=2", layout};
+    EXPECT_TRUE(train("two " + layout, "grpo", two) == train("away " + layout, "grpo", with(two, away))) << layout;
+  }
+}
+
+TEST_F(SwappedModels, RecomputingActivationsLearnsTheSame) {
+  const std::string bits = train("none", "grpo", {});
+  EXPECT_TRUE(bits == train("selective", "grpo", {"train.recompute=selective"}));
+  EXPECT_TRUE(bits == train("full", "grpo", {"train.recompute=full"}));
+  const char* activations = "policy/activations";
+  EXPECT_LT(taken_bytes(directory("selective"), activations), 0.9 * taken_bytes(directory("none"), activations));
+  EXPECT_LT(taken_bytes(directory("full"), activations), taken_bytes(directory("selective"), activations));
+}
+
 TEST_F(SwappedModels, AFullDiskIsFoundBeforeTheFirstIteration) {
   write_text(scratch_ / "full.yaml", small_config("ppo", scratch_.path()));
   std::vector<std::string> words = {"train", scratch_ / "full.yaml", "--output", directory("full")};
@@ -164,6 +191,12 @@ TEST_F(SwappedModels, AFullDiskIsFoundBeforeTheFirstIteration) {
   EXPECT_THAT(full.errors, testing::ContainsRegex("full\\] expected room for what leaves the device: [0-9]+ more bytes "
                                                   "beside [0-9]+, got No space left on device"));
   EXPECT_FALSE(fs::exists(directory("full") + "/metrics.jsonl") && metrics_of(directory("full")).size() > 0);
+  write_text(scratch_ / "sft.yaml", small_config("sft", scratch_.path()));
+  const auto optimizer = run_collimate(
+      {"train", scratch_ / "sft.yaml", "--output", directory("full-sft"), "--set", "train.offload=optimizer"},
+      {{"COLLIMATE_TEST_DISK_BYTES", "10000"}});
+  EXPECT_EQ(optimizer.status.code, 1) << optimizer.errors;
+  EXPECT_THAT(optimizer.errors, testing::HasSubstr("expected room for what leaves the device"));
   EXPECT_THAT(refusal("ppo", ppo({in_turn("policy, policy_trainer, value, reference, reward", "advantages: swap")})),
               testing::HasSubstr("advantages"));
 }

@@ -55,9 +55,9 @@ TEST_F(CheckLora, LayoutsThatNoRecipeHasAreRefused) {
   EXPECT_THAT(
       reasons("grpo", {"models.policy.lora.rank=4",
                        "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], "
-                       "models: [policy, policy_trainer]}}, layouts: {policy_trainer: {train: {offload: true}}}}"}),
-      HasSubstr("[placement.layouts.policy_trainer.train] expected tp, pp, cp, ep, dp, zero, micro_batch and "
-                "recompute, got offload; try leaving it out"));
+                       "models: [policy, policy_trainer]}}, layouts: {policy: {generate: {offload: true}}}}"}),
+      HasSubstr("[placement.layouts.policy.generate.offload] expected false of a function that has no optimizer, got "
+                "true; try leaving it out"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tests/fault/runs.h"
 #include "tests/support/graph/replay.h"
 #include "tests/support/saved_values.h"
+#include "tests/support/small_families.h"
 
 // A run that is killed goes on in another layout than it began in.
 namespace collimate::test {
@@ -66,12 +67,12 @@ class OtherLayout : public testing::Test {
     ASSERT_NO_FATAL_FAILURE(kill_at(run, from, place));
     finish(run, to);
   }
-  void expect_same_run(const std::string& run, const std::string& whole, const Sets& models) {
+  void expect_same_run(const std::string& run, const std::string& whole, const Sets& models, size_t tp = 1) {
     EXPECT_EQ(lasting_metrics(directory(run)), lasting_metrics(directory(whole))) << run;
     EXPECT_EQ(samples_of(directory(run)), samples_of(directory(whole))) << run;
     for (const std::string& model : models) {
-      EXPECT_GT(saved(run, model).size(), 10U);
-      EXPECT_TRUE(saved(run, model) == saved(whole, model)) << run << ": another " << model;
+      EXPECT_GT(saved(run, model, tp).size(), 10U);
+      EXPECT_TRUE(saved(run, model, tp) == saved(whole, model, tp)) << run << ": another " << model;
     }
     const std::string file = "/model/model.safetensors";
     EXPECT_TRUE(read_text(directory(run) + file) == read_text(directory(whole) + file)) << run;
@@ -124,6 +125,9 @@ TEST_F(OtherLayout, TwoModelsThatAreTrainedGoOnAsProcesses) {
 struct Family {
   std::string name;
   std::vector<Sets> layouts;
+  int kills = 17;
+  size_t tp = 1;
+  std::string model = "llama";
 };
 
 Sets set_all(const std::vector<std::string>& values) {
@@ -135,10 +139,21 @@ Sets set_all(const std::vector<std::string>& values) {
 std::vector<Family> families() {
   const Sets one = on_devices(1), staged = set_all({"devices=2", "pp=2"}), shared = sharing(2, 1),
              staged_ranks = set_all({"devices=4", "pp=2"}), context = set_all({"devices=2", "cp=2"}),
-             staged_context = set_all({"devices=4", "pp=2", "cp=2"});
-  return {{"one", {one, staged, kGenerationApart, apart_from_the_driver(staged)}},
-          {"data", {shared, sharing(2, 0), staged_ranks, apart_from_the_driver(shared)}},
-          {"context", {context, staged_context, apart_from_the_driver(context)}}};
+             staged_context = set_all({"devices=4", "pp=2", "cp=2"}), pieces = set_all({"devices=2", "tp=2"}),
+             parts = set_all({"devices=2", "zero=3"}), experts = set_all({"devices=2", "ep=2", "zero=2"});
+  return {
+      {"one", {one, staged, kGenerationApart, apart_from_the_driver(staged)}},
+      {"data", {shared, sharing(2, 0), staged_ranks, apart_from_the_driver(shared)}},
+      {"context", {context, staged_context, apart_from_the_driver(context)}},
+      {.name = "tensor",
+       .layouts = {pieces, set_all({"devices=4", "tp=2", "pp=2"}), apart_from_the_driver(pieces)},
+       .kills = 4,
+       .tp = 2},
+      {.name = "zero3", .layouts = {parts, set_all({"devices=2", "zero=2"}), apart_from_the_driver(parts)}, .kills = 4},
+      {.name = "experts",
+       .layouts = {experts, set_all({"devices=2", "ep=2", "zero=3"}), apart_from_the_driver(experts)},
+       .kills = 4,
+       .model = "mixtral"}};
 }
 
 // A place of the program itself, or of one of its workers' threads, and the passage at which it is killed.
@@ -158,20 +173,21 @@ class RandomKills : public OtherLayout, public testing::WithParamInterface<int> 
 TEST_P(RandomKills, GoOnInAnyLayoutWithTheSameBits) {
   write("grpo", kBeta);
   const Family family = families()[static_cast<size_t>(GetParam())];
+  write_small_model_of(family.model, runs_->scratch().path() / "start");
   ASSERT_NO_FATAL_FAILURE(finish("whole", family.layouts.front()));
   std::mt19937 random(static_cast<unsigned>(GetParam()));
-  for (int kill = 0; kill < 17; ++kill) {
+  for (int kill = 0; kill < family.kills; ++kill) {
     const size_t from = random() % family.layouts.size(), to = random() % family.layouts.size();
     const bool of_workers = !std::ranges::count(family.layouts[from], "cluster=local-processes");
     const std::string place = random_place(random, of_workers), run = fmt::format("{}-{}", family.name, kill);
     SCOPED_TRACE(fmt::format("{} from {} to {}", place, fmt::join(family.layouts[from], " "),
                              fmt::join(family.layouts[to], " ")));
     ASSERT_NO_FATAL_FAILURE(move(run, family.layouts[from], place, family.layouts[to]));
-    expect_same_run(run, "whole", {"policy_trainer"});
+    expect_same_run(run, "whole", {"policy_trainer"}, family.tp);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, RandomKills, testing::Range(0, 3));
+INSTANTIATE_TEST_SUITE_P(Families, RandomKills, testing::Range(0, 6));
 
 // ‖a − b‖ / ‖a‖ of all tensors of an array.
 double relative_distance(const SavedValues& a, const SavedValues& b, const std::string& array) {

@@ -25,7 +25,8 @@ struct Job {
 // How it is cut, and what is done to save memory. A layout's dp is what the other sizes leave of the devices.
 struct Execution {
   graph::Layout layout;
-  int64_t lora_rank = 0;  // of adapters beside frozen weights; 0: none, and all weights are trained
+  int64_t lora_rank = 0;   // of adapters beside frozen weights; 0: none, and all weights are trained
+  bool selective = false;  // training computes what attention and activations give again, where not all
   bool fp8 = false;
   double decoding_rows = 0;  // of a replica that generates, at once; 0: as memory allows
   bool operator==(const Execution&) const = default;

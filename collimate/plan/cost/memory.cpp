@@ -42,9 +42,21 @@ double activation_values(const shape::Outline& m) {
   return 5 * hidden + ahead + std::max(4 * hidden, attention_values(m)) + routed + (m.gated ? 4 : 2) * inner;
 }
 
+// Counts those of them that attention and activations give, which cost least to compute again.
+double selected_values(const shape::Outline& m) {
+  const double inner = static_cast<double>(
+      m.experts.count > 0 ? m.experts.per_token * m.experts.intermediate + m.experts.shared : m.intermediate);
+  const int64_t attended = m.latent.kv_rank > 0 ? m.latent.value_dim : m.head_dim;
+  return static_cast<double>(m.heads * attended) + inner;
+}
+
 // Gives the bytes of a device's share of one layer for so many tokens.
 double layer_bytes(const Job& job, const Execution& how, double tokens) {
   return tokens * job.gpu.value_bytes * activation_values(job.model) / how.layout.tp;
+}
+
+double selected_bytes(const Job& job, const Execution& how, double tokens) {
+  return tokens * job.gpu.value_bytes * selected_values(job.model) / how.layout.tp;
 }
 
 // One token has logits in fp32 and in the activations' type.
@@ -114,11 +126,13 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
   const double in_flight = std::clamp(micro_batches, 1.0, static_cast<double>(how.layout.pp));
   const double layers = static_cast<double>(job.model.layers) / how.layout.pp;
   const double full = layer_bytes(job, how, tokens);
+  const double selected = how.selective ? selected_bytes(job, how, tokens) : 0;  // of one layer at a time
   const double kept =
-      how.layout.recompute ? tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) : full;
+      how.layout.recompute ? tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) : full - selected;
   // These go into the layers and come out of them, with the last norm and the gradients.
   const double ends = 6 * tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) / how.layout.tp;
-  bound.transient.push_back({"activations", in_flight * layers * kept + (how.layout.recompute ? full : 0) + ends});
+  bound.transient.push_back(
+      {"activations", in_flight * layers * kept + (how.layout.recompute ? full : selected) + ends});
 }
 
 double logits_bytes(const Job& job, const Execution& how) {

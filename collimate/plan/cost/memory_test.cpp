@@ -88,6 +88,14 @@ TEST(MemoryItems, ActivationsAreCutOverTensorRanks) {
   job.work = Work::kTrain;
   for (const int tp : {1, 4})
     EXPECT_EQ(item(memory_of(job, cut(tp, 1), c), "activations"), 2048 * 2 * (32 * values + 6 * 4096) / tp);
+  // Attended values and those behind an activation are made again, of one layer at a time.
+  for (const int tp : {1, 4}) {
+    Execution selective = cut(tp, 1);
+    selective.selective = true;
+    const double made_again = 4096 + 11008;
+    EXPECT_EQ(item(memory_of(job, selective, c), "activations"),
+              2048 * 2 * (32 * values - 31 * made_again + 6 * 4096) / tp);
+  }
 }
 
 // A CPU has no graph pools: its kernels' buffers are small, unless the user says how large all are.

@@ -46,6 +46,8 @@ struct Request {
   std::map<std::string, std::string> bases;
   bool whole = false;       // every rank holds all of its model, as the recipes' modules do: dp, and ZeRO 1 and 2
   bool recomputes = false;  // where whole: what train.recompute says of those that train
+  bool selective = false;   // or it says so of attention and activations alone
+  bool offloads = false;    // where whole: what train.offload says of the optimizer
   bool cut_rows = false;    // cp for rows of any length; a search does so where nothing fits without
   int keep = 6;             // plans of different forms to report
   std::string form;         // of form.h; "": any

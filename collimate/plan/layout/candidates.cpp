@@ -100,7 +100,7 @@ std::vector<graph::Layout> layouts(const Job& job, const SearchSpace& space, int
 
 bool allowed(const Job& job, const SearchSpace& space, bool recompute, bool offload) {
   const bool trains = job.work == Work::kTrain;
-  if (space.whole) return !offload && recompute == (trains && space.recomputes);
+  if (space.whole) return offload == (trains && space.offloads) && recompute == (trains && space.recomputes);
   return (!recompute || (trains && space.recompute)) && (!offload || (trains && space.offload));
 }
 
@@ -110,7 +110,7 @@ std::vector<Execution> executions(const Job& job, const SearchSpace& space, cons
   for (const bool offload : {false, true})
     for (const bool recompute : {false, true})
       if (allowed(job, space, recompute, offload)) {
-        all.push_back({layout, space.lora_rank});
+        all.push_back({layout, space.lora_rank, space.selective});
         all.back().layout.recompute = recompute;
         all.back().layout.offload = offload;
       }

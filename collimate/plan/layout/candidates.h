@@ -38,6 +38,8 @@ struct SearchSpace {
   // Each rank holds all of the model's weights and plans its own micro-batches: layouts of dp, and of ZeRO 1 and 2.
   bool whole = false;
   bool recomputes = false;   // then: whether its training does
+  bool selective = false;    // or does so of attention and activations
+  bool offloads = false;     // then: whether its optimizer is off the device
   bool even_stages = false;  // pp any divisor of the layers, else powers of two
   bool cut_rows = false;     // cp for rows of any length
   int64_t lora_rank = 0;

@@ -52,6 +52,8 @@ SearchSpace space_of(const Request& request, const FixedLayout& fixed, const Fun
   space.offload = fixed.offload.value_or(true);
   space.whole = request.whole;
   space.recomputes = request.recomputes;
+  space.offloads = request.offloads;
+  space.selective = request.whole && request.selective && work == Work::kTrain;
   space.even_stages = true;
   space.cut_rows = request.cut_rows;
   return space;

@@ -90,7 +90,7 @@ std::string remedy_of(const Request& request) {
   const std::string larger = larger_cluster(for_one_plan(request));
   if (!request.whole) return larger.empty() ? "more or larger devices" : larger;
   Request any = for_one_plan(request);
-  any.whole = any.recomputes = false;
+  any.whole = any.recomputes = any.selective = any.offloads = false;
   any.load.settings = {};
   if (!search(any).plans.empty()) return larger.empty() ? "--layouts any" : "--layouts any, or " + larger;
   if (!larger.empty()) return larger;

@@ -137,10 +137,12 @@ bool calls(const flow::Context& context, const std::string& function) {
 }
 
 // How the ranks that train the module share what training keeps; nothing of it where another module trains its weights.
-std::optional<model::Sharing> sharing(const flow::Context& context, bool averages) {
+std::optional<model::Sharing> sharing(const flow::Context& context, const TrainOptions& train, bool averages) {
   if (!calls(context, "train")) return std::nullopt;
   const comm::Mesh& mesh = context.mesh("train");
-  return model::Sharing{context.layout("train").zero, mesh.size("dp") * mesh.size("cp"), averages};
+  const graph::Layout layout = context.layout("train");
+  return model::Sharing{layout.zero, mesh.size("dp") * mesh.size("cp"), averages,
+                        offloads_optimizer(train, layout.offload)};
 }
 
 // Does it make or read samples that tell which experts their tokens passed, if it is a mixture?
@@ -207,7 +209,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
   Plan plan(options, model_ranks(context), records_experts(context, options, train));
   const shape::ModelShape& shape = plan.shape();
-  plan.add_weights(sharing(context, train.ema > 0 && options.head != std::string("value")),
+  plan.add_weights(sharing(context, train, train.ema > 0 && options.head != std::string("value")),
                    calls(context, "generate") || calls(context, "answers"));
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
   if (service != nullptr && calls(context, "generate")) {

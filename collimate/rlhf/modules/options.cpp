@@ -32,8 +32,12 @@ int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_ro
 }
 
 model::Recompute recompute_of(const TrainOptions& train, bool by_layout) {
-  const bool full = by_layout || train.recompute == std::string("full");
-  return full ? model::Recompute::kFull : model::Recompute::kNone;
+  if (by_layout || train.recompute == std::string("full")) return model::Recompute::kFull;
+  return train.recompute == std::string("selective") ? model::Recompute::kSelective : model::Recompute::kNone;
+}
+
+bool offloads_optimizer(const TrainOptions& train, bool by_layout) {
+  return by_layout || train.offload == std::string("optimizer");
 }
 
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows) {

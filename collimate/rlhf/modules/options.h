@@ -239,13 +239,22 @@ struct TrainOptions : base::Section {
       "most tokens of one forward and backward pass, which bounds memory and changes no result; null takes 2048 for "
       "samples, whose prompts are shared, else 1024",
       base::at_least(int64_t{1})};
-  base::Option<std::string> recompute{
-      this,
-      "recompute",
-      "none",
-      "",
-      "activations that backward computes again to save memory: none, or all of them (full)",
-      base::one_of({"none", "full"})};
+  base::Option<std::string> recompute{this,
+                                      "recompute",
+                                      "none",
+                                      "",
+                                      "activations that backward computes again to save memory: none, those of "
+                                      "attention and of MLPs, which cost little "
+                                      "time (selective), or all of them (full)",
+                                      base::one_of({"none", "selective", "full"})};
+  base::Option<std::string> offload{this,
+                                    "offload",
+                                    "none",
+                                    "",
+                                    "what lies in a file (run.swap_directory) but for the time of its use: nothing "
+                                    "(none), or the optimizer's two numbers of each weight (optimizer)",
+                                    base::one_of({"none", "optimizer"}),
+                                    base::outside_hash{}};
   base::Option<std::optional<double>> router_aux_loss_coef{
       this,
       "router_aux_loss_coef",
@@ -295,6 +304,9 @@ int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_ro
 
 // Says what the backward computes again, as the options or, with `by_layout`, the placement asks for.
 model::Recompute recompute_of(const TrainOptions& train, bool by_layout);
+
+// Whether the optimizer's numbers are off the device between updates, as the options or the placement ask for.
+bool offloads_optimizer(const TrainOptions& train, bool by_layout);
 
 // Names the options of `train` that a trainer with this head and losses on these rows reads and not every one does.
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows);

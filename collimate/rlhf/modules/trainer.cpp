@@ -120,6 +120,7 @@ void TrainerModule::setup(flow::Context& context) {
   learner.micro_batch_rows = layout.micro_batch;
   learner.zero = layout.zero;
   learner.recompute = recompute_of(train, layout.recompute);
+  if (offloads_optimizer(train, layout.offload)) learner.away = away_file(context);
   if (drawn()) learner.routes = routes();
   learner.seed = base::mix(context.seed, base::stable_hash(options().weights.get() + " dropout"));
   learner.deadline_seconds = context.deadline_seconds;
