@@ -50,7 +50,8 @@ class Option : public ConfigItem {
   Option(Section* parent, std::string name, std::type_identity_t<T> default_value, std::string unit, std::string help,
          Traits&&... traits)
       : ConfigItem(std::move(name), std::move(help)), value_(default_value) {
-    auto spec = std::make_shared<Spec>(Spec{std::move(default_value), std::move(unit), {}, true, detail::kIsVector<T>});
+    auto spec = std::make_shared<Spec>(
+        Spec{std::move(default_value), std::move(unit), {}, true, detail::kIsVector<T>, {}, nullptr});
     (add_trait(*spec, std::forward<Traits>(traits)), ...);
     spec_ = std::move(spec);
     parent->add_item(this);
@@ -98,7 +99,10 @@ class Option : public ConfigItem {
     detail::refuse_value(where_, join_path(section_path, item_name()), expected,
                          detail::ConfigValue<T>::to_value(value_), why);
   }
-  ConfigNode item_value(bool) const override { return detail::ConfigValue<T>::to_value(value_); }
+  ConfigNode item_value(bool hashed_only) const override {
+    const bool in_part = hashed_only && spec_->hashed_part != nullptr;
+    return detail::ConfigValue<T>::to_value(in_part ? spec_->hashed_part(value_) : value_);
+  }
   bool item_hashed() const override { return spec_->hashed; }
   void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
     std::string limits;
@@ -106,7 +110,7 @@ class Option : public ConfigItem {
     const bool entries = spec_->list && !detail::kIsVector<T>;
     out.push_back({path, entries ? "a list, or its one entry" : detail::ConfigValue<T>::type_name(),
                    detail::value_as_yaml(detail::ConfigValue<T>::to_value(spec_->default_value)), spec_->unit,
-                   item_help(), limits, spec_->list});
+                   item_help(), limits, spec_->list, "", spec_->read});
   }
 
  private:
@@ -116,10 +120,14 @@ class Option : public ConfigItem {
     std::vector<Check<T>> checks;
     bool hashed;
     bool list;
+    only_with read;
+    T (*hashed_part)(const T& value);
   };
 
   static void add_trait(Spec& spec, outside_hash) { spec.hashed = false; }
   static void add_trait(Spec& spec, entry_list) { spec.list = true; }
+  static void add_trait(Spec& spec, only_with read) { spec.read = std::move(read); }
+  static void add_trait(Spec& spec, hashed_part<T> part) { spec.hashed_part = part.of; }
   template <class C>
   requires std::convertible_to<C, Check<T>>
   static void add_trait(Spec& spec, const C& check) { spec.checks.push_back(check); }

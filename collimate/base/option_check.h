@@ -127,4 +127,11 @@ struct entry_list {};
 // kept. It may change between a run and its resumption.
 struct outside_hash {};
 
+// Leaves out of the hash what this does not give of the value: of entries with options of their own, those that are
+// outside of it.
+template <class T>
+struct hashed_part {
+  T (*of)(const T& value);
+};
+
 }  // namespace collimate::base

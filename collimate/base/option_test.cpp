@@ -48,6 +48,44 @@ std::string refusal_of(const std::string& yaml) {
   return message_of([&] { read(options, yaml); });
 }
 
+TEST(Option, SaysWhichOtherOneSwitchesItOn) {
+  struct Options : Section {
+    Option<int64_t> rank{this, "rank", 0, "", ""};
+    Option<double> alpha{this, "alpha", 2.0, "", "", only_with{"rank"}};
+    Option<double> floor{this, "floor",
+                         0.1,  "",
+                         "",   only_with{"schedule", [](const nlohmann::json& value) { return value == "cosine"; }}};
+  };
+  std::vector<OptionInfo> infos;
+  Options().describe_section("lora", infos);
+  EXPECT_EQ(infos.at(0).read.option, "");
+  EXPECT_EQ(infos.at(1).read.option, "rank");
+  for (const nlohmann::json& off :
+       {nlohmann::json(), nlohmann::json(0), nlohmann::json(0.0), nlohmann::json(false), nlohmann::json("off")})
+    EXPECT_FALSE(infos.at(1).read.on(off)) << off;
+  for (const nlohmann::json& on : {nlohmann::json(8), nlohmann::json(1e-3), nlohmann::json(true), nlohmann::json("k1")})
+    EXPECT_TRUE(infos.at(1).read.on(on)) << on;
+  EXPECT_EQ(infos.at(2).read.option, "schedule");
+  EXPECT_TRUE(infos.at(2).read.on("cosine"));
+  EXPECT_FALSE(infos.at(2).read.on("linear"));
+}
+
+TEST(Option, HasAPartThatTheHashReads) {
+  struct Options : Section {
+    Option<nlohmann::json> list{
+        this, "list", nlohmann::json::array(), "", "", hashed_part<nlohmann::json>{[](const nlohmann::json& value) {
+          return value.is_array() && !value.empty() ? value[0] : value;
+        }}};
+  };
+  const auto hash = [](const char* yaml) {
+    Options options;
+    read(options, yaml);
+    return config_hash(options);
+  };
+  EXPECT_EQ(hash("list: [1, 2]"), hash("list: [1, 3]"));
+  EXPECT_NE(hash("list: [1, 2]"), hash("list: [2, 2]"));
+}
+
 TEST(Option, ReadsAsItsValue) {
   RootOptions root;
   const int64_t samples = root.rollout.samples;

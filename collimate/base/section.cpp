@@ -1,9 +1,15 @@
 #include "collimate/base/section.h"
 
+#include <nlohmann/json.hpp>
+
 #include "collimate/base/error.h"
 #include "collimate/base/section_map.h"
 
 namespace collimate::base {
+
+bool only_with::is_switched_on(const nlohmann::json& value) {
+  return !value.is_null() && value != false && value != 0 && value != "off";
+}
 
 void Section::add_item(ConfigItem* item) {
   offsets_.push_back(reinterpret_cast<const char*>(item) - reinterpret_cast<const char*>(this));

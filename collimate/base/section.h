@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,13 @@ struct KeyRemedy {
 
 class Section;
 
+// A trait of an option that is read only where another option of its section has such a value, and by nothing else.
+struct only_with {
+  std::string option;                                        // "" for none
+  bool (*on)(const nlohmann::json& value) = is_switched_on;  // of the other one's value
+  static bool is_switched_on(const nlohmann::json& value);   // neither null, false, 0 nor "off"
+};
+
 // Help and the reference page say this of one option or section.
 struct OptionInfo {
   std::string path;           // "rollout.samples_per_prompt"
@@ -27,6 +35,7 @@ struct OptionInfo {
   std::string limits;      // texts of its checks, joined
   bool list = false;       // a list, for which one entry alone may stand
   std::string scalar_key;  // of a map of sections: a scalar in the place of one is its value of this key
+  only_with read = {};
 };
 
 // A member of a Section: an option, a nested section, or a map or list of sections. The names begin with `item_` so

@@ -13,20 +13,15 @@
 #include "collimate/cli/rank_models.h"
 #include "collimate/generate/beam_options.h"
 #include "collimate/generate/engine.h"
-#include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/sampling_options.h"
-#include "collimate/generate/speculation_options.h"
 #include "collimate/text/dataset.h"
 
 namespace collimate::cli {
 
 // How completions are made, from the command line and from Python.
-struct CompletionOptions : generate::SamplingOptions {
-  rlhf::ComputeOption compute{this, tensor::inference_type_words()};
-  rlhf::LatentCacheOption latent_cache{this};
-  rlhf::ChatTemplateOptions chat{this};
-  generate::KvCacheOption kv_cache_dtype{this};
-  generate::SpeculationOptions speculation{this};
+struct CompletionOptions : generate::SamplingOptions, InferenceOptions {
+  CompletionOptions() : InferenceOptions(this) {}
+
   generate::BeamOptions beams{this};
 };
 

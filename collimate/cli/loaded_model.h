@@ -11,16 +11,14 @@
 #include "collimate/base/section.h"
 #include "collimate/cli/rank_models.h"
 #include "collimate/cli/service_ranks.h"
-#include "collimate/generate/kv_cache_option.h"
-#include "collimate/generate/speculation_options.h"
+#include "collimate/generate/step_options.h"
 
 namespace collimate::cli {
 
 // How `serve` and `chat` load a model and generate with it.
-struct ModelOptions : base::Section {
-  rlhf::ComputeOption compute{this, tensor::inference_type_words()};
-  rlhf::LatentCacheOption latent_cache{this};
-  rlhf::ChatTemplateOptions chat{this};
+struct ModelOptions : base::Section, InferenceOptions {
+  ModelOptions() : InferenceOptions(this) {}
+
   base::Option<int64_t> max_sequence_tokens{
       this,
       "max_sequence_tokens",
@@ -28,15 +26,7 @@ struct ModelOptions : base::Section {
       "tokens",
       "most tokens of a prompt and its completion; 0 takes the model's positions, or what the cache holds of them",
       base::at_least(int64_t{0})};
-  base::Option<int64_t> cache_blocks{
-      this,
-      "cache_blocks",
-      0,
-      "blocks",
-      "size of the key-value cache in blocks of 16 tokens; 0 takes what is needed, up to 4 GiB",
-      base::at_least(int64_t{0})};
-  generate::KvCacheOption kv_cache_dtype{this};
-  generate::SpeculationOptions speculation{this};
+  generate::CacheBlocksOption cache_blocks{this, ", up to 4 GiB"};
   MeasureInt8Option measure_int8{this};
 };
 

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "collimate/base/immovable.h"
+#include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/service.h"
+#include "collimate/generate/speculation_options.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
 #include "collimate/model/model.h"
@@ -12,6 +14,22 @@
 #include "collimate/text/chat_template.h"
 
 namespace collimate::cli {
+
+// How a model computes where it only generates: options of the section that has this as a base.
+struct InferenceOptions {
+  explicit InferenceOptions(base::Section* section)
+      : compute(section, tensor::inference_type_words()),
+        latent_cache(section),
+        chat(section),
+        kv_cache_dtype(section),
+        speculation(section) {}
+
+  rlhf::ComputeOption compute;
+  rlhf::LatentCacheOption latent_cache;
+  rlhf::ChatTemplateOptions chat;
+  generate::KvCacheOption kv_cache_dtype;
+  generate::SpeculationOptions speculation;
+};
 
 // A model directory with all that generating from it needs. One thread at a time.
 struct OpenModel : private base::Immovable {

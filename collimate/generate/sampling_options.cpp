@@ -10,6 +10,8 @@
 namespace collimate::generate {
 namespace {
 
+constexpr std::string_view kTemperature = "temperature", kMinTokens = "min_tokens";
+
 // Makes the option of a row, in its place.
 class OptionMaker {
  public:
@@ -55,7 +57,10 @@ class OptionMaker {
   }
   template <class T, class... Checks>
   void put(T standard, const Checks&... checks) const {
-    item_.emplace<base::Option<T>>(section_, field_.name, std::move(standard), field_.unit, field_.help, checks...);
+    base::only_with read;
+    if (field_.truncates) read.option = kTemperature;  // greedy draws read it not
+    item_.emplace<base::Option<T>>(section_, field_.name, std::move(standard), field_.unit, field_.help, read,
+                                   checks...);
   }
 
   base::Section* section_;
@@ -102,8 +107,6 @@ class Taker {
   const SamplingField& field_;
   const SamplingOptions::Item& item_;
 };
-
-constexpr std::string_view kTemperature = "temperature", kMinTokens = "min_tokens";
 
 // The trainer divides logits by it, so that it is not 0.
 SamplingField for_training(SamplingField temperature) {

@@ -1,5 +1,7 @@
 #include "collimate/generate/speculation_options.h"
 
+#include <nlohmann/json.hpp>
+
 #include "collimate/base/error.h"
 
 namespace collimate::generate {
@@ -11,9 +13,9 @@ SpeculationOptions::SpeculationOptions(base::Section* section)
           "anyway are kept, so that results stay the same",
           base::one_of({"off", "ngram", "draft"})),
       most(section, "speculation_tokens", 8, "tokens", "most tokens that are guessed at a time",
-           base::between(int64_t{1}, int64_t{15})),
-      draft_model(section, "draft_model", "", "",
-                  "directory of the smaller model that guesses, of the same tokenizer") {}
+           base::between(int64_t{1}, int64_t{15}), base::only_with{"speculation"}),
+      draft_model(section, "draft_model", "", "", "directory of the smaller model that guesses, of the same tokenizer",
+                  base::only_with{"speculation", [](const nlohmann::json& kind) { return kind == "draft"; }}) {}
 
 bool SpeculationOptions::drafts() const {
   const bool draft = kind == std::string("draft"), named = !draft_model->empty();

@@ -12,6 +12,7 @@
 #include "collimate/generate/sampling_options.h"
 #include "collimate/rlhf/modules/options.h"
 #include "collimate/rlhf/prompt/source.h"
+#include "collimate/rlhf/reward/reward.h"
 #include "collimate/text/chat_template.h"
 
 namespace collimate::recipe {
@@ -45,7 +46,8 @@ struct DataOptions : base::Section {
       "rows",
       "how many rows of data.train are held out, drawn by run.seed, in the place of data.eval: a share below 1, or a "
       "number of rows; 0 for none",
-      base::at_least(0.0)};
+      base::at_least(0.0),
+      base::only_with{"eval", [](const nlohmann::json& eval) { return eval.is_null(); }}};
   base::Option<int64_t> max_tokens{
       this,
       "max_tokens",
@@ -107,7 +109,8 @@ struct MeasureOptions : generate::SamplingOptions {
                                       nullptr,
                                       "",
                                       "rewards of held-out completions; by default those of the training",
-                                      base::entry_list{}};
+                                      base::entry_list{},
+                                      base::hashed_part<nlohmann::json>{rlhf::hashed_rewards}};
   base::Option<std::optional<int64_t>> max_tokens{this,
                                                   "max_tokens",
                                                   std::nullopt,
@@ -116,6 +119,9 @@ struct MeasureOptions : generate::SamplingOptions {
                                                   "rollout.completion_tokens, or 128 if the recipe draws no samples",
                                                   base::at_least(int64_t{1})};
 };
+
+// A list of measures without the rights of their rewards: what the hash of a config reads of it.
+nlohmann::json hashed_measures(const nlohmann::json& list);
 
 struct EvaluationOptions : MeasureOptions {
   base::Option<nlohmann::json> measure{
@@ -126,7 +132,8 @@ struct EvaluationOptions : MeasureOptions {
       "what is measured: perplexity, pairs, completions, choices or marked, as collimate eval measures it, or a list "
       "of them; "
       "an entry {measure: choices, data: FILE} has data and options of its own; by default what the recipe measures",
-      base::entry_list{}};
+      base::entry_list{},
+      base::hashed_part<nlohmann::json>{hashed_measures}};
 };
 
 struct RunOptions : base::Section {
@@ -286,7 +293,8 @@ struct Config : base::Section {
                                       "",
                                       "a list of {rule: NAME} or {python: FILE.py:function}, each with weight and "
                                       "on_error; collimate help rewards lists them",
-                                      base::entry_list{}};
+                                      base::entry_list{},
+                                      base::hashed_part<nlohmann::json>{rlhf::hashed_rewards}};
   base::Nested<rlhf::AlgorithmSection> algorithm{this, "algorithm", "constants of the recipe's loss and advantages"};
   base::Nested<rlhf::RolloutOptions> rollout{this, "rollout", "how the policy draws samples"};
   base::Nested<rlhf::TrainOptions> train{this, "train", "the optimizer and its updates"};

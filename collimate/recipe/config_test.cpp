@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 
 #include "tests/support/text/written_files.h"
 
@@ -51,6 +52,35 @@ TEST_F(ConfigFile, EntriesOfRewardsAreResolved) {
   EXPECT_EQ(base::config_hash(read(rewards, {"reward.0.strip=true"})), base::config_hash(config)) << "the default";
   EXPECT_NE(base::config_hash(read(rewards, {"reward.0.strip=false"})), base::config_hash(config));
   EXPECT_NE(base::config_hash(read(rewards, {"reward.1.timeout_seconds=6"})), base::config_hash(config));
+}
+
+// Wherever a reward in Python stands, its sandbox is no part of what is trained.
+TEST_F(ConfigFile, RightsOfRewardsAreOutsideOfTheHash) {
+  const std::string rewards =
+      "reward: [{python: \"a.py:score\"}]\ndata: {eval: held_out.jsonl}\n"
+      "evaluation: {reward: [{python: \"a.py:score\"}], measure: [{measure: completions, reward: [{python: "
+      "\"a.py:score\"}]}]}\n";
+  const std::string hash = base::config_hash(read(rewards));
+  for (const std::string list : {"reward", "evaluation.reward", "evaluation.measure.0.reward"}) {
+    for (const char* right : {"sandbox=none", "memory_gib=1", "readable=[/usr]", "cpu_seconds=5"})
+      EXPECT_EQ(base::config_hash(read(rewards, {fmt::format("{}.0.{}", list, right)})), hash) << list << right;
+    EXPECT_NE(base::config_hash(read(rewards, {list + ".0.weight=2"})), hash) << list;
+  }
+}
+
+TEST_F(ConfigFile, OptionsAreSwitchedByOthersOfTheirSection) {
+  std::vector<base::OptionInfo> infos;
+  Config().describe_section("", infos);
+  std::set<std::string> names;
+  for (const base::OptionInfo& info : infos) names.insert(info.path);
+  int switched = 0;
+  for (const base::OptionInfo& info : infos) {
+    if (info.read.option.empty()) continue;
+    ++switched;
+    EXPECT_TRUE(names.contains(base::join_path(info.path.substr(0, info.path.rfind('.')), info.read.option)))
+        << info.path;
+  }
+  EXPECT_GT(switched, 20);
 }
 
 TEST_F(ConfigFile, AModelGivenAsADirectoryKeepsItBesideItsOtherKeys) {

@@ -18,7 +18,6 @@
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/run_files.h"
 #include "collimate/recipe/run_inputs.h"
-#include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::recipe {
 namespace {
@@ -137,13 +136,6 @@ struct Differences {
   std::vector<std::string> allowed, refused;
 };
 
-// Is this, in an entry of rewards, a key of the rights with which it runs?
-bool is_of_rights(const std::string& pointer) {
-  const std::vector<std::string> parts = base::split_path(config_key(pointer)), rights = rlhf::reward_rights();
-  const auto list = std::ranges::find(parts, "reward");  // behind it: the number of the entry, then its key
-  return parts.end() - list > 2 && std::ranges::count(rights, list[2]) > 0;
-}
-
 Differences differences(const Config& old, const Config& now) {
   const auto flat = [](const Config& config, bool hashed_only) {
     return base::to_json(config.section_value(hashed_only)).flatten();
@@ -161,7 +153,7 @@ Differences differences(const Config& old, const Config& now) {
     };
     if (text(before) == text(after)) continue;
     const std::string key = config_key(pointer);
-    (hashed.contains(pointer) && !is_of_rights(pointer) ? found.refused : found.allowed)
+    (hashed.contains(pointer) ? found.refused : found.allowed)
         .push_back(fmt::format("{}: {} -> {}", key, text(before), text(after)));
   }
   return found;

@@ -1,11 +1,11 @@
 #include "collimate/recipe/unread.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "collimate/base/error.h"
-#include "collimate/generate/sampling_options.h"
 #include "collimate/recipe/list.h"
 
 namespace collimate::recipe {
@@ -85,62 +85,32 @@ bool is_of_evaluations(const std::string& option) {
   return option.starts_with("evaluation.") || option == "run.evaluate_every" || option == "run.patience";
 }
 
-// An option that another one switches on: nothing reads it while that is off.
-struct Dependent {
-  std::string option;  // "models.*.lora.alpha": of any model
-  std::string on;      // beside it, in the same section
-  bool (*is_on)(const nlohmann::json& value);
-};
-
-bool is_positive(const nlohmann::json& value) { return value.get<int64_t>() > 0; }
-bool is_true(const nlohmann::json& value) { return value.get<bool>(); }
-bool is_above_0(const nlohmann::json& value) { return value.get<double>() > 0; }  // greedy draws truncate nothing
-bool is_some_above_0(const nlohmann::json& value) { return value.is_number() && value.get<double>() > 0; }
-bool is_not_0(const nlohmann::json& value) { return value.is_null() || value.get<double>() != 0; }
-bool is_several(const nlohmann::json& value) { return value.is_array() && value.size() > 1; }
-
-const std::vector<Dependent>& dependents() {
-  static const std::vector<Dependent> list = [] {
-    std::vector<Dependent> all = {
-        {"models.*.initializer_std", "from_scratch", is_true},
-        {"models.*.lora.alpha", "rank", is_positive},
-        {"models.*.lora.rslora", "rank", is_positive},
-        {"models.*.lora.dropout", "rank", is_positive},
-        {"models.*.lora.b_rate_ratio", "rank", is_positive},
-        {"models.*.lora.targets", "rank", is_positive},
-        {"models.*.lora.modules_to_save", "rank", is_positive},
-        {"data.val_size", "eval", [](const nlohmann::json& value) { return value.is_null(); }},
-        {"algorithm.loss_weights", "loss_type", is_several},
-        {"algorithm.kl_loss_estimator", "beta", is_some_above_0},
-        {"algorithm.kl_estimator", "kl_coefficient", is_not_0},
-        {"algorithm.kl_target_of", "kl_target", is_some_above_0},
-        {"algorithm.kl_horizon", "kl_target", is_some_above_0},
-        {"algorithm.overlong_penalty", "overlong_buffer_tokens", is_positive},
-        {"rollout.replace_limit", "replace_equal_groups", is_true},
-        {"rollout.speculation_tokens", "speculation", [](const nlohmann::json& value) { return value != "off"; }},
-        {"rollout.draft_model", "speculation", [](const nlohmann::json& value) { return value == "draft"; }},
-        {"train.lr_minimum_ratio", "lr_schedule",
-         [](const nlohmann::json& value) { return value == "cosine_with_min"; }}};
-    for (const generate::SamplingField& field : generate::kSamplingFields)
-      if (field.truncates) all.push_back({fmt::format("evaluation.{}", field.name), "temperature", is_above_0});
-    return all;
-  }();
-  return list;
-}
-
-// "models.policy.lora.alpha" as the list has it.
+// "models.policy.lora.alpha" as descriptions have it.
 std::string of_any_model(const std::string& option) {
   if (!option.starts_with("models.")) return option;
   const size_t rest = option.find('.', option.find('.') + 1);
-  return rest == std::string::npos ? option : fmt::format("models.*{}", option.substr(rest));
+  return rest == std::string::npos ? option : fmt::format("models.<name>{}", option.substr(rest));
+}
+
+// Options that another one beside them switches on.
+const std::map<std::string, base::only_with>& switched_options() {
+  static const std::map<std::string, base::only_with> all = [] {
+    std::vector<base::OptionInfo> infos;
+    Config().describe_section("", infos);
+    std::map<std::string, base::only_with> switched;
+    for (const base::OptionInfo& info : infos)
+      if (!info.read.option.empty()) switched[info.path] = info.read;
+    return switched;
+  }();
+  return all;
 }
 
 bool is_switched_off(const Config& config, const std::string& option) {
-  const auto found = std::ranges::find(dependents(), of_any_model(option), &Dependent::option);
-  if (found == dependents().end()) return false;
-  std::string path = fmt::format("/{}.{}", option.substr(0, option.rfind('.')), found->on);
+  const auto found = switched_options().find(of_any_model(option));
+  if (found == switched_options().end()) return false;
+  std::string path = fmt::format("/{}.{}", option.substr(0, option.rfind('.')), found->second.option);
   std::ranges::replace(path, '.', '/');
-  return !found->is_on(base::to_json(config.section_value()).at(nlohmann::json::json_pointer(path)));
+  return !found->second.on(base::to_json(config.section_value()).at(nlohmann::json::json_pointer(path)));
 }
 
 // Bounds that only other programs' constants set, and shapes of rewards that few runs have.
@@ -158,9 +128,9 @@ bool is_of_few_losses(const std::string& option) {
 bool concerns_few_runs(const std::string& option) {
   const std::string any = of_any_model(option);
   return option == "plugins" || option == "options" || option.starts_with("train.router_") ||
-         any == "models.*.chat_template_kwargs" || any == "models.*.latent_cache" ||
-         any == "models.*.reduction_chunks" || option == "tp" || option == "pp" || option == "cp" || option == "ep" ||
-         option == "zero" || option == "rollout.kv_cache_dtype" || option == "preset" ||
+         any == "models.<name>.chat_template_kwargs" || any == "models.<name>.latent_cache" ||
+         any == "models.<name>.reduction_chunks" || option == "tp" || option == "pp" || option == "cp" ||
+         option == "ep" || option == "zero" || option == "rollout.kv_cache_dtype" || option == "preset" ||
          option == "rollout.replace_equal_groups" || option == "data.train_from_difference" ||
          is_of_few_losses(option) || option == "run.best_metric" || option == "train.export_dtype" ||
          option == "train.ema" || option == "train.offload" || option == "data.ptx" || option == "run.swap_directory" ||

@@ -6,6 +6,7 @@
 
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
+#include "collimate/generate/step_options.h"
 
 namespace collimate::serve {
 
@@ -46,18 +47,8 @@ struct ServerOptions : base::Section {
                                         "",
                                         "most connections that are served at a time; further ones wait",
                                         base::between(int64_t{1}, int64_t{4096})};
-  base::Option<int64_t> max_batch_sequences{this,
-                                            "max_batch_sequences",
-                                            64,
-                                            "completions",
-                                            "most completions that are computed together; further ones wait",
-                                            base::at_least(int64_t{1})};
-  base::Option<int64_t> max_batch_tokens{this,
-                                         "max_batch_tokens",
-                                         2048,
-                                         "tokens",
-                                         "most tokens that one step computes, prompts included",
-                                         base::at_least(int64_t{1})};
+  generate::BatchSequencesOption max_batch_sequences{this, 64};
+  generate::BatchTokensOption max_batch_tokens{this};
   base::Option<int64_t> buffer_tokens{
       this,
       "buffer_tokens",

@@ -107,6 +107,14 @@ std::vector<AskedMeasure> asked_measures(const Config& config) {
   return asked;
 }
 
+nlohmann::json hashed_measures(const nlohmann::json& list) {
+  if (list.is_object()) return hashed_measures(nlohmann::json::array({list})).at(0);
+  nlohmann::json hashed = list;
+  for (nlohmann::json& entry : hashed)
+    if (entry.is_object() && entry.contains("reward")) entry["reward"] = rlhf::hashed_rewards(entry["reward"]);
+  return hashed;
+}
+
 nlohmann::json resolved_measures(const ConfigNode& list, const std::string& path) {
   if (list.kind != ConfigNode::Kind::kList) return resolved_entry(list, path);
   nlohmann::json out = nlohmann::json::array();

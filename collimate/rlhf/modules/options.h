@@ -11,6 +11,7 @@
 #include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
+#include "collimate/generate/step_options.h"
 #include "collimate/model/lora.h"
 #include "collimate/model/model.h"
 #include "collimate/rlhf/modules/loading_options.h"
@@ -34,23 +35,26 @@ struct LoraSection : base::Section {
                              model::LoraOptions().alpha,
                              "",
                              "what the adapters add is multiplied by alpha / rank",
-                             base::above(0.0)};
-  base::Option<bool> rslora{this, "rslora", false, "", "multiply by alpha / sqrt(rank) instead (rsLoRA)"};
-  base::Option<double> dropout{
-      this,
-      "dropout",
-      0.0,
-      "",
-      "training drops this share of each adapter's inputs; 0 where answers are drawn, whose "
-      "log-probs would not be those of training",
-      base::satisfying("at least 0 and less than 1", [](double x) { return x >= 0 && x < 1; })};
+                             base::above(0.0),
+                             base::only_with{"rank"}};
+  base::Option<bool> rslora{
+      this, "rslora", false, "", "multiply by alpha / sqrt(rank) instead (rsLoRA)", base::only_with{"rank"}};
+  base::Option<double> dropout{this,
+                               "dropout",
+                               0.0,
+                               "",
+                               "training drops this share of each adapter's inputs; 0 where answers are drawn, whose "
+                               "log-probs would not be those of training",
+                               base::satisfying("at least 0 and less than 1", [](double x) { return x >= 0 && x < 1; }),
+                               base::only_with{"rank"}};
   base::Option<double> b_rate_ratio{this,
                                     "b_rate_ratio",
                                     1.0,
                                     "",
                                     "the learning rate of the adapters' B matrices is so many times that of all else; "
                                     "about 16 is LoRA+ (Hayou et al. 2024)",
-                                    base::above(0.0)};
+                                    base::above(0.0),
+                                    base::only_with{"rank"}};
   base::Option<std::vector<std::string>> targets{this,
                                                  "targets",
                                                  model::LoraOptions().targets,
@@ -58,7 +62,8 @@ struct LoraSection : base::Section {
                                                  "linear layers of the blocks that get adapters, by the last part of "
                                                  "their name (q_proj); all-linear for all of them",
                                                  base::not_empty(),
-                                                 base::at_least_entries{1}};
+                                                 base::at_least_entries{1},
+                                                 base::only_with{"rank"}};
   base::Option<std::vector<std::string>> modules_to_save{this,
                                                          "modules_to_save",
                                                          {},
@@ -66,7 +71,8 @@ struct LoraSection : base::Section {
                                                          "modules outside the blocks that are trained whole beside the "
                                                          "adapters, by the last part of their name: embed_tokens, "
                                                          "lm_head",
-                                                         base::not_empty()};
+                                                         base::not_empty(),
+                                                         base::only_with{"rank"}};
 
   // InputError where one of the others is set and rank is not.
   model::LoraOptions resolved() const;
@@ -80,8 +86,13 @@ struct ModelOptions : base::Section {
                                  "local cache"};
   base::Option<bool> from_scratch{this, "from_scratch", false, "",
                                   "begin with random weights; path then needs only config.json and a tokenizer"};
-  base::Option<double> initializer_std{
-      this, "initializer_std", 0.02, "", "standard deviation of random weights", base::above(0.0)};
+  base::Option<double> initializer_std{this,
+                                       "initializer_std",
+                                       0.02,
+                                       "",
+                                       "standard deviation of random weights",
+                                       base::above(0.0),
+                                       base::only_with{"from_scratch"}};
   ComputeOption compute{this};
   ReductionChunksOption reduction_chunks{this};
   LatentCacheOption latent_cache{this};
@@ -110,7 +121,8 @@ struct RolloutOptions : generate::SamplingOptions {
                                       "",
                                       "replace_equal_groups: the run stops where an iteration would draw more than so "
                                       "many times its samples",
-                                      base::at_least(int64_t{1})};
+                                      base::at_least(int64_t{1}),
+                                      base::only_with{"replace_equal_groups"}};
   base::Option<int64_t> prompt_tokens{this,
                                       "prompt_tokens",
                                       512,
@@ -119,24 +131,9 @@ struct RolloutOptions : generate::SamplingOptions {
                                       base::at_least(int64_t{1})};
   base::Option<int64_t> completion_tokens{
       this, "completion_tokens", 512, "tokens", "the longest completion; it is cut there", base::at_least(int64_t{1})};
-  base::Option<int64_t> max_batch_tokens{this,
-                                         "max_batch_tokens",
-                                         2048,
-                                         "tokens",
-                                         "most tokens that one step of generation computes",
-                                         base::at_least(int64_t{1})};
-  base::Option<int64_t> max_batch_sequences{this,
-                                            "max_batch_sequences",
-                                            512,
-                                            "sequences",
-                                            "most sequences that are generated at the same time",
-                                            base::at_least(int64_t{1})};
-  base::Option<int64_t> cache_blocks{this,
-                                     "cache_blocks",
-                                     0,
-                                     "blocks",
-                                     "size of the key-value cache, in blocks of 16 tokens; 0 chooses enough",
-                                     base::at_least(int64_t{0})};
+  generate::BatchTokensOption max_batch_tokens{this};
+  generate::BatchSequencesOption max_batch_sequences{this, 512};
+  generate::CacheBlocksOption cache_blocks{this};
   generate::KvCacheOption kv_cache_dtype{this};
   generate::SpeculationOptions speculation{this};
 };
@@ -181,12 +178,14 @@ struct TrainOptions : base::Section {
                                         "",
                                         "how the learning rate changes over the updates",
                                         base::one_of({"constant", "linear", "cosine", "cosine_with_min"})};
-  base::Option<double> lr_minimum_ratio{this,
-                                        "lr_minimum_ratio",
-                                        0.1,
-                                        "",
-                                        "cosine_with_min: the lowest rate as a share of the peak",
-                                        base::between(0.0, 1.0)};
+  base::Option<double> lr_minimum_ratio{
+      this,
+      "lr_minimum_ratio",
+      0.1,
+      "",
+      "cosine_with_min: the lowest rate as a share of the peak",
+      base::between(0.0, 1.0),
+      base::only_with{"lr_schedule", [](const nlohmann::json& schedule) { return schedule == "cosine_with_min"; }}};
   base::Option<int64_t> warmup_updates{this,
                                        "warmup_updates",
                                        0,

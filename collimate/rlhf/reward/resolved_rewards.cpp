@@ -55,4 +55,13 @@ std::vector<std::string> reward_rights() {
   return keys;
 }
 
+json hashed_rewards(const json& list) {
+  if (list.is_object()) return hashed_rewards(json::array({list})).at(0);
+  json hashed = list;
+  for (json& entry : hashed)
+    if (entry.is_object() && entry.contains("python"))
+      for (const std::string& right : reward_rights()) entry.erase(right);
+  return hashed;
+}
+
 }  // namespace collimate::rlhf

@@ -93,9 +93,11 @@ bool deterministic_reward(const nlohmann::json& entry);
 // value; `path` is the key that holds the list.
 nlohmann::json resolved_rewards(const base::ConfigNode& list, const std::string& path);
 
-// Names the keys of an entry that say where and with which rights it runs, not what it gives: a run that goes on may
-// have other values of them.
+// Names the keys of an entry that say where and with which rights it runs, not what it gives: those that are outside of
+// the hash (base::outside_hash).
 std::vector<std::string> reward_rights();
+// A resolved list without these keys: what the hash of a config reads of it.
+nlohmann::json hashed_rewards(const nlohmann::json& list);
 
 // Builds the rewards of a config's `reward:` list: {rule: NAME, …}, {function: NAME, …} (C++, see functions.h) or
 // {python: FILE.py[:function], …}, each with `weight` and `on_error` and options of its own. A reward's name is that of

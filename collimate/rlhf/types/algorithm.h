@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,12 @@ struct AlgorithmOptions : base::Section {
   base::Option<std::vector<std::string>> loss_type;
   base::Option<std::optional<std::string>> advantage;
   base::Option<std::vector<double>> loss_weights{
-      this, "loss_weights", {}, "", "one weight for each loss_type; by default each is 1"};
+      this,
+      "loss_weights",
+      {},
+      "",
+      "one weight for each loss_type; by default each is 1",
+      base::only_with{"loss_type", [](const nlohmann::json& types) { return types.size() > 1; }}};
   base::Option<std::optional<double>> beta{
       this,
       "beta",
@@ -77,7 +83,8 @@ struct AlgorithmOptions : base::Section {
       "k3",
       "",
       "estimator of the KL divergence in the loss; k1+ and k3+ have the gradient of k2",
-      base::one_of({"k1", "k2", "k3", "k1+", "k3+"})};
+      base::one_of({"k1", "k2", "k3", "k1+", "k3+"}),
+      base::only_with{"beta"}};
   base::Option<std::optional<double>> kl_loss_log_ratio_limit{
       this,
       "kl_loss_log_ratio_limit",
@@ -178,8 +185,13 @@ struct AlgorithmOptions : base::Section {
       "tokens",
       "completions that end within so many tokens of their limit lose reward, the more the longer they are (DAPO)",
       base::at_least(int64_t{0})};
-  base::Option<double> overlong_penalty{
-      this, "overlong_penalty", 1.0, "", "what a completion as long as its limit loses so", base::at_least(0.0)};
+  base::Option<double> overlong_penalty{this,
+                                        "overlong_penalty",
+                                        1.0,
+                                        "",
+                                        "what a completion as long as its limit loses so",
+                                        base::at_least(0.0),
+                                        base::only_with{"overlong_buffer_tokens"}};
   base::Option<bool> mask_truncated_completions{this, "mask_truncated_completions", false, "",
                                                 "do not train on completions that were cut at their limit"};
   base::Option<bool> shuffle_rewards{this, "shuffle_rewards", false, "",
@@ -209,7 +221,8 @@ struct AlgorithmOptions : base::Section {
       "k1",
       "",
       "estimator of that KL divergence; k1 is the log-ratio, k2 half its square, k3 is never negative either",
-      base::one_of({"k1", "k2", "k3"})};
+      base::one_of({"k1", "k2", "k3"}),
+      base::only_with{"kl_coefficient", [](const nlohmann::json& cost) { return cost != 0; }}};
   base::Option<std::optional<double>> kl_target{
       this,
       "kl_target",
@@ -222,14 +235,16 @@ struct AlgorithmOptions : base::Section {
                                          "token",
                                          "",
                                          "whether kl_target is of a token, as in verl, or of a whole completion",
-                                         base::one_of({"token", "completion"})};
+                                         base::one_of({"token", "completion"}),
+                                         base::only_with{"kl_target"}};
   base::Option<int64_t> kl_horizon{this,
                                    "kl_horizon",
                                    10000,
                                    "samples",
                                    "kl_target: samples over which kl_coefficient changes by a fifth at most, or "
                                    "by as much as the KL divergence is off where that is less",
-                                   base::at_least(int64_t{1})};
+                                   base::at_least(int64_t{1}),
+                                   base::only_with{"kl_target"}};
   base::Option<bool> whiten_rewards{this, "whiten_rewards", false, "", "ppo: whiten rewards before GAE"};
   base::Option<bool> whiten_advantages{this, "whiten_advantages", true, "", "ppo: whiten advantages"};
   base::Option<std::string> whiten_variance{
