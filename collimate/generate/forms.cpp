@@ -12,13 +12,20 @@ Forms::Forms(const text::Tokenizer* tokenizer, int64_t vocabulary, std::vector<i
 
 std::shared_ptr<text::Constraint> Forms::make(const SamplingParams& params, const std::string& where) {
   using Kind = text::TextRule::Kind;
-  const bool regex = !params.regex.empty();
-  if (!regex && params.json_schema.empty()) return nullptr;
-  const std::string name = regex ? "regex" : "json_schema";
+  std::string name;
+  text::TextRule rule;
+  for (const auto& [kind, text, called] : {std::tuple(Kind::kRegex, &params.regex, "regex"),
+                                           {Kind::kJsonSchema, &params.json_schema, "json_schema"},
+                                           {Kind::kGrammar, &params.grammar, "tool_choice"}}) {
+    if (text->empty()) continue;
+    if (!name.empty())
+      throw base::InputError(base::expectation(where, fmt::format("one of {} and {}", name, called), "both"));
+    name = called;
+    rule = {kind, *text};
+  }
+  if (name.empty()) return nullptr;
   check(params, where, name);
   if (!constrainer_) constrainer_ = std::make_unique<text::Constrainer>(*tokenizer_, vocabulary_, eos_ids_);
-  const text::TextRule rule =
-      regex ? text::TextRule{Kind::kRegex, params.regex} : text::TextRule{Kind::kJsonSchema, params.json_schema};
   return constrainer_->make(rule, where + ", " + name);
 }
 
@@ -26,7 +33,6 @@ void Forms::check(const SamplingParams& params, const std::string& where, const 
   const auto require = [&](bool good, const std::string& expected, const std::string& got, const char* remedy = "") {
     if (!good) throw base::InputError(base::expectation(where, expected, got, remedy));
   };
-  require(params.regex.empty() || params.json_schema.empty(), "one of regex and json_schema", "both");
   require(tokenizer_ != nullptr, "no " + given + ", as the service has no tokenizer", "one", "a service with one");
   require(std::ranges::any_of(eos_ids_, [&](int32_t id) { return id >= 0 && id < vocabulary_; }),
           "an end-of-sequence token beside " + given, "a model that has none");

@@ -34,7 +34,7 @@ struct SamplingParams {
   std::vector<std::string> stop;  // UTF-8 text that ends the completion; needs a tokenizer. See completion_text.h
   // The completion has to be this (text/constraint/constraint.h), if not empty: at most one. Tokens that lead away are
   // not drawn, and its end is where it may end. Needs a tokenizer and an end of sequence.
-  std::string regex, json_schema;
+  std::string regex, json_schema, grammar;
   uint64_t seed = 0;           // mixed into the draw; equal seeds and uids give equal draws
   double timeout_seconds = 0;  // from its submission on; then it ends with what it has. 0: no limit
   // This many of the most likely tokens are reported beside each drawn one; it changes no draw.

@@ -102,6 +102,10 @@ inline constexpr SamplingField kSamplingFields[] = {
      .always = false,
      .file = true},
     // Said by the caller, each in a way of its own.
+    {.name = "grammar",
+     .request = nullptr,
+     .member = SamplingMember<std::string>{&SamplingParams::grammar},
+     .always = false},
     {"max_tokens", nullptr, SamplingNumber<int64_t>{&SamplingParams::max_tokens, 1}},
     {"seed", nullptr, SamplingMember<uint64_t>{&SamplingParams::seed}},
     {.name = "timeout_seconds",

@@ -118,6 +118,17 @@ void read_max_tokens(ApiRequest& request, const json& value, const std::string& 
   request.to_the_end = false;
 }
 
+// auto and none say what a request without the field may mean.
+void read_tool_choice(ApiRequest& request, const json& value) {
+  if (value == "none" || value == "auto") return;
+  request.must_call = true;
+  if (value == "required") return;
+  const json function = value.is_object() ? value.value("function", json()) : json();
+  if (!function.is_object() || value.value("type", json()) != "function" || !function.value("name", json()).is_string())
+    wrong("tool_choice", R"(none, auto, required or {"type": "function", "function": {"name"}})", value, "auto");
+  request.called_tool = function.at("name").get<std::string>();
+}
+
 struct OwnField {
   const char* name;
   bool chat, completions;
@@ -133,11 +144,9 @@ constexpr OwnField kOwnFields[] = {
     {"messages", true, false, read_nothing},  // in the order written: chat_fields.h
     {"tools", true, false, read_nothing},
     {"chat_template_kwargs", true, false, read_nothing},
-    {"tool_choice", true, false,
-     [](ApiRequest&, const json& value) {
-       if (value != "none" && value != "auto") wrong("tool_choice", "none or auto", value, "auto");
-     }},
-    {"parallel_tool_calls", true, false, [](ApiRequest&, const json& value) { flag(value, "parallel_tool_calls"); }},
+    {"tool_choice", true, false, [](ApiRequest& r, const json& value) { read_tool_choice(r, value); }},
+    {"parallel_tool_calls", true, false,
+     [](ApiRequest& r, const json& value) { r.parallel_calls = flag(value, "parallel_tool_calls"); }},
     {"prompt", false, true, read_prompt},
     {"max_tokens", true, true, [](ApiRequest& r, const json& value) { read_max_tokens(r, value, "max_tokens"); }},
     {"max_completion_tokens", true, false,
@@ -283,6 +292,8 @@ ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimi
   request.sampling.max_tokens = max_tokens;
   request.sampling.top_log_probs = request.top_log_probs;
   read_form(written, request.sampling);
+  if (request.must_call && !(request.sampling.regex.empty() && request.sampling.json_schema.empty()))
+    wrong("tool_choice", "none or auto beside a form of the answer", fields.at("tool_choice"), "auto");
   check_whole(request, limits);
   return request;
 }

@@ -48,6 +48,9 @@ struct ApiRequest {
   bool stream = false;
   bool include_usage = false;
   std::vector<std::string> tools;  // names of those that may be called; the chat's prompt has their definitions
+  bool must_call = false;          // the answer is calls of these and nothing else
+  std::string called_tool;         // that one, once, where it has a name
+  bool parallel_calls = true;      // several are allowed
 
   int64_t choices() const { return static_cast<int64_t>(prompts.size()) * choices_per_prompt; }
 };

@@ -288,6 +288,23 @@ TEST(Api, ReadsToolsAndWhatTheTemplateIsGiven) {
   EXPECT_TRUE(std::get<text::Conversation>(silent.prompts.at(0)).inputs.tools.is_null());
 }
 
+TEST(Api, ReadsWhichCallsHaveToCome) {
+  const json tool = {{"type", "function"}, {"function", {{"name", "now"}}}};
+  const auto read = [&](const json& choice, bool parallel) {
+    json body = kChat;
+    body.update({{"tools", {tool}}, {"tool_choice", choice}, {"response_format", {{"type", "text"}}}});
+    if (!parallel) body["parallel_tool_calls"] = false;
+    return parse_request(Endpoint::kChat, body.dump(), {});
+  };
+  EXPECT_FALSE(read("auto", true).must_call);
+  EXPECT_TRUE(read("required", true).must_call);
+  EXPECT_TRUE(read("required", true).parallel_calls);
+  EXPECT_FALSE(read("required", false).parallel_calls);
+  EXPECT_EQ(read("required", true).called_tool, "");
+  EXPECT_TRUE(read(tool, true).must_call);
+  EXPECT_EQ(read(tool, true).called_tool, "now");
+}
+
 // The template would show another number.
 TEST(Api, RefusesWholeNumbersOfMoreThan64Bits) {
   const std::string body = R"({"messages": [{"role": "user", "content": "Hi"}], "tools": [{"type": "function",
@@ -308,8 +325,12 @@ TEST(Api, RefusesToolsOfOtherKinds) {
   for (const char* bad : {"[{}]", "5", R"([{"type": "custom", "function": {"name": "f"}}])",
                           R"([{"type": "function", "function": {"name": 5}}])"})
     EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", json::parse(bad)}}), "tools") << bad;
-  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", {tool}}, {"tool_choice", "required"}}), "tool_choice");
-  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", {tool}}, {"tool_choice", tool}}), "tool_choice");
+  const json other = {{"type", "function"}, {"function", {{"name", "then"}}}};
+  for (const json& choice : {json("any"), json(5), json({{"type", "function"}}), other})
+    EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", {tool}}, {"tool_choice", choice}}), "tool_choice") << choice;
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tool_choice", "required"}}), "tool_choice");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", {tool}}, {"tool_choice", "required"}, {"guided_regex", "a"}}),
+            "tool_choice");
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", {tool}}, {"parallel_tool_calls", false}}), "parallel_tool_calls");
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"chat_template_kwargs", {1}}}), "chat_template_kwargs");
   EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{"tools", {tool}}}), "tools");

@@ -67,15 +67,24 @@ void read_variables(ApiRequest& request, const json& value, const ordered_json& 
       "chat_template_kwargs", value, [&] { return text::variables_from_json(written, "chat_template_kwargs"); });
 }
 
+// A call that has to come is of one of the tools.
+void check_call(const ApiRequest& request, const json& fields) {
+  const json choice = fields.value("tool_choice", json());
+  if (request.tools.empty()) wrong("tool_choice", "tools beside it", choice, "auto");
+  if (!request.called_tool.empty() && std::ranges::count(request.tools, request.called_tool) == 0)
+    wrong("tool_choice", fmt::format("one of the tools {}", fmt::join(request.tools, ", ")), choice);
+}
+
 // With none, the tools are not shown to the model.
 void apply_tool_choice(ApiRequest& request, const json& fields) {
+  if (request.must_call) return check_call(request, fields);
   if (fields.value("tool_choice", json()) == "none" && !request.tools.empty()) {
     request.tools.clear();
     conversation_of(request).inputs.tools = nullptr;
   }
-  if (!request.tools.empty() && fields.value("parallel_tool_calls", json()) == false)
-    wrong("parallel_tool_calls", "true, as a model is not kept from calling several tools", json(false),
-          "leaving it out");
+  if (!request.tools.empty() && !request.parallel_calls)
+    wrong("parallel_tool_calls", "true, as a model that may call is not kept from calling several tools", json(false),
+          "leaving it out, or tool_choice: required");
 }
 
 }  // namespace

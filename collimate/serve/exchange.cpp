@@ -8,6 +8,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/base/stripped.h"
+#include "collimate/text/call_grammar.h"
 #include "collimate/text/dataset.h"
 
 namespace collimate::serve {
@@ -74,11 +75,8 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
     prompts_[prompt].top_log_probs = channel.prompt_log_probs()[prompt].top_log_probs;
   }
   if (reads_answers) {
-    const text::Prompt& prompt = request_.prompts.at(0);
-    const std::string opening = model_.renderer.prompt_text(prompt);
-    call_readers_.assign(
-        static_cast<size_t>(request_.choices()),
-        {form, std::get<text::Conversation>(prompt).inputs.tools, base::stripped(opening).ends_with("<think>")});
+    const nlohmann::ordered_json& tools = std::get<text::Conversation>(request_.prompts.at(0)).inputs.tools;
+    call_readers_.assign(static_cast<size_t>(request_.choices()), {form, tools, opens_thoughts()});
   }
   reply_.emplace(request_, prompts_, tokenizer, model_.name, new_id(request_.endpoint), std::time(nullptr));
 }
@@ -122,8 +120,33 @@ std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const 
   return out;
 }
 
+bool Exchange::opens_thoughts() const {
+  return base::stripped(model_.renderer.prompt_text(request_.prompts.at(0))).ends_with("<think>");
+}
+
+// By which an answer is drawn that has to be calls; empty for another.
+std::string Exchange::call_grammar() const {
+  if (!request_.must_call) return "";
+  const text::CallForm form = model_.renderer.chat().call_form();
+  const text::Tokenizer& tokenizer = model_.renderer.tokenizer();
+  if (!text::can_ask_for_calls(form, tokenizer))
+    throw ApiError(400,
+                   base::expectation("tool_choice",
+                                     "none or auto with this model, whose calls are not JSON alone or between marks "
+                                     "that are no special tokens",
+                                     request_.called_tool.empty() ? "required" : request_.called_tool, "auto"),
+                   "tool_choice", "unsupported_parameter");
+  nlohmann::ordered_json tools = nlohmann::ordered_json::array();
+  for (const nlohmann::ordered_json& tool : std::get<text::Conversation>(request_.prompts.at(0)).inputs.tools)
+    if (request_.called_tool.empty() || text::function_of(tool).at("name") == request_.called_tool)
+      tools.push_back(tool);
+  const bool several = request_.parallel_calls && request_.called_tool.empty();
+  return text::call_grammar({form, std::move(tools), several, opens_thoughts()}, tokenizer, "tools");
+}
+
 Work Exchange::work() const {
   Work work{.choices_per_prompt = request_.choices_per_prompt, .sampling = request_.sampling, .seed = request_.seed};
+  work.sampling.grammar = call_grammar();
   work.prompt_log_probs = request_.echo && request_.log_probs;
   work.whole_answer = !request_.stream;
   if (request_.to_the_end) work.sampling.max_tokens = model_.max_sequence_tokens;

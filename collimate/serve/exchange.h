@@ -51,6 +51,8 @@ class Exchange {
  private:
   std::vector<PromptTokens> prompts_of(const ApiRequest& request) const;
   Work work() const;
+  bool opens_thoughts() const;
+  std::string call_grammar() const;
   std::vector<Delta> wait();
   void read_calls(Delta& delta);
   std::string closing_events();

@@ -81,6 +81,31 @@ class Tools(WithModel):
         self.assertIn('add[ARGS]{"a": 2}', answer["choices"][0]["message"]["content"])
         self.assertNotIn(mark, answer["choices"][0]["message"]["content"])
 
+    def test_calls_that_have_to_come_come(self):
+        server = self.serve(HERMES)
+        asked = {"messages": MESSAGES, "tools": TOOLS, "temperature": 0, "max_tokens": 4}
+        named = {"type": "function", "function": {"name": "add"}}
+        for choice in ({"tool_choice": "required"}, {"tool_choice": "required", "parallel_tool_calls": False},
+                       {"tool_choice": named}):
+            status, answer = server.post("/v1/chat/completions", asked | choice)
+            self.assertEqual(status, 200, answer)
+            message = answer["choices"][0]["message"]
+            self.assertIsNone(message["content"])
+            calls = [call["function"] for call in message["tool_calls"]]
+            self.assertEqual(calls, [{"name": "add", "arguments": '{"a": 2}'}] * len(calls))
+            if choice != {"tool_choice": "required"}:
+                self.assertEqual((len(calls), answer["choices"][0]["finish_reason"]), (1, "tool_calls"))
+        # The vocabulary has no tokens for a call of this one.
+        other = {"type": "function", "function": {"name": "take"}}
+        status, answer = server.post("/v1/chat/completions",
+                                     asked | {"tools": [*TOOLS, other], "tool_choice": other})
+        self.assertEqual(status, 400)
+        self.assertIn("expected calls that completions can be", answer["error"]["message"])
+        server = self.serve(HERMES, specials={MARK: "<tool_call>"})
+        status, answer = server.post("/v1/chat/completions", asked | {"tool_choice": "required"})
+        self.assertEqual((status, answer["error"]["param"]), (400, "tool_choice"))
+        self.assertIn("expected none or auto with this model", answer["error"]["message"])
+
     def test_a_template_of_another_form_is_refused(self):
         server = self.serve("{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}")
         status, answer = server.post("/v1/chat/completions", {"messages": MESSAGES, "tools": TOOLS})

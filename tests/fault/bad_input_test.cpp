@@ -320,13 +320,26 @@ TEST_F(BadInput, ARunWhoseLossHasDivergedAtItsEndSaysSo) {
   EXPECT_THAT(read_text(output_ + "/logs/rank-0.log"), testing::HasSubstr("the run has diverged: the loss has risen"));
 }
 
-TEST_F(BadInput, ARolloutOfWeightsThatAreNaNIsStopped) {
-  const std::string file = trained_model();
+// Has all values of a safetensors file consist of that byte.
+void fill_values(const std::string& file, char byte) {
   std::string bytes = read_text(file);
   uint64_t header = 0;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(sizeof(header) + header), bytes.end(), '\xff');
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(sizeof(header) + header), bytes.end(), byte);
   write_text(file, bytes);
+}
+
+TEST_F(BadInput, WeightsThatAreNaNAreRefused) {
+  const std::string file = trained_model();
+  fill_values(file, '\xff');
+  expect(2, "[" + fs::path(file).parent_path().string() +
+                " model.embed_tokens.weight] expected finite values, got 416 of 416 that are NaN or infinite; try "
+                "downloading the model again, or the model of a checkpoint from before its run diverged");
+}
+
+// Weights of 2.5e17 each, whose products are infinite.
+TEST_F(BadInput, ARolloutOfLogitsThatAreNaNIsStopped) {
+  fill_values(trained_model(), '\x5c');
   expect(4,
          "[sample] expected finite logits, got a row with NaN or infinity; try a lower learning rate, or check the "
          "weights (model policy, worker 0, iteration 1, node policy.generate)");

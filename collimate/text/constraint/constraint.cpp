@@ -26,9 +26,28 @@ std::string cause_of(std::string message) {
   return base::beginning_of(message, 300);
 }
 
-// A schema under which no model can write blanks for ever: between the parts of its documents stand at most two line
-// ends and then 20 blanks (the bound of llama.cpp's grammars), unless it says itself what may stand there. InputError,
-// which calls it `name`: the engine would take the later of two equal keys.
+// A kind of rule as the engine calls it, and as a message does.
+struct KindWords {
+  const char *engine, *expected;
+};
+KindWords words_of(TextRule::Kind kind) {
+  switch (kind) {
+    case TextRule::Kind::kRegex:
+      return {"regex", "a regular expression that completions can follow (Rust's syntax)"};
+    case TextRule::Kind::kJsonSchema:
+      return {"json_schema", "a JSON schema that completions can follow"};
+    case TextRule::Kind::kGrammar:
+      break;
+  }
+  return {"lark", "calls that completions can be, with parameters of a JSON schema that can be followed"};
+}
+
+std::span<const uint32_t> as_engine_tokens(std::span<const int32_t> tokens) {
+  return {reinterpret_cast<const uint32_t*>(tokens.data()), tokens.size()};
+}
+
+}  // namespace
+
 std::string with_bounded_blanks(const std::string& schema, const std::string& name) {
   constexpr const char* kOptions = "x-guidance";
   const nlohmann::ordered_json blanks = {{"whitespace_pattern", R"((\r?\n){0,2}[ \t]{0,20})"}};
@@ -45,12 +64,6 @@ std::string with_bounded_blanks(const std::string& schema, const std::string& na
   whole[kOptions].update(blanks);
   return whole.dump();
 }
-
-std::span<const uint32_t> as_engine_tokens(std::span<const int32_t> tokens) {
-  return {reinterpret_cast<const uint32_t*>(tokens.data()), tokens.size()};
-}
-
-}  // namespace
 
 // The bytes of all tokens, as the engine keeps them.
 class Constrainer::Vocabulary {
@@ -94,8 +107,7 @@ class Constrainer::Vocabulary {
     LlgConstraintInit init{};
     llguidance().constraint_init_set_defaults(&init, tokenizer_);
     init.log_buffer_level = init.log_stderr_level = 0;
-    const char* kind = rule.kind == TextRule::Kind::kRegex ? "regex" : "json_schema";
-    return Matcher(llguidance().new_matcher(&init, kind, rule.text.c_str()));
+    return Matcher(llguidance().new_matcher(&init, words_of(rule.kind).engine, rule.text.c_str()));
   }
 
  private:
@@ -194,10 +206,7 @@ Constrainer::~Constrainer() = default;
 std::unique_ptr<Constraint> Constrainer::make(const TextRule& rule, const std::string& name) {
   constexpr size_t kMostKept = 64;
   const auto refuse = [&](const std::string& cause) {
-    const char* expected = rule.kind == TextRule::Kind::kRegex
-                               ? "a regular expression that completions can follow (Rust's syntax)"
-                               : "a JSON schema that completions can follow";
-    throw base::InputError(base::expectation(name, expected, cause));
+    throw base::InputError(base::expectation(name, words_of(rule.kind).expected, cause));
   };
   if (rule.text.find('\0') != std::string::npos) refuse("one with a zero byte");
   auto found = made_.find(rule);

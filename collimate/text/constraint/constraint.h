@@ -13,14 +13,20 @@
 namespace collimate::text {
 
 // Says what a text has to be: one that a regular expression matches as a whole (Rust's syntax: neither look-around nor
-// back-references), or a JSON value that a schema allows, with at most two line ends and 20 blanks between its parts,
-// unless the schema's "x-guidance" says "whitespace_flexible" or "whitespace_pattern".
+// back-references), a JSON value that a schema allows, with at most two line ends and 20 blanks between its parts,
+// unless the schema's "x-guidance" says "whitespace_flexible" or "whitespace_pattern", or a text of a grammar in the
+// engine's dialect of Lark.
 struct TextRule {
-  enum class Kind : uint8_t { kRegex, kJsonSchema };
+  enum class Kind : uint8_t { kRegex, kJsonSchema, kGrammar };
   Kind kind = Kind::kRegex;
-  std::string text;  // of the expression or of the schema
+  std::string text;  // of the expression, the schema or the grammar
   auto operator<=>(const TextRule&) const = default;
 };
+
+// A schema under which no model can write blanks for ever: between the parts of its documents stand at most two line
+// ends and then 20 blanks (the bound of llama.cpp's grammars), unless it says itself what may stand there. InputError,
+// which calls it `name`: the engine would take the later of two equal keys.
+std::string with_bounded_blanks(const std::string& schema, const std::string& name);
 
 // Says which tokens may follow, of one text under one rule. A function of the tokens so far; it remembers where it was,
 // so that going on from there, or back a few tokens, is cheap. Not thread-safe.
