@@ -126,6 +126,7 @@ ServiceOptions of_draft(const ServiceOptions& options, const shape::ModelShape& 
 
 ServiceStats total_of(std::span<const ServiceStats> parts) {
   ServiceStats total;
+  total.parts = std::ssize(parts);
   for (const ServiceStats& part : parts) {
     std::vector<int64_t> counts;
     ServiceCounts::fields(part, [&](const char*, int64_t count, const char*) { counts.push_back(count); });

@@ -108,13 +108,15 @@ struct ServiceCounts {
 
 struct ServiceStats : ServiceCounts {
   int64_t slots = 0;                                                      // requests that a step can run
+  int64_t parts = 1;                                                      // services that these are the counts of
   int64_t running = 0, waiting = 0;                                       // requests now
   int64_t blocks_used = 0, blocks_peak = 0, blocks = 0, cache_bytes = 0;  // of the cache: used, most used, all
 
   // The part of the slots that was taken while requests waited: what long tails cost begins when none waits any more.
   // 1 where none ever waited.
   double utilisation() const {
-    return queued_steps == 0 ? 1.0 : static_cast<double>(queued_rows) / static_cast<double>(queued_steps * slots);
+    return queued_steps == 0 ? 1.0
+                             : static_cast<double>(queued_rows * parts) / static_cast<double>(queued_steps * slots);
   }
 };
 

@@ -238,7 +238,9 @@ void PeftAdapters::fill(Weights& weights) const {
     const ParamSpec& spec = weights.whole_params()[i];
     const LowRank& layer = layers_.at(layer_of(spec));
     weights.fill(static_cast<int>(i), [&](std::span<float> whole) {
-      read_param(spec, *(spec.name.ends_with(kA) ? layer.a : layer.b).entry, directory_, whole);
+      const TensorEntry& entry = *(spec.name.ends_with(kA) ? layer.a : layer.b).entry;
+      read_param(spec, entry, directory_, whole);
+      check_finite(entry, directory_, whole);
     });
   }
   weights.commit();

@@ -32,6 +32,10 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
                                              std::string(name_of(options.compute))));
+  if (options.ranks.tensor.several() && options.compute == tensor::ComputeType::kInt8)
+    throw base::InputError(base::expectation(
+        "weights of " + options.tag, "tp 1 with compute int8, which rounds each row of a matrix by its largest value",
+        fmt::format("tp {}", options.ranks.tensor.place.ranks), "tp 1, or compute: bfloat16"));
   impl_->shape = shape::local_shape(shape, options.ranks.place(), "weights of " + options.tag);
   impl_->whole_shape = std::move(shape);
   impl_->options = std::move(options);

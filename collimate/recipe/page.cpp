@@ -31,6 +31,11 @@ void add_row_limits(const Config& config, nlohmann::json& parameters) {
   parameters["rows"] = rollout ? rollout_rows(config) : config.train.samples_per_update.get();
   parameters["row_tokens"] = rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get();
   parameters["predicted_tokens"] = rollout ? completion : config.data.max_tokens.get();
+  // All roles turn by one rope, whichever of them reads the longest rows.
+  int64_t longest = parameters.at("row_tokens").get<int64_t>();
+  if (!config.data.ptx->is_null()) longest = std::max(longest, config.data.max_tokens.get());
+  for (const AskedMeasure& asked : asked_measures(config)) longest = std::max(longest, longest_row(config, asked));
+  parameters["longest_tokens"] = longest;
 }
 
 constexpr const char* kMixedGroups = "mixed_groups";

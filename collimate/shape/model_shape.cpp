@@ -69,6 +69,7 @@ int64_t ModelShape::positions() const {
   if (rope_scaling.is_null()) return max_positions;
   const json& type = rope_scaling.at("rope_type");
   if (type != "yarn" && type != "linear" && type != "dynamic") return max_positions;
+  if (type == "linear" && family == "gemma3_text") return max_positions;  // has them with the factor
   const auto original = type == "yarn" ? rope_scaling.at("original_max_position_embeddings").get<double>()
                                        : static_cast<double>(max_positions);
   const double reached = std::min(rope_scaling.at("factor").get<double>() * original, static_cast<double>(kMaxCount));

@@ -86,6 +86,7 @@ Outline outline_of(const ModelShape& shape) {
   model.vocabulary = shape.vocabulary;
   model.gated = block.mlp.gated;
   model.tied = shape.tied_embeddings;
+  model.norm_of_all = attention.norm_of_all;
   model.norms_around = has_norm_behind(block.place) || block.added_scale != 1;
   model.embedding = shape.embedding_width;
   model.positions = shape.learned_positions ? shape.max_positions + shape.unused_positions : 0;

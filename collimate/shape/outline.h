@@ -28,6 +28,7 @@ struct Outline {
   int64_t dense_layers = 0;  // leading layers with a plain MLP in place of experts
   Latent latent = {};
   bool norms_around = false;  // a norm, or a factor, behind each half of a layer
+  bool norm_of_all = false;   // queries have one norm over all of their heads: tp cannot divide them
   int64_t embedding = 0;      // width of a table that is projected to and from the stream; 0: hidden
   bool operator==(const Outline&) const = default;
 };

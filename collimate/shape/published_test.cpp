@@ -262,6 +262,7 @@ TEST(TextPart, IsReadOfAConfigThatLeavesOutDefaults) {
   EXPECT_EQ(shape.blocks[0].attention.kv_heads, 4);
   EXPECT_EQ(shape.blocks[0].attention.window, 1024);
   EXPECT_EQ(shape.max_positions, 131072);
+  EXPECT_EQ(shape.positions(), 131072) << "the factor is in max_position_embeddings already";
   EXPECT_TRUE(shape.tied_embeddings);
   EXPECT_EQ(shape.eos_ids, (std::vector<int64_t>{1, 106}));
 }

@@ -34,7 +34,7 @@ class AsciiTokenizer : public CharacterTokenizer {
   bool thinks_;
 };
 
-const ordered_json kAdd = ordered_json::parse(R"({"type": "function", "function": {"name": "add", "parameters": {
+const ordered_json kAddTool = ordered_json::parse(R"({"type": "function", "function": {"name": "add", "parameters": {
     "$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n"}, "b": {"enum": ["x", "\"y"]}},
     "required": ["a"], "additionalProperties": false}}})");
 const ordered_json kNow = ordered_json::parse(R"({"type": "function", "function": {"name": "now"}})");
@@ -42,7 +42,7 @@ const ordered_json kNow = ordered_json::parse(R"({"type": "function", "function"
 struct Asked {
   explicit Asked(CallForm form, bool several = false, AsciiTokenizer of = AsciiTokenizer()) : tokenizer(std::move(of)) {
     rule.form = form;
-    rule.tools = ordered_json::array({kAdd, kNow});
+    rule.tools = ordered_json::array({kAddTool, kNow});
     rule.several = several;
   }
   CallRule rule;
@@ -112,7 +112,7 @@ TEST(CallGrammar, IsOfWhatTheReaderReads) {
                                    {CallForm::kObject, std::string(R"({"name": "add", "parameters": {"a": 1}})")},
                                    {CallForm::kFunctools, R"(functools[{"name": "add", "arguments": {"a": 1}}])"}}) {
     EXPECT_TRUE(Asked(form).takes(text));
-    CallReader reader(form, ordered_json::array({kAdd}));
+    CallReader reader(form, ordered_json::array({kAddTool}));
     const CallReader::Read read = reader.read(text, /*last=*/true);
     EXPECT_EQ(read.calls, (std::vector<ToolCall>{{"add", R"({"a": 1})"}})) << text;
     EXPECT_EQ(read.text, "");

@@ -41,6 +41,7 @@ std::vector<std::pair<int, int>> cuts(const Job& job, const SearchSpace& space) 
     for (const int pp : stages(job, space, tp)) {
       const bool fixed = space.tp > 0 && space.pp > 0;
       if (!divides(static_cast<int64_t>(tp) * pp, job.devices) || pp > job.model.layers) continue;
+      if (tp > 1 && job.model.norm_of_all) continue;
       if (fixed || divides(tp, job.model.heads)) found.emplace_back(tp, pp);
     }
   if (found.empty() && (space.tp > 0 || space.pp > 0))

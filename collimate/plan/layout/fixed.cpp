@@ -161,6 +161,9 @@ class FixedCheck {
   }
 
   void check_model() const {
+    if (tp_ > 1 && model_.norm_of_all)
+      fail(fmt::format("tp 1 of {}, whose queries have one norm over all heads", model_.name),
+           fmt::format("tp {}", tp_), "tp:1");
     if (model_.heads % tp_ != 0)
       fail(fmt::format("tp that divides the {} heads of {}", model_.heads, model_.name), fmt::format("tp {}", tp_),
            fmt::format("tp:{}", nearest_divisor(model_.heads, tp_, std::max(devices_ / pp_, 1))));

@@ -97,6 +97,14 @@ int64_t completion_tokens(const AskedMeasure& asked, const Config& config) {
   return asked.options.max_tokens->value_or(usual);
 }
 
+int64_t longest_row(const Config& config, const AskedMeasure& asked) {
+  const bool drawn = find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt;
+  if (asked.measured.value_or(drawn ? MeasureKind::kCompletions : MeasureKind::kPerplexity) !=
+      MeasureKind::kCompletions)
+    return config.data.max_tokens;
+  return (drawn ? config.rollout.prompt_tokens : config.data.max_tokens) + completion_tokens(asked, config);
+}
+
 std::vector<AskedMeasure> asked_measures(const Config& config) {
   const nlohmann::json& list = config.evaluation.measure;
   if (list.is_null()) return config.data.holds_out() ? std::vector{by_default(config)} : std::vector<AskedMeasure>();

@@ -39,6 +39,8 @@ std::vector<AskedMeasure> asked_measures(const Config& config);
 
 // Gives the length of a measure's completions: its own, else that of the recipe's samples, else 128.
 int64_t completion_tokens(const AskedMeasure& asked, const Config& config);
+// The longest row that a config allows to be completed or measured.
+int64_t longest_row(const Config& config, const AskedMeasure& asked);
 
 // Checks the list that stands at `path` of a config, or its one entry, and gives it with the options of its rewards
 // written out. InputError naming file and line.

@@ -90,6 +90,9 @@ class HeldOut {
     refuse_unused(config_, call, measured_);
     held_ = read();
     config_.rollout.prompt_tokens = check_lengths();
+    if (measured_ != MeasureKind::kCompletions)
+      for (int64_t r = 0; r < rows_.rows(); ++r)
+        config_.data.max_tokens = std::max(config_.data.max_tokens.get(), rows_.length(batch::kIds.name, r));
   }
 
   ModelEvaluation measure() {

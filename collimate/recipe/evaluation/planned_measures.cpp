@@ -7,14 +7,6 @@
 namespace collimate::recipe {
 namespace {
 
-// The longest row that a config allows to be completed or measured.
-int64_t longest_row(const Config& config, const AskedMeasure& asked) {
-  if (asked.measured != MeasureKind::kCompletions) return config.data.max_tokens;
-  const bool drawn = find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt;
-  const int64_t prompt = drawn ? config.rollout.prompt_tokens : config.data.max_tokens;
-  return prompt + completion_tokens(asked, config);
-}
-
 // Measures the trained weights as `collimate eval` measures a model.
 EvaluationPlan other_evaluation(Page& page, const AskedMeasure& asked, const graph::ModelHandle& trainer,
                                 const graph::ModelHandle* judge) {

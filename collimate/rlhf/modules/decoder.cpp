@@ -165,7 +165,7 @@ model::WeightsOptions weights_options(const DecoderOptions& options, const model
           .reduction_chunks = static_cast<int>(options.reduction_chunks.get()),
           .tag = options.weights,
           .lora = lora_options(options),
-          .longest_tokens = options.row_tokens,
+          .longest_tokens = options.longest_tokens,
           .latent_cache = options.latent_cache,
           .ranks = ranks,
           .based = based(options, ranks)};

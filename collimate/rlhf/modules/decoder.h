@@ -42,6 +42,12 @@ struct DecoderOptions : ModelOptions {
                                    "tokens",
                                    "longest row of text that is trained beside each sample (types/ptx.h); 0: none",
                                    base::at_least(int64_t{0})};
+  base::Option<int64_t> longest_tokens{this,
+                                       "longest_tokens",
+                                       0,
+                                       "tokens",
+                                       "longest row of any role: what ropes are made for; 0: not known",
+                                       base::at_least(int64_t{0})};
   // These are for the memory plan.
   base::Option<int64_t> rows{this, "rows", 0, "rows", "of an iteration", base::at_least(int64_t{0})};
   base::Option<int64_t> row_tokens{this, "row_tokens", 1, "tokens", "longest row", base::at_least(int64_t{1})};

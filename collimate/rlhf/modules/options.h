@@ -245,7 +245,8 @@ struct TrainOptions : base::Section {
                                       "activations that backward computes again to save memory: none, those of "
                                       "attention and of MLPs, which cost little "
                                       "time (selective), or all of them (full)",
-                                      base::one_of({"none", "selective", "full"})};
+                                      base::one_of({"none", "selective", "full"}),
+                                      base::outside_hash{}};
   base::Option<std::string> offload{this,
                                     "offload",
                                     "none",

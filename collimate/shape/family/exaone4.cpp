@@ -46,6 +46,8 @@ void add_exaone_config(const ModelShape& shape, json& config) {
   add_turning_windows(shape, config);
   const bool hybrid = std::ranges::any_of(
       shape.blocks, [](const Block& block) { return block.attention.window > 0 || !block.attention.rotary; });
+  if (hybrid && config.at("sliding_window").is_null())
+    config["sliding_window"] = shape.max_positions;  // null: all turn
   if (hybrid) return;
   config["sliding_window"] = config["sliding_window_pattern"] = nullptr;
   config["layer_types"] = std::vector<std::string>(shape.blocks.size(), kFull);

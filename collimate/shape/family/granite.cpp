@@ -50,8 +50,8 @@ std::vector<Family> granite_families() {
   ModuleNames names = llama_names();
   names.behind_attention = "post_norm1";
   names.behind_mlp = "post_norm2";
-  return {with_usual_keys(family_of("granite", "Granite", parse_granite, add_granite_config, llama_names())),
-          with_usual_keys(family_of("hyperclovax", "HyperCLOVAX", parse_granite, add_granite_config, names))};
+  return {family_of("granite", "Granite", parse_granite, add_granite_config, llama_names()),
+          family_of("hyperclovax", "HyperCLOVAX", parse_granite, add_granite_config, names)};
 }
 
 }  // namespace collimate::shape

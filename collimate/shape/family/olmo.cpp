@@ -102,9 +102,9 @@ ModuleNames olmo_names() {
 }  // namespace
 
 std::vector<Family> olmo_families() {
-  return {with_usual_keys(family_of("olmo2", "Olmo2", parse_olmo, add_olmo_config, olmo_names())),
-          with_usual_keys(family_of("olmo3", "Olmo3", parse_olmo, add_olmo_config, olmo_names())),
-          with_usual_keys(family_of("olmoe", "Olmoe", parse_olmoe, add_olmoe_config, mixture_names("")))};
+  return {family_of("olmo2", "Olmo2", parse_olmo, add_olmo_config, olmo_names()),
+          family_of("olmo3", "Olmo3", parse_olmo, add_olmo_config, olmo_names()),
+          family_of("olmoe", "Olmoe", parse_olmoe, add_olmoe_config, mixture_names(""))};
 }
 
 }  // namespace collimate::shape
