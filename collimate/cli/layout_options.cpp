@@ -1,8 +1,10 @@
 #include "collimate/cli/layout_options.h"
 
 #include "collimate/base/error.h"
+#include "collimate/host/base_model.h"
 #include "collimate/recipe/placement.h"
 #include "collimate/shape/mixture.h"
+#include "collimate/shape/model_shape.h"
 
 namespace collimate::cli {
 namespace {
@@ -19,11 +21,11 @@ void require_experts(const shape::ModelShape& shape, int ep) {
 
 }  // namespace
 
-graph::Layout LayoutOptions::layout(const shape::ModelShape& shape) const {
+graph::Layout LayoutOptions::layout(const std::string& directory) const {
   const auto size = [](const base::Option<int64_t>& option) { return static_cast<int>(option.get()); };
   graph::Layout made{.tp = size(tp), .pp = size(pp), .ep = size(ep)};
   recipe::require_divisors(size(devices), {{"tp", made.tp}, {"pp", made.pp}, {"ep", made.ep}});
-  if (made.ep > 1) require_experts(shape, made.ep);
+  if (made.ep > 1) require_experts(shape::read_model_shape(host::base_directory(directory)), made.ep);
   made.dp = size(devices) / (made.tp * made.pp);
   return made;
 }

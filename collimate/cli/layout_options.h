@@ -1,13 +1,13 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "collimate/base/option.h"
 #include "collimate/base/option_check.h"
 #include "collimate/base/section.h"
 #include "collimate/graph/placement.h"
 #include "collimate/rlhf/modules/loading_options.h"
-#include "collimate/shape/model_shape.h"
 
 namespace collimate::cli {
 
@@ -43,9 +43,9 @@ struct LayoutOptions : base::Section {
                            base::at_least(int64_t{1})};
   rlhf::ReductionChunksOption reduction_chunks{this};
 
-  // The layout of what generates, with dp. InputError for sizes that do not divide the devices, and for ep of a model
-  // without so many experts.
-  graph::Layout layout(const shape::ModelShape& shape) const;
+  // The layout of what generates by the model of a directory, with dp. InputError for sizes that do not divide the
+  // devices, and for ep of a model without so many experts.
+  graph::Layout layout(const std::string& directory) const;
   // The parts of which a layer's sums are made: equal numbers give equal bits.
   int64_t sum_parts() const;
 };

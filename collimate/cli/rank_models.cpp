@@ -2,7 +2,6 @@
 
 #include "collimate/base/log.h"
 #include "collimate/cli/open_draft.h"
-#include "collimate/host/base_model.h"
 
 namespace collimate::cli {
 namespace {
@@ -17,8 +16,7 @@ model::WeightsOptions weights_of(const LoadingChoice& choice, const LayoutOption
 }  // namespace
 
 RankModels::RankModels(const LoadingChoice& choice, const LayoutOptions& layout)
-    : team_(layout.layout(shape::read_model_shape(host::base_directory(choice.directory)))),
-      models_(static_cast<size_t>(team_.size())) {
+    : team_(layout.layout(choice.directory)), models_(static_cast<size_t>(team_.size())) {
   team_.run([&](const RankPlace& place) {
     auto& made = base::at(models_, place.rank);
     made.reset(
