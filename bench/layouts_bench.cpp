@@ -64,8 +64,8 @@ class Rank {
        std::unique_ptr<comm::Group> group)
       : group_(std::move(group)), pool_(threads), rows_(sft_rows(0, kRows, kTokens, shape.vocabulary)) {
     model::WeightsOptions options{.trained = true, .compute = compute};
-    if (axis == "tp") options.ranks.tensor = {{group_->rank(), kRanks}, group_.get(), kDeadline};
-    if (axis == "pp") options.ranks.stages = {{group_->rank(), kRanks}, group_.get(), kDeadline};
+    if (axis == "tp") options.ranks.tensor = {{group_.get(), kDeadline}, {group_->rank(), kRanks}};
+    if (axis == "pp") options.ranks.stages = {{group_.get(), kDeadline}, {group_->rank(), kRanks}};
     weights_ = std::make_shared<model::Weights>(shape, options, exec());
     weights_->initialize(1, 0.02F);
     model_ = std::make_unique<model::Model>(weights_, exec());

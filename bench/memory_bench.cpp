@@ -38,7 +38,7 @@ Taken taken_by(comm::Group& group, int zero, const shape::ModelShape& shape, mod
   const tensor::MemoryScope scope(worker, "tensors");
   tensor::reset_memory_peaks(worker);
   host::CorePool pool(1);
-  if (zero == 3) options.ranks.shares = {group.rank(), group.size(), &group, kWait};
+  if (zero == 3) options.ranks.shares = {{&group, kWait}, group.rank(), group.size()};
   const auto weights = std::make_shared<model::Weights>(shape, options, tensor::Exec{&pool});
   weights->initialize(1, 0.02F);
   model::Model model(weights, {&pool});
