@@ -35,8 +35,10 @@ constexpr const char* kRows =
     "  max_tokens: {row:<16} # the longest row\n"
     "  long_rows: drop              # what happens to longer rows: drop, truncate or stop\n";
 
+constexpr const char* kPrompts =
+    "  long_rows: drop              # what happens to longer prompts: drop, truncate or stop\n";
+
 constexpr const char* kRollout =
-    "  long_rows: drop              # what happens to longer prompts: drop, truncate or stop\n"
     "reward:\n{reward}"
     "rollout:\n"
     "  prompts_per_iteration: 16\n"
@@ -51,6 +53,8 @@ constexpr const char* kGsm8k =
 constexpr const char* kOwnReward =
     "  - {python: rewards.py:score} # the data has no ground_truth; def score(prompts, completions, **columns)\n";
 
+constexpr const char* kBeta = "algorithm:\n  beta: 0.1\n";
+
 constexpr const char* kTemplate = "    chat_template: chatml      # the model has none; the data has conversations\n";
 
 constexpr const char* kTail =
@@ -62,17 +66,18 @@ constexpr const char* kTail =
     "  save_every: {every:<16} # a checkpoint every {every} iterations\n"
     "  # evaluate_every: {every:<10} # measure the held-out rows every {every} iterations\n";
 
-// This stands between the head and the tail, with the rows of an update and those of them that an example has.
+// This stands between the head, of whose section `data` some lines are, and the tail, with the rows of an update and
+// those of them that an example has.
 struct Middle {
-  std::string text;
+  std::string data, text;
   int64_t update = 32, rows_per_example = 1;
 };
 
 Middle middle_of(const RecipeEntry& entry) {
-  if (entry.rows == rlhf::RowKind::kPrompt) return {kRollout, 128, 8};
+  if (entry.rows == rlhf::RowKind::kPrompt) return {kPrompts, kRollout, 128, 8};
   if (entry.rows == rlhf::RowKind::kDemonstration) return {kRows};
-  if (entry.rows == rlhf::RowKind::kMarked) return {std::string(kRows) + "algorithm:\n  beta: 0.1\n"};
-  return {std::string(kRows) + (entry.name == "dpo" ? "algorithm:\n  beta: 0.1\n" : ""), 32, 2};
+  if (entry.rows == rlhf::RowKind::kMarked) return {kRows, kBeta};
+  return {kRows, entry.name == "dpo" ? kBeta : "", 32, 2};
 }
 
 // The length of the run, with as many passes over the data as change a model.
@@ -178,7 +183,7 @@ std::string starter(const std::string& recipe, const std::string& model, const s
   std::string summary = entry.summary;
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
   return fmt::format(
-      fmt::runtime(kHead + own_options(entry) + middle.text + kTail), fmt::arg("summary", summary),
+      fmt::runtime(kHead + middle.data + own_options(entry) + middle.text + kTail), fmt::arg("summary", summary),
       fmt::arg("recipe", recipe), fmt::arg("plugins", plugins_line()), fmt::arg("options", entry.options.dump()),
       fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
       fmt::arg("template", lacks_template(model, first) ? kTemplate : ""), fmt::arg("reward", reward_of(first)),

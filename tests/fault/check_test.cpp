@@ -193,8 +193,9 @@ TEST_F(Check, RefusesSamplingThatARequestWouldBeRefusedFor) {
 }
 
 TEST_F(Check, RefusesAPlacementOfNoName) {
-  EXPECT_THAT(reasons("grpo", {"placement=interleaving"}),
-              HasSubstr("[placement] expected flattening, auto or a file, got interleaving; try flattening\n"));
+  EXPECT_THAT(reasons("grpo", {"placement=interlaeving"}),
+              HasSubstr("[placement] expected one of flattening, interleaving, separation, auto, a file, got "
+                        "'interlaeving'; try 'interleaving'\n"));
 }
 
 TEST_F(Check, RefusesAnUnknownLoss) {
@@ -348,7 +349,7 @@ TEST_F(Check, RefusesRolesThatTheRecipeDoesNotRead) {
               HasSubstr("[--set models.value.path] expected a role that recipe sft reads here, one of policy, got "
                         "'value'\n"));
   EXPECT_THAT(reasons("ppo", {"models.reward.path=" + (root_ / "start")}),  // rules come first
-              HasSubstr("one of policy, reference, value, got 'reward'\n"));
+              HasSubstr("expected one judge of the samples: a list reward or a model, got both"));
 }
 
 TEST_F(Check, RefusesNumbersThatAreNotFinite) {
