@@ -31,6 +31,8 @@ double attention_values(const shape::Outline& m) {
   return 2 * real(m.heads + m.kv_heads) * real(m.head_dim);
 }
 
+constexpr double kMomentBytes = 8;  // of an element, both of Adam's in fp32
+
 // Values that one layer keeps of a token for its backward, with an attention that does not store scores: as of plain
 // attention as wide as the layer, or more. Routed tokens are copied to their experts and back.
 double activation_values(const shape::Outline& m) {
@@ -42,10 +44,11 @@ double activation_values(const shape::Outline& m) {
   return 5 * hidden + ahead + std::max(4 * hidden, attention_values(m)) + routed + (m.gated ? 4 : 2) * inner;
 }
 
-// Counts those of them that attention and activations give, which cost least to compute again.
+// Counts those of them that attention and activations give, which cost least to compute again; shared experts keep
+// theirs.
 double selected_values(const shape::Outline& m) {
-  const double inner = static_cast<double>(
-      m.experts.count > 0 ? m.experts.per_token * m.experts.intermediate + m.experts.shared : m.intermediate);
+  const double inner =
+      static_cast<double>(m.experts.count > 0 ? m.experts.per_token * m.experts.intermediate : m.intermediate);
   const int64_t attended = m.latent.kv_rank > 0 ? m.latent.value_dim : m.head_dim;
   return static_cast<double>(m.heads * attended) + inner;
 }
@@ -120,6 +123,8 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
     bound.transient.push_back({"gradients on their way", job.gpu.value_bytes * std::min(whole, two_pieces(job, how))});
   if (!how.layout.offload)
     bound.resident.push_back({"optimizer", (how.layout.zero >= 1 ? sharded : whole) * c.optimizer_bytes});
+  else if (job.gpu.cpu)  // its two moments come from their file by segment, and the weights are the master
+    bound.transient.push_back({"optimizer on its way", kMomentBytes * std::min(whole, two_pieces(job, how))});
   const double rows = micro_batch_rows(job, how);
   const double tokens = rows * job.load.longest() / how.layout.cp;
   const double micro_batches = replica_rows(job, how) / rows;

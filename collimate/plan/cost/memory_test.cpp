@@ -98,6 +98,21 @@ TEST(MemoryItems, ActivationsAreCutOverTensorRanks) {
   }
 }
 
+// An optimizer in a file comes by segment: two moments of the largest one are there, and no more. A GPU's is updated on
+// its host.
+TEST(MemoryItems, AnOptimizerOffTheDeviceComesByItsLargestSegment) {
+  const Constants c = constants_of("");
+  Execution away = cut(1, 1);
+  away.layout.offload = true;
+  const Job cpu = job_of("llama2-7b", Work::kTrain, 1, "cpu"), gpu = job_of("llama2-7b", Work::kTrain, 1);
+  const MemoryBound bound = memory_of(cpu, away, c);
+  EXPECT_EQ(item(bound, "optimizer"), -1);
+  const double table = 32000.0 * 4096;  // smaller than a block: four matrices of attention and three of an MLP
+  EXPECT_GE(item(bound, "optimizer on its way"), 8 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 11008));
+  EXPECT_LE(item(bound, "optimizer on its way"), 8 * 2 * (table + 4.0 * 4096 * 4096 + 3.0 * 4096 * 11008));
+  EXPECT_EQ(item(memory_of(gpu, away, c), "optimizer on its way"), -1);
+}
+
 // A CPU has no graph pools: its kernels' buffers are small, unless the user says how large all are.
 TEST(MemoryItems, WorkspaceIsOfTheClassOfDevice) {
   Constants c = constants_of("");
