@@ -67,6 +67,17 @@ TEST_F(Overwrite, ARunThatEndedBeforeItsFirstIterationBeginsAgainWithItsConfig) 
   EXPECT_THAT(result.errors, testing::Not(HasSubstr("removed: ")));
 }
 
+// Killed ahead of its first checkpoint, a run says by its lines that it did iterations: nobody is to lose them unasked.
+TEST_F(Overwrite, ARunThatDidIterationsStaysThoughItSavedNothing) {
+  finish();
+  for (const char* left : {"summary.json", "model", "checkpoints"}) fs::remove_all(output_ + "/" + left);
+  const std::string metrics = read_text(output_ + "/metrics.jsonl");
+  const host::CommandResult refused = train({"--set", "train.learning_rate=3e-4"});
+  EXPECT_EQ(refused.status.code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("--overwrite"));
+  EXPECT_EQ(read_text(output_ + "/metrics.jsonl"), metrics);
+}
+
 TEST_F(Overwrite, RemovesTheRunAndNothingElse) {
   const std::vector<std::string> copies = {"--set", "log.tensorboard=true", "--set", "log.wandb=true", "--profile"};
   finish(copies);
