@@ -54,16 +54,13 @@ void choose_placement(recipe::Config& config, const std::string& path, const std
   options.sets = sets;
   options.machine = *constants;
   options.iterations = 1;  // the choice is by the time of one
+  plan_::Request request = plan_request(options).request;
   std::string source = "read from " + *constants;
   if (constants->empty()) {
-    const ThisMachine machine = this_machine(config.devices);
-    std::vector<std::string> measured;
-    for (const auto& [info, value] : machine.machine.constants)
-      measured.push_back(fmt::format("{}={}", info->name, value));
-    options.constants = measured;
-    source = machine.source;
+    const ThisMachine found = this_machine(config.devices);
+    plan_::apply(found.machine, request.constants);
+    source = found.source;
   }
-  plan_::Request request = plan_request(options).request;
   request.keep = 1;
   const plan_::SearchResult result = plan_::search_within_staleness(request);
   plan_::require_plan(request, result);

@@ -55,9 +55,8 @@ constexpr const char* kResume =
     "A run that continues may have another value of these keys, which change its length, what is kept of it or where "
     "it\n"
     "runs, and nothing of what is computed (on other devices to rounding) but a learning rate that falls until the "
-    "end. Any other key that differs is an error that "
-    "shows\n"
-    "both values.\n\n"
+    "end.\n"
+    "Any other key that differs is an error that shows both values.\n\n"
     "{}\n"
     "A reward in Python may also get other rights, by these keys of its entry:\n\n{}";
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/checksum.h"
 #include "collimate/host/cpu.h"
+#include "collimate/host/environment.h"
 #include "collimate/host/file_io.h"
 #include "collimate/host/scratch_directory.h"
 #include "collimate/recipe/summary.h"
@@ -37,12 +37,9 @@ constexpr MeasuredModel kModels[] = {{128, 352, 8}, {320, 880, 4}};
 
 // The file that keeps them; "" where the environment names no directory of the user's.
 fs::path cache_file(int64_t devices) {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  fs::path directory = variable("XDG_CACHE_HOME");
-  if (directory.empty() && !variable("HOME").empty()) directory = fs::path(variable("HOME")) / ".cache";
+  fs::path directory = host::environment_variable("XDG_CACHE_HOME");
+  if (const std::string home = host::environment_variable("HOME"); directory.empty() && !home.empty())
+    directory = fs::path(home) / ".cache";
   if (directory.empty()) return {};
   const std::string machine = fmt::format("{} {} {}", host::cpu_model(), static_cast<int>(tensor::instruction_set()),
                                           recipe::versions().at("collimate").get<std::string>());

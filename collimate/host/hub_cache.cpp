@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <map>
 #include <vector>
 
+#include "collimate/host/environment.h"
 #include "collimate/host/file_io.h"
 
 namespace collimate::host {
@@ -17,15 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr size_t kShortestCommit = 4;  // digits of a hash that may stand for it, as git has it
 
-// "" where the environment has none.
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // A leading ~ stands for HOME.
 std::string with_home(const std::string& path) {
-  return path == "~" || path.starts_with("~/") ? variable("HOME") + path.substr(1) : path;
+  return path == "~" || path.starts_with("~/") ? environment_variable("HOME") + path.substr(1) : path;
 }
 
 // Whether the words between slashes are such as hubs have, which cannot lead out of a directory.
@@ -114,7 +108,7 @@ fs::path hub_cache() {
   static constexpr std::pair<const char*, const char*> kPlaces[] = {
       {"HF_HUB_CACHE", ""}, {"HUGGINGFACE_HUB_CACHE", ""}, {"HF_HOME", "/hub"}, {"XDG_CACHE_HOME", "/huggingface/hub"}};
   for (const auto& [name, below] : kPlaces)
-    if (const std::string place = variable(name); !place.empty()) return with_home(place + below);
+    if (const std::string place = environment_variable(name); !place.empty()) return with_home(place + below);
   return with_home("~/.cache/huggingface/hub");
 }
 

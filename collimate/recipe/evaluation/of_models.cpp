@@ -89,10 +89,7 @@ class HeldOut {
                   {.end_turn = measured_ != MeasureKind::kChoices}) {
     refuse_unused(config_, call, measured_);
     held_ = read();
-    config_.rollout.prompt_tokens = check_lengths();
-    if (measured_ != MeasureKind::kCompletions)
-      for (int64_t r = 0; r < rows_.rows(); ++r)
-        config_.data.max_tokens = std::max(config_.data.max_tokens.get(), rows_.length(batch::kIds.name, r));
+    settle_lengths();
   }
 
   ModelEvaluation measure() {
@@ -123,27 +120,30 @@ class HeldOut {
 
   HeldOutRows read() const {
     rlhf::SourceOptions options = held_out_options(config_, asked_, measured_, shape_.positions(), call_.names);
-    options.max_tokens = 0;  // check_lengths knows what fits
+    options.max_tokens = 0;  // settle_lengths knows what fits
     options.bad_rows.remedy.clear();
     options.chatml = call_.names.with("chat_template", "chatml");
     return held_out_rows(dataset_, measured_, renderer_, std::move(options), config_.evaluation.examples, call_.names);
   }
 
-  // Gives the longest prompt. The model has a position for each token of a row, and for one of a completion.
-  int64_t check_lengths() const {
+  // The config has the longest prompt and, where nothing is drawn, at least the longest row. The model has a position
+  // for each token of a row, and for one of a completion.
+  void settle_lengths() {
     const bool drawn = measured_ == MeasureKind::kCompletions;
     const int64_t most = shape_.positions() - (drawn ? 1 : 0);
-    int64_t longest = 1;
+    int64_t prompt = 1, row = config_.data.max_tokens;
     for (int64_t r = 0; r < rows_.rows(); ++r) {
       const int64_t tokens = rows_.length(batch::kIds.name, r);
-      longest = std::max(longest, rows_.get(batch::kPromptTokens, r));
+      prompt = std::max(prompt, rows_.get(batch::kPromptTokens, r));
+      row = std::max(row, tokens);
       if (tokens > most)
         throw InputError(
             expectation(place_of_row(dataset_, rows_, r),
                         fmt::format("at most {} tokens, as the model has {} positions", most, shape_.positions()),
                         std::to_string(tokens), "a file without that row"));
     }
-    return longest;
+    config_.rollout.prompt_tokens = prompt;
+    if (!drawn) config_.data.max_tokens = row;
   }
 
   EvaluationPlan plan_of(Page& page) const {
