@@ -7,13 +7,14 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/base/json.h"
+#include "collimate/base/read_file.h"
 
 namespace collimate::base {
 namespace {
@@ -52,7 +53,8 @@ std::string nonfinite_name(double value) {
 
 // Says where the file is to be cut: after the last whole line whose step is at most `keep_through`.
 int64_t kept_bytes(const std::filesystem::path& path, int64_t keep_through) {
-  std::ifstream file(path, std::ios::binary);
+  if (!std::filesystem::exists(path)) return 0;
+  std::istringstream file(read_file(path));
   int64_t kept = 0, number = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
     if (parse_metrics_line(line, fmt::format("{}:{}", path.string(), ++number)).step > keep_through) break;
@@ -128,8 +130,8 @@ MetricsRecord parse_metrics_line(const std::string& line, const std::string& whe
 
 void for_each_metrics(const std::filesystem::path& path, std::vector<std::string>* unreadable,
                       const std::function<void(MetricsRecord)>& take) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(expectation(path.string(), "a metrics file", "no such file"));
+  if (!std::filesystem::exists(path)) throw InputError(expectation(path.string(), "a metrics file", "no such file"));
+  std::istringstream file(read_file(path));
   int64_t number = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
     MetricsRecord record;

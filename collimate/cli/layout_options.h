@@ -11,36 +11,29 @@
 
 namespace collimate::cli {
 
+// A number of devices, of which 1 is the default.
+struct Devices : base::Option<int64_t> {
+  Devices(base::Section* section, const char* name, const char* help)
+      : Option(section, name, 1, "devices", help, base::at_least(int64_t{1})) {}
+};
+
 // On how many devices a verb has its model, and how they share it: the words that a config has for it.
 struct LayoutOptions : base::Section {
-  base::Option<int64_t> devices{this,
-                                "devices",
-                                1,
-                                "devices",
-                                "number of CPU devices, among which the cores are divided; those that share no model "
-                                "with others have rows of their own",
-                                base::at_least(int64_t{1})};
-  base::Option<int64_t> tp{this,
-                           "tp",
-                           1,
-                           "devices",
-                           "how many devices share the model's matrices (tensor parallelism); a divisor of devices and "
-                           "of the model's heads",
-                           base::at_least(int64_t{1})};
-  base::Option<int64_t> pp{this,
-                           "pp",
-                           1,
-                           "devices",
-                           "how many devices share the model's blocks, each with some that follow each other (pipeline "
-                           "parallelism); tp times pp divides devices",
-                           base::at_least(int64_t{1})};
-  base::Option<int64_t> ep{this,
-                           "ep",
-                           1,
-                           "devices",
-                           "how many devices share the experts of a mixture, each with rows of its own (expert "
-                           "parallelism); a divisor of devices by tp and pp",
-                           base::at_least(int64_t{1})};
+  Devices devices{
+      this, "devices",
+      "number of CPU devices, among which the cores are divided; those that share no model with others have "
+      "rows of their own"};
+  Devices tp{
+      this, "tp",
+      "how many devices share the model's matrices (tensor parallelism); a divisor of devices and of the model's "
+      "heads"};
+  Devices pp{this, "pp",
+             "how many devices share the model's blocks, each with some that follow each other (pipeline parallelism); "
+             "tp times pp divides devices"};
+  Devices ep{
+      this, "ep",
+      "how many devices share the experts of a mixture, each with rows of its own (expert parallelism); a divisor "
+      "of devices by tp and pp"};
   rlhf::ReductionChunksOption reduction_chunks{this};
 
   // The layout of what generates by the model of a directory, with dp. InputError for sizes that do not divide the
@@ -52,13 +45,9 @@ struct LayoutOptions : base::Section {
 
 // A verb that also scores reads these, and may have its devices in processes of their own.
 struct ScoringLayoutOptions : LayoutOptions {
-  base::Option<int64_t> cp{this,
-                           "cp",
-                           1,
-                           "devices",
-                           "how many devices share the tokens of each row that is scored (context parallelism); tp "
-                           "times pp times cp divides devices",
-                           base::at_least(int64_t{1})};
+  Devices cp{this, "cp",
+             "how many devices share the tokens of each row that is scored (context parallelism); tp times pp times cp "
+             "divides devices"};
   base::Option<int64_t> zero{this,
                              "zero",
                              0,

@@ -46,7 +46,8 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
       "backends or constants (as --backend, --constants and --constant set them)");
   app.add_flag(
       "--transfers", outputs.transfers,
-      "print, in place of the plan, what its weight links move; with a config that says a placement, of that one");
+      "print, in place of the plan, what its weight links move; with a config and neither --cluster nor --form, of the "
+      "placement that the config says");
   app.add_flag("--json", outputs.json, "print one JSON document");
 }
 

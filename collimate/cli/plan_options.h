@@ -49,8 +49,11 @@ struct PlanOptions : base::Section {
       "",
       "KIND.KEY=NUMBER: replace a number of the device table (memory_bytes, flops, per_node, …); NEW=KIND adds a kind "
       "that begins like another one"};
-  Texts lora{
-      this, "lora", {}, "", "MODEL=RANK, …: train only LoRA adapters of this rank; the model's own weights are frozen"};
+  Texts lora{this,
+             "lora",
+             {},
+             "",
+             "MODEL=RANK, …, as policy=64: train only LoRA adapters of this rank; the model's own weights are frozen"};
   Texts shadows{this, "shadow", {}, "", "MODEL, …: its training gets devices and layouts of its own, as MODEL_trainer"};
   Number rows{this, "rows", {}, "rows", "completions per iteration (1024)", base::at_least(int64_t{1})};
   Number updates{this,

@@ -46,16 +46,19 @@ std::string role_of(const std::string& text, const graph::Graph& graph) {
   base::throw_unknown_choice("--models", role, known);
 }
 
-// "policy_trainer=64", of a model that trains.
+// "policy_trainer=64", or "policy=64" where the trainer of the policy is a model of its own.
 void read_lora(const PlanOptions& options, plan::Request& request) {
   std::vector<std::string> trains;
   for (const auto& [name, model] : request.graph.models)
     if (request.graph.trains(name)) trains.push_back(name);
   for (const std::string& text : options.lora) {
     const size_t equals = std::min(text.find('='), text.size());
-    const std::string name = text.substr(0, equals);
-    if (std::find(trains.begin(), trains.end(), name) == trains.end())
-      base::throw_unknown_choice("--lora", name, trains);
+    std::string name = text.substr(0, equals);
+    const auto is_trained = [&](const std::string& model) {
+      return std::find(trains.begin(), trains.end(), model) != trains.end();
+    };
+    if (!is_trained(name) && is_trained(name + "_trainer")) name += "_trainer";
+    if (!is_trained(name)) base::throw_unknown_choice("--lora", name, trains);
     char* end = nullptr;
     const std::string rank = text.substr(std::min(equals + 1, text.size()));
     const long value = std::strtol(rank.c_str(), &end, 10);
@@ -160,6 +163,11 @@ void read_layouts(const PlanOptions& options, plan::Request& request) {
   plan::check_fixed(request);
 }
 
+// The back end whose constants are taken where none is named.
+std::string own_back_end(const plan::Cluster& devices) {
+  return devices.has_cpus() ? std::string(plan::kOwnCpuBackend) : "";
+}
+
 PlanRequest read_request(const PlanOptions& options) {
   PlanRequest made;
   made.request.kinds = device_kinds_of(options);
@@ -178,6 +186,9 @@ PlanRequest read_request(const PlanOptions& options) {
   read_lengths(options, request.load);
   if (!options.cluster->empty()) request.cluster = plan::parse_cluster(options.cluster, request.kinds);
   request.constants = constants_of(options, machine, request.cluster);
+  request.software = !options.machine->empty()  ? options.machine.get()
+                     : options.backend->empty() ? own_back_end(request.cluster)
+                                                : options.backend.get();
   if (!options.price->empty()) set_prices(options.price, request);
   made.iterations = options.iterations->value_or(made.iterations);
   read_layouts(options, request);
@@ -191,8 +202,8 @@ PlanRequest read_request(const PlanOptions& options) {
 }  // namespace
 
 plan::Constants constants_of(const PlanOptions& options, const plan::Machine& machine, const plan::Cluster& devices) {
-  const bool own = options.backend->empty() && devices.has_cpus();
-  plan::Constants constants = plan::constants_of(own ? plan::kOwnCpuBackend : options.backend.get());
+  plan::Constants constants =
+      plan::constants_of(options.backend->empty() ? own_back_end(devices) : options.backend.get());
   plan::apply(machine, constants);
   for (const std::string& text : options.constants) plan::set_constant(constants, text);
   return constants;

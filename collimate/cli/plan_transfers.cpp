@@ -49,7 +49,8 @@ std::vector<plan::LinkTransfer> of_config(const PlanOptions& options) {
   recipe::Plan page = recipe::complete_plan(config, recipe::module_registry());
   plan::Request request;
   const nlohmann::json& named = config.placement.get();
-  const bool searched = named == "auto" || (named.is_object() && named.contains("auto"));
+  const bool searched = named == "auto" || (named.is_object() && named.contains("auto")) || !options.cluster->empty() ||
+                        !options.form->empty();
   const graph::Placement placement =
       searched ? chosen_placement(options, request) : recipe::make_placement(config, page);
   nlohmann::json calls = plan::calls_of_nodes(page.graph);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::cli {
@@ -9,7 +10,7 @@ namespace collimate::cli {
 ServiceRanks::ServiceRanks(RankModels& models, const generate::ServiceOptions& options)
     : team_(models.team()), services_(static_cast<size_t>(team_.size())) {
   team_.run([&](const RankPlace& place) {
-    services_[static_cast<size_t>(place.rank)] =
+    base::at(services_, place.rank) =
         std::make_unique<generate::Service>(models.of(place).open.model, models.service(place, options));
   });
 }
@@ -18,7 +19,7 @@ int ServiceRanks::least_busy() const {
   std::vector<int64_t> running(static_cast<size_t>(team_.replicas()));
   for (int rank = 0; rank < team_.size(); ++rank)
     if (const RankPlace& place = team_.place(rank); place.leads)
-      running[static_cast<size_t>(place.replica)] = services_[static_cast<size_t>(rank)]->running();
+      base::at(running, place.replica) = base::at(services_, rank)->running();
   return static_cast<int>(std::ranges::min_element(running) - running.begin());
 }
 
@@ -31,7 +32,7 @@ void ServiceRanks::submit(const Batch& requests) {
     try {
       of(place).submit(requests);
     } catch (const base::InputError&) {
-      refused[static_cast<size_t>(place.rank)] = std::current_exception();
+      base::at(refused, place.rank) = std::current_exception();
     }
   });
   for (const std::exception_ptr& error : refused)
@@ -40,7 +41,7 @@ void ServiceRanks::submit(const Batch& requests) {
 
 bool ServiceRanks::step() {
   std::vector<char> worked(services_.size());
-  team_.run([&](const RankPlace& place) { worked[static_cast<size_t>(place.rank)] = of(place).step() ? 1 : 0; });
+  team_.run([&](const RankPlace& place) { base::at(worked, place.rank) = of(place).step() ? 1 : 0; });
   return std::ranges::find(worked, 1) != worked.end();
 }
 
@@ -65,7 +66,7 @@ generate::ServiceStats ServiceRanks::stats() const {
   std::vector<generate::ServiceStats> parts;
   int64_t cache_bytes = 0;
   for (int rank = 0; rank < team_.size(); ++rank) {
-    const generate::ServiceStats stats = services_[static_cast<size_t>(rank)]->stats();
+    const generate::ServiceStats stats = base::at(services_, rank)->stats();
     cache_bytes += stats.cache_bytes;
     if (team_.place(rank).leads) parts.push_back(stats);
   }
@@ -80,9 +81,9 @@ PromptScoreRanks::PromptScoreRanks(RankModels& models, std::span<const int32_t> 
   for (int rank = 0; rank < models.team().size(); ++rank) {
     const RankPlace& place = models.team().place(rank);
     if (place.replica != 0) continue;
-    if (place.ends) ending_ = static_cast<size_t>(rank);
-    scores_[static_cast<size_t>(rank)] = std::make_unique<generate::PromptScore>(
-        models.of(place).open.model, ids, sampling.temperature, sampling.top_log_probs);
+    if (place.ends) ending_ = rank;
+    base::at(scores_, rank) = std::make_unique<generate::PromptScore>(models.of(place).open.model, ids,
+                                                                      sampling.temperature, sampling.top_log_probs);
   }
 }
 
@@ -90,9 +91,9 @@ PromptScoreRanks::PromptScoreRanks(RankModels& models, std::span<const int32_t> 
 bool PromptScoreRanks::advance(int64_t tokens) {
   bool done = false;
   models_.team().run([&](const RankPlace& place) {
-    const auto& score = scores_[static_cast<size_t>(place.rank)];
+    const auto& score = base::at(scores_, place.rank);
     const bool over = score != nullptr && score->advance(tokens);
-    if (static_cast<size_t>(place.rank) == ending_) done = over;
+    if (place.rank == ending_) done = over;
     while (models_.of(place).open.model.end_step(false)) {
     }
   });

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/cli/rank_models.h"
 #include "collimate/generate/prompt_score.h"
 #include "collimate/generate/service.h"
@@ -26,7 +27,7 @@ class ServiceRanks final : public generate::Completer {
 
  private:
   int least_busy() const;
-  generate::Service& of(const RankPlace& place) { return *services_[static_cast<size_t>(place.rank)]; }
+  generate::Service& of(const RankPlace& place) { return *base::at(services_, place.rank); }
 
   RankTeam& team_;
   std::vector<std::unique_ptr<generate::Service>> services_;  // by rank
@@ -39,12 +40,12 @@ class PromptScoreRanks {
   PromptScoreRanks(RankModels& models, std::span<const int32_t> ids, const generate::SamplingParams& sampling);
 
   bool advance(int64_t tokens);
-  const generate::PromptLogProbs& log_probs() const { return scores_[ending_]->log_probs(); }
+  const generate::PromptLogProbs& log_probs() const { return base::at(scores_, ending_)->log_probs(); }
 
  private:
   RankModels& models_;
   std::vector<std::unique_ptr<generate::PromptScore>> scores_;  // by rank; null of other replicas
-  size_t ending_ = 0;                                           // the rank that has the log-probs
+  int ending_ = 0;                                              // the rank that has the log-probs
 };
 
 }  // namespace collimate::cli

@@ -14,7 +14,8 @@ namespace collimate::flow {
 namespace {
 
 host::FileDescriptor open_file(const std::string& path, int flags) {
-  host::FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644));
+  // A FIFO without a reader would block an open that waits.
+  host::FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0644));
   if (!fd.valid()) host::throw_io_error(path, "to open", errno);
   return fd;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collimate/base/option.h"
 #include "collimate/base/option_check.h"
@@ -10,18 +12,37 @@
 
 namespace collimate::generate {
 
+// A cache may round keys and values to this where a user asks for it, by the user's word.
+struct RoundedCache {
+  const char* word;
+  tensor::KvType type;
+};
+inline constexpr RoundedCache kRoundedCaches[] = {{"int8", tensor::KvType::kInt8}, {"fp8", tensor::KvType::kFp8}};
+
+inline bool is_rounded(tensor::KvType type) {
+  return std::ranges::any_of(kRoundedCaches, [&](const RoundedCache& cache) { return cache.type == type; });
+}
+
 // A user says so, wherever something generates, to what the cache rounds keys and values.
 struct KvCacheOption : base::Option<std::string> {
   explicit KvCacheOption(base::Section* section)
       : Option(section, "kv_cache_dtype", "auto", "",
                "how the cache of generation keeps keys and values: auto as the model computes them; int8 and fp8 need "
                "about a quarter of float32's memory and change log-probs",
-               base::one_of({"auto", "int8", "fp8"})) {}
+               base::one_of(words())) {}
 
   // ServiceOptions::kv_type.
   std::optional<tensor::KvType> type() const {
-    if (get() == "auto") return std::nullopt;
-    return get() == "int8" ? tensor::KvType::kInt8 : tensor::KvType::kFp8;
+    for (const RoundedCache& cache : kRoundedCaches)
+      if (get() == cache.word) return cache.type;
+    return std::nullopt;
+  }
+
+ private:
+  static std::vector<std::string> words() {
+    std::vector<std::string> all = {"auto"};
+    for (const RoundedCache& cache : kRoundedCaches) all.emplace_back(cache.word);
+    return all;
   }
 };
 

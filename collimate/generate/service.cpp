@@ -7,6 +7,7 @@
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/service_impl.h"
 
 namespace collimate::generate {
@@ -116,8 +117,7 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, 
 
 ServiceOptions of_draft(const ServiceOptions& options, const shape::ModelShape& draft, tensor::ComputeType compute) {
   // Guesses hold more often where both caches round alike.
-  const bool rounded = options.kv_type == tensor::KvType::kInt8 || options.kv_type == tensor::KvType::kFp8;
-  return resolved({.kv_type = rounded ? options.kv_type : std::nullopt,
+  return resolved({.kv_type = options.kv_type && is_rounded(*options.kv_type) ? options.kv_type : std::nullopt,
                    .max_batch_tokens = options.max_batch_tokens,
                    .max_batch_sequences = std::min(options.speculation_rows, options.max_batch_sequences),
                    .max_sequence_tokens = std::min(options.max_sequence_tokens, draft.positions())},

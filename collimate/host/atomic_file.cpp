@@ -45,6 +45,7 @@ fs::path move_away(const fs::path& path) {
   const fs::path away = without_trailing_slash(path).string() + kRemoved;
   remove_quietly(away);
   if (::rename(path.c_str(), away.c_str()) != 0) throw_io_error(path, "to rename before it is removed", errno);
+  sync_path(directory_of(away));  // else a power cut could leave the name over a part of what it was
   return away;
 }
 
@@ -54,6 +55,7 @@ void replace_directory(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   if (errno != ENOTEMPTY && errno != EEXIST) throw_io_error(to, "to rename a directory to this name", errno);
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+    sync_path(directory_of(to));
     remove_quietly(from);
     return;
   }

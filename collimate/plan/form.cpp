@@ -11,20 +11,25 @@ bool overlap(const Seat& a, const Seat& b) {
 
 // Pairs of models say this of the form.
 struct Pairs {
-  bool apart = true;     // nothing trains where something generates
-  bool alone = true;     // no two models of different weights meet
-  bool partial = false;  // some meet on a part of their devices
+  bool generates = false;  // a model does
+  bool apart = true;       // nothing trains where something generates
+  bool alone = true;       // no two models of different weights meet
+  bool partial = false;    // some meet on a part of their devices
+
+  bool separate() const { return apart && generates; }
 };
 
 Pairs pairs_of(const std::vector<Seat>& seats) {
   Pairs found;
-  for (const Seat& a : seats)
+  for (const Seat& a : seats) {
+    found.generates = found.generates || a.generates;
     for (const Seat& b : seats) {
       if (!overlap(a, b)) continue;
       found.apart = found.apart && !(a.trains && b.generates);
       found.alone = found.alone && a.weights == b.weights;
       found.partial = found.partial || a.places != b.places;
     }
+  }
   return found;
 }
 
@@ -51,8 +56,11 @@ std::string form_of(const std::vector<Seat>& seats, int places) {
   const Pairs pairs = pairs_of(seats);
   if (pairs.partial) return "nested";
   if (pairs.alone) return "standalone";
-  const bool generates = std::any_of(seats.begin(), seats.end(), [](const Seat& seat) { return seat.generates; });
-  return pairs.apart && generates ? "separation" : "split";
+  return pairs.separate() ? "separation" : "split";
+}
+
+bool has_form(const std::vector<Seat>& seats, int places, const std::string& form) {
+  return form_of(seats, places) == form || (form == "separation" && pairs_of(seats).separate());
 }
 
 const std::vector<std::string>& form_names() {

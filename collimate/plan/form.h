@@ -21,6 +21,9 @@ Seat seat_of(const graph::Graph& graph, const std::string& model);
 // others elsewhere; "nested": groups that overlap otherwise; "standalone": every model's weights on devices of their
 // own; "separation": generation apart from training; else "split".
 std::string form_of(const std::vector<Seat>& seats, int places);
+// Whether a placement may be called so: by its name, or a separation that has a narrower name as well, as a standalone
+// one whose generation is apart from training.
+bool has_form(const std::vector<Seat>& seats, int places, const std::string& form);
 // Returns the names of all forms.
 const std::vector<std::string>& form_names();
 // Names the form of a placement on the devices that it uses.

@@ -24,8 +24,12 @@ Config config_with(const std::string& metric, int64_t save_every = 4, int64_t ev
 }
 
 TEST(BestMetric, HigherIsBetterWhicheverWayTheMetricGoes) {
-  for (const auto& [metric, sign] :
-       std::vector<std::pair<std::string, double>>{{"val/accuracy", 1}, {"val/loss", -1}, {"val/exam/acc", 1}}) {
+  for (const auto& [metric, sign] : std::vector<std::pair<std::string, double>>{{"val/accuracy", 1},
+                                                                                {"val/loss", -1},
+                                                                                {"val/exam/acc", 1},
+                                                                                {"val/pass@4", 1},
+                                                                                {"val/hard/maj@8", 1},
+                                                                                {"val/perplexity", -1}}) {
     BestMetric best(config_with(metric), "no-such-file");
     best.add(record_of(0, {{metric, 2.0}}));
     best.add(record_of(1, {{"critic/rewards/mean", 9.0}}));  // without an evaluation

@@ -32,9 +32,9 @@ constexpr double kMebibytes = 1.0 / (1 << 20);
 constexpr const char* kMebibyteAxis = "MiB";
 
 constexpr ChartKind kChartKinds[] = {
-    {"Held-out accuracy", "accuracy", Scale::kPercent, {{"val/accuracy", "accuracy"}, {"val/test_score/", ""}}},
+    {"Held-out accuracy", "accuracy", Scale::kPercent, {{"val/accuracy", "accuracy"}}},
     {"Held-out loss", "nats per token", Scale::kLinear, {{"val/loss", "loss"}}},
-    {"Reward", "mean reward", Scale::kLinear, {{"critic/rewards/mean", "reward"}, {"critic/score/mean", "score"}}},
+    {"Reward", "mean reward", Scale::kLinear, {{"critic/rewards/mean", "reward"}}},
     {"Held-out reward", "mean reward", Scale::kLinear, {{"val/reward/mean", "reward"}}},
     {"Failed rewards",
      "samples without a reward",
@@ -56,10 +56,7 @@ constexpr ChartKind kChartKinds[] = {
     {"Loss",
      "loss",
      Scale::kLinear,
-     {{"train/loss", "loss"},
-      {"actor/loss", "trained model"},
-      {"actor/pg_loss", "policy gradient alone"},
-      {"critic/vf_loss", "value model"}}},
+     {{"actor/loss", "trained model"}, {"actor/pg_loss", "policy gradient alone"}, {"critic/vf_loss", "value model"}}},
     {"KL divergence",
      "nats per token",
      Scale::kLinear,

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/read_file.h"
 #include "collimate/report/change.h"
 #include "collimate/report/heading.h"
 #include "collimate/report/html.h"
@@ -25,10 +25,9 @@ constexpr const char* kSteps = "steps";
 
 // Reads summary.json; null where it is no pipeline's.
 nlohmann::ordered_json read_pipeline(const fs::path& directory) {
-  std::ifstream file(directory / "summary.json", std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  auto summary = nlohmann::ordered_json::parse(text.str(), nullptr, false);
+  const fs::path file = directory / "summary.json";
+  if (!fs::exists(file)) return {};
+  auto summary = nlohmann::ordered_json::parse(base::read_file(file), nullptr, false);
   const bool known =
       summary.is_object() && summary.contains("pipeline") && summary.contains(kSteps) && summary.at(kSteps).is_array();
   return known ? summary : nlohmann::ordered_json();

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/base/metrics.h"
+#include "collimate/base/read_file.h"
 #include "collimate/report/trace_events.h"
 
 namespace collimate::report {
@@ -22,13 +21,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string read_text(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw base::InputError(base::expectation("report", "a readable file", path.string()));
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Json parse_file(const fs::path& path) { return base::parse_ordered_json(read_text(path), path.string(), 1); }
+Json parse_file(const fs::path& path) { return base::parse_ordered_json(base::read_file(path), path.string(), 1); }
 
 std::string text_of(const Json& line, std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -69,7 +62,7 @@ SampleFile read_samples(const fs::path& path) {
   file.held_out = is_held_out(path);
   const std::string stem = path.stem().string();  // step-000010
   file.step = std::atoll(stem.substr(stem.find_first_of("0123456789")).c_str());
-  const std::string text = read_text(path);
+  const std::string text = base::read_file(path);
   size_t begin = 0;
   for (int64_t number = 1; begin < text.size(); ++number) {
     const size_t end = text.find('\n', begin);
@@ -211,7 +204,7 @@ RunData read_run(const fs::path& directory, std::vector<std::string>* unreadable
     if (run.summary.is_object()) run.seconds = run.summary.value("seconds", run.seconds);
   });
   read("config.resolved.yaml", [&](const fs::path& path) {
-    run.config = read_text(path);
+    run.config = base::read_file(path);
     if (!run.config.empty()) run.settings = base::to_json(base::parse_yaml(run.config, path.string()));
   });
   read("trace.json", [&](const fs::path& path) { read_trace(parse_file(path), run); });

@@ -72,9 +72,8 @@ double largest(const RunData& run, std::string_view family) {
 std::vector<Tile> make_tiles(const RunData& run, Telling telling) {
   std::vector<Tile> tiles;
   add_held_out(run, telling, tiles);
-  const Series& rewards = run.series("critic/rewards/mean");
-  add_noisy(rewards.empty() ? run.series("critic/score/mean") : rewards, "mean reward", tiles);
-  const Series &actor = run.series("actor/loss"), &loss = actor.empty() ? run.series("train/loss") : actor;
+  add_noisy(run.series("critic/rewards/mean"), "mean reward", tiles);
+  const Series& loss = run.series("actor/loss");
   if (telling == Telling::kAll || !is_zero(loss)) add_noisy(loss, "loss", tiles);
   tiles.push_back({fmt::format("{}", run.last_step), "iterations", ""});
   if (run.seconds > 0) tiles.push_back({duration(run.seconds), "whole time", ""});

@@ -12,7 +12,7 @@ std::string phase_words(std::string_view phase);
 // Says what an item of summary.json's memory holds, as "policy: gradients" for "policy/gradient".
 std::string memory_words(std::string_view item);
 
-// Says what a measure of a sample means, as "log-prob, minus the reference's" for "log_ratio".
+// Says what a measure of a sample means, as "log-prob per token" for "log_prob".
 std::string measure_words(std::string_view measure);
 
 }  // namespace collimate::report

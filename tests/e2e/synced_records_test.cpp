@@ -67,5 +67,23 @@ TEST(SyncedRecords, LinesBeforeACheckpointAreOnTheDiskBeforeIt) {
   }
 }
 
+// Where the machine stops while files of an old checkpoint go, its name is gone from the disk already.
+TEST(SyncedRecords, AnOldCheckpointLosesItsNameOnTheDiskBeforeItsFiles) {
+  const Scratch scratch("synced-removal");
+  write_small_task(scratch.path());
+  const fs::path output = fs::canonical(scratch.path()) / "run";
+  std::set<std::string> removed;  // whole when the folder of checkpoints was synced
+  {
+    const NotedSyncs noted([&](const fs::path& path, bool) {
+      if (path != output / "checkpoints") return;
+      for (const auto& entry : fs::directory_iterator(path))
+        if (entry.path().extension() == ".removed" && fs::exists(entry.path() / "checkpoint.json"))
+          removed.insert(entry.path().stem());
+    });
+    train_text(small_config("sft", scratch.path()), output, {"run.save_every=1", "run.keep_checkpoints=1"});
+  }
+  EXPECT_EQ(removed.size(), 2U);
+}
+
 }  // namespace
 }  // namespace collimate::test

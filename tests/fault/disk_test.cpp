@@ -184,6 +184,35 @@ TEST(DiskFiles, AModelsFileThatIsAFifoIsRefused) {
   }
 }
 
+// A report of what can be read, an error of what cannot; no file of a run that became a pipe makes anyone wait.
+TEST(DiskFiles, ARunsFileThatIsAFifoIsRefused) {
+  Runs runs("fifo-run", "sft", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  const std::string run = runs.directory("whole");
+  for (const std::string file : {"metrics.jsonl", "summary.json", "trace.json", "config.resolved.yaml"}) {
+    fs::rename(run + "/" + file, run + "/kept");
+    ASSERT_EQ(::mkfifo((run + "/" + file).c_str(), 0600), 0);
+    const host::CommandResult result = run_collimate({"report", run});
+    EXPECT_FALSE(result.timed_out) << file;
+    EXPECT_THAT(result.errors, testing::HasSubstr(file + "] expected a regular file, got a pipe")) << file;
+    fs::remove(run + "/" + file);
+    fs::rename(run + "/kept", run + "/" + file);
+  }
+}
+
+// Resuming records anew where the recording is no file that it can go on with.
+TEST(DiskFiles, ARecordingThatIsAFifoIsRefused) {
+  Runs runs("fifo-events", "sft", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  const std::string events = runs.directory("whole") + "/events.jsonl";
+  fs::remove(events);
+  ASSERT_EQ(::mkfifo(events.c_str(), 0600), 0);
+  const host::CommandResult result = runs.train("whole", {"--set", "run.iterations=12"}, {});
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.status.code, 1) << result.errors;
+  EXPECT_THAT(result.errors, testing::HasSubstr("events.jsonl"));
+}
+
 TEST(DiskFiles, AFileOfKeysThatIsAFifoIsRefused) {
   Runs runs("fifo-keys", "sft", "");
   ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));

@@ -91,11 +91,10 @@ auto known(bool required, Make make) {
   }
 }
 
-rlhf::LossSetting setting_of(const Options& options, bool smoothed) {
+rlhf::LossSetting setting_of(const Options& options) {
   json ours = json::object();
   for (const auto& [theirs, name] : our_names())
     if (const json& value = options.find(theirs); !value.is_null()) ours[name] = value;
-  if (!smoothed) ours.erase("label_smoothing");
   rlhf::LossSetting setting;
   base::apply(ours, "golden", setting.options);
   return setting;
@@ -136,18 +135,20 @@ constexpr std::string_view kOwn = "own ";
 struct Trainer {
   std::string name, rows, fallback;
   std::set<std::string> required;  // losses that must be there
+  std::string in_trl;              // the class; empty: a part of another one
 };
 
 const std::vector<Trainer>& trainers() {
-  static const std::vector<Trainer> list = {{"sft", "completions", "nll", {"nll"}},
-                                            {"dpo", "pairs", "sigmoid", {"sigmoid", "ipo", "hinge"}},
-                                            {"reward", "scored pairs", "bradley_terry", {"bradley_terry"}},
-                                            {"kto", "marked", "kto", {}},
-                                            {"orpo", "pairs", "orpo", {}},
-                                            {"cpo", "pairs", "sigmoid", {}},
-                                            {"grpo", "rollouts", "dapo", {"grpo", "dapo", "dr_grpo", "bnpo", "cispo"}},
-                                            {"ppo", "rollouts", "ppo", {"ppo"}},
-                                            {"value", "values", "value", {"value"}}};
+  static const std::vector<Trainer> list = {
+      {"sft", "completions", "nll", {"nll"}, "SFTTrainer"},
+      {"dpo", "pairs", "sigmoid", {"sigmoid", "ipo", "hinge"}, "DPOTrainer"},
+      {"reward", "scored pairs", "bradley_terry", {"bradley_terry"}, "RewardTrainer"},
+      {"kto", "marked", "kto", {}, "KTOTrainer"},
+      {"orpo", "pairs", "orpo", {}, "ORPOTrainer"},
+      {"cpo", "pairs", "sigmoid", {}, "CPOTrainer"},
+      {"grpo", "rollouts", "dapo", {"grpo", "dapo", "dr_grpo", "bnpo", "cispo"}, "GRPOTrainer"},
+      {"ppo", "rollouts", "ppo", {"ppo"}, "PPOTrainer"},
+      {"value", "values", "value", {"value"}, ""}};
   return list;
 }
 
@@ -157,10 +158,12 @@ const Trainer& find_trainer(const std::string& name) {
   throw UnknownKind("trainer " + name, false);
 }
 
-// TRL's names of the losses that the options ask for.
+// TRL's names of the losses that the options ask for. A trainer that has but one in TRL has ours of its rows too.
 std::vector<std::string> types_of(const Trainer& trainer, const Options& o) {
   const bool has_types = trainer.name != "reward" && trainer.name != "orpo" && trainer.name != "value";
-  return names_of(has_types ? o.find("loss_type") : kNull, trainer.fallback);
+  const auto names = names_of(o.find("loss_type"), trainer.fallback), ours = rlhf::loss_types(trainer.rows);
+  const auto is_ours = [&](const std::string& name) { return std::ranges::find(ours, name) != ours.end(); };
+  return has_types || std::ranges::all_of(names, is_ours) ? names : std::vector{trainer.fallback};
 }
 
 }  // namespace
@@ -203,14 +206,13 @@ std::string trainer_class(const json& golden) {
 }
 
 std::string trainer_kind(const json& golden) {
-  static const std::map<std::string, std::string> kKinds = {
-      {"SFTTrainer", "sft"},   {"DPOTrainer", "dpo"}, {"RewardTrainer", "reward"}, {"KTOTrainer", "kto"},
-      {"ORPOTrainer", "orpo"}, {"CPOTrainer", "cpo"}, {"GRPOTrainer", "grpo"},     {"PPOTrainer", "ppo"}};
   if (const std::string text = Options(golden).text("trainer", ""); text.starts_with(kOwn))
     for (const Trainer& trainer : trainers())
       if (trainer.rows == text.substr(kOwn.size())) return trainer.name;
-  const auto found = kKinds.find(trainer_class(golden));
-  return found == kKinds.end() ? "" : found->second;
+  const std::string name = trainer_class(golden);
+  for (const Trainer& trainer : trainers())
+    if (!name.empty() && trainer.in_trl == name) return trainer.name;
+  return "";
 }
 
 bool has_loss_type(const json& hyper) {
@@ -246,9 +248,8 @@ rlhf::Loss loss_of(const std::string& trainer_name, const Options& o, double ite
   std::vector<rlhf::Loss> parts;
   for (const std::string& type : types) {
     parts.push_back(known(required, [&] {
-      // TRL's sigmoid has no label smoothing; ours has, so it is passed to those of TRL's losses that read it.
-      static const std::set<std::string> kSmoothed = {"robust", "exo_pair", "aot", "aot_unpaired"};
-      rlhf::LossSetting setting = setting_of(o, trainer_name == "cpo" || kSmoothed.contains(type));
+      rlhf::LossSetting setting = setting_of(o);
+      if (trainer_name == "dpo" && type == "sigmoid") setting.options.label_smoothing = 0;  // TRL's has none
       if (trainer_name == "grpo") add_rollout_limits(o, items, window, setting);
       return rlhf::make_loss(trainer.rows, our_loss(trainer_name, type), setting);
     }));
@@ -266,7 +267,7 @@ std::vector<std::string> loss_names(const std::string& trainer_name, const Optio
 }
 
 rlhf::AlgorithmOptions algorithm_of(const Options& options) {
-  return known(true, [&] { return setting_of(options, false).options; });
+  return known(true, [&] { return setting_of(options).options; });
 }
 
 std::vector<std::string> unread_options(const json& hyper) {

@@ -54,6 +54,19 @@ class Fit {
 
   const std::vector<double>& origin() const { return origin_; }
 
+  // A share at its highest says that the time which it divides is nothing: the runs do not show it beside their other
+  // times, and a plan that is made of it would not count it at all. It keeps its start from now on. Whether one did.
+  bool pin_vanished_shares(const std::vector<double>& x) {
+    bool pinned = false;
+    for (size_t j = 0; j < x.size(); ++j) {
+      if (!kUnknowns[j].share || low_[j] == high_[j] || x[j] > low_[j] * (1 + 1e-9)) continue;
+      low_[j] = high_[j] = origin_[j];
+      pinned = true;
+    }
+    return pinned;
+  }
+  bool is_pinned(size_t unknown) const { return low_[unknown] == high_[unknown]; }
+
   Constants constants(const std::vector<double>& x) const {
     Constants c = start_;
     for (size_t j = 0; j < x.size(); ++j) {
@@ -165,14 +178,16 @@ Calibration calibrate(const std::vector<Observation>& observations, const std::v
   check_measured(observations);
   Constants from = start;
   from.layer_seconds = 0;
-  const Fit fit(observations, from);
-  const std::vector<double> x = fit_unknowns(fit);
+  Fit fit(observations, from);
+  std::vector<double> x = fit_unknowns(fit);
+  while (fit.pin_vanished_shares(x)) x = fit_unknowns(fit);
   Calibration made{fit.constants(x), {}, fit.ratios(x)};
   for (size_t i = 0; i < observations.size(); ++i) made.fitted_seconds[i] *= observations[i].seconds;
   const auto slopes = fit.slopes(x, fit.ratios(x));
   std::vector<double C::*> found = {&C::layer_seconds};
   for (size_t j = 0; j < x.size(); ++j)
-    if (*std::max_element(slopes[j].begin(), slopes[j].end()) > kLeastEffect) found.push_back(kUnknowns[j].member);
+    if (!fit.is_pinned(j) && *std::max_element(slopes[j].begin(), slopes[j].end()) > kLeastEffect)
+      found.push_back(kUnknowns[j].member);
   if (!hosts.empty()) {
     made.constants.host_row_seconds = host_row_seconds(hosts);
     found.push_back(&C::host_row_seconds);

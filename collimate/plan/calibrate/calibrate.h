@@ -32,7 +32,8 @@ struct Calibration {
 // Least squares of (predicted - measured) / measured within the table's limits; half of an observation's weight is its
 // share of all seconds. Predictions are linear in seconds and in the inverse of shares but where one bound takes over
 // from another, so every step solves a linear problem; where several constants would do alike, those of `start` are
-// kept to. A layer's least time is 0: it stands for launches that run ahead, and a CPU's calls do not. Deterministic.
+// kept to. A share that the runs drive to its limit, so that what it divides takes no time, keeps its start and is not
+// found. A layer's least time is 0: it stands for launches that run ahead, and a CPU's calls do not. Deterministic.
 // InputError without observations or with a time that is not above 0.
 Calibration calibrate(const std::vector<Observation>& observations, const std::vector<HostObservation>& hosts,
                       const Constants& start);

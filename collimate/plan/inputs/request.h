@@ -38,6 +38,7 @@ struct Request {
   Cluster cluster;
   Workload load;
   Constants constants;
+  std::string software;                      // whose they are: a back end, or a file that says them; "": the defaults
   int64_t micro_batch = 0;                   // rows; 0: free
   std::map<std::string, FixedLayout> fixed;  // by "model.function"
   std::map<std::string, int64_t> lora;       // rank, by model that trains: its other weights are frozen

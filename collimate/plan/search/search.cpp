@@ -81,7 +81,7 @@ struct Bounded {
   size_t subcluster = 0, placement = 0;
 };
 
-std::string form_of_slots(const graph::Graph& graph, const std::vector<std::string>& models, const Slots& slots) {
+std::vector<Seat> seats_of(const graph::Graph& graph, const std::vector<std::string>& models, const Slots& slots) {
   std::vector<Seat> seats;
   for (const Slot& slot : slots)
     for (const int model : slot.models) {
@@ -89,7 +89,7 @@ std::string form_of_slots(const graph::Graph& graph, const std::vector<std::stri
       for (int c = 0; cells_of(slots, slot) >> c != 0; ++c)
         if ((cells_of(slots, slot) >> c & 1U) != 0) seats.back().places.insert(c);
     }
-  return form_of(seats, static_cast<int>(cells(slots).size()));
+  return seats;
 }
 
 class Search {
@@ -106,8 +106,7 @@ class Search {
     look_at_all();
     if (searches_locally()) improve();
     std::vector<Found> found = best_.found();
-    if (!request_.form.empty())
-      std::erase_if(found, [&](const Found& each) { return form(each.slots) != request_.form; });
+    if (!request_.form.empty()) std::erase_if(found, [&](const Found& each) { return !has_asked_form(each.slots); });
     for (Found& each : found) {
       Ground& ground = grounds_[each.subcluster];
       Found finer = each;
@@ -130,8 +129,10 @@ class Search {
           order_.push_back({made.bound(), subcluster, i});
   }
   // A local search may come to the form asked for from another one.
-  bool wanted(const Slots& slots) {
-    return request_.form.empty() || searches_locally() || form(slots) == request_.form;
+  bool wanted(const Slots& slots) { return request_.form.empty() || searches_locally() || has_asked_form(slots); }
+  bool has_asked_form(const Slots& slots) const {
+    return has_form(seats_of(request_.graph, grounds_.front().functions.models, slots),
+                    static_cast<int>(cells(slots).size()), request_.form);
   }
   bool searches_locally() const {
     return static_cast<int>(grounds_.front().functions.models.size()) > request_.enumerated_models;
@@ -168,7 +169,7 @@ class Search {
   const std::string& form(const Slots& slots) {
     const std::vector<std::string>& models = grounds_.front().functions.models;
     std::string& known = forms_[form_text(slots, models)];
-    if (known.empty()) known = form_of_slots(request_.graph, models, slots);
+    if (known.empty()) known = form_of(seats_of(request_.graph, models, slots), static_cast<int>(cells(slots).size()));
     return known;
   }
 

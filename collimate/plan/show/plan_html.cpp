@@ -129,20 +129,21 @@ std::string search_html(const Request& request, const SearchResult& result, int6
   const Plan& best = result.plans.at(0);
   const Timeline timeline = timeline_of(request, best, simulate_plan(request, best));
   const std::string cluster = html_escape(cluster_text(request.cluster));
-  std::string page =
-      fmt::format(R"(<!doctype html><html lang="en"><head><meta charset="utf-8">)"
-                  R"(<meta name="viewport" content="width=device-width, initial-scale=1"><title>Plan for {0}</title>)"
-                  "<style>{1}{2}</style></head><body><main>\n<h1>Plan for {0}: {3}</h1><p>{4}</p>\n"
-                  "<p><b>{5} s</b> an iteration (simulated), {6:.0f} tokens/s; {7}.</p>\n<h2>One iteration: what "
-                  "each device does</h2><p class=\"soft narrow\">Scroll wide pictures and tables sideways.</p>\n",
-                  cluster, base::html_palette(), kStyle, best.form, html_escape(best.parts + staleness_text(best)),
-                  three_digits(best.seconds, 2), request.load.tokens() / best.seconds,
-                  html_escape(cost_text(request, best.seconds, iterations)));
+  std::string page = fmt::format(
+      R"(<!doctype html><html lang="en"><head><meta charset="utf-8">)"
+      R"(<meta name="viewport" content="width=device-width, initial-scale=1"><title>Plan for {0}</title>)"
+      "<style>{1}{2}</style></head><body><main>\n<h1>Plan for {0}: {3}</h1><p>{4}</p>\n"
+      "<p><b>{5} s</b> an iteration (simulated), {6:.0f} tokens/s; {7}.</p><p>{8}.</p>\n<h2>One iteration: what "
+      "each device does</h2><p class=\"soft narrow\">Scroll wide pictures and tables sideways.</p>\n",
+      cluster, base::html_palette(), kStyle, best.form, html_escape(best.parts + staleness_text(best)),
+      three_digits(best.seconds, 2), request.load.tokens() / best.seconds,
+      html_escape(cost_text(request, best.seconds, iterations)), html_escape(workload_text(request)));
   page += timeline_figure(best, timeline) + "<h2>Seconds of each function, by cause</h2>\n" + calls_table(best);
   page += "<h2>Memory of a device when it holds most</h2>\n" + memory_figure(request, best) +
           runner_up_table(request, result) + synchrony_table(result) + glossary();
   page += fmt::format(
-      "<p class=\"soft\">{} placements were considered: {} were ruled out by their bound, {} not searched to the end. "
+      "<p class=\"soft\">Placements that were considered: {}, of which {} were ruled out by their bound and {} not "
+      "searched to the end. "
       "Times are simulated from a cost model, not measured. Prices are {}.</p></main></body></html>\n",
       result.placements, result.pruned, result.cut_short,
       prices_are_given(request.cluster) ? "those you gave" : html_escape(price_source()));

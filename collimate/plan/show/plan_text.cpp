@@ -246,6 +246,17 @@ std::string loss_text(const Plan& faster, const Plan& slower) {
                      three_digits(most, 2));
 }
 
+std::string workload_text(const Request& request) {
+  const auto tokens = [](const Lengths& lengths) {
+    return lengths.constant() ? fmt::format("{:.4g}", lengths.mean())
+                              : fmt::format("{:.4g} on average and at most {:.6g}", lengths.mean(), lengths.largest());
+  };
+  const Workload& load = request.load;
+  return fmt::format("{:.6g} rows an iteration, tokens of a prompt: {}, of a completion: {}; constants of {}",
+                     load.rows, tokens(load.prompt), tokens(load.completion),
+                     request.software.empty() ? "software on GPUs (no --backend)" : request.software);
+}
+
 std::string plan_text(const Request& request, const Plan& plan, const Timeline& timeline, int columns) {
   return picture_text(plan, timeline, columns) + calls_text(plan, columns) + memory_text(request, plan, columns);
 }
@@ -259,7 +270,7 @@ std::string heading_text(const Request& request, const Plan& plan, int64_t itera
                  fmt::format("{} s an iteration (simulated), {:.0f} tokens/s; {}", three_digits(plan.seconds, 2),
                              request.load.tokens() / plan.seconds, cost_text(request, plan.seconds, iterations)),
                  columns) +
-         "\n";
+         hanging("", workload_text(request), columns) + "\n";
 }
 
 std::string search_text(const Request& request, const SearchResult& result, int64_t iterations, int columns) {
@@ -269,7 +280,7 @@ std::string search_text(const Request& request, const SearchResult& result, int6
   text += runner_ups(request, result, columns) + synchrony_text(result, columns);
   return text + "\n" +
          hanging("  ",
-                 fmt::format("{} placements: {} ruled out by their bound, {} not searched to the end",
+                 fmt::format("placements: {}, of which {} were ruled out by their bound and {} not searched to the end",
                              result.placements, result.pruned, result.cut_short),
                  columns);
 }

@@ -25,6 +25,10 @@ RunCost run_cost(const Request& request, double iteration_seconds, int64_t itera
 // of each behind a colon.
 std::string cost_text(const Request& request, double iteration_seconds, int64_t iterations);
 
+// "1024 rows an iteration, tokens of a prompt: 512, of a completion: 498 on average and at most 1536; constants of
+// collimate-cpu": what was planned for.
+std::string workload_text(const Request& request);
+
 // Texts for people, with lines of at most `columns` characters, of which 80 do.
 //
 // Form, groups, cluster and staleness of a plan; its seconds, tokens per second and what a run costs.
