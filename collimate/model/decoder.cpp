@@ -45,6 +45,7 @@ Decoder::Decoder(const Weights& weights) {
                        latent ? Linear{} : find_linear(weights, Part::kQueryKeyValue, segment),
                        {weights.index_of(Part::kQueryNorm, segment), weights.index_of(Part::kKeyNorm, segment),
                         block.norm_epsilon, norm_offset(block)},
+                       weights.index_of(Part::kSinks, segment, /*bias=*/true),
                        find_linear(weights, Part::kAttentionOutput, segment),
                        block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block),
                        find_behind(weights, Part::kMlpNorm, Part::kBehindMlp, segment, block)});
@@ -98,7 +99,7 @@ Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
   const bool before = shape::has_norm_ahead(block.how.place);
   Slot* read = before ? normalize(step, block.attention_norm, stream) : stream;
   Slot* heads = heads_of(step, block, read);
-  MadeAgain attended(step, [&block, heads](Step& s) { return attend(s, block.how.attention, heads); });
+  MadeAgain attended(step, [&block, heads](Step& s) { return attend(s, block.how.attention, heads, block.sinks); });
   // The MLP too reads the normalized stream as it came, or that with what attention adds.
   if (block.how.parallel && !block.how.shared_norm) read = normalize(step, block.mlp_norm, stream);
   stream = end_half(step, {block.how, block.output, block.behind_attention}, attended.slot(), stream);

@@ -33,6 +33,7 @@ class Decoder {
     Norm attention_norm, behind_attention;  // as the block's place says
     Linear query_key_value;                 // of plain attention, as the next
     HeadNorms head_norms;
+    int sinks = -1;
     Linear output;
     Norm mlp_norm, behind_mlp;
     Linear up, down;  // of a dense block

@@ -116,8 +116,8 @@ Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& atten
 // reader behind it.
 void turn(Step& step, const Attention& attention, Slot* x, int64_t heads, int64_t head_dim);
 // qkv [T, heads head_dim + kv_heads (head_dim + value_dim)]: appends k and v to the step's blocks and attends.
-// [T, heads value_dim].
-Slot* attend(Step& step, const Attention& attention, Slot* qkv);
+// [T, heads value_dim]. `sinks`: a parameter [heads]; -1 without.
+Slot* attend(Step& step, const Attention& attention, Slot* qkv, int sinks = -1);
 // The activation of an MLP: x [T, F], or gate and up [T, 2 F] -> [T, F].
 Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x);
 Slot* sigmoid(Step& step, Slot* x);

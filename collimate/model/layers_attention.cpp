@@ -61,11 +61,27 @@ void set_keys_and_values(tensor::AttentionBackward& args, const Attention& a, co
   args.kv_stride = args.dkv_stride = stride;
 }
 
-void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot& out, const float* lse) {
+void sinks_backward(const Step& step, const tensor::AttentionBackward& args, int64_t rows, int sinks) {
+  if (sinks < 0) return;
+  if (float* into = step.weights.param_gradient(sinks); into != nullptr)
+    tensor::attention_sinks_backward(step.exec, args, rows, step.weights.param(sinks), into);
+}
+
+// What attention read and made.
+struct Attended {
+  Slot* qkv = nullptr;
+  Slot* out = nullptr;
+  const float* lse = nullptr;
+  int sinks = -1;
+};
+
+void attend_backward(const Step& step, const Attention& a, const Attended& of) {
+  Slot& qkv = *of.qkv;
   const GradientTarget into = step.tape->target(qkv);
   COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
-  tensor::AttentionBackward args = query_backward(a, qkv, out, into.data);
-  args.lse = lse;
+  tensor::AttentionBackward args = query_backward(a, qkv, *of.out, into.data);
+  args.lse = of.lse;
+  sinks_backward(step, args, qkv.rows, of.sinks);
   if (step.input.cut() == nullptr) {
     set_keys_and_values(args, a, qkv.value + a.query_width(), into.data + a.query_width(), qkv.width);
     return tensor::attention_backward(step.exec, args, step.input.documents());
@@ -171,7 +187,7 @@ void turn(Step& step, const Attention& a, Slot* x, int64_t heads, int64_t head_d
   });
 }
 
-Slot* attend(Step& step, const Attention& a, Slot* qkv) {
+Slot* attend(Step& step, const Attention& a, Slot* qkv, int sinks) {
   const Heads h(a);
   tensor::AttentionForward args;
   args.layout = kv_layout(a, step.kv_type);
@@ -188,10 +204,11 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   args.out = out->value;
   args.out_stride = a.output_width();
   args.lse = lse;
+  args.sinks = sinks < 0 ? nullptr : step.weights.param(sinks);
   tensor::attention_forward(step.exec, args, step.input.runs());
   if (lse == nullptr) return out;
-  step.tape->push([step, a, qkv, out, lse] {
-    if (Tape::gradient(*out) != nullptr) attend_backward(step, a, *qkv, *out, lse);
+  step.tape->push([step, a, of = Attended{qkv, out, lse, sinks}] {
+    if (Tape::gradient(*of.out) != nullptr) attend_backward(step, a, of);
   });
   return out;
 }

@@ -18,6 +18,7 @@
   EACH(gpt2_families) \
   EACH(gpt_neo_families) \
   EACH(gpt_neox_families) \
+  EACH(gpt_oss_families) \
   EACH(gptj_families) \
   EACH(granite_families) \
   EACH(helium_families) \

@@ -21,6 +21,7 @@ struct ModuleNames {
   std::string attention_norm;
   std::vector<std::string> query_key_value;
   std::string query_norm, key_norm;                                              // of heads
+  std::string sinks = {};                                                        // of attention, whole
   std::string query = {}, query_down = {}, query_down_norm = {}, query_up = {};  // of latent attention, as the next
   std::string key_value_down = {}, key_value_down_norm = {}, key_value_up = {};
   std::string attention_output;
@@ -32,6 +33,10 @@ struct ModuleNames {
   std::string experts;  // "mlp.experts."; the names in an expert come behind it and its number
   std::vector<std::string> expert_up;
   std::string expert_down;
+  // Files have one tensor for each matrix of all experts of a block, under these whole names, and behind them "_bias".
+  std::string stacked_up = {}, stacked_down = {};
+  bool stacked_transposed = false;   // [experts, in, out]
+  bool stacked_interleaved = false;  // each row of the gate has that of up beside it
   std::vector<std::string> shared_up;
   std::string shared_down;
   std::string shared_gate;

@@ -35,7 +35,6 @@ const std::vector<Missing>& missing() {
       {"factors of what each half adds to the stream beside experts, or beside latent attention",
        {"granitemoe", "granitemoeshared", "minicpm3"}},
       {"factors that follow from the number of layers", {"minicpm"}},
-      {"scores of attention with a learned sink, and experts with biases", {"gpt_oss"}},
       {"attention within chunks, and queries scaled by their positions", {"llama4_text"}},
       {"queries scaled by their positions", {"ministral3"}},
       {"attention to keys that an indexer chooses", {"deepseek_v32", "glm_moe_dsa"}},

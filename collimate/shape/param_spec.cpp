@@ -59,6 +59,7 @@ class DecoderParams {
 
   void add_block(const std::string& prefix, const Block& block) {
     const Attention& attention = block.attention;
+    block_ = prefix;
     add_norm(prefix + names_.attention_norm, Part::kAttentionNorm, block.norm);
     if (attention.latent.kv_rank > 0) {
       add_latent(prefix, attention);
@@ -72,6 +73,8 @@ class DecoderParams {
                {attention.query_norm_width()});
       out_.add(prefix + names_.key_norm + ".weight", Part::kKeyNorm, kind_of(block.norm), {attention.key_norm_width()});
     }
+    if (attention.sinks)
+      cut_rows(out_.add(prefix + names_.sinks, Part::kSinks, ParamKind::kBias, {attention.heads}), 1);
     add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.output_width(),
                    attention.value_dim(), attention.output_bias);
     if (block.place == NormPlace::kAround)
@@ -121,13 +124,15 @@ class DecoderParams {
 
   void add_experts(const std::string& prefix, const Experts& experts) {
     add_of_layer(prefix + names_.router, Part::kRouter, experts.count, shape_.hidden);
+    if (experts.router_bias) add_of_layer(prefix + names_.router, Part::kRouter, experts.count, 0);
     if (experts.corrected)
       out_.add(prefix + names_.router + ".e_score_correction_bias", Part::kRouter, ParamKind::kBias, {experts.count});
     for (int64_t e = 0; e < experts.count; ++e) {
       const std::string expert = fmt::format("{}{}{}.", prefix, names_.experts, e);
       out_.begin_expert(static_cast<int>(e));
-      add_by_rows(expert, names_.expert_up, Part::kExpertUp, {experts.intermediate, experts.intermediate}, 1, false);
-      add_by_columns(expert + names_.expert_down, Part::kExpertDown, experts.intermediate, 1, false);
+      add_by_rows(expert, names_.expert_up, Part::kExpertUp, {experts.intermediate, experts.intermediate}, 1,
+                  experts.biased);
+      add_by_columns(expert + names_.expert_down, Part::kExpertDown, experts.intermediate, 1, experts.biased);
       out_.begin_expert(-1);
     }
     if (experts.shared == 0) return;
@@ -175,10 +180,22 @@ class DecoderParams {
 
   // The weight [rows, columns] of a linear layer, or with no columns its bias.
   ParamSpec& add_of_layer(const std::string& name, Part part, int64_t rows, int64_t columns) {
-    if (columns == 0) return out_.add(name + ".bias", part, ParamKind::kBias, {rows});
-    ParamSpec& spec = out_.add(name + ".weight", part, ParamKind::kLinear, {rows, columns});
-    spec.transposed_in_file = names_.transposed;
+    const bool bias = columns == 0;
+    ParamSpec& spec = bias ? out_.add(name + ".bias", part, ParamKind::kBias, {rows})
+                           : out_.add(name + ".weight", part, ParamKind::kLinear, {rows, columns});
+    spec.transposed_in_file = names_.transposed && !bias;
+    if (part == Part::kExpertUp || part == Part::kExpertDown) stack(spec, bias);
     return spec;
+  }
+
+  // Says where a file that has the experts of a block together has those of one.
+  void stack(ParamSpec& spec, bool bias) const {
+    const bool up = spec.part == Part::kExpertUp;
+    const std::string& name = up ? names_.stacked_up : names_.stacked_down;
+    if (name.empty()) return;
+    spec.stacked = block_ + name + (bias ? "_bias" : "");
+    spec.transposed_in_file = names_.stacked_transposed && !bias;
+    if (up && names_.stacked_interleaved) spec.interleaved = 2;
   }
 
   // A score, or the vocabulary where it is not the embedding.
@@ -198,6 +215,7 @@ class DecoderParams {
 
   const ModelShape& shape_;
   const ModuleNames& names_;
+  std::string block_;  // the prefix of the block that is being added
   Builder out_;
 };
 

@@ -43,6 +43,7 @@ enum class Part {
   kKeyValueUp,  // each head's own part of its key, then its value
   kQueryNorm,
   kKeyNorm,
+  kSinks,
   kAttentionOutput,
   kBehindAttention,  // a norm
   kMlpNorm,
@@ -75,6 +76,7 @@ struct ParamSpec {
   int64_t interleaved = 0;  // the file has so many pieces of rows unit by unit: q, k, v of each head; 0: as here
   int64_t paired = 0;       // of each unit's first so many rows the file has i and i + half side by side
   int64_t trailing = 0;     // each unit's first so many rows are its last ones in the file, in their order there
+  std::string stacked = {};  // the file's tensor that holds those of all of a block's experts; "": one of its own
   bool decay = true;        // weight decay: none on biases and norms
   // Parameters that run as one linear layer (q/k/v, gate/up) lie side by side without a gap. The first carries their
   // number, the others 0; a parameter on its own carries 1.

@@ -90,6 +90,8 @@ GRANITE = {"model_type": "granite", "architectures": ["GraniteForCausalLM"], "ti
            "embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.6, "logits_scaling": 2.0}
 CLOVA = GRANITE | {"model_type": "hyperclovax", "architectures": ["HyperCLOVAXForCausalLM"], "logits_scaling": 0.5,
                    "tie_word_embeddings": False}
+GPT_OSS = {"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "num_local_experts": 4,
+           "num_experts_per_tok": 2, "sliding_window": 9, "swiglu_limit": 1.0, "rope_scaling": YARN | {"truncate": False}}
 COHERE = {"model_type": "cohere", "architectures": ["CohereForCausalLM"], "layer_norm_eps": 1e-5, "pad_token_id": 0,
           "tie_word_embeddings": True, "logit_scale": 0.5}
 COHERE2 = COHERE | {"model_type": "cohere2", "architectures": ["Cohere2ForCausalLM"], "sliding_window": 9,
@@ -221,4 +223,8 @@ CASES |= {
     "helium": BASE | HELIUM,
     "cwm": BASE | CWM,
     "ministral": BASE | MINISTRAL,
+    "gpt_oss": BASE | GPT_OSS,
+    "gpt_oss, layer_types, an unscaled rope, another slope": BASE | GPT_OSS | {
+        "layer_types": ["full_attention", "sliding_attention"], "rope_scaling": {"rope_type": "default"},
+        "swiglu_alpha": 1.0, "attention_bias": False, "tie_word_embeddings": True},
 }

@@ -76,11 +76,21 @@ def name_in_file(name, config):
     return name.replace(".mlp.", ".block_sparse_moe.") if config["model_type"] == "mixtral" else name
 
 
+def stacked_pieces(name, parameter):
+    """Of gpt-oss, whose files have all experts together, each one's [out, in]: names are those of our parameters."""
+    start, _, of = name.rpartition(".")
+    if of.endswith("_bias"):
+        return [(f"{start}.{e}.{of.removesuffix('_bias')}.bias", each) for e, each in enumerate(parameter)]
+    return [(f"{start}.{e}.{of}.weight", each.T) for e, each in enumerate(parameter)]
+
+
 def pieces_in_file(name, parameter, config):
     """The tensors of a file that make a parameter: (name, where they are in it). Experts have one each there."""
     at = name_in_file(name, config)
     if config["model_type"] == "gpt2" and ".h." in name and parameter.ndim == 2:
         return [(at, parameter.T)]  # the formula counts [out, in], the files have [in, out]
+    if config["model_type"] == "gpt_oss" and ".experts." in name:
+        return stacked_pieces(at, parameter)
     if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
         return [(at, parameter)]
     at = at.rpartition(".")[0]

@@ -26,11 +26,7 @@ ModelShape parse_windowed(const Fields& fields, const std::string& family) {
 void add_windowed_config(const ModelShape& shape, json& config) {
   add_swiglu_config(shape, config);
   if (shape.family == "cwm") config["mlp_bias"] = shape.blocks.front().mlp.bias;
-  add_window_size(shape, config);
-  if (config["sliding_window"].is_null()) config["sliding_window"] = shape.max_positions;
-  config["layer_types"] = json::array();
-  for (const Block& block : shape.blocks)
-    config["layer_types"].push_back(block.attention.window > 0 ? kSliding : kFull);
+  add_all_layer_types(shape, config);
 }
 
 }  // namespace

@@ -80,6 +80,10 @@ inline void change_tiny_block(const std::string& family, shape::Block& block) {
     block.norm = shape::NormKind::kLayerOffset;
     attention.rotary_dim = 4;
   }
+  if (family == "gpt_oss") {
+    attention.bias = attention.output_bias = attention.sinks = true;
+    block.mlp = {.intermediate = 40, .activation = shape::Activation::kBoundedSwish, .slope = 1.7, .bound = 0.3};
+  }
   if (family != "jais2") return;
   block.norm = shape::NormKind::kLayer;
   attention.bias = attention.output_bias = block.mlp.bias = true;
@@ -124,6 +128,8 @@ inline shape::Block tiny_llama_block(const std::string& family) {
 inline shape::Experts tiny_experts(const std::string& family) {
   if (family == "mixtral") return {.count = 4, .per_token = 2, .intermediate = 40, .normalized = true};
   if (family == "qwen3_moe") return {.count = 5, .per_token = 3, .intermediate = 24, .normalized = true};
+  if (family == "gpt_oss")
+    return {.count = 4, .per_token = 2, .intermediate = 40, .router_bias = true, .biased = true, .normalized = true};
   if (family == "olmoe") return {.count = 4, .per_token = 2, .intermediate = 40};
   if (family == "qwen2_moe") return {.count = 4, .per_token = 2, .intermediate = 12, .shared = 20, .shared_gate = true};
   shape::Experts experts;
@@ -157,6 +163,7 @@ inline constexpr std::string_view kTinyFamilies[] = {"arcee",
                                                      "gpt2",
                                                      "gpt_neo",
                                                      "gpt_neox",
+                                                     "gpt_oss",
                                                      "gptj",
                                                      "granite",
                                                      "helium",
@@ -205,10 +212,10 @@ inline shape::ModelShape tiny_shape(const std::string& name) {
   }
   shape.blocks = {block, block};
   shape.blocks[1].mlp.experts = tiny_experts(family);
-  if (family == "mixtral" || family == "qwen3_moe" || family == "olmoe")
+  if (family == "mixtral" || family == "qwen3_moe" || family == "olmoe" || family == "gpt_oss")
     shape.blocks[0].mlp.experts = shape.blocks[1].mlp.experts;
   for (const char* with_window :
-       {"mistral", "phi3", "gpt_neo", "gemma2", "gemma3_text", "olmo3", "exaone4", "cohere2", "cwm", "ministral"})
+       {"gpt_oss", "mistral", "phi3", "gpt_neo", "gemma2", "gemma3_text", "olmo3", "exaone4", "cohere2", "cwm", "ministral"})
     if (family == with_window) shape.blocks[1].attention.window = 7;
   if (family == "gemma3_text") shape.blocks[1].attention.rope_theta = 300;
   if (family == "smollm3") shape.blocks[1].attention.rotary = false;
