@@ -50,6 +50,7 @@ class Decoder {
     const Linear& layer;
     const Norm& behind;
   };
+  static Slot* end_mixture(Step& step, const Block& block, Slot* read, Slot* stream);
   static Slot* end_half(Step& step, const HalfEnd& half, Slot* x, Slot* stream);
   Slot* begin(Step& step) const;
   Slot* end(Step& step, Slot* stream) const;

@@ -11,6 +11,7 @@ namespace collimate::model {
 std::vector<int64_t> file_sizes(const shape::ParamSpec& spec) {
   std::vector<int64_t> sizes = spec.sizes;
   if (spec.transposed_in_file) std::reverse(sizes.begin(), sizes.end());
+  if (spec.file_rows > 0) sizes = {spec.file_rows, spec.count() / spec.file_rows};
   return sizes;
 }
 

@@ -12,7 +12,9 @@ int64_t FileTensor::count() const {
   return total;
 }
 
-const std::string& name_in_file(const shape::ParamSpec& spec) { return spec.stacked.empty() ? spec.name : spec.stacked; }
+const std::string& name_in_file(const shape::ParamSpec& spec) {
+  return spec.stacked.empty() ? spec.name : spec.stacked;
+}
 
 std::vector<FileTensor> file_tensors(std::span<const shape::ParamSpec> specs) {
   std::vector<FileTensor> tensors;

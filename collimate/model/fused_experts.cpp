@@ -79,8 +79,7 @@ void split_stack(TensorDirectory& files, const std::string& name, const std::vec
   std::vector<int64_t> each = stack->upright ? specs.front().sizes : file_sizes(specs.front()), sizes = {count};
   sizes.insert(sizes.end(), each.begin(), each.end());
   if (stack->sizes != sizes)
-    throw base::InputError(base::expectation(directory + " " + stack->name,
-                                             fmt::format("[{}]", fmt::join(sizes, ", ")),
+    throw base::InputError(base::expectation(directory + " " + stack->name, fmt::format("[{}]", fmt::join(sizes, ", ")),
                                              fmt::format("[{}]", fmt::join(stack->sizes, ", "))));
   std::vector<TensorEntry> parts;
   const auto floats = static_cast<size_t>(specs.front().count());

@@ -46,6 +46,7 @@ struct Attention {
   bool head_norm = false;         // an RMS norm of each query's and key's head, ahead of their turn
   bool norm_behind_turn = false;  // where there is one, it is behind their turn
   bool norm_of_all = false;       // it is of all of a query's heads together, and of all of a key's
+  bool norm_by_head = false;      // each head has weights of its own, and the norm is of the block's kind
   bool sinks = false;             // a learned score of each head counts in the sum of its softmax, and has no value
   double scale = 0;               // of scores; 0: 1 / sqrt(head_dim)
   double softcap = 0;             // a scaled score s becomes softcap tanh(s / softcap); 0: as it is
@@ -61,9 +62,9 @@ struct Attention {
   int64_t value_dim() const { return latent.kv_rank > 0 ? latent.value_dim : head_dim; }
   int64_t value_width() const { return kv_heads * value_dim(); }
   int64_t output_width() const { return heads * value_dim(); }
-  // Channels of the norms of queries and of keys.
-  int64_t query_norm_width() const { return norm_of_all ? query_width() : head_dim; }
-  int64_t key_norm_width() const { return norm_of_all ? kv_width() : head_dim; }
+  // Weights of the norms of queries and of keys.
+  int64_t query_norm_width() const { return norm_of_all || norm_by_head ? query_width() : head_dim; }
+  int64_t key_norm_width() const { return norm_of_all || norm_by_head ? kv_width() : head_dim; }
   bool operator==(const Attention&) const = default;
 };
 

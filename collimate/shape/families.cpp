@@ -13,6 +13,7 @@
   EACH(deepseek_families) \
   EACH(ernie_families) \
   EACH(exaone4_families) \
+  EACH(falcon_families) \
   EACH(gemma_families) \
   EACH(glm_families) \
   EACH(gpt2_families) \

@@ -26,8 +26,9 @@ struct ModuleNames {
   std::string key_value_down = {}, key_value_down_norm = {}, key_value_up = {};
   std::string attention_output;
   std::string mlp_norm;
-  std::string behind_attention = {}, behind_mlp = {};  // norms of blocks that have them around their halves
-  std::vector<std::string> up;                         // gate and up of a gated MLP
+  std::string attention_norm_beside = {}, mlp_norm_beside = {};  // of parallel halves that have one each; "": as above
+  std::string behind_attention = {}, behind_mlp = {};            // norms of blocks that have them around their halves
+  std::vector<std::string> up;                                   // gate and up of a gated MLP
   std::string down;
   std::string router;   // of a mixture
   std::string experts;  // "mlp.experts."; the names in an expert come behind it and its number
@@ -44,6 +45,7 @@ struct ModuleNames {
   std::string head = "lm_head";
   bool transposed = false;   // linear layers of blocks are [in, out] in the files
   bool interleaved = false;  // one query_key_value holds each head's query, key and value side by side
+  bool grouped = false;      // or the query heads of each key-value head, its key and its value
   bool paired = false;       // channels of queries and keys turn with their neighbours in the files
 };
 

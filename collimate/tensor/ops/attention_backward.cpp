@@ -103,9 +103,8 @@ void cpu::attention_sinks_backward(const Exec& exec, const AttentionBackward& ar
   const SinkGradient gradient{sinks, args.out,   args.dout,          args.out_stride, args.lse,
                               rows,  args.heads, args.value_width(), dsinks};
   const int64_t grain = row_grain(2 * rows * args.value_width());
-  exec.parallel_for(args.heads, grain, [&](int64_t begin, int64_t end) {
-    attention_kernels().sinks_backward(gradient, begin, end);
-  });
+  exec.parallel_for(args.heads, grain,
+                    [&](int64_t begin, int64_t end) { attention_kernels().sinks_backward(gradient, begin, end); });
 }
 
 void attention_sinks_backward(const Exec& exec, const AttentionBackward& args, int64_t rows, const float* sinks,

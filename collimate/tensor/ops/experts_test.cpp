@@ -286,10 +286,15 @@ TEST_P(Products, EachRowGetsTheBiasOfItsExpert) {
     const int64_t first = base::at(starts_, e), end = base::at(starts_, e + 1);
     const at::Tensor rows = doubles(got, {rows_ + experts_, kN});
     EXPECT_LT((rows.slice(0, rows_ + e, rows_ + e + 1) - dy.slice(0, first, end).sum(0, true) - 0.25)
-                  .abs().max().item<double>(), 1e-4) << e;
+                  .abs()
+                  .max()
+                  .item<double>(),
+              1e-4)
+        << e;
     if (first == end) continue;
     EXPECT_LT((rows.slice(0, first, end) - dy.slice(0, first, end) - b.slice(0, e, e + 1)).abs().max().item<double>(),
-              1e-6) << e;
+              1e-6)
+        << e;
   }
 }
 

@@ -83,6 +83,12 @@ class Reference {
     return at::cat({a * c - b * s, b * c + a * s, rest}, 2).reshape(x.sizes());
   }
   at::Tensor norm_of_heads(const at::Tensor& x, Part part, int segment, const shape::Block& block) const {
+    if (block.attention.norm_by_head) {
+      const at::Tensor heads = x.reshape({x.size(0), -1, block.attention.head_dim});
+      return (at::layer_norm(heads, {block.attention.head_dim}, {}, {}, block.norm_epsilon) *
+              get(part, segment).view({1, -1, block.attention.head_dim}))
+          .reshape_as(x);
+    }
     const at::Tensor rows = block.attention.norm_of_all ? x : x.reshape({-1, block.attention.head_dim});
     return norm(rows, part, segment, block).reshape_as(x);
   }
@@ -140,7 +146,7 @@ class Reference {
     if (after) y = norm(y, Part::kAttentionNorm, segment, how);
     at::Tensor read = how.parallel ? x : y;
     if (ahead) read = how.shared_norm ? first : norm(read, Part::kMlpNorm, segment, how);
-    if (how.mlp.experts.count > 0) return y + mixture(read, how.mlp, segment);
+    if (how.mlp.experts.count > 0) return y + mixture(read, how.mlp, segment) * how.added_scale;
     half = linear(activated(linear(read, Part::kUp, segment), how.mlp), Part::kDown, segment);
     const at::Tensor z = y + added(half, ahead ? Part::kBehindMlp : Part::kMlpNorm, segment, how);
     return after ? norm(z, Part::kMlpNorm, segment, how) : z;
