@@ -10,6 +10,7 @@
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/base_model.h"
+#include "collimate/host/mapped_file.h"
 #include "collimate/model/file_order.h"
 #include "collimate/model/file_tensors.h"
 #include "collimate/model/fused_experts.h"
@@ -173,6 +174,26 @@ struct OpenFiles {
   std::vector<const TensorEntry*> entries;
 };
 
+// Reads tables of which a mapped model reads later the rows that somebody asks for: one that is no number is refused
+// now, and not in the middle of what a server answers. Pages go, as those of what is packed.
+void check_tables(const OpenFiles& from, const tensor::Exec& exec) {
+  constexpr int64_t kAtOnce = int64_t{1} << 20;
+  for (size_t i = 0; i < from.specs.size(); ++i) {
+    const ParamSpec& spec = from.specs[i];
+    if (spec.kind != shape::ParamKind::kEmbedding || shape::is_linear(from.shape, spec)) continue;
+    const TensorEntry& entry = *from.entries[i];
+    exec.parallel_for(entry.count(), kAtOnce, [&](int64_t begin, int64_t end) {
+      std::vector<float> values(static_cast<size_t>(std::min(kAtOnce, end - begin)));
+      for (int64_t first = begin; first < end; first += kAtOnce) {
+        const std::span<float> some = std::span(values).first(static_cast<size_t>(std::min(kAtOnce, end - first)));
+        read_floats(part_of(entry, static_cast<size_t>(first), some.size()), from.directory, some);
+        check_finite(entry, from.directory, some);
+      }
+    });
+    host::forget_pages(entry.data);
+  }
+}
+
 // With what its adapter adds; nothing on ranks that do not write.
 std::vector<float> whole_values(const Weights& weights, int index) {
   return weights.gather(index, [&] { return merged_values(weights, index); });
@@ -294,6 +315,7 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
                                           const WeightsOptions& options, tensor::Exec exec) {
   OpenFiles from(directory, head, options);
   if (options.mapped) {
+    check_tables(from, exec);
     auto values = std::make_shared<MappedValues>(from.directory, std::move(from.files), from.entries, from.specs,
                                                  std::move(from.adapters));
     auto mapped = std::make_shared<Weights>(from.shape, options, exec, std::move(values));
