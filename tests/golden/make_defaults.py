@@ -14,9 +14,9 @@ SIZES = {"vocab_size": 64, "hidden_size": 256, "num_hidden_layers": 6, "num_atte
          "intermediate_size": 48}
 MIXTURE = SIZES | {"num_experts_per_tok": 2}
 GPT2 = {"vocab_size": 64, "n_embd": 256, "n_layer": 6, "n_head": 32}
-LATENT = MIXTURE | {"num_key_value_heads": 32, "kv_lora_rank": 12, "q_lora_rank": None, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
-                    "v_head_dim": 8, "n_routed_experts": 6, "n_shared_experts": 2, "moe_intermediate_size": 12,
-                    "first_k_dense_replace": 1}
+LATENT = MIXTURE | {"num_key_value_heads": 32, "kv_lora_rank": 12, "q_lora_rank": None, "qk_nope_head_dim": 8,
+                    "qk_rope_head_dim": 4, "v_head_dim": 8, "n_routed_experts": 6, "n_shared_experts": 2,
+                    "moe_intermediate_size": 12, "first_k_dense_replace": 1}
 THIRD = LATENT | {"n_group": 3, "topk_group": 2, "routed_scaling_factor": 1.5, "norm_topk_prob": True}
 # Families whose sizes have other names, or that have to name more.
 KEYS = {
