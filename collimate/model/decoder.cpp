@@ -20,8 +20,7 @@ Norm find_behind(const Weights& weights, Part only, Part other, int segment, con
 
 // Combinations that no family has, and no test.
 void check(const shape::ModelShape& shape, const shape::Block& block) {
-  const bool plain = block.place == shape::NormPlace::kBefore && block.added_scale == 1;
-  COLLIMATE_CHECK(plain || block.mlp.experts.count == 0, "{}", shape.family);
+  COLLIMATE_CHECK(block.place == shape::NormPlace::kBefore || block.mlp.experts.count == 0, "{}", shape.family);
   COLLIMATE_CHECK(block.added_scale == 1 || block.place != shape::NormPlace::kAfter, "{}", shape.family);
   COLLIMATE_CHECK(shape.logit_scale == 1 || shape.final_norm, "{}", shape.family);
 }
@@ -39,15 +38,17 @@ Decoder::Decoder(const Weights& weights) {
     check(shape, block);
     const int segment = static_cast<int>(blocks_.size()) + 1;
     const bool latent = block.attention.latent.kv_rank > 0;
-    blocks_.push_back({block,
-                       find_norm(weights, Part::kAttentionNorm, segment, block),
-                       find_behind(weights, Part::kAttentionNorm, Part::kBehindAttention, segment, block),
-                       latent ? Linear{} : find_linear(weights, Part::kQueryKeyValue, segment),
-                       {weights.index_of(Part::kQueryNorm, segment), weights.index_of(Part::kKeyNorm, segment),
-                        block.norm_epsilon, norm_offset(block)},
-                       find_linear(weights, Part::kAttentionOutput, segment),
-                       block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block),
-                       find_behind(weights, Part::kMlpNorm, Part::kBehindMlp, segment, block)});
+    blocks_.push_back(
+        {block,
+         find_norm(weights, Part::kAttentionNorm, segment, block),
+         find_behind(weights, Part::kAttentionNorm, Part::kBehindAttention, segment, block),
+         latent ? Linear{} : find_linear(weights, Part::kQueryKeyValue, segment),
+         {weights.index_of(Part::kQueryNorm, segment), weights.index_of(Part::kKeyNorm, segment), block.norm_epsilon,
+          norm_offset(block), block.attention.norm_by_head && shape::is_centred(block.norm)},
+         weights.index_of(Part::kSinks, segment, /*bias=*/true),
+         find_linear(weights, Part::kAttentionOutput, segment),
+         block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block),
+         find_behind(weights, Part::kMlpNorm, Part::kBehindMlp, segment, block)});
     if (latent) blocks_.back().latent = find_latent(weights, segment);
     if (block.mlp.experts.count > 0) {
       blocks_.back().experts = find_experts(weights, segment, routers_++);
@@ -98,18 +99,25 @@ Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
   const bool before = shape::has_norm_ahead(block.how.place);
   Slot* read = before ? normalize(step, block.attention_norm, stream) : stream;
   Slot* heads = heads_of(step, block, read);
-  MadeAgain attended(step, [&block, heads](Step& s) { return attend(s, block.how.attention, heads); });
+  MadeAgain attended(step, [&block, heads](Step& s) { return attend(s, block.how.attention, heads, block.sinks); });
   // The MLP too reads the normalized stream as it came, or that with what attention adds.
   if (block.how.parallel && !block.how.shared_norm) read = normalize(step, block.mlp_norm, stream);
   stream = end_half(step, {block.how, block.output, block.behind_attention}, attended.slot(), stream);
   attended.has_been_read(step);
   if (!block.how.parallel) read = before ? normalize(step, block.mlp_norm, stream) : stream;
-  if (block.experts) return add_experts(step, *block.experts, read, stream);
+  if (block.experts) return end_mixture(step, block, read, stream);
   Slot* inner = linear(step, block.up, spread(step, read));
   MadeAgain activated(step, [&block, inner](Step& s) { return activate(s, block.how.mlp, inner); });
   stream = end_half(step, {block.how, block.down, block.behind_mlp}, activated.slot(), stream);
   activated.has_been_read(step);
   return stream;
+}
+
+Slot* Decoder::end_mixture(Step& step, const Block& block, Slot* read, Slot* stream) {
+  const auto factor = static_cast<float>(block.how.added_scale);
+  if (factor == 1) return add_experts(step, *block.experts, read, stream);
+  Slot* made = zero_slot(step, stream->rows, stream->width);
+  return add_scaled(step, factor, add_experts(step, *block.experts, read, made), stream);
 }
 
 Slot* Decoder::end_half(Step& step, const HalfEnd& half, Slot* x, Slot* stream) {

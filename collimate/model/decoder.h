@@ -33,6 +33,7 @@ class Decoder {
     Norm attention_norm, behind_attention;  // as the block's place says
     Linear query_key_value;                 // of plain attention, as the next
     HeadNorms head_norms;
+    int sinks = -1;
     Linear output;
     Norm mlp_norm, behind_mlp;
     Linear up, down;  // of a dense block
@@ -49,6 +50,7 @@ class Decoder {
     const Linear& layer;
     const Norm& behind;
   };
+  static Slot* end_mixture(Step& step, const Block& block, Slot* read, Slot* stream);
   static Slot* end_half(Step& step, const HalfEnd& half, Slot* x, Slot* stream);
   Slot* begin(Step& step) const;
   Slot* end(Step& step, Slot* stream) const;

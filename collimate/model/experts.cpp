@@ -1,5 +1,7 @@
 #include "collimate/model/experts.h"
 
+#include <utility>
+
 #include "collimate/base/at.h"
 #include "collimate/model/expert_exchange.h"
 #include "collimate/model/made_again.h"
@@ -25,7 +27,9 @@ ExpertLayer::Matrices find_matrices(const Weights& weights, Part part, int segme
   ExpertLayer::Matrices found;
   for (int i = weights.index_of(part, segment); base::at(weights.params(), i).runs_in == segment; ++i) {
     const shape::ParamSpec& spec = base::at(weights.params(), i);
-    if (spec.part == part && spec.fused > 0 && !spec.absent()) found.weights.push_back(i);
+    const bool bias = spec.kind == shape::ParamKind::kBias;
+    if (spec.part == part && (bias || spec.fused > 0) && !spec.absent())
+      (bias ? found.biases : found.weights).push_back(i);
     if (static_cast<size_t>(i) + 1 == weights.params().size()) break;
   }
   if (found.weights.empty()) return found;  // another stage's
@@ -98,6 +102,20 @@ Slot* multiply(Step& step, const ExpertLayer::Matrices& by, const int32_t* start
   return out;
 }
 
+// Adds each row the bias of its expert, in place; x has one reader behind it.
+void add_biases(Step& step, const ExpertLayer::Matrices& by, const int32_t* starts, Slot* x) {
+  if (by.biases.empty()) return;
+  std::vector<const float*> values;
+  for (const int b : by.biases) values.push_back(step.weights.param(b));
+  tensor::add_expert_bias(step.exec, starts, values, by.out, x->value);
+  if (!step.weights.trains(by.biases.front())) return;
+  record(step, x, [&by, starts, &weights = step.weights, exec = step.exec](const float* dy) {
+    std::vector<float*> gradients;
+    for (const int b : by.biases) gradients.push_back(weights.param_gradient(b));
+    tensor::expert_grad_bias(exec, dy, starts, by.out, gradients);
+  });
+}
+
 using Exchange = std::shared_ptr<const ExpertExchange>;
 
 // Rows of this rank to those of the experts that it has.
@@ -123,11 +141,12 @@ Slot* take_back(Step& step, const Exchange& exchange, Slot* x, int64_t rows) {
 // Gives each row as its expert makes it.
 Slot* run_experts(Step& step, const ExpertLayer& layer, const int32_t* starts, Slot* rows) {
   Slot* inner = multiply(step, layer.up, starts, rows);
-  const shape::Mlp how{.intermediate = layer.how.intermediate};
-  MadeAgain activated(step, [how, inner](Step& s) { return activate(s, how, inner); });
+  add_biases(step, layer.up, starts, inner);
+  MadeAgain activated(step, [&how = layer.mlp, inner](Step& s) { return activate(s, how, inner); });
   Slot* given = multiply(step, layer.down, starts, activated.slot());
   activated.has_been_read(step);
   step.weights.tensor().sum(step.exec, given->value, given->count());  // each tensor rank has some of their inputs
+  add_biases(step, layer.down, starts, given);
   return given;
 }
 
@@ -164,10 +183,11 @@ Slot* add_shared(Step& step, const ExpertLayer& layer, Slot* x, Slot* stream) {
 }  // namespace
 
 ExpertLayer find_experts(const Weights& weights, int segment, int number) {
-  const shape::Experts& how = base::at(weights.shape().blocks, segment - 1).mlp.experts;
-  ExpertLayer layer{how, number, find_linear(weights, Part::kRouter, segment)};
-  layer.correction = layer.router.bias;
-  layer.router.bias = -1;
+  shape::Mlp mlp = base::at(weights.shape().blocks, segment - 1).mlp;
+  const shape::Experts how = mlp.experts;
+  mlp.intermediate = how.intermediate;
+  ExpertLayer layer{how, mlp, number, find_linear(weights, Part::kRouter, segment)};
+  if (!how.router_bias) layer.correction = std::exchange(layer.router.bias, -1);
   layer.up = find_matrices(weights, Part::kExpertUp, segment);
   layer.down = find_matrices(weights, Part::kExpertDown, segment);
   if (how.shared == 0) return layer;

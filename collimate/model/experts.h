@@ -11,9 +11,11 @@ struct ExpertLayer {
   // Matrices of one size, one an expert that the rank has: their first parameters.
   struct Matrices {
     std::vector<int> weights;
+    std::vector<int> biases;  // none, or as many
     int64_t in = 0, out = 0;
   };
   shape::Experts how;
+  shape::Mlp mlp;       // of one expert
   int number = 0;       // of the model's routers
   Linear router;        // in fp32
   int correction = -1;  // of the choice; -1: none

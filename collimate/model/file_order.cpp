@@ -11,7 +11,12 @@ namespace collimate::model {
 std::vector<int64_t> file_sizes(const shape::ParamSpec& spec) {
   std::vector<int64_t> sizes = spec.sizes;
   if (spec.transposed_in_file) std::reverse(sizes.begin(), sizes.end());
+  if (spec.file_rows > 0) sizes = {spec.file_rows, spec.count() / spec.file_rows};
   return sizes;
+}
+
+bool is_transposed(const shape::ParamSpec& spec, const TensorEntry& entry) {
+  return spec.transposed_in_file && !entry.upright;
 }
 
 bool have_equal_values(const TensorEntry& a, const TensorEntry& b, const std::string& where) {
@@ -30,10 +35,10 @@ bool have_equal_values(const TensorEntry& a, const TensorEntry& b, const std::st
 
 void read_param(const shape::ParamSpec& spec, const TensorEntry& entry, const std::string& where,
                 std::span<float> out) {
-  if (spec.transposed_in_file) return read_floats_transposed(entry, where, out);
-  if (!spec.reordered()) return read_floats(entry, where, out);
+  const auto read = is_transposed(spec, entry) ? read_floats_transposed : read_floats;
+  if (!spec.reordered()) return read(entry, where, out);
   std::vector<float> in_file(out.size());
-  read_floats(entry, where, in_file);
+  read(entry, where, in_file);
   const auto width = static_cast<int64_t>(out.size()) / spec.sizes[0];
   for (int64_t row = 0; row < spec.sizes[0]; ++row)
     std::copy_n(in_file.begin() + spec.file_row(row) * width, width, out.begin() + row * width);
@@ -58,7 +63,7 @@ void to_file_order(const shape::ParamSpec& spec, std::span<const float> values, 
     if (!spec.transposed_in_file) {
       std::copy_n(from, width, out.begin() + spec.file_row(row) * width);
     } else {
-      for (int64_t k = 0; k < width; ++k) base::at(out, k * rows + row) = from[k];
+      for (int64_t k = 0; k < width; ++k) base::at(out, k * rows + spec.file_row(row)) = from[k];
     }
   }
 }

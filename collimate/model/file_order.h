@@ -11,6 +11,8 @@ namespace collimate::model {
 
 // A parameter's values as the family's files have them: [in, out] in some, rows of heads in another order in others.
 std::vector<int64_t> file_sizes(const shape::ParamSpec& spec);
+// Whether they are so in this entry.
+bool is_transposed(const shape::ParamSpec& spec, const TensorEntry& entry);
 // Whether two entries of equal sizes have the same values. InputError as of read_floats.
 bool have_equal_values(const TensorEntry& a, const TensorEntry& b, const std::string& where);
 // All of an entry, widened to fp32, in our order. InputError as of read_floats.

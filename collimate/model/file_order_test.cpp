@@ -35,6 +35,16 @@ TEST_F(FileOrder, ATensorWithValuesThatAreNoNumbersIsNamed) {
       }
 }
 
+// No pass reads the row, and the head is another table.
+TEST_F(FileOrder, ARowOfAMappedTableThatIsNoNumberIsRefusedAtOnce) {
+  const auto weights = testing::tiny_weights(testing::tiny_shape("qwen2"));
+  weights->edit(weights->index_of("model.embed_tokens.weight"))[24 * 31 + 5] = NAN;
+  save_huggingface(*weights, directory_);
+  for (const bool mapped : {false, true})
+    EXPECT_THAT(base::message_of([&] { load_huggingface(directory_, "", {.mapped = mapped}, {}); }),
+                ::testing::HasSubstr("model.embed_tokens.weight] expected finite values, got "));
+}
+
 TEST_F(FileOrder, TheLargestAndSmallestValuesAreNumbers) {
   const auto weights = testing::tiny_weights(testing::tiny_shape("llama"));
   const int index = weights->index_of("model.norm.weight");

@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/model/file_order.h"
 #include "collimate/shape/family.h"
 
 namespace collimate::model {
@@ -67,9 +69,43 @@ class FusedBlock {
   const std::string& directory_;
 };
 
+// Cuts the tensor of all experts into those of `specs`, one behind another.
+void split_stack(TensorDirectory& files, const std::string& name, const std::vector<shape::ParamSpec>& specs,
+                 const std::string& directory) {
+  const TensorEntry* stack = files.find(name);
+  if (stack == nullptr) stack = files.find(name.substr(name.find('.') + 1));
+  if (stack == nullptr) return;  // match() names it
+  const int64_t count = std::ssize(specs);
+  std::vector<int64_t> each = stack->upright ? specs.front().sizes : file_sizes(specs.front()), sizes = {count};
+  sizes.insert(sizes.end(), each.begin(), each.end());
+  if (stack->sizes != sizes)
+    throw base::InputError(base::expectation(directory + " " + stack->name, fmt::format("[{}]", fmt::join(sizes, ", ")),
+                                             fmt::format("[{}]", fmt::join(stack->sizes, ", "))));
+  std::vector<TensorEntry> parts;
+  const auto floats = static_cast<size_t>(specs.front().count());
+  for (size_t e = 0; e < specs.size(); ++e) {
+    parts.push_back(part_of(*stack, e * floats, floats));
+    parts.back().name = specs[e].name;
+    parts.back().sizes = each;
+  }
+  files.replace(*stack, std::move(parts));
+}
+
+bool has_stacks(const shape::ModelShape& shape) {
+  return !shape::find_family(shape.family, "model family").names.stacked_up.empty();
+}
+
+void split_stacks(TensorDirectory& files, const shape::ModelShape& shape, const std::string& directory) {
+  std::map<std::string, std::vector<shape::ParamSpec>> stacks;
+  for (const shape::ParamSpec& spec : shape::param_specs(shape))
+    if (!spec.stacked.empty()) stacks[spec.stacked].push_back(spec);
+  for (const auto& [name, specs] : stacks) split_stack(files, name, specs, directory);
+}
+
 }  // namespace
 
 void split_fused_experts(TensorDirectory& files, const shape::ModelShape& shape, const std::string& directory) {
+  if (has_stacks(shape)) return split_stacks(files, shape, directory);
   for (int64_t layer = 0; layer < shape.layers(); ++layer)
     if (base::at(shape.blocks, layer).mlp.experts.count > 0) FusedBlock(files, shape, layer, directory).split();
 }

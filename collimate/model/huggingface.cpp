@@ -10,7 +10,9 @@
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/base_model.h"
+#include "collimate/host/mapped_file.h"
 #include "collimate/model/file_order.h"
+#include "collimate/model/file_tensors.h"
 #include "collimate/model/fused_experts.h"
 #include "collimate/model/huggingface_check.h"
 #include "collimate/model/peft_adapters.h"
@@ -64,7 +66,7 @@ std::string list_names(const std::vector<std::string>& names) {
 }
 
 void check_entry(const std::string& directory, const ParamSpec& spec, const TensorEntry& entry) {
-  const std::vector<int64_t> sizes = file_sizes(spec);
+  const std::vector<int64_t> sizes = entry.upright ? spec.sizes : file_sizes(spec);
   if (entry.sizes != sizes)
     throw InputError(expectation(directory + " " + entry.name, fmt::format("[{}]", fmt::join(sizes, ", ")),
                                  fmt::format("[{}]", fmt::join(entry.sizes, ", "))));
@@ -105,6 +107,7 @@ void check_tied_head(const std::string& directory, const TensorDirectory& files,
 std::unique_ptr<TensorDirectory> open_files(const std::string& directory, const shape::ModelShape& shape) {
   auto files = std::make_unique<TensorDirectory>(directory);
   if (!shape.text_part_of.empty()) keep_text_part(*files);
+  join_mxfp4(*files, directory);
   split_fused_experts(*files, shape, directory);
   attach_scales(*files, directory);
   return files;
@@ -116,7 +119,8 @@ std::unique_ptr<TensorDirectory> open_files(const std::string& directory, const 
     throw InputError(expectation(directory, "score.weight, as a head that is not trained begins as its file", "none",
                                  "a model that recipe: reward has trained"));
   std::vector<std::string> names;
-  for (const ParamSpec* spec : missing) names.push_back(spec->name);
+  for (const ParamSpec* spec : missing)
+    if (std::ranges::count(names, name_in_file(*spec)) == 0) names.push_back(name_in_file(*spec));
   throw InputError(expectation(directory, fmt::format("{} tensors", count), "none named " + list_names(names)));
 }
 
@@ -170,54 +174,81 @@ struct OpenFiles {
   std::vector<const TensorEntry*> entries;
 };
 
+// Reads tables of which a mapped model reads later the rows that somebody asks for: one that is no number is refused
+// now, and not in the middle of what a server answers. Pages go, as those of what is packed.
+void check_tables(const OpenFiles& from, const tensor::Exec& exec) {
+  constexpr int64_t kAtOnce = int64_t{1} << 20;
+  for (size_t i = 0; i < from.specs.size(); ++i) {
+    const ParamSpec& spec = from.specs[i];
+    if (spec.kind != shape::ParamKind::kEmbedding || shape::is_linear(from.shape, spec)) continue;
+    const TensorEntry& entry = *from.entries[i];
+    exec.parallel_for(entry.count(), kAtOnce, [&](int64_t begin, int64_t end) {
+      std::vector<float> values(static_cast<size_t>(std::min(kAtOnce, end - begin)));
+      for (int64_t first = begin; first < end; first += kAtOnce) {
+        const std::span<float> some = std::span(values).first(static_cast<size_t>(std::min(kAtOnce, end - first)));
+        read_floats(part_of(entry, static_cast<size_t>(first), some.size()), from.directory, some);
+        check_finite(entry, from.directory, some);
+      }
+    });
+    host::forget_pages(entry.data);
+  }
+}
+
 // With what its adapter adds; nothing on ranks that do not write.
 std::vector<float> whole_values(const Weights& weights, int index) {
   return weights.gather(index, [&] { return merged_values(weights, index); });
 }
 
-std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size_t end, const std::string& dtype) {
-  std::vector<TensorToWrite> tensors;
-  for (size_t i = first; i < end; ++i) {
-    const ParamSpec& spec = weights.whole_params()[i];
-    tensors.push_back({spec.name, file_sizes(spec),
-                       [&weights, &spec, i](std::span<float> out) {
-                         to_file_order(spec, whole_values(weights, static_cast<int>(i)), out);
-                       },
-                       dtype});
+void fill_tensor(const Weights& weights, const FileTensor& tensor, std::span<float> out) {
+  const size_t each = out.size() / tensor.params.size();
+  for (size_t i = 0; i < tensor.params.size(); ++i) {
+    const size_t param = tensor.params[i];
+    to_file_order(weights.whole_params()[param], whole_values(weights, static_cast<int>(param)),
+                  out.subspan(i * each, each));
   }
-  return tensors;
 }
 
-int64_t bytes_in(const ParamSpec& spec, const std::string& dtype) {
-  return spec.count() * static_cast<int64_t>(dtype_bytes(dtype));
+std::vector<TensorToWrite> to_write(const Weights& weights, std::span<const FileTensor> tensors,
+                                    const std::string& dtype) {
+  std::vector<TensorToWrite> all;
+  for (const FileTensor& tensor : tensors)
+    all.push_back({tensor.name, tensor.sizes,
+                   [&weights, &tensor](std::span<float> out) { fill_tensor(weights, tensor, out); }, dtype});
+  return all;
+}
+
+template <class Counted>
+int64_t bytes_in(const Counted& values, const std::string& dtype) {
+  return values.count() * static_cast<int64_t>(dtype_bytes(dtype));
 }
 
 // Returns where each shard ends.
-std::vector<size_t> shard_ends(std::span<const ParamSpec> specs, const FileForm& form) {
+std::vector<size_t> shard_ends(std::span<const FileTensor> tensors, const FileForm& form) {
   std::vector<size_t> ends;
   int64_t bytes = 0;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const int64_t more = bytes_in(specs[i], form.dtype);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t more = bytes_in(tensors[i], form.dtype);
     if (i > 0 && bytes + more > form.shard_bytes) {
       ends.push_back(i);
       bytes = 0;
     }
     bytes += more;
   }
-  ends.push_back(specs.size());
+  ends.push_back(tensors.size());
   return ends;
 }
 
-void save_shards(const Weights& weights, const std::string& directory, const std::vector<size_t>& ends,
-                 const std::string& dtype) {
+void save_shards(const Weights& weights, const std::string& directory, std::span<const FileTensor> tensors,
+                 const std::vector<size_t>& ends, const std::string& dtype) {
   nlohmann::json map;
   int64_t total = 0;
   for (size_t shard = 0, first = 0; shard < ends.size(); first = ends[shard++]) {
     const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, ends.size());
-    write_safetensors(directory + "/" + name, tensors_of(weights, first, ends[shard], dtype));
-    for (size_t i = first; i < ends[shard]; ++i) {
-      map[weights.params()[i].name] = name;
-      total += bytes_in(weights.whole_params()[i], dtype);
+    const std::span<const FileTensor> own = tensors.subspan(first, ends[shard] - first);
+    write_safetensors(directory + "/" + name, to_write(weights, own, dtype));
+    for (const FileTensor& tensor : own) {
+      map[tensor.name] = name;
+      total += bytes_in(tensor, dtype);
     }
   }
   const nlohmann::json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
@@ -228,10 +259,11 @@ std::span<const ParamSpec> own_specs(const Weights& weights) {
   return std::span(weights.whole_params()).first(weights.own_params());
 }
 
+// Whether bf16 holds all that the files do: what is widened from four bits too.
 bool are_all_bfloat16(const TensorDirectory& files, std::span<const ParamSpec> specs) {
   return std::ranges::all_of(specs, [&](const ParamSpec& spec) {
     const TensorEntry* entry = find_entry(files, spec);
-    return entry == nullptr || entry->dtype == "BF16";  // it lacks a new head
+    return entry == nullptr || entry->dtype == "BF16" || entry->dtype == kMxfp4;  // it lacks a new head
   });
 }
 
@@ -283,6 +315,7 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
                                           const WeightsOptions& options, tensor::Exec exec) {
   OpenFiles from(directory, head, options);
   if (options.mapped) {
+    check_tables(from, exec);
     auto values = std::make_shared<MappedValues>(from.directory, std::move(from.files), from.entries, from.specs,
                                                  std::move(from.adapters));
     auto mapped = std::make_shared<Weights>(from.shape, options, exec, std::move(values));
@@ -304,20 +337,22 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
 }
 
 void save_huggingface(const Weights& weights, const std::string& directory, const FileForm& form) {
+  const std::vector<FileTensor> tensors = file_tensors(own_specs(weights));
   if (!weights.options().ranks.writes()) {
-    for (size_t i = 0; i < weights.own_params(); ++i) whole_values(weights, static_cast<int>(i));
+    for (const FileTensor& tensor : tensors)
+      for (const size_t param : tensor.params) whole_values(weights, static_cast<int>(param));
     return;
   }
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) throw base::RunError(expectation(directory, "a directory to write to", failed.message()));
-  const auto ends = shard_ends(own_specs(weights), form);
+  const auto ends = shard_ends(tensors, form);
   const std::string index = directory + "/model.safetensors.index.json", whole = directory + "/model.safetensors";
   if (ends.size() > 1) {
-    save_shards(weights, directory, ends, form.dtype);
+    save_shards(weights, directory, tensors, ends, form.dtype);
     ::unlink(whole.c_str());
   } else {
-    write_safetensors(whole, tensors_of(weights, 0, weights.own_params(), form.dtype));
+    write_safetensors(whole, to_write(weights, tensors, form.dtype));
     ::unlink(index.c_str());
   }
   auto config = shape::to_config(weights.whole_shape());

@@ -295,6 +295,12 @@ Slot* stream_to_add_to(Step& step, Slot* stream, bool wanted) {
   return out;
 }
 
+Slot* zero_slot(Step& step, int64_t rows, int64_t width) {
+  Slot* out = tensor::make_slot(step.arena, rows, width, false);
+  tensor::zero(step.exec, out->count(), out->value);
+  return out;
+}
+
 void pass_through(const tensor::Exec& exec, Tape& tape, Slot& out, Slot& in) {
   if (!in.wanted) return;
   if (in.gradient == nullptr) {

@@ -65,11 +65,12 @@ struct Norm {
   float offset = 0;      // added to its weights
   bool centred = false;  // layer norm, else RMS norm
 };
-// RMS norms of queries and keys: of each head, or of all together.
+// Norms of queries and keys: of each head, or of all together.
 struct HeadNorms {
   int query = -1, key = -1;  // -1: none
   float epsilon = 1e-5F;
   float offset = 0;
+  bool centred = false;
 };
 struct Linear {
   int weight = -1;  // the first of a fused group
@@ -100,6 +101,8 @@ Slot* normalize_stream(Step& step, const Norm& norm, Slot* stream);
 Slot* linear(Step& step, const Linear& layer, Slot* x);
 // Where something is added to the stream: the stream itself without a tape, else a copy.
 Slot* stream_to_add_to(Step& step, Slot* stream, bool wanted);
+// Zeros, which have no gradient.
+Slot* zero_slot(Step& step, int64_t rows, int64_t width);
 // stream + linear(x): the same slot as `stream` without a tape, a new one with a tape.
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream);
 // The gradient of a sum's output becomes that of its input: the same memory when nothing else has flowed in yet.
@@ -116,8 +119,8 @@ Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& atten
 // reader behind it.
 void turn(Step& step, const Attention& attention, Slot* x, int64_t heads, int64_t head_dim);
 // qkv [T, heads head_dim + kv_heads (head_dim + value_dim)]: appends k and v to the step's blocks and attends.
-// [T, heads value_dim].
-Slot* attend(Step& step, const Attention& attention, Slot* qkv);
+// [T, heads value_dim]. `sinks`: a parameter [heads]; -1 without.
+Slot* attend(Step& step, const Attention& attention, Slot* qkv, int sinks = -1);
 // The activation of an MLP: x [T, F], or gate and up [T, 2 F] -> [T, F].
 Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x);
 Slot* sigmoid(Step& step, Slot* x);

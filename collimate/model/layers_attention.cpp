@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/model/context_attention.h"
 #include "collimate/model/kv_cache.h"
@@ -61,11 +62,27 @@ void set_keys_and_values(tensor::AttentionBackward& args, const Attention& a, co
   args.kv_stride = args.dkv_stride = stride;
 }
 
-void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot& out, const float* lse) {
+void sinks_backward(const Step& step, const tensor::AttentionBackward& args, int64_t rows, int sinks) {
+  if (sinks < 0) return;
+  if (float* into = step.weights.param_gradient(sinks); into != nullptr)
+    tensor::attention_sinks_backward(step.exec, args, rows, step.weights.param(sinks), into);
+}
+
+// Attended holds what attention read and made.
+struct Attended {
+  Slot* qkv = nullptr;
+  Slot* out = nullptr;
+  const float* lse = nullptr;
+  int sinks = -1;
+};
+
+void attend_backward(const Step& step, const Attention& a, const Attended& of) {
+  Slot& qkv = *of.qkv;
   const GradientTarget into = step.tape->target(qkv);
   COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
-  tensor::AttentionBackward args = query_backward(a, qkv, out, into.data);
-  args.lse = lse;
+  tensor::AttentionBackward args = query_backward(a, qkv, *of.out, into.data);
+  args.lse = of.lse;
+  sinks_backward(step, args, qkv.rows, of.sinks);
   if (step.input.cut() == nullptr) {
     set_keys_and_values(args, a, qkv.value + a.query_width(), into.data + a.query_width(), qkv.width);
     return tensor::attention_backward(step.exec, args, step.input.documents());
@@ -90,10 +107,11 @@ void append_keys_and_values(const Step& step, const Attention& a, const Slot& qk
   step.arena.rewind(mark);
 }
 
-// Where a backward over this rank's heads adds the gradient [width] of a norm that all heads share; null when frozen.
+// Where a backward over this rank's heads adds the gradient [width] of a norm that all heads share, or of their own
+// one; null when frozen.
 float* heads_gradient(const Step& step, int norm, int64_t width) {
   float* all = step.weights.param_gradient(norm);
-  if (all == nullptr || !step.weights.tensor().several()) return all;
+  if (all == nullptr || !step.weights.tensor().several() || base::at(step.weights.params(), norm).cut >= 0) return all;
   float* mine = step.arena.take(width);
   tensor::zero(step.exec, width, mine);
   return mine;
@@ -109,16 +127,18 @@ void sum_heads_gradient(const Step& step, int norm, int64_t width, float* mine) 
 
 // The rows that the norms of queries and of keys run over.
 struct NormRows {
-  NormRows(const Attention& a, int64_t rows) {
+  NormRows(const Attention& a, const HeadNorms& norms, int64_t rows) {
     const Heads h(a);
     const auto of = [&](int heads, int64_t width) {
-      return tensor::HeadRows{rows, h.row, a.norm_of_all ? 1 : heads, static_cast<int>(width)};
+      return tensor::HeadRows{
+          rows,           h.row,        a.norm_of_all ? 1 : heads, static_cast<int>(a.norm_of_all ? width : a.head_dim),
+          a.norm_by_head, norms.centred};
     };
-    q = of(h.heads, a.query_norm_width());
-    k = of(h.kv_heads, a.key_norm_width());
+    q = of(h.heads, a.query_width());
+    k = of(h.kv_heads, a.kv_width());
   }
-  int64_t of_queries() const { return q.rows * q.heads; }
-  int64_t all() const { return of_queries() + k.rows * k.heads; }
+  int64_t of_queries() const { return q.moments(); }
+  int64_t all() const { return of_queries() + k.moments(); }
   tensor::HeadRows q, k;
 };
 
@@ -127,7 +147,7 @@ void normalize_heads_backward(const Step& step, const HeadNorms& norms, const At
   const GradientTarget into = step.tape->target(qkv);
   COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
   tensor::copy(step.exec, dout, qkv.count(), into.data);  // of the values; those of q and k are written over
-  const NormRows rows(a, qkv.rows);
+  const NormRows rows(a, norms, qkv.rows);
   const int64_t at = a.query_width();
   float* dquery = heads_gradient(step, norms.query, rows.q.head_dim);
   float* dkey = heads_gradient(step, norms.key, rows.k.head_dim);
@@ -142,7 +162,7 @@ void normalize_heads_backward(const Step& step, const HeadNorms& norms, const At
 }  // namespace
 
 Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& a, Slot* qkv) {
-  const NormRows rows(a, qkv->rows);
+  const NormRows rows(a, norms, qkv->rows);
   Slot* out = tensor::make_slot(step.arena, qkv->rows, qkv->width,
                                 recorded(step, qkv, norms.query) || recorded(step, qkv, norms.key));
   float* inverse = out->wanted ? step.arena.take(rows.all()) : nullptr;
@@ -171,7 +191,7 @@ void turn(Step& step, const Attention& a, Slot* x, int64_t heads, int64_t head_d
   });
 }
 
-Slot* attend(Step& step, const Attention& a, Slot* qkv) {
+Slot* attend(Step& step, const Attention& a, Slot* qkv, int sinks) {
   const Heads h(a);
   tensor::AttentionForward args;
   args.layout = kv_layout(a, step.kv_type);
@@ -188,10 +208,11 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   args.out = out->value;
   args.out_stride = a.output_width();
   args.lse = lse;
+  args.sinks = sinks < 0 ? nullptr : step.weights.param(sinks);
   tensor::attention_forward(step.exec, args, step.input.runs());
   if (lse == nullptr) return out;
-  step.tape->push([step, a, qkv, out, lse] {
-    if (Tape::gradient(*out) != nullptr) attend_backward(step, a, *qkv, *out, lse);
+  step.tape->push([step, a, of = Attended{qkv, out, lse, sinks}] {
+    if (Tape::gradient(*of.out) != nullptr) attend_backward(step, a, of);
   });
   return out;
 }

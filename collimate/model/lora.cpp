@@ -123,6 +123,7 @@ void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const L
     b.dims[0] = spec->dims[0];
     b.runs_in = spec->segment;
     b.interleaved = spec->interleaved;
+    b.grouped = spec->grouped;
     b.paired = spec->paired;
     b.trailing = spec->trailing;
   }

@@ -69,19 +69,23 @@ void MappedValues::read_rows(size_t index, int64_t first, std::span<float> out) 
       first >= 0 && rows * width == out.size() && (begin + rows) * width <= static_cast<size_t>(spec.count()),
       "rows {} to {} of {}", first, begin + rows, spec.name);
   if (spec.reordered() && spec.sizes.size() == 1) return read_param(spec, entry, directory_, out);
-  if (spec.reordered()) {
+  const bool transposed = is_transposed(spec, entry);
+  if (spec.reordered() && !transposed) {
     for (size_t r = 0; r < rows; ++r) {
       const auto row = static_cast<size_t>(spec.file_row(first + static_cast<int64_t>(r)));
       read_floats(part_of(entry, row * width, width), directory_, out.subspan(r * width, width));
     }
     return;
   }
-  if (!spec.transposed_in_file) return read_floats(part_of(entry, begin * width, out.size()), directory_, out);
+  if (!transposed) return read_floats(part_of(entry, begin * width, out.size()), directory_, out);
+  std::vector<size_t> places;  // of the rows among the file's columns
+  for (size_t r = 0; r < rows; ++r) places.push_back(static_cast<size_t>(spec.file_row(first + std::ssize(places))));
+  const auto [least, most] = std::ranges::minmax(places);
   const auto all_rows = static_cast<size_t>(spec.sizes[0]);
-  std::vector<float> column(rows);
+  std::vector<float> column(most - least + 1);
   for (size_t k = 0; k < width; ++k) {
-    read_floats(part_of(entry, k * all_rows + begin, rows), directory_, column);
-    for (size_t r = 0; r < rows; ++r) out[r * width + k] = column[r];
+    read_floats(part_of(entry, k * all_rows + least, column.size()), directory_, column);
+    for (size_t r = 0; r < rows; ++r) out[r * width + k] = column[places[r] - least];
   }
 }
 

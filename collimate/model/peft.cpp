@@ -25,8 +25,9 @@ nlohmann::ordered_json peft_config(const Weights& weights, const std::string& ba
   const bool scores = weights.index_of("score.weight") >= 0;
   std::vector<std::string> saved = lora.modules_to_save;
   if (scores) saved.emplace_back("score");
-  const bool conv1d = std::any_of(weights.params().begin(), weights.params().end(),
-                                  [](const shape::ParamSpec& spec) { return spec.transposed_in_file; });
+  const bool conv1d = std::any_of(weights.params().begin(), weights.params().end(), [](const shape::ParamSpec& spec) {
+    return spec.transposed_in_file && spec.expert < 0;
+  });
   nlohmann::ordered_json config = {
       {"peft_type", "LORA"},
       {"task_type", scores ? "SEQ_CLS" : "CAUSAL_LM"},

@@ -31,9 +31,10 @@ class Quantization {
     if (!config.contains("quantization_config") || config.at("quantization_config").is_null()) return;
     const json& section = config.at("quantization_config");
     const json method = section.is_object() ? section.value("quant_method", json()) : section;
+    if (method == "mxfp4") return;  // join_mxfp4
     if (method != "fp8")
-      throw InputError(expectation(where_ + ".quant_method", "fp8, or a model that is not quantized", method.dump(),
-                                   "the model that this one was made from"));
+      throw InputError(expectation(where_ + ".quant_method", "fp8, mxfp4, or a model that is not quantized",
+                                   method.dump(), "the model that this one was made from"));
     is_fp8_ = true;
     if (section.contains("weight_block_size") && !section.at("weight_block_size").is_null())
       read_block_size(section.at("weight_block_size"));
@@ -98,7 +99,52 @@ void drop_input_scales(TensorDirectory& files, const std::string& name) {
     if (const TensorEntry* scale = files.find(layer + end); scale != nullptr) files.replace(*scale, {});
 }
 
+constexpr int64_t kMxBlock = 32;  // values that have a scale together
+constexpr const char* kMxBlocks = "_blocks";
+constexpr const char* kMxScales = "_scales";
+
+bool is_mx_blocks(const TensorEntry& entry) { return entry.dtype == "U8" && entry.name.ends_with(kMxBlocks); }
+
+// The scales beside blocks, under the type that they have. They are no tensor of their own any more.
+const TensorEntry* take_mx_scales(TensorDirectory& files, const TensorEntry& blocks, const std::string& directory) {
+  const std::string name = blocks.name.substr(0, blocks.name.size() - std::string(kMxBlocks).size()) + kMxScales;
+  const TensorEntry* found = files.find(name);
+  std::vector<int64_t> sizes = blocks.sizes;
+  const bool whole = sizes.size() >= 3 && sizes.back() == kMxBlock / 2;
+  if (!whole)
+    throw InputError(expectation(directory + " " + blocks.name, "[.., rows, columns / 32, 16] of U8",
+                                 fmt::format("[{}]", fmt::join(sizes, ", "))));
+  sizes.pop_back();
+  if (found == nullptr || found->dtype != "U8" || found->sizes != sizes)
+    throw InputError(expectation(
+        directory + " " + name, fmt::format("[{}] of U8 beside {}", fmt::join(sizes, ", "), blocks.name),
+        found == nullptr ? "none" : fmt::format("[{}] of {}", fmt::join(found->sizes, ", "), found->dtype)));
+  TensorEntry scales = *found;
+  scales.dtype = "F8_E8M0";
+  files.replace(*found, {scales});
+  found = files.find(name);
+  files.replace(*found, {});
+  return found;
+}
+
 }  // namespace
+
+void join_mxfp4(TensorDirectory& files, const std::string& directory) {
+  std::vector<const TensorEntry*> all;
+  for (const auto& [name, entry] : files.entries())
+    if (is_mx_blocks(*entry)) all.push_back(entry);
+  for (const TensorEntry* blocks : all) {
+    TensorEntry joined = *blocks;
+    joined.name.resize(joined.name.size() - std::string(kMxBlocks).size());
+    joined.dtype = kMxfp4;
+    joined.upright = true;
+    const TensorEntry* scales = take_mx_scales(files, *blocks, directory);
+    joined.sizes.resize(joined.sizes.size() - 2);
+    joined.sizes.push_back(scales->sizes.back() * kMxBlock);
+    joined.scales = {scales, 1, kMxBlock, joined.sizes.back()};
+    files.replace(*blocks, {joined});
+  }
+}
 
 void attach_scales(TensorDirectory& files, const std::string& directory) {
   const Quantization quantization(directory);

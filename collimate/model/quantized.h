@@ -13,4 +13,9 @@ namespace collimate::model {
 // has no scales, or where their sizes are others.
 void attach_scales(TensorDirectory& files, const std::string& directory);
 
+// Makes one entry of each pair of U8 tensors that gpt-oss (OpenAI 2025) has in place of NAME [.., columns, rows]:
+// NAME_blocks [.., rows, columns / 32, 16], whose bytes are two values of four bits each, and NAME_scales [.., rows,
+// columns / 32], powers of two. InputError where one of a pair is missing, or its sizes are others.
+void join_mxfp4(TensorDirectory& files, const std::string& directory);
+
 }  // namespace collimate::model

@@ -108,9 +108,10 @@ TEST_F(Quantized, ScalesMayBePowersOfTwo) {
 TEST_F(Quantized, MethodsAreNamed) {
   EXPECT_EQ(error_of(), "loaded");
   config_["quantization_config"]["quant_method"] = "gptq";
-  EXPECT_EQ(error_of(),
-            "[D/config.json quantization_config.quant_method] expected fp8, or a model that is not quantized, got "
-            "\"gptq\"; try the model that this one was made from");
+  EXPECT_EQ(
+      error_of(),
+      "[D/config.json quantization_config.quant_method] expected fp8, mxfp4, or a model that is not quantized, got "
+      "\"gptq\"; try the model that this one was made from");
   config_["quantization_config"] = {{"bits", 4}};
   EXPECT_NE(error_of().find("got null"), std::string::npos);
   config_.erase("quantization_config");

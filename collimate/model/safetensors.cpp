@@ -186,7 +186,17 @@ float half_to_float(uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 
-// visit(a value as the entry stores it, a function that widens it)
+// Two values of four bits (E2M1), of which a function widens one.
+struct Nibbles {
+  uint8_t both;
+};
+float e2m1_to_float(uint8_t code) {
+  constexpr float kMagnitudes[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+  const float magnitude = kMagnitudes[code & 7U];
+  return (code & 8U) != 0 ? -magnitude : magnitude;
+}
+
+// visit(a value, or two, as the entry stores it, a function that widens it)
 template <typename Visit>
 void visit_storage(const TensorEntry& entry, const std::string& where, const Visit& visit,
                    const char* dtypes = "F32, BF16 or F16") {
@@ -196,6 +206,7 @@ void visit_storage(const TensorEntry& entry, const std::string& where, const Vis
   if (entry.dtype == "F16") return visit(uint16_t{}, half_to_float);
   if (entry.dtype == "F8_E4M3" && entry.scales.numbers != nullptr)
     return visit(uint8_t{}, c10::detail::fp8e4m3fn_to_fp32_value);
+  if (entry.dtype == kMxfp4 && entry.scales.numbers != nullptr) return visit(Nibbles{}, e2m1_to_float);
   throw InputError(expectation(where + " " + shown(entry.name) + " dtype", dtypes, entry.dtype));
 }
 
@@ -212,7 +223,7 @@ float scale_at(const TensorEntry& entry, const std::string& where, int64_t i) {
   float value = 0;
   visit_scales(entry, where, [&](auto stored, const auto& wide) {
     std::memcpy(&stored, entry.data.data() + static_cast<size_t>(i) * sizeof(stored), sizeof(stored));
-    value = wide(stored);
+    if constexpr (!std::is_same_v<decltype(stored), Nibbles>) value = wide(stored);  // scales are no nibbles
   });
   return value;
 }
@@ -234,9 +245,13 @@ template <typename Place>
 void read_placed(const TensorEntry& entry, const std::string& where, std::span<float> out, Place place) {
   COLLIMATE_CHECK(static_cast<int64_t>(out.size()) == entry.count(), "{}", entry.name);
   visit_storage(entry, where, [&](auto stored, const auto& wide) {
+    constexpr bool kTwo = std::is_same_v<decltype(stored), Nibbles>;
     for (size_t i = 0; i < out.size(); ++i) {
-      std::memcpy(&stored, entry.data.data() + i * sizeof(stored), sizeof(stored));
-      out[place(i)] = wide(stored);
+      std::memcpy(&stored, entry.data.data() + (kTwo ? i / 2 : i) * sizeof(stored), sizeof(stored));
+      if constexpr (kTwo)
+        out[place(i)] = wide(static_cast<uint8_t>(i % 2 == 0 ? stored.both & 15U : stored.both >> 4));
+      else
+        out[place(i)] = wide(stored);
     }
   });
   if (entry.scales.numbers != nullptr) multiply_scales(entry.scales, where, out, place);
@@ -259,9 +274,14 @@ int64_t TensorEntry::count() const {
 }
 
 TensorEntry part_of(const TensorEntry& entry, size_t first, size_t count) {
-  const size_t width = entry.data.size() / static_cast<size_t>(entry.count());
-  TensorEntry part = {
-      entry.name, entry.dtype, {static_cast<int64_t>(count)}, entry.data.subspan(first * width, count * width)};
+  const auto all = static_cast<size_t>(entry.count());
+  const size_t bytes = entry.data.size();
+  COLLIMATE_CHECK(first * bytes % all == 0, "{} begins within a byte", entry.name);
+  TensorEntry part = {entry.name,
+                      entry.dtype,
+                      {static_cast<int64_t>(count)},
+                      entry.data.subspan(first * bytes / all, (count * bytes + all - 1) / all)};
+  part.upright = entry.upright;
   part.scales = entry.scales;
   part.scales.first += static_cast<int64_t>(first);
   return part;

@@ -25,6 +25,10 @@ struct BlockScales {
   int64_t first = 0;  // place in that tensor of the entry's first value
 };
 
+// A dtype of values of four bits, the first of two in the lower half of a byte, with a scale for each 32 of a row (OCP
+// Microscaling Formats 1.0): no file names it, and entries that lie in several tensors of a file have it (quantized.h).
+inline constexpr const char* kMxfp4 = "MXFP4";
+
 // One tensor of a file: `data` points into the mapped file and lives as long as it.
 struct TensorEntry {
   std::string name;
@@ -32,6 +36,7 @@ struct TensorEntry {
   std::vector<int64_t> sizes;
   std::span<const std::byte> data;
   BlockScales scales = {};
+  bool upright = false;  // [out, in] whatever the family's files have else
   int64_t count() const;
 };
 

@@ -5,21 +5,24 @@
 namespace collimate::model {
 namespace {
 
-// A gated activation, and its gradient.
-struct Gated {
-  decltype(&tensor::silu_mul) forward;
-  decltype(&tensor::silu_mul_backward) backward;
-};
-Slot* gated(Step& step, const Gated& operation, Slot* gate_up) {
+// A gated activation by an operation and its gradient.
+template <class Forward, class Backward>
+Slot* gated(Step& step, const Forward& forward, const Backward& backward, Slot* gate_up) {
   const int64_t width = gate_up->width / 2, stride = gate_up->width;
   Slot* out = tensor::make_slot(step.arena, gate_up->rows, width, gate_up->wanted);
-  operation.forward(step.exec, gate_up->value, gate_up->value + width, stride, out->rows, width, out->value, width);
+  forward(step.exec, gate_up->value, gate_up->value + width, stride, out->rows, width, out->value, width);
   record(step, out, [=, exec = step.exec, tape = step.tape](const float* dy) {
     float* dx = only_target(*tape, *gate_up);
-    operation.backward(exec, dy, width, gate_up->value, gate_up->value + width, stride, out->rows, width, dx,
-                       dx + width);
+    backward(exec, dy, width, gate_up->value, gate_up->value + width, stride, out->rows, width, dx, dx + width);
   });
   return out;
+}
+
+Slot* bounded_swish(Step& step, const shape::Mlp& mlp, Slot* gate_up) {
+  const tensor::SwishBounds how{static_cast<float>(mlp.slope), static_cast<float>(mlp.bound)};
+  return gated(
+      step, [how](const auto& exec, auto... rest) { tensor::bounded_swish_mul(exec, how, rest...); },
+      [how](const auto& exec, auto... rest) { tensor::bounded_swish_mul_backward(exec, how, rest...); }, gate_up);
 }
 
 // An operation of each number, and its gradient.
@@ -45,9 +48,9 @@ Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) {
   switch (mlp.activation) {
     case shape::Activation::kSilu:
       COLLIMATE_CHECK(mlp.gated, "silu without a gate");
-      return gated(step, {tensor::silu_mul, tensor::silu_mul_backward}, x);
+      return gated(step, &tensor::silu_mul, &tensor::silu_mul_backward, x);
     case shape::Activation::kGeluTanh:
-      if (mlp.gated) return gated(step, {tensor::gelu_tanh_mul, tensor::gelu_tanh_mul_backward}, x);
+      if (mlp.gated) return gated(step, &tensor::gelu_tanh_mul, &tensor::gelu_tanh_mul_backward, x);
       return elementwise(step, {tensor::gelu_tanh, tensor::gelu_tanh_backward}, x);
     case shape::Activation::kGelu:
       COLLIMATE_CHECK(!mlp.gated, "a gate of GELU by erf");
@@ -58,6 +61,9 @@ Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) {
     case shape::Activation::kReluSquared:
       COLLIMATE_CHECK(!mlp.gated, "a gate of squared ReLU");
       return elementwise(step, {tensor::relu_squared, tensor::relu_squared_backward}, x);
+    case shape::Activation::kBoundedSwish:
+      COLLIMATE_CHECK(mlp.gated, "a bounded swish without a gate");
+      return bounded_swish(step, mlp, x);
   }
   return nullptr;
 }

@@ -8,7 +8,7 @@ namespace collimate::shape {
 // Norms: of weights alone; of 1 and weights; and centred: of weights and biases, of weights alone, of 1 and weights and
 // biases.
 enum class NormKind { kRms, kRmsOffset, kLayer, kLayerUnbiased, kLayerOffset };
-enum class Activation { kSilu, kGeluTanh, kGelu, kRelu, kReluSquared };
+enum class Activation { kSilu, kGeluTanh, kGelu, kRelu, kReluSquared, kBoundedSwish };
 
 inline bool is_centred(NormKind kind) { return kind != NormKind::kRms && kind != NormKind::kRmsOffset; }
 inline bool is_offset(NormKind kind) { return kind == NormKind::kRmsOffset || kind == NormKind::kLayerOffset; }
@@ -46,6 +46,8 @@ struct Attention {
   bool head_norm = false;         // an RMS norm of each query's and key's head, ahead of their turn
   bool norm_behind_turn = false;  // where there is one, it is behind their turn
   bool norm_of_all = false;       // it is of all of a query's heads together, and of all of a key's
+  bool norm_by_head = false;      // each head has weights of its own, and the norm is of the block's kind
+  bool sinks = false;             // a learned score of each head counts in the sum of its softmax, and has no value
   double scale = 0;               // of scores; 0: 1 / sqrt(head_dim)
   double softcap = 0;             // a scaled score s becomes softcap tanh(s / softcap); 0: as it is
   double rope_theta = 0;          // of a layer that turns by a base of its own, unscaled; 0: as the model's rope says
@@ -60,9 +62,9 @@ struct Attention {
   int64_t value_dim() const { return latent.kv_rank > 0 ? latent.value_dim : head_dim; }
   int64_t value_width() const { return kv_heads * value_dim(); }
   int64_t output_width() const { return heads * value_dim(); }
-  // Channels of the norms of queries and of keys.
-  int64_t query_norm_width() const { return norm_of_all ? query_width() : head_dim; }
-  int64_t key_norm_width() const { return norm_of_all ? kv_width() : head_dim; }
+  // Weights of the norms of queries and of keys.
+  int64_t query_norm_width() const { return norm_of_all || norm_by_head ? query_width() : head_dim; }
+  int64_t key_norm_width() const { return norm_of_all || norm_by_head ? kv_width() : head_dim; }
   bool operator==(const Attention&) const = default;
 };
 
@@ -76,6 +78,8 @@ struct Experts {
   bool shared_gate = false;   // the sigmoid of one more linear layer scales what the shared ones give
   bool sigmoid = false;       // a score is the sigmoid of its own number; else all are a softmax
   bool corrected = false;     // a bias for each expert is added to scores for the choice alone
+  bool router_bias = false;   // of the linear layer that scores them
+  bool biased = false;        // both layers of each of them have biases
   bool normalized = false;    // the weights of those chosen are divided by their sum
   int64_t groups = 1;         // of neighbours; those with the highest two scores together are looked at
   bool group_best = false;    // with the highest one instead
@@ -89,12 +93,14 @@ struct Experts {
   bool operator==(const Experts&) const = default;
 };
 
-// down(activation(up x)), or gated: down(activation(gate x) * up x).
+// down(activation(up x)), or gated: down(activation(gate x) * up x). Swish has a slope, gate sigmoid(slope gate), and
+// where it is bounded (gpt-oss: OpenAI 2025) the gate is at most `bound`, up within it both ways, and 1 is added to up.
 struct Mlp {
   int64_t intermediate = 0;
   bool gated = true;
   Activation activation = Activation::kSilu;
   bool bias = false;
+  double slope = 1, bound = 0;  // of kBoundedSwish
   Experts experts = {};
 
   int64_t up_width() const { return (gated ? 2 : 1) * intermediate; }

@@ -13,11 +13,13 @@
   EACH(deepseek_families) \
   EACH(ernie_families) \
   EACH(exaone4_families) \
+  EACH(falcon_families) \
   EACH(gemma_families) \
   EACH(glm_families) \
   EACH(gpt2_families) \
   EACH(gpt_neo_families) \
   EACH(gpt_neox_families) \
+  EACH(gpt_oss_families) \
   EACH(gptj_families) \
   EACH(granite_families) \
   EACH(helium_families) \

@@ -21,17 +21,23 @@ struct ModuleNames {
   std::string attention_norm;
   std::vector<std::string> query_key_value;
   std::string query_norm, key_norm;                                              // of heads
+  std::string sinks = {};                                                        // of attention, whole
   std::string query = {}, query_down = {}, query_down_norm = {}, query_up = {};  // of latent attention, as the next
   std::string key_value_down = {}, key_value_down_norm = {}, key_value_up = {};
   std::string attention_output;
   std::string mlp_norm;
-  std::string behind_attention = {}, behind_mlp = {};  // norms of blocks that have them around their halves
-  std::vector<std::string> up;                         // gate and up of a gated MLP
+  std::string attention_norm_beside = {}, mlp_norm_beside = {};  // of parallel halves that have one each; "": as above
+  std::string behind_attention = {}, behind_mlp = {};            // norms of blocks that have them around their halves
+  std::vector<std::string> up;                                   // gate and up of a gated MLP
   std::string down;
   std::string router;   // of a mixture
   std::string experts;  // "mlp.experts."; the names in an expert come behind it and its number
   std::vector<std::string> expert_up;
   std::string expert_down;
+  // Files have one tensor for each matrix of all experts of a block, under these whole names, and behind them "_bias".
+  std::string stacked_up = {}, stacked_down = {};
+  bool stacked_transposed = false;   // [experts, in, out]
+  bool stacked_interleaved = false;  // each row of the gate has that of up beside it
   std::vector<std::string> shared_up;
   std::string shared_down;
   std::string shared_gate;
@@ -39,6 +45,7 @@ struct ModuleNames {
   std::string head = "lm_head";
   bool transposed = false;   // linear layers of blocks are [in, out] in the files
   bool interleaved = false;  // one query_key_value holds each head's query, key and value side by side
+  bool grouped = false;      // or the query heads of each key-value head, its key and its value
   bool paired = false;       // channels of queries and keys turn with their neighbours in the files
 };
 

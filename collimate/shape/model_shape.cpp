@@ -8,6 +8,7 @@
 #include "collimate/base/json.h"
 #include "collimate/base/nearest_path.h"
 #include "collimate/base/read_file.h"
+#include "collimate/shape/config_defaults.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/text_part.h"
 
@@ -118,8 +119,9 @@ ModelShape parse_model_shape(const json& config, const std::string& where) {
     shape.text_part_of = config.at("model_type").get<std::string>();
     return shape;
   }
-  const Fields fields(config, where);
-  const Family& family = find_family(fields.text_or("model_type", ""), fields.at("model_type"));
+  const Family& family = find_family(Fields(config, where).text_or("model_type", ""), where + " model_type");
+  const json filled = with_defaults(config, family.name);
+  const Fields fields(filled, where);
   ModelShape shape = family.parse(fields, family.name);
   shape.head = head_of(fields);
   read_ids(fields, shape);

@@ -6,6 +6,7 @@
 
 #include "collimate/base/json.h"
 #include "collimate/base/read_file.h"
+#include "collimate/shape/config_defaults.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/fields.h"
 #include "collimate/shape/mixture.h"
@@ -103,7 +104,8 @@ Outline parse_outline(const nlohmann::json& config, const std::string& where) {
   for (const Family& known : families())
     if (known.name == family && !known.has_usual_keys) return outline_of(parse_model_shape(config, where));
   require_decoder(fields, family);
-  return outline_of(read_usual_shape(fields, family));
+  const nlohmann::json filled = with_defaults(config, family);
+  return outline_of(read_usual_shape(Fields(filled, where), family));
 }
 
 Outline find_outline(const std::string& name) {

@@ -59,7 +59,11 @@ class DecoderParams {
 
   void add_block(const std::string& prefix, const Block& block) {
     const Attention& attention = block.attention;
-    add_norm(prefix + names_.attention_norm, Part::kAttentionNorm, block.norm);
+    block_ = prefix;
+    group_ = attention.heads / attention.kv_heads;
+    const bool beside = block.parallel && !block.shared_norm && !names_.attention_norm_beside.empty();
+    add_norm(prefix + (beside ? names_.attention_norm_beside : names_.attention_norm), Part::kAttentionNorm,
+             block.norm);
     if (attention.latent.kv_rank > 0) {
       add_latent(prefix, attention);
     } else {
@@ -68,15 +72,17 @@ class DecoderParams {
                   attention.bias);
     }
     if (attention.head_norm) {
-      out_.add(prefix + names_.query_norm + ".weight", Part::kQueryNorm, kind_of(block.norm),
-               {attention.query_norm_width()});
-      out_.add(prefix + names_.key_norm + ".weight", Part::kKeyNorm, kind_of(block.norm), {attention.key_norm_width()});
+      add_head_norm(prefix + names_.query_norm, Part::kQueryNorm, block, attention.query_norm_width());
+      add_head_norm(prefix + names_.key_norm, Part::kKeyNorm, block, attention.key_norm_width());
     }
+    if (attention.sinks)
+      cut_rows(out_.add(prefix + names_.sinks, Part::kSinks, ParamKind::kBias, {attention.heads}), 1);
     add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.output_width(),
                    attention.value_dim(), attention.output_bias);
     if (block.place == NormPlace::kAround)
       add_norm(prefix + names_.behind_attention, Part::kBehindAttention, block.norm);
-    if (!block.shared_norm) add_norm(prefix + names_.mlp_norm, Part::kMlpNorm, block.norm);
+    if (!block.shared_norm)
+      add_norm(prefix + (beside ? names_.mlp_norm_beside : names_.mlp_norm), Part::kMlpNorm, block.norm);
     if (block.mlp.experts.count > 0) return add_experts(prefix, block.mlp.experts);
     const std::vector<int64_t> rows(block.mlp.gated ? 2 : 1, block.mlp.intermediate);
     add_by_rows(prefix, names_.up, Part::kUp, rows, 1, block.mlp.bias);
@@ -121,19 +127,29 @@ class DecoderParams {
 
   void add_experts(const std::string& prefix, const Experts& experts) {
     add_of_layer(prefix + names_.router, Part::kRouter, experts.count, shape_.hidden);
+    if (experts.router_bias) add_of_layer(prefix + names_.router, Part::kRouter, experts.count, 0);
     if (experts.corrected)
       out_.add(prefix + names_.router + ".e_score_correction_bias", Part::kRouter, ParamKind::kBias, {experts.count});
     for (int64_t e = 0; e < experts.count; ++e) {
       const std::string expert = fmt::format("{}{}{}.", prefix, names_.experts, e);
       out_.begin_expert(static_cast<int>(e));
-      add_by_rows(expert, names_.expert_up, Part::kExpertUp, {experts.intermediate, experts.intermediate}, 1, false);
-      add_by_columns(expert + names_.expert_down, Part::kExpertDown, experts.intermediate, 1, false);
+      add_by_rows(expert, names_.expert_up, Part::kExpertUp, {experts.intermediate, experts.intermediate}, 1,
+                  experts.biased);
+      add_by_columns(expert + names_.expert_down, Part::kExpertDown, experts.intermediate, 1, experts.biased);
       out_.begin_expert(-1);
     }
     if (experts.shared == 0) return;
     add_by_rows(prefix, names_.shared_up, Part::kUp, {experts.shared, experts.shared}, 1, false);
     add_by_columns(prefix + names_.shared_down, Part::kDown, experts.shared, 1, false);
     if (experts.shared_gate) add_of_layer(prefix + names_.shared_gate, Part::kSharedGate, 1, shape_.hidden);
+  }
+
+  void add_head_norm(const std::string& name, Part part, const Block& block, int64_t width) {
+    ParamSpec& spec = out_.add(name + ".weight", part, kind_of(block.norm), {width});
+    if (!block.attention.norm_by_head) return;
+    cut_rows(spec, block.attention.head_dim, part == Part::kKeyNorm);
+    spec.file_rows = width / block.attention.head_dim;
+    if (names_.paired) spec.paired = block.attention.turned();
   }
 
   void add_norm(const std::string& name, Part part, NormKind kind) {
@@ -162,6 +178,7 @@ class DecoderParams {
   // Says how the file orders the rows of queries, keys or values.
   void order_heads(ParamSpec& spec, size_t piece, size_t pieces) const {
     if (names_.interleaved) spec.interleaved = static_cast<int64_t>(pieces);
+    if (names_.grouped) spec.grouped = group_;
     if (names_.paired && piece < 2) spec.paired = shape_.turned();
   }
 
@@ -175,10 +192,22 @@ class DecoderParams {
 
   // The weight [rows, columns] of a linear layer, or with no columns its bias.
   ParamSpec& add_of_layer(const std::string& name, Part part, int64_t rows, int64_t columns) {
-    if (columns == 0) return out_.add(name + ".bias", part, ParamKind::kBias, {rows});
-    ParamSpec& spec = out_.add(name + ".weight", part, ParamKind::kLinear, {rows, columns});
-    spec.transposed_in_file = names_.transposed;
+    const bool bias = columns == 0;
+    ParamSpec& spec = bias ? out_.add(name + ".bias", part, ParamKind::kBias, {rows})
+                           : out_.add(name + ".weight", part, ParamKind::kLinear, {rows, columns});
+    spec.transposed_in_file = names_.transposed && !bias;
+    if (part == Part::kExpertUp || part == Part::kExpertDown) stack(spec, bias);
     return spec;
+  }
+
+  // Says where a file that has the experts of a block together has those of one.
+  void stack(ParamSpec& spec, bool bias) const {
+    const bool up = spec.part == Part::kExpertUp;
+    const std::string& name = up ? names_.stacked_up : names_.stacked_down;
+    if (name.empty()) return;
+    spec.stacked = block_ + name + (bias ? "_bias" : "");
+    spec.transposed_in_file = names_.stacked_transposed && !bias;
+    if (up && names_.stacked_interleaved) spec.interleaved = 2;
   }
 
   // A score, or the vocabulary where it is not the embedding.
@@ -198,6 +227,8 @@ class DecoderParams {
 
   const ModelShape& shape_;
   const ModuleNames& names_;
+  std::string block_;  // the prefix of the block that is being added
+  int64_t group_ = 1;  // its query heads of a key-value head
   Builder out_;
 };
 
@@ -216,10 +247,18 @@ int64_t ParamSpec::file_row(int64_t row) const {
   if (trailing > 0)
     return first + (place >= trailing ? place - trailing : unit - trailing + (paired > 0 ? beside : place));
   if (place < paired) return first + beside;
+  if (grouped > 0) return file_head(row / unit) * unit + place;
   if (interleaved == 0) return row;
   const int64_t piece_rows = sizes[0] / interleaved;
   const int64_t piece = row / piece_rows, within = row % piece_rows;
   return (within / unit * interleaved + piece) * unit + within % unit;
+}
+
+int64_t ParamSpec::file_head(int64_t head) const {
+  const int64_t of_group = grouped + 2, groups = sizes[0] / dims[0].unit / of_group, queries = groups * grouped;
+  if (head < queries) return head / grouped * of_group + head % grouped;
+  const int64_t piece = (head - queries) / groups;  // 0: a key
+  return (head - queries) % groups * of_group + grouped + piece;
 }
 
 std::vector<ParamSpec> param_specs(const ModelShape& shape) { return DecoderParams(shape).all(); }

@@ -43,6 +43,7 @@ enum class Part {
   kKeyValueUp,  // each head's own part of its key, then its value
   kQueryNorm,
   kKeyNorm,
+  kSinks,
   kAttentionOutput,
   kBehindAttention,  // a norm
   kMlpNorm,
@@ -72,10 +73,13 @@ struct ParamSpec {
   int expert = -1;  // of its block, which it belongs to; -1: none
   int64_t offset = 0;
   bool transposed_in_file = false;  // GPT-2 stores [in, out]
-  int64_t interleaved = 0;  // the file has so many pieces of rows unit by unit: q, k, v of each head; 0: as here
-  int64_t paired = 0;       // of each unit's first so many rows the file has i and i + half side by side
-  int64_t trailing = 0;     // each unit's first so many rows are its last ones in the file, in their order there
-  bool decay = true;        // weight decay: none on biases and norms
+  int64_t interleaved = 0;   // the file has so many pieces of rows unit by unit: q, k, v of each head; 0: as here
+  int64_t paired = 0;        // of each unit's first so many rows the file has i and i + half side by side
+  int64_t trailing = 0;      // each unit's first so many rows are its last ones in the file, in their order there
+  int64_t file_rows = 0;     // the file has a single dim as so many rows; 0: as here
+  int64_t grouped = 0;       // the file has so many query heads, then a key's and a value's, of each key-value head
+  std::string stacked = {};  // the file's tensor that holds those of all of a block's experts; "": one of its own
+  bool decay = true;         // weight decay: none on biases and norms
   // Parameters that run as one linear layer (q/k/v, gate/up) lie side by side without a gap. The first carries their
   // number, the others 0; a parameter on its own carries 1.
   int fused = 1;
@@ -87,10 +91,11 @@ struct ParamSpec {
   int64_t count() const;
   bool absent() const { return cut >= 0 && pieces.empty(); }
   bool reordered() const {
-    return interleaved > 0 || paired > 0 || trailing > 0;
+    return interleaved > 0 || grouped > 0 || paired > 0 || trailing > 0;
   }  // rows have other places in the file
   // Returns where the file has a row.
   int64_t file_row(int64_t row) const;
+  int64_t file_head(int64_t head) const;  // of a grouped parameter
 };
 
 // The parameters of a shape in segment order, offsets padded to 16 floats but inside a fused group. Tied embeddings

@@ -191,6 +191,10 @@ ModelShape read_sizes(const Fields& fields, const std::string& family, const Siz
     if (says_rope(fields, key))
       throw InputError(
           expectation(fields.at(key), "none: " + family + " has no RoPE that scales", fields.raw(key).dump()));
+  return read_sizes_alone(fields, family, keys);
+}
+
+ModelShape read_sizes_alone(const Fields& fields, const std::string& family, const SizeKeys& keys) {
   ModelShape shape;
   shape.family = family;
   shape.vocabulary = fields.count("vocab_size", kMaxCount);

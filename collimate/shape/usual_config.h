@@ -21,6 +21,7 @@ struct SizeKeys {
 inline constexpr SizeKeys kUsualSizes = {"hidden_size", "num_hidden_layers", "num_attention_heads"};
 inline constexpr SizeKeys kGpt2Sizes = {"n_embd", "n_layer", "n_head"};
 ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys);
+ModelShape read_sizes_alone(const Fields& fields, const std::string& family, const SizeKeys& keys);  // with any rope
 void add_sizes(const ModelShape& shape, const SizeKeys& keys, nlohmann::json& config);
 // Reads the base of the rope, `theta` where a config says none, and its scaling: in rope_scaling, as older configs have
 // it, and in rope_parameters. InputError for kinds that do not run, and for layers with ropes of their own.

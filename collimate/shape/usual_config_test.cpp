@@ -58,7 +58,7 @@ TEST(Rope, EveryFamilyReadsItsScalingOrRefusesIt) {
 TEST(Rope, EveryFamilyReadsTheBaseThatStandsBesideTheScaling) {
   const std::map<std::string, double> unusual = {{"mixtral", 1e6},  {"gemma3_text", 1e6}, {"smollm3", 2e6},
                                                  {"ernie4_5", 5e5}, {"olmo3", 5e5},       {"cohere", 5e5},
-                                                 {"helium", 1e5},   {"cwm", 1e6}};
+                                                 {"helium", 1e5},   {"cwm", 1e6},         {"gpt_oss", 1.5e5}};
   for (auto& [family, config] : family_configs())
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
       if (kUnscaled.contains(family)) continue;

@@ -7,8 +7,8 @@
 
 namespace collimate::shape {
 
-ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how) {
-  ModelShape shape = read_swiglu_shape(fields, family, family == "mixtral" ? 1e6 : 1e4);
+ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how, double theta) {
+  ModelShape shape = read_swiglu_shape(fields, family, theta);
   for (Block& block : shape.blocks) {
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
     Experts& experts = block.mlp.experts;
@@ -24,6 +24,11 @@ ModelShape read_mixture(const Fields& fields, const std::string& family, const E
     throw base::InputError(base::expectation(fields.at("experts"), "two or more, and a block that has them", "none",
                                              "a model of a dense family"));
   return shape;
+}
+
+double read_balance(const Fields& fields, double fallback) {
+  constexpr const char* kBalance = "router_aux_loss_coef";
+  return fields.has(kBalance) && fields.raw(kBalance) == 0 ? 0 : fields.real_or(kBalance, fallback);
 }
 
 Experts read_grouped_routing(const Fields& fields) {

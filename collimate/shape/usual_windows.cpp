@@ -89,6 +89,14 @@ void add_window_size(const ModelShape& shape, json& config) {
     if (block.attention.window > 0) config["sliding_window"] = block.attention.window;
 }
 
+void add_all_layer_types(const ModelShape& shape, json& config) {
+  add_window_size(shape, config);
+  if (config["sliding_window"].is_null()) config["sliding_window"] = shape.max_positions;
+  config["layer_types"] = json::array();
+  for (const Block& block : shape.blocks)
+    config["layer_types"].push_back(block.attention.window > 0 ? kSliding : kFull);
+}
+
 void add_layer_types(const ModelShape& shape, json& config) {
   if (std::ranges::none_of(shape.blocks, [](const Block& block) { return block.attention.window > 0; })) return;
   json types = json::array();

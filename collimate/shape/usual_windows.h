@@ -38,6 +38,8 @@ void add_turning_windows(const ModelShape& shape, nlohmann::json& config);
 void add_window_size(const ModelShape& shape, nlohmann::json& config);
 // Adds max_window_layers, which tells how many blocks lie ahead of the first that has a window, and layer_types.
 void add_window_layers(const ModelShape& shape, nlohmann::json& config);
+// Adds sliding_window, the model's length where none has one, and layer_types of every block.
+void add_all_layer_types(const ModelShape& shape, nlohmann::json& config);
 // Adds layer_types where a block has a window.
 void add_layer_types(const ModelShape& shape, nlohmann::json& config);
 

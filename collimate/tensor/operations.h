@@ -19,6 +19,7 @@
   EACH(copy) EACH(copy_in) EACH(copy_out) EACH(zero) EACH(gather_rows) EACH(copy_heads) EACH(add_heads) \
   EACH(fingerprint) \
   EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh_mul) EACH(gelu_tanh_mul_backward) EACH(gelu_tanh) \
+  EACH(bounded_swish_mul) EACH(bounded_swish_mul_backward) \
   EACH(gelu_tanh_backward) EACH(gelu) EACH(gelu_backward) EACH(relu) EACH(relu_backward) EACH(relu_squared) \
   EACH(relu_squared_backward) EACH(sigmoid) EACH(sigmoid_backward) \
   EACH(add) EACH(add_bias) EACH(dropout) \
@@ -27,9 +28,9 @@
   EACH(packed_bytes) EACH(prepare_panels) EACH(pack_linear_rows) EACH(linear) EACH(linear_grad_input) \
   EACH(linear_grad_weight) \
   EACH(route) EACH(replay_routes) EACH(route_backward) EACH(measure_routes) EACH(sort_by_expert) EACH(expert_linear) \
-  EACH(expert_grad_input) EACH(expert_grad_weight) EACH(combine_experts) EACH(combine_experts_backward) \
+  EACH(expert_grad_input) EACH(expert_grad_weight) EACH(add_expert_bias) EACH(expert_grad_bias) EACH(combine_experts) EACH(combine_experts_backward) \
   EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(read_kv) EACH(round_bf16) \
-  EACH(attention_forward) EACH(attention_backward) \
+  EACH(attention_forward) EACH(attention_backward) EACH(attention_sinks_backward) \
   EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(part_logits) EACH(part_sums) EACH(soft_cap) EACH(draw_rows) \
   EACH(adamw) EACH(squares_of_chunks) EACH(scale) EACH(move_towards) EACH(exchange)
 // clang-format on

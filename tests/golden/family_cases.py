@@ -90,8 +90,16 @@ GRANITE = {"model_type": "granite", "architectures": ["GraniteForCausalLM"], "ti
            "embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.6, "logits_scaling": 2.0}
 CLOVA = GRANITE | {"model_type": "hyperclovax", "architectures": ["HyperCLOVAXForCausalLM"], "logits_scaling": 0.5,
                    "tie_word_embeddings": False}
+GPT_OSS = {"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "num_local_experts": 4,
+           "num_experts_per_tok": 2, "sliding_window": 9, "swiglu_limit": 1.0,
+           "rope_scaling": YARN | {"truncate": False}}
 COHERE = {"model_type": "cohere", "architectures": ["CohereForCausalLM"], "layer_norm_eps": 1e-5, "pad_token_id": 0,
           "tie_word_embeddings": True, "logit_scale": 0.5}
+GRANITE_MOE = GRANITE | {"model_type": "granitemoe", "architectures": ["GraniteMoeForCausalLM"], "num_local_experts": 4,
+                         "num_experts_per_tok": 2}
+FALCON = {"model_type": "falcon", "architectures": ["FalconForCausalLM"], "vocab_size": 23, "hidden_size": 32,
+          "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_hidden_size": 24, "max_position_embeddings": 64,
+          "rope_theta": 100.0}
 COHERE2 = COHERE | {"model_type": "cohere2", "architectures": ["Cohere2ForCausalLM"], "sliding_window": 9,
                     "sliding_window_pattern": 2}
 NEMOTRON = {"model_type": "nemotron", "architectures": ["NemotronForCausalLM"], "hidden_size": 32, "head_dim": 8,
@@ -221,4 +229,20 @@ CASES |= {
     "helium": BASE | HELIUM,
     "cwm": BASE | CWM,
     "ministral": BASE | MINISTRAL,
+    "gpt_oss": BASE | GPT_OSS,
+    "gpt_oss, layer_types, an unscaled rope, another slope": BASE | GPT_OSS | {
+        "layer_types": ["full_attention", "sliding_attention"], "rope_scaling": {"rope_type": "default"},
+        "swiglu_alpha": 1.0, "attention_bias": False, "tie_word_embeddings": True},
+    "granitemoe": BASE | GRANITE_MOE,
+    "granitemoe, biases of attention": BASE | GRANITE_MOE | {"attention_bias": True, "residual_multiplier": 1.0},
+    "granitemoeshared": BASE | GRANITE_MOE | {"model_type": "granitemoeshared", "shared_intermediate_size": 20,
+                                              "architectures": ["GraniteMoeSharedForCausalLM"]},
+    "cohere, norms of heads": BASE | COHERE | {"use_qk_norm": True},
+    "falcon": FALCON,
+    "falcon, groups of heads, two norms": FALCON | {"new_decoder_architecture": True, "num_kv_heads": 2, "bias": True},
+    "falcon, groups of heads, one norm, untied": FALCON | {
+        "new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1,
+        "tie_word_embeddings": False},
+    "falcon, all heads, one half behind the other": FALCON | {"multi_query": False, "parallel_attn": False,
+                                                              "bias": True},
 }

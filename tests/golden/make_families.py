@@ -73,7 +73,17 @@ def name_in_file(name, config):
     """Published files call some parameters otherwise; transformers renames them as it loads."""
     if config["model_type"] == "gpt_neox" and name == "lm_head.weight":
         return "embed_out.weight"
+    if config["model_type"].startswith("granitemoe"):
+        return name.replace("router.weight", "router.layer.weight")
     return name.replace(".mlp.", ".block_sparse_moe.") if config["model_type"] == "mixtral" else name
+
+
+def stacked_pieces(name, parameter):
+    """Gives of gpt-oss, whose files have all experts together, each one's [out, in] by the name of our parameter."""
+    start, _, of = name.rpartition(".")
+    if of.endswith("_bias"):
+        return [(f"{start}.{e}.{of.removesuffix('_bias')}.bias", each) for e, each in enumerate(parameter)]
+    return [(f"{start}.{e}.{of}.weight", each.T) for e, each in enumerate(parameter)]
 
 
 def pieces_in_file(name, parameter, config):
@@ -81,6 +91,12 @@ def pieces_in_file(name, parameter, config):
     at = name_in_file(name, config)
     if config["model_type"] == "gpt2" and ".h." in name and parameter.ndim == 2:
         return [(at, parameter.T)]  # the formula counts [out, in], the files have [in, out]
+    if config["model_type"] == "gpt_oss" and ".experts." in name:
+        return stacked_pieces(at, parameter)
+    if config["model_type"].startswith("granitemoe") and ".experts." in name:
+        start, _, of = at.rpartition(".")
+        ours = {"gate_up_proj": "input_linear", "down_proj": "output_linear"}[of]
+        return [(f"{start}.{e}.{ours}.weight", each) for e, each in enumerate(parameter)]
     if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
         return [(at, parameter)]
     at = at.rpartition(".")[0]

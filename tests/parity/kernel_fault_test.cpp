@@ -41,6 +41,10 @@ const std::vector<std::string> kGpt2 = {"embedding", "layer_norm", "linear",    
 
 const std::vector<std::string> kQwen3 = {"head_norm"};  // what Llama has not
 const std::vector<std::string> kMixtral = {"route", "combine_experts"};
+const std::vector<std::string> kGptOss = {
+    "embedding",         "rms_norm",       "linear",      "rope",  "append_kv",
+    "attention",         "scale_logits",   "log_softmax", "route", "combine_experts",
+    "bounded_swish_mul", "add_expert_bias"};
 const std::vector<std::string> kSharedGate = {"sigmoid"};
 const std::vector<std::string> kOpt = {"embedding", "layer_norm", "linear",       "append_kv",
                                        "attention", "relu",       "scale_logits", "log_softmax"};
@@ -60,6 +64,7 @@ std::vector<Case> cases() {
                            {"gpt_neox", kNeox},
                            {"qwen3", with(kLlama, kQwen3)},
                            {"mixtral", with(kLlama, kMixtral)},
+                           {"gpt_oss", kGptOss},
                            {"deepseek_v3", with(kLlama, kMixtral)},
                            {"qwen2_moe", with(with(kLlama, kMixtral), kSharedGate)},
                            {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true}};

@@ -22,6 +22,17 @@ class OutlineOf : public ::testing::TestWithParam<std::string> {
   shape::Outline outline_ = shape::outline_of(shape_);
 };
 
+// A config.json says as much as the model that is read from it.
+TEST_P(OutlineOf, IsThatOfItsConfig) {
+  const nlohmann::json config = shape::to_config(shape_);
+  const shape::Outline read = shape::parse_outline(config, "config.json");
+  const shape::Outline model = shape::outline_of(shape::parse_model_shape(config, "config.json"));
+  EXPECT_EQ(read.norms_around, model.norms_around);
+  EXPECT_EQ(read.norm_of_all, model.norm_of_all);
+  EXPECT_EQ(shape::total_parameters(read), shape::total_parameters(model));
+  EXPECT_EQ(shape::cached_values(read), shape::cached_values(model));
+}
+
 // Norms and biases are no matrices, and are left out there.
 TEST_P(OutlineOf, CountsTheModelsMatrices) {
   double matrices = 0, vectors = 0;

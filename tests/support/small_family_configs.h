@@ -7,7 +7,8 @@
 namespace collimate::test {
 
 // Returns configs by name: biases, layer norm and learned positions; grouped queries with biases and the embedding as
-// head; norms of heads and a window; experts; latent attention; positions counted from 2 and another activation.
+// head; norms of heads and a window; experts; sinks and experts with biases; latent attention; positions counted from 2
+// and another activation.
 inline const std::map<std::string, std::string>& small_families() {
   static const std::map<std::string, std::string> configs = {
       {"gpt2", R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
@@ -40,6 +41,12 @@ inline const std::map<std::string, std::string>& small_families() {
     "topk_group": 2, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 1.5,
     "norm_topk_prob": true, "max_position_embeddings": 32, "rms_norm_eps": 1e-6, "tie_word_embeddings": true,
     "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})"},
+      {"gpt_oss", R"({"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss",
+    "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+    "head_dim": 16, "intermediate_size": 24, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 5,
+    "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 16, "truncate": false},
+    "swiglu_limit": 0.5, "max_position_embeddings": 32, "tie_word_embeddings": true, "pad_token_id": 0,
+    "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})"},
       {"gpt_neox", R"({"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox",
     "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
     "max_position_embeddings": 32, "rotary_pct": 0.5, "hidden_act": "gelu", "tie_word_embeddings": true,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
 #include "collimate/shape/usual_windows.h"
@@ -8,13 +10,15 @@ namespace {
 using nlohmann::json;
 
 // Command R (Cohere 2024), Aya 23 and Expanse: both halves read one norm without biases, neighbouring channels turn,
-// and logits have a factor. In Command R7B and A (Cohere 2025) three of four layers have a window, and these alone
-// turn.
+// and logits have a factor. Command R+ has layer norms of queries' and keys' heads, each by weights of its own. In
+// Command R7B and A (Cohere 2025) three of four layers have a window, and these alone turn.
 ModelShape parse_cohere(const Fields& fields, const std::string& family) {
   const bool second = family == "cohere2";
   ModelShape shape = read_swiglu_shape(fields, family, second ? 1e4 : 5e5);
-  fields.require("use_qk_norm", false);
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 8192);
+  const bool normed = !second && fields.flag_or("use_qk_norm", false);
+  // Command R of 2024 names with the latter how far it was trained.
+  shape.max_positions = std::max(fields.count_or("max_position_embeddings", kMaxCount, 8192),
+                                 second ? 0 : fields.count_or("model_max_length", kMaxCount, 1));
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   shape.logit_scale = fields.real_or("logit_scale", 0.0625);
   for (Block& block : shape.blocks) {
@@ -22,6 +26,7 @@ ModelShape parse_cohere(const Fields& fields, const std::string& family) {
     block.norm = NormKind::kLayerUnbiased;
     block.parallel = block.shared_norm = true;
     block.mlp.bias = false;
+    block.attention.head_norm = block.attention.norm_by_head = normed;
   }
   if (!second) return shape;
   const int64_t step = fields.count_or("sliding_window_pattern", kMaxLayers, 4);
@@ -40,7 +45,7 @@ void add_cohere_config(const ModelShape& shape, json& config) {
   if (shape.family == "cohere2")
     add_turning_windows(shape, config);
   else
-    config["use_qk_norm"] = false;
+    config["use_qk_norm"] = block.attention.head_norm;
 }
 
 }  // namespace

@@ -7,12 +7,23 @@ namespace {
 
 using nlohmann::json;
 
+// The rope of a Code World Model whose config says none, whatever base it names.
+void set_default_rope(ModelShape& shape) {
+  shape.rope_theta = 1e6;
+  shape.rope_scaling = {{"rope_type", "llama3"},
+                        {"factor", 16.0},
+                        {"low_freq_factor", 1.0},
+                        {"high_freq_factor", 4.0},
+                        {"original_max_position_embeddings", 8192.0}};
+}
+
 // Ministral 8B (Mistral AI 2024): a Mistral in which layer_types name the layers with a window. Code World Model (Meta
 // 2025): a Llama with windows in three of four layers.
 ModelShape parse_windowed(const Fields& fields, const std::string& family) {
   const bool world = family == "cwm";
   ModelShape shape = read_swiglu_shape(fields, family, world ? 1e6 : 1e4);
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
+  if (world && !fields.has("rope_scaling") && !fields.has("rope_parameters")) set_default_rope(shape);
   read_windows(fields, shape, read_window_or(fields, world ? 8192 : 4096),
                [world](int64_t layer) { return !world || layer % 4 != 0; });
   for (Block& block : shape.blocks) {
@@ -25,12 +36,11 @@ ModelShape parse_windowed(const Fields& fields, const std::string& family) {
 
 void add_windowed_config(const ModelShape& shape, json& config) {
   add_swiglu_config(shape, config);
-  if (shape.family == "cwm") config["mlp_bias"] = shape.blocks.front().mlp.bias;
-  add_window_size(shape, config);
-  if (config["sliding_window"].is_null()) config["sliding_window"] = shape.max_positions;
-  config["layer_types"] = json::array();
-  for (const Block& block : shape.blocks)
-    config["layer_types"].push_back(block.attention.window > 0 ? kSliding : kFull);
+  if (shape.family == "cwm") {
+    config["mlp_bias"] = shape.blocks.front().mlp.bias;
+    if (shape.rope_scaling.is_null()) config["rope_scaling"] = {{"rope_type", "default"}};
+  }
+  add_all_layer_types(shape, config);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ std::vector<Family> exaone4_families() {
   ModuleNames names = llama_names();
   names.attention_norm = "post_attention_layernorm";
   names.mlp_norm = "post_feedforward_layernorm";
-  return {with_usual_keys(family_of("exaone4", "Exaone4", parse_exaone, add_exaone_config, names))};
+  return {family_of("exaone4", "Exaone4", parse_exaone, add_exaone_config, names)};
 }
 
 }  // namespace collimate::shape

@@ -8,7 +8,7 @@ namespace {
 // Mistral has a window in every block. Qwen's later models have one where use_sliding_window says so, in the blocks
 // that layer_types names, or from max_window_layers on.
 void read_window(const Fields& fields, ModelShape& shape) {
-  if (shape.family == "mistral") return set_windows(shape, read_window_or(fields, 0), every_layer);
+  if (shape.family == "mistral") return set_windows(shape, read_window_or(fields, 4096), every_layer);
   if (!shape.family.starts_with("qwen")) return;
   const int64_t first = fields.whole_or("max_window_layers", kMaxLayers, 28);
   read_windows(fields, shape, read_qwen_window(fields), [first](int64_t layer) { return layer >= first; });

@@ -25,18 +25,12 @@ std::vector<int64_t> read_layers(const Fields& fields, const char* key) {
   return list.get<std::vector<int64_t>>();
 }
 
-// transformers' default of those that have such a loss is 0.001.
-double read_balance(const Fields& fields) {
-  constexpr const char* kKey = "router_aux_loss_coef";
-  return fields.has(kKey) && fields.raw(kKey) == 0 ? 0 : fields.real_or(kKey, 0.001);
-}
-
 // Mixtral (Jiang et al. 2024).
 ModelShape parse_mixtral(const Fields& fields, const std::string& family) {
   if (fields.has("router_jitter_noise") && fields.raw("router_jitter_noise") != 0)
     throw InputError(expectation(fields.at("router_jitter_noise"), "0", fields.raw("router_jitter_noise").dump(),
                                  "a model that is trained without noise of its router"));
-  ModelShape shape = read_mixture(fields, family, {.normalized = true, .balance = read_balance(fields)});
+  ModelShape shape = read_mixture(fields, family, {.normalized = true, .balance = read_balance(fields)}, 1e6);
   set_windows(shape, read_window_or(fields, 0), every_layer);
   return shape;
 }

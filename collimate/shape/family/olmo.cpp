@@ -47,10 +47,8 @@ ModelShape parse_olmoe(const Fields& fields, const std::string& family) {
   if (fields.has("clip_qkv"))
     throw base::InputError(base::expectation(fields.at("clip_qkv"), "null", fields.raw("clip_qkv").dump(),
                                              "a model whose queries, keys and values have no bound"));
-  constexpr const char* kBalance = "router_aux_loss_coef";
-  const double balance = fields.has(kBalance) && fields.raw(kBalance) == 0 ? 0 : fields.real_or(kBalance, 0.01);
-  ModelShape shape =
-      read_mixture(fields, family, {.normalized = fields.flag_or("norm_topk_prob", false), .balance = balance});
+  ModelShape shape = read_mixture(
+      fields, family, {.normalized = fields.flag_or("norm_topk_prob", false), .balance = read_balance(fields, 0.01)});
   for (Block& block : shape.blocks) {
     block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-5));
     block.attention.bias = block.attention.output_bias = fields.flag_or("attention_bias", false);

@@ -42,6 +42,7 @@ struct AttentionTile {
   float* lse = nullptr;  // or null
   int64_t lse_stride = 0;
   const float* slopes = nullptr;  // ALiBi's of each query head from the first on, or null
+  const float* sinks = nullptr;   // likewise
 };
 
 // The first chunk of keys that any token from `position` on reads.
@@ -92,9 +93,23 @@ inline int64_t attention_backward_floats(int64_t tokens, int64_t head_dim, int64
   return padded * (3 * head_dim + 2 * value_dim);
 }
 
+// Rows of all heads whose sinks get their gradients.
+struct SinkGradient {
+  const float* sinks = nullptr;  // [heads]
+  const float* out = nullptr;    // [rows, heads * value_dim]
+  const float* dout = nullptr;
+  int64_t out_stride = 0;
+  const float* lse = nullptr;  // [rows, heads]
+  int64_t rows = 0;
+  int64_t heads = 0;
+  int64_t value_dim = 0;
+  float* dsinks = nullptr;  // [heads], added to
+};
+
 struct AttentionKernels {
   void (*forward)(const AttentionTile& tile);  // kv_heads * tokens * heads <= kAttentionRows
   void (*backward)(const AttentionGradient& gradient);
+  void (*sinks_backward)(const SinkGradient& gradient, int64_t begin, int64_t end);  // of those heads
 };
 
 COLLIMATE_KERNEL_TABLE(AttentionKernels, kAttention, attention_kernels);

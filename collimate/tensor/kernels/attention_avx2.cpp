@@ -3,6 +3,6 @@
 
 namespace collimate::tensor::avx2 {
 
-const AttentionKernels kAttention = {&forward, &backward};
+const AttentionKernels kAttention = {&forward, &backward, &sinks_backward};
 
 }  // namespace collimate::tensor::avx2

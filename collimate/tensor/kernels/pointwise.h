@@ -16,6 +16,7 @@ struct Gated {
   int64_t y_stride = 0;       // of y or dy
   float* dgate = nullptr;
   float* dup = nullptr;
+  float slope = 1, bound = 0;  // of bounded_swish_mul
 };
 
 struct Rope {
@@ -62,6 +63,8 @@ struct PointwiseKernels {
   void (*silu_mul_backward)(const Gated& s, int64_t begin, int64_t end);
   void (*gelu_tanh_mul)(const Gated& s, int64_t begin, int64_t end);
   void (*gelu_tanh_mul_backward)(const Gated& s, int64_t begin, int64_t end);
+  void (*bounded_swish_mul)(const Gated& s, int64_t begin, int64_t end);
+  void (*bounded_swish_mul_backward)(const Gated& s, int64_t begin, int64_t end);
   void (*gelu_tanh)(const float* x, int64_t count, float* y);
   void (*gelu_tanh_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*gelu)(const float* x, int64_t count, float* y);

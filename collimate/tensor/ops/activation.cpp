@@ -54,6 +54,31 @@ COLLIMATE_GATED(silu_mul)
 COLLIMATE_GATED(gelu_tanh_mul)
 #undef COLLIMATE_GATED
 
+void cpu::bounded_swish_mul(const Exec& exec, const SwishBounds& how, const float* gate, const float* up,
+                            int64_t in_stride, int64_t rows, int64_t width, float* y, int64_t y_stride) {
+  const Gated all{gate, up, in_stride, width, y, nullptr, y_stride, nullptr, nullptr, how.slope, how.bound};
+  gated(exec, pointwise_kernels().bounded_swish_mul, all, rows);
+  base::fault_rows("bounded_swish_mul", y, rows, width, y_stride);
+}
+
+void cpu::bounded_swish_mul_backward(const Exec& exec, const SwishBounds& how, const float* dy, int64_t dy_stride,
+                                     const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
+                                     float* dgate, float* dup) {
+  const Gated all{gate, up, in_stride, width, nullptr, dy, dy_stride, dgate, dup, how.slope, how.bound};
+  gated(exec, pointwise_kernels().bounded_swish_mul_backward, all, rows);
+}
+
+void bounded_swish_mul(const Exec& exec, const SwishBounds& how, const float* gate, const float* up, int64_t in_stride,
+                       int64_t rows, int64_t width, float* y, int64_t y_stride) {
+  exec.operations().bounded_swish_mul(exec, how, gate, up, in_stride, rows, width, y, y_stride);
+}
+
+void bounded_swish_mul_backward(const Exec& exec, const SwishBounds& how, const float* dy, int64_t dy_stride,
+                                const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
+                                float* dgate, float* dup) {
+  exec.operations().bounded_swish_mul_backward(exec, how, dy, dy_stride, gate, up, in_stride, rows, width, dgate, dup);
+}
+
 // An activation of one input, likewise.
 #define COLLIMATE_ACTIVATION(name)                                                                                    \
   void cpu::name(const Exec& exec, const float* x, int64_t count, float* y) {                                         \

@@ -22,6 +22,17 @@ void gelu_tanh_mul(const Exec& exec, const float* gate, const float* up, int64_t
 void gelu_tanh_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
                             int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup);
 
+// The gated MLP of gpt-oss (OpenAI 2025): (1 + u) g sigmoid(slope g) of the gate g, at most `bound`, and u, which is up
+// within it both ways. Where a bound holds there is no gradient.
+struct SwishBounds {
+  float slope = 1, bound = 0;
+};
+void bounded_swish_mul(const Exec& exec, const SwishBounds& how, const float* gate, const float* up, int64_t in_stride,
+                       int64_t rows, int64_t width, float* y, int64_t y_stride);
+void bounded_swish_mul_backward(const Exec& exec, const SwishBounds& how, const float* dy, int64_t dy_stride,
+                                const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
+                                float* dgate, float* dup);
+
 // GPT-2's "gelu_new": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))). y may be x.
 void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y);
 // dx = dy * gelu'(x). dx may be dy.

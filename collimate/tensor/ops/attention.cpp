@@ -180,6 +180,7 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   t.lse = a.lse == nullptr ? nullptr : a.lse + row * a.heads + head;
   t.lse_stride = a.heads;
   t.slopes = slopes == nullptr ? nullptr : slopes + head;
+  t.sinks = a.sinks == nullptr ? nullptr : a.sinks + head;
   return t;
 }
 

@@ -89,6 +89,9 @@ struct AttentionForward {
   float* out = nullptr;            // [T, heads * value_dim]
   int64_t out_stride = 0;
   float* lse = nullptr;  // [T, heads] or null: log-sum-exp of the scores, for backward
+  // [heads] or null: a score of each head that counts in its softmax and has no value (OpenAI 2025; Xiao et al. 2024,
+  // arXiv 2309.17453). lse counts it too, by which attention_backward is right without it.
+  const float* sinks = nullptr;
 };
 
 // Causal attention: the token at position p reads keys 0..p, or the last `scores.window` of them. Blocks all of whose
@@ -144,5 +147,9 @@ struct AttentionBackward {
 // parallel over (document with its continuations, kv head). dq may alias nothing that is read. Documents with queries
 // of their own may be in several parts, and without the one that they continue: those of one family stand together.
 void attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents);
+
+// dsinks [heads] += the gradient of attention_forward's sinks over `rows` rows, by out, dout and lse of args.
+void attention_sinks_backward(const Exec& exec, const AttentionBackward& args, int64_t rows, const float* sinks,
+                              float* dsinks);
 
 }  // namespace collimate::tensor

@@ -2,6 +2,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/attention.h"
+#include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/operations.h"
 #include "collimate/tensor/ops/attention.h"
@@ -95,6 +96,20 @@ void cpu::attention_backward(const Exec& exec, const AttentionBackward& args, st
       }
     }
   });
+}
+
+void cpu::attention_sinks_backward(const Exec& exec, const AttentionBackward& args, int64_t rows, const float* sinks,
+                                   float* dsinks) {
+  const SinkGradient gradient{sinks, args.out,   args.dout,          args.out_stride, args.lse,
+                              rows,  args.heads, args.value_width(), dsinks};
+  const int64_t grain = row_grain(2 * rows * args.value_width());
+  exec.parallel_for(args.heads, grain,
+                    [&](int64_t begin, int64_t end) { attention_kernels().sinks_backward(gradient, begin, end); });
+}
+
+void attention_sinks_backward(const Exec& exec, const AttentionBackward& args, int64_t rows, const float* sinks,
+                              float* dsinks) {
+  exec.operations().attention_sinks_backward(exec, args, rows, sinks, dsinks);
 }
 
 void attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents) {

@@ -262,6 +262,22 @@ void cpu::expert_grad_weight(const Exec& exec, ComputeType type, const float* dy
                   });
 }
 
+void cpu::add_expert_bias(const Exec& exec, const int32_t* starts, std::span<const float* const> biases, int64_t n,
+                          float* y) {
+  for_each_expert(exec, starts, std::ssize(biases), n, [&](const Exec& with, int64_t e, int64_t first, int64_t rows) {
+    cpu::add_bias(with, base::at(biases, e), rows, n, y + first * n, n);
+  });
+  base::fault_rows("add_expert_bias", y, starts[biases.size()], n, n);
+}
+
+void cpu::expert_grad_bias(const Exec& exec, const float* dy, const int32_t* starts, int64_t n,
+                           std::span<float* const> db) {
+  exec.parallel_for(std::ssize(db), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t e = begin; e < end; ++e)
+      for (int64_t r = starts[e]; r < starts[e + 1]; ++r) pointwise_kernels().add(dy + r * n, n, base::at(db, e));
+  });
+}
+
 void cpu::combine_experts(const Exec& exec, const Combination& how, const float* y, float* out) {
   exec.parallel_for(how.tokens, combine_grain(how), [&](int64_t begin, int64_t end) {
     for (int64_t choice = begin * how.per_token; choice < end * how.per_token; ++choice) {
@@ -325,6 +341,15 @@ void expert_grad_input(const Exec& exec, ComputeType type, const float* dy, cons
 void expert_grad_weight(const Exec& exec, ComputeType type, const float* dy, const float* x, const int32_t* starts,
                         int64_t n, int64_t k, std::span<float* const> dw) {
   exec.operations().expert_grad_weight(exec, type, dy, x, starts, n, k, dw);
+}
+
+void add_expert_bias(const Exec& exec, const int32_t* starts, std::span<const float* const> biases, int64_t n,
+                     float* y) {
+  exec.operations().add_expert_bias(exec, starts, biases, n, y);
+}
+
+void expert_grad_bias(const Exec& exec, const float* dy, const int32_t* starts, int64_t n, std::span<float* const> db) {
+  exec.operations().expert_grad_bias(exec, dy, starts, n, db);
 }
 
 void combine_experts(const Exec& exec, const Combination& how, const float* y, float* out) {

@@ -65,6 +65,11 @@ void expert_grad_input(const Exec& exec, ComputeType type, const float* dy, cons
 void expert_grad_weight(const Exec& exec, ComputeType type, const float* dy, const float* x, const int32_t* starts,
                         int64_t n, int64_t k, std::span<float* const> dw);
 
+// y [R, n] += the bias [n] of the row's expert; db[e] [n] += the sum of dy over its rows.
+void add_expert_bias(const Exec& exec, const int32_t* starts, std::span<const float* const> biases, int64_t n,
+                     float* y);
+void expert_grad_bias(const Exec& exec, const float* dy, const int32_t* starts, int64_t n, std::span<float* const> db);
+
 // Says which rows are combined: those of a token's choices, or with `places` null its own (K = 1).
 struct Combination {
   const int32_t* places = nullptr;  // [T, K]

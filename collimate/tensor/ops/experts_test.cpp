@@ -266,6 +266,38 @@ TEST_P(TrainedProducts, GradientsHaveTheBitsOfALinearLayers) {
   });
 }
 
+TEST_P(Products, EachRowGetsTheBiasOfItsExpert) {
+  const Floats biases = noise(experts_ * kN, 4);
+  const Floats got = same_everywhere([&](const Exec& exec) {
+    Floats out = dy_, db = constant(experts_ * kN, 0.25F);
+    std::vector<const float*> values;
+    std::vector<float*> gradients;
+    for (int64_t e = 0; e < experts_; ++e) {
+      values.push_back(biases.data() + e * kN);
+      gradients.push_back(db.data() + e * kN);
+    }
+    add_expert_bias(exec, starts_.data(), values, kN, out.data());
+    expert_grad_bias(exec, dy_.data(), starts_.data(), kN, gradients);
+    out.insert(out.end(), db.begin(), db.end());
+    return out;
+  });
+  const at::Tensor dy = doubles(dy_, {rows_, kN}), b = doubles(biases, {experts_, kN});
+  for (int64_t e = 0; e < experts_; ++e) {
+    const int64_t first = base::at(starts_, e), end = base::at(starts_, e + 1);
+    const at::Tensor rows = doubles(got, {rows_ + experts_, kN});
+    EXPECT_LT((rows.slice(0, rows_ + e, rows_ + e + 1) - dy.slice(0, first, end).sum(0, true) - 0.25)
+                  .abs()
+                  .max()
+                  .item<double>(),
+              1e-4)
+        << e;
+    if (first == end) continue;
+    EXPECT_LT((rows.slice(0, first, end) - dy.slice(0, first, end) - b.slice(0, e, e + 1)).abs().max().item<double>(),
+              1e-6)
+        << e;
+  }
+}
+
 std::string product_type(const testing::TestParamInfo<ComputeType>& type) { return std::string(name_of(type.param)); }
 INSTANTIATE_TEST_SUITE_P(Types, Products,
                          testing::Values(ComputeType::kFloat32, ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot,

@@ -1,6 +1,7 @@
 #include "collimate/tensor/ops/norm.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
@@ -26,6 +27,18 @@ void backward(const Exec& exec, const NormBackward& b) {
   exec.parallel_for(b.rows, row_grain(b.width), [&](int64_t begin, int64_t end) { rows(b, begin, end); });
 }
 
+// Heads that have one weight.
+struct HeadsOfWeight {
+  int64_t first = 0;
+  int64_t heads = 0;
+};
+std::vector<HeadsOfWeight> parts_of(const HeadRows& shape) {
+  if (!shape.own_weights) return {{0, shape.heads}};
+  std::vector<HeadsOfWeight> parts;
+  for (int64_t h = 0; h < shape.heads; ++h) parts.push_back({h, 1});
+  return parts;
+}
+
 }  // namespace
 
 void cpu::rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps,
@@ -44,19 +57,31 @@ void cpu::rms_norm_backward(const Exec& exec, const float* dy, const float* x, c
 
 void cpu::head_norm(const Exec& exec, const float* x, const HeadRows& shape, const float* weight, float eps, float* y,
                     float* inv_rms, float offset) {
-  NormForward f{x, shape.head_dim, weight, nullptr, eps, y, nullptr, inv_rms, offset};
-  f.place = {shape.head_dim, shape.heads, shape.stride};
-  exec.parallel_for(shape.rows * shape.heads, row_grain(shape.head_dim),
-                    [&](int64_t begin, int64_t end) { norm_kernels().rms(f, begin, end); });
+  const auto kernel = shape.centred ? norm_kernels().layer : norm_kernels().rms;
+  for (const HeadsOfWeight& part : parts_of(shape)) {
+    const int64_t at = part.first * shape.head_dim, row = part.first * shape.rows;
+    NormForward f{x + at, shape.head_dim, weight + at, nullptr, eps, y + at, nullptr, nullptr, offset};
+    if (inv_rms != nullptr) f.inv = inv_rms + row;
+    if (inv_rms != nullptr && shape.centred) f.mean = f.inv + shape.rows * shape.heads;
+    f.place = {shape.head_dim, part.heads, shape.stride};
+    exec.parallel_for(shape.rows * part.heads, row_grain(shape.head_dim),
+                      [&](int64_t begin, int64_t end) { kernel(f, begin, end); });
+  }
   base::fault_rows("head_norm", y, shape.rows, int64_t{shape.heads} * shape.head_dim, shape.stride);
 }
 
 void cpu::head_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms,
                              const HeadRows& shape, const float* weight, float* dx, float* dweight, float offset) {
-  NormBackward b{dy,    x,       nullptr, inv_rms, shape.rows * shape.heads, shape.head_dim, weight, dx,
-                 false, dweight, nullptr, offset};
-  b.place = {shape.head_dim, shape.heads, shape.stride};
-  backward(exec, b);
+  for (const HeadsOfWeight& part : parts_of(shape)) {
+    const int64_t at = part.first * shape.head_dim;
+    const float* inverse = inv_rms + part.first * shape.rows;
+    NormBackward b{dy + at, x + at, nullptr, inverse, shape.rows * part.heads, shape.head_dim, weight + at, dx + at};
+    if (shape.centred) b.mean = inverse + shape.rows * shape.heads;
+    if (dweight != nullptr) b.dweight = dweight + at;
+    b.offset = offset;
+    b.place = {shape.head_dim, part.heads, shape.stride};
+    backward(exec, b);
+  }
 }
 
 void cpu::layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight,

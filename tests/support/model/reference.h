@@ -83,6 +83,12 @@ class Reference {
     return at::cat({a * c - b * s, b * c + a * s, rest}, 2).reshape(x.sizes());
   }
   at::Tensor norm_of_heads(const at::Tensor& x, Part part, int segment, const shape::Block& block) const {
+    if (block.attention.norm_by_head) {
+      const at::Tensor heads = x.reshape({x.size(0), -1, block.attention.head_dim});
+      return (at::layer_norm(heads, {block.attention.head_dim}, {}, {}, block.norm_epsilon) *
+              get(part, segment).view({1, -1, block.attention.head_dim}))
+          .reshape_as(x);
+    }
     const at::Tensor rows = block.attention.norm_of_all ? x : x.reshape({-1, block.attention.head_dim});
     return norm(rows, part, segment, block).reshape_as(x);
   }
@@ -108,7 +114,10 @@ class Reference {
     }
     at::Tensor unread = at::ones({rows, rows}, at::kBool).triu(1);
     if (how.window > 0) unread = unread.logical_or(at::ones({rows, rows}, at::kBool).tril(-how.window));
-    const at::Tensor weights = scores.masked_fill(unread, -INFINITY).softmax(-1);
+    scores = scores.masked_fill(unread, -INFINITY);
+    if (how.sinks)
+      scores = at::cat({scores, get(Part::kSinks, segment, /*bias=*/true).view({-1, 1, 1}).expand({-1, rows, 1})}, 2);
+    const at::Tensor weights = scores.softmax(-1).slice(2, 0, rows);
     return weights.matmul(split(parts[2], how.kv_heads)).transpose(0, 1).reshape({rows, -1});
   }
   // Queries, keys and values of latent attention, whose inner norms have an epsilon of their own.
@@ -137,7 +146,7 @@ class Reference {
     if (after) y = norm(y, Part::kAttentionNorm, segment, how);
     at::Tensor read = how.parallel ? x : y;
     if (ahead) read = how.shared_norm ? first : norm(read, Part::kMlpNorm, segment, how);
-    if (how.mlp.experts.count > 0) return y + mixture(read, how.mlp.experts, segment);
+    if (how.mlp.experts.count > 0) return y + mixture(read, how.mlp, segment) * how.added_scale;
     half = linear(activated(linear(read, Part::kUp, segment), how.mlp), Part::kDown, segment);
     const at::Tensor z = y + added(half, ahead ? Part::kBehindMlp : Part::kMlpNorm, segment, how);
     return after ? norm(z, Part::kMlpNorm, segment, how) : z;
@@ -151,6 +160,10 @@ class Reference {
     if (how.activation == shape::Activation::kReluSquared) return at::relu(up).square();
     if (!how.gated) return at::gelu(up, how.activation == shape::Activation::kGelu ? "none" : "tanh");
     const std::vector<at::Tensor> halves = up.chunk(2, 1);
+    if (how.activation == shape::Activation::kBoundedSwish) {
+      const at::Tensor gate = halves[0].clamp_max(how.bound);
+      return (halves[1].clamp(-how.bound, how.bound) + 1) * gate * (gate * how.slope).sigmoid();
+    }
     return (how.activation == shape::Activation::kSilu ? at::silu(halves[0]) : at::gelu(halves[0], "tanh")) * halves[1];
   }
   // Scores of experts that are not to be chosen become -infinity.
@@ -163,10 +176,12 @@ class Reference {
     return by_group.masked_fill(left_out.unsqueeze(2), -INFINITY).reshape(scores.sizes());
   }
   // Every token passes every expert, by a weight that is 0 where it did not choose it.
-  at::Tensor mixture(const at::Tensor& x, const shape::Experts& how, int segment) const {
-    const at::Tensor logits = at::linear(x, get(Part::kRouter, segment));
+  at::Tensor mixture(const at::Tensor& x, const shape::Mlp& mlp, int segment) const {
+    const shape::Experts& how = mlp.experts;
+    const at::Tensor bias = get(Part::kRouter, segment, /*bias=*/true);
+    const at::Tensor logits = at::linear(x, get(Part::kRouter, segment), how.router_bias ? bias : at::Tensor());
     const at::Tensor scores = how.sigmoid ? logits.sigmoid() : logits.softmax(-1);
-    const at::Tensor corrected = how.corrected ? scores + get(Part::kRouter, segment, /*bias=*/true) : scores;
+    const at::Tensor corrected = how.corrected ? scores + bias : scores;
     at::Tensor best = std::get<1>(in_best_groups(corrected.detach(), how).topk(how.per_token, -1));
     if (const auto forced = forced_.find(segment); forced != forced_.end()) best = forced->second;
     at::Tensor weights = scores * at::zeros_like(scores).scatter(1, best, 1.0);
@@ -174,10 +189,14 @@ class Reference {
     weights = weights * how.scale;
     const std::vector<at::Tensor> up = get(Part::kExpertUp, segment).chunk(how.count),
                                   down = get(Part::kExpertDown, segment).chunk(how.count);
+    const auto bias_of = [&](Part part, int64_t e) {
+      return how.biased ? base::at(get(part, segment, /*bias=*/true).chunk(how.count), e) : at::Tensor();
+    };
     at::Tensor sum = at::zeros_like(x);
-    for (int64_t e = 0; e < how.count; ++e)
-      sum = sum +
-            weights.slice(1, e, e + 1) * at::linear(activated(at::linear(x, base::at(up, e)), {}), base::at(down, e));
+    for (int64_t e = 0; e < how.count; ++e) {
+      const at::Tensor inner = activated(at::linear(x, base::at(up, e), bias_of(Part::kExpertUp, e)), mlp);
+      sum = sum + weights.slice(1, e, e + 1) * at::linear(inner, base::at(down, e), bias_of(Part::kExpertDown, e));
+    }
     if (how.shared == 0) return sum;
     const at::Tensor shared = linear(activated(linear(x, Part::kUp, segment), {}), Part::kDown, segment);
     return sum + (how.shared_gate ? linear(x, Part::kSharedGate, segment).sigmoid() * shared : shared);

@@ -27,6 +27,7 @@ inline std::vector<std::string> tiny_models() {
   std::vector<std::string> names = shape::known_families();
   names.emplace_back("opt_350m");
   names.emplace_back("opt_without_end");  // nothing but a tied head is behind its blocks
+  names.emplace_back("cohere_by_head");   // norms of heads by weights of each
   return names;
 }
 
@@ -47,6 +48,12 @@ inline shape::Block tiny_gpt_block(const std::string& family) {
     block.parallel = block.shared_norm = true;
     block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 8, .rotary_dim = 4};
   }
+  if (family == "falcon") {
+    block.parallel = true;
+    block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8};
+    block.mlp.bias = false;
+    block.mlp.activation = shape::Activation::kGelu;
+  }
   if (family == "phi") {
     block.parallel = block.shared_norm = true;
     block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .rotary_dim = 4, .bias = true, .output_bias = true};
@@ -66,7 +73,7 @@ inline void change_tiny_block(const std::string& family, shape::Block& block) {
   attention.norm_behind_turn = family == "hunyuan_v1_dense";
   if (family == "olmo2" || family == "olmo3" || family == "exaone4") block.place = shape::NormPlace::kBehind;
   if (family == "hyperclovax") block.place = shape::NormPlace::kAround;
-  if (family == "granite" || family == "hyperclovax") {
+  if (family.starts_with("granite") || family == "hyperclovax") {
     attention.scale = 0.3;
     block.added_scale = 0.6;
   }
@@ -79,6 +86,10 @@ inline void change_tiny_block(const std::string& family, shape::Block& block) {
   if (family == "nemotron") {
     block.norm = shape::NormKind::kLayerOffset;
     attention.rotary_dim = 4;
+  }
+  if (family == "gpt_oss") {
+    attention.bias = attention.output_bias = attention.sinks = true;
+    block.mlp = {.intermediate = 40, .activation = shape::Activation::kBoundedSwish, .slope = 1.7, .bound = 0.3};
   }
   if (family != "jais2") return;
   block.norm = shape::NormKind::kLayer;
@@ -124,6 +135,11 @@ inline shape::Block tiny_llama_block(const std::string& family) {
 inline shape::Experts tiny_experts(const std::string& family) {
   if (family == "mixtral") return {.count = 4, .per_token = 2, .intermediate = 40, .normalized = true};
   if (family == "qwen3_moe") return {.count = 5, .per_token = 3, .intermediate = 24, .normalized = true};
+  if (family.starts_with("granitemoe"))
+    return {
+        .count = 4, .per_token = 2, .intermediate = 40, .shared = family == "granitemoe" ? 0 : 20, .normalized = true};
+  if (family == "gpt_oss")
+    return {.count = 4, .per_token = 2, .intermediate = 40, .router_bias = true, .biased = true, .normalized = true};
   if (family == "olmoe") return {.count = 4, .per_token = 2, .intermediate = 40};
   if (family == "qwen2_moe") return {.count = 4, .per_token = 2, .intermediate = 12, .shared = 20, .shared_gate = true};
   shape::Experts experts;
@@ -148,6 +164,7 @@ inline constexpr std::string_view kTinyFamilies[] = {"arcee",
                                                      "dots1",
                                                      "ernie4_5",
                                                      "exaone4",
+                                                     "falcon",
                                                      "gemma",
                                                      "gemma2",
                                                      "gemma3_text",
@@ -157,8 +174,11 @@ inline constexpr std::string_view kTinyFamilies[] = {"arcee",
                                                      "gpt2",
                                                      "gpt_neo",
                                                      "gpt_neox",
+                                                     "gpt_oss",
                                                      "gptj",
                                                      "granite",
+                                                     "granitemoe",
+                                                     "granitemoeshared",
                                                      "helium",
                                                      "hunyuan_v1_dense",
                                                      "hyperclovax",
@@ -186,10 +206,11 @@ inline constexpr std::string_view kTinyFamilies[] = {"arcee",
 
 // A small model of each name with every kind of parameter away from its trivial value.
 inline shape::ModelShape tiny_shape(const std::string& name) {
-  const std::string family = name.starts_with("opt_") ? "opt" : name;
+  const std::string family = name.starts_with("opt_") ? "opt" : name == "cohere_by_head" ? "cohere" : name;
   COLLIMATE_CHECK(std::ranges::count(kTinyFamilies, family) == 1, "no small model of family {}", family);
   const bool learned = family == "gpt2" || family == "gpt_neo" || family == "opt";
-  const bool wide = family == "bloom" || family == "gpt_neox" || family == "gptj" || family == "phi";
+  const bool wide =
+      family == "bloom" || family == "gpt_neox" || family == "gptj" || family == "phi" || family == "falcon";
   shape::Block block = learned || wide ? tiny_gpt_block(family) : tiny_llama_block(family);
   shape::ModelShape shape;
   shape.family = family;
@@ -203,19 +224,22 @@ inline shape::ModelShape tiny_shape(const std::string& name) {
     shape.final_norm = false;
     if (name == "opt_350m") shape.embedding_width = 12;
   }
+  block.attention.head_norm = block.attention.head_norm || name == "cohere_by_head";
+  block.attention.norm_by_head = name == "cohere_by_head";
   shape.blocks = {block, block};
   shape.blocks[1].mlp.experts = tiny_experts(family);
-  if (family == "mixtral" || family == "qwen3_moe" || family == "olmoe")
+  if (family == "mixtral" || family == "qwen3_moe" || family == "olmoe" || family == "gpt_oss" ||
+      family.starts_with("granitemoe"))
     shape.blocks[0].mlp.experts = shape.blocks[1].mlp.experts;
-  for (const char* with_window :
-       {"mistral", "phi3", "gpt_neo", "gemma2", "gemma3_text", "olmo3", "exaone4", "cohere2", "cwm", "ministral"})
+  for (const char* with_window : {"gpt_oss", "mistral", "phi3", "gpt_neo", "gemma2", "gemma3_text", "olmo3", "exaone4",
+                                  "cohere2", "cwm", "ministral"})
     if (family == with_window) shape.blocks[1].attention.window = 7;
   if (family == "gemma3_text") shape.blocks[1].attention.rope_theta = 300;
   if (family == "smollm3") shape.blocks[1].attention.rotary = false;
   if (family == "exaone4" || family == "cohere2") shape.blocks[0].attention.rotary = false;
   if (family == "olmo3") shape.blocks[1].attention.rope_theta = 300;
-  if (family == "granite" || family == "hyperclovax") shape.embedding_scale = 3;
-  if (family == "granite" || family == "hyperclovax" || family.starts_with("cohere")) shape.logit_scale = 0.5;
+  if (family.starts_with("granite") || family == "hyperclovax") shape.embedding_scale = 3;
+  if (family.starts_with("granite") || family == "hyperclovax" || family.starts_with("cohere")) shape.logit_scale = 0.5;
   if (family.starts_with("gemma")) shape.embedding_scale = std::sqrt(24.0);
   shape.logit_softcap = family == "gemma2" ? 3 : 0;
   shape.embedding_norm = family == "bloom";

@@ -72,13 +72,16 @@ struct Paged {
   }
 };
 
-// out, then lse. The sequences go through in pieces of at most `cut` tokens; piece by piece appended, then attended.
-inline Floats forward(const Exec& exec, const Packed& p, int64_t cut, KvType type = KvType::kFloat32) {
+// out, then lse; with `sinks` of the heads, or null. The sequences go through in pieces of at most `cut` tokens; piece
+// by piece appended, then attended.
+inline Floats forward(const Exec& exec, const Packed& p, int64_t cut, KvType type = KvType::kFloat32,
+                      const float* sinks = nullptr) {
   Paged paged(p, type);
   Floats result = constant(p.rows * (p.out_width() + p.shape.heads), -3.0F);
-  const AttentionForward args{paged.layout,  p.shape.heads, p.scores(),
-                              p.q(),         p.stride,      paged.storage.data(),
-                              result.data(), p.out_width(), result.data() + p.rows * p.out_width()};
+  AttentionForward args{paged.layout,  p.shape.heads, p.scores(),
+                        p.q(),         p.stride,      paged.storage.data(),
+                        result.data(), p.out_width(), result.data() + p.rows * p.out_width()};
+  args.sinks = sinks;
   for (int64_t at = 0;; at += cut) {
     std::vector<AttentionRun> runs;
     for (size_t s = 0; s < p.documents.size(); ++s) {
