@@ -60,10 +60,11 @@ void to_file_order(const shape::ParamSpec& spec, std::span<const float> values, 
   const int64_t rows = spec.sizes[0], width = static_cast<int64_t>(values.size()) / rows;
   for (int64_t row = 0; row < rows; ++row) {
     const float* from = values.data() + row * width;
+    const int64_t in_file = spec.file_row(row);
     if (!spec.transposed_in_file) {
-      std::copy_n(from, width, out.begin() + spec.file_row(row) * width);
+      std::copy_n(from, width, out.begin() + in_file * width);
     } else {
-      for (int64_t k = 0; k < width; ++k) base::at(out, k * rows + spec.file_row(row)) = from[k];
+      for (int64_t k = 0; k < width; ++k) base::at(out, k * rows + in_file) = from[k];
     }
   }
 }

@@ -139,7 +139,7 @@ std::vector<const TensorEntry*> match(const std::string& directory, const Tensor
       missing.push_back(&spec);
     }
   }
-  if (!missing.empty()) throw_missing(directory, specs.size(), missing);
+  if (!missing.empty()) throw_missing(directory, file_tensors(specs).size(), missing);
   for (const auto& [name, entry] : files.entries())
     if (std::find(entries.begin(), entries.end(), entry) == entries.end() && !is_expected_surplus(name, shape))
       surplus.push_back(name);

@@ -119,6 +119,10 @@ void PeftAdapters::split_experts_of(const std::string& block, const shape::Modul
     if (auto found = layers_.extract(block + std::string(wrapper.substr(1))); !found.empty())
       fused.emplace_back(found.key(), found.mapped());
   if (fused.empty()) return;
+  if (!names.stacked_up.empty())
+    throw InputError(expectation(directory_ + " " + fused.front().first, "adapters of layers",
+                                 "those of tensors that hold all experts of a block",
+                                 "merging them with PEFT's merge_and_unload"));
   std::vector<FusedMatch> matches;
   for (const FusedOrder order : {FusedOrder::kRowsAreOut, FusedOrder::kRowsAreIn})
     if (const auto match = match_fused(fused, parameters, order)) matches.push_back(*match);

@@ -166,6 +166,17 @@ TEST_F(PeftAdaptersTest, FusedExpertsOfOtherSizesAreNamed) {
                   experts.count, all / 2));
 }
 
+TEST_F(PeftAdaptersTest, AdaptersOfStackedExpertsAreRefused) {
+  const shape::ModelShape shape = tiny_shape("gpt_oss");
+  save(shape, {.rank = 4, .alpha = 6, .targets = {"q_proj"}});
+  const std::string name = "base_model.model.model.layers.0.mlp.experts.lora_A.weight";
+  const std::vector<int64_t> sizes = {4 * shape.blocks.front().mlp.experts.count, shape.hidden};
+  tensors_[name] = {name, "F32", sizes, std::string(static_cast<size_t>(sizes[0] * sizes[1]) * sizeof(float), 0)};
+  EXPECT_EQ(error_of(),
+            "[A model.layers.0.mlp.experts] expected adapters of layers, got those of tensors that hold all experts of "
+            "a block; try merging them with PEFT's merge_and_unload");
+}
+
 TEST_F(PeftAdaptersTest, TheBaseIsNamed) {
   EXPECT_EQ(error_with("base_model_name_or_path", "/nowhere/model"),
             "[C base_model_name_or_path] expected a model directory, got /nowhere/model, which is none; try naming the "

@@ -274,13 +274,11 @@ int64_t TensorEntry::count() const {
 }
 
 TensorEntry part_of(const TensorEntry& entry, size_t first, size_t count) {
-  const auto all = static_cast<size_t>(entry.count());
-  const size_t bytes = entry.data.size();
-  COLLIMATE_CHECK(first * bytes % all == 0, "{} begins within a byte", entry.name);
-  TensorEntry part = {entry.name,
-                      entry.dtype,
-                      {static_cast<int64_t>(count)},
-                      entry.data.subspan(first * bytes / all, (count * bytes + all - 1) / all)};
+  // Values have a whole number of bytes each, or two of them share one.
+  const size_t bytes = entry.data.size(), all = static_cast<size_t>(entry.count()), width = bytes / all;
+  COLLIMATE_CHECK(width > 0 || first % 2 == 0, "{} begins within a byte", entry.name);
+  const size_t begin = width > 0 ? first * width : first / 2, size = width > 0 ? count * width : (count + 1) / 2;
+  TensorEntry part = {entry.name, entry.dtype, {static_cast<int64_t>(count)}, entry.data.subspan(begin, size)};
   part.upright = entry.upright;
   part.scales = entry.scales;
   part.scales.first += static_cast<int64_t>(first);

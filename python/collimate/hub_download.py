@@ -17,6 +17,7 @@ import sys
 PACKAGE = "huggingface_hub==2.4.0"  # as tools/requirements-test.txt has it
 FILES = ["*.json", "*.safetensors", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model", "tiktoken.model",
          "*.tiktoken", "*.py", "LICENSE*", "README.md"]  # Python is kept for others, and never run
+OTHER_FORMS = ["original/*", "metal/*", "onnx/*", "openvino/*"]  # of the same weights; `*` in FILES takes folders too
 
 
 def failure(expected, got, remedy, is_input=True):
@@ -31,7 +32,7 @@ def download(name, revision, hub):
     mark = folder / "unfinished" / commit
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()
-    hub.snapshot_download(name, revision=commit, allow_patterns=FILES)
+    hub.snapshot_download(name, revision=commit, allow_patterns=FILES, ignore_patterns=OTHER_FORMS)
     mark.unlink(missing_ok=True)
     if not commit.startswith(revision):
         refer(folder / "refs" / revision, commit)

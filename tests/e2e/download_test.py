@@ -27,7 +27,8 @@ class Hub(http.server.ThreadingHTTPServer):
 
     def __init__(self, directories: dict):
         super().__init__(("127.0.0.1", 0), Request)
-        self.files = {commit: {path.name: path.read_bytes() for path in directory.iterdir()}
+        self.files = {commit: {str(path.relative_to(directory)): path.read_bytes()
+                               for path in directory.rglob("*") if path.is_file()}
                       for commit, directory in directories.items()}
         self.sent = []  # names of files, as they are asked for
         self.stall = ""  # the file of which only half is sent
@@ -68,7 +69,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             return self.answer(404, X_Error_Code="RevisionNotFound")
         if path.startswith("api/"):
             return self.tell(name, REVISIONS[asked], parts[2:])
-        return self.send_file(REVISIONS[asked], parts[-1])
+        return self.send_file(REVISIONS[asked], "/".join(parts[4:]))
 
     do_HEAD = do_GET
 
@@ -109,6 +110,8 @@ class Download(unittest.TestCase):
         self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.source = make_model(self.root / "tiny")
         (self.source / "pytorch_model.bin").write_bytes(b"the same weights once more")
+        (self.source / "original").mkdir()
+        (self.source / "original/model.safetensors").write_bytes(b"and in another form")
         older = make_model(self.root / "older", positions=32)
         self.hub = Hub({COMMIT: self.source, OLDER: older})
         self.addCleanup(self.hub.close)
