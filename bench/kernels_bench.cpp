@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/peak/peak.h"
 #include "bench/peaks.h"
 #include "collimate/tensor/kernels/isa.h"
-#include "collimate/tensor/kernels/peak.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/linear.h"

@@ -124,7 +124,7 @@ std::vector<std::unique_ptr<Rank>> make_ranks(const std::string& axis, const sha
 
 void ranks_of(const std::string& model, ComputeType compute, int rounds) {
   const shape::ModelShape shape = model_shape(model);
-  Rank one(shape, compute, "", kRanks, comm::null_group());
+  Rank one(shape, compute, "", kRanks, comm::back_end("threads").join({"bench alone", "", 0, 1, kDeadline}));
   const auto dp = make_ranks("dp", shape, compute), tp = make_ranks("tp", shape, compute),
              pp = make_ranks("pp", shape, compute);
   using Work = void (Rank::*)();

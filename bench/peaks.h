@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "bench/measure.h"
+#include "bench/peak/peak.h"
 #include "bench/words.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
 #include "collimate/tensor/aten_threads.h"
 #include "collimate/tensor/kernels/isa.h"
-#include "collimate/tensor/kernels/peak.h"
 #include "collimate/tensor/ops/linear.h"
 
 namespace collimate::bench {

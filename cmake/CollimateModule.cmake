@@ -1,10 +1,27 @@
+# Sources named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled for that instruction set,
+# *_avx2tiles.cpp for AVX2 and AMX, the rest for the base line.
+function(collimate_instruction_sets)
+  set(avx512 "-mavx2;-mfma;-mf16c;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512")
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "_avx2\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+    elseif(source MATCHES "_avx512\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512}")
+    elseif(source MATCHES "_avx512bf16\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16")
+    elseif(source MATCHES "_amx\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
+    elseif(source MATCHES "_avx2tiles\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-mamx-tile;-mamx-bf16")
+    endif()
+  endforeach()
+endfunction()
+
 # collimate_module(NAME [TORCH] [INCLUDES module...] [LIBRARIES target...] [CHOSEN source...])
 # One folder of collimate/ as one static library `collimate_NAME`; its `*_test.cpp` become the executable `NAME_test`,
 # registered with ctest, and tests/support/NAME/*.cpp, where there are, the library `collimate_NAME_support`, which that
 # executable and those of the folders that include this one link.
 # INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
-# Sources named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled for that instruction set,
-# *_avx2tiles.cpp for AVX2 and AMX, the rest for the base line.
 # CHOSEN: sources that are not in the library, as each program chooses between them (cmake/modules.cmake).
 # A main.cpp is left out of the library: cmake/programs.cmake makes a program of it.
 function(collimate_module name)
@@ -39,21 +56,8 @@ function(collimate_module name)
   if(arg_TORCH)
     target_link_libraries(${target} ${scope} torch::cpu)
   endif()
-  set(avx512 "-mavx2;-mfma;-mf16c;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512")
   file(GLOB_RECURSE support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/${name}/*.cpp")
-  foreach(source IN LISTS sources support)
-    if(source MATCHES "_avx2\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
-    elseif(source MATCHES "_avx512\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512}")
-    elseif(source MATCHES "_avx512bf16\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16")
-    elseif(source MATCHES "_amx\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
-    elseif(source MATCHES "_avx2tiles\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-mamx-tile;-mamx-bf16")
-    endif()
-  endforeach()
+  collimate_instruction_sets(${sources} ${support})
   if(support AND COLLIMATE_TESTS)
     add_library(${target}_support STATIC ${support})
     target_link_libraries(${target}_support PUBLIC ${target})

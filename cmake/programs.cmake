@@ -6,7 +6,7 @@
 #   <name>               examples/<name>/*.cpp: as a user's program that adds parts of its own
 #   <name>.so            examples/<name>/flow.cpp: the same parts as a plugin
 #   libcollimate.a       all of them in one file, for such a program (cmake/install.cmake)
-#   bench_<name>         bench/<name>_bench.cpp
+#   bench_<name>         bench/<name>_bench.cpp, with bench/peak/
 #   bench_published      bench/published/main.cpp and the sources beside it, which published_test links too
 function(collimate_all_modules out)
   set(modules)
@@ -149,13 +149,23 @@ if(COLLIMATE_TESTS)
   file(WRITE "${PROJECT_BINARY_DIR}/tests.txt" "${test_list}")
 endif()
 
+# Loops that use a processor to the full, which benchmarks compare with.
+file(GLOB peak_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/peak/*.cpp")
+list(FILTER peak_sources EXCLUDE REGEX "_test\\.cpp$")
+collimate_instruction_sets(${peak_sources})
+add_library(collimate_peak STATIC EXCLUDE_FROM_ALL ${peak_sources})
+target_link_libraries(collimate_peak PUBLIC collimate_tensor)
+if(COLLIMATE_TESTS)
+  target_sources(tensor_test PRIVATE "${PROJECT_SOURCE_DIR}/bench/peak/peak_test.cpp")
+  target_link_libraries(tensor_test PRIVATE collimate_peak)
+endif()
 add_custom_target(benches)
 file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*_bench.cpp")
 foreach(source IN LISTS bench_sources)
   get_filename_component(name "${source}" NAME_WE)
   string(REGEX REPLACE "_bench$" "" name "${name}")
   add_executable(bench_${name} EXCLUDE_FROM_ALL "${source}")
-  target_link_libraries(bench_${name} PRIVATE ${all_modules} collimate_no_test_hooks)
+  target_link_libraries(bench_${name} PRIVATE collimate_peak ${all_modules} collimate_no_test_hooks)
   target_compile_definitions(bench_${name} PRIVATE ${program_definitions})
   add_dependencies(benches bench_${name})
 endforeach()

@@ -63,6 +63,7 @@ using flow::Metric;
 using flow::Module;
 using flow::Reduce;
 using flow::Registry;
+using flow::RetryableError;
 using graph::FunctionSpec;
 using graph::Granularity;
 using graph::Kind;

@@ -39,19 +39,19 @@ SKIPPED = (".eh_frame", ".gcc_except_table", ".debug", ".note", ".comment")
 
 # Why it is there: of names, of symbols' last words, and of whole headers. One that holds for nothing is listed too.
 ASKED_BY_LIBRARY = "the standard library asks for it"
-LAYOUTS = "the layouts of an issue to come begin with it"
+TILES = "a processor reads it where it loads the shapes of its tiles"
 EXCEPTIONS = {
     "is_steady": ASKED_BY_LIBRARY,
     "is_transparent": ASKED_BY_LIBRARY,
-    "relocate": LAYOUTS,
     "loss_names": "coverage_test.cpp asks by it which losses the goldens have",
     "set_instruction_set": "tests compare instruction sets within one process; COLLIMATE_ISA is read once",
     "memory_used": "tests of budgets and moved rows read the allocator's books",
     "memory_cached": "tests of what the allocator keeps have no other sign of it",
     "trim_memory": "a test of what the allocator keeps begins with nothing kept",
     "add_tensors_of": "tests join by it what the ranks of a layout have saved in memory",
-    "copied_bytes": "batch_test.cpp counts by it what slicing and concatenation copy",
     "add_pinned": "a program that links the libraries gives a run modules of its own in process",
+    "palette": TILES,
+    "start_row": TILES,
     "collimate/text/constraint/llguidance.h": "its structures are those of another library's interface, whole",
 }
 

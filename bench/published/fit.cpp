@@ -141,6 +141,15 @@ Constants fit(const Samples& samples, const std::string& backend) {
   return best;
 }
 
+const std::array<double Constants::*, 12>& fitted_members() {
+  using C = Constants;
+  static constexpr std::array kMembers = {
+      &C::train_efficiency,    &C::score_efficiency, &C::decode_layer_seconds, &C::decode_tp_layer_seconds,
+      &C::update_seconds,      &C::phase_seconds,    &C::layer_seconds,        &C::network_efficiency,
+      &C::decode_step_seconds, &C::batch_rows,       &C::mean_tokens,          &C::length_sigma};
+  return kMembers;
+}
+
 bool is_fitted_member(double Constants::*member) {
   return std::find(fitted_members().begin(), fitted_members().end(), member) != fitted_members().end();
 }

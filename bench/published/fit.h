@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ Constants fit(const Samples& samples, const std::string& backend);
 // Mean absolute logarithm of predicted over published.
 double mismatch(const Samples& samples, const Constants& constants);
 
+// Lists what a fit may move, in the order in which it tries.
+const std::array<double Constants::*, 12>& fitted_members();
 bool is_fitted_member(double Constants::*member);
 // A back end as plan/inputs/backends.cpp has it, with what is known beside the fit.
 std::string backend_row(const std::string& backend, const Constants& fitted);

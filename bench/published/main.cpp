@@ -34,8 +34,7 @@ json model_named(const json& asked) {
     if (found == nullptr) found = collimate::shape::outline_named(name);
   for (const auto& name : asked.at("names"))
     if (found == nullptr) found = by_ending(name);
-  if (const double billions = asked.at("billions"); found == nullptr && billions > 0)
-    found = collimate::shape::dense_outline(billions);
+  if (const double billions = asked.at("billions"); found == nullptr && billions > 0) found = dense_outline(billions);
   return found == nullptr ? json() : json(found->name);
 }
 

@@ -44,6 +44,14 @@ double value(const Scenario& run, const json& measure) {
   return std::get<double>(found);
 }
 
+TEST(Runs, SizesFindTheirModel) {
+  EXPECT_EQ(dense_outline(7)->name, "llama2-7b");
+  EXPECT_EQ(dense_outline(6.7)->name, "opt-6.7b");
+  EXPECT_EQ(dense_outline(34)->name, "codellama-34b");
+  EXPECT_EQ(dense_outline(0.35)->name, "opt-350m");
+  EXPECT_EQ(dense_outline(1000), nullptr);
+}
+
 TEST(Runs, GpusHaveTheNetworkThatIsGiven) {
   const auto network = [](double per_node, double bits) {
     return run_of({{"gpu", {{"kind", "A100-80"}, {"per_node", per_node}, {"network_bits", bits}}}})
@@ -211,6 +219,16 @@ TEST(Predict, WhichModelsFitOneGpu) {
 }
 
 // Rows made by known constants give those constants' times back.
+// A fit prints all of fitted_members(), so that one left out is an error, not the default.
+TEST(Fit, BackEndsThatHaveOneSayAllThatItMoves) {
+  for (const Backend& backend : backends()) {
+    if (!backend.fitted) continue;
+    ASSERT_GE(backend.values.size(), fitted_members().size()) << backend.name;
+    for (size_t i = 0; i < fitted_members().size(); ++i)
+      EXPECT_EQ(constant_info(backend.values[i].first).name, constant_info(fitted_members()[i]).name) << backend.name;
+  }
+}
+
 TEST(Fit, FindsWhatMadeTheRows) {
   Constants truth = constants_of("");
   truth.decode_layer_seconds = 3e-3;

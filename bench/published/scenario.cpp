@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "collimate/plan/inputs/constants.h"
@@ -24,6 +25,12 @@ DeviceKind gpu_of(const json& given, const DeviceKinds& kinds) {
   if (const int in_node = given.at("per_node"); in_node > 0) gpu.per_node = in_node;
   if (const double bits = given.at("network_bits"); bits > 0) gpu.network_bytes_per_second = bits / 8 / gpu.per_node;
   return gpu;
+}
+
+// The size that a name ends with: 6.7 of opt-6.7b, 0.35 of opt-350m.
+double named_billions(const std::string& name) {
+  const double size = std::strtod(name.c_str() + name.rfind('-') + 1, nullptr);
+  return name.ends_with('m') ? size / 1000 : size;
 }
 
 RoleLayout layout_of(const json& sizes) {
@@ -100,6 +107,21 @@ Scenario with_lengths(Scenario scenario, const Constants& c) {
   }
   scenario.load.completion = Lengths::capped_mean(mean > 0 ? mean : kReasonedShare * cap, sigma, cap);
   return scenario;
+}
+
+const shape::Outline* dense_outline(double billions) {
+  const auto gap = [billions](double size) { return std::abs(std::log(size / billions)); };
+  const shape::Outline* best = nullptr;
+  std::pair<double, double> nearest = {std::log(1.12), 0};
+  for (const std::string& name : shape::outline_names()) {
+    const shape::Outline& model = *shape::outline_named(name);
+    const double named = named_billions(name);
+    const std::pair<double, double> here = {gap(named), gap(shape::total_parameters(model) / 1e9)};
+    if (model.experts.count > 0 || here >= nearest) continue;
+    best = &model;
+    nearest = here;
+  }
+  return best;
 }
 
 Scenario scenario_of(const json& run, const DeviceKinds& kinds) {

@@ -53,6 +53,9 @@ struct Scenario {
   RoleLayout layout(const std::string& role) const;
 };
 
+// The dense model of the table whose name has the size nearest to so many billions, of several the one with the
+// nearest number of parameters; null beyond 12 % from any.
+const shape::Outline* dense_outline(double billions);
 // Reads a run as runs.py writes it, with lengths that it does not give as its back end's constants have them.
 Scenario scenario_of(const nlohmann::json& run, const DeviceKinds& kinds);
 // The scenario with completions spread, and where only their cap is given as long, as these constants say.

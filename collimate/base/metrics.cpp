@@ -80,11 +80,6 @@ void MetricsRecord::set(std::string_view name, double value) {
   values.emplace_back(name, value);
 }
 
-void MetricsRecord::add(std::string_view name, double value) {
-  const double* old = find(name);
-  set(name, old ? *old + value : value);
-}
-
 const double* MetricsRecord::find(std::string_view name) const {
   for (const auto& entry : values) {
     if (entry.first == name) return &entry.second;

@@ -19,7 +19,6 @@ struct MetricsRecord {
   std::vector<std::pair<std::string, double>> values;
 
   void set(std::string_view name, double value);
-  void add(std::string_view name, double value);  // to what is there, 0 when absent
   const double* find(std::string_view name) const;
 };
 
@@ -31,6 +30,9 @@ std::string_view trl_name(std::string_view name);
 std::string to_json_line(const MetricsRecord& record);
 // The inverse. InputError that names `where`.
 MetricsRecord parse_metrics_line(const std::string& line, const std::string& where = "metrics");
+// As a value of JSON a record is the text of its line.
+void to_json(auto& out, const MetricsRecord& record) { out = to_json_line(record); }
+void from_json(const auto& in, MetricsRecord& record) { record = parse_metrics_line(in.template get<std::string>()); }
 // Gives each record of a file to `take`, a line at a time. A torn last line is left out. A line that cannot be read is
 // an InputError that names file and line, or, with a list of them, one more entry of that.
 void for_each_metrics(const std::filesystem::path& path, std::vector<std::string>* unreadable,

@@ -41,8 +41,8 @@ TEST_F(Metrics, LineHasStepAndTimeFirstThenNamesInOrder) {
   MetricsRecord line{3, 1.5, {}};
   line.set("z", 1);
   line.set("a", 0.25);
-  line.add("z", 2);
-  line.add("new", 4);
+  line.set("z", 3);
+  line.set("new", 4);
   EXPECT_EQ(to_json_line(line), "{\"step\":3,\"time_seconds\":1.5,\"z\":3.0,\"a\":0.25,\"new\":4.0}\n");
 }
 

@@ -1,11 +1,8 @@
 #include "collimate/base/span.h"
 
-#include <unistd.h>
+#include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-
-#include "collimate/base/error.h"
 
 namespace collimate::base {
 namespace {
@@ -67,19 +64,6 @@ std::string SpanRecorder::chrome_trace() const {
     separator = ",\n";
   }
   return out + fmt::format("\n],\"otherData\":{{\"dropped_spans\":{}}}}}\n", dropped_);
-}
-
-void SpanRecorder::write_chrome_trace(const std::filesystem::path& path) const {
-  const std::filesystem::path temporary = path.string() + ".partial";
-  {
-    std::ofstream file(temporary, std::ios::binary);
-    file << chrome_trace();
-    file.close();
-    if (!file) throw RunError(expectation(path.string(), "to write the trace", "a failing disk"));
-  }
-  std::error_code error;
-  std::filesystem::rename(temporary, path, error);
-  if (error) throw RunError(expectation(path.string(), "to rename the trace", error.message()));
 }
 
 }  // namespace collimate::base

@@ -34,8 +34,6 @@ class SpanRecorder {
   size_t dropped() const;
   // Chrome's trace format (chrome://tracing, ui.perfetto.dev): a process per worker, a row per thread, times in us.
   std::string chrome_trace() const;
-  // Writes chrome_trace() to a temporary beside `path`, then renames. Throws RunError.
-  void write_chrome_trace(const std::filesystem::path& path) const;
 
  private:
   const size_t capacity_;

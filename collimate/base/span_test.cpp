@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
-
-#include "collimate/base/error.h"
 
 namespace collimate::base {
 namespace {
@@ -55,17 +52,6 @@ TEST(Span, ThreadsRecordTogether) {
     EXPECT_LE(span.begin_ns, span.end_ns);
   }
   for (const int count : by_worker) EXPECT_EQ(count, 500);
-}
-
-TEST(Span, WritesFileOrNamesIt) {
-  const auto path = std::filesystem::path(::testing::TempDir()) / "span_test_trace.json";
-  SpanRecorder recorder;
-  recorder.record("a", 0, 0, 0, 1);
-  recorder.write_chrome_trace(path);
-  std::ifstream file(path);
-  EXPECT_EQ(nlohmann::json::parse(file)["traceEvents"].size(), 1u);
-  std::filesystem::remove(path);
-  EXPECT_THROW(recorder.write_chrome_trace("/absent/directory/trace.json"), RunError);
 }
 
 }  // namespace

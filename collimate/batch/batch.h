@@ -87,13 +87,10 @@ class Batch {
   static Batch concatenate(std::span<const Batch> parts);
   // Columns of `other` (same rows, same uids where both have them) added to this one; other's win.
   Batch merge(const Batch& other) const;
-  // Rows in the order given: a gather, counted as a copy unless the rows are consecutive.
+  // Rows in the order given: a copy unless the rows are consecutive.
   Batch gather(std::span<const int64_t> rows) const;
-  // One chunk per column. Counted.
+  // One chunk per column: a copy of those that have several.
   Batch contiguous() const;
-
-  // Bytes copied by contiguous() and gather() in this process so far; of JSON, its nodes and texts.
-  static int64_t copied_bytes();
 
   // Checks that the named columns are there; the error names the column, the reader and the columns present.
   void require(std::span<const std::string> names, const std::string& reader) const;

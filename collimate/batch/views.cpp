@@ -1,8 +1,7 @@
-// Slicing, joining and gathering: views where possible, counted copies where not.
+// Slicing, joining and gathering: views where possible, copies where not.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <map>
 
@@ -12,8 +11,6 @@
 
 namespace collimate::batch {
 namespace {
-
-std::atomic<int64_t> g_copied_bytes{0};
 
 int64_t view_rows(const ChunkView& view) { return view.end - view.begin; }
 
@@ -30,22 +27,10 @@ std::vector<ChunkView> cut(const std::vector<ChunkView>& chunks, int64_t begin, 
   return out;
 }
 
-// A copy of a JSON value takes its nodes and texts.
-int64_t json_bytes(const nlohmann::json& value) {
-  int64_t bytes = sizeof(value);
-  if (value.is_string()) bytes += static_cast<int64_t>(value.get_ref<const std::string&>().size());
-  if (value.is_array())
-    for (const nlohmann::json& item : value) bytes += json_bytes(item);
-  if (value.is_object())
-    for (const auto& [key, item] : value.items()) bytes += static_cast<int64_t>(key.size()) + json_bytes(item);
-  return bytes;
-}
-
 void append_json(const std::vector<ChunkView>& chunks, Chunk& out) {
   for (const ChunkView& view : chunks)
     out.objects.insert(out.objects.end(), view.chunk->objects.begin() + view.begin,
                        view.chunk->objects.begin() + view.end);
-  for (const nlohmann::json& object : out.objects) g_copied_bytes += json_bytes(object);
 }
 
 // One chunk with the rows of all the views, copied.
@@ -80,13 +65,10 @@ std::shared_ptr<const Chunk> fuse(const ColumnSchema& schema, const std::vector<
                   (last - first) * bytes);
     to += (last - first) * bytes;
   }
-  g_copied_bytes += elements * bytes;
   return out;
 }
 
 }  // namespace
-
-int64_t Batch::copied_bytes() { return g_copied_bytes; }
 
 Batch Batch::slice(int64_t begin, int64_t end) const {
   if (begin < 0 || begin > end || end > rows_)

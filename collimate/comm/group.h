@@ -59,9 +59,6 @@ class Group {
   virtual void beat() {}
 };
 
-// One rank alone: every collective is the identity. The null object.
-std::unique_ptr<Group> null_group();
-
 struct GroupPlace {
   std::string name;   // equal on all ranks, unique in the run
   std::string store;  // address() of the back end's store; "" where it needs none

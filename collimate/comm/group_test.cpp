@@ -146,17 +146,6 @@ TEST_P(EachGroup, FourRanksWithPoolsOfTwoMakeProgressOnTwoCores) {
   EXPECT_EQ(right, std::vector<int>(4, kRounds));
 }
 
-TEST(NullGroup, IsTheIdentity) {
-  std::unique_ptr<Group> group = null_group();
-  std::vector<float> values = {1, 2, 3}, out(3);
-  group->all_reduce(values);
-  group->reduce_scatter(values, out);
-  EXPECT_EQ(out, (std::vector<float>{1, 2, 3}));
-  EXPECT_THROW(group->send(bytes_of(out), 1), base::RunError);
-  group->abort("over");
-  EXPECT_THROW(group->barrier(), base::RunError);
-}
-
 TEST(BackEnds, AnAbsentOneSaysWhatThereIs) {
   const std::string known = fmt::format("{}", fmt::join(back_end_names(), ", "));
   EXPECT_EQ(base::message_of([] { back_end("nccl"); }),

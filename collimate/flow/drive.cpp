@@ -30,7 +30,6 @@ Drive::Drive(Driver& driver, ResultJournal& journal, Parts parts)
       parts_(std::move(parts)),
       evaluation_graphs_(known_graphs(parts_.graph, parts_.evaluations)),
       schedule_(parts_.graph, parts_.placement, parts_.schedule, evaluation_graphs_, parts_.memory),
-      announced_(static_cast<size_t>(driver.workers()), -1),
       last_end_seconds_(base::now_seconds()) {
   add_flow({parts_.graph, parts_.schedule.rows, parts_.schedule.group_size, parts_.next_rows, ""});
   for (size_t i = 0; i < evaluation_graphs_.size(); ++i) {
@@ -203,7 +202,6 @@ void Drive::on(const cluster::Died& died, int worker) {
     const std::vector<int>& workers = item.second.actor.workers();
     return std::find(workers.begin(), workers.end(), worker) != workers.end();
   });
-  base::at(announced_, worker) = -1;
   events_.push_back(graph::Event::lost(worker, died.cause));
   gone_.insert(worker);
   forget_transfers_of(worker);
@@ -217,7 +215,7 @@ void Drive::finish_iterations() {
            parts_.on_iteration);
     iterations_.erase({0, number});
     for (int worker = 0; worker < driver_.workers(); ++worker)
-      if (base::at(announced_, worker) >= number) driver_.send(worker, message::Hook{false, number});
+      if (!gone_.contains(worker)) driver_.send(worker, message::Ended{number});
   }
 }
 
@@ -281,10 +279,8 @@ void Drive::save(base::StateWriter& out) const {
   for (const auto& [key, iteration] : iterations_) {
     const auto [graph, number] = key;
     if (graph != 0) continue;  // an evaluation begins anew
-    open.push_back({{"iteration", number},
-                    {"fetched", iteration.fetched},
-                    {"sequence", iteration.sequence},
-                    {"metrics", iteration.metrics}});
+    open.push_back(iteration);
+    open.back()["iteration"] = number;
     iteration.rows.save(out, fmt::format("rows/{}/", number));
   }
   out.json("drive/open", open);
@@ -303,9 +299,7 @@ void Drive::load(base::StateReader& in) {
     int64_t number = item.at("iteration").get<int64_t>();
     if (number >= parts_.schedule.iterations) continue;  // the run is shorter now
     Iteration& iteration = iterations_[{0, number}];
-    iteration.fetched = item.at("fetched").get<int64_t>();
-    iteration.sequence = item.at("sequence").get<int64_t>();
-    item.at("metrics").get_to(iteration.metrics);
+    item.get_to(iteration);
     iteration.rows.load(in, fmt::format("rows/{}/", number));
   }
 }

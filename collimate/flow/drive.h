@@ -12,6 +12,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
+#include "collimate/base/fields.h"
 #include "collimate/flow/dist_actor.h"
 #include "collimate/flow/driver.h"
 #include "collimate/flow/executor.h"
@@ -99,6 +100,8 @@ class Drive : public base::Stateful {
     std::map<std::pair<int, int>, int64_t> peak_bytes;  // the same → most memory of the worker meanwhile
     int64_t sequence = 0;
     double began_seconds = base::now_seconds();
+
+    COLLIMATE_FIELDS(fetched, sequence, metrics)  // kept in a checkpoint, beside the rows
   };
   using IterationKey = std::pair<int, int64_t>;  // graph and iteration, as of a Task
   // Weights on their way along a link.
@@ -140,7 +143,6 @@ class Drive : public base::Stateful {
 
   // drive_tasks.cpp
   void start(const graph::Action& action);
-  void announce_iteration(int64_t iteration, const std::vector<int>& workers);
   void feed(const graph::Task& task, int64_t first, int64_t count);
   void close(const graph::Task& task);
   void cancel(const graph::Task& task);
@@ -192,7 +194,6 @@ class Drive : public base::Stateful {
   std::map<IterationKey, Iteration> iterations_;
   std::map<int64_t, std::function<void(Received)>> answers_;  // to its requests, by number
   std::map<int, double> timers_;                              // timer → base::now_seconds() when it expires
-  std::vector<int64_t> announced_;                            // by worker: newest iteration it was told of
   int64_t next_ask_ = -1;                                     // negative, apart from Driver::request's
   int64_t transfers_ = 0;                                     // number of the last one between workers
   std::vector<std::shared_ptr<Moving>> moving_;

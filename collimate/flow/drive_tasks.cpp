@@ -42,7 +42,6 @@ void Drive::start(const graph::Action& action) {
       tasks_.insert_or_assign(action.task, TaskState{action.task, &flow, &node, &spec, std::move(actor), {}, {}, {}})
           .first->second;
   if (!spec.deterministic) state.next_feed = journal_.next_sequence(counted(action.task), journal_name(state));
-  if (action.task.graph == 0) announce_iteration(action.task.iteration, action.workers);
   message::Start start{.task = action.task,
                        .iteration = counted(action.task),
                        .node = node.id,
@@ -54,15 +53,6 @@ void Drive::start(const graph::Action& action) {
   for (int worker : state.actor.workers()) {
     driver_.send(worker, start);
     ++start.rank;
-  }
-}
-
-void Drive::announce_iteration(int64_t iteration, const std::vector<int>& workers) {
-  for (int worker : workers) {
-    int64_t& newest = base::at(announced_, worker);
-    if (newest >= iteration) continue;
-    newest = iteration;
-    driver_.send(worker, message::Hook{true, iteration});
   }
 }
 

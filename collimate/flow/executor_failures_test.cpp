@@ -70,19 +70,6 @@ TEST(ExecutorFailures, ALostWorkerProcessIsStartedAgainAndItsRowsAreRedone) {
   EXPECT_EQ(outcome, plain());
 }
 
-// The process that takes its place hears of the iteration in which the first one died.
-TEST(ExecutorFailures, AWorkerThatIsStartedAgainIsToldOfItsIteration) {
-  const std::string marker = temporary("announced marker"), hooks = temporary("hooks");
-  run_with(
-      [&](RunOptions& options) {
-        options.transport = Transport::kProcesses;
-        options.modules["policy"] = {"policy", {{"die_once", marker}, {"hooks", hooks}}};
-      },
-      Place::kApart);
-  std::ifstream file(hooks);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "0\n1\n1\n2\n");
-}
-
 // The worker's death ends the last transfer and so the run, at whose end every worker is asked for its memory.
 TEST(ExecutorFailures, AWorkerLostInTheLastTransferAnswersAtTheEnd) {
   size_t answers = 0;

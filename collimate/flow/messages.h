@@ -81,13 +81,12 @@ struct Pause {
   COLLIMATE_FIELDS(model, paused)
 };
 
-// Sent before an iteration's first task on this worker and when the iteration has ended. No answer.
-struct Hook {
-  static constexpr const char* kKind = "hook";
-  bool before = true;
+// An iteration has ended: the SharedStore keeps the newest values alone. No answer.
+struct Ended {
+  static constexpr const char* kKind = "ended";
   int64_t iteration = 0;
 
-  COLLIMATE_FIELDS(before, iteration)
+  COLLIMATE_FIELDS(iteration)
 };
 
 // ---- from the worker to the driver: tasks
@@ -278,7 +277,7 @@ struct WeightsEnd {
 };
 
 // A worker understands these: WorkerHost has an `on` for each.
-using ToWorker = std::variant<Puts, Start, Feed, Close, Cancel, Pause, Hook, Reside, Save, Load, AskMemory, Export,
+using ToWorker = std::variant<Puts, Start, Feed, Close, Cancel, Pause, Ended, Reside, Save, Load, AskMemory, Export,
                               WeightsHere, WeightsOut, WeightsIn, WeightsEnd>;
 // The driver understands these: Drive has an `on` for each that Driver does not take itself.
 using ToDriver = std::variant<cluster::Ready, cluster::Died, Puts, Rows, Finished, Failed, Heartbeat, Done, Resided,

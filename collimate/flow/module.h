@@ -68,12 +68,9 @@ class Module : public base::Stateful {
   // together, chosen first). The node's parameters cut the updates: rows_per_update (0: all), epochs (1).
   virtual void train_step(const std::string& function, std::span<const Batch> updates, const CallInfo& info);
 
-  // Around an iteration's first and last task on this worker.
-  virtual void before_iteration(int64_t) {}
-  virtual void after_iteration(int64_t) {}
   // Loaded before use or moved off the device, in turn: only for models whose residency is swap. Such a one is set up
-  // on its device and then moved off; whatever else is asked of it finds it there, but for before_iteration and
-  // after_iteration, and save and load where it keeps no state.
+  // on its device and then moved off; whatever else is asked of it finds it there, but for save and load where it keeps
+  // no state.
   virtual void reside(bool /*on_device*/) {}
   // Writes what a user takes away (a Hugging Face directory) into `directory`, which exists. Called on the ranks that
   // hold the model's first copy between them, all at once: those of dp 0, of which the first one's checksum counts.

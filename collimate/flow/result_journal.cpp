@@ -38,11 +38,7 @@ void ResultJournal::index_call(const Key& key, const std::string& payload) {
   if (!key.node.ends_with(kCallSuffix)) return;
   const std::string node = key.node.substr(0, key.node.size() - kCallSuffix.size());
   const nlohmann::json json = nlohmann::json::parse(payload);
-  auto call = std::make_shared<Call>();
-  call->replica = json.at("replica").get<int>();
-  call->part = json.at("part").get<int>();
-  call->sequence = json.at("sequence").get<int64_t>();
-  for (const nlohmann::json& rank : json.at("metrics")) rank.at(1).get_to(call->metrics[rank.at(0).get<int>()]);
+  const auto call = std::make_shared<const Call>(json.get<Call>());
   for (const nlohmann::json& row : json.at("rows"))
     calls_.emplace(Key{key.iteration, node, row.at(0).get<uint64_t>(), row.at(1).get<uint64_t>()}, call);
   int64_t& next = next_sequence_[{key.iteration, node}];
@@ -61,17 +57,11 @@ int64_t ResultJournal::next_sequence(int64_t iteration, const std::string& node)
 
 void ResultJournal::add_call(const std::vector<Key>& rows, const Call& call) {
   if (rows.empty()) return;
-  nlohmann::json metrics = nlohmann::json::array(), asked = nlohmann::json::array();
-  for (const Key& row : rows) asked.push_back({row.uid, row.digest});
-  for (const auto& [rank, measured] : call.metrics) metrics.push_back({rank, measured});
+  nlohmann::json entry = call;
+  for (const Key& row : rows) entry["rows"].push_back({row.uid, row.digest});
   Key key = rows.front();
   key.node += kCallSuffix;
-  append(key, nlohmann::json{{"replica", call.replica},
-                             {"part", call.part},
-                             {"sequence", call.sequence},
-                             {"metrics", std::move(metrics)},
-                             {"rows", std::move(asked)}}
-                  .dump());
+  append(key, entry.dump());
 }
 
 const std::string& ResultJournal::replayed(const Key& key) const {

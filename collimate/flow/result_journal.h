@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/batch/batch.h"
 #include "collimate/flow/metric.h"
 #include "collimate/host/journal.h"
@@ -38,6 +39,8 @@ class ResultJournal {
     int part = 0;
     int64_t sequence = 0;
     std::map<int, std::vector<Metric>> metrics;
+
+    COLLIMATE_FIELDS(replica, part, sequence, metrics)
   };
   // The known call that gave this row or dropped it; null when there is none.
   const Call* call_of(const Key& key) const;

@@ -16,11 +16,6 @@ void RowTable::put(int source, std::span<const int64_t> numbers, const Batch& ro
   to.pieces.push_back(rows);
 }
 
-bool RowTable::has(int source, int64_t number) const {
-  auto found = sources_.find(source);
-  return found != sources_.end() && found->second.places.contains(number);
-}
-
 std::vector<int64_t> RowTable::numbers(int source) const {
   std::vector<int64_t> numbers;
   auto found = sources_.find(source);

@@ -18,7 +18,6 @@ class RowTable {
   static constexpr int kInputs = -1;
 
   void put(int source, std::span<const int64_t> numbers, const Batch& rows);
-  bool has(int source, int64_t number) const;
   // Row numbers that the source has, ascending.
   std::vector<int64_t> numbers(int source) const;
   // The columns that one source gave those rows. Broken invariant when one is missing.

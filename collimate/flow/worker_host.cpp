@@ -321,12 +321,6 @@ bool WorkerHost::step_stream(Running& task) {
   return worked;
 }
 
-void WorkerHost::on(const message::Hook& hook) {
-  for (auto& [model, hosted] : models_)
-    hook.before ? hosted->module->before_iteration(hook.iteration) : hosted->module->after_iteration(hook.iteration);
-  if (!hook.before) store_.trim(hook.iteration);
-}
-
 message::Resided WorkerHost::on(const message::Reside& reside) {
   message::Resided done{.begin_seconds = base::now_seconds()};
   hosted(reside.model).module->reside(reside.on_device);

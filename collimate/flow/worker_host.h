@@ -71,7 +71,7 @@ class WorkerHost : public cluster::Handler {
   void on(const message::Close& close);
   void on(const message::Cancel& cancel);
   void on(const message::Pause& pause);
-  void on(const message::Hook& hook);
+  void on(const message::Ended& ended) { store_.trim(ended.iteration); }
   message::Resided on(const message::Reside& reside);
   message::Done on(const message::Save& save);
   message::Done on(const message::Load& load);

@@ -44,6 +44,8 @@ struct SamplingParams {
   // Unknown keys and values out of range are InputErrors that name them.
   static SamplingParams from_json(const nlohmann::json& json);
 };
+inline void to_json(nlohmann::json& out, const SamplingParams& params) { out = params.to_json(); }
+inline void from_json(const nlohmann::json& in, SamplingParams& params) { params = SamplingParams::from_json(in); }
 
 // The i-th of `rows` equal parts of a list: the most likely tokens in one token's place.
 inline std::span<const TokenLogProb> top_of(std::span<const TokenLogProb> top_log_probs, size_t rows, size_t i) {

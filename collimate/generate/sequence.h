@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collimate/base/at.h"
+#include "collimate/base/fields.h"
 #include "collimate/generate/block_pool.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/sampler_stages.h"
@@ -59,6 +60,16 @@ struct Sequence {
   int64_t released = 0;
   int64_t published = 0;   // leading blocks that the prefix cache has seen
   uint64_t chain_key = 0;  // key of the last of them
+
+  // Lists what a saved service has of it as JSON; the arrays follow each other in entries of their own.
+  static void fields(auto& self, auto&& field) {
+    field("uid", self.uid);
+    field("prompt_uid", self.prompt_uid);
+    field("sampling", self.params);
+    field("prompt_tokens", self.prompt_tokens);
+    field("emitted", self.emitted);
+    field("finish", self.finish);
+  }
 
   // Ready for another request; keeps the memory of its arrays.
   void reset() {

@@ -62,6 +62,8 @@ struct Placement {
   int64_t staleness = 0;
   bool operator==(const Placement&) const = default;
 
+  COLLIMATE_FIELDS(groups, layouts, residency, hosts, staleness)  // its text has devices and kind in one mapping
+
   // The group of a model, or null for a host model.
   const ResourceGroup* group_of(std::string_view model) const;
   Layout layout(std::string_view model, std::string_view function) const;

@@ -58,13 +58,9 @@ Placement from_json(const json& given, const std::string& where) {
   placement.devices = devices.require<int>("count");
   placement.kind = devices.get("kind", placement.kind);
   devices.finish();
-  placement.groups = fields.get("groups", placement.groups);
+  Placement::fields(placement, [&](const char* key, auto& field) { field = fields.get(key, field); });
   for (const auto& [name, group] : placement.groups)
     JsonFields(fields.find("groups")->at(name), where + ".groups." + name).require<json>("devices");
-  placement.layouts = fields.get("layouts", placement.layouts);
-  placement.residency = fields.get("residency", placement.residency);
-  placement.hosts = fields.get("hosts", placement.hosts);
-  placement.staleness = fields.get("staleness", placement.staleness);
   fields.finish();
   return placement;
 }
@@ -84,10 +80,11 @@ json to_json(const Placement& placement) {
   json layouts = json::object();
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) layouts[model][function] = to_json(layout);
-  return {{"version", kPlacementVersion},     {"devices", {{"count", placement.devices}, {"kind", placement.kind}}},
-          {"groups", placement.groups},       {"layouts", layouts},
-          {"residency", placement.residency}, {"hosts", placement.hosts},
-          {"staleness", placement.staleness}};
+  json made = placement;
+  made["version"] = kPlacementVersion;
+  made["devices"] = {{"count", placement.devices}, {"kind", placement.kind}};
+  made["layouts"] = layouts;
+  return made;
 }
 
 std::string json_text(const Placement& placement) { return to_json(placement).dump(2) + "\n"; }

@@ -15,6 +15,7 @@
 namespace collimate::model {
 namespace {
 
+using testing::on_device;
 using testing::pack;
 using testing::Reference;
 using testing::sequences;
@@ -27,7 +28,9 @@ std::vector<int32_t> targets_of(size_t count) {
   return targets;
 }
 
-at::Tensor row_weights(int64_t rows, double phase) { return (at::arange(rows, at::kFloat) * 0.7 + phase).sin(); }
+at::Tensor row_weights(int64_t rows, double phase) {
+  return on_device((at::arange(rows, at::kFloat) * 0.7 + phase).sin());
+}
 
 void expect_close(Weights& weights, const std::vector<at::Tensor>& expected, double tolerance = 3e-6) {
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -150,7 +153,7 @@ TEST(ModelGradients, MatchFiniteDifferences) {
     std::unique_ptr<ForwardRecord> record;
     const at::Tensor hidden = model.forward_train(batch, Recompute::kNone, record);
     model.backward(std::move(record),
-                   model.log_probs_backward({hidden, targets_of(21)}, at::ones({1}).expand({21}), {}));
+                   model.log_probs_backward({hidden, targets_of(21)}, on_device(at::ones({1})).expand({21}), {}));
     for (int segment = 0; segment < weights->segments(); ++segment) {
       const auto gradient = weights->gradient(segment);
       double norm = 0;
@@ -252,11 +255,11 @@ SegmentGradients reduced_gradients(const char* family, Recompute recompute, comm
   return reduced;
 }
 
-// Computes them on two ranks that are threads, each with two of the sequences.
-std::vector<SegmentGradients> reduced_by_two(const char* family, Recompute recompute) {
-  const std::string name = fmt::format("gradient_test {} {}", family, static_cast<int>(recompute));
-  std::vector<SegmentGradients> of_rank(2);
-  comm::with_ranks(2, name, [&](comm::Group& group) {
+// Computes them on ranks that are threads, each with its share of the sequences.
+std::vector<SegmentGradients> reduced_by(int ranks, const char* family, Recompute recompute) {
+  const std::string name = fmt::format("gradient_test {} {} {}", ranks, family, static_cast<int>(recompute));
+  std::vector<SegmentGradients> of_rank(static_cast<size_t>(ranks));
+  comm::with_ranks(ranks, name, [&](comm::Group& group) {
     base::at(of_rank, group.rank()) = reduced_gradients(family, recompute, group);
   });
   return of_rank;
@@ -272,8 +275,8 @@ double norm_of(const std::vector<float>& values, const std::vector<float>& minus
 TEST(ModelGradients, OfASegmentMayBeReducedAndReleasedBeforeTheNextOne) {
   for (const char* family : {"llama", "qwen2", "gpt2"})
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
-      const SegmentGradients whole = reduced_gradients(family, recompute, *comm::null_group());
-      const std::vector<SegmentGradients> of_rank = reduced_by_two(family, recompute);
+      const SegmentGradients whole = reduced_by(1, family, recompute)[0];
+      const std::vector<SegmentGradients> of_rank = reduced_by(2, family, recompute);
       EXPECT_EQ(of_rank[0], of_rank[1]) << family;
       ASSERT_EQ(of_rank[0].size(), whole.size());
       for (size_t segment = 0; segment < whole.size(); ++segment) {
@@ -294,7 +297,7 @@ TEST(ModelGradients, BfloatComputeStaysNear) {
     std::unique_ptr<ForwardRecord> record;
     const at::Tensor hidden = model.forward_train(pack(sequences({17, 4}, 37)), Recompute::kNone, record);
     model.backward(std::move(record),
-                   model.log_probs_backward({hidden, targets_of(21)}, at::ones({1}).expand({21}), {}));
+                   model.log_probs_backward({hidden, targets_of(21)}, on_device(at::ones({1})).expand({21}), {}));
     gradients[static_cast<int>(compute)] = testing::all_gradients(*weights);
   }
   for (const auto& rounded : {gradients[1], gradients[2]}) {

@@ -217,27 +217,6 @@ void Weights::zero_gradients() {
     if (s.gradient.data() != nullptr) tensor::zero(impl_->exec, s.floats, s.gradient.floats());
 }
 
-void Weights::relocate() {
-  impl_->check_resident();
-  impl_->check_in_memory("another place");
-  for (auto& s : impl_->segments) {
-    if (s.is_of_base) continue;
-    const auto values = impl_->scope(impl_->values_purpose(s));
-    *s.master = impl_->copy_of(*s.master);
-    const auto gradient = impl_->scope("gradient");
-    s.gradient = impl_->copy_of(s.gradient);
-    const auto gathered = impl_->scope("gathered");
-    s.gathered = impl_->copy_of(s.gathered);
-  }
-  for (auto& packed : impl_->packed) {
-    if (packed.memory.data() == nullptr) continue;
-    const auto tagged = impl_->scope("panels");
-    Buffer moved = impl_->copy_of(packed.memory);
-    tensor::set_memory(packed.panels, moved.data());
-    packed.memory = std::move(moved);
-  }
-}
-
 void Weights::offload(tensor::AwayFile& file) {
   impl_->check_resident();
   impl_->check_in_memory("another place");

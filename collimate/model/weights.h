@@ -207,8 +207,6 @@ class Weights {
   void set_compute(ComputeType type);
 
   void zero_gradients();
-  // Moves every array to fresh memory (addresses change, bits do not) and back: residency between phases.
-  void relocate();
   // The values leave the device for the file, and come back with the same bits; panels are made again. Reading while
   // away is a GuardError. A base leaves with the last of the weights over it and comes back with the first one.
   // Gradients stay where they are.

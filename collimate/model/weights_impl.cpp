@@ -183,10 +183,4 @@ Buffer Weights::Impl::zeros(int64_t floats, const char* purpose) const {
   return made;
 }
 
-Buffer Weights::Impl::copy_of(const Buffer& from) const {
-  Buffer copy(from.bytes(), *exec.device);
-  tensor::copy(exec, from.floats(), from.bytes() / static_cast<int64_t>(sizeof(float)), copy.floats());
-  return copy;
-}
-
 }  // namespace collimate::model

@@ -92,7 +92,6 @@ struct Weights::Impl {
   void take_base();  // the segments that are its
   Impl* below() const { return options.base == nullptr ? nullptr : options.base->impl_.get(); }
   tensor::Buffer zeros(int64_t floats, const char* purpose) const;
-  tensor::Buffer copy_of(const tensor::Buffer& from) const;
 };
 
 }  // namespace collimate::model

@@ -207,28 +207,13 @@ std::string Recorder::details() const {
 void Recorder::save(base::StateWriter& out) const {
   writer_->sync();
   out.json(kMetricsState, measure_file(directory_.metrics()));
-  out.json("recorder", {{"waiting", waiting_ ? nlohmann::json(base::to_json_line(*waiting_)) : nlohmann::json()},
-                        {"last", base::to_json_line(last_)},
-                        {"first_evaluation", first_evaluation_},
-                        {"last_evaluation", last_evaluation_},
-                        {"best_loss", best_loss_},
-                        {"totals", totals_},
-                        {"watch", watch_},
-                        {"evaluations_since_best", evaluations_since_best_},
-                        {"seconds", seconds()}});
+  nlohmann::json state = *this;
+  state["seconds"] = seconds();
+  out.json("recorder", state);
 }
 
 void Recorder::load(base::StateReader& in) {
-  const nlohmann::json state = in.json("recorder");
-  if (!state.at("waiting").is_null()) waiting_ = base::parse_metrics_line(state.at("waiting").get<std::string>());
-  if (state.contains("last")) last_ = base::parse_metrics_line(state.at("last").get<std::string>());
-  first_evaluation_ = nlohmann::ordered_json::parse(state.at("first_evaluation").dump());
-  last_evaluation_ = nlohmann::ordered_json::parse(state.at("last_evaluation").dump());
-  best_loss_ = state.at("best_loss");
-  state.at("totals").get_to(totals_);
-  state.at("watch").get_to(watch_);
-  evaluations_since_best_ = state.at("evaluations_since_best");
-  earlier_seconds_ = state.at("seconds");
+  in.json("recorder").get_to(*this);
   // The evaluation that the line waits for runs again: what it wrote before the interruption goes.
   if (waiting_) writer_.emplace(directory_.metrics(), waiting_->step - 1);
 }

@@ -51,6 +51,18 @@ class Recorder : public base::Stateful {
 
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
+  // Lists what a checkpoint has of it.
+  static void fields(auto& self, auto&& field) {
+    field("waiting", self.waiting_);
+    field("last", self.last_);
+    field("first_evaluation", self.first_evaluation_);
+    field("last_evaluation", self.last_evaluation_);
+    field("best_loss", self.best_loss_);
+    field("totals", self.totals_);
+    field("watch", self.watch_);
+    field("evaluations_since_best", self.evaluations_since_best_);
+    field("seconds", self.earlier_seconds_);
+  }
 
  private:
   bool evaluates_after(int64_t iteration) const;

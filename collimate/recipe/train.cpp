@@ -108,7 +108,7 @@ class Run {
       base::log().record("the run has diverged: " + how);
     write_profile();
     if (recorded) return exported_anew(*recorded);
-    spans_.write_chrome_trace(directory_.path() / "trace.json");
+    host::write_file_atomically(directory_.path() / "trace.json", spans_.chrome_trace());
     const nlohmann::ordered_json told = run_summary(so_far());
     host::write_file_atomically(directory_.path() / kSummaryFile, told.dump(2) + "\n");
     return outcome_of(told);

@@ -44,9 +44,6 @@ Outline parse_outline(const nlohmann::json& config, const std::string& where);
 Outline find_outline(const std::string& name);
 // Every name of the table, by size.
 std::vector<std::string> outline_names();
-// The dense model of the table whose name has the size nearest to so many billions, of several the one with the
-// nearest number of parameters; null beyond 12 % from any.
-const Outline* dense_outline(double billions);
 // Billions of parameters of a model that sized_outline makes.
 constexpr double kLeastDense = 0.05, kMostDense = 1e5;
 // `dense-300b`: a decoder with LLaMA's proportions and nearly that many parameters, for sizes that have no public

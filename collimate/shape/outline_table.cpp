@@ -82,12 +82,6 @@ std::string plain(const std::string& name, bool points = false) {
   return kept;
 }
 
-// The size that a name ends with: 6.7 of opt-6.7b, 0.35 of opt-350m.
-double named_billions(const std::string& name) {
-  const double size = std::strtod(name.c_str() + name.rfind('-') + 1, nullptr);
-  return name.ends_with('m') ? size / 1000 : size;
-}
-
 // Names under which papers speak of a model of the table.
 constexpr std::pair<const char*, const char*> kAliases[] = {
     {"qwen330b3a", "qwen3-30b-a3b"},    {"qwen330b", "qwen3-30b-a3b"},  {"qwen3235b", "qwen3-235b-a22b"},
@@ -108,20 +102,6 @@ const Outline* outline_named(const std::string& name) {
   for (const Outline& model : outlines())
     if (plain(model.name) == wanted) return &model;
   return nullptr;
-}
-
-const Outline* dense_outline(double billions) {
-  const auto gap = [billions](double size) { return std::abs(std::log(size / billions)); };
-  const Outline* best = nullptr;
-  std::pair<double, double> nearest = {std::log(1.12), 0};
-  for (const Outline& model : outlines()) {
-    const double named = named_billions(model.name);
-    const std::pair<double, double> here = {gap(named), gap(total_parameters(model) / 1e9)};
-    if (model.experts.count > 0 || here >= nearest) continue;
-    best = &model;
-    nearest = here;
-  }
-  return best;
 }
 
 // The outline is like LLaMA's: hidden = 128 layers while both are multiples of their steps, an MLP of 8/3 hidden, so 12

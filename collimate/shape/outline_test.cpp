@@ -111,14 +111,9 @@ TEST(Outline, AnySizeHasADenseModel) {
   EXPECT_FALSE(sized_outline("dense-300bn"));
 }
 
-TEST(Outline, SizesFindTheirModel) {
-  EXPECT_EQ(dense_outline(7)->name, "llama2-7b");
+TEST(Outline, PunctuationDoesNotMatter) {
   for (const char* name : {"opt-13b", "OPT-13B", "opt_13b"}) EXPECT_EQ(find_outline(name).name, "opt-13b") << name;
   EXPECT_EQ(find_outline("opt-1.3b").name, "opt-1.3b");
-  EXPECT_EQ(dense_outline(6.7)->name, "opt-6.7b");
-  EXPECT_EQ(dense_outline(34)->name, "codellama-34b");
-  EXPECT_EQ(dense_outline(0.35)->name, "opt-350m");
-  EXPECT_EQ(dense_outline(1000), nullptr);
 }
 
 // Names are near by family, then by size; what is suggested can be found.

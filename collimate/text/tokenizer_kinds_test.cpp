@@ -60,7 +60,7 @@ TEST(TokenizerKinds, IdsAndTextEqualTheReferenceVectors) {
     EXPECT_EQ(streamed(stream, ids), tokenizer.decode(ids)) << name << " '" << text << "'";
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"BPE", "byte-level BPE", "SentencePiece BPE with byte fallback", "Unigram",
-                                          "Unigram with byte fallback", "WordPiece", "one id per word"}));
+                                          "Unigram with byte fallback", "WordPiece", "characters", "one id per word"}));
 }
 
 // A continuation is what the text of all ids has behind the prompt's, wherever the ids are cut.

@@ -26,18 +26,20 @@ size_t complete_checkpoints(const fs::path& directory) {
   }));
 }
 
-// The machine may stop right after a checkpoint has got its name: what it goes on after is on the disk by then.
+// The machine may stop right after a checkpoint has got its name, or after summary.json has said that the run is done:
+// what it goes on after, and what is done, is on the disk by then.
 TEST(SyncedRecords, LinesBeforeACheckpointAreOnTheDiskBeforeIt) {
   const Scratch scratch("synced-records");
   write_small_task(scratch.path());
   const fs::path output = fs::canonical(scratch.path()) / "run";  // as /proc names it
   std::vector<Synced> records;
-  std::set<std::string> paths;
+  std::set<std::string> paths, before_summary;
   bool folder_is_named = false;  // on the disk, before the first checkpoint is in it
   {
     const NotedSyncs noted([&](const fs::path& path, bool data) {
       if (path == output && fs::exists(output / "checkpoints") && complete_checkpoints(output) == 0)
         folder_is_named = true;
+      if (path == output / "summary.json.partial") before_summary = paths;
       if (!data)
         paths.insert(path);
       else if (path.parent_path() == output)
@@ -47,8 +49,8 @@ TEST(SyncedRecords, LinesBeforeACheckpointAreOnTheDiskBeforeIt) {
   }
   for (const fs::path& path :
        {output.parent_path(), output, output / "checkpoints", output / "model/tokenizer.json.partial",
-        output / "model/model.safetensors.partial", output / "model"})
-    EXPECT_TRUE(paths.contains(path)) << path;
+        output / "model/model.safetensors.partial", output / "model", output / "trace.json.partial"})
+    EXPECT_TRUE(before_summary.contains(path)) << path;
   EXPECT_TRUE(folder_is_named);
   ASSERT_EQ(complete_checkpoints(output), 3U);
   for (size_t step = 1; step <= 3; ++step) {

@@ -22,8 +22,8 @@ import unicodedata
 
 import sentencepiece
 import tiktoken
-from small_tokenizers import MARK, ROOT, WORLD, corpus, make_all, train_sentencepiece, trained, write_rules
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from small_tokenizers import MARK, ROOT, WORLD, added, corpus, make_all, train_sentencepiece, trained, write_rules
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 OUT = ROOT / "collimate/text/testdata/kinds"
 TEXTS = [
@@ -196,6 +196,14 @@ def spell(byte: int) -> str:
     return chr(byte) if byte in printable else chr(256 + [b for b in range(256) if b not in printable].index(byte))
 
 
+CHARACTERS = "abcdefghijklmnopqrstuvwxyz ABC0123456789.,'!\nößéи世の🦙\u200d\u0301"
+
+
+def make_characters(name: str):
+    (OUT / name).mkdir(parents=True, exist_ok=True)
+    write_config(name, {"char_ords": [ord(c) for c in CHARACTERS], "tokenizer_class": "CharTokenizer"})
+
+
 def make_with_rules(name: str, kind: str, size: int):
     with tempfile.TemporaryDirectory() as folder:
         make_sentencepiece(name, kind, size, normalization_rule_tsv=write_rules(folder))
@@ -209,6 +217,7 @@ def make_without_bos(name: str):
 
 # Tokenizers that are no tokenizer.json.
 OTHER_FILES = {
+    "characters": lambda: make_characters("characters"),
     "sp_unigram": lambda: make_with_rules("sp_unigram", "unigram", 420),
     "sp_bpe": lambda: make_with_rules("sp_bpe", "bpe", 380),
     "sp_no_bos": lambda: make_without_bos("sp_no_bos"),
@@ -281,8 +290,23 @@ class HuggingFaceSide:
         return vector(name, self.model, text)
 
 
+class CharacterSide(HuggingFaceSide):
+    """Hugging Face's words of one character: S, E, P and U (separator, end, padding, unknown), then the code points."""
+
+    def __init__(self, code_points: list):
+        tokens = [*"SEPU", *map(chr, code_points)]
+        self.model = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token="U"))
+        self.model.pre_tokenizer = pre_tokenizers.Split(Regex("(?m:.)"), "isolated")
+        self.model.decoder = decoders.Fuse()
+        self.model.add_special_tokens(added(*"SEPU"))
+
+
 def side_of(directory: pathlib.Path):
     """Who knows the ids of a directory's tokenizer."""
+    if (directory / "tokenizer_config.json").exists():
+        config = json.loads((directory / "tokenizer_config.json").read_text())
+        if "char_ords" in config:
+            return CharacterSide(config["char_ords"])
     if (directory / "tokenizer.json").exists():
         return HuggingFaceSide(directory / "tokenizer.json")
     if (directory / "qwen.tiktoken").exists():

@@ -130,14 +130,6 @@ const std::vector<Backend> kBackends = {
 
 }  // namespace
 
-const std::array<double Constants::*, 12>& fitted_members() {
-  static constexpr std::array kMembers = {
-      &C::train_efficiency,    &C::score_efficiency, &C::decode_layer_seconds, &C::decode_tp_layer_seconds,
-      &C::update_seconds,      &C::phase_seconds,    &C::layer_seconds,        &C::network_efficiency,
-      &C::decode_step_seconds, &C::batch_rows,       &C::mean_tokens,          &C::length_sigma};
-  return kMembers;
-}
-
 const std::vector<Backend>& backends() { return kBackends; }
 
 const Backend& find_backend(std::string_view name) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,13 +9,10 @@
 
 namespace collimate::plan {
 
-// Lists what a fit may move, in the order in which it tries.
-const std::array<double Constants::*, 12>& fitted_members();
-
 // A back end is what is known of the software that some model is run by, beside the defaults of constant_table().
 struct Backend {
   std::string name;
-  bool fitted = false;  // by bench/published: values has all of fitted_members()
+  bool fitted = false;  // by bench/published: values has all of its fitted_members()
   std::vector<std::pair<double Constants::*, double>> values;
   std::string source;
 };

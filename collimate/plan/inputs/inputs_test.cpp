@@ -35,18 +35,13 @@ TEST(Constants, AreFoundByMemberAndByName) {
   EXPECT_FALSE(within_limits(phase, std::nan("")));
 }
 
-// A fit prints all of fitted_members(), so that one left out is an error, not the default.
-TEST(Backends, FittedOnesSayAllThatAFitMoves) {
+TEST(Backends, SayEachConstantOnceWithinItsLimits) {
   for (const Backend& backend : backends()) {
     EXPECT_FALSE(backend.source.empty());
     for (const auto& [member, value] : backend.values) {
       EXPECT_TRUE(within_limits(constant_info(member), value)) << backend.name << " " << constant_info(member).name;
       EXPECT_EQ(constants_of(backend.name).*member, value) << backend.name << " has it twice";
     }
-    if (!backend.fitted) continue;
-    ASSERT_GE(backend.values.size(), fitted_members().size()) << backend.name;
-    for (size_t i = 0; i < fitted_members().size(); ++i)
-      EXPECT_EQ(constant_info(backend.values[i].first).name, constant_info(fitted_members()[i]).name) << backend.name;
   }
   EXPECT_EQ(base::message_of([] { find_backend("ver"); }).substr(0, 9), "[backend]");
   EXPECT_THAT(base::message_of([] { find_backend("ver"); }), testing::EndsWith("try 'verl'"));

@@ -32,8 +32,6 @@ struct LinearPanels {
 int64_t packed_bytes(const Exec& exec, int64_t n, int64_t k, ComputeType type, int reduction_chunks);
 // Makes the memory of panels ready for their rows; called by reset().
 void prepare_panels(const Exec& exec, LinearPanels& panels);
-// Has panels of the caller's memory lie at `memory`, to which all packed_bytes() of them were copied.
-void set_memory(LinearPanels& panels, void* memory);
 // Packs w [n, k] row-major. bf16 rounds to nearest even. int8: q = w / scale rounded so, scale = max |w| / 127 of the
 // row; NaN where a weight of it is not finite.
 void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, ComputeType type, int reduction_chunks,

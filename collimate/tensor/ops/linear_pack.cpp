@@ -227,12 +227,6 @@ int64_t packed_bytes(const Exec& exec, int64_t n, int64_t k, ComputeType type, i
   return exec.operations().packed_bytes(exec, n, k, type, reduction_chunks);
 }
 
-void set_memory(LinearPanels& panels, void* memory) {
-  if (panels.scales != nullptr)
-    panels.scales = static_cast<float*>(memory) + (panels.scales - static_cast<const float*>(panels.data));
-  panels.data = memory;
-}
-
 void prepare_panels(const Exec& exec, LinearPanels& panels) { exec.operations().prepare_panels(exec, panels); }
 
 }  // namespace collimate::tensor

@@ -128,11 +128,6 @@ class Policy : public Module {
     if (info.iteration == 1) stream->before_step = [this, steps = 0]() mutable { suffer(++steps); };
     return stream;
   }
-  // "hooks": a file to which each announced iteration adds its number.
-  void before_iteration(int64_t iteration) override {
-    if (const std::string file = context_->parameters.value("hooks", ""); !file.empty())
-      std::ofstream(file, std::ios::app) << iteration << '\n';
-  }
   void reside(bool) override { ++moves; }
   WeightsPort* weights() override { return port_.get(); }
   void save(base::StateWriter& out) const override { out.json("values", numbers_->values); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -326,8 +327,15 @@ inline TokenBatch noisy(TokenBatch batch, uint64_t seed = 1) {
 }
 
 inline std::vector<float> to_vector(const at::Tensor& tensor) {
-  const tensor::HostTensor numbers({}, tensor);
-  return {numbers.floats().begin(), numbers.floats().end()};
+  std::vector<float> numbers(static_cast<size_t>(tensor.numel()));
+  at::from_blob(numbers.data(), tensor.sizes(), at::kFloat).copy_(tensor);
+  return numbers;
+}
+
+// The tensor where operations may read it: itself, or a copy.
+inline at::Tensor on_device(const at::Tensor& values) {
+  if (tensor::default_device().reads_host_memory()) return values;
+  return tensor::empty_result({}, values.sizes(), values.scalar_type()).copy_(values);
 }
 
 inline std::vector<float> all_gradients(Weights& weights) {

@@ -1,4 +1,4 @@
-#include "collimate/tensor/kernels/peak.h"
+#include "bench/peak/peak.h"
 
 #include <gtest/gtest.h>
 

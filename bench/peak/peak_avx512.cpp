@@ -1,0 +1,1 @@
+#include "bench/peak/peak_kernel.inc"

@@ -1,1 +1,0 @@
-#include "collimate/tensor/kernels/peak_kernel.inc"
