@@ -9,6 +9,7 @@
 namespace collimate::model {
 namespace {
 
+using testing::on_device;
 using testing::pack;
 using testing::sequences;
 using testing::tiny_shape;
@@ -120,7 +121,7 @@ class ContextParity : public ::testing::TestWithParam<std::tuple<std::string, bo
     if (batch.cut != nullptr) slopes = own_rows(batch, slopes);
     at::Tensor gradient = at::empty(hidden.sizes(), at::kFloat);
     std::ranges::copy(slopes, gradient.data_ptr<float>());
-    model.backward(std::move(record), gradient);
+    model.backward(std::move(record), on_device(gradient));
   }
 
   shape::ModelShape shape_ = tiny_shape(std::get<0>(GetParam()));

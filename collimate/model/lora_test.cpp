@@ -202,7 +202,7 @@ void add_gradient(Model& model, Recompute recompute = Recompute::kNone) {
   for (size_t i = 0; i < batch.ids.size(); ++i) targets.push_back(static_cast<int32_t>((i * 11 + 3) % 37));
   std::unique_ptr<ForwardRecord> record;
   const at::Tensor hidden = model.forward_train(batch, recompute, record);
-  const at::Tensor a = (at::arange(hidden.size(0), at::kFloat) * 0.7).sin();
+  const at::Tensor a = on_device((at::arange(hidden.size(0), at::kFloat) * 0.7).sin());
   model.backward(std::move(record), model.log_probs_backward({hidden, targets}, a, {}));
 }
 
@@ -272,7 +272,8 @@ TEST(Lora, GradientsMatchFiniteDifferences) {
   const auto loss = [&] { return model.log_probs({model.forward(batch), targets}).log_probs.sum().item<double>(); };
   std::unique_ptr<ForwardRecord> record;
   const at::Tensor hidden = model.forward_train(batch, Recompute::kFull, record);
-  model.backward(std::move(record), model.log_probs_backward({hidden, targets}, at::ones({hidden.size(0)}), {}));
+  model.backward(std::move(record),
+                 model.log_probs_backward({hidden, targets}, on_device(at::ones({hidden.size(0)})), {}));
   expect_slope_of(loss, *weights);
 }
 
@@ -281,7 +282,8 @@ at::Tensor train_noisily(Model& model, const TokenBatch& batch, Recompute recomp
   std::unique_ptr<ForwardRecord> record;
   const at::Tensor hidden = model.forward_train(batch, recompute, record);
   const std::vector<int32_t> targets(batch.ids.size(), 7);
-  model.backward(std::move(record), model.log_probs_backward({hidden, targets}, at::ones({hidden.size(0)}), {}));
+  model.backward(std::move(record),
+                 model.log_probs_backward({hidden, targets}, on_device(at::ones({hidden.size(0)})), {}));
   return hidden;
 }
 
@@ -347,7 +349,7 @@ TEST(Lora, AScoreHeadIsTrainedToo) {
   Model model(weights, {});
   std::unique_ptr<ForwardRecord> record;
   const at::Tensor hidden = model.forward_train(tokens(), Recompute::kNone, record);
-  const at::Tensor down = model.scores_backward(hidden, at::ones({hidden.size(0)}));
+  const at::Tensor down = model.scores_backward(hidden, on_device(at::ones({hidden.size(0)})));
   model.backward(std::move(record), down);
   EXPECT_GT(gradient_of(*weights, "score.weight").norm().item<double>(), 0.1);
   EXPECT_EQ(weights->param_gradient(weights->index_of("model.norm.weight")), nullptr);

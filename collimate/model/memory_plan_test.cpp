@@ -27,6 +27,14 @@ std::map<std::string, int64_t> by_purpose(const std::vector<tensor::MemoryItem>&
 class MemoryPlan : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { tensor::reset_memory_peaks(kWorker); }
+  // A device with memory of its own has a step's ids and tables there too, which no plan counts.
+  static void expect_workspace(const std::vector<tensor::MemoryItem>& planned) {
+    const int64_t bytes = by_purpose(planned).at("model/workspace");
+    if (tensor::default_device().reads_host_memory())
+      EXPECT_EQ(peaks().at("model/workspace"), bytes);
+    else
+      EXPECT_GE(peaks().at("model/workspace"), bytes);
+  }
   // The arenas of passes of `tokens_`, or of the first context rank's part of them, take what is planned.
   void expect_passes(const WeightsOptions& options, int context = 1) {
     tensor::install_aten_allocator();
@@ -37,8 +45,7 @@ class MemoryPlan : public ::testing::TestWithParam<std::string> {
     Model model(weights, {});
     tensor::reset_memory_peaks(kWorker);
     model.forward(tokens_);
-    EXPECT_EQ(peaks().at("model/workspace"),
-              by_purpose(pass_memory(shape_, own, plan.inference(51, 5, context))).at("model/workspace"));
+    expect_workspace(pass_memory(shape_, own, plan.inference(51, 5, context)));
     int64_t beside = 0;
     for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
       Model trained(weights, {});
@@ -46,7 +53,7 @@ class MemoryPlan : public ::testing::TestWithParam<std::string> {
       std::unique_ptr<ForwardRecord> record;
       const at::Tensor hidden =
           trained.forward_train(options.lora.dropout > 0 ? testing::noisy(tokens_) : tokens_, recompute, record);
-      trained.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
+      trained.backward(std::move(record), testing::on_device(at::ones(hidden.sizes(), at::kFloat)));
       const auto planned = by_purpose(pass_memory(shape_, own, plan.training(51, 5, recompute, context)));
       EXPECT_EQ(peaks().at("model/activations"), planned.at("model/activations"));
       // Kernels take some of their own beside it, which is no part of this plan.
@@ -131,8 +138,7 @@ TEST_P(MemoryPlan, OfACachedStepIsWhatItTakes) {
   Model model(weights, {});
   tensor::reset_memory_peaks(kWorker);
   model.forward_cached({{5, 6, 7}, {70, 71, 72}, {0, 3}}, cache, {&table, 1});
-  EXPECT_EQ(peaks().at("model/workspace"),
-            by_purpose(pass_memory(shape_, 3, PassPlan(shape_, {}).inference(3, 0))).at("model/workspace"));
+  expect_workspace(pass_memory(shape_, 3, PassPlan(shape_, {}).inference(3, 0)));
 }
 
 // The model's own values are no master any more; gradients and moments are of adapters alone.

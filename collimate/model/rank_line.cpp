@@ -9,8 +9,11 @@ namespace collimate::model {
 
 void RankLine::sum(const tensor::Exec& exec, float* values, int64_t count) const {
   if (group == nullptr || count == 0) return;
-  const tensor::HostEdit seen(exec, values, count);
-  group->all_reduce(seen.span()).wait(deadline_seconds);
+  sum(tensor::HostEdit(exec, values, count).span());
+}
+
+void RankLine::sum(std::span<float> values) const {
+  if (group != nullptr && !values.empty()) group->all_reduce(values).wait(deadline_seconds);
 }
 
 uint64_t RankLine::sum(uint64_t value) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "collimate/comm/group.h"
@@ -16,9 +17,10 @@ struct RankLine {
 
   // Values [count] on the device become their sum over the ranks, for what `exec` is given after.
   void sum(const tensor::Exec& exec, float* values, int64_t count) const;
-  uint64_t sum(uint64_t value) const;  // mod 2^64
-  double sum(double value) const;      // in rank order
-  int64_t most(int64_t value) const;   // of all ranks' values, which are below 2^24
+  void sum(std::span<float> values) const;  // the host's
+  uint64_t sum(uint64_t value) const;       // mod 2^64
+  double sum(double value) const;           // in rank order
+  int64_t most(int64_t value) const;        // of all ranks' values, which are below 2^24
   // Collects a parameter that rank `owner` has: the first rank gets it, others that gave it nothing.
   std::vector<float> gather(int owner, int64_t count, std::vector<float> values) const;
 };

@@ -82,7 +82,7 @@ void RouterChoices::join(const StageRanks& stages) {
   if (!stages.several()) return;
   const tensor::HostView<int32_t> all(exec_, static_cast<int32_t*>(kept_.data()), routers_ * tokens_ * per_token_);
   std::vector<float> numbers(all.begin(), all.end());  // experts are few enough to be exact
-  stages.sum({}, numbers.data(), static_cast<int64_t>(numbers.size()));
+  stages.sum(std::span(numbers));
   std::ranges::transform(numbers, all.begin(), [](float number) { return static_cast<int32_t>(number); });
 }
 

@@ -19,8 +19,12 @@ void StageRanks::receive(const tensor::Exec& exec, float* values, int64_t count,
 
 void StageRanks::share_last(const tensor::Exec& exec, float* values, int64_t count) const {
   if (group == nullptr || count == 0) return;
-  const tensor::HostEdit seen(exec, values, count);
-  group->broadcast(std::as_writable_bytes(seen.span()), place.ranks - 1).wait(deadline_seconds);
+  share_last(tensor::HostEdit(exec, values, count).span());
+}
+
+void StageRanks::share_last(std::span<float> values) const {
+  if (group != nullptr && !values.empty())
+    group->broadcast(std::as_writable_bytes(values), place.ranks - 1).wait(deadline_seconds);
 }
 
 std::vector<double> StageRanks::sum(const std::vector<double>& values) const {

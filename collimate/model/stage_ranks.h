@@ -23,6 +23,7 @@ struct StageRanks : RankLine {
   void receive(const tensor::Exec& exec, float* values, int64_t count, int behind) const;
   // Values [count] on the device of the last stage become known to all.
   void share_last(const tensor::Exec& exec, float* values, int64_t count) const;
+  void share_last(std::span<float> values) const;  // the host's
   using RankLine::sum;
   // Sums in the order of the stages, of numbers that every stage has as many of.
   std::vector<double> sum(const std::vector<double>& values) const;

@@ -19,7 +19,7 @@ std::vector<float> random_like(const at::Tensor& hidden) {
 at::Tensor tensor_like(const at::Tensor& hidden, std::vector<float> values) {
   at::Tensor out = at::empty(hidden.sizes(), at::kFloat);
   std::copy(values.begin(), values.end(), out.data_ptr<float>());
-  return out;
+  return on_device(out);
 }
 
 // Tests take every small model, as it is and with adapters. Its sums are of as many chunks as there are ranks: 2, which
@@ -127,7 +127,7 @@ TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
           expect_near_gradient({expected.begin(), expected.end()}, given, whole.name);
         if (base::at(weights->params(), i).cut >= 0) continue;
         std::vector<float> summed(own.begin(), own.end());
-        mine.ranks.tensor.sum({}, summed.data(), static_cast<int64_t>(summed.size()));
+        mine.ranks.tensor.sum(summed);
         for (size_t j = 0; j < summed.size(); ++j)
           EXPECT_EQ(summed[j], static_cast<float>(ranks()) * own[j]) << whole.name;
       }

@@ -118,7 +118,7 @@ TEST(SharedSegments, AreInMemoryAsPlanned) {
           if (!inference) model.forward(testing::pack(testing::sequences({9, 14, 3}, 37)));
           if (!inference) {
             const auto head = model.hold_head();
-            model.logits(at::ones({2, shape.table_width()}, at::kFloat));
+            model.logits(testing::on_device(at::ones({2, shape.table_width()}, at::kFloat)));
           }
           if (group.rank() == 0) continue;  // the last one keeps the most
           std::map<std::string, int64_t> peaks;

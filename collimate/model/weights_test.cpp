@@ -99,11 +99,10 @@ TEST(Weights, AFrozenModelHasNoGradientAndIsNotTrained) {
 TEST(Weights, SegmentsAreAlignedAndShared) {
   auto weights = tiny_weights(tiny_shape("gpt2"));
   for (int s = 0; s < weights->segments(); ++s)
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(weights->master(s).data()) % 64, 0U);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(weights->segment_values(s).data()) % 64, 0U);
   const int index = weights->index_of("transformer.h.1.mlp.c_fc.bias");
   const auto& spec = base::at(weights->params(), index);
-  EXPECT_EQ(weights->param(index), weights->master(2).data() + spec.offset);
-  EXPECT_EQ(weights->values(index).data(), weights->param(index));
+  EXPECT_EQ(weights->param(index), weights->segment_values(2).data() + spec.offset);
   EXPECT_EQ(weights->index_of("no such"), -1);
 }
 
@@ -150,8 +149,7 @@ TEST(Weights, AnUpdateOfOneFusedParameterThatNobodyCommitsIsNoticed) {
       const int index = weights->index_of(layer + first), changed = weights->index_of(layer + name);
       ASSERT_GE(changed, index);
       EXPECT_NO_THROW(weights->panels(index));
-      const tensor::HostEdit values = weights->edit(changed);
-      for (int64_t i = 0; i < base::at(weights->params(), changed).count(); ++i) values[i] += 1e-3F;
+      for (float& value : weights->edit(changed)) value += 1e-3F;
       EXPECT_THROW(weights->panels(index), base::GuardError) << name;
       weights->commit();
       EXPECT_NO_THROW(weights->panels(index)) << name;
@@ -248,9 +246,13 @@ TEST(Weights, InitialValuesDependOnSeedAndNameAlone) {
   }
   EXPECT_NEAR(sum / static_cast<double>(values.size()), 0, 0.04);
   EXPECT_NEAR(std::sqrt(square / static_cast<double>(values.size())), 0.3, 0.02);
-  std::swap(second->master(0)[0], second->master(0)[1]);
+  const auto swap_two = [&] {
+    const tensor::HostEdit first_segment = second->master(0);
+    std::swap(first_segment[0], first_segment[1]);
+  };
+  swap_two();
   const uint64_t swapped = second->checksum();
-  std::swap(second->master(0)[0], second->master(0)[1]);
+  swap_two();
   EXPECT_NE(second->checksum(), swapped);
 }
 

@@ -1,6 +1,7 @@
 #include "collimate/recipe/python_loss.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
@@ -22,9 +23,9 @@ namespace {
 using nlohmann::json;
 
 std::vector<std::byte> on_host(const at::Tensor& values) {
-  const at::Tensor here = values.detach().to(at::kCPU, at::kFloat).contiguous();
-  const auto* first = static_cast<const std::byte*>(here.data_ptr());
-  return {first, first + here.numel() * sizeof(float)};
+  std::vector<std::byte> here(static_cast<size_t>(values.numel()) * sizeof(float));
+  at::from_blob(here.data(), values.sizes(), at::kFloat).copy_(values.detach());
+  return here;
 }
 
 // The quantities that a loss has asked for, by their names in Python.

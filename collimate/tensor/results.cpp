@@ -12,9 +12,9 @@ namespace {
 
 template <class T>
 at::Tensor beside(const at::Tensor& other, std::span<const T> values, at::ScalarType type) {
-  at::Tensor out = at::empty({static_cast<int64_t>(values.size())}, type);
-  std::copy(values.begin(), values.end(), out.mutable_data_ptr<T>());
-  return other.defined() ? out.to(other.device()) : out;
+  const int64_t count = std::ssize(values);
+  const at::Tensor out = other.defined() ? other.new_empty({count}, type) : at::empty({count}, type);
+  return out.copy_(at::from_blob(const_cast<T*>(values.data()), {count}, type));
 }
 
 const float* checked_floats(const at::Tensor& values) {

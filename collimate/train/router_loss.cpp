@@ -49,7 +49,7 @@ void RouterLoss::apply(model::ForwardRecord& record) {
 void RouterLoss::close() {
   if (!closed_ && experts_ != nullptr) {
     if (group_ != nullptr) group_->all_reduce(load_).wait(deadline_);
-    stages_.sum({}, load_.data(), std::ssize(load_));
+    stages_.sum(std::span(load_));
   }
   closed_ = true;
 }

@@ -19,7 +19,7 @@ struct HeadInput {
 void share_last(const model::StageRanks& stages, std::vector<float>& values) {
   if (!stages.several()) return;
   values.resize(static_cast<size_t>(stages.sum(std::vector{static_cast<double>(values.size())}).front()));
-  stages.share_last({}, values.data(), static_cast<int64_t>(values.size()));
+  stages.share_last(values);
 }
 
 // Runs `values_of(packed, head input)`, of the tokens that `read` names in packed rows, over the rows in micro-batches,

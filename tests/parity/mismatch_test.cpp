@@ -107,9 +107,11 @@ TEST_F(Mismatch, OneUlpInAWeightMovesIt) {
     const Batch rows = sampled_rows(small);
     const int index = small.weights->index_of(name);
     ASSERT_GE(index, 0) << name;
-    const tensor::HostEdit weight = small.weights->edit(index);
-    float* largest = std::max_element(weight.begin(), weight.end());
-    *largest = std::nextafter(*largest, 10.0F);
+    {
+      const tensor::HostEdit weight = small.weights->edit(index);
+      float* largest = std::max_element(weight.begin(), weight.end());
+      *largest = std::nextafter(*largest, 10.0F);
+    }
     small.weights->commit();
     const double moved = mismatch(small, rows).log_prob_abs_max;
     EXPECT_GT(moved, 0.0) << name;

@@ -14,7 +14,7 @@ void zero(const Exec& exec, int64_t count, float* x);
 // Bytes from the host's memory to the device's, and back. They are there on return.
 void copy_in(const Exec& exec, const void* host, int64_t bytes, void* device);
 void copy_out(const Exec& exec, const void* device, int64_t bytes, void* host);
-// to [rows, width] = the named rows of from.
+// to [rows, width] = the rows of from that a list of the host names.
 void gather_rows(const Exec& exec, const float* from, int64_t width, std::span<const int32_t> rows, float* to);
 
 // HeadsAt says where heads lie: channel c of head h in row r at data + r row + h head + c. With head 0 all have the

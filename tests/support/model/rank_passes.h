@@ -37,7 +37,7 @@ void on_ranks(int ranks, Ranks ModelRanks::*axis, const WeightsOptions& whole,
 inline at::Tensor slopes_like(const at::Tensor& values) {
   at::Tensor out = at::empty(values.sizes(), at::kFloat);
   for (int64_t i = 0; i < out.numel(); ++i) out.data_ptr<float>()[i] = std::sin(static_cast<float>(i) * 0.9F);
-  return out;
+  return on_device(out);
 }
 
 // Gives the log-probs of a batch, and takes the slopes above back through the model: {its last state's gradient, them}.
@@ -56,7 +56,7 @@ inline std::vector<float> train_once(Model& model, const TokenBatch& tokens, Rec
   const StageRanks& stages = model.weights().stages();
   at::Tensor stream, gradient;
   if (!stages.place.is_first()) {
-    stream = at::empty({std::ssize(tokens.ids), model.stream_width()}, at::kFloat);
+    stream = tensor::empty_result({}, {std::ssize(tokens.ids), model.stream_width()});
     stages.receive({}, stream.data_ptr<float>(), stream.numel(), -1);
   }
   std::unique_ptr<ForwardRecord> record;
@@ -68,7 +68,7 @@ inline std::vector<float> train_once(Model& model, const TokenBatch& tokens, Rec
     stages.send({}, given.data_ptr<float>(), given.numel(), 1);
     EXPECT_EQ(model.takes_gradient(), moves);
     if (moves) {
-      gradient = at::empty(given.sizes(), at::kFloat);
+      gradient = tensor::empty_result({}, given.sizes());
       stages.receive({}, gradient.data_ptr<float>(), gradient.numel(), 1);
     }
   }
