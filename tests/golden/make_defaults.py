@@ -35,6 +35,7 @@ KEYS = {
     "gptj": GPT2 | {"rotary_dim": 4},
     "granitemoe": MIXTURE | {"num_local_experts": 4},
     "granitemoeshared": MIXTURE | {"num_local_experts": 4},
+    "helium": SIZES | {"num_attention_heads": 20},
     "mixtral": MIXTURE | {"num_local_experts": 4},
     "olmoe": MIXTURE | {"num_experts": 4},
     "opt": {"vocab_size": 64, "hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 32, "ffn_dim": 48},
@@ -42,7 +43,7 @@ KEYS = {
     "qwen3_moe": MIXTURE | {"num_experts": 4, "moe_intermediate_size": 12},
 }
 OTHERS = ["arcee", "cohere", "cohere2", "cwm", "ernie4_5", "exaone4", "gemma", "gemma2", "gemma3_text", "glm", "glm4",
-          "gpt_neox", "granite", "helium", "hunyuan_v1_dense", "hyperclovax", "jais2", "llama", "ministral", "mistral",
+          "gpt_neox", "granite", "hunyuan_v1_dense", "hyperclovax", "jais2", "llama", "ministral", "mistral",
           "nemotron", "olmo2", "olmo3", "phi", "phi3", "qwen2", "qwen3", "seed_oss", "smollm3", "stablelm",
           "starcoder2"]
 

@@ -22,14 +22,13 @@ class OutlineOf : public ::testing::TestWithParam<std::string> {
   shape::Outline outline_ = shape::outline_of(shape_);
 };
 
-// A config.json says as much as the model that is read from it.
+// A config.json says as much of norms and the cache as the model that is read from it.
 TEST_P(OutlineOf, IsThatOfItsConfig) {
   const nlohmann::json config = shape::to_config(shape_);
   const shape::Outline read = shape::parse_outline(config, "config.json");
   const shape::Outline model = shape::outline_of(shape::parse_model_shape(config, "config.json"));
   EXPECT_EQ(read.norms_around, model.norms_around);
   EXPECT_EQ(read.norm_of_all, model.norm_of_all);
-  EXPECT_EQ(shape::total_parameters(read), shape::total_parameters(model));
   EXPECT_EQ(shape::cached_values(read), shape::cached_values(model));
 }
 
@@ -48,7 +47,8 @@ TEST_P(OutlineOf, CountsTheAdaptersElements) {
     if (model::is_adapter(spec)) adapters += static_cast<double>(spec.count());
   const shape::ModuleNames& names = shape::find_family(shape_.family, "").names;
   const bool gated = shape_.blocks.front().mlp.gated;
-  const bool pieces = names.query_key_value.size() > 1 && (!gated || names.up.size() > 1);
+  const bool pieces =
+      names.query_key_value.size() > 1 && (!gated || names.up.size() > 1) && names.shared_up.size() != 1;
   const double planned = shape::adapter_parameters(outline_, 3);
   EXPECT_TRUE(pieces ? planned == adapters : planned >= adapters)
       << planned << ", where the model has " << adapters << "; a layer of one piece has one A";
