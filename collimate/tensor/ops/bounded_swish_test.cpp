@@ -8,7 +8,7 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kRows = 37, kWidth = 45;
+constexpr int64_t kSwishRows = 37, kSwishWidth = 45;
 
 at::Tensor composition(const SwishBounds& how, const at::Tensor& gate_up) {
   const std::vector<at::Tensor> halves = gate_up.chunk(2, 1);
@@ -21,16 +21,17 @@ at::Tensor composition(const SwishBounds& how, const at::Tensor& gate_up) {
 TEST(BoundedSwish, ValuesAndGradientsAreAtens) {
   for (const SwishBounds how : {SwishBounds{1.702F, 7}, SwishBounds{1, 0.5F}})
     for (const float magnitude : {0.1F, 8.0F, 300.0F}) {
-      const Floats in = noise(kRows * 2 * kWidth, 1, magnitude), dy = noise(kRows * kWidth, 2);
+      const Floats in = noise(kSwishRows * 2 * kSwishWidth, 1, magnitude), dy = noise(kSwishRows * kSwishWidth, 2);
       const Floats got = same_everywhere([&](const Exec& exec) {
-        Floats y = nans(kRows * kWidth), d = in;
-        float *gate = d.data(), *up = gate + kWidth;
-        bounded_swish_mul(exec, how, gate, up, 2 * kWidth, kRows, kWidth, y.data(), kWidth);
-        bounded_swish_mul_backward(exec, how, dy.data(), kWidth, gate, up, 2 * kWidth, kRows, kWidth, gate, up);
+        Floats y = nans(kSwishRows * kSwishWidth), d = in;
+        float *gate = d.data(), *up = gate + kSwishWidth;
+        bounded_swish_mul(exec, how, gate, up, 2 * kSwishWidth, kSwishRows, kSwishWidth, y.data(), kSwishWidth);
+        bounded_swish_mul_backward(exec, how, dy.data(), kSwishWidth, gate, up, 2 * kSwishWidth, kSwishRows,
+                                   kSwishWidth, gate, up);
         y.insert(y.end(), d.begin(), d.end());
         return y;
       });
-      const at::Tensor leaf = make_leaf(doubles(in, {kRows, 2 * kWidth}));
+      const at::Tensor leaf = make_leaf(doubles(in, {kSwishRows, 2 * kSwishWidth}));
       const at::Tensor want = composition(how, leaf);
       const at::Tensor gradient = gradients_of(want, doubles(dy, want.sizes()), {leaf})[0];
       const at::Tensor all = at::cat({want.detach().flatten(), gradient.flatten()});
