@@ -145,6 +145,7 @@ const std::vector<Trainer>& trainers() {
                                             {"kto", "marked", "kto", {}},
                                             {"orpo", "pairs", "orpo", {}},
                                             {"cpo", "pairs", "sigmoid", {}},
+                                            {"distill", "taught completions", "forward_kl", {}},
                                             {"grpo", "rollouts", "dapo", {"grpo", "dapo", "dr_grpo", "bnpo", "cispo"}},
                                             {"ppo", "rollouts", "ppo", {"ppo"}},
                                             {"value", "values", "value", {"value"}}};
