@@ -15,7 +15,11 @@ struct QuantityNeeds {
   bool values = false;         // [M] value head, at the state before each trainable token
   bool row_scores = false;     // [R] score head, at each row's last token
   bool log_collision = false;  // [M] log Σ p² over the vocabulary of that distribution: no gradient goes through it
-  int64_t rows_per_unit = 1;   // rows that may not be split over micro-batches (2 for a preference pair)
+  // [M, K] log-probs of the tokens that the teacher lists (teacher_keys.h), and [M] that of all others together, by the
+  // distribution at this temperature.
+  bool listed = false;
+  float listed_temperature = 1.0F;
+  int64_t rows_per_unit = 1;  // rows that may not be split over micro-batches (2 for a preference pair)
 };
 
 // Undefined where not asked for. In training each is a leaf that requires a gradient, but for log_collision.
@@ -25,6 +29,8 @@ struct Quantities {
   at::Tensor values;
   at::Tensor row_scores;
   at::Tensor log_collision;
+  at::Tensor listed;
+  at::Tensor rest;  // as of tensor::kLeastRest
 };
 
 // Counts over all rows and ranks of one optimizer step, known before its first micro-batch.

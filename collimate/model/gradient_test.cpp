@@ -86,7 +86,7 @@ TEST_P(AtenGradients, EqualThoseOfAten) {
   const at::Tensor hidden = model.forward_train(batch, recompute(), record);
   const LogProbRequest request{hidden, targets_of(batch.ids.size()), 1.3F, true};
   const at::Tensor hidden_gradient =
-      scored() ? model.scores_backward(hidden, a) : model.log_probs_backward(request, a, b);
+      scored() ? model.scores_backward(hidden, a) : model.log_probs_backward(request, {a, b});
   model.backward(std::move(record), hidden_gradient);
 
   const Reference reference(*weights);
@@ -153,7 +153,7 @@ TEST(ModelGradients, MatchFiniteDifferences) {
     std::unique_ptr<ForwardRecord> record;
     const at::Tensor hidden = model.forward_train(batch, Recompute::kNone, record);
     model.backward(std::move(record),
-                   model.log_probs_backward({hidden, targets_of(21)}, on_device(at::ones({1})).expand({21}), {}));
+                   model.log_probs_backward({hidden, targets_of(21)}, {on_device(at::ones({1})).expand({21})}));
     for (int segment = 0; segment < weights->segments(); ++segment) {
       const auto gradient = weights->gradient(segment);
       double norm = 0;
@@ -244,7 +244,7 @@ SegmentGradients reduced_gradients(const char* family, Recompute recompute, comm
   std::unique_ptr<ForwardRecord> record;
   const at::Tensor hidden = model.forward_train(pack({mine, mine + share}), recompute, record);
   const LogProbRequest request{hidden, {targets.begin() + first, targets.begin() + last}, 1.3F, true};
-  const at::Tensor gradient = model.log_probs_backward(request, a.slice(0, first, last), b.slice(0, first, last));
+  const at::Tensor gradient = model.log_probs_backward(request, {a.slice(0, first, last), b.slice(0, first, last)});
   SegmentGradients reduced(static_cast<size_t>(weights->segments()));
   model.backward(std::move(record), gradient, [&](int segment) {
     const tensor::HostEdit now = weights->gradient(segment);
@@ -297,7 +297,7 @@ TEST(ModelGradients, BfloatComputeStaysNear) {
     std::unique_ptr<ForwardRecord> record;
     const at::Tensor hidden = model.forward_train(pack(sequences({17, 4}, 37)), Recompute::kNone, record);
     model.backward(std::move(record),
-                   model.log_probs_backward({hidden, targets_of(21)}, on_device(at::ones({1})).expand({21}), {}));
+                   model.log_probs_backward({hidden, targets_of(21)}, {on_device(at::ones({1})).expand({21})}));
     gradients[static_cast<int>(compute)] = testing::all_gradients(*weights);
   }
   for (const auto& rounded : {gradients[1], gradients[2]}) {

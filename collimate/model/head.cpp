@@ -139,6 +139,7 @@ LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, 
   result.log_probs = empty_result(exec, {args.rows});
   result.argmax = empty_result(exec, {args.rows}, at::kInt);
   if (request.entropy) result.entropy = empty_result(exec, {args.rows});
+  make_listed(exec, request, result);
   tensor::LogProbOutput out;
   out.log_prob = device_data(result.log_probs);
   out.argmax = device_data<int32_t>(result.argmax);
@@ -149,10 +150,16 @@ LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, 
     out.top = static_cast<tensor::TokenLogProb*>(top.data()), out.top_count = request.top_count;
   if (request.record) {
     const tensor::MemoryScope tagged(owner);
-    result.record = {empty_result(exec, {2, args.rows}), result.entropy, kept};
+    result.record = {empty_result(exec, {2, args.rows}), result.entropy, kept, result.listed_ids, result.rest};
     out.max = device_data(result.record.normalizers);
     out.log_sum = out.max + args.rows;
     out.logits = kept == nullptr ? nullptr : kept->floats();
+  }
+  if (request.listed_count > 0) {
+    out.listed = {request.listed_count, device_data<int32_t>(result.listed_ids)};
+    if (request.listed_ids.empty()) out.likely = device_data<int32_t>(result.listed_ids), out.listed.ids = nullptr;
+    out.listed_log_prob = device_data(result.listed);
+    out.rest = device_data(result.rest);
   }
   tensor::log_softmax_gather(exec, args, out);
   tensor::copy_out(exec, top.data(), top.bytes(), result.top.data());
@@ -160,25 +167,33 @@ LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, 
 }
 
 at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request,
-                                          const at::Tensor& log_prob_gradient, const at::Tensor& entropy_gradient,
-                                          const LogProbRecord& record) const {
+                                          const LogProbGradients& gradients, const LogProbRecord& record) const {
   const Linear& head = vocabulary();
   const HeadArgs on_device = head_args(exec, weights, head, request);
   const tensor::LogProbHead& args = on_device.head;
   if (args.rows == 0) return empty_result(exec, {0, head.in});  // a context rank may have none
   if (head.cut == 0 && !record.normalizers.defined()) {
     LogProbRequest again = request;
-    again.entropy = entropy_gradient.defined();
+    again.entropy = gradients.entropy.defined();
     const LogProbRecord made = log_probs_of_parts(exec, weights.tensor(), args, again, nullptr).record;
-    return log_probs_backward(exec, weights, request, log_prob_gradient, entropy_gradient, made);
+    return log_probs_backward(exec, weights, request, gradients, made);
   }
   const int64_t width = head.in;
   at::Tensor hidden_gradient = empty_result(exec, {args.rows, width});
   tensor::LogProbGrad grad;
-  const at::Tensor log_prob_part = dense(log_prob_gradient, args.rows),
-                   entropy_part = dense(entropy_gradient, args.rows);
+  const at::Tensor log_prob_part = dense(gradients.log_probs, args.rows),
+                   entropy_part = dense(gradients.entropy, args.rows),
+                   listed_part = dense(gradients.listed, args.rows * request.listed_count),
+                   rest_part = dense(gradients.rest, args.rows);
   grad.dlog_prob = device_data(log_prob_part);
   grad.dentropy = device_data(entropy_part);
+  if (listed_part.defined()) {
+    COLLIMATE_CHECK(record.rest.defined() && rest_part.defined(), "no record of the listed tokens");
+    grad.listed = {{request.listed_count, device_data<int32_t>(record.listed_ids)},
+                   device_data(listed_part),
+                   device_data(rest_part),
+                   device_data(record.rest)};
+  }
   grad.w = weights.param(head.weight);
   grad.dhidden = device_data(hidden_gradient);
   grad.dhidden_stride = width;

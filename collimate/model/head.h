@@ -14,8 +14,7 @@ class OutputHead {
 
   LogProbResult log_probs(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request);
   at::Tensor log_probs_backward(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request,
-                                const at::Tensor& log_prob_gradient, const at::Tensor& entropy_gradient,
-                                const LogProbRecord& record) const;
+                                const LogProbGradients& gradients, const LogProbRecord& record) const;
   at::Tensor logits(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const;
   at::Tensor scores(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const;
   at::Tensor scores_backward(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden,

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "collimate/base/error.h"
 #include "collimate/shape/vocabulary.h"
 #include "collimate/tensor/host_access.h"
 #include "collimate/tensor/results.h"
@@ -23,14 +24,16 @@ constexpr int64_t kSums = shape::kVocabChunks;
 // Rows [first, first + head.rows) of a request on their way from the parts' logits to results.
 class RowBlock {
  public:
+  // `finds`: the listed tokens are the most likely ones.
   RowBlock(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head, float* logits,
-           int64_t first)
+           int64_t first, bool finds)
       : exec_(exec),
         tensor_(tensor),
         head_(head),
         logits_(logits),
         first_(first),
         rows_(head.rows),
+        finds_(finds),
         numbers_(rows_ * (4 + kSums) * static_cast<int64_t>(sizeof(float)), *exec.device) {}
 
   void run(LogProbResult& result) {
@@ -39,6 +42,7 @@ class RowBlock {
     tensor::part_sums(exec_, head_, logits_, max(), nullptr, sums());
     tensor_.sum(exec_, target(), rows_ * (1 + kSums));
     normalize(result);
+    if (result.listed.defined()) add_listed(result);
     if (!result.entropy.defined()) return;
     tensor::part_sums(exec_, head_, logits_, max(), log_sums(result), sums());
     tensor_.sum(exec_, sums(), rows_ * kSums);
@@ -90,11 +94,55 @@ class RowBlock {
     }
   }
 
+  void add_listed(const LogProbResult& result) {
+    const int64_t count = result.listed.size(1);
+    int32_t* ids = device_data<int32_t>(result.listed_ids) + first_ * count;
+    if (finds_) find_likely(ids, count);
+    float* listed = device_data(result.listed) + first_ * count;
+    const tensor::Buffer sums(rows_ * kSums * static_cast<int64_t>(sizeof(float)), *exec_.device);
+    tensor::part_listed(exec_, head_, {count, ids}, {logits_, max()}, {listed, sums.floats()});
+    tensor_.sum(exec_, listed, rows_ * count);
+    tensor_.sum(exec_, sums.floats(), rows_ * kSums);
+    const HostEdit largest(exec_, max(), rows_), log_sum(exec_, log_sums(result), rows_),
+        of_chunks(exec_, sums.floats(), rows_ * kSums), log_probs(exec_, listed, rows_ * count),
+        rest(exec_, device_data(result.rest) + first_, rows_);
+    for (int64_t r = 0; r < rows_; ++r) {
+      const tensor::RowNormalizer norm{largest[r], log_sum[r]};
+      for (int64_t k = r * count; k < (r + 1) * count; ++k) log_probs[k] = norm.log_prob(log_probs[k]);
+      rest[r] = tensor::rest_of_sums(norm.log_sum, of_chunks.data() + r * kSums);
+    }
+  }
+
+  // The largest of the largest of all parts.
+  void find_likely(int32_t* ids, int64_t count) {
+    const int64_t ranks = tensor_.place.ranks, width = 2 * count * ranks;
+    const tensor::Buffer all(rows_ * width * static_cast<int64_t>(sizeof(float)), *exec_.device);
+    tensor::zero(exec_, rows_ * width, all.floats());
+    tensor::part_likely(exec_, head_, logits_, {count, all.floats() + 2 * count * tensor_.place.rank, width});
+    tensor_.sum(exec_, all.floats(), rows_ * width);
+    const HostEdit found(exec_, all.floats(), rows_ * width);
+    const tensor::HostView<int32_t> out(exec_, ids, rows_ * count);
+    std::vector<int32_t> tokens;
+    std::vector<float> logits;
+    for (int64_t r = 0; r < rows_; ++r) {
+      tokens.clear(), logits.clear();
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        const float* part = found.data() + r * width + 2 * count * rank;
+        for (int64_t k = 0; k < count; ++k)
+          if (part[count + k] >= 0) logits.push_back(part[k]), tokens.push_back(static_cast<int32_t>(part[count + k]));
+      }
+      int32_t* row = out.data() + r * count;  // places among these, which ascend by id
+      tensor::largest_ids(logits.data(), std::ssize(logits), 0, count, row);
+      for (int64_t k = 0; k < count; ++k) row[k] = tokens[static_cast<size_t>(row[k])];
+    }
+  }
+
   const tensor::Exec& exec_;
   const TensorRanks& tensor_;
   const tensor::LogProbHead& head_;
   float* logits_;
   int64_t first_, rows_;
+  bool finds_;
   tensor::Buffer numbers_;
 };
 
@@ -105,6 +153,18 @@ int64_t rows_of_parts(int64_t vocabulary, const shape::TensorRank& place) {
 
 }  // namespace
 
+void make_listed(const tensor::Exec& exec, const LogProbRequest& request, LogProbResult& result) {
+  if (request.listed_count == 0) return;
+  const int64_t rows = request.hidden.size(0), count = request.listed_count;
+  const auto given = static_cast<int64_t>(request.listed_ids.size());
+  COLLIMATE_CHECK(given == 0 || given == rows * count, "{} listed tokens of {} rows of {}", given, rows, count);
+  result.listed_ids = tensor::empty_result(exec, {rows, count}, at::kInt);
+  result.listed = tensor::empty_result(exec, {rows, count});
+  result.rest = tensor::empty_result(exec, {rows});
+  tensor::copy_in(exec, request.listed_ids.data(), given * static_cast<int64_t>(sizeof(int32_t)),
+                  device_data<int32_t>(result.listed_ids));
+}
+
 LogProbResult log_probs_of_parts(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head,
                                  const LogProbRequest& request, std::shared_ptr<const tensor::Buffer> logits) {
   using tensor::empty_result;
@@ -112,7 +172,8 @@ LogProbResult log_probs_of_parts(const tensor::Exec& exec, const TensorRanks& te
   result.log_probs = empty_result(exec, {head.rows});
   result.argmax = empty_result(exec, {head.rows}, at::kInt);
   if (request.entropy) result.entropy = empty_result(exec, {head.rows});
-  result.record = {empty_result(exec, {2, head.rows}), result.entropy, logits};
+  make_listed(exec, request, result);
+  result.record = {empty_result(exec, {2, head.rows}), result.entropy, logits, result.listed_ids, result.rest};
   const int64_t step = rows_of_parts(head.whole, tensor.place), width = head.head->n;
   const tensor::Buffer passing(
       logits == nullptr ? std::min(step, head.rows) * width * static_cast<int64_t>(sizeof(float)) : 0, *exec.device);
@@ -122,7 +183,7 @@ LogProbResult log_probs_of_parts(const tensor::Exec& exec, const TensorRanks& te
     some.hidden += first * head.hidden_stride;
     some.targets += first;
     float* here = logits == nullptr ? passing.floats() : logits->floats() + first * width;
-    RowBlock(exec, tensor, some, here, first).run(result);
+    RowBlock(exec, tensor, some, here, first, request.listed_ids.empty()).run(result);
   }
   return result;
 }

@@ -8,6 +8,9 @@
 
 namespace collimate::model {
 
+// Makes room for what a request asks of listed tokens, and puts their ids there if it has them.
+void make_listed(const tensor::Exec& exec, const LogProbRequest& request, LogProbResult& result);
+
 // Log-probs by a head of which each tensor rank has a part of the vocabulary, with one rank's bits; a record has the
 // part's logits, in `logits` [rows, n] or, with null, nowhere.
 LogProbResult log_probs_of_parts(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head,

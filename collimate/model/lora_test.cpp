@@ -122,7 +122,7 @@ TEST(Lora, SavedModulesHaveTheGradientsOfAWholeModel) {
       const LogProbRequest request{.hidden = hidden, .targets = tokens().ids, .record = true};
       const LogProbResult result = model.log_probs(request);
       model.backward(std::move(record),
-                     model.log_probs_backward(request, at::ones_like(result.log_probs), {}, result.record));
+                     model.log_probs_backward(request, {at::ones_like(result.log_probs)}, result.record));
     }
     int trained = 0;
     for (size_t i = 0; i < whole->params().size(); ++i) {
@@ -203,7 +203,7 @@ void add_gradient(Model& model, Recompute recompute = Recompute::kNone) {
   std::unique_ptr<ForwardRecord> record;
   const at::Tensor hidden = model.forward_train(batch, recompute, record);
   const at::Tensor a = on_device((at::arange(hidden.size(0), at::kFloat) * 0.7).sin());
-  model.backward(std::move(record), model.log_probs_backward({hidden, targets}, a, {}));
+  model.backward(std::move(record), model.log_probs_backward({hidden, targets}, {a}));
 }
 
 at::Tensor gradient_of(Weights& weights, const std::string& name) {
@@ -273,7 +273,7 @@ TEST(Lora, GradientsMatchFiniteDifferences) {
   std::unique_ptr<ForwardRecord> record;
   const at::Tensor hidden = model.forward_train(batch, Recompute::kFull, record);
   model.backward(std::move(record),
-                 model.log_probs_backward({hidden, targets}, on_device(at::ones({hidden.size(0)})), {}));
+                 model.log_probs_backward({hidden, targets}, {on_device(at::ones({hidden.size(0)}))}));
   expect_slope_of(loss, *weights);
 }
 
@@ -283,7 +283,7 @@ at::Tensor train_noisily(Model& model, const TokenBatch& batch, Recompute recomp
   const at::Tensor hidden = model.forward_train(batch, recompute, record);
   const std::vector<int32_t> targets(batch.ids.size(), 7);
   model.backward(std::move(record),
-                 model.log_probs_backward({hidden, targets}, on_device(at::ones({hidden.size(0)})), {}));
+                 model.log_probs_backward({hidden, targets}, {on_device(at::ones({hidden.size(0)}))}));
   return hidden;
 }
 

@@ -282,10 +282,9 @@ at::Tensor Model::from_last_stage(at::IntArrayRef sizes, const std::function<at:
 LogProbResult Model::log_probs(const LogProbRequest& request) {
   return impl_->head.log_probs(impl_->exec, *impl_->weights, request);
 }
-at::Tensor Model::log_probs_backward(const LogProbRequest& request, const at::Tensor& log_prob_gradient,
-                                     const at::Tensor& entropy_gradient, const LogProbRecord& record) {
-  return impl_->head.log_probs_backward(impl_->exec, *impl_->weights, request, log_prob_gradient, entropy_gradient,
-                                        record);
+at::Tensor Model::log_probs_backward(const LogProbRequest& request, const LogProbGradients& gradients,
+                                     const LogProbRecord& record) {
+  return impl_->head.log_probs_backward(impl_->exec, *impl_->weights, request, gradients, record);
 }
 at::Tensor Model::logits(const at::Tensor& hidden) { return impl_->head.logits(impl_->exec, *impl_->weights, hidden); }
 at::Tensor Model::scores(const at::Tensor& hidden) { return impl_->head.scores(impl_->exec, *impl_->weights, hidden); }

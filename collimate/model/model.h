@@ -72,6 +72,10 @@ struct LogProbRequest {
   bool entropy = false;
   bool record = false;    // a backward follows: keep what saves it work
   int64_t top_count = 0;  // most likely tokens of each row, at most tensor::kMostTopTokens and the vocabulary
+  // The log-probs of so many more tokens of each row, and that of all others together: of `listed_ids` [M,
+  // listed_count], ascending in each row, or where there are none of the most likely ones, at most the vocabulary's.
+  int64_t listed_count = 0;
+  std::vector<int32_t> listed_ids = {};
 };
 
 constexpr int64_t kMostRecordedLogitBytes = int64_t{256} << 20;
@@ -82,6 +86,8 @@ struct LogProbRecord {
   at::Tensor entropy;      // [M] or undefined
   // [M, V], where they fit kMostRecordedLogitBytes; null else. The memory is used again once no record holds it.
   std::shared_ptr<const tensor::Buffer> logits;
+  at::Tensor listed_ids;  // [M, listed_count] int32, and the next, or undefined
+  at::Tensor rest;        // [M]
 };
 
 struct LogProbResult {
@@ -89,7 +95,18 @@ struct LogProbResult {
   at::Tensor entropy;                     // [M] or undefined
   at::Tensor argmax;                      // [M] int32
   std::vector<tensor::TokenLogProb> top;  // [M, top_count] in order of log-prob, of equal ones the lower id
-  LogProbRecord record;                   // empty unless asked for
+  at::Tensor listed_ids;  // [M, listed_count] int32, as the next two undefined where none were asked for
+  at::Tensor listed;      // [M, listed_count]
+  at::Tensor rest;        // [M] log-prob of all others, tensor::kLeastRest at least
+  LogProbRecord record;   // empty unless asked for
+};
+
+// dL/d of each; undefined where the loss does not read it. The listed tokens' come with the rest's.
+struct LogProbGradients {
+  at::Tensor log_probs;  // [M]
+  at::Tensor entropy;    // [M]
+  at::Tensor listed;     // [M, listed_count]
+  at::Tensor rest;       // [M]
 };
 
 // A training forward keeps all, or not what attention and activations give, which is large and cheap to make again, or
@@ -114,9 +131,9 @@ class Model {
 
   // Generation: appends the tokens' keys and values to `cache` through `tables` (block ids of each of the S sequences,
   // which must cover the positions) and returns the final hidden states after the last norm [T, H]. No gradients.
-  // `chosen`: becomes what a mixture's routers chose; null where nobody asks.
+  // `listed`: becomes what a mixture's routers chose; null where nobody asks.
   at::Tensor forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables,
-                            RoutedExperts* chosen = nullptr);
+                            RoutedExperts* listed = nullptr);
 
   // Ranks that share experts end a step of generation together, each with any number of cached forwards behind it:
   // this one takes part in those that others still have, without tokens. Returns whether any rank has `more` to do,
@@ -137,7 +154,7 @@ class Model {
   bool gives_gradient() const;
 
   // A mixture's load in a training forward whose tokens have counts, which are the rows that stand for each: by router,
-  // for each expert how often it was chosen, then the sums of scores, then that of squared log sums of exponentials
+  // for each expert how often it was listed, then the sums of scores, then that of squared log sums of exponentials
   // [routers, 2 E + 1]. Empty of other forwards.
   static std::vector<float> router_load(const ForwardRecord& record);
   // Adds a loss of the load, summed over routers, to that of `hidden_gradient`: its slopes in the sums of scores [E],
@@ -161,10 +178,10 @@ class Model {
   // LM head, fused with log-softmax and gather over row chunks: [M, V] is held only by a record. Throws InputError
   // without an LM head.
   LogProbResult log_probs(const LogProbRequest& request);
-  // Adds the head's gradient and returns dL/dhidden [M, H], from dL/dlog_probs [M] and, where asked, dL/dentropy [M].
-  // `record`: of log_probs() of the same request with the same weights, or empty.
-  at::Tensor log_probs_backward(const LogProbRequest& request, const at::Tensor& log_prob_gradient,
-                                const at::Tensor& entropy_gradient, const LogProbRecord& record = {});
+  // Adds the head's gradient and returns dL/dhidden [M, H], from dL/dlog_probs and what else the loss reads. `record`:
+  // of log_probs() of the same request with the same weights, or, where no tokens were listed, empty.
+  at::Tensor log_probs_backward(const LogProbRequest& request, const LogProbGradients& gradients,
+                                const LogProbRecord& record = {});
   // Logits [M, V] for sampling, by the same kernel and order as log_probs.
   at::Tensor logits(const at::Tensor& hidden);
 

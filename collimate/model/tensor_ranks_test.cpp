@@ -1,6 +1,7 @@
 // Tensor ranks against one rank: the bits of every forward, gradients, files.
 #include "collimate/model/tensor_ranks.h"
 
+#include "collimate/tensor/ops/listed.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/model/near_gradient.h"
 #include "tests/support/model/rank_passes.h"
@@ -100,6 +101,42 @@ TEST_P(TensorParity, LogProbsHaveTheBitsOfOneRank) {
   }
 }
 
+// Likely tokens lie on both ranks, and so do listed ones; a list of the whole vocabulary has no rest.
+TEST_P(TensorParity, ListedTokensAreThoseOfOneRank) {
+  const auto one = tiny_weights(shape_, options());
+  Model single(one, {});
+  const at::Tensor hidden = single.forward(batch_);
+  for (const int64_t count : {5, 131}) {
+    LogProbRequest likely = request(hidden, true), given = request(hidden, true);
+    likely.listed_count = given.listed_count = count;
+    for (int64_t row = 0; row < hidden.size(0); ++row)
+      for (int32_t k = 0; k < count; ++k)
+        given.listed_ids.push_back(count == 131 ? k : 30 * k + static_cast<int32_t>(row % 11));
+    const auto outcome = [&](Model& model, const LogProbRequest& asked) {
+      const LogProbResult result = model.log_probs(asked);
+      const at::Tensor slopes = tensor_like(result.listed, random_like(result.listed)),
+                       rest = tensor_like(result.rest, random_like(result.rest));
+      model.weights().zero_gradients();
+      const at::Tensor gradient = model.log_probs_backward(asked, {rest, {}, slopes, rest}, result.record);
+      return std::tuple(to_vector(result.listed_ids.to(at::kFloat)), to_vector(result.listed), to_vector(result.rest),
+                        to_vector(gradient));
+    };
+    for (const LogProbRequest& asked : {likely, given}) {
+      const auto [ids, listed, rest, gradient] = outcome(single, asked);
+      EXPECT_EQ(rest[0] == tensor::kLeastRest, count == 131);
+      const auto compare = [&, &ids = ids, &listed = listed, &rest = rest, &gradient = gradient](const auto& mine) {
+        Model model(tiny_weights(shape_, mine), {});
+        const auto [own_ids, own_listed, own_rest, own_gradient] = outcome(model, asked);
+        EXPECT_EQ(own_ids, ids);
+        EXPECT_EQ(own_listed, listed);
+        EXPECT_EQ(own_rest, rest);
+        expect_near_gradient(gradient, own_gradient, "hidden states");
+      };
+      on_each(options(), compare);
+    }
+  }
+}
+
 TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
     const auto one = tiny_weights(shape_, dropping(options()));
@@ -111,7 +148,7 @@ TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
       const LogProbResult result = model.log_probs(asked);
       const at::Tensor slopes = tensor_like(result.log_probs, random_like(result.log_probs));
       model.backward(std::move(record),
-                     model.log_probs_backward(asked, slopes, slopes, asked.record ? result.record : LogProbRecord()));
+                     model.log_probs_backward(asked, {slopes, slopes}, asked.record ? result.record : LogProbRecord()));
     };
     train(one);
     on_each(dropping(options()), [&](const WeightsOptions& mine) {

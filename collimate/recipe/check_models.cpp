@@ -55,6 +55,21 @@ void check_tokenizer(const std::string& directory, const text::Tokenizer& policy
                                  "a model of the policy's tokenizer"));
 }
 
+// A teacher's distributions are of the policy's vocabulary.
+void check_teacher(const Plan& plan, const std::string& policy, std::vector<std::string>& problems) {
+  const auto teacher = plan.modules.find("teacher");
+  if (teacher == plan.modules.end() || !plan.calls("teacher", "teacher_lists")) return;
+  const std::string path = teacher->second.parameters.at("path");
+  const auto vocabulary = [](const std::string& directory) {
+    return shape::read_model_shape(host::base_directory(directory)).vocabulary;
+  };
+  const int64_t own = vocabulary(policy), other = vocabulary(path);
+  if (own != other)
+    problems.push_back(expectation("model " + path,
+                                   fmt::format("a teacher of the policy's vocabulary of {} tokens", own),
+                                   fmt::to_string(other), "a model of the same family"));
+}
+
 }  // namespace
 
 void RowExtent::include(const Batch& rows, int64_t more) {
@@ -81,6 +96,7 @@ ModelFindings inspect_models(const Plan& plan, const text::Tokenizer& policy, co
     });
     if (!own) attempt(found.problems, [&, path = directory] { check_tokenizer(path, policy, found.problems); });
   }
+  attempt(found.problems, [&] { check_teacher(plan, policy.info().directory, found.problems); });
   return found;
 }
 

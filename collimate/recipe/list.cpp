@@ -12,6 +12,7 @@ namespace collimate::recipe {
 
 // The pages, a file each.
 Plan sft(const Config& config, const flow::Registry& registry);
+Plan distill(const Config& config, const flow::Registry& registry);
 Plan reward(const Config& config, const flow::Registry& registry);
 Plan dpo(const Config& config, const flow::Registry& registry);
 Plan kto(const Config& config, const flow::Registry& registry);
@@ -20,8 +21,10 @@ Plan ppo(const Config& config, const flow::Registry& registry);
 
 namespace {
 
-// Rates: TRL 0.19's defaults of SFTConfig, DPOConfig, KTOConfig and GRPOConfig, its example of a reward model of which
-// all weights train, and verl 0.4's of an actor.
+constexpr const char* kTaught = "taught completions";
+
+// Rates: TRL 0.19's defaults of SFTConfig (of distillation too), DPOConfig, KTOConfig and GRPOConfig, its example of a
+// reward model of which all weights train, and verl 0.4's of an actor.
 std::vector<RecipeEntry>& recipe_list() {
   using rlhf::RowKind;
   static std::vector<RecipeEntry> list = {
@@ -31,6 +34,7 @@ std::vector<RecipeEntry>& recipe_list() {
        {"completions"},
        2e-5,
        sft},
+      {"distill", "a model on a teacher's distributions in answers", RowKind::kDemonstration, {kTaught}, 2e-5, distill},
       {"reward",
        "a reward model on pairs of a better and a worse answer, with margins if the rows have them",
        RowKind::kPreference,
@@ -78,6 +82,10 @@ std::string kind_of_value(const nlohmann::json& value) {
 }
 
 }  // namespace
+
+bool needs_teacher(const RecipeEntry& entry) {
+  return std::ranges::find(entry.loss_rows, kTaught) != entry.loss_rows.end();
+}
 
 const std::vector<RecipeEntry>& recipes() { return recipe_list(); }
 

@@ -22,6 +22,9 @@ struct RecipeEntry {
   nlohmann::json options = nlohmann::json::object();
 };
 
+// Whether it trains by losses on what a teacher says, which a config then names.
+bool needs_teacher(const RecipeEntry& entry);
+
 // The pages. From this list follow what a config may name, its help and the tests' table.
 const std::vector<RecipeEntry>& recipes();
 // Puts a recipe of a program's own at the end of that list. Call it before configs are read and runs start, in every

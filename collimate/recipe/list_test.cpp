@@ -31,8 +31,11 @@ Config config_of(const std::string& recipe, const std::string& more = "") {
   const bool drawn = std::any_of(recipes().begin(), recipes().end(), [&](const RecipeEntry& entry) {
     return entry.name == recipe && entry.rows == rlhf::RowKind::kPrompt;
   });
-  const std::string text = "recipe: " + recipe +
-                           "\nmodels: {policy: {path: /nowhere}}\ntrain: {samples_per_update: 4}\n" +
+  const bool taught = std::any_of(recipes().begin(), recipes().end(), [&](const RecipeEntry& entry) {
+    return entry.name == recipe && needs_teacher(entry);
+  });
+  const std::string text = "recipe: " + recipe + "\nmodels: {policy: {path: /nowhere}" +
+                           (taught ? ", teacher: {path: /elsewhere}" : "") + "}\ntrain: {samples_per_update: 4}\n" +
                            (drawn ? "reward: [{rule: exact}]\n" : "") + more;
   base::apply(base::parse_config(text, "run.yaml"), config);
   return config;
@@ -92,7 +95,8 @@ TEST(Recipes, EveryOneOfTheListHasAPage) {
     EXPECT_FALSE(plan.graph.nodes.empty()) << entry.name;
     EXPECT_TRUE(plan.modules.contains(plan.trained)) << entry.name;
   }
-  EXPECT_THAT(error_of("gpro", ""), HasSubstr("one of \"sft\", \"reward\", \"dpo\", \"kto\", \"grpo\", \"ppo\""));
+  EXPECT_THAT(error_of("gpro", ""),
+              HasSubstr("one of \"sft\", \"distill\", \"reward\", \"dpo\", \"kto\", \"grpo\", \"ppo\""));
 }
 
 TEST(Recipes, TheListNamesTheLossesThatPagesTrainBy) {
@@ -112,6 +116,7 @@ std::vector<std::string> learned_by(const std::string& recipe, const std::string
 // The page and the loss choose what the config leaves out.
 TEST(Recipes, SayWhatTheirModelsLearnBy) {
   EXPECT_THAT(learned_by("sft"), ElementsAre("loss: nll"));
+  EXPECT_THAT(learned_by("distill"), ElementsAre("loss: forward_kl"));
   EXPECT_THAT(learned_by("dpo"), ElementsAre("loss: sigmoid, beta 0.1"));
   EXPECT_THAT(learned_by("kto"), ElementsAre("loss: kto, beta 0.1"));
   EXPECT_THAT(learned_by("grpo"), ElementsAre("loss: grpo, advantage group, beta 0"));
@@ -131,6 +136,7 @@ TEST(Recipes, PagesNameThePhasesOfTheirNodes) {
     return names;
   };
   EXPECT_THAT(phases("sft"), ElementsAre("update_actor"));
+  EXPECT_THAT(phases("distill"), ElementsAre("ref", "update_actor"));
   EXPECT_THAT(phases("reward"), ElementsAre("update_actor"));
   EXPECT_THAT(phases("dpo"), ElementsAre("ref", "update_actor"));
   EXPECT_THAT(phases("dpo", "algorithm: {loss_type: orpo}"), ElementsAre("update_actor"));

@@ -120,7 +120,7 @@ TEST(OtherNames, LeadToKeysThatExist) {
     EXPECT_TRUE(names.insert(other.name).second) << other.name << " stands twice";
     std::string key(other.key);
     if (key.starts_with("--") || key.empty()) continue;
-    for (const std::string role : {"policy", "reward", "reference", "value"})
+    for (const std::string role : {"policy", "reward", "reference", "value", "teacher"})
       if (key.starts_with("models." + role + ".")) key.replace(7, role.size(), "<name>");
     EXPECT_TRUE(keys.contains(key)) << other.key;
   }

@@ -29,8 +29,10 @@ void add_row_limits(const Config& config, nlohmann::json& parameters) {
   const int64_t completion = config.rollout.completion_tokens;
   parameters["sampled"] = rollout;
   parameters["rows"] = rollout ? rollout_rows(config) : config.train.samples_per_update.get();
-  parameters["row_tokens"] = rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get();
-  parameters["predicted_tokens"] = rollout ? completion : config.data.max_tokens.get();
+  const int64_t redrawn = config.algorithm.on_policy_share > 0 ? completion : 0;
+  parameters["row_tokens"] =
+      rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get() + redrawn;
+  parameters["predicted_tokens"] = rollout ? completion : std::max(config.data.max_tokens.get(), redrawn);
   // All roles turn by one rope, whichever of them reads the longest rows.
   int64_t longest = parameters.at("row_tokens").get<int64_t>();
   if (!config.data.ptx->is_null()) longest = std::max(longest, config.data.max_tokens.get());
@@ -116,6 +118,17 @@ graph::ModelHandle Page::generator(const std::string& model, const Role& role) {
                                         config_.rollout.prompt_tokens + completion_tokens(asked, config_));
   return add(model, "generator", std::move(parameters));
 }
+// The rows are the data's, and so many as an update has.
+graph::ModelHandle Page::redrawer(const std::string& model, const Role& role) {
+  static const std::set<std::string> kOfPrompts = {"prompts_per_iteration", "samples_per_prompt", "prompt_tokens",
+                                                   "replace_equal_groups"};
+  const nlohmann::json rollout = base::to_json(config_.rollout.section_value());
+  for (const auto& [option, value] : rollout.items())
+    if (!kOfPrompts.contains(option)) reads("rollout." + option);
+  nlohmann::json parameters = decoder_parameters(role);
+  parameters["drawn_share"] = config_.algorithm.on_policy_share.get();
+  return add(model, "generator", std::move(parameters));
+}
 graph::Value Page::samples(const graph::ModelHandle& generator, const graph::Value& prompts) const {
   graph::Value drawn = generator("generate", prompts);
   return config_.rollout.kv_cache_dtype.type() ? generator("old_log_probs", drawn) : drawn;
@@ -140,6 +153,21 @@ graph::ModelHandle Page::trainer(const std::string& model, const Role& role) {
     }
   }
   return add(model, "trainer", std::move(parameters));
+}
+
+graph::ModelHandle Page::teacher() {
+  if (config_.models.find("teacher") == nullptr)
+    throw base::InputError(base::expectation("models.teacher", "the model whose distributions are learned", "none",
+                                             "models: {teacher: {path: DIRECTORY}}"));
+  reads("algorithm.teacher_tokens");
+  reads("algorithm.on_policy_share");
+  if (config_.algorithm.on_policy_share > 0 && config_.algorithm.data_loss_weight > 0)
+    throw base::InputError(
+        base::expectation("algorithm.data_loss_weight", "0 with on_policy_share, as drawn answers are no data",
+                          fmt::to_string(config_.algorithm.data_loss_weight.get()), "on_policy_share: 0"));
+  nlohmann::json parameters = decoder_parameters({.of = "teacher", .weights = "teacher"});
+  parameters["algorithm"] = base::to_json(config_.algorithm.section_value());
+  return add("teacher", "scorer", std::move(parameters));
 }
 
 graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json& list, bool answers) {
@@ -311,6 +339,7 @@ graph::Input prompt_input(bool greedy_baseline, bool texts) {
   return input;
 }
 graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }
+graph::Input redrawn_input() { return {"examples", {"uid", "ids", "trainable", "prompt_uid", "prompt_tokens"}}; }
 graph::Input marked_input(bool mismatched) {
   graph::Input input{"answers", {"uid", "ids", "trainable", rlhf::kDesirable.name}};
   if (mismatched)

@@ -18,6 +18,7 @@
 #include "collimate/recipe/evaluation/measure.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/rlhf/types/answer.h"
+#include "collimate/rlhf/types/divergence.h"
 #include "collimate/rlhf/types/loss.h"
 
 namespace collimate::recipe {
@@ -95,11 +96,15 @@ class Page {
     std::string loss;
   };
   graph::ModelHandle generator(const std::string& model, const Role& role);
+  // The generator of a recipe on answers, which draws algorithm.on_policy_share of them anew.
+  graph::ModelHandle redrawer(const std::string& model, const Role& role);
   // Samples of the prompts that a generator draws; where its cache rounds keys and values, with old_log_probs too,
   // which the same weights give them without rounding.
   graph::Value samples(const graph::ModelHandle& generator, const graph::Value& prompts) const;
   graph::ModelHandle scorer(const std::string& model, const Role& role);
   graph::ModelHandle trainer(const std::string& model, const Role& role);
+  // The frozen model "teacher" of losses on "taught completions". InputError where the config names none.
+  graph::ModelHandle teacher();
   // `answers`: with a column of what each sample answers.
   graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list, bool answers = false);
   // A model of another kind: one that the program registers (register_module). `parameters` go to its constructor.
@@ -165,6 +170,7 @@ class Page {
 graph::Input prompt_input(bool greedy_baseline = false, bool texts = false);  // prompts to complete; with data.ptx
 graph::Input completion_input();                                              // prompt + completion
 graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
+graph::Input redrawn_input();                          // the same with what a redrawer reads
 graph::Input marked_input(bool mismatched = false);    // marked answers
 graph::Input asked(graph::Input input);                // the same with what "answers" reads
 graph::Input choice_input();                           // prompt + one of its choices: see recipe/evaluation/choices.h

@@ -24,10 +24,13 @@ constexpr const char* kHead =
     "recipe: {recipe}\n{plugins}"
     "models:\n"
     "  policy:\n"
-    "    path: {model}  # a directory with config.json, safetensors and a tokenizer\n{template}"
+    "    path: {model}  # a directory with config.json, safetensors and a tokenizer\n{template}{teacher}"
     "data:\n"
     "  train: {data}  # collimate help data shows the shapes of rows\n"
     "  # eval: held_out.jsonl       # is measured and never trained on; or val_size: 0.05, a part of train\n";
+
+constexpr const char* kTeacher =
+    "  teacher: TEACHER             # the model whose distributions are learned: a directory of the same tokenizer\n";
 
 constexpr const char* kOptions = "options: {options}\n";
 
@@ -186,6 +189,7 @@ std::string starter(const std::string& recipe, const std::string& model, const s
       fmt::runtime(kHead + middle.data + own_options(entry) + middle.text + kTail), fmt::arg("summary", summary),
       fmt::arg("recipe", recipe), fmt::arg("plugins", plugins_line()), fmt::arg("options", entry.options.dump()),
       fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
+      fmt::arg("teacher", needs_teacher(entry) ? kTeacher : ""),
       fmt::arg("template", lacks_template(model, first) ? kTemplate : ""), fmt::arg("reward", reward_of(first)),
       fmt::arg("row", row), fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)),
       fmt::arg("data", yaml_word(data)), fmt::arg("update", middle.update), fmt::arg("epochs", length.epochs),

@@ -65,9 +65,13 @@ std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan)
       {"data.train_from_difference", expected, "recipe: dpo with a loss that trains no prompts"},
       {"data.ptx", no_samples, other, unnamed},
       {"train.ptx_weight", "nothing without data.ptx, whose texts it weighs", "data.ptx: FILE, or leaving it out"},
+      {"rollout",
+       plan.read_options.contains("rollout.temperature")
+           ? expected + ", whose rows are those of data.train and of train.samples_per_update"
+           : no_samples,
+       other},
       {"reward", no_rewards, other, unnamed},
       {"evaluation.reward", no_rewards, other, unnamed},
-      {"rollout", no_samples, other},
       {"evaluation", no_samples, other},
       {"data.max_tokens", expected + ", which draws its rows", "rollout.prompt_tokens and rollout.completion_tokens"},
       {"train.value_learning_rate", expected + ", which trains no value model", "train.learning_rate, or recipe: ppo"},

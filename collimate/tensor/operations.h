@@ -6,6 +6,7 @@
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/experts.h"
 #include "collimate/tensor/ops/linear.h"
+#include "collimate/tensor/ops/listed.h"
 #include "collimate/tensor/ops/log_prob.h"
 #include "collimate/tensor/ops/memory.h"
 #include "collimate/tensor/ops/norm.h"
@@ -31,7 +32,8 @@
   EACH(expert_grad_input) EACH(expert_grad_weight) EACH(add_expert_bias) EACH(expert_grad_bias) EACH(combine_experts) EACH(combine_experts_backward) \
   EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(read_kv) EACH(round_bf16) \
   EACH(attention_forward) EACH(attention_backward) EACH(attention_sinks_backward) \
-  EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(part_logits) EACH(part_sums) EACH(soft_cap) EACH(draw_rows) \
+  EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(part_logits) EACH(part_sums) EACH(part_listed) \
+  EACH(part_likely) EACH(soft_cap) EACH(draw_rows) \
   EACH(adamw) EACH(squares_of_chunks) EACH(scale) EACH(move_towards) EACH(exchange)
 // clang-format on
 

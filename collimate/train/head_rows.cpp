@@ -27,11 +27,11 @@ HeadRows::HeadRows(const std::vector<int64_t>& tokens, std::shared_ptr<const mod
   for (size_t i = 0; i < tokens.size(); ++i) places_[i] += cut_->owner(tokens[i]) * most_;
 }
 
-std::vector<int32_t> HeadRows::own(const std::vector<int32_t>& values) const {
+std::vector<int32_t> HeadRows::own(const std::vector<int32_t>& values, int64_t width) const {
   if (cut_ == nullptr) return values;
   std::vector<int32_t> some;
-  some.reserve(own_.size());
-  for (const int64_t i : own_) some.push_back(base::at(values, i));
+  some.reserve(own_.size() * static_cast<size_t>(width));
+  for (const int64_t i : own_) some.insert(some.end(), values.begin() + i * width, values.begin() + (i + 1) * width);
   return some;
 }
 
@@ -43,9 +43,11 @@ at::Tensor HeadRows::own(const at::Tensor& values) const {
 at::Tensor HeadRows::gather(const tensor::Exec& exec, const at::Tensor& values) const {
   if (cut_ == nullptr || most_ == 0) return values;
   const model::ContextRanks& ranks = cut_->ranks();
-  const at::Tensor all = tensor::empty_result(exec, {ranks.ranks * most_}).zero_();
-  all.narrow(0, ranks.rank * most_, values.numel()).copy_(values);
-  ranks.gather(exec, tensor::device_data(all), most_);
+  std::vector<int64_t> sizes = values.sizes().vec();
+  sizes.front() = ranks.ranks * most_;
+  const at::Tensor all = tensor::empty_result(exec, sizes).zero_();
+  all.narrow(0, ranks.rank * most_, values.size(0)).copy_(values);
+  ranks.gather(exec, tensor::device_data(all), all.numel() / ranks.ranks);
   return all.index_select(0, tensor::tensor_beside(all, places_));
 }
 

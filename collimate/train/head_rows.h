@@ -20,10 +20,10 @@ class HeadRows {
 
   // The rows of this rank's hidden states.
   const std::vector<int64_t>& rows() const { return rows_; }
-  // This rank's part of what all N have.
-  std::vector<int32_t> own(const std::vector<int32_t>& values) const;
+  // This rank's part of what all N have, `width` numbers each.
+  std::vector<int32_t> own(const std::vector<int32_t>& values, int64_t width = 1) const;
   at::Tensor own(const at::Tensor& values) const;  // undefined of an undefined one
-  // The values of all N, to which each rank gives those of its part.
+  // The values of all N, [N] or [N, width], to which each rank gives those of its part.
   at::Tensor gather(const tensor::Exec& exec, const at::Tensor& values) const;
 
  private:

@@ -50,6 +50,10 @@ class MicroStep {
   at::Tensor leaf(const HeadRows& of, const at::Tensor& values) const;
   // Log Σ p² of the distributions of request_; `log_probs` are those of its targets.
   at::Tensor log_collision(const at::Tensor& log_probs) const;
+  void set_listed(const model::LogProbResult& result);
+  void compute_listed(const batch::QuantityNeeds& needs);
+  // Adds what the loss's gradients of the log-probs, the entropy and the listed tokens give the hidden states.
+  void add_head_gradients(const batch::Quantities& gradient, const at::Tensor& of_hidden);
   batch::Quantities leaf_gradients(const at::Tensor& loss) const;
 
   model::Model& model_;
@@ -60,8 +64,8 @@ class MicroStep {
   std::unique_ptr<model::ForwardRecord> record_;
   HeadRows predicted_, ended_;
   at::Tensor hidden_, predictors_, predicting_, last_, ending_;
-  model::LogProbRequest request_;
-  model::LogProbRecord log_prob_record_;
+  model::LogProbRequest request_, listed_request_;  // the latter where the temperatures differ
+  model::LogProbRecord log_prob_record_, listed_record_;
   batch::Quantities leaves_;
 };
 

@@ -1,8 +1,16 @@
 #include "collimate/train/scoring.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+
+#include <algorithm>
+#include <iterator>
+
 #include "collimate/base/at.h"
+#include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/teacher_keys.h"
 #include "collimate/tensor/results.h"
 #include "collimate/train/head_rows.h"
 
@@ -22,9 +30,9 @@ void share_last(const model::StageRanks& stages, std::vector<float>& values) {
   stages.share_last(values);
 }
 
-// Runs `values_of(packed, head input)`, of the tokens that `read` names in packed rows, over the rows in micro-batches,
-// which pass the stages of a pipeline one behind the other, and gives each row with its number and the values from its
-// own on to `take`, which returns how many are the row's.
+// Runs `values_of(rows, packed, head input)`, of the tokens that `read` names in packed rows, over the rows in
+// micro-batches, which pass the stages of a pipeline one behind the other, and gives each row with its number and the
+// values from its own on to `take`, which returns how many are the row's.
 template <class Values, class Take>
 void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& options,
                   std::vector<int64_t> PackedRows::*read, Values values_of, Take take) {
@@ -36,14 +44,15 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   const std::vector<RowRange> ranges = split_rows(sorted, options.micro_batch_tokens, 1, options.micro_batch_rows);
   const int64_t passes = model.weights().passes_of_all(std::ssize(ranges));
   for (const RowRange& range : ranges) {
-    PackedRows packed = pack_rows(sorted.slice(range.begin, range.end), options.routes, options.context);
+    const Batch some = sorted.slice(range.begin, range.end);
+    PackedRows packed = pack_rows(some, options.routes, options.context);
     packed.tokens.agreement = options.agreement;
     const at::Tensor hidden = model.forward(packed.tokens);
     const auto head = model.hold_head();
     if (stages.place.is_last()) {
       HeadInput input{HeadRows(packed.*read, packed.tokens.cut), {}};
       input.hidden = hidden.index_select(0, tensor::tensor_beside(hidden, input.rows.rows()));
-      const at::Tensor of_rows = input.rows.gather(model.exec(), values_of(packed, input));
+      const at::Tensor of_rows = input.rows.gather(model.exec(), values_of(some, packed, input)).contiguous();
       const tensor::HostTensor on_host(model.exec(), of_rows);
       values.insert(values.end(), on_host.floats().begin(), on_host.floats().end());
     }
@@ -56,6 +65,51 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   share_last(stages, values);
   const float* next = values.data();
   for (const int64_t r : order) next += take(r, next);
+}
+
+// Rows' trainable tokens with `width` numbers each, of which these columns are the parts.
+struct TokenNumbers {
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<float>> log_probs, rest;
+
+  explicit TokenNumbers(int64_t rows) : ids(rows), log_probs(rows), rest(rows) {}
+  // The next token of row r: [ids, log-probs, rest], or without ids.
+  const float* add(int64_t r, const float* next, int64_t count, bool has_ids) {
+    if (has_ids) {
+      std::transform(next, next + count, std::back_inserter(base::at(ids, r)),
+                     [](float id) { return static_cast<int32_t>(id); });
+      next += count;
+    }
+    base::at(log_probs, r).insert(base::at(log_probs, r).end(), next, next + count);
+    base::at(rest, r).push_back(next[count]);
+    return next + count + 1;
+  }
+};
+
+int64_t trained_tokens(const Batch& rows, int64_t r) {
+  const auto trainable = rows.row(batch::kTrainable, r);
+  return std::ranges::count_if(trainable, [](uint8_t one) { return one != 0; });
+}
+
+// The list of each token is the model's own where the rows have none.
+TokenNumbers listed_numbers(model::Model& model, const Batch& rows, int64_t count, const ScoringOptions& options) {
+  const bool own = !rows.has(batch::kTeacherIds.name);
+  const auto values_of = [&](const Batch& some, const PackedRows& packed, const HeadInput& input) {
+    model::LogProbRequest request{input.hidden, input.rows.own(packed.targets), options.temperature};
+    request.listed_count = count;
+    if (!own) request.listed_ids = input.rows.own(batch::of_trained_tokens(some, batch::kTeacherIds), count);
+    const model::LogProbResult result = model.log_probs(request);
+    std::vector<at::Tensor> parts = {result.listed, result.rest.unsqueeze(1)};
+    if (own) parts.insert(parts.begin(), result.listed_ids.to(at::kFloat));
+    return at::cat(parts, 1);
+  };
+  TokenNumbers numbers(rows.rows());
+  for_each_row(model, rows, options, &PackedRows::predictors, values_of, [&](int64_t r, const float* values) {
+    const float* next = values;
+    for (int64_t t = trained_tokens(rows, r); t > 0; --t) next = numbers.add(r, next, count, own);
+    return next - values;
+  });
+  return numbers;
 }
 
 // A column of one number per trainable token, at its place in rows of [L] with 0 elsewhere.
@@ -77,19 +131,43 @@ Batch with_token_values(model::Model& model, const Batch& rows, const Key<float>
 }  // namespace
 
 Batch with_log_probs(model::Model& model, const Batch& rows, const Key<float>& key, const ScoringOptions& options) {
-  return with_token_values(model, rows, key, options, [&](const PackedRows& packed, const HeadInput& input) {
-    return model.log_probs({input.hidden, input.rows.own(packed.targets), options.temperature}).log_probs;
-  });
+  return with_token_values(
+      model, rows, key, options, [&](const Batch&, const PackedRows& packed, const HeadInput& input) {
+        return model.log_probs({input.hidden, input.rows.own(packed.targets), options.temperature}).log_probs;
+      });
+}
+
+Batch with_teacher_lists(model::Model& model, const Batch& rows, int64_t count, const ScoringOptions& options) {
+  COLLIMATE_CHECK(model.shape().vocabulary < int64_t{1} << 24, "ids pass as floats");
+  const int64_t listed = std::min(count, model.shape().vocabulary);
+  const TokenNumbers numbers = listed_numbers(model, rows, listed, options);
+  Batch out = rows;
+  out.set_ragged(batch::of_width(batch::kTeacherIds, listed), numbers.ids);
+  out.set_ragged(batch::of_width(batch::kTeacherLogProbs, listed), numbers.log_probs);
+  out.set_ragged(batch::kTeacherRest, numbers.rest);
+  return out;
+}
+
+Batch with_listed(model::Model& model, const Batch& rows, const ListedKeys& keys, const ScoringOptions& options) {
+  const int64_t listed = rows.column(batch::kTeacherIds.name).schema.inner.at(0);
+  const TokenNumbers numbers = listed_numbers(model, rows, listed, options);
+  Batch out = rows;
+  out.set_ragged(batch::of_width(keys.log_probs, listed), numbers.log_probs);
+  out.set_ragged(keys.rest, numbers.rest);
+  return out;
 }
 
 Batch with_values(model::Model& model, const Batch& rows, const ScoringOptions& options) {
-  return with_token_values(model, rows, batch::kValues, options,
-                           [&](const PackedRows&, const HeadInput& input) { return model.scores(input.hidden); });
+  return with_token_values(
+      model, rows, batch::kValues, options,
+      [&](const Batch&, const PackedRows&, const HeadInput& input) { return model.scores(input.hidden); });
 }
 
 Batch with_scores(model::Model& model, const Batch& rows, const ScoringOptions& options) {
   std::vector<float> scores(static_cast<size_t>(rows.rows()));
-  const auto scores_of = [&](const PackedRows&, const HeadInput& input) { return model.scores(input.hidden); };
+  const auto scores_of = [&](const Batch&, const PackedRows&, const HeadInput& input) {
+    return model.scores(input.hidden);
+  };
   for_each_row(model, rows, options, &PackedRows::last_tokens, scores_of, [&](int64_t r, const float* score) {
     base::at(scores, r) = *score;
     return 1;

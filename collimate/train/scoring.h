@@ -21,6 +21,14 @@ struct ScoringOptions {
 // Log-probs [L] of the trainable tokens, 0 elsewhere, as column `key` added to the rows; and their entropy when asked.
 // No gradients; the same bits as generation and training (equality domain).
 Batch with_log_probs(model::Model& model, const Batch& rows, const Key<float>& key, const ScoringOptions& options);
+// The model's distribution of each trainable token as a teacher's columns have it (teacher_keys.h): its `count` most
+// likely tokens, at most the vocabulary's.
+Batch with_teacher_lists(model::Model& model, const Batch& rows, int64_t count, const ScoringOptions& options);
+// By the rows' own lists, the model's log-probs of their tokens and of all others together, as these columns.
+struct ListedKeys {
+  Key<float> log_probs, rest;
+};
+Batch with_listed(model::Model& model, const Batch& rows, const ListedKeys& keys, const ScoringOptions& options);
 // Value head at the state before each trainable token, as column `values`.
 Batch with_values(model::Model& model, const Batch& rows, const ScoringOptions& options);
 // Score head at each row's last token, as column `score`.

@@ -18,13 +18,15 @@ from pages import DOCS, Block, blocks_of, read, run
 STANDS_FOR = {"my-model": "runs/sft/model", "my-sft-model": "runs/sft/model", "my-teacher": "runs/sft/model",
               "prompts.jsonl": "{task}/problems.jsonl",
               "problems.jsonl": "{task}/problems.jsonl", "answers.jsonl": "{task}/demonstrations.jsonl"}
-HELD_OUT = {"sft": "{task}/validation.jsonl", "dpo": "held_out_pairs.jsonl", "reward": "held_out_pairs.jsonl",
-            "kto": "held_out_marked.jsonl", "grpo": "{task}/held_out.jsonl", "ppo": "{task}/held_out.jsonl"}
+HELD_OUT = {"sft": "{task}/validation.jsonl", "distill": "{task}/validation.jsonl", "dpo": "held_out_pairs.jsonl",
+            "reward": "held_out_pairs.jsonl", "kto": "held_out_marked.jsonl", "grpo": "{task}/held_out.jsonl",
+            "ppo": "{task}/held_out.jsonl"}
 TASK = "runs/quickstart/task"
 # One iteration of each recipe that no tutorial runs, with what makes more kinds of metrics.
 MORE_RUNS = """
 collimate train reward.yaml --set run.iterations=1
 collimate train kto.yaml --set run.iterations=1
+collimate train distill.yaml --set run.iterations=1
 collimate train ppo.yaml --set run.iterations=1 run.epochs=null log.tensorboard=true
 """
 REWARD = """recipe: reward
@@ -36,6 +38,12 @@ KTO = """recipe: kto
 models: {policy: runs/sft/model}
 data: {train: marked.jsonl, eval: held_out_marked.jsonl}
 train: {samples_per_update: 32}
+"""
+DISTILL = """recipe: distill
+models: {policy: runs/sft/model, teacher: runs/lora/model}
+data: {train: runs/quickstart/task/demonstrations.jsonl, eval: runs/quickstart/task/validation.jsonl, max_tokens: 64}
+algorithm: {on_policy_share: 0.5}
+rollout: {completion_tokens: 10}
 """
 PPO = """recipe: ppo
 models: {policy: runs/sft/model, reward: runs/reward/model}
@@ -94,6 +102,7 @@ class Tutorials(unittest.TestCase):
         (cls.directory / "reward.yaml").write_text(REWARD)
         (cls.directory / "ppo.yaml").write_text(PPO)
         (cls.directory / "kto.yaml").write_text(KTO)
+        (cls.directory / "distill.yaml").write_text(DISTILL)
         for part in ("", "held_out_"):
             write_marked(cls.directory / f"{part}pairs.jsonl", cls.directory / f"{part}marked.jsonl")
         run(MORE_RUNS, cls.directory)
@@ -122,7 +131,8 @@ class Tutorials(unittest.TestCase):
                 self.assertEqual(failures, [], "".join(failures))
 
     def runs(self) -> list:
-        return [self.directory / "runs" / name for name in ("sft", "grpo", "dpo", "lora", "reward", "kto", "ppo")]
+        names = ("sft", "grpo", "dpo", "lora", "reward", "kto", "distill", "ppo")
+        return [self.directory / "runs" / name for name in names]
 
     def test_every_file_of_a_run_is_named(self):
         headings = [line.removeprefix("## ") for line in self.page.splitlines() if line.startswith("## ")]

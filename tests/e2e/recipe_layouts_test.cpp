@@ -2,7 +2,7 @@
 
 #include "tests/e2e/near_runs.h"
 
-// Recipes on pairs and marked rows in layouts of several devices, against those that have the whole model.
+// Recipes on pairs, marked and taught rows in layouts of several devices, against those that have the whole model.
 namespace collimate::test {
 namespace {
 
@@ -46,7 +46,7 @@ TEST_P(RecipeLayouts, ProcessesGiveTheBitsOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, RecipeLayouts, testing::Values("dpo", "kto", "reward"),
+INSTANTIATE_TEST_SUITE_P(Recipes, RecipeLayouts, testing::Values("distill", "dpo", "kto", "reward"),
                          [](const auto& given) { return given.param; });
 
 }  // namespace

@@ -58,8 +58,23 @@ void check_kto(const Place& batch, int64_t vocabulary) {
   if (batch.find("KL_input_ids")) check_rows(batch, "KL_", true, vocabulary);
 }
 
+// Lists of as many tokens each; the rows' columns check how many lists they have.
+void check_taught(const Place& batch, int64_t vocabulary) {
+  check_rows(batch, "", true, vocabulary);
+  const size_t rows = batch.at("input_ids").size();
+  for (const Place& row : batch.at("teacher_rest").items(rows)) row.numbers();
+  size_t listed = 0;
+  for (const char* key : {"teacher_ids", "teacher_log_probs"})
+    for (const Place& row : batch.at(key).items(rows))
+      for (const Place& token : row.items()) {
+        token.numbers(listed);
+        listed = token.size();
+      }
+}
+
 void check_offline_batch(const Place& batch, const std::string& kind, int64_t vocabulary) {
   if (kind == "kto") return check_kto(batch, vocabulary);
+  if (kind == "distill") return check_taught(batch, vocabulary);
   if (kind == "dpo" || kind == "reward") return check_pairs(batch, kind == "dpo", vocabulary);
   if (kind == "sft") return check_rows(batch, "", true, vocabulary);
   for (const char* prefix : {"chosen_", "rejected_"}) check_rows(batch, prefix, true, vocabulary);

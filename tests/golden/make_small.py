@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 
+import small_distillation
 import small_gpt2
 import small_grpo
 import small_losses
@@ -232,4 +233,5 @@ if __name__ == "__main__":
         without_reference(f"cpo_{kind}_tiny", "trl.experimental.CPOTrainer",
                           {"loss_type": kind, "beta": 0.4, "cpo_alpha": 0.5}, made, loss)
     small_losses.all_of(write)
+    small_distillation.all_of(write)
     small_policies.other_files(write)

@@ -96,6 +96,7 @@ std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Op
   if (kind == "dpo") return std::make_unique<DpoTask>(options, golden, shelf);
   if (kind == "reward") return std::make_unique<RewardTask>(options);
   if (kind == "kto") return make_kto_task(options, golden, shelf);
+  if (kind == "distill") return make_distillation_task(options);
   if (kind == "orpo" || kind == "cpo") return make_reference_free_task(kind, options);
   throw UnknownKind("trainer " + kind, false);
 }

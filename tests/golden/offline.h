@@ -37,6 +37,7 @@ class OfflineTask {
 std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Options& options, const json& golden,
                                                const ModelShelf& shelf);
 std::unique_ptr<OfflineTask> make_kto_task(const Options& options, const json& golden, const ModelShelf& shelf);
+std::unique_ptr<OfflineTask> make_distillation_task(const Options& options);
 // Pairs without a reference: "orpo" or "cpo".
 std::unique_ptr<OfflineTask> make_reference_free_task(const std::string& kind, const Options& options);
 

@@ -146,6 +146,7 @@ const std::vector<Trainer>& trainers() {
       {"kto", "marked", "kto", {}, "KTOTrainer"},
       {"orpo", "pairs", "orpo", {}, "ORPOTrainer"},
       {"cpo", "pairs", "sigmoid", {}, "CPOTrainer"},
+      {"distill", "taught completions", "forward_kl", {}, ""},
       {"grpo", "rollouts", "dapo", {"grpo", "dapo", "dr_grpo", "bnpo", "cispo"}, "GRPOTrainer"},
       {"ppo", "rollouts", "ppo", {"ppo"}, "PPOTrainer"},
       {"value", "values", "value", {"value"}, ""}};

@@ -11,6 +11,7 @@
 #include "collimate/base/config.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/tensor/autograd.h"
+#include "collimate/tensor/ops/listed.h"
 #include "collimate/train/micro_batch.h"
 #include "tests/parity/small_learner.h"
 
@@ -30,11 +31,11 @@ rlhf::Loss loss_of(const std::string& rows, const std::string& type, nlohmann::j
 // A loss with the gradients of what it was made of.
 struct Outcome {
   double loss = 0;
-  std::vector<double> log_probs, values, scores;
+  std::vector<double> log_probs, values, scores, listed, rest;
 
   bool is_finite() const {
     bool finite = std::isfinite(loss);
-    for (const auto* all : {&log_probs, &values, &scores})
+    for (const auto* all : {&log_probs, &values, &scores, &listed, &rest})
       for (const double x : *all) finite = finite && std::isfinite(x);
     return finite;
   }
@@ -72,6 +73,8 @@ Outcome outcome_of(const rlhf::Loss& loss, const Batch& given, float shift, cons
   rlhf::Quantities leaves{tensor::make_leaf(at::tensor(log_probs)), tensor::make_leaf(at::full({tokens}, 0.7F)),
                           tensor::make_leaf(at::full({tokens}, 0.1F)),
                           tensor::make_leaf(at::full({rows.rows()}, shift))};
+  leaves.listed = tensor::make_leaf((leaves.log_probs.detach() - 1).unsqueeze(1).expand({tokens, 3}).contiguous());
+  leaves.rest = tensor::make_leaf(at::full({tokens}, shift < 0 ? tensor::kLeastRest : -0.1F));
   batch::Surveys surveys;
   rlhf::LossContext asked(rows, leaves, counts);
   if (loss.surveys > 0)
@@ -79,10 +82,13 @@ Outcome outcome_of(const rlhf::Loss& loss, const Batch& given, float shift, cons
   rlhf::LossContext context(rows, leaves, counts, surveys);
   const at::Tensor value = loss.value(context);
   Outcome out{.loss = value.item<double>()};
-  const auto gradients = tensor::gradients_of(value, {leaves.log_probs, leaves.values, leaves.row_scores});
+  const auto gradients =
+      tensor::gradients_of(value, {leaves.log_probs, leaves.values, leaves.row_scores, leaves.listed, leaves.rest});
   out.log_probs = numbers_of(gradients[0]);
   out.values = numbers_of(gradients[1]);
   out.scores = numbers_of(gradients[2]);
+  out.listed = numbers_of(gradients[3]);
+  out.rest = numbers_of(gradients[4]);
   return out;
 }
 
@@ -96,6 +102,7 @@ Batch with_masked_rows(const Batch& rows) {
     if (r >= rows.rows() - 2) std::ranges::fill(trainable.back(), uint8_t{0});
   }
   out.set_ragged(batch::kTrainable, trainable);
+  add_teacher(out);
   return out;
 }
 
@@ -125,7 +132,7 @@ TEST(LossExtremes, RowsWithoutATrainableTokenAddNothingButTheirCount) {
     const rlhf::Loss loss = loss_of(kind, type);
     const Outcome out = outcome_of(loss, masked, 0.1F, counts);
     EXPECT_TRUE(out.is_finite()) << type << " " << out.loss;
-    if (kind != "rollouts" && kind != "completions" && kind != "values") return;
+    if (kind != "rollouts" && !kind.ends_with("completions") && kind != "values") return;
     const Outcome alone = outcome_of(loss, rows.slice(0, kRows - 2), 0.1F, counts);
     EXPECT_NEAR(out.loss, alone.loss, 1e-6) << type;
     EXPECT_EQ(out.log_probs, alone.log_probs) << type;

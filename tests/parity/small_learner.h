@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/teacher_keys.h"
 #include "collimate/batch/token_rows.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/rlhf/loss/list.h"
@@ -63,6 +65,31 @@ inline float uniform(uint64_t what, int64_t row, size_t token) {
          10007.0F;
 }
 
+// A teacher's distributions: three tokens of the vocabulary of 13 for each trainable token, and the rest.
+inline void add_teacher(Batch& rows) {
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<float>> log_probs, rest;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    ids.emplace_back(), log_probs.emplace_back(), rest.emplace_back();
+    const auto trainable = rows.row(batch::kTrainable, r);
+    for (size_t t = 0; t < trainable.size(); ++t) {
+      if (trainable[t] == 0) continue;
+      const auto first = static_cast<int32_t>(10 * uniform(8, r, t));
+      float left = 1;
+      for (int32_t k = 0; k < 3; ++k) {
+        const float p = 0.3F * uniform(9 + k, r, t) + 0.02F;
+        ids.back().push_back(first + k);
+        log_probs.back().push_back(std::log(p));
+        left -= p;
+      }
+      rest.back().push_back(std::log(left));
+    }
+  }
+  rows.set_ragged(batch::of_width(batch::kTeacherIds, 3), ids);
+  rows.set_ragged(batch::of_width(batch::kTeacherLogProbs, 3), log_probs);
+  rows.set_ragged(batch::kTeacherRest, rest);
+}
+
 // Rows of 5 to 15 tokens with every column that a loss reads; rows 2i and 2i + 1 are a pair.
 inline Batch training_rows(int64_t count) {
   batch::TokenRows tokens;
@@ -90,6 +117,7 @@ inline Batch training_rows(int64_t count) {
   set(batch::kValues, [](int64_t r, size_t t) { return uniform(5, r, t); });
   set(batch::kReturns, [](int64_t r, size_t t) { return uniform(6, r, t); });
   set(rlhf::kCompletion, [](int64_t, size_t t) { return t > 3 ? 1.0F : 0.0F; });
+  add_teacher(rows);
   std::vector<float> desirable;
   for (int64_t r = 0; r < count; ++r) desirable.push_back(r % 3 == 0 ? 1.0F : 0.0F);
   rows.set(rlhf::kDesirable, desirable);

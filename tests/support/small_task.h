@@ -124,12 +124,16 @@ inline std::string small_config(const std::string& recipe, const fs::path& root)
   const bool prompts = rows == rlhf::RowKind::kPrompt;
   const bool pairs = rows == rlhf::RowKind::kPreference, marked = rows == rlhf::RowKind::kMarked;
   const std::string data = prompts ? "problems" : pairs ? "pairs" : marked ? "marked" : "demonstrations";
+  const std::string teacher =
+      recipe::needs_teacher(recipe::find_recipe(recipe))
+          ? fmt::format(", teacher: {{path: {}/start, from_scratch: true, initializer_std: 0.4}}", root.string())
+          : "";
   std::string text = fmt::format(
       "recipe: {0}\n"
-      "models: {{policy: {{path: {1}/start, from_scratch: true, initializer_std: 0.1}}}}\n"
+      "models: {{policy: {{path: {1}/start, from_scratch: true, initializer_std: 0.1}}{3}}}\n"
       "data: {{train: {1}/{2}.jsonl}}\n"
       "run: {{iterations: 3, seed: 7, threads: 1, samples_every: 1}}\n",
-      recipe, root.string(), data);
+      recipe, root.string(), data, teacher);
   if (!prompts) return text + "train: {samples_per_update: 8, learning_rate: 1e-3}\n";
   return text +
          "train: {learning_rate: 1e-3}\n"

@@ -1,5 +1,6 @@
 #include "collimate/recipe/evaluation/graphs.h"
 
+#include <numeric>
 #include <utility>
 
 #include "collimate/batch/standard_keys.h"
@@ -75,6 +76,16 @@ std::vector<Measure> loss_measures(const Batch& rows) {
   perplexity.name = "perplexity";
   perplexity.exponential = true;
   return {std::move(loss), std::move(perplexity)};
+}
+
+Measure divergence_measure(const Batch& rows) {
+  Measure divergence{"divergence"};
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const auto tokens = rows.row(rlhf::kDivergence, r);
+    divergence.add(rows.get(batch::kUid, r), std::accumulate(tokens.begin(), tokens.end(), 0.0),
+                   answer_tokens(rows, r));
+  }
+  return divergence;
 }
 
 struct PairNames {
@@ -195,6 +206,22 @@ EvaluationPlan loss_evaluation(const graph::ModelHandle& model, Answers answers)
   plan.row_number = {"loss",
                      [](const Batch& rows, int64_t r) { return -answer_log_prob(rows, r) / answer_tokens(rows, r); }};
   plan.measures_loss = true;
+  return plan;
+}
+
+EvaluationPlan divergence_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle& teacher,
+                                     Answers answers) {
+  EvaluationPlan plan = loss_evaluation(policy, answers);
+  plan.graph = graph::trace(
+      [&](Value rows) {
+        with_answers(policy, policy("divergence", teacher("teacher_lists", policy("old_log_probs", rows))), answers);
+      },
+      {input_for(answers, completion_input())}, "evaluation");
+  plan.measures = [](const Batch& rows) {
+    std::vector<Measure> measures = loss_measures(rows);
+    measures.push_back(divergence_measure(rows));
+    return measures;
+  };
   return plan;
 }
 

@@ -34,6 +34,10 @@ EvaluationPlan completion_evaluation(Page& page, const AskedMeasure& asked, cons
                                      const graph::ModelHandle* judge = nullptr);
 // loss, the mean negative log-likelihood of held-out completions, and perplexity, e to that power.
 EvaluationPlan loss_evaluation(const graph::ModelHandle& model, Answers answers = Answers::kNone);
+// Gives those two, and divergence: how far the policy's distribution of each token is from the teacher's, in nats, as
+// the loss measures it.
+EvaluationPlan divergence_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle& teacher,
+                                     Answers answers = Answers::kNone);
 // accuracy: held-out pairs whose chosen row scores higher; margin: by how much, on average.
 EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model);
 // This one compares the mean log-probs of the answers' tokens instead of scores.

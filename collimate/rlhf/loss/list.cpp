@@ -10,6 +10,7 @@
 // clang-format off
 #define COLLIMATE_LOSSES(EACH) \
   EACH(sft_losses) \
+  EACH(distillation_losses) \
   EACH(dpo_losses) \
   EACH(orpo_losses) \
   EACH(cpo_losses) \
@@ -126,6 +127,8 @@ Loss weighted_sum(std::vector<Loss> parts, std::vector<double> weights) {
     sum.needs.values |= loss.needs.values;
     sum.needs.row_scores |= loss.needs.row_scores;
     sum.needs.log_collision |= loss.needs.log_collision;
+    sum.needs.listed |= loss.needs.listed;  // all at one temperature
+    if (loss.needs.listed) sum.needs.listed_temperature = loss.needs.listed_temperature;
     sum.needs.rows_per_unit = std::max(sum.needs.rows_per_unit, loss.needs.rows_per_unit);
     sum.surveys += loss.surveys;
     for (const std::string& column : loss.columns)

@@ -26,7 +26,8 @@ struct LossOptions : std::function<std::vector<std::string>(const std::string& t
 };
 
 // The losses of one file of this folder. `rows` says what they read, which is what a recipe asks for: "completions",
-// "pairs" (chosen, rejected), "scored pairs" (by a score head), "marked" (desirable or not), "rollouts", "values".
+// "pairs" (chosen, rejected), "scored pairs" (by a score head), "marked" (desirable or not), "taught completions"
+// (with a teacher's distributions), "rollouts", "values".
 struct LossEntry {
   std::string rows;
   std::vector<std::string> types;  // names, as algorithm.loss_type has them

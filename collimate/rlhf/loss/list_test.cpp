@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "collimate/batch/teacher_keys.h"
 #include "collimate/tensor/autograd.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/rlhf/loss/two_rows.h"
@@ -37,14 +38,42 @@ TEST(LossList, ATakenNameAndUnknownRowsAreRefused) {
   EXPECT_EQ(base::message_of([&] {
               register_losses({"sentences", {"own"}, sft.options, sft.make});
             }),
-            "[register_losses] expected rows of one of the kinds completions, pairs, scored pairs, marked, rollouts, "
-            "values, got \"sentences\"");
+            "[register_losses] expected rows of one of the kinds completions, taught completions, pairs, scored pairs, "
+            "marked, rollouts, values, got \"sentences\"");
 }
 
 TEST_F(Losses, SftIsTheMeanOverTokensAndDftWeighsThem) {
   EXPECT_NEAR(value(loss_with("completions", "nll")), 2.0, 1e-6);
   const double weighted = (std::exp(-1) + 4 * std::exp(-2) + 3 * std::exp(-3)) / 4;
   EXPECT_NEAR(value(loss_with("completions", "nll", {{"loss_type", "dft"}})), weighted, 1e-6);
+}
+
+TEST_F(Losses, DistillationComparesOutcomesOfBothDistributions) {
+  rows_.set_ragged(batch::of_width(batch::kTeacherIds, 1), std::vector<std::vector<int32_t>>{{3, 4}, {5, 6}});
+  const auto logs = [](float p) { return std::vector<float>(2, std::log(p)); };
+  rows_.set_ragged(batch::of_width(batch::kTeacherLogProbs, 1),
+                   std::vector<std::vector<float>>{logs(0.6F), logs(0.9F)});
+  rows_.set_ragged(batch::kTeacherRest, std::vector<std::vector<float>>{logs(0.4F), logs(0.1F)});
+  const at::Tensor listed = at::tensor({0.5F, 0.5F, 0.2F, 0.2F}).log();
+  const auto of = [&](const std::string& type, const nlohmann::json& options = {}) {
+    Quantities quantities{.log_probs = at::tensor({-1.F, -2.F, -2.F, -3.F})};
+    quantities.listed = listed.unsqueeze(1);
+    quantities.rest = (1 - listed.exp()).log();
+    return value_alone(loss_with("taught completions", type, options), rows_, quantities, {4, 2, 2});
+  };
+  const auto kl = [](double a, double b) { return a * std::log(a / b) + (1 - a) * std::log((1 - a) / (1 - b)); };
+  const auto jsd = [&](double beta, double p, double q) {
+    const double m = beta * q + (1 - beta) * p;
+    return beta * kl(q, m) + (1 - beta) * kl(p, m);
+  };
+  const double forward = (kl(0.6, 0.5) + kl(0.9, 0.2)) / 2;
+  EXPECT_NEAR(of("forward_kl"), forward, 1e-6);
+  EXPECT_NEAR(of("reverse_kl"), (kl(0.5, 0.6) + kl(0.2, 0.9)) / 2, 1e-6);
+  EXPECT_NEAR(of("jsd", {{"jsd_beta", 0.3}}), (jsd(0.3, 0.5, 0.6) + jsd(0.3, 0.2, 0.9)) / 2, 1e-6);
+  EXPECT_NEAR(of("jsd", {{"jsd_beta", 0}}), forward, 1e-6);
+  EXPECT_NEAR(of("jsd", {{"jsd_beta", 1}}), of("reverse_kl"), 1e-6);
+  EXPECT_NEAR(of("forward_kl", {{"data_loss_weight", 0.25}, {"distillation_temperature", 2}}),
+              0.75 * 4 * forward + 0.25 * 2, 1e-6);
 }
 
 TEST_F(Losses, KtoComparesWithTheEstimateOfTheKl) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "collimate/flow/context.h"
@@ -42,6 +43,13 @@ struct DecoderOptions : ModelOptions {
                                    "tokens",
                                    "longest row of text that is trained beside each sample (types/ptx.h); 0: none",
                                    base::at_least(int64_t{0})};
+  base::Option<std::optional<double>> drawn_share{
+      this,
+      "drawn_share",
+      std::nullopt,
+      "",
+      "the rows that it generates for have answers, of which it draws this share anew; null: rows are prompts",
+      base::between(0.0, 1.0)};
   base::Option<int64_t> longest_tokens{this,
                                        "longest_tokens",
                                        0,

@@ -1,9 +1,11 @@
 #include "collimate/rlhf/modules/generator.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/comm/group.h"
 #include "collimate/rlhf/modules/memory.h"
@@ -20,6 +22,34 @@ using generate::Service;
 
 std::vector<int32_t> to_vector(std::span<const int32_t> ids) { return {ids.begin(), ids.end()}; }
 
+constexpr uint32_t kDrawnPurpose = 0xd15;
+
+// Which rows' answers are drawn, of those that have one: a share that the seed and their uids choose. Rows without a
+// prompt keep their text.
+struct DrawnRows {
+  double share = 1;
+  uint64_t seed = 0;
+  bool has(const Batch& rows, int64_t r) const {
+    const auto uid = static_cast<uint64_t>(rows.get(batch::kUid, r));
+    return rows.get(batch::kPromptTokens, r) > 0 && base::uniform(seed, kDrawnPurpose, uid, 0) < share;
+  }
+};
+
+// A row of data with its answer, as if that had been drawn.
+Completion answer_of(const Batch& rows, int64_t r) {
+  const auto ids = rows.row(batch::kIds, r);
+  const auto trainable = rows.row(batch::kTrainable, r);
+  const int64_t prompt = rows.get(batch::kPromptTokens, r);
+  Completion c{.uid = rows.get(batch::kUid, r),
+               .prompt = {ids.begin(), ids.begin() + prompt},
+               .tokens = {ids.begin() + prompt, ids.end()},
+               .finish = static_cast<int32_t>(Finish::kStop),
+               .trainable = {trainable.begin(), trainable.end()}};
+  c.log_probs.resize(c.tokens.size());
+  c.versions.resize(c.tokens.size());
+  return c;
+}
+
 // One call of generate: its rows in flight by uid, and those finished since the last take.
 class GenerateStream final : public flow::Stream {
  public:
@@ -27,8 +57,12 @@ class GenerateStream final : public flow::Stream {
   // held.
   GenerateStream(Service& service, nlohmann::json sampling, int64_t routed, std::vector<model::Weights::Held> weights)
       : service_(service), sampling_(std::move(sampling)), routed_(routed), weights_(std::move(weights)) {}
+  // Rows have answers, some of which are kept.
+  void keep_answers(const DrawnRows& drawn) { drawn_ = drawn; }
 
-  void feed(const Batch& rows) override {
+  void feed(const Batch& given) override {
+    const Batch rows = drawn_ ? prompts_of(given) : given;
+    if (rows.empty()) return;
     for (int64_t r = 0; r < rows.rows(); ++r) {
       const int64_t uid = rows.get(batch::kUid, r);
       running_[uid] = {.uid = uid, .prompt = to_vector(rows.row(batch::kIds, r))};
@@ -64,6 +98,25 @@ class GenerateStream final : public flow::Stream {
   void resume() override { service_.resume(); }
 
  private:
+  // The prompts of the rows whose answers are drawn; the others are finished.
+  Batch prompts_of(const Batch& given) {
+    std::vector<int64_t> drawn;
+    std::vector<std::vector<int32_t>> prompts;
+    for (int64_t r = 0; r < given.rows(); ++r) {
+      if (!drawn_->has(given, r)) {
+        finished_.push_back(answer_of(given, r));
+        continue;
+      }
+      const auto ids = given.row(batch::kIds, r);
+      prompts.emplace_back(ids.begin(), ids.begin() + given.get(batch::kPromptTokens, r));
+      drawn.push_back(r);
+    }
+    if (drawn.empty()) return {};
+    Batch rows = given.gather(drawn);
+    rows.set_ragged(batch::kIds, prompts);
+    return rows;
+  }
+
   void collect() {
     for (const Emission& emission : service_.take()) {
       const auto found = running_.find(emission.uid);
@@ -83,6 +136,7 @@ class GenerateStream final : public flow::Stream {
   Service& service_;
   nlohmann::json sampling_;
   int64_t routed_;
+  std::optional<DrawnRows> drawn_;
   // Weights that ranks share are gathered when all of them open their streams, which they do for the same
   // task, and given back by each alone. Nothing is exchanged between, so that ranks may have unlike rows, or none.
   std::vector<model::Weights::Held> weights_;
@@ -114,9 +168,11 @@ GeneratorModule::GeneratorModule(const nlohmann::json& parameters) : ScorerModul
 
 std::vector<graph::FunctionSpec> GeneratorModule::functions() const {
   std::vector<graph::FunctionSpec> specs = ScorerModule::functions();
+  std::vector<graph::Column> needs = {"uid", "prompt_uid", "ids"};
+  if (options().drawn_share.get()) needs.insert(needs.end(), {"trainable", "prompt_tokens"});
   specs.insert(specs.begin(), {.name = "generate",
                                .kind = graph::Kind::kGenerate,
-                               .needs = {"uid", "prompt_uid", "ids"},
+                               .needs = needs,
                                .makes = {"ids", "trainable", "log_probs", "weights_version", "finish", "prompt_tokens"},
                                .granularity = graph::Granularity::kRow,
                                .streams = true,
@@ -142,7 +198,7 @@ void GeneratorModule::setup(flow::Context& context) {
     saved_shares_.resize(static_cast<size_t>(decoder().weights->segments()));  // nothing: the first copy saves it
   rollout_ = rollout_of(context);
   generate::ServiceOptions service = service_of(rollout_, options(), context);
-  service.seed = context.seed;
+  service.seed = seed_ = context.seed;
   service.exec = decoder().exec;
   tokenizer_ = text::load_tokenizer(options().path);
   service.tokenizer = tokenizer_.get();
@@ -163,8 +219,10 @@ void GeneratorModule::setup(flow::Context& context) {
 std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function, const flow::CallInfo&) {
   COLLIMATE_CHECK(function == "generate", "generator does not stream {}", function);
   if (service_->version() != decoder().weights->version()) service_->update(decoder().weights->version());
-  return std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json(), routed_,
-                                          decoder().weights->hold_for_inference());
+  auto stream = std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json(),
+                                                 routed_, decoder().weights->hold_for_inference());
+  if (const std::optional<double> share = options().drawn_share) stream->keep_answers({*share, seed_});
+  return stream;
 }
 
 void GeneratorModule::save(base::StateWriter& out) const {

@@ -28,6 +28,7 @@ class GeneratorModule final : public ScorerModule {
 
  private:
   RolloutOptions rollout_;
+  uint64_t seed_ = 0;
   bool saves_weights_ = false;
   std::vector<model::Share> saved_shares_;  // none: all that this rank keeps
   int64_t routed_ = 0;                      // experts of a token that samples record

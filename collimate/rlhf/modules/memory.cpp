@@ -17,6 +17,10 @@ using tensor::MemoryItem;
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kExpert = sizeof(model::RoutedExperts::value_type);
 constexpr int64_t kRowTokenBytes = 64;  // of all columns of a sample together but recorded experts, per token
+// Numbers of a pass that are as many as its lists': the head's results and what is gathered of them; in training both
+// models' log-probs, probabilities, their difference, the mixture and gradients.
+constexpr int64_t kScoredLists = 6;
+constexpr int64_t kTrainedLists = 16;
 constexpr int64_t kThreadScratchBytes = 5 << 18;
 
 // The largest pass that the limits allow.
@@ -87,6 +91,12 @@ class Plan {
     add("tensors",
         (hidden_rows * shape_.table_width() + logits) * kFloat + options_.rows * options_.row_tokens * token_bytes);
   }
+  // Rows of which a teacher lists tokens have their ids and log-probs, and there are so many [tokens, list] in a pass.
+  int64_t list_floats(int64_t predicted, int64_t copies) const {
+    if (copies == 0) return 0;
+    const int64_t list = std::min(options_.algorithm.teacher_tokens.get(), shape_.vocabulary) + 1;
+    return (2 * options_.rows * options_.predicted_tokens + copies * predicted) * list;
+  }
   // Micro-batches whose forward waits for its backward: at most as many as stages from this one on.
   int64_t under_way() const { return weights_.ranks.stages.place.ranks - weights_.ranks.stages.place.rank; }
   void add_logits(int64_t predicted) {
@@ -135,6 +145,8 @@ class Plan {
 bool calls(const flow::Context& context, const std::string& function) {
   return std::find(context.calls.begin(), context.calls.end(), function) != context.calls.end();
 }
+
+bool makes_lists(const std::string& function) { return function == "teacher_lists" || function == "divergence"; }
 
 // How the ranks that train the module share what training keeps; nothing of it where another module trains its weights.
 std::optional<model::Sharing> sharing(const flow::Context& context, const TrainOptions& train, bool averages) {
@@ -214,7 +226,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
   if (service != nullptr && calls(context, "generate")) {
     const int64_t guesses = speculation_rows(*service);
-    const int64_t tokens = generation_tokens(rollout, evaluates(context.config), guesses);
+    const int64_t tokens = generation_tokens(rollout, evaluates(context.config) || options.drawn_share.get(), guesses);
     const int64_t drawn = std::max(guesses, std::min(options.rows.get(), service->max_batch_sequences));
     plan.add_cache(*service);
     plan.add_routes(service->cache_blocks);
@@ -230,12 +242,13 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_tensors(0, shape.vocabulary * answering.max_batch_sequences);
     plan.add_scratch(threads, false);
   }
-  for (const char* function : {"log_probs", "old_log_probs", "values", "score"}) {
+  for (const char* function : {"log_probs", "old_log_probs", "values", "score", "teacher_lists", "divergence"}) {
     if (!calls(context, function)) continue;
     Pass pass = micro_batch(options, micro_batch_tokens(train), at_most_rows(context.layout(function), options.rows));
     pass.ranks = context.layout(function).cp;
     plan.add_inference(pass);
-    plan.add_tensors(pass.own_predicted(), 0);
+    const int64_t lists = plan.list_floats(pass.predicted, makes_lists(function) ? kScoredLists : 0);
+    plan.add_tensors(pass.own_predicted(), lists);
     plan.add_scratch(threads, true);
   }
   if (calls(context, "train")) {
@@ -246,7 +259,9 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
         micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update, unit), unit);
     pass.ranks = layout.cp;
     plan.add_training(pass, recompute_of(train, layout.recompute));
-    plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(), 0);
+    const int64_t lists =
+        plan.list_floats(pass.predicted, options.loss_rows->starts_with("taught") ? kTrainedLists : 0);
+    plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(), lists);
     plan.add_logits(pass.own_predicted());
     plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.own_tokens()));
     if (options.ptx_tokens > 0) add_texts(plan, options, train, layout, threads);

@@ -1,14 +1,20 @@
 #include "collimate/rlhf/modules/scorer.h"
 
+#include <ATen/TensorOperators.h>
+
 #include <numeric>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/teacher_keys.h"
 #include "collimate/batch/trainable.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/answers.h"
 #include "collimate/rlhf/modules/memory.h"
+#include "collimate/rlhf/types/divergence.h"
 #include "collimate/rlhf/types/loss.h"
+#include "collimate/tensor/results.h"
 #include "collimate/text/tokenizer.h"
 #include "collimate/train/scoring.h"
 
@@ -33,6 +39,45 @@ FunctionSpec mismatched_spec(const std::string& name, const std::string& makes) 
           .needs = {"uid", kMismatchedIds.name, kMismatchedTrainable.name},
           .makes = {makes},
           .cost = {.forward_passes = 1, .columns = {kMismatchedIds.name}}};
+}
+
+// The distributions that a student learns, and how far it is from them.
+FunctionSpec teacher_spec() {
+  return {.name = "teacher_lists",
+          .kind = Kind::kScore,
+          .needs = {"uid", "ids", "trainable"},
+          .makes = {batch::kTeacherIds.name, batch::kTeacherLogProbs.name, batch::kTeacherRest.name},
+          .cost = {.forward_passes = 1, .columns = {"ids"}}};
+}
+FunctionSpec divergence_spec() {
+  FunctionSpec spec = teacher_spec();
+  spec.name = "divergence";
+  spec.needs.insert(spec.needs.end(), spec.makes.begin(), spec.makes.end());
+  spec.makes = {kDivergence.name};
+  return spec;
+}
+
+// Says of the rows in their order how far the model's distributions are from the teacher's.
+Batch with_divergence(model::Model& model, const Batch& input, const Divergence& divergence,
+                      const train::ScoringOptions& scoring) {
+  const train::ListedKeys keys{{.name = "own_log_probs", .ragged = true}, {.name = "own_rest", .ragged = true}};
+  const Batch rows = train::with_listed(model, input, keys, scoring);
+  const int64_t count = rows.column(keys.log_probs.name).schema.inner.at(0);
+  const auto outcomes_of = [&](const Key<float>& listed, const Key<float>& rest, int64_t r) {
+    const auto own = rows.row(listed, r), others = rows.row(rest, r);
+    return outcomes(tensor::tensor_beside({}, own).view({-1, count}), tensor::tensor_beside({}, others));
+  };
+  std::vector<std::vector<float>> column;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const at::Tensor value =
+        divergence.value(outcomes_of(keys.log_probs, keys.rest, r).to(at::kDouble),
+                         outcomes_of(batch::kTeacherLogProbs, batch::kTeacherRest, r).to(at::kDouble));
+    const at::Tensor floats = value.to(at::kFloat).contiguous();
+    column.emplace_back(floats.const_data_ptr<float>(), floats.const_data_ptr<float>() + floats.numel());
+  }
+  Batch out = input;
+  out.set_ragged(kDivergence, column);
+  return out;
 }
 
 // Each row's sum over its mismatched answer, as the column `makes`.
@@ -76,7 +121,10 @@ ScorerModule::ScorerModule(const nlohmann::json& parameters) { base::apply(param
 std::vector<FunctionSpec> ScorerModule::functions() const {
   if (options_.head == std::string("lm"))
     return {score_spec("log_probs", batch::kReferenceLogProbs.name),
-            score_spec("old_log_probs", batch::kOldLogProbs.name), answers_spec(),
+            score_spec("old_log_probs", batch::kOldLogProbs.name),
+            answers_spec(),
+            teacher_spec(),
+            divergence_spec(),
             mismatched_spec("mismatched_log_probs", kMismatchedLogProb.name),
             mismatched_spec("mismatched_reference_log_probs", kMismatchedReferenceLogProb.name)};
   if (options_.head == std::string("value")) return {score_spec("values", batch::kValues.name)};
@@ -131,6 +179,14 @@ Batch ScorerModule::call(const std::string& function, const Batch& input, const 
     const auto held = decoder_->weights->hold_for_inference();
     if (input.empty()) return input;
     return with_answers(*decoder_, options_, *stop_ids_, input, progress_);
+  }
+  if (function == "teacher_lists" || function == "divergence")
+    scoring.temperature = static_cast<float>(options_.algorithm.distillation_temperature);
+  if (function == "teacher_lists")
+    return train::with_teacher_lists(model, input, options_.algorithm.teacher_tokens, scoring);
+  if (function == "divergence") {
+    const std::string type = chosen_types(options_.algorithm, options_.default_loss).front();
+    return with_divergence(model, input, divergence_of(type, options_.algorithm.jsd_beta), scoring);
   }
   if (function == "mismatched_log_probs") return with_mismatched(model, input, kMismatchedLogProb, scoring);
   if (function == "mismatched_reference_log_probs")

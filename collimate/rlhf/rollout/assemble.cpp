@@ -37,7 +37,10 @@ Batch completion_rows(const std::vector<Completion>& completions, int64_t routed
     const size_t prompt = c.prompt.size();
     std::vector<int32_t> ids = c.prompt;
     ids.insert(ids.end(), c.tokens.begin(), c.tokens.end());
-    tokens.add(c.uid, std::move(ids), prompt);
+    if (c.trainable.empty())
+      tokens.add(c.uid, std::move(ids), prompt);
+    else
+      tokens.add(c.uid, std::move(ids), c.trainable);
     prompt_tokens.push_back(static_cast<int64_t>(prompt));
     finishes.push_back(c.finish);
     log_probs.push_back(after_prompt(prompt, c.log_probs));

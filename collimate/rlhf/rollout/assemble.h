@@ -16,6 +16,7 @@ struct Completion {
   std::vector<int64_t> versions;             // [tokens] weights version that drew each
   std::vector<int16_t> routed_experts = {};  // of prompt and completion: as generate::Emission, or empty
   int32_t finish = 0;                        // generate::Finish
+  std::vector<uint8_t> trainable = {};       // of prompt and completion, where that is not the completion alone
 };
 
 // Rows with uid, ids (prompt + completion), trainable (1 on the completion), log_probs, weights_version, finish and

@@ -298,6 +298,42 @@ struct AlgorithmOptions : base::Section {
       this, "desirable_weight", 1.0, "", "kto: weight of desirable answers", base::at_least(0.0)};
   base::Option<double> undesirable_weight{
       this, "undesirable_weight", 1.0, "", "kto: weight of undesirable answers", base::at_least(0.0)};
+  // Losses on a teacher's distributions.
+  base::Option<int64_t> teacher_tokens{
+      this,
+      "teacher_tokens",
+      64,
+      "tokens",
+      "most likely tokens of the teacher that are compared one by one, and all others together; the vocabulary's where "
+      "that is smaller",
+      base::at_least(int64_t{1})};
+  base::Option<double> on_policy_share{this,
+                                       "on_policy_share",
+                                       0.0,
+                                       "",
+                                       "distill: share of the rows whose answers the model draws itself, in the place "
+                                       "of the data's",
+                                       base::between(0.0, 1.0)};
+  base::Option<double> distillation_temperature{this,
+                                                "distillation_temperature",
+                                                1.0,
+                                                "",
+                                                "temperature of both distributions that are compared",
+                                                base::above(0.0)};
+  base::Option<double> data_loss_weight{
+      this,
+      "data_loss_weight",
+      0.0,
+      "",
+      "share of the data's negative log-likelihood in the loss, beside that of the divergence from the teacher",
+      base::between(0.0, 1.0)};
+  base::Option<double> jsd_beta{
+      this,
+      "jsd_beta",
+      0.5,
+      "",
+      "jsd: share of the teacher in the mixture that both are compared with; 0 is forward_kl, 1 is reverse_kl",
+      base::between(0.0, 1.0)};
   base::Option<double> center_rewards_coefficient{this,
                                                   "center_rewards_coefficient",
                                                   0.0,

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
+#include "collimate/batch/teacher_keys.h"
+#include "collimate/rlhf/types/divergence.h"
 #include "collimate/tensor/results.h"
 
 namespace collimate::rlhf {
@@ -15,7 +17,7 @@ using batch::kTrainable;
 template <class T>
 at::Tensor LossContext::on_device(const std::vector<T>& values) const {
   const Quantities& q = quantities_;
-  const std::initializer_list<const at::Tensor*> all = {&q.log_probs, &q.entropy, &q.values, &q.row_scores};
+  const std::initializer_list<const at::Tensor*> all = {&q.log_probs, &q.entropy, &q.values, &q.row_scores, &q.listed};
   const auto found = std::find_if(all.begin(), all.end(), [](const at::Tensor* one) { return one->defined(); });
   return tensor::tensor_beside(found == all.end() ? at::Tensor() : **found, std::span<const T>(values));
 }
@@ -61,6 +63,15 @@ at::Tensor LossContext::to_tokens(const at::Tensor& rows) const { return rows.in
 
 at::Tensor LossContext::row_tokens() const {
   return on_device(std::vector<float>(token_counts_.begin(), token_counts_.end()));
+}
+
+at::Tensor LossContext::outcomes() const { return rlhf::outcomes(quantities_.listed, quantities_.rest); }
+
+at::Tensor LossContext::teacher_rest() const { return on_device(batch::of_trained_tokens(rows_, batch::kTeacherRest)); }
+
+at::Tensor LossContext::teacher_outcomes() const {
+  const at::Tensor listed = on_device(batch::of_trained_tokens(rows_, batch::kTeacherLogProbs));
+  return rlhf::outcomes(listed.view(quantities_.listed.sizes()), teacher_rest());
 }
 
 void LossContext::metric(const std::string& name, const at::Tensor& numerator, double denominator) {

@@ -32,6 +32,10 @@ class LossContext {
   const at::Tensor& values() const { return quantities_.values; }
   const at::Tensor& row_scores() const { return quantities_.row_scores; }
   const at::Tensor& log_collision() const { return quantities_.log_collision; }
+  // Log-probs [M, K + 1] of what a teacher lists, and of all other tokens together, by the model and by the teacher.
+  at::Tensor outcomes() const;
+  at::Tensor teacher_outcomes() const;
+  at::Tensor teacher_rest() const;  // [M]
   double global_tokens() const { return counts_.tokens; }
   double global_rows() const { return counts_.rows; }
   double global_chosen_tokens() const { return counts_.chosen_tokens; }

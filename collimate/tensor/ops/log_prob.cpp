@@ -1,6 +1,7 @@
 #include "collimate/tensor/ops/log_prob.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -51,7 +52,21 @@ void visit_block(const Exec& exec, const LogProbHead& h, int64_t row, int64_t ro
   });
 }
 
-void write_outputs(const LogProbHead& h, const LogProbOutput& out, int64_t row, const float* x) {
+void write_listed(const LogProbOutput& out, int64_t row, const RowNormalizer& norm, float* x, int64_t vocab) {
+  ListedTokens listed = out.listed;
+  if (out.likely != nullptr) {
+    largest_ids(x, vocab, 0, listed.count, out.likely + row * listed.count);
+    listed.ids = out.likely;
+  }
+  const int32_t* ids = listed.ids + row * listed.count;
+  float* log_probs = out.listed_log_prob + row * listed.count;
+  for (int64_t k = 0; k < listed.count; ++k) log_probs[k] = norm.log_prob(x[ids[k]]);
+  std::array<float, shape::kVocabChunks> sums{};
+  add_rest_sums(listed, row, x, {0, vocab, vocab}, norm.max, sums.data());
+  out.rest[row] = rest_of_sums(norm.log_sum, sums.data());
+}
+
+void write_outputs(const LogProbHead& h, const LogProbOutput& out, int64_t row, float* x) {
   const int64_t vocab = h.head->n;
   const RowNormalizer norm = row_normalizer(x, vocab);
   if (out.log_prob != nullptr) out.log_prob[row] = base::fault_value("log_prob", norm.log_prob(x[h.targets[row]]));
@@ -59,6 +74,7 @@ void write_outputs(const LogProbHead& h, const LogProbOutput& out, int64_t row, 
   if (out.entropy != nullptr) out.entropy[row] = softmax_kernels().entropy(x, vocab, norm.max, norm.log_sum);
   if (out.argmax != nullptr) out.argmax[row] = static_cast<int32_t>(std::find(x, x + vocab, norm.max) - x);
   if (out.top != nullptr) top_log_probs(x, vocab, norm, out.top_count, out.top + row * out.top_count);
+  if (out.listed_log_prob != nullptr) write_listed(out, row, norm, x, vocab);
   if (out.max != nullptr) out.max[row] = norm.max, out.log_sum[row] = norm.log_sum;
 }
 
@@ -92,7 +108,10 @@ void part_gradient(const Exec& exec, const LogProbHead& h, const LogProbGrad& gr
       g.factor = factor;
       g.softcap = h.softcap;
       if (grad.dentropy != nullptr) g.dentropy = grad.dentropy[r], g.entropy = f.entropy[r];
-      softmax_kernels().gradient(g);
+      if (grad.listed.tokens.count > 0)
+        listed_gradient(grad.listed, r, h.first + part.first, g);
+      else
+        softmax_kernels().gradient(g);
     }
   });
 }
@@ -143,12 +162,13 @@ void cpu::soft_cap(const Exec& exec, float cap, int64_t rows, int64_t vocab, flo
 void cpu::log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out) {
   COLLIMATE_CHECK(head.head != nullptr && (out.log_prob == nullptr || head.targets != nullptr));
   if (out.log_prob != nullptr) check_targets(head);
+  if (out.listed.ids != nullptr) check_listed(out.listed, head.rows, head.vocabulary());
   const int64_t vocab = head.head->n;
   const int64_t step = rows_per_block(vocab);
   for (int64_t row = 0; row < head.rows; row += step) {
     float* logits = out.logits == nullptr ? nullptr : out.logits + row * vocab;
     visit_block(exec, head, row, std::min(step, head.rows - row), logits,
-                [&](int64_t r, const float* x) { write_outputs(head, out, r, x); });
+                [&](int64_t r, float* x) { write_outputs(head, out, r, x); });
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/ops/linear.h"
+#include "collimate/tensor/ops/listed.h"
 #include "collimate/tensor/ops/top_k.h"
 
 namespace collimate::tensor {
@@ -55,6 +56,11 @@ struct LogProbOutput {
   int32_t* argmax = nullptr;    // [rows] or null, ties to the lower id
   TokenLogProb* top = nullptr;  // [rows, top_count] or null: see top_log_probs
   int64_t top_count = 0;
+  // These are of the listed tokens, which are the most likely ones where `likely` [rows, count] is given: it gets them.
+  ListedTokens listed;
+  int32_t* likely = nullptr;
+  float* listed_log_prob = nullptr;  // [rows, count] or null, with `rest`
+  float* rest = nullptr;             // [rows] log-prob of all others
   // These are for the backward, or null:
   float* max = nullptr;      // [rows] of the row's normaliser
   float* log_sum = nullptr;  // [rows]
@@ -102,6 +108,7 @@ struct LogProbGrad {
   bool accumulate = false;  // dhidden += instead of =
   float* dw = nullptr;      // [vocab, hidden] += or null
   float* dbias = nullptr;   // [vocab] += or null
+  ListedGradient listed;    // its count is 0 where no tokens were listed
 };
 
 // Walks the vocabulary in chunks: d logits exist for a chunk at a time only (about 16 MiB). With a part of it `forward`

@@ -47,7 +47,7 @@ inline std::pair<at::Tensor, std::vector<float>> learn_from(Model& model, const 
   if (request.targets.empty()) return {hidden, {}};
   const LogProbResult result = model.log_probs(request);
   const at::Tensor slopes = slopes_like(result.log_probs);
-  return {model.log_probs_backward(request, slopes, slopes), to_vector(result.log_probs)};
+  return {model.log_probs_backward(request, {slopes, slopes}), to_vector(result.log_probs)};
 }
 
 // One training pass of this rank, with transfers to its neighbours where it is a stage; gives the log-probs, which the
