@@ -107,8 +107,30 @@ class Scan {
   Key again_;
 };
 
-// Describes the place where the text stops being JSON; `byte` is the parser's count of bytes, 0 where it has none.
-std::string found_at(std::string_view text, size_t byte) {
+// Says what the parser's message finds missing, " than \":\"": of a list or an object it names the end alone.
+std::string missing_of(std::string_view message) {
+  constexpr std::pair<std::string_view, const char*> kWords[] = {{"expected ':'", " than \":\""},
+                                                                 {"expected '}'", " than \",\" or \"}\""},
+                                                                 {"expected ']'", " than \",\" or \"]\""},
+                                                                 {"expected string literal", " than a name in quotes"},
+                                                                 {"expected end of input", " behind the end"}};
+  for (const auto& [ending, words] : kWords)
+    if (message.ends_with(ending)) return words;
+  return "";
+}
+
+// A part of a text as it stands, without bytes that are no characters.
+std::string as_written(std::string_view part) {
+  std::string text = nlohmann::json(std::string(part)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  text = text.substr(1, text.size() - 2);
+  for (size_t at = 0; (at = text.find('\\', at)) != std::string::npos; ++at)
+    if (at + 1 < text.size() && (text[at + 1] == '"' || text[at + 1] == '\\')) text.erase(at, 1);
+  return text;
+}
+
+// Describes the place where the text stops being JSON; `byte` is the parser's count of bytes, 0 where it has none, and
+// `missing` what it says to be missing there.
+std::string found_at(std::string_view text, size_t byte, const std::string& missing) {
   constexpr size_t kShownBytes = 20;
   constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
   if (byte == 0) return "a number that is too large";
@@ -121,9 +143,8 @@ std::string found_at(std::string_view text, size_t byte) {
     const std::string line(text.substr(begin, std::min(kShownBytes, text.find_first_of("\r\n", begin) - begin)));
     return fmt::format("{} at the beginning", nlohmann::json(line).dump(-1, ' ', false, kReplace));
   }
-  const nlohmann::json excerpt(std::string(text.substr(shown, byte - shown)));
-  return fmt::format("something else at column {}, where {}{} ends", byte - begin, shown > begin ? "…" : "",
-                     excerpt.dump(-1, ' ', false, kReplace));
+  return fmt::format("something else{} at column {}: {}{}", missing, byte - begin, shown > begin ? "…" : "",
+                     as_written(text.substr(shown, byte - shown)));
 }
 
 template <class Json>
@@ -144,7 +165,8 @@ Json parse(std::string_view text, const std::string& where, int64_t first_line) 
   } catch (const typename Json::exception& error) {
     const auto* parse_error = dynamic_cast<const typename Json::parse_error*>(&error);
     const size_t at = parse_error == nullptr ? 0 : parse_error->byte;
-    throw InputError(expectation(place(text, at, where, first_line), "well-formed JSON", found_at(text, at)));
+    throw InputError(expectation(place(text, at, where, first_line), "well-formed JSON",
+                                 found_at(text, at, missing_of(error.what()))));
   }
   if (scan.again() != Scan::npos)
     throw InputError(expectation(place(text, scan.again(), where, first_line), "each key once in an object",

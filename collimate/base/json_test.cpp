@@ -48,14 +48,17 @@ TEST(Json, MalformedTextIsRefusedWithItsLine) {
 TEST(Json, MalformedTextIsShownInWordsOfItsOwn) {
   const std::string expected = "[a.json:1] expected well-formed JSON, got ";
   EXPECT_EQ(json_error("hello\nyou", 1), expected + "\"hello\" at the beginning");
-  EXPECT_EQ(json_error("{\"a\": nope}", 1), expected + "something else at column 8, where \"{\\\"a\\\": no\" ends");
+  EXPECT_EQ(json_error("{\"a\": nope}", 1), expected + "something else at column 8: {\"a\": no");
   EXPECT_EQ(json_error("{\"a\": [1, 2", 1), expected + "a text that ends before its value does");
   EXPECT_EQ(json_error(" \n", 1), "[a.json:2] expected well-formed JSON, got an empty text");
-  EXPECT_EQ(json_error("{\n\"name\": \"a long value\", 'b': 1}", 1),
-            "[a.json:2] expected well-formed JSON, got something else at column 25, where …\"\\\": \\\"a long "
-            "value\\\", '\" ends");
-  EXPECT_EQ(json_error("{\"a\": \"\xff\"}", 1),
-            expected + "something else at column 8, where \"{\\\"a\\\": \\\"\xef\xbf\xbd\" ends");
+  EXPECT_EQ(
+      json_error("{\n\"name\": \"a long value\", 'b': 1}", 1),
+      "[a.json:2] expected well-formed JSON, got something else than a name in quotes at column 25: …\": \"a long "
+      "value\", '");
+  EXPECT_EQ(json_error("{\"prompt\": \"a\", \"completion\" \"b\"}", 1),
+            expected + "something else than \":\" at column 32: …a\", \"completion\" \"b\"");
+  EXPECT_EQ(json_error("[1 2]", 1), expected + "something else than \",\" or \"]\" at column 4: [1 2");
+  EXPECT_EQ(json_error("{\"a\": \"\xff\"}", 1), expected + "something else at column 8: {\"a\": \"\xef\xbf\xbd");
 }
 
 TEST(Json, AKeyTwiceInOneObjectIsRefused) {

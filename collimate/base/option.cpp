@@ -13,7 +13,9 @@ namespace collimate::base::detail {
 namespace {
 
 [[noreturn]] void wrong_type(const ConfigNode& node, const std::string& path, const std::string& type) {
-  throw InputError(expectation(node.where, fmt::format("{} to be {}", path, type), node.description()));
+  const bool number = type == "a number" || type == "an integer";
+  throw InputError(expectation(node.where, fmt::format("{} to be {}", path, type), node.description(),
+                               number && node.quoted ? "digits without quotes, such as 12" : ""));
 }
 
 template <class T>

@@ -92,6 +92,10 @@ bool parse(CLI::App& app, const Arguments& arguments) {
     (*seer)(app);
     return false;
   }
+  // One value an occurrence: `--set a=b CONFIG` names the config.
+  for (CLI::Option* option : app.get_options())
+    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll && !option->get_positional())
+      option->allow_extra_args(false);
   Arguments reversed = arguments;
   std::reverse(reversed.begin(), reversed.end());
   try {

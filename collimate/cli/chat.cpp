@@ -37,7 +37,9 @@ bool read_arguments(const Arguments& arguments, ChatCall& call) {
   app.add_option("--compare", call.compare, "another model, whose answers are shown beside those of the first");
   app.add_option("--system", call.system, "the system message");
   app.add_option("--tools", call.tools, "a JSON file, a list of tools' definitions, which the chat template shows");
-  app.add_option("--max-tokens", call.max_tokens, "most tokens of an answer")->check(at_least(1));
+  app.add_option("--max-tokens", call.max_tokens, "most tokens of an answer")
+      ->check(at_least(1))
+      ->capture_default_str();
   app.add_option("--seed", call.seed, "seed of the draws; without it every conversation is different")
       ->check(at_least(0));
   add_flags(app, call.sampling);

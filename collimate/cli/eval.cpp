@@ -8,6 +8,7 @@
 #include "collimate/base/terminal.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/eval_table.h"
+#include "collimate/cli/flag_names.h"
 #include "collimate/cli/judges.h"
 #include "collimate/cli/layout_options.h"
 #include "collimate/generate/sampling_options.h"
@@ -46,9 +47,21 @@ struct EvalCall {
   Drawing drawing;
   Loading loading;
   ScoringLayoutOptions layout;
+  rlhf::RowSection rows;
   int64_t samples = 1, examples = 0, max_tokens = generate::SamplingParams().max_tokens, seed = 0;
   bool download = false, json = false;
 };
+
+void add_outputs(CLI::App& app, EvalCall& call) {
+  app.add_flag("--json", call.json, "print one JSON document");
+  app.add_option(
+         "--output", call.outputs,
+         "also write a file: PAGE.html has the table and samples, ROWS.jsonl a line for each completion; may be "
+         "given for both")
+      ->expected(1)
+      ->take_all()
+      ->check(page_or_rows());
+}
 
 bool read_arguments(const Arguments& arguments, EvalCall& call) {
   CLI::App app{
@@ -63,26 +76,25 @@ bool read_arguments(const Arguments& arguments, EvalCall& call) {
                  "a file of rows, in any shape that training reads, or '{path: FILE, columns: {…}}'")
       ->required();
   app.add_option("--reward", call.rewards, kRewardHelp)->expected(1)->take_all();
-  app.add_option("-n,--n", call.samples, "how many completions each prompt gets")->check(at_least(1));
+  app.add_option("-n,--n", call.samples, "how many completions each prompt gets")
+      ->check(at_least(1))
+      ->capture_default_str();
   app.add_option(
       "--measure", call.measured,
       "what to measure: completions, perplexity, pairs, choices or marked; by default the rows' columns decide");
   app.add_option("--examples", call.examples,
                  "how many rows of the data are measured, from the first on; 0 measures all")
-      ->check(at_least(0));
-  app.add_option("--max-tokens", call.max_tokens, "most tokens of a completion")->check(at_least(1));
-  app.add_option("--seed", call.seed, "seed of the draws")->check(at_least(0));
+      ->check(at_least(0))
+      ->capture_default_str();
+  app.add_option("--max-tokens", call.max_tokens, "most tokens of a completion")
+      ->check(at_least(1))
+      ->capture_default_str();
+  app.add_option("--seed", call.seed, "seed of the draws")->check(at_least(0))->capture_default_str();
   add_flags(app, call.drawing);
   add_flags(app, call.loading);
   add_flags(app, call.layout);
-  app.add_flag("--json", call.json, "print one JSON document");
-  app.add_option(
-         "--output", call.outputs,
-         "also write a file: PAGE.html has the table and samples, ROWS.jsonl a line for each completion; may be "
-         "given for both")
-      ->expected(1)
-      ->take_all()
-      ->check(page_or_rows());
+  add_flags(app, call.rows);
+  add_outputs(app, call);
   if (!parse(app, arguments)) return false;
   for (const char* ending : {kPage, kRows})
     if (std::ranges::count_if(call.outputs, [&](const std::string& file) { return file.ends_with(ending); }) > 1)
@@ -98,14 +110,6 @@ std::string output_of(const EvalCall& call, const std::string& ending) {
   return found == call.outputs.end() ? "" : *found;
 }
 
-recipe::OptionNames flag_names() {
-  const auto flag = [](std::string key) {
-    std::ranges::replace(key, '_', '-');
-    return key == "samples-per-prompt" ? "-n" : "--" + key;
-  };
-  return {.of = flag, .between = " ", .quote = "'"};
-}
-
 recipe::EvaluationCall asked(const EvalCall& call) {
   recipe::EvaluationCall asked{.data = name_or_map(call.data, "--data"),
                                .section = base::to_json(call.drawing.section_value()),
@@ -117,6 +121,7 @@ recipe::EvaluationCall asked(const EvalCall& call) {
                                .layout = call.layout.config(),
                                .chat_template = call.loading.chat.choice,
                                .chat_template_kwargs = call.loading.chat.kwargs,
+                               .rows = call.rows.choices(),
                                .names = flag_names(),
                                .lines = !output_of(call, kRows).empty()};
   if (!call.measured.empty()) asked.measured = words_of(recipe::MeasureKind()).parse("--measure", call.measured);

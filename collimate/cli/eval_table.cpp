@@ -134,6 +134,8 @@ std::vector<std::string> evaluation_table(const Json& document, int columns) {
   std::vector<std::string> lines = wrapped(headline(document), columns);
   lines.emplace_back();
   for (std::string& line : table_of(document, columns)) lines.push_back(std::move(line));
+  if (std::ranges::none_of(lines, [](const std::string& line) { return line.find("±") != std::string::npos; }))
+    return lines;
   lines.emplace_back();
   const std::string note = several ? "; that of a difference is taken row by row, so it can be smaller." : ".";
   for (std::string& line : wrapped("± is the standard error" + note, columns)) lines.push_back(std::move(line));

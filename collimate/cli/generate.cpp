@@ -5,13 +5,22 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/flag_names.h"
 #include "collimate/cli/generation.h"
 #include "collimate/generate/completion_text.h"
-#include "collimate/rlhf/prompt/source.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::cli {
 namespace {
+
+// Flags that matter only to rows of a file would go unread beside a prompt.
+void check_rows(const GenerateCall& call) {
+  if (!call.data.empty()) return;
+  for (const auto& [option, flag] :
+       {std::pair(&call.rows.long_rows, "--long-rows"), {&call.rows.bad_rows, "--bad-rows"}})
+    if (option->get() != "stop")
+      throw base::InputError(base::expectation(flag, "--data FILE beside it, whose rows it is of", "--prompt"));
+}
 
 // `prompted`: a prompt was given, if only an empty one.
 void check_texts(const GenerateCall& call, bool prompted) {
@@ -24,6 +33,15 @@ void check_texts(const GenerateCall& call, bool prompted) {
   check_outputs({{"--output", call.output}}, {{"--data", call.data}});
 }
 
+// Sets what follows from the flags that were given.
+void settle(GenerateCall& call) {
+  call.log_probs |= call.top_log_probs > 0;
+  call.json |= call.log_probs || call.stats;
+  call.params = call.sampling.params(call.max_tokens);
+  call.params.top_log_probs = call.top_log_probs;
+  call.params.timeout_seconds = call.timeout;
+}
+
 bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   CLI::App app{"completes prompts, and judges the completions where --reward is given", "generate"};
   app.add_option("MODEL", call.model, "the directory of the model")->required();
@@ -31,11 +49,16 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   auto* prompt = app.add_option("--prompt", call.prompt, "the prompt to complete");
   app.add_option("--data", call.data, "a file of rows with prompts, in any shape that training reads")
       ->excludes(prompt);
-  app.add_option("--max-tokens", call.max_tokens, "most tokens of a completion")->check(at_least(1));
+  app.add_option("--max-tokens", call.max_tokens, "most tokens of a completion")
+      ->check(at_least(1))
+      ->capture_default_str();
   add_flags(app, call.sampling);
   add_flags(app, call.layout);
-  app.add_option("-n,--n", call.samples, "how many completions each prompt gets")->check(at_least(1));
-  app.add_option("--seed", call.seed, "seed of the draws")->check(at_least(0));
+  add_flags(app, call.rows);
+  app.add_option("-n,--n", call.samples, "how many completions each prompt gets")
+      ->check(at_least(1))
+      ->capture_default_str();
+  app.add_option("--seed", call.seed, "seed of the draws")->check(at_least(0))->capture_default_str();
   app.add_flag("--logprobs", call.log_probs, "print the log-prob of each token (implies --json)");
   app.add_option("--top-logprobs", call.top_log_probs,
                  "how many of the most likely tokens are printed in each place (implies --logprobs)")
@@ -52,26 +75,30 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
       ->excludes(output);
   if (!parse(app, arguments)) return false;
   check_texts(call, prompt->count() > 0);
-  call.log_probs |= call.top_log_probs > 0;
-  call.json |= call.log_probs || call.stats;
-  call.params = call.sampling.params(call.max_tokens);
-  call.params.top_log_probs = call.top_log_probs;
-  call.params.timeout_seconds = call.timeout;
+  check_rows(call);
+  settle(call);
   return true;
 }
 
-// Prompts, and the columns that rewards see of each.
+// Prompts, and the columns that rewards see of each, its text among them.
 struct Asked {
-  std::vector<text::Prompt> prompts;
+  std::vector<std::vector<int32_t>> ids;
   std::vector<nlohmann::json> columns;
+  recipe::TruthRows truths;  // of the first ones
 };
 
-Asked asked_of(const GenerateCall& call, const std::optional<text::Dataset>& dataset, const text::Renderer& renderer) {
-  if (!dataset) return {{call.prompt}, {{{"prompt", call.prompt}}}};
-  check_turns(*dataset, renderer);
-  Asked asked{prompts_of(*dataset), {}};
-  for (const text::Example& example : dataset->examples())
-    asked.columns.push_back(rlhf::example_json(example, renderer.prompt_text(example.prompt)));
+Asked asked_of(const GenerateCall& call, std::optional<PromptRows>& rows, const CompletingModel& model) {
+  Asked asked;
+  if (!rows) {
+    asked.ids.push_back(model.renderer().prompt_tokens(call.prompt));
+    asked.columns.push_back({{"prompt", call.prompt}});
+    asked.truths.add("--prompt", call.prompt, asked.columns.front());
+    return asked;
+  }
+  rows->render(model.renderer(), model.positions(), call.max_tokens);
+  asked.ids = rows->ids();
+  for (int64_t i = 0; i < std::ssize(asked.ids); ++i) asked.columns.push_back(rows->columns(i));
+  asked.truths = rows->truths();
   return asked;
 }
 
@@ -87,7 +114,6 @@ nlohmann::ordered_json stats_json(const generate::ServiceStats& stats) {
 
 // A GenerateResult holds what was drawn and what is said of it.
 struct GenerateResult {
-  std::vector<std::vector<int32_t>> prompts;  // ids
   std::vector<generate::Completion> completions;
   std::vector<std::optional<double>> rewards;  // of each completion; empty where none are asked
   generate::ServiceStats stats;
@@ -97,19 +123,20 @@ void judge(Judges& judges, const CompletingModel& model, const Asked& asked, Gen
   std::vector<rlhf::RewardSample> samples;
   for (const generate::Completion& c : result.completions)
     samples.push_back(
-        reward_sample(model.tokenizer(), base::at(result.prompts, c.prompt), c, base::at(asked.columns, c.prompt)));
+        reward_sample(model.tokenizer(), base::at(asked.ids, c.prompt), c, base::at(asked.columns, c.prompt)));
   result.rewards = judges.score(samples);
   judges.warn_of_failures();
 }
 
-void print_texts(const GenerateCall& call, const text::Tokenizer& tokenizer, const GenerateResult& result) {
+void print_texts(const GenerateCall& call, const text::Tokenizer& tokenizer, const Asked& asked,
+                 const GenerateResult& result) {
   for (size_t i = 0; i < result.completions.size(); ++i) {
     const generate::Completion& c = result.completions[i];
     std::string before = result.completions.size() > 1 ? fmt::format("[{}.{}] ", c.prompt, c.sample) : "";
     if (!result.rewards.empty())
       before += result.rewards[i] ? fmt::format("reward {:.4g}: ", *result.rewards[i]) : "no reward: ";
     fmt::print("{}{}\n", before,
-               generate::completion_text(tokenizer, base::at(result.prompts, c.prompt), c.tokens, call.params));
+               generate::completion_text(tokenizer, base::at(asked.ids, c.prompt), c.tokens, call.params));
   }
 }
 
@@ -118,8 +145,8 @@ void print_document(const GenerateCall& call, const CompletingModel& model, cons
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (size_t i = 0; i < result.completions.size(); ++i) {
     const generate::Completion& c = result.completions[i];
-    nlohmann::ordered_json one = {{"prompt", model.renderer().prompt_text(base::at(asked.prompts, c.prompt))}};
-    one.update(completion_json(call, model.tokenizer(), base::at(result.prompts, c.prompt), c));
+    nlohmann::ordered_json one = {{"prompt", base::at(asked.columns, c.prompt).at("prompt")}};
+    one.update(completion_json(call, model.tokenizer(), base::at(asked.ids, c.prompt), c));
     if (!result.rewards.empty())
       one["reward"] = result.rewards[i] ? nlohmann::ordered_json(*result.rewards[i]) : nlohmann::ordered_json();
     list.push_back(std::move(one));
@@ -136,27 +163,23 @@ int generate(const Arguments& arguments) {
   GenerateCall call;
   if (!read_arguments(arguments, call)) return 0;
   const nlohmann::json rewards = rewards_of(call.rewards);
-  std::optional<text::Dataset> dataset;
-  if (!call.data.empty()) {
-    dataset = text::Dataset::read({{.path = call.data}});
-    prompts_of(*dataset);  // says what is none before a model is read
-  }
+  std::optional<PromptRows> rows;  // what is none is said before a model is read
+  if (!call.data.empty()) rows.emplace(PromptFile{call.data, call.rows.choices(), flag_names()});
   if (!call.output.empty()) {
-    generate_rows(call, *dataset, rewards);
+    generate_rows(call, *rows, rewards);
     return 0;
   }
   CompletingModel model(call);
-  const Asked asked = asked_of(call, dataset, model.renderer());
+  const Asked asked = asked_of(call, rows, model);
   std::optional<Judges> judges;
-  if (!rewards.is_null()) judges.emplace(rewards).try_on(dataset ? "--data" : "--prompt", asked.columns);
+  if (!rewards.is_null()) judges.emplace(rewards).try_on(rows ? "--data" : "--prompt", asked.truths);
   GenerateResult result;
-  for (const text::Prompt& prompt : asked.prompts) result.prompts.push_back(model.renderer().prompt_tokens(prompt));
-  result.completions = model.complete(result.prompts, 0, {}, result.stats);
+  result.completions = model.complete(asked.ids, 0, {}, result.stats);
   if (judges) judge(*judges, model, asked, result);
   if (call.json)
     print_document(call, model, asked, result);
   else
-    print_texts(call, model.tokenizer(), result);
+    print_texts(call, model.tokenizer(), asked, result);
   return 0;
 }
 

@@ -5,10 +5,8 @@
 #include "collimate/cli/generation.h"
 #include "collimate/cli/rows_file.h"
 #include "collimate/host/hub_download.h"
-#include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/records.h"
 #include "collimate/recipe/run_inputs.h"
-#include "collimate/rlhf/prompt/source.h"
 #include "collimate/rlhf/reward/python_reward.h"
 
 namespace collimate::cli {
@@ -17,7 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // All that a line depends on. Guessing tokens ahead changes none, nor do devices that add up as one.
-Json command_of(const GenerateCall& call, const text::Dataset& dataset, const nlohmann::json& rewards) {
+Json command_of(const GenerateCall& call, const PromptRows& prompts, const nlohmann::json& rewards) {
+  const text::Dataset& dataset = prompts.dataset();
   nlohmann::json sampling = base::to_json(call.sampling.section_value());
   for (const char* changes_nothing : {"speculation", "speculation_tokens", "draft_model", "measure_int8"})
     sampling.erase(changes_nothing);
@@ -32,6 +31,9 @@ Json command_of(const GenerateCall& call, const text::Dataset& dataset, const nl
                   {"reward", rewards},
                   {"rows", {{"count", dataset.size()}, {"fingerprint", fmt::format("{:016x}", dataset.fingerprint())}}},
                   {"files", recipe::model_inputs(host::model_directory(call.model, call.download))}};
+  for (const auto& [name, choice] :
+       {std::pair("long_rows", call.rows.long_rows.get()), {"bad_rows", call.rows.bad_rows.get()}})
+    if (choice != "stop") command[name] = choice;
   if (const int64_t parts = call.layout.sum_parts(); parts > 1) command["reduction_chunks"] = parts;
   for (const nlohmann::json& entry : rewards)
     if (entry.contains("python"))
@@ -42,18 +44,14 @@ Json command_of(const GenerateCall& call, const text::Dataset& dataset, const nl
 // Writes completions in order, those that wait for their rewards together.
 class RowWriter {
  public:
-  RowWriter(const GenerateCall& call, const CompletingModel& model, const text::Dataset& dataset,
-            const nlohmann::json& rewards)
-      : call_(call), model_(model), dataset_(dataset) {
-    text::read_rows(call.data, "auto",
-                    [&](const text::RowLocation&, text::Row&& row) { rows_.push_back(std::move(row)); });
-    check_turns(dataset_, model.renderer());
-    for (const text::Prompt& prompt : prompts_of(dataset_)) prompts_.push_back(model.renderer().prompt_tokens(prompt));
-    file_.emplace(call.output, command_of(call, dataset_, rewards));
+  RowWriter(const GenerateCall& call, const CompletingModel& model, PromptRows& prompts, const nlohmann::json& rewards)
+      : call_(call), model_(model), prompts_(prompts) {
+    prompts.render(model.renderer(), model.positions(), call.max_tokens);
+    rows_ = prompts.file_rows();
+    file_.emplace(call.output, command_of(call, prompts, rewards));
     if (!rewards.is_null()) judges_.emplace(rewards);
   }
 
-  const std::vector<std::vector<int32_t>>& prompts() const { return prompts_; }
   int64_t written() const { return file_->lines(); }
 
   void take(const generate::Completion& completion) {
@@ -70,13 +68,7 @@ class RowWriter {
 
   // Before anything is drawn.
   void try_rewards() const {
-    if (!judges_) return;
-    std::vector<nlohmann::json> rows;
-    for (const text::Example& example : dataset_.examples()) {
-      if (std::ssize(rows) == recipe::kTriedRows) break;
-      rows.push_back(rlhf::example_json(example, model_.renderer().prompt_text(example.prompt)));
-    }
-    judges_->try_on("--data", rows);
+    if (judges_) judges_->try_on("--data", prompts_.truths());
   }
 
   void finish() {
@@ -89,18 +81,16 @@ class RowWriter {
 
   std::vector<rlhf::RewardSample> samples() const {
     std::vector<rlhf::RewardSample> samples;
-    for (const generate::Completion& c : waiting_) {
-      const text::Example& example = dataset_.example(c.prompt);
-      samples.push_back(reward_sample(model_.tokenizer(), base::at(prompts_, c.prompt), c,
-                                      rlhf::example_json(example, model_.renderer().prompt_text(example.prompt))));
-    }
+    for (const generate::Completion& c : waiting_)
+      samples.push_back(
+          reward_sample(model_.tokenizer(), base::at(prompts_.ids(), c.prompt), c, prompts_.columns(c.prompt)));
     return samples;
   }
 
   std::string line_of(const generate::Completion& completion, std::optional<double> reward) const {
     Json line = recipe::kept_columns(base::at(rows_, completion.prompt));
     if (call_.samples > 1) line["sample"] = completion.sample;
-    Json drawn = completion_json(call_, model_.tokenizer(), base::at(prompts_, completion.prompt), completion);
+    Json drawn = completion_json(call_, model_.tokenizer(), base::at(prompts_.ids(), completion.prompt), completion);
     if (!call_.log_probs) drawn.erase("token_ids");
     line.update(drawn);
     if (judges_) line["reward"] = reward ? Json(*reward) : Json();
@@ -109,9 +99,8 @@ class RowWriter {
 
   const GenerateCall& call_;
   const CompletingModel& model_;
-  const text::Dataset& dataset_;
+  const PromptRows& prompts_;
   std::vector<text::Row> rows_;
-  std::vector<std::vector<int32_t>> prompts_;
   std::optional<RowsFile> file_;
   std::optional<Judges> judges_;
   std::vector<generate::Completion> waiting_;  // for their rewards
@@ -119,16 +108,16 @@ class RowWriter {
 
 }  // namespace
 
-void generate_rows(const GenerateCall& call, const text::Dataset& dataset, const nlohmann::json& rewards) {
+void generate_rows(const GenerateCall& call, PromptRows& prompts, const nlohmann::json& rewards) {
   CompletingModel model(call);
-  RowWriter writer(call, model, dataset, rewards);
-  const int64_t all = static_cast<int64_t>(writer.prompts().size()) * call.samples, done = writer.written();
+  RowWriter writer(call, model, prompts, rewards);
+  const int64_t all = std::ssize(prompts.ids()) * call.samples, done = writer.written();
   if (done > 0) base::log_info("{}: {} of {} completions are there", call.output, done, all);
   if (done >= all) return;
   writer.try_rewards();
   generate::ServiceStats stats;
   model.complete(
-      writer.prompts(), done, [&](const generate::Completion& c) { writer.take(c); }, stats);
+      prompts.ids(), done, [&](const generate::Completion& c) { writer.take(c); }, stats);
   writer.finish();
 }
 

@@ -30,14 +30,6 @@ nlohmann::ordered_json top_json(const generate::Completion& c) {
   return list;
 }
 
-// Rows of text alone have no prompt.
-const text::Prompt& prompt_of(const text::Example& example) {
-  const auto* text = std::get_if<std::string>(&example.prompt);
-  if (text == nullptr || !text->empty()) return example.prompt;
-  throw base::InputError(base::expectation(example.location.text(), "a prompt to complete", "a column 'text' alone",
-                                           R"(JSON lines {"prompt": "..."})"));
-}
-
 void log_speculation(const generate::ServiceStats& stats) {
   base::log_info("speculation: {} of {} guessed tokens accepted, {} tokens decoded in {} steps", stats.accepted_tokens,
                  stats.proposed_tokens, stats.decoded_tokens, stats.steps);
@@ -155,18 +147,6 @@ std::vector<generate::Completion> CompletingModel::complete(
   stats = listener.stats();
   if (options.service.speculation_tokens > 0) log_speculation(stats);
   return listener.completions();
-}
-
-std::vector<text::Prompt> prompts_of(const text::Dataset& dataset) {
-  std::vector<text::Prompt> prompts;
-  for (const text::Example& example : dataset.examples()) prompts.push_back(prompt_of(example));
-  return prompts;
-}
-
-void check_turns(const text::Dataset& dataset, const text::Renderer& renderer) {
-  for (const text::Example& example : dataset.examples())
-    text::require_marked_turns(example, renderer, 2,
-                               "--chat-template chatml, or plain to join turns with nothing between");
 }
 
 nlohmann::ordered_json completion_json(const GenerateCall& call, const text::Tokenizer& tokenizer,

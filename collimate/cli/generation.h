@@ -10,11 +10,11 @@
 
 #include "collimate/cli/judges.h"
 #include "collimate/cli/layout_options.h"
+#include "collimate/cli/prompt_rows.h"
 #include "collimate/cli/rank_models.h"
 #include "collimate/generate/beam_options.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/sampling_options.h"
-#include "collimate/text/dataset.h"
 
 namespace collimate::cli {
 
@@ -41,7 +41,8 @@ struct GenerateCall {
   uint64_t seed = 0;
   bool log_probs = false;
   int64_t top_log_probs = 0;
-  double timeout = 0;  // seconds; 0: none
+  double timeout = 0;     // seconds; 0: none
+  rlhf::RowSection rows;  // of data
   bool download = false;
   bool stats = false;
   bool json = false;
@@ -55,6 +56,7 @@ class CompletingModel {
 
   const text::Renderer& renderer() const { return models_.first().renderer; }
   const text::Tokenizer& tokenizer() const { return *models_.first().tokenizer; }
+  int64_t positions() const { return models_.first().model.shape().positions(); }
   const std::optional<Int8Error>& int8_error() const { return models_.int8_error(); }
   // Completions from `first` on, with a progress bar. `on_completion` is told of them in order, by one thread at a
   // time. What the engine counted goes to `stats`.
@@ -67,11 +69,6 @@ class CompletingModel {
   RankModels models_;
 };
 
-// The prompts of rows, as they are completed. InputError for a row of text alone: it is what is trained on.
-std::vector<text::Prompt> prompts_of(const text::Dataset& dataset);
-// InputError for a conversation of several turns where the model has no template that marks where one ends.
-void check_turns(const text::Dataset& dataset, const text::Renderer& renderer);
-
 // {"completion", "token_ids", "finish"}, of searched ones their score and, where asked, log-probs.
 nlohmann::ordered_json completion_json(const GenerateCall& call, const text::Tokenizer& tokenizer,
                                        const std::vector<int32_t>& prompt, const generate::Completion& completion);
@@ -82,6 +79,6 @@ rlhf::RewardSample reward_sample(const text::Tokenizer& tokenizer, const std::ve
 
 // Writes call.output: a line for each completion of the data, in order, with its reward where `rewards`, a list, is not
 // null. Goes on where the file ends (see RowsFile).
-void generate_rows(const GenerateCall& call, const text::Dataset& dataset, const nlohmann::json& rewards);
+void generate_rows(const GenerateCall& call, PromptRows& prompts, const nlohmann::json& rewards);
 
 }  // namespace collimate::cli

@@ -10,6 +10,7 @@
 #include "collimate/base/error.h"
 #include "collimate/cli/help_pages.h"
 #include "collimate/cli/verbs.h"
+#include "collimate/plan/show/columns.h"
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/other_names.h"
@@ -123,22 +124,44 @@ void print_recipes() {
   for (const recipe::RecipeEntry& entry : recipe::recipes()) fmt::print("{:8} {}\n", entry.name, entry.summary);
 }
 
-// Does a recipe train by losses on such rows?
-bool read_by_a_recipe(const std::string& rows) {
-  const auto reads = [&](const recipe::RecipeEntry& entry) {
-    return std::find(entry.loss_rows.begin(), entry.loss_rows.end(), rows) != entry.loss_rows.end();
-  };
-  return std::any_of(recipe::recipes().begin(), recipe::recipes().end(), reads);
+constexpr int kHelpColumns = 100;
+
+// A name with a sentence behind it, and below that the keys of `algorithm` that it reads.
+void print_choice(const std::string& name, const std::string& about, const std::vector<std::string>& options) {
+  constexpr const char* kHead = "  {:<18} {}";
+  if (!about.empty()) fmt::print("{}", plan::hanging(fmt::format(kHead, name, ""), about, kHelpColumns));
+  const std::string below = fmt::format(kHead, about.empty() ? name : "", "reads ");
+  if (!options.empty())
+    fmt::print("{}", plan::hanging(below, fmt::format("{}", fmt::join(options, ", ")), kHelpColumns));
+  else if (about.empty())
+    fmt::print("  {}\n", name);
+}
+
+// "recipe sft", "recipes grpo and mine"; "" where no recipe trains by losses on such rows.
+std::string recipes_of(const std::string& rows) {
+  std::vector<std::string> names;
+  for (const recipe::RecipeEntry& entry : recipe::recipes())
+    if (std::ranges::find(entry.loss_rows, rows) != entry.loss_rows.end()) names.push_back(entry.name);
+  return names.empty() ? "" : fmt::format("recipe{} {}", names.size() == 1 ? "" : "s", fmt::join(names, " and "));
 }
 
 void print_losses() {
-  fmt::print("What algorithm.loss_type may name, and the keys of `algorithm` that each loss reads\n");
+  fmt::print("{}", plan::hanging("",
+                                 "algorithm.loss_type names one of these losses, or several of a kind, which are "
+                                 "added up by algorithm.loss_weights. Below each stand the keys of `algorithm` "
+                                 "that it reads.",
+                                 kHelpColumns));
   std::string rows;
   for (const rlhf::LossEntry& entry : rlhf::losses()) {
-    const std::string as = fmt::format(" (for programs in C++ only: no recipe reads {} rows)", entry.rows);
-    if (entry.rows != rows) fmt::print("losses on {}{}\n", entry.rows, read_by_a_recipe(entry.rows) ? "" : as);
+    const std::string recipes = recipes_of(entry.rows);
+    if (entry.rows != rows)
+      fmt::print("\nlosses on {}, {}\n", entry.rows,
+                 recipes.empty() ? "for programs in C++ only, as no recipe reads such rows" : "for " + recipes);
     rows = entry.rows;
-    for (const std::string& type : entry.types) fmt::print("  {:18} {}\n", type, fmt::join(entry.options(type), " "));
+    for (const std::string& type : entry.types) {
+      const auto about = entry.about.find(type);
+      print_choice(type, about == entry.about.end() ? "" : about->second, entry.options(type));
+    }
   }
 }
 
@@ -147,10 +170,19 @@ void print_presets() { fmt::print("{}", recipe::presets_text()); }
 void print_other_names() { fmt::print("{}", recipe::other_names_table()); }
 
 void print_advantages() {
-  fmt::print("What algorithm.advantage may name\n");
-  for (const rlhf::AdvantageEntry& entry : rlhf::advantages())
-    fmt::print("  {:28} from {}\n", entry.name,
-               entry.rows == "groups" ? "the rewards of a prompt's samples (grpo)" : "rewards and a value model (ppo)");
+  fmt::print("{}", plan::hanging("",
+                                 "algorithm.advantage names how the rewards of an iteration become the advantages "
+                                 "by which its tokens are trained. Below each stand the keys of `algorithm` that "
+                                 "it reads.",
+                                 kHelpColumns));
+  std::string rows;
+  for (const rlhf::AdvantageEntry& entry : rlhf::advantages()) {
+    if (entry.rows != rows)
+      fmt::print("\n{}\n", entry.rows == "groups" ? "from the rewards of a prompt's samples, for recipe grpo"
+                                                  : "from rewards and a value model, for recipe ppo");
+    rows = entry.rows;
+    print_choice(entry.name, entry.about, entry.options);
+  }
 }
 
 // Gives what the word was meant to be, or "": a verb, or a key by its path or by the last part of it ("epsilon_hi").
@@ -181,6 +213,10 @@ std::string help_of_name(const std::string& word) {
   std::string text;
   for (const base::OptionInfo& option : options)
     if (option.path.ends_with("." + word)) text += base::config_help(config, option.path);
+  if (text.empty())
+    for (const base::OptionInfo& option : options)  // a part of a name: "warmup"
+      if (const std::string name = option.path.substr(option.path.rfind('.') + 1); name.starts_with(word + "_"))
+        text += base::config_help(config, option.path);
   if (!text.empty()) return text;
   const base::KeyRemedy known = recipe::remedy_for_name(word);
   text = known.key.empty() ? "" : base::config_help(config, known.key);

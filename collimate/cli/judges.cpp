@@ -4,7 +4,6 @@
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
-#include "collimate/recipe/check_rewards.h"
 
 namespace collimate::cli {
 namespace {
@@ -35,13 +34,8 @@ nlohmann::json rewards_of(const std::vector<std::string>& values) {
 
 Judges::Judges(const nlohmann::json& list) : rewards_(rlhf::make_rewards(list)) {}
 
-void Judges::try_on(const std::string& data, const std::vector<nlohmann::json>& rows) const {
-  std::vector<rlhf::RewardSample> truths;
-  for (const nlohmann::json& row : rows) {
-    if (std::ssize(truths) == recipe::kTriedRows) break;
-    truths.push_back(recipe::truth_sample(std::ssize(truths) + 1, row.value("prompt", ""), row));
-  }
-  recipe::require_rewards(data, rewards_, truths);
+void Judges::try_on(const std::string& data, const recipe::TruthRows& rows) const {
+  recipe::require_rewards(data, rewards_, rows);
 }
 
 std::vector<std::optional<double>> Judges::score(const std::vector<rlhf::RewardSample>& samples) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/recipe/check_rewards.h"
 #include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::cli {
@@ -25,7 +26,7 @@ class Judges {
   explicit Judges(const nlohmann::json& list);
   // Tries them on the first rows of `data`, "--data" or "--prompt", as rewards see them. InputError where they cannot
   // judge.
-  void try_on(const std::string& data, const std::vector<nlohmann::json>& rows) const;
+  void try_on(const std::string& data, const recipe::TruthRows& rows) const;
   // The rewards of each sample together; nothing where on_error drops it. RunError where on_error stops.
   std::vector<std::optional<double>> score(const std::vector<rlhf::RewardSample>& samples);
   // Warns of rewards that failed so far: how many, and the first.
@@ -39,7 +40,9 @@ class Judges {
 
 // This is the help text of --reward.
 constexpr const char* kRewardHelp =
-    "how completions are judged: a rule's name, FILE.py:FUNCTION, or an entry of a config's reward list in braces, "
+    "how completions are judged: a rule's name, FILE.py:FUNCTION (or FILE.py, of which it takes score), or an entry of "
+    "a "
+    "config's reward list in braces, "
     "'{rule: regex, pattern: ^4}'; several are added up";
 
 }  // namespace collimate::cli

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "collimate/base/error.h"
+#include "collimate/base/memory_words.h"
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/host/base_model.h"
@@ -52,9 +53,10 @@ plan::Excess excess_of(const std::vector<flow::PlannedMemory>& planned, int64_t 
     const double bytes = static_cast<double>(device.bytes()), over = bytes - static_cast<double>(budget) * kMebi;
     if (over <= most.bytes) continue;
     const tensor::MemoryItem& largest = device.items.front();
-    most = {over, fmt::format("device {} needs {:.1f} MiB of {} MiB (run.memory_budget), of which {} {:.1f} MiB",
-                              device.worker, bytes / kMebi, budget, largest.purpose,
-                              static_cast<double>(largest.bytes) / kMebi)};
+    most = {over,
+            fmt::format("device {} needs {} of {} (run.memory_budget), of which {} {}", device.worker,
+                        base::byte_size(bytes), base::byte_size(static_cast<double>(budget) * kMebi),
+                        base::memory_words(largest.purpose), base::byte_size(static_cast<double>(largest.bytes)))};
   }
   return most;
 }

@@ -12,6 +12,7 @@
 #include "collimate/cli/loaded_model.h"
 #include "collimate/cli/process.h"
 #include "collimate/host/hub_download.h"
+#include "collimate/recipe/run_files.h"
 #include "collimate/serve/exchange.h"
 #include "collimate/serve/http_server.h"
 #include "collimate/tensor/aten_threads.h"
@@ -46,7 +47,10 @@ uint64_t seed_of(const serve::ServerOptions& options) {
 std::string name_of(const ServeCall& call) {
   if (!call.server.name->empty()) return call.server.name;
   if (!std::filesystem::exists(call.model)) return call.model;  // as on a hub
-  return std::filesystem::canonical(call.model).filename().string();
+  const std::filesystem::path directory = std::filesystem::canonical(call.model);
+  const bool of_a_run =
+      directory.filename() == "model" && std::filesystem::exists(directory.parent_path() / recipe::kResolvedFile);
+  return (of_a_run ? directory.parent_path() : directory).filename().string();
 }
 
 // Prompts are scored in pieces of as many tokens as a step has.

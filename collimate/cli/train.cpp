@@ -1,5 +1,6 @@
 #include "collimate/recipe/train.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "collimate/cli/reported_run.h"
 #include "collimate/cli/shell_word.h"
 #include "collimate/recipe/arithmetic.h"
+#include "collimate/recipe/list.h"
 #include "collimate/recipe/plugins.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/run_files.h"
@@ -26,18 +28,32 @@ namespace collimate::cli {
 
 namespace {
 
+constexpr double kRisenFar = 1.5;  // times the first loss
 constexpr int kDiverged = 5;  // the exit code of a run that came to its end with a model that is worse than at first
 
-// "reward 0.12 -> 0.61 (means of the first and the last 5 of 50 iterations)"; "" for a metric that the run has not.
-std::string change_of(const std::vector<base::MetricsRecord>& records, const std::string& name,
-                      const std::string& label) {
+std::vector<double> finite_values(const std::vector<base::MetricsRecord>& records, const std::string& name) {
   std::vector<double> values;
   for (const base::MetricsRecord& record : records)
     if (const double* value = record.find(name); value != nullptr && std::isfinite(*value)) values.push_back(*value);
+  return values;
+}
+
+// "reward 0.12 -> 0.61 (means of the first and the last 5 of 50 iterations)"; "" for a metric that the run has not. A
+// loss that has risen far in between did not fall from what its first mean says.
+std::string change_of(const std::vector<base::MetricsRecord>& records, const std::string& name,
+                      const std::string& label) {
+  const std::vector<double> values = finite_values(records, name);
   const std::optional<report::Change> change = report::change_over(values);
   if (!change) return "";
-  return fmt::format("{} {:.4g} -> {:.4g} ({})\n", label, change->before, change->after, change->basis());
+  const double most = *std::ranges::max_element(values);
+  const bool rose = label == "loss" && values.front() > 0 && most > kRisenFar * values.front();
+  const std::string way = rose ? fmt::format("{:.4g} at first, {:.4g} at most, ", values.front(), most) : "";
+  return fmt::format("{} {}{:.4g} -> {:.4g} ({})\n", label, way, change->before, change->after, change->basis());
 }
+
+constexpr const char* kStillFalling =
+    "hint: the loss was still falling at the end; more epochs, or a higher train.learning_rate, would lower it "
+    "further\n";
 
 // Says what changed, where it is and how to try it.
 void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outcome, const std::string& output) {
@@ -48,7 +64,10 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
   if (std::filesystem::exists(metrics)) records = base::read_metrics(metrics, &unreadable);
   const bool trl = config.log.names == std::string("trl");
   const std::string reward = change_of(records, trl ? "reward" : "critic/rewards/mean", "reward");
-  fmt::print("{}", reward.empty() ? change_of(records, trl ? "loss" : "actor/loss", "loss") : reward);
+  const char* loss = trl ? "loss" : "actor/loss";
+  const bool falls = recipe::find_recipe(config.recipe).rows == rlhf::RowKind::kDemonstration &&
+                     report::still_falls(finite_values(records, loss));
+  fmt::print("{}", reward.empty() ? change_of(records, loss, "loss") + (falls ? kStillFalling : "") : reward);
   const auto finite = [](const nlohmann::ordered_json& value) {
     return value.is_number() && std::isfinite(value.get<double>());
   };

@@ -186,9 +186,9 @@ TEST(ExecutorResidency, ABudgetWithoutRoomForWhatIsUsedTogetherIsRefused) {
   Turns turns;
   EXPECT_EQ(base::message_of(
                 [&] { run_in_turns({.change = [](RunOptions& options) { share_budget(options, 70000); }}, turns); }),
-            "[memory of worker 0] expected a plan of at most 70000 bytes for weights trainer -> policy, got 80000 "
-            "(policy 40000, trainer 40000); try a larger run.memory_budget, residency: swap for more models, or models "
-            "on other devices");
+            "[memory of device 0] expected at most 68.4 KiB (run.memory_budget) while weights go from trainer to "
+            "policy, got a plan of 78.1 KiB (policy 39.1 KiB, trainer 39.1 KiB); try run.memory_budget: 1, residency: "
+            "swap for more models or models on other devices");
 }
 
 TEST(ExecutorResidency, AnEvaluationThatTrainsIsRefused) {

@@ -172,8 +172,8 @@ TEST(Executor, AWorkersMemoryIsReportedAndHeldToItsBudget) {
   options.modules["policy"].parameters["planned_bytes"] = 1000;
   const std::string error =
       base::message_of<base::RunError>([&] { run(graph, graph::flattening(graph, 1), registry, options); });
-  EXPECT_THAT(error, testing::HasSubstr("[memory of worker 0] expected at most 50000 bytes, got"));
-  EXPECT_THAT(error, testing::HasSubstr("more for 'numbers'"));
+  EXPECT_THAT(error, testing::HasSubstr("[memory of worker 0] expected at most 48.8 KiB (run.memory_budget), got"));
+  EXPECT_THAT(error, testing::HasSubstr("more for numbers"));
 }
 
 TEST(Executor, ResumeGoesOnAsTheUndisturbedRun) {

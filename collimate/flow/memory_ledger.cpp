@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "collimate/base/error.h"
-
 namespace collimate::flow {
 namespace {
 
@@ -22,18 +20,7 @@ MemoryLedger::MemoryLedger(int worker, int64_t budget_bytes) : worker_(worker), 
 
 MemoryLedger::~MemoryLedger() { tensor::set_memory_budget(worker_, 0); }
 
-void MemoryLedger::check_budget() const {
-  if (budget_bytes_ == 0) return;
-  const std::vector<MemoryItem> items = planned_.largest_turn();
-  if (bytes_of(items) <= budget_bytes_) return;
-  std::string text;
-  for (const MemoryItem& item : items)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", item.purpose, item.bytes);
-  throw base::InputError(base::expectation(
-      fmt::format("memory of worker {}", worker_), fmt::format("a plan of at most {} bytes", budget_bytes_),
-      fmt::format("{} ({})", bytes_of(items), text),
-      "a larger run.memory_budget, a smaller train.micro_batch_tokens or rollout.cache_blocks"));
-}
+void MemoryLedger::check_budget() const { require_room(worker_, planned_.largest_turn(), budget_bytes_); }
 
 void MemoryLedger::begin_call() {
   peak_bytes_ = std::max(peak_bytes_, call_bytes());

@@ -46,9 +46,9 @@ TEST(MemoryLedger, APlanAboveTheBudgetNamesItsItems) {
   planned.plan({{"policy/optimizer", 8000}});
   ledger.plan(planned);
   EXPECT_EQ(base::message_of([&] { ledger.check_budget(); }),
-            "[memory of worker 32] expected a plan of at most 2000 bytes, got 9900 (policy/optimizer 8000, "
-            "kv_cache 1400, scratch 500); try a larger run.memory_budget, a smaller train.micro_batch_tokens or "
-            "rollout.cache_blocks");
+            "[memory of device 32] expected at most 1.95 KiB (run.memory_budget), got a plan of 9.67 KiB (policy: "
+            "optimizer state (two moments) 7.81 KiB, keys and values (the KV cache) 1.37 KiB, working memory of single "
+            "operations 500 B); try run.memory_budget: 1 or fewer rollout.cache_blocks");
 }
 
 TEST(MemoryLedger, OfModulesThatTakeTurnsEachHasToFitByItself) {
@@ -63,9 +63,9 @@ TEST(MemoryLedger, OfModulesThatTakeTurnsEachHasToFitByItself) {
   EXPECT_EQ(ledger.planned_bytes(), 2000);
   planned.plan_turn({{"judge", 1501}});
   ledger.plan(planned);
-  EXPECT_EQ(
-      base::message_of([&] { ledger.check_budget(); }).substr(0, 110),
-      "[memory of worker 34] expected a plan of at most 2000 bytes, got 2001 (judge 1501, scratch 500); try a larger ");
+  EXPECT_EQ(base::message_of([&] { ledger.check_budget(); }),
+            "[memory of device 34] expected at most 1.95 KiB (run.memory_budget), got a plan of 1.95 KiB (judge 1.47 "
+            "KiB, working memory of single operations 500 B); try run.memory_budget: 1");
 }
 
 TEST(MemoryLedger, TheBudgetEndsWithIt) {

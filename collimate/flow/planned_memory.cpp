@@ -94,7 +94,11 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& own, const graph::
   const graph::Graph graph = graph::with_models_of(own, graphs_of(options.evaluations));
   Asker asker(graph, placement, registry, options);
   std::vector<PlannedMemory> planned;
-  for (const auto& [worker, models] : graph::companies(graph, placement)) {
+  std::map<int, std::vector<std::string>> models_on;  // device → models
+  for (const auto& [model, content] : graph.models)
+    for (const int worker : graph::workers_of(graph, placement, model))
+      if (worker < placement.devices) models_on[worker].push_back(model);
+  for (const auto& [worker, models] : models_on) {
     std::map<std::string, std::vector<tensor::MemoryItem>> items;
     for (const std::string& model : models) items[model] = asker.items(worker, model);
     const PlannedTurns turns = planned_turns(graph, placement, in_place_of(options), items);
@@ -124,13 +128,17 @@ graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placem
   return memory;
 }
 
-void check_turns(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
-                 const RunOptions& options) {
+void check_room(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+                const RunOptions& options) {
   if (options.memory_budget_bytes == 0) return;
   const std::vector<graph::EvaluationGraph> evaluations = graphs_of(options.evaluations);
   const graph::Graph all = graph::with_models_of(graph, evaluations);
-  const graph::DeviceMemory memory = device_memory(all, placement, registry, options);
-  const graph::Schedule checked(all, placement, options.schedule, evaluations, memory);
+  if (take_turns(all, placement)) {
+    const graph::DeviceMemory memory = device_memory(all, placement, registry, options);
+    const graph::Schedule checked(all, placement, options.schedule, evaluations, memory);
+  }
+  for (const PlannedMemory& planned : planned_memory(graph, placement, registry, options))
+    require_room(planned.worker, planned.items, options.memory_budget_bytes);
 }
 
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {

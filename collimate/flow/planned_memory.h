@@ -13,13 +13,18 @@
 
 namespace collimate::flow {
 
-// The most that one worker plans to have on its device at a time, by item, largest first.
+// The most that a device's worker plans to have there at a time, by item, largest first.
 struct PlannedMemory {
   int worker = 0;
   std::vector<tensor::MemoryItem> items;
   bool has_turns = false;     // some of its models swap
   int64_t planned_bytes = 0;  // what the run's summary says: with a budget, as much of it as models can fill by staying
   int64_t bytes() const { return bytes_of(items); }
+  // Whether another device's plan is this one but for the device.
+  bool plans_as(const PlannedMemory& other) const {
+    return named_items(items) == named_items(other.items) && has_turns == other.has_turns &&
+           planned_bytes == other.planned_bytes;
+  }
 };
 
 // Gives the items of a worker's models, by what is there together: all that do not swap, beside them each that does, or
@@ -28,8 +33,8 @@ PlannedTurns planned_turns(const graph::Graph& graph, const graph::Placement& pl
                            const std::set<std::string>& in_place,
                            const std::map<std::string, std::vector<tensor::MemoryItem>>& items);
 
-// Gives what the devices' workers of a placement plan before any setup, without starting them: MemoryLedger holds it
-// against the budget. One worker of each set of models. Of the options modules, evaluations, config,
+// Gives what each device's worker of a placement plans before any setup, without starting it: MemoryLedger holds it
+// against the budget. Those of no models are left out. Of the options modules, evaluations, config,
 // threads_per_worker and memory_budget_bytes are read. Throws what making a module throws.
 std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph::Placement& placement,
                                           const Registry& registry, const RunOptions& options);
@@ -42,9 +47,10 @@ graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placem
 // Whether some of the graph's models take turns.
 bool take_turns(const graph::Graph& graph, const graph::Placement& placement);
 
-// InputError where the budget has no room for models that are used together, as the run would say.
-void check_turns(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
-                 const RunOptions& options);
+// InputError where the budget has no room for what a device is to hold at a time: all of its models, or where they take
+// turns those that are used together.
+void check_room(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+                const RunOptions& options);
 
 // Lists, by model, the functions that the run's graph or its evaluations' graphs call.
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options);

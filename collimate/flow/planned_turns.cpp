@@ -1,6 +1,10 @@
 #include "collimate/flow/planned_turns.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include "collimate/base/error.h"
 
 namespace collimate::flow {
 
@@ -10,6 +14,27 @@ int64_t bytes_of(const std::vector<MemoryItem>& items) {
   int64_t sum = 0;
   for (const MemoryItem& item : items) sum += item.bytes;
   return sum;
+}
+
+base::MemoryItems named_items(const std::vector<MemoryItem>& items) {
+  base::MemoryItems named;
+  for (const MemoryItem& item : items) named.emplace_back(item.purpose, item.bytes);
+  return named;
+}
+
+void require_room(int device, const std::vector<MemoryItem>& items, int64_t budget_bytes) {
+  if (budget_bytes == 0 || bytes_of(items) <= budget_bytes) return;
+  const auto any = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::any_of(items, [&](const MemoryItem& item) {
+      const std::string_view purpose = item.purpose;
+      return std::ranges::find(names, purpose.substr(purpose.find('/') + 1)) != names.end();
+    });
+  };
+  std::vector<std::string> remedies;
+  if (any({"activations", "logits", "workspace"})) remedies.emplace_back("a smaller train.micro_batch_tokens");
+  if (any({"kv_cache"})) remedies.emplace_back("fewer rollout.cache_blocks");
+  throw base::InputError(base::no_room_message(
+      {.device = device, .budget_bytes = budget_bytes, .items = named_items(items), .when = "", .remedies = remedies}));
 }
 
 void add_items(std::vector<MemoryItem>& items, const std::vector<MemoryItem>& more) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "collimate/base/memory_words.h"
 #include "collimate/tensor/allocator.h"
 
 namespace collimate::flow {
@@ -31,5 +32,9 @@ class PlannedTurns {
 };
 
 int64_t bytes_of(const std::vector<tensor::MemoryItem>& items);
+// As base/memory_words.h has them.
+base::MemoryItems named_items(const std::vector<tensor::MemoryItem>& items);
+// InputError where a device's items, which are there at a time, are more than its budget (0: none).
+void require_room(int device, const std::vector<tensor::MemoryItem>& items, int64_t budget_bytes);
 
 }  // namespace collimate::flow

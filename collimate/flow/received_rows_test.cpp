@@ -135,7 +135,7 @@ TEST_F(ReceivedRowsTest, CountForTheBudgetOfWhoReceivesThem) {
   run_pictures(options);
   options.modules["viewer"] = {"viewer", {{"holds_bytes", kPictureBytes}}};
   const std::string error = base::message_of<base::RunError>([&] { run_pictures(options); });
-  EXPECT_TRUE(error.starts_with("[memory of worker 1] expected at most 1572864 bytes, got ")) << error;
+  EXPECT_TRUE(error.starts_with("[memory of worker 1] expected at most 1.5 MiB (run.memory_budget), got ")) << error;
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 #include "collimate/graph/device_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <utility>
 
 namespace collimate::graph {
 
@@ -23,15 +20,6 @@ int64_t DeviceMemory::bytes(int worker, const std::vector<std::string>& models) 
   int64_t sum = 0;
   for (const auto& [item, bytes] : together(worker, models)) sum += bytes;
   return sum;
-}
-
-std::string DeviceMemory::text(int worker, const std::vector<std::string>& models) const {
-  const std::map<std::string, int64_t> sum = together(worker, models);
-  std::vector<std::pair<std::string, int64_t>> list(sum.begin(), sum.end());
-  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::string text;
-  for (const auto& [item, bytes] : list) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", item, bytes);
-  return text;
 }
 
 }  // namespace collimate::graph

@@ -24,15 +24,11 @@ struct DeviceMemory {
   std::set<std::string> stateless = {};
   bool operator==(const DeviceMemory&) const = default;
 
-  // The bytes of these models together, and the items that they are made of, largest first: "policy/master 1000,
-  // kv_cache 300".
+  // The bytes of these models together, and the items that they are made of.
   int64_t bytes(int worker, const std::vector<std::string>& models) const;
-  std::string text(int worker, const std::vector<std::string>& models) const;
+  std::map<std::string, int64_t> together(int worker, const std::vector<std::string>& models) const;
 
   COLLIMATE_FIELDS(budget_bytes, items, in_place, stateless)
-
- private:
-  std::map<std::string, int64_t> together(int worker, const std::vector<std::string>& models) const;
 };
 
 }  // namespace collimate::graph

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collimate/base/at.h"
+#include "collimate/base/memory_words.h"
 #include "collimate/base/philox.h"
 #include "collimate/graph/json_fields.h"
 
@@ -109,17 +110,20 @@ void fill_workers(ScheduleFacts& facts) {
   }
 }
 
-// Whether the worker has room for what it always has and these models together, which `what` uses.
+// Has the worker room for what it always has and these models together, which are there `when`?
 void check_room(const ScheduleFacts& facts, int worker, const std::vector<std::string>& models,
-                const std::string& what) {
+                const std::string& when) {
   std::vector<std::string> together = base::at(facts.always_on, worker);
   together.insert(together.end(), models.begin(), models.end());
   const int64_t bytes = facts.memory.bytes(worker, together), budget = facts.memory.budget_bytes;
   if (bytes <= budget) return;
-  throw base::InputError(base::expectation(
-      fmt::format("memory of worker {}", worker), fmt::format("a plan of at most {} bytes for {}", budget, what),
-      fmt::format("{} ({})", bytes, facts.memory.text(worker, together)),
-      "a larger run.memory_budget, residency: swap for more models, or models on other devices"));
+  const std::map<std::string, int64_t> items = facts.memory.together(worker, together);
+  throw base::InputError(
+      base::no_room_message({.device = worker,
+                             .budget_bytes = budget,
+                             .items = {items.begin(), items.end()},
+                             .when = " while " + when,
+                             .remedies = {"residency: swap for more models", "models on other devices"}}));
 }
 
 // Models that are used together have to fit together, and each by itself, as saves have it.
@@ -129,17 +133,17 @@ void check_memory(const ScheduleFacts& facts) {
     const GraphFacts& graph = facts.of(number);
     for (int n : graph.order)
       for (const Replica& replica : graph.node(n).replicas)
-        for (int worker : replica) check_room(facts, worker, graph.node(n).models, graph.graph.node(n).id);
+        for (int worker : replica) check_room(facts, worker, graph.node(n).models, graph.graph.node(n).id + " runs");
   }
   for (const std::string& model : facts.swapped())
-    for (int worker : facts.workers.at(model)) check_room(facts, worker, {model}, model);
+    for (int worker : facts.workers.at(model)) check_room(facts, worker, {model}, model + " is there");
   for (const WeightLink& link : facts.graph.links)
     for (int worker : facts.workers.at(link.destination)) {
       if (facts.memory.in_place.contains(link.destination)) break;
       const std::vector<int>& from = facts.workers.at(link.source);
       if (std::find(from.begin(), from.end(), worker) == from.end()) continue;
       check_room(facts, worker, {link.source, link.destination},
-                 fmt::format("weights {} -> {}", link.source, link.destination));
+                 fmt::format("weights go from {} to {}", link.source, link.destination));
     }
 }
 

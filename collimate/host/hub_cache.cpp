@@ -129,9 +129,8 @@ std::string hub_remedy(const std::string& name) {
                        fmt::join(commits, ", "));
   const std::vector<std::string> others = held.names(parts->model);
   return fmt::format(
-      "--download (by PyPI's huggingface_hub), or hf download {}{}: nothing is downloaded unasked, and the local cache "
-      "{} {}",
-      parts->model, parts->revision == kMain ? "" : " --revision " + parts->revision, hub_cache().string(),
+      "--download (it needs PyPI's huggingface_hub), or hf download {}{}: the local cache {} {}", parts->model,
+      parts->revision == kMain ? "" : " --revision " + parts->revision, hub_cache().string(),
       others.empty() ? "does not have it" : fmt::format("has of that model only {}", fmt::join(others, ", ")));
 }
 

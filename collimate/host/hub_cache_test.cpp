@@ -119,7 +119,7 @@ TEST_F(HubCache, IsWhereTheEnvironmentSays) {
   }
   EXPECT_EQ(hub_cache(), home + "/.cache/huggingface/hub");
   EXPECT_EQ(hub_remedy("org/some-model"),
-            "--download (by PyPI's huggingface_hub), or hf download org/some-model: nothing is downloaded unasked, and "
+            "--download (it needs PyPI's huggingface_hub), or hf download org/some-model: "
             "the local cache " +
                 hub_cache().string() + " does not have it");
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "collimate/base/config.h"
 #include "collimate/base/config_node.h"
 #include "collimate/base/error.h"
 #include "collimate/base/immovable.h"
@@ -17,6 +18,7 @@
 #include "collimate/recipe/evaluation/of_models.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/train.h"
+#include "collimate/rlhf/prompt/row_options.h"
 #include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::python {
@@ -114,6 +116,9 @@ nlohmann::ordered_json evaluate(const EvaluateRequest& request) {
                               .chat_template = given.at("chat_template"),
                               .chat_template_kwargs = given.at("chat_template_kwargs"),
                               .names = {.of = argument_name, .between = "="}};
+  rlhf::RowSection rows;
+  base::apply({{"long_rows", given.at("long_rows")}, {"bad_rows", given.at("bad_rows")}}, "evaluate", rows);
+  call.rows = rows.choices();
   SignalScope signals;
   call.on_poll = [&] { signals.throw_if_asked("evaluate"); };
   if (!given.at("measure").is_null())
@@ -121,7 +126,7 @@ nlohmann::ordered_json evaluate(const EvaluateRequest& request) {
   nlohmann::json& list = call.section["reward"];
   if (!list.is_null()) list = rlhf::resolved_rewards(base::from_json(list, "rewards"), "rewards");
   return unless_stopped(signals, [&] {
-    const std::vector<recipe::ModelEvaluation> models = recipe::evaluate_each(request.models, call, false);
+    const std::vector<recipe::ModelEvaluation> models = recipe::evaluate_each(request.models, call, request.download);
     return recipe::evaluation_document(call, models);
   });
 }

@@ -40,6 +40,7 @@ struct EvaluateRequest {
   std::vector<std::string> models;
   nlohmann::json call;  // recipe::EvaluationCall's members, its `section` with a config's list of rewards
   std::vector<CalledFunction> rewards;
+  bool download = false;
 };
 
 // The document of `collimate eval --json`.

@@ -7,16 +7,18 @@
 #include "collimate/cli/generation.h"
 #include "collimate/cli/open_draft.h"
 #include "collimate/cli/open_model.h"
+#include "collimate/cli/prompt_rows.h"
 #include "collimate/generate/beam_search.h"
 #include "collimate/generate/completion_text.h"
-#include "collimate/host/hub_cache.h"
+#include "collimate/host/hub_download.h"
 #include "collimate/python/process_scope.h"
-#include "collimate/text/dataset.h"
 
 namespace collimate::python {
 namespace {
 
-struct GenerateSection : cli::CompletionOptions {
+struct GenerateSection : cli::CompletionOptions, rlhf::RowOptions {
+  GenerateSection() : RowOptions(this) {}
+
   base::Option<std::string> model{this, "model", "", "", "model directory", base::not_empty()};
   base::Option<std::string> data{this, "data", "", "", "file of prompts", base::not_empty()};
   base::Option<int64_t> max_tokens{this,
@@ -28,22 +30,22 @@ struct GenerateSection : cli::CompletionOptions {
   base::Option<int64_t> samples{this, "n", 1, "", "completions per prompt", base::at_least(int64_t{1})};
   base::Option<int64_t> seed{this, "seed", 0, "", "seed of the draws", base::at_least(int64_t{0})};
   base::Option<bool> log_probs{this, "logprobs", false, "", "log-prob of each token"};
+  base::Option<bool> download{this, "download", false, "", "download a model that the local cache does not have"};
 };
+
+// Returns the name that the caller of collimate.generate has for what a config or flag says.
+std::string prompt_argument(const std::string& key) { return key == "data" ? "prompts" : key; }
 
 nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScope& signals) {
   GenerateSection asked;
   base::apply(request, "generate", asked);
   const generate::SamplingParams params = asked.params(asked.max_tokens);
-  const text::Dataset dataset = text::Dataset::read({{.path = asked.data}});
-  cli::OpenModel open(host::model_directory(asked.model), asked.chat,
+  cli::PromptRows rows({asked.data, asked.choices(), {.of = prompt_argument, .between = "="}});
+  cli::OpenModel open(host::model_directory(asked.model, asked.download), asked.chat,
                       {.compute = tensor::compute_type_of(asked.compute.get()), .latent_cache = asked.latent_cache});
   const auto draft = cli::open_draft(asked.speculation, open);
-  std::vector<std::vector<int32_t>> prompts;
-  for (const text::Example& example : dataset.examples()) {
-    text::require_marked_turns(example, open.renderer, 2,
-                               "chat_template=\"chatml\", or \"plain\" to join turns with nothing between");
-    prompts.push_back(open.renderer.prompt_tokens(example.prompt));
-  }
+  rows.render(open.renderer, open.model.shape().positions(), asked.max_tokens);
+  const std::vector<std::vector<int32_t>>& prompts = rows.ids();
   const generate::EngineOptions options{.service = open.complete({.kv_type = asked.kv_cache_dtype.type(),
                                                                   .seed = static_cast<uint64_t>(asked.seed.get()),
                                                                   .speculation_tokens = asked.speculation.tokens(),
@@ -53,7 +55,7 @@ nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScop
   const generate::EngineListener listener{.on_progress = [&](const auto&) { signals.throw_if_asked("generate"); }};
   for (const auto& c : generate::complete_all(open.model, prompts, asked.beams.params(), params, options, listener)) {
     const std::vector<int32_t>& prompt = base::at(prompts, c.prompt);
-    made.push_back({{"prompt", open.renderer.prompt_text(dataset.example(c.prompt).prompt)},
+    made.push_back({{"prompt", rows.columns(c.prompt).at("prompt")},
                     {"completion", generate::completion_text(*open.tokenizer, prompt, c.tokens, params)},
                     {"token_ids", c.tokens},
                     {"finish", generate::finish_reason(c.finish)}});

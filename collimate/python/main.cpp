@@ -55,7 +55,10 @@ std::string run_check(const std::string& text, const py::list& rewards) {
 
 std::string run_evaluate(const std::string& text, const py::list& rewards) {
   const nlohmann::json request = nlohmann::json::parse(text);
-  const EvaluateRequest asked{.models = request.at("models"), .call = request, .rewards = called_functions(rewards)};
+  const EvaluateRequest asked{.models = request.at("models"),
+                              .call = request,
+                              .rewards = called_functions(rewards),
+                              .download = request.at("download")};
   const py::gil_scoped_release unlocked;
   return evaluate(asked).dump();
 }

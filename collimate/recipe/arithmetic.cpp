@@ -97,6 +97,11 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
                               passes == 1 ? "" : fmt::format(" × {} passes (train.ppo_epochs)", passes), n.updates,
                               counted(iterations, "iteration"), n.total_updates));
   if (n.total_updates < kFewUpdates) lines.push_back(few_updates_line(n, config));
+  if (n.examples < n.rows / n.group_size)
+    lines.push_back(
+        fmt::format("warning: an iteration reads {}, and data.train has {}: each is read several times in one "
+                    "iteration",
+                    counted(n.rows / n.group_size, "example"), n.examples));
   if (n.rows % n.rows_per_update != 0)
     lines.push_back(fmt::format(
         "warning: the last update of each iteration has {} of {} rows; try a train.samples_per_update that divides {}",

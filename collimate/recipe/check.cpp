@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <set>
+#include <string_view>
+#include <unordered_set>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
@@ -74,8 +75,9 @@ void check_schedule(const Config& config, const Plan& plan, const BatchArithmeti
         "train.warmup_updates", fmt::format("fewer than the run's {} updates", n.total_updates), std::to_string(warmup),
         fmt::format("a shorter warm-up, or more run.{}", config.run.epochs.get() ? "epochs" : "iterations")));
   if (plan.compares_samples && n.group_size < 2)
-    problems.push_back(expectation("rollout.samples_per_prompt", "at least 2: advantages compare a prompt's samples",
-                                   std::to_string(n.group_size)));
+    problems.push_back(expectation("rollout.samples_per_prompt",
+                                   "2 or more, as advantages compare the samples of a prompt with each other",
+                                   std::to_string(n.group_size), "8"));
 }
 
 std::string first_rows(const std::vector<int64_t>& rows) {
@@ -130,11 +132,10 @@ RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data,
 std::string rounding_line(const Config& config, const BatchArithmetic& n, const rlhf::RowSource& rows) {
   const double epochs = *config.run.epochs.get();
   const int64_t read = config.run.iterations * n.rows / n.group_size;
-  return fmt::format("run: {} epoch{} (run.epochs) {} {}, the last one filled up with {} (row {} of data.train{})",
-                     epochs, epochs == 1 ? "" : "s", epochs == 1 ? "is" : "are",
+  return fmt::format("run: run.epochs {} is {}; the last one is filled up with {} of data.train{} (row {})", epochs,
                      counted(config.run.iterations.get(), "iteration"), counted(n.examples_beyond, "example"),
-                     first_rows(rows.order(read - n.examples_beyond, n.examples_beyond)),
-                     epochs == std::floor(epochs) ? ", read once more" : "");
+                     epochs == std::floor(epochs) ? ", read once more" : "",
+                     first_rows(rows.order(read - n.examples_beyond, n.examples_beyond)));
 }
 
 // Names the functions whose ranks share a model's matrices, weights or experts, or the tokens of rows; "" where none
@@ -158,9 +159,33 @@ std::string placement_line(const Config& config, const Plan& plan, const graph::
                      counted(graph::worker_count(plan.graph, placement), "worker"), sharing_text(plan, placement));
 }
 
-void add_lines(Findings& found, const std::function<std::vector<std::string>()>& make) {
+size_t hash_of(const std::vector<int32_t>& ids) {
+  return std::hash<std::string_view>()({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)});
+}
+
+// Held-out rows that are trained on say nothing of others.
+void warn_of_trained_rows(const HeldOutRows& held, const rlhf::RowSource& train, Findings& found) {
+  std::unordered_set<size_t> trained;
+  for (int64_t row = 0; row < train.examples(); ++row) trained.insert(hash_of(train.rendered(row).front().ids));
+  int64_t both = 0;
+  for (int64_t row = 0; row < held.source->examples(); ++row)
+    both += trained.contains(hash_of(held.source->rendered(row).front().ids)) ? 1 : 0;
+  if (both > 0)
+    found.lines.push_back(
+        fmt::format("warning: {}: {} of {} rows stand in data.train too, and do not show how the model "
+                    "does on others",
+                    held.key, both, held.source->examples()));
+}
+
+// Adds what devices plan to hold, and which adapters are trained.
+void add_memory(const Config& config, const Plan& plan, const graph::Placement& placement, Findings& found) {
   attempt(found.refused, [&] {
-    for (const std::string& line : make()) found.lines.push_back(line);
+    const std::vector<flow::PlannedMemory> planned = checked_memory(config, plan, placement);
+    for (const std::string& line : memory_lines(config, planned)) found.lines.push_back(line);
+    found.facts["memory"] = to_json(planned);
+  });
+  attempt(found.refused, [&] {
+    for (const std::string& line : adapter_lines(plan)) found.lines.push_back(line);
   });
 }
 
@@ -171,8 +196,10 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   found.lines = data.notes;
   std::vector<DataPreview> previews = {preview("data.train", *data.train, plan.rows, *data.tokenizer)};
   for (size_t i = 0; i < data.held_out.size(); ++i)
-    if (const HeldOutRows& held = data.held_out[i]; held.source)
+    if (const HeldOutRows& held = data.held_out[i]; held.source) {
       previews.push_back(preview(held.key, *held.source, rows_of(plan.evaluations.at(i).measured), *data.tokenizer));
+      warn_of_trained_rows(held, *data.train, found);
+    }
   const DataPreview& train = previews.front();
   const BatchArithmetic numbers =
       batch_arithmetic(config, plan, data.train->epoch_examples(), train.prompt.longest, train.row.longest);
@@ -194,8 +221,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   ModelFindings models = inspect_models(plan, *data.tokenizer, extent_of(config, plan, data, train));
   found.refused = std::move(models.problems);
   found.lines.insert(found.lines.end(), models.lines.begin(), models.lines.end());
-  add_lines(found, [&] { return turn_lines(config, plan, placement); });
-  add_lines(found, [&] { return adapter_lines(plan); });
+  add_memory(config, plan, placement, found);
   for (const auto& check_one : {&check_bias, &check_form}) {
     check_one("rollout", config.rollout, *data.tokenizer, found.problems);
     check_one("evaluation", config.evaluation, *data.tokenizer, found.problems);

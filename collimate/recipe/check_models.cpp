@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
@@ -70,6 +71,23 @@ void check_teacher(const Plan& plan, const std::string& policy, std::vector<std:
                                    fmt::to_string(other), "a model of the same family"));
 }
 
+// Models whose tokens count, and whose directory has a head that gives a score.
+void check_heads(const Plan& plan, std::vector<std::string>& problems) {
+  std::set<std::string> told;
+  for (const auto& [name, module] : plan.modules) {
+    const nlohmann::json& parameters = module.parameters;
+    if (parameters.value("head", "") != "lm" || parameters.value("from_scratch", false)) continue;
+    const std::string path = parameters.value("path", "");
+    if (path.empty() || told.contains(path)) continue;
+    attempt(problems, [&] {
+      if (shape::read_model_shape(host::base_directory(path)).head == shape::Head::kLanguageModel) return;
+      told.insert(path);
+      problems.push_back(expectation("model " + path, "a language model", "a reward model, which scores answers",
+                                     "the model that it was trained from"));
+    });
+  }
+}
+
 }  // namespace
 
 void RowExtent::include(const Batch& rows, int64_t more) {
@@ -97,6 +115,7 @@ ModelFindings inspect_models(const Plan& plan, const text::Tokenizer& policy, co
     if (!own) attempt(found.problems, [&, path = directory] { check_tokenizer(path, policy, found.problems); });
   }
   attempt(found.problems, [&] { check_teacher(plan, policy.info().directory, found.problems); });
+  check_heads(plan, found.problems);
   return found;
 }
 

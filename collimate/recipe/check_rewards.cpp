@@ -18,20 +18,20 @@ namespace collimate::recipe {
 namespace {
 
 // The data set's rows as the samples that rewards will see.
-std::vector<rlhf::RewardSample> truth_samples(const rlhf::RowSource& source, const text::Tokenizer& tokenizer,
-                                              int64_t rows) {
-  std::vector<rlhf::RewardSample> samples;
+TruthRows truths_of(const rlhf::RowSource& source, const text::Tokenizer& tokenizer, int64_t rows) {
+  TruthRows truths;
   for (int64_t row = 0; row < std::min(rows, source.examples()); ++row) {
     const text::RenderedTokens& prompt = source.rendered(row).front();
-    samples.push_back(
-        truth_sample(row + 1, tokenizer.decode(std::span(prompt.ids).first(static_cast<size_t>(prompt.prompt_tokens))),
-                     source.example(row)));
+    truths.add(source.place(row),
+               tokenizer.decode(std::span(prompt.ids).first(static_cast<size_t>(prompt.prompt_tokens))),
+               source.example(row));
   }
-  return samples;
+  return truths;
 }
 
 constexpr std::string_view kWarning = "warning: ";
 constexpr const char* kMending = "mending the reward, or the rows";  // where none is judged, on_error leaves nothing
+constexpr size_t kTogether = 5;  // samples of a trial: no number that a function would return by itself
 constexpr const char* kRemedy = "mending the reward, or on_error: drop, or a value, for it";
 
 // The problem that a reward fails, with what it may read of a row. An error that has a remedy of its own keeps it.
@@ -60,8 +60,8 @@ std::vector<rlhf::RewardResult> score_quietly(const rlhf::RewardSpec& spec,
 }
 
 // Asks what a reward says of a data set's rows.
-void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector<rlhf::RewardSample>& samples,
-         RewardFindings& found) {
+void ask(const std::string& key, const rlhf::RewardSpec& spec, const TruthRows& truths, RewardFindings& found) {
+  const std::vector<rlhf::RewardSample>& samples = truths.samples;
   const std::vector<rlhf::RewardResult> results = spec.reward->score(samples);
   double sum = 0, count = 0, failed = 0;
   std::string first;
@@ -70,7 +70,7 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
       sum += *results[i].value;
       count += 1;
     } else if (!results[i].error.empty() && failed++ == 0) {
-      first = fmt::format("row {}: {}", samples[i].uid, results[i].error);
+      first = fmt::format("{}: {}", truths.places[i], results[i].error);
     }
   }
   const std::string where = fmt::format("reward {} on {}", spec.name, key);
@@ -86,10 +86,32 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
     found.lines.push_back(fmt::format("{}: the ground truth as completion gets {:.3g} on average", where, sum / count));
 }
 
+// Adds what a function raised, unless it has told the same of another sample.
+void tell_once(const std::string& heading, const std::string& raised, RewardFindings& found) {
+  const std::string trace = raised.substr(0, raised.find("\nprompt: "));
+  const bool told = std::ranges::any_of(
+      found.raised, [&](const std::string& text) { return text.find("\n" + trace) != std::string::npos; });
+  if (!told) found.raised.push_back(heading + raised);
+}
+
+// The problem that a reward gives nothing for any completion. What it returns of a wrong length, or too late, has
+// nothing to do with the rows.
+std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spec, const std::string& error,
+                           const rlhf::RewardSample& sample) {
+  const std::string where = fmt::format("reward {} on {}", spec.name, place);
+  if (error.find("the function returned") != std::string::npos && error.find(" for ") != std::string::npos)
+    return base::expectation(where, "a list with a reward for each completion", error,
+                             "returning as many numbers as there are completions");
+  if (error.find("no answer within") != std::string::npos)
+    return base::expectation(where, "a reward in time", error,
+                             "a larger timeout_seconds beside python, or a faster function");
+  return failure(where, "a reward", error, sample, kMending);
+}
+
 // Calls a reward of any kind on a few completions, the data's own answer and some that a model might give, and shows
 // what came. A completion on which it fails is a problem only where none gets a value: a run may never see it. Gives
 // whether it judged one.
-bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::RewardSample& first,
+bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf::RewardSample& first,
              RewardFindings& found) {
   std::vector<rlhf::RewardSample> samples;
   for (const std::string& completion : {first.completion, std::string("I do not know."), std::string()}) {
@@ -97,6 +119,8 @@ bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
     samples.push_back(first);
     samples.back().completion = completion;
   }
+  const size_t told = samples.size();
+  while (samples.size() < kTogether) samples.push_back(samples.front());  // a function of fixed length shows
   std::vector<std::string> shown;
   std::string error, raised;
   const std::vector<rlhf::RewardResult> results = score_quietly(spec, samples, raised);
@@ -104,6 +128,7 @@ bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
   for (size_t i = 0; i < results.size(); ++i) {
     const rlhf::RewardResult& result = results[i];
     if (error.empty()) error = result.error;
+    if (i >= told) continue;
     judged = judged || result.value || result.error.empty();
     valued = valued || result.value || !result.error.empty();
     shown.push_back(fmt::format("{} gets {}", nlohmann::json(samples[i].completion).dump(),
@@ -112,38 +137,38 @@ bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
                                                        : "the error " + result.error));
   }
   if (!judged && spec.reward->pure()) return true;  // ask() has said so
-  if (!raised.empty())
-    found.raised.push_back(fmt::format("reward {} raised on row 1 of {}:\n{}", spec.name, key, raised));
+  if (!raised.empty()) tell_once(fmt::format("reward {} raised on {}:\n", spec.name, place), raised, found);
   if (!judged && spec.on_error.action == rlhf::OnError::Action::kStop) {
-    found.problems.push_back(failure(fmt::format("reward {} on row 1 of {}", spec.name, key),
-                                     "a reward for at least one completion", "none: " + error, first, kMending));
+    if (found.failed.insert(spec.name + error).second)
+      found.problems.push_back(nothing_judged(place, spec, error, first));
     return true;
   }
-  found.lines.push_back(fmt::format("{}reward {} on row 1 of {}: {}", error.empty() ? "" : kWarning, spec.name, key,
-                                    fmt::join(shown, ", ")));
+  found.lines.push_back(
+      fmt::format("{}reward {} on {}: {}", error.empty() ? "" : kWarning, spec.name, place, fmt::join(shown, ", ")));
   return valued;
 }
 
 // A run stops, or drops all, where no reward judges a sample.
-void require_judgement(const std::string& key, const std::vector<rlhf::RewardSpec>& specs, bool judged,
+void require_judgement(const std::string& place, const std::vector<rlhf::RewardSpec>& specs, bool judged,
                        RewardFindings& found) {
   if (judged) return;
   found.problems.push_back(
-      base::expectation(fmt::format("reward on row 1 of {}", key),
+      base::expectation(fmt::format("reward on {}", place),
                         fmt::format("a reward of {} for some completion", fmt::join(base::names_of(specs), " or ")),
                         "no judgement (None) of any", "a number in its place, 0 where nothing is right"));
 }
 
 // Asks rewards about the samples of rows that have the ground truth as completion.
-void try_all(const std::string& key, const std::vector<rlhf::RewardSpec>& specs,
-             const std::vector<rlhf::RewardSample>& truths, RewardFindings& found) {
-  if (truths.empty()) return;
+void try_all(const std::string& key, const std::vector<rlhf::RewardSpec>& specs, const TruthRows& truths,
+             RewardFindings& found) {
+  if (truths.samples.empty()) return;
+  const std::string& place = truths.places.front();
   bool judged = false;
   for (const rlhf::RewardSpec& spec : specs) {
     if (spec.reward->pure()) ask(key, spec, truths, found);
-    judged = try_out(key, spec, truths.front(), found) || judged;
+    judged = try_out(place, spec, truths.samples.front(), found) || judged;
   }
-  require_judgement(key, specs, judged, found);
+  require_judgement(place, specs, judged, found);
 }
 
 // A list of rewards judges these rows: its name in errors, and where it was read the data.
@@ -159,11 +184,13 @@ std::pair<std::string, const rlhf::RowSource*> judged_data(const Plan& plan, con
 
 }  // namespace
 
-rlhf::RewardSample truth_sample(int64_t row, std::string prompt, const nlohmann::json& example) {
-  rlhf::RewardSample sample{.uid = row, .prompt = std::move(prompt), .example = example};
+void TruthRows::add(const std::string& place, std::string prompt, const nlohmann::json& example) {
+  rlhf::RewardSample sample{
+      .uid = static_cast<int64_t>(samples.size()) + 1, .prompt = std::move(prompt), .example = example};
   if (!example.value("ground_truth", nlohmann::json()).is_null())
     sample.completion = rlhf::text_field(sample, "ground_truth");
-  return sample;
+  samples.push_back(std::move(sample));
+  places.push_back(place);
 }
 
 void refuse_rewards(const RewardFindings& found) {
@@ -172,8 +199,7 @@ void refuse_rewards(const RewardFindings& found) {
   refuse(found.problems);
 }
 
-void require_rewards(const std::string& key, const std::vector<rlhf::RewardSpec>& specs,
-                     const std::vector<rlhf::RewardSample>& truths) {
+void require_rewards(const std::string& key, const std::vector<rlhf::RewardSpec>& specs, const TruthRows& truths) {
   RewardFindings found;
   try_all(key, specs, truths, found);
   refuse_rewards(found);
@@ -181,8 +207,7 @@ void require_rewards(const std::string& key, const std::vector<rlhf::RewardSpec>
     if (line.starts_with(kWarning)) base::log_warning("{}", line.substr(kWarning.size()));
 }
 
-void require_rewards(const std::string& key, const nlohmann::json& list,
-                     const std::vector<rlhf::RewardSample>& truths) {
+void require_rewards(const std::string& key, const nlohmann::json& list, const TruthRows& truths) {
   require_rewards(key, rlhf::make_rewards(list), truths);
 }
 
@@ -198,7 +223,7 @@ RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows
       if (source == nullptr || entry->second.empty()) continue;  // what cannot be made has been told
       for (const rlhf::RewardSpec& spec : entry->second)
         for (int64_t row = 0; row < source->examples(); ++row) spec.reward->check_columns(source->example(row));
-      try_all(key, entry->second, truth_samples(*source, *data.tokenizer, rows), found);
+      try_all(key, entry->second, truths_of(*source, *data.tokenizer, rows), found);
     } catch (const base::Error& error) {
       const std::string message = error.what();
       if (std::ranges::find(found.problems, message) == found.problems.end()) found.problems.push_back(message);

@@ -7,6 +7,7 @@
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
 #include "collimate/base/unknown_keys.h"
+#include "collimate/host/base_model.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/recipe/attempt.h"
 #include "collimate/recipe/check.h"
@@ -16,6 +17,7 @@
 #include "collimate/recipe/plugins.h"
 #include "collimate/recipe/preset.h"
 #include "collimate/rlhf/reward/reward.h"
+#include "collimate/shape/model_shape.h"
 
 namespace collimate::recipe {
 namespace {
@@ -52,10 +54,7 @@ text::TrainOn DataOptions::trained_tokens() const {
   return train_on.get() == "assistant_turns" ? text::TrainOn::kAssistantTurns : text::TrainOn::kCompletion;
 }
 
-rlhf::LongRows DataOptions::long_row_choice() const {
-  if (long_rows.get() == "truncate") return rlhf::LongRows::kTruncate;
-  return long_rows.get() == "drop" ? rlhf::LongRows::kDrop : rlhf::LongRows::kStop;
-}
+rlhf::LongRows DataOptions::long_row_choice() const { return rlhf::long_rows_of(long_rows); }
 
 Config::Config()
     : recipe(this, "recipe", "", "", "what to train, and how; collimate help recipes describes each",
@@ -102,6 +101,18 @@ const Preset* preset_of(const base::ConfigNode& root) {
       node->where, fmt::format("preset to be one of {}", fmt::join(preset_names(), ", ")), node->description()));
 }
 
+// Rows may be as long as data.max_tokens has it by default, or as the policy can read, whichever is less.
+int64_t usual_tokens(const Config& config) {
+  const int64_t usual = config.data.max_tokens;
+  const rlhf::ModelOptions* policy = config.models.find("policy");
+  if (policy == nullptr || find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt) return usual;
+  try {
+    return std::min(usual, shape::read_model_shape(host::base_directory(policy->path)).positions());
+  } catch (const std::exception&) {
+    return usual;  // what is wrong with the model is said where it is read
+  }
+}
+
 // Every key is looked at before any value. `name` is what an error calls the whole.
 Config read_config(const base::ConfigSource& source, const std::string& name) {
   const std::vector<std::string> plugins = load_plugins_of(source.root);  // first: all else may name their parts
@@ -112,6 +123,10 @@ Config read_config(const base::ConfigSource& source, const std::string& name) {
   const Preset* preset = preset_of(source.root);
   if (preset == nullptr && source.root.find("recipe") == nullptr)
     throw base::InputError(base::expectation(name, "a key recipe", "none", "recipe: grpo"));
+  if (const base::ConfigNode* models = source.root.find("models");
+      models != nullptr && models->kind == base::ConfigNode::Kind::kScalar)
+    throw base::InputError(base::expectation(models->where, "models by their roles", models->description(),
+                                             fmt::format("models: {{policy: {}}}", models->text)));
   if (preset != nullptr) base::apply({preset_values(*preset)}, config);
   base::apply(source, config);
   if (preset != nullptr && config.recipe.get() != preset->recipe)
@@ -129,6 +144,7 @@ Config read_config(const base::ConfigSource& source, const std::string& name) {
   if (auto& draft = config.rollout.speculation.draft_model; !draft->empty())
     draft = host::model_directory(draft, config.download);
   if (config.train.samples_per_update == 0) config.train.samples_per_update = usual_rows(config);
+  if (config.data.max_tokens.where().empty()) config.data.max_tokens = usual_tokens(config);
   if (!config.train.learning_rate->has_value()) config.train.learning_rate = usual_rate(config);
   return config;
 }

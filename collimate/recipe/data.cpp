@@ -129,32 +129,23 @@ Batch RunData::rows(int64_t iteration, int64_t rows, int64_t first, int64_t coun
   return out;
 }
 
-void RunData::add(const std::string& key, const text::Dataset& dataset) {
-  for (const std::string& line : dataset.verdict()) notes.push_back(key + ": " + line);
+void RunData::add(const std::string& key, const text::Dataset& dataset, const std::string& others) {
+  for (const std::string& line : dataset.verdict(others)) notes.push_back(key + ": " + line);
   fingerprints[key] = {{"rows", dataset.size()}, {"fingerprint", fmt::format("{:016x}", dataset.fingerprint())}};
 }
 
-// Tells of the rows that the data set has left out, and then of those that the source has.
 void RunData::add_left_out(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source) {
-  const auto add = [&](const char* sign, int64_t rows, std::string what) {
-    if (rows == 0) return;
-    const LeftOutRows& told =
-        left_out.emplace_back(LeftOutRows{key, rows, dataset.size() + dataset.left_out().rows, std::move(what)});
-    notes.push_back(fmt::format("{}{}: {} of {} rows {}", sign, key, rows, told.of, told.what));
-  };
-  const auto drop = [&](const text::LeftOut& out, const char* option) {
-    add("warning: ", out.rows, fmt::format("left out ({}); the first: {}", option, out.first));
-  };
-  drop(dataset.left_out(), kDropBadRows);
-  drop(source.bad(), kDropBadRows);
-  drop(source.too_long(), "data.long_rows");
-  add("", source.truncated(), "truncated (data.long_rows: truncate)");
-  const text::LeftOut& thoughtless = source.thoughtless();
-  add("warning: ", thoughtless.rows,
-      fmt::format("stand without the thoughts of their answers (<think> … </think>, reasoning_content), which the chat "
-                  "template leaves out; the first: {}; try a chat_template.jinja in the model's directory that writes "
-                  "them, or prompt and completion as plain texts",
-                  thoughtless.first));
+  for (const LeftOutNote& note : left_out_notes(key, dataset, source, data_option_names())) {
+    left_out.push_back(note.rows);
+    notes.push_back((note.warns ? "warning: " : "") + note.rows.text());
+  }
+}
+
+// A pair may have a margin, which training reads.
+std::string readers_of_others(const Config& config) {
+  const rlhf::RowKind rows = find_recipe(config.recipe).rows;
+  if (rows == rlhf::RowKind::kPrompt) return ", which rewards get";
+  return rows == rlhf::RowKind::kPreference ? "" : fmt::format(", which {} does not read", config.recipe.get());
 }
 
 std::vector<std::string> data_options(rlhf::RowKind rows) {
@@ -200,7 +191,7 @@ RunData read_data(const Config& config, const Plan& plan) {
   text::Dataset rows = text::Dataset::read(data_sources(config.data.train, kDataTrain), train.bad_rows);
   HeldOutData held_out(config, rows, data);
   data.train = std::make_unique<rlhf::RowSource>(rows, *data.renderer, std::move(train));
-  data.add(kDataTrain, rows);
+  data.add(kDataTrain, rows, readers_of_others(config));
   data.add_left_out(kDataTrain, rows, *data.train);
   if (data.train->has_margins())
     data.notes.emplace_back("data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)");

@@ -5,24 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "collimate/base/fields.h"
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/evaluation/held_out.h"
+#include "collimate/recipe/left_out.h"
 #include "collimate/recipe/page.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/text/dataset.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::recipe {
-
-// Rows of a data set that are not used, or not whole.
-struct LeftOutRows {
-  std::string data;  // "data.train"
-  int64_t rows = 0, of = 0;
-  std::string what;  // became of them, by which option: "left out (data.bad_rows: drop); the first: …"
-
-  COLLIMATE_FIELDS(data, rows, of, what)
-};
 
 // A config's data sets and tokenizer, read once.
 struct RunData {
@@ -37,7 +28,8 @@ struct RunData {
 
   // Rows of an iteration as RowSource::rows, each with a row of data.ptx where there is that.
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
-  void add(const std::string& key, const text::Dataset& dataset);  // what was recognised, and the fingerprint
+  // Adds what was recognised, and the fingerprint; `others` as in Dataset::verdict().
+  void add(const std::string& key, const text::Dataset& dataset, const std::string& others = "");
   void add_left_out(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source);
 };
 
@@ -47,6 +39,9 @@ RunData read_data(const Config& config, const Plan& plan);
 // Returns the options that training and held-out rows share, of a model with so many positions: beside a row it has
 // some for what is `drawn`.
 rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows, int64_t positions, int64_t drawn);
+
+// Says who reads the columns of a recipe's rows that have no part in training.
+std::string readers_of_others(const Config& config);
 
 // Returns, for Plan::read_options, those that data is read and rendered by where a recipe's rows are of this kind.
 std::vector<std::string> data_options(rlhf::RowKind rows);

@@ -132,8 +132,7 @@ std::vector<std::string> recipe_names() { return base::names_of(recipes()); }
 const RecipeEntry& find_recipe(const std::string& name) {
   for (const RecipeEntry& entry : recipes())
     if (entry.name == name) return entry;
-  throw base::InputError(
-      base::expectation("recipe", fmt::format("one of {}", fmt::join(recipe_names(), ", ")), "\"" + name + "\""));
+  base::throw_unknown_choice("recipe", name, recipe_names());
 }
 
 Plan make_plan(const Config& config, const flow::Registry& registry) {

@@ -1,6 +1,6 @@
 #include "collimate/recipe/memory_of.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,14 +9,13 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/memory_words.h"
 #include "collimate/recipe/own_copies.h"
 #include "collimate/recipe/placement.h"
 #include "collimate/recipe/registry.h"
 
 namespace collimate::recipe {
 namespace {
-
-constexpr double kMebi = 1 << 20;
 
 flow::RunOptions options_of(const Config& config, const Plan& plan) {
   flow::RunOptions options;
@@ -27,13 +26,17 @@ flow::RunOptions options_of(const Config& config, const Plan& plan) {
   return options;
 }
 
-std::string turn_line(const flow::PlannedMemory& planned) {
-  std::string items;
-  for (size_t i = 0; i < std::min<size_t>(3, planned.items.size()); ++i)
-    items += fmt::format("{}{} {:.1f}", i == 0 ? "" : ", ", planned.items[i].purpose,
-                         static_cast<double>(planned.items[i].bytes) / kMebi);
-  return fmt::format("memory: device {} plans {:.1f} MiB at a time, as its models take turns: {}{}", planned.worker,
-                     static_cast<double>(planned.planned_bytes) / kMebi, items, planned.items.size() > 3 ? ", …" : "");
+int64_t budget_of(const Config& config) { return config.run.memory_budget * (int64_t{1} << 20); }
+
+// "memory: devices 0, 1 plan 54.3 MiB each (…)": of devices that plan the same as the first of them.
+std::string memory_line(const flow::PlannedMemory& planned, const std::vector<int>& devices, int64_t budget) {
+  const bool many = devices.size() > 1;
+  std::string size = base::byte_size(static_cast<double>(planned.planned_bytes));
+  if (budget > 0) size += " of " + base::byte_size(static_cast<double>(budget));
+  return fmt::format("memory: device{} {} plan{} {}{}{} ({})", many ? "s" : "", fmt::join(devices, ", "),
+                     many ? "" : "s", size, many ? " each" : "",
+                     planned.has_turns ? " at a time, as models take turns" : "",
+                     base::memory_text(flow::named_items(planned.items)));
 }
 
 // The run makes the directory where it is missing: the nearest one that exists says whether it can.
@@ -59,19 +62,43 @@ bool offloads(const Config& config, const graph::Placement& placement) {
 
 }  // namespace
 
-std::vector<std::string> turn_lines(const Config& config, const Plan& plan, const graph::Placement& placement) {
+std::vector<flow::PlannedMemory> checked_memory(const Config& config, const Plan& plan,
+                                                const graph::Placement& placement) {
   const bool turns = std::ranges::any_of(plan.modules, [&](const auto& entry) { return placement.swaps(entry.first); });
   if (turns || offloads(config, placement)) check_swap_directory(config.run.swap_directory);
-  if (!turns) return {};
   const flow::Registry registry = module_registry();
   flow::RunOptions options = options_of(config, plan);
   options.threads_per_worker = threads_of(config, placement);
-  options.memory_budget_bytes = config.run.memory_budget * (int64_t{1} << 20);
-  flow::check_turns(plan.graph, placement, registry, options);
+  options.memory_budget_bytes = budget_of(config);
+  flow::check_room(plan.graph, placement, registry, options);
+  return flow::planned_memory(plan.graph, placement, registry, options);
+}
+
+std::vector<std::string> memory_lines(const Config& config, const std::vector<flow::PlannedMemory>& planned) {
   std::vector<std::string> lines;
-  for (const flow::PlannedMemory& planned : flow::planned_memory(plan.graph, placement, registry, options))
-    if (planned.has_turns) lines.push_back(turn_line(planned));
+  std::vector<bool> told(planned.size());
+  for (size_t i = 0; i < planned.size(); ++i) {
+    if (told[i] || planned[i].planned_bytes == 0) continue;
+    std::vector<int> devices;
+    for (size_t other = i; other < planned.size(); ++other) {
+      if (told[other] || !planned[other].plans_as(planned[i])) continue;
+      told[other] = true;
+      devices.push_back(planned[other].worker);
+    }
+    lines.push_back(memory_line(planned[i], devices, budget_of(config)));
+  }
   return lines;
+}
+
+nlohmann::ordered_json to_json(const std::vector<flow::PlannedMemory>& planned) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const flow::PlannedMemory& device : planned) {
+    nlohmann::ordered_json items = nlohmann::ordered_json::array();
+    for (const tensor::MemoryItem& item : device.items)
+      items.push_back({{"item", item.purpose}, {"planned_bytes", item.bytes}});
+    list.push_back({{"device", device.worker}, {"planned_bytes", device.planned_bytes}, {"items", std::move(items)}});
+  }
+  return list;
 }
 
 MemoryOf memory_of(const Config& config, const Plan& plan) {

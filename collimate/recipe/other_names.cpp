@@ -9,7 +9,7 @@ namespace {
 
 // Whether `path` is called so: its last parts are `name`, or begin so where that ends in "*".
 bool is_called(const std::string& path, std::string_view name) {
-  const std::string dotted = "." + path;
+  const std::string dotted = fmt::format(".{}", path);
   if (!name.ends_with('*')) return dotted.ends_with(fmt::format(".{}", name));
   return std::string_view(dotted).substr(dotted.rfind('.') + 1).starts_with(name.substr(0, name.size() - 1));
 }

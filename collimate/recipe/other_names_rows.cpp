@@ -6,6 +6,7 @@ namespace {
 // TRL 1.16's config classes (and 0.19's), verl 0.4's trainer configs, LLaMA-Factory 0.9's and OpenRLHF 0.8's arguments.
 constexpr OtherName kNames[] = {
     {"epochs", "", "train.ppo_epochs", "passes over an iteration's rows; run.epochs are passes over the data"},
+    {"model", "", "models.policy.path", "models: {policy: DIR}"},
     {"per_device_train_batch_size", "TRL, LLaMA-Factory", "train.samples_per_update",
      "rows of an optimizer step on all devices together"},
     {"gradient_accumulation_steps", "TRL, LLaMA-Factory", "train.samples_per_update",
@@ -140,7 +141,7 @@ constexpr OtherName kNames[] = {
     {"truncation", "verl", "data.long_rows"},
     {"truncation_mode", "TRL", "data.long_rows"},
     {"filter_overlong_prompts_workers", "verl", "", "rows are read once, before the run"},
-    {"kl_coef", "TRL", "algorithm.beta", "of grpo's loss; algorithm.kl_coefficient is the penalty in the reward"},
+    {"kl_coef", "TRL", "algorithm.kl_coefficient", "the penalty in the reward, as in PPOConfig; GRPOConfig's is beta"},
     {"kl_ctrl.kl_coef", "verl", "algorithm.kl_coefficient", "of the penalty in the reward"},
     {"use_kl_loss", "verl", "algorithm.beta", "above 0 in the place of true"},
     {"use_kl_in_reward", "verl", "algorithm.kl_coefficient", "above 0 in the place of true"},

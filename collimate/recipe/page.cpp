@@ -54,6 +54,15 @@ std::string usual_phase(const std::string& kind, const graph::Node& node) {
   return kind.starts_with("advantages.") ? "adv" : node.id;
 }
 
+// " beside models.judge": names of models that may have been meant to judge; "" for none.
+std::string beside_models(const Config& config) {
+  std::string names;
+  for (const auto& [name, section] : config.models)
+    if (name != "policy" && name != "reference" && name != "value")
+      names += (names.empty() ? "" : ", ") + ("models." + name);
+  return names.empty() ? "" : " beside " + names;
+}
+
 // Adapters are of models that a recipe trains. One that is not, and has no section of its own, is the policy as it
 // begins: without them.
 void leave_out_adapters(const Config& config, const std::string& role, nlohmann::json& parameters) {
@@ -172,7 +181,12 @@ graph::ModelHandle Page::teacher() {
 
 graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json& list, bool answers) {
   if (list.is_null())
-    throw base::InputError(base::expectation("reward", "a list of rewards", "none", "reward: [{rule: exact}]"));
+    throw base::InputError(base::expectation(
+        "reward", fmt::format("a list of rewards, by which recipe {} judges completions", config_.recipe.get()),
+        "none" + beside_models(config_),
+        config_.models.find("reward") == nullptr
+            ? "reward: [{rule: exact}] or [{python: \"reward.py:score\"}]"
+            : "reward: [{rule: exact}], or recipe: ppo, in which models.reward judges"));
   if (list == config_.reward.get()) reads("reward");
   rewards_.insert(model);
   nlohmann::json parameters = {{"rewards", list.is_array() ? list : nlohmann::json::array({list})},
@@ -269,7 +283,8 @@ rlhf::Loss Page::loss(const Role& role) const {
 void Page::require_reward_model() const {
   const rlhf::ModelOptions* model = config_.models.find("reward");
   if (model == nullptr)
-    throw base::InputError(base::expectation("reward", "a list of rewards, or models.reward", "neither",
+    throw base::InputError(base::expectation("reward", "a list of rewards, or models.reward",
+                                             "neither" + beside_models(config_),
                                              "reward: [{rule: exact}], or models: {reward: {path: DIRECTORY}}"));
   if (model->from_scratch)
     throw base::InputError(base::expectation("models.reward.from_scratch", "false, as the model is not trained here",

@@ -195,6 +195,17 @@ void check_staleness(const graph::Placement& placement, const Plan& plan) {
   }
 }
 
+// Whether there is a reference follows from the loss: a placement that names it needs one that reads it.
+void check_reference(const graph::Placement& placement, const Plan& plan) {
+  constexpr const char* kReference = "reference";
+  if (plan.graph.models.contains(kReference)) return;
+  for (const auto& [name, group] : placement.groups)
+    if (std::ranges::find(group.models, kReference) != group.models.end())
+      throw base::InputError(base::expectation("placement.groups." + name, "models of this run",
+                                               "reference, which this config does not read",
+                                               "algorithm.beta: 0.04, which reads it, or leaving it out"));
+}
+
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
 void check_supported(const graph::Placement& placement, const Plan& plan) {
   check_staleness(placement, plan);
@@ -332,6 +343,7 @@ void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {
 
 graph::Placement make_placement(const Config& config, Plan& plan) {
   graph::Placement placement = placement_of(config, plan);
+  check_reference(placement, plan);
   graph::validate(plan.graph, placement);
   check_supported(placement, plan);
   check_context(placement, plan);

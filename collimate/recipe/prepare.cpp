@@ -100,11 +100,11 @@ void settle_iterations(Config& config, const flow::Registry& registry, const Run
   }
   const int64_t iterations = iterations_of(*run.epochs.get(), data, plan);
   if (given && run.iterations != iterations && is_override(run.iterations) == is_override(run.epochs))
-    throw base::InputError(base::expectation(
-        run.iterations.where(),
-        fmt::format("run.epochs or run.iterations: {} epoch{} {}", *run.epochs.get(),
-                    *run.epochs.get() == 1 ? " is" : "s are", counted(iterations, "iteration")),
-        fmt::format("both, and run.iterations is {}", run.iterations.get()), "leaving one of them out"));
+    throw base::InputError(
+        base::expectation(run.iterations.where(),
+                          fmt::format("one of run.epochs ({}, which is {}) and run.iterations ({})", *run.epochs.get(),
+                                      counted(iterations, "iteration"), run.iterations.get()),
+                          "both", "leaving one of them out"));
   run.iterations = iterations;
   plan = complete_plan(config, registry);
 }

@@ -114,6 +114,7 @@ DataPreview preview(const std::string& key, const rlhf::RowSource& source, rlhf:
 std::vector<std::string> preview_lines(const DataPreview& data, const text::Tokenizer& tokenizer) {
   std::vector<std::string> lines;
   const bool prompts = data.kind == rlhf::RowKind::kPrompt, pairs = data.kind == rlhf::RowKind::kPreference;
+  const char* counts = data.key == "data.train" ? "trained" : "measured";  // the tokens that are not masked
   const std::string rows = pairs ? fmt::format("{} answers of {}", data.rows, counted(data.rows / 2, "pair"))
                                  : counted(data.rows, prompts ? "prompt" : "row");
   lines.push_back(fmt::format("{}: {}{}{}", data.key, rows,
@@ -122,18 +123,18 @@ std::vector<std::string> preview_lines(const DataPreview& data, const text::Toke
   for (size_t row = 0; row < data.example.size(); ++row) {
     lines.push_back(fmt::format("{}, example 1, {}:", data.key, row_name(data, row)));
     for (const MaskRun& run : data.example[row])
-      lines.push_back(fmt::format("  {} {:>5} token{}  {}", run.trained ? "trained" : "masked ", run.tokens,
+      lines.push_back(fmt::format("  {:<8}{:>5} token{}  {}", run.trained ? counts : "masked", run.tokens,
                                   run.tokens == 1 ? " " : "s", quoted(run.text)));
     if (prompts) {
-      lines.push_back(fmt::format("  trained       the completion, which ends with {}", stop_text(tokenizer)));
+      lines.push_back(fmt::format("  {:<13} the completion, which ends with {}", counts, stop_text(tokenizer)));
       if (!data.answer.is_null())
         lines.push_back("  ground truth  " +
                         quoted(data.answer.is_string() ? data.answer.get<std::string>() : data.answer.dump()));
     } else {
       const bool ended = data.last_ids[row] >= 0 && is_stop(tokenizer, data.last_ids[row]);
-      lines.push_back(
-          fmt::format("  EOS           {}", ended ? fmt::format("trained: token {}", data.last_ids[row])
-                                                  : "not trained: " + stop_text(tokenizer) + " ends a completion"));
+      lines.push_back(fmt::format("  EOS           {}",
+                                  ended ? fmt::format("{}: token {}", counts, data.last_ids[row])
+                                        : fmt::format("not {}: {} ends a completion", counts, stop_text(tokenizer))));
     }
   }
   return lines;

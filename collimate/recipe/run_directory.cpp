@@ -173,6 +173,17 @@ std::string anew(const TrainCall& call) {
   return fmt::format("{}another --output: {}", in_its_place, call.command_for(fmt::format("{}-{}", stem, number)));
 }
 
+// The checkpoints that are there in the place of one that is not, or the remedy where there are none.
+std::string checkpoints_beside(const fs::path& missing, const std::string& remedy) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  if (missing.parent_path().filename() == "checkpoints")
+    for (const auto& entry : fs::directory_iterator(missing.parent_path(), ignored))
+      if (flow::is_checkpoint(entry.path())) names.push_back(entry.path().string());
+  std::ranges::sort(names);
+  return names.empty() ? remedy : fmt::format("one that is kept (run.keep_checkpoints): {}", fmt::join(names, ", "));
+}
+
 // Gives the keys that have changed since the run began, or an InputError that says why this directory, which `option`
 // names, is not the run's.
 std::vector<std::string> check_same_run(const Config& config, const fs::path& directory, const std::string& option,
@@ -181,7 +192,8 @@ std::vector<std::string> check_same_run(const Config& config, const fs::path& di
   const char* wanted = resume ? "the directory of a run of this config" : "a new directory or one of this run";
   const std::string remedy = resume ? "the --output of the run to go on from" : another;
   if (!fs::is_directory(directory))
-    throw InputError(expectation(option, wanted, directory.string() + ", which is no directory", remedy));
+    throw InputError(expectation(option, wanted, directory.string() + ", which is no directory",
+                                 resume ? checkpoints_beside(directory, remedy) : remedy));
   if (!fs::exists(directory / kResolvedFile))
     throw InputError(expectation(option, wanted, directory.string() + ", which holds other files", remedy));
   const Config old = load((directory / kResolvedFile).string(), {});
@@ -239,7 +251,8 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
     completed_ = flow::checkpoint_step(checkpoint_);
     if (completed_ > config.run.iterations)
       throw InputError(expectation("run.iterations", fmt::format("at least the {} that are done", completed_),
-                                   std::to_string(config.run.iterations.get()), "--resume DIR/checkpoints/step-N"));
+                                   std::to_string(config.run.iterations.get()),
+                                   "as many or more, or --overwrite to begin anew"));
     goes_on_ = !changed_.empty() && completed_ < config.run.iterations;
     check_inputs(inputs, source, another);
     exports_anew_ = std::ranges::any_of(changed_, [](const std::string& change) {

@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "collimate/base/config_node.h"
+#include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
 #include "collimate/host/base_model.h"
 #include "collimate/recipe/arithmetic.h"
+#include "collimate/recipe/data.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/plugins.h"
+#include "collimate/recipe/prepare.h"
+#include "collimate/recipe/registry.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/text/chat_template.h"
@@ -62,7 +67,7 @@ constexpr const char* kTemplate = "    chat_template: chatml      # the model ha
 
 constexpr const char* kTail =
     "train:\n"
-    "  samples_per_update: {update:<8} # rows of one optimizer step\n"
+    "  samples_per_update: {update:<8} # rows of one optimizer step{unit}\n"
     "  learning_rate: {rate:<13} # with LoRA take ten times as much\n"
     "run:\n"
     "  epochs: {epochs:<20} # passes over data.train{updates}\n"
@@ -90,17 +95,41 @@ struct Length {
   int64_t every = 50;   // iterations from one checkpoint to the next, a quarter of a short run
 };
 
-Length length_of(const Middle& middle, const std::string& data) {
-  constexpr int64_t kMostEpochs = 10;
+// Rows of a file, and those of them that a run would use.
+struct RowCount {
+  int64_t in_file = 0, used = 0;
+
+  std::string text(const std::string& noun) const {
+    return used == in_file ? fmt::format("{} {}", used, noun) : fmt::format("{} of {} {} fit and", used, in_file, noun);
+  }
+};
+
+// Counts them as a run of this config, a starter, would read them, where its model is there and has a tokenizer.
+RowCount count_used(const std::string& yaml, const std::string& data, int64_t most) {
+  const int64_t rows = text::count_rows(data, most);
+  if (rows == most) return {rows, rows};
+  try {
+    Config config = load_values(base::to_json(base::parse_yaml_value(yaml, "starter")), {});
+    if (!std::filesystem::is_directory(config.model("policy").path.get())) return {rows, rows};
+    return {rows, read_data(config, complete_plan(config, module_registry())).train->epoch_examples()};
+  } catch (const base::InputError&) {
+    return {rows, rows};
+  }
+}
+
+Length length_of(const Middle& middle, const std::string& data, const std::string& yaml) {
+  constexpr int64_t kMostEpochs = 10, kLeftOut = 20;  // so many times as many rows are enough whatever is left out
   const int64_t examples = middle.update / middle.rows_per_example;  // of an update
   if (!std::filesystem::is_regular_file(data)) return {};
   try {
-    const int64_t rows = text::count_rows(data, kFewUpdates * examples);
-    if (rows == 0 || rows == kFewUpdates * examples) return {};
+    const RowCount count = count_used(yaml, data, kLeftOut * kFewUpdates * examples);
+    const int64_t rows = count.used;
+    if (rows == 0 || rows >= kFewUpdates * examples) return {};
     const auto updates = [&](int64_t epochs) { return (epochs * rows + examples - 1) / examples; };
     Length length;
     while (updates(length.epochs) < kFewUpdates && length.epochs < kMostEpochs) ++length.epochs;
-    length.updates = fmt::format("; {} rows are {}", rows, counted(updates(length.epochs), "update"));
+    length.updates = fmt::format("; {} are {}", count.text(middle.rows_per_example == 2 ? "pairs" : "rows"),
+                                 counted(updates(length.epochs), "update"));
     length.every = std::clamp<int64_t>(updates(length.epochs) / 4, 1, length.every);
     return length;
   } catch (const base::InputError&) {
@@ -181,20 +210,23 @@ std::string starter(const std::string& recipe, const std::string& model, const s
   const RecipeEntry& entry = find_recipe(recipe);
   const Middle middle = middle_of(entry);
   const std::optional<text::Example> first = first_example(entry, data);
-  const Length length = length_of(middle, data);
   const int64_t row = positions_of(model, 1024);
   std::string summary = entry.summary;
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
-  return fmt::format(
-      fmt::runtime(kHead + middle.data + own_options(entry) + middle.text + kTail), fmt::arg("summary", summary),
-      fmt::arg("recipe", recipe), fmt::arg("plugins", plugins_line()), fmt::arg("options", entry.options.dump()),
-      fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
-      fmt::arg("teacher", needs_teacher(entry) ? kTeacher : ""),
-      fmt::arg("template", lacks_template(model, first) ? kTemplate : ""), fmt::arg("reward", reward_of(first)),
-      fmt::arg("row", row), fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)),
-      fmt::arg("data", yaml_word(data)), fmt::arg("update", middle.update), fmt::arg("epochs", length.epochs),
-      fmt::arg("updates", length.updates), fmt::arg("every", length.every),
-      fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
+  const auto written = [&](const Length& length) {
+    return fmt::format(
+        fmt::runtime(kHead + middle.data + own_options(entry) + middle.text + kTail), fmt::arg("summary", summary),
+        fmt::arg("recipe", recipe), fmt::arg("plugins", plugins_line()), fmt::arg("options", entry.options.dump()),
+        fmt::arg("file", file.empty() ? recipe + ".yaml" : file),
+        fmt::arg("teacher", needs_teacher(entry) ? kTeacher : ""),
+        fmt::arg("template", lacks_template(model, first) ? kTemplate : ""), fmt::arg("reward", reward_of(first)),
+        fmt::arg("row", row), fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)),
+        fmt::arg("data", yaml_word(data)), fmt::arg("update", middle.update),
+        fmt::arg("unit", middle.rows_per_example == 2 ? "; a pair has two" : ""), fmt::arg("epochs", length.epochs),
+        fmt::arg("updates", length.updates), fmt::arg("every", length.every),
+        fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
+  };
+  return written(length_of(middle, data, written({})));
 }
 
 std::string data_shapes(const std::string& recipe) {

@@ -100,11 +100,26 @@ TEST(Starter, TakesSmallDataMoreThanOnce) {
     return fmt::format("{:<20} # passes over data.train{}", epochs, more);
   };
   EXPECT_EQ(of("sft", 200), comment(4, "; 200 rows are 25 updates"));
-  EXPECT_EQ(of("dpo", 200), comment(2, "; 200 rows are 25 updates"));
+  EXPECT_EQ(of("dpo", 200), comment(2, "; 200 pairs are 25 updates"));
   EXPECT_EQ(of("grpo", 8), comment(10, "; 8 rows are 5 updates"));
   EXPECT_EQ(of("sft", 639), comment(1, "; 639 rows are 20 updates"));
   EXPECT_EQ(of("sft", 640, "no JSON\n"), comment(1, ""));
   EXPECT_EQ(of("sft", 1, "no JSON\n"), comment(1, "")) << "check says what is wrong";
+}
+
+// The run leaves out what is longer than the config that init writes has it: these rows count for nothing.
+TEST(Starter, CountsTheRowsThatTheRunWillUse) {
+  const test::Scratch root("starter");
+  test::write_small_task(root.path());
+  std::string lines;
+  for (int i = 0; i < 60; ++i) {
+    const std::string answer(i % 3 == 0 ? 40 : 2, '1');  // of 32 positions
+    lines += R"({"prompt": "12=", "completion": ")" + answer + "\"}\n";
+  }
+  test::write_text(root / "rows.jsonl", lines);
+  EXPECT_NE(starter("sft", root / "start", root / "rows.jsonl").find("; 40 of 60 rows fit and are 13 updates"),
+            std::string::npos);
+  EXPECT_NE(starter("sft", "org/model", root / "rows.jsonl").find("; 60 rows are 19 updates"), std::string::npos);
 }
 
 }  // namespace

@@ -18,6 +18,20 @@ std::string Change::basis() const {
   return fmt::format("means of the first and the last {} of {} iterations", part, count);
 }
 
+bool still_falls(const std::vector<double>& losses) {
+  constexpr size_t kQuarters = 4, kFewest = 12;
+  constexpr double kStill = 0.05, kLearned = 0.4;  // of the first quarter's mean
+  if (losses.size() < kFewest) return false;
+  double means[kQuarters] = {};
+  const size_t part = losses.size() / kQuarters;
+  for (size_t q = 0; q < kQuarters; ++q) {
+    const auto begin = losses.end() - static_cast<std::ptrdiff_t>((kQuarters - q) * part);
+    means[q] = std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(part), 0.0) / static_cast<double>(part);
+  }
+  const bool falls = means[0] > means[1] && means[1] > means[2] && means[2] > means[3];
+  return falls && means[3] > kLearned * means[0] && means[2] - means[3] > kStill * means[0];
+}
+
 std::optional<Change> change_over(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
   const size_t part = std::max<size_t>(1, values.size() / 10);

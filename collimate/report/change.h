@@ -19,6 +19,10 @@ struct Change {
   std::string basis() const;
 };
 
+// Would more training have lowered these losses further? Of four quarters each mean is lower than the one before, the
+// last by a twentieth of the first, and by then it is not yet far below that. False for a few losses.
+bool still_falls(const std::vector<double>& losses);
+
 // Nothing without values.
 std::optional<Change> change_over(const std::vector<double>& values);
 

@@ -35,12 +35,4 @@ std::string duration(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
-std::string byte_size(double bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  // Three digits of 1023 would read 1.02e+03: from 999.5 on the next unit says it.
-  for (; bytes >= 999.5 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
-  return fmt::format("{:.3g} {}", bytes, kUnits[unit]);
-}
-
 }  // namespace collimate::report

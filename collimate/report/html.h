@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collimate/base/html.h"
+#include "collimate/base/memory_words.h"
 
 namespace collimate::report {
 
@@ -15,7 +16,7 @@ std::string short_number(double value, bool percent = false, int digits = 3);
 // Labels the ticks of an axis with as many digits as tell them apart.
 std::vector<std::string> tick_labels(const std::vector<double>& ticks, bool percent = false);
 std::string duration(double seconds);  // "42.1 s", "3 min 07 s", "2 h 05 min"
-std::string byte_size(double bytes);   // "1.4 GiB"
+using base::byte_size;                 // "1.4 GiB"
 
 // The style sheet, over base::html_palette(), and the small script (values under the pointer, or by arrow keys) of the
 // page.

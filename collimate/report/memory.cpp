@@ -4,7 +4,6 @@
 
 #include "collimate/report/html.h"
 #include "collimate/report/sections.h"
-#include "collimate/report/words.h"
 
 namespace collimate::report {
 
@@ -24,7 +23,7 @@ std::string worker_rows(const Json& worker) {
   std::string out;
   for (const Json& item : worker.value("items", Json::array())) {
     const double planned = item.value("planned_bytes", 0.0), peak = item.value("peak_bytes", 0.0);
-    if (std::max(planned, peak) >= kShownBytes) out += row(memory_words(item.value("item", "")), planned, peak);
+    if (std::max(planned, peak) >= kShownBytes) out += row(base::memory_words(item.value("item", "")), planned, peak);
   }
   return out;
 }

@@ -9,9 +9,6 @@ namespace collimate::report {
 // phase's own name where it is none that a recipe has.
 std::string phase_words(std::string_view phase);
 
-// Says what an item of summary.json's memory holds, as "policy: gradients" for "policy/gradient".
-std::string memory_words(std::string_view item);
-
 // Says what a measure of a sample means, as "log-prob per token" for "log_prob".
 std::string measure_words(std::string_view measure);
 

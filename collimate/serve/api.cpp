@@ -189,12 +189,16 @@ void read_field(ApiRequest& request, const std::string& name, const json& value,
     if (!value.is_null()) sampling[field->name] = value;
   } else if (const auto refused = find_named(kRefused, name); refused != std::end(kRefused)) {
     if (!value.is_null() && !refused->harmless(value)) {
-      throw ApiError(400, base::expectation(name, "no such field, it is not offered here", shown(value), "without it"),
+      throw ApiError(400,
+                     base::expectation(name, "a request without this field, which this server does not support",
+                                       shown(value), "leaving it out"),
                      name, "unsupported_parameter");
     }
   } else if (!is_form_field(name) && std::find(std::begin(kIgnored), std::end(kIgnored), name) == std::end(kIgnored)) {
-    throw ApiError(400, base::expectation("request", "fields that are known", shown(json(name))), name,
-                   "unknown_parameter");
+    throw ApiError(
+        400,
+        base::expectation("request", "fields of OpenAI's interface, or those of docs/serving.md", shown(json(name))),
+        name, "unknown_parameter");
   }
 }
 

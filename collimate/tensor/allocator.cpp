@@ -11,6 +11,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/memory_words.h"
 
 namespace collimate::tensor {
 namespace {
@@ -104,13 +105,10 @@ void account(State& s, int tag, int64_t bytes) {
 }
 
 std::string items_of(const State& s, int worker) {
-  std::vector<const MemoryUse*> held;
+  base::MemoryItems held;
   for (const MemoryUse& use : s.tags)
-    if (use.worker == worker && use.bytes > 0) held.push_back(&use);
-  std::sort(held.begin(), held.end(), [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
-  std::string text;
-  for (const MemoryUse* use : held) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", use->purpose, use->bytes);
-  return text;
+    if (use.worker == worker && use.bytes > 0) held.emplace_back(use.purpose, use.bytes);
+  return base::memory_text(held);
 }
 
 void check_budget(const State& s, int tag, int64_t bytes) {
@@ -120,10 +118,13 @@ void check_budget(const State& s, int tag, int64_t bytes) {
   const auto used = s.used.find(use.worker);
   const int64_t total = bytes + (used == s.used.end() ? 0 : used->second);
   if (total <= budget->second) return;
+  const auto size = [](int64_t of) { return base::byte_size(static_cast<double>(of)); };
   throw base::RunError(base::expectation(
-      fmt::format("memory of worker {}", use.worker), fmt::format("at most {} bytes", budget->second),
-      fmt::format("{} with {} more for '{}' (held: {})", total, bytes, use.purpose, items_of(s, use.worker)),
-      "smaller micro-batches, fewer cache blocks or a larger budget"));
+      fmt::format("memory of worker {}", use.worker),
+      fmt::format("at most {} (run.memory_budget)", size(budget->second)),
+      fmt::format("{} with {} more for {} (held: {})", size(total), size(bytes), base::memory_words(use.purpose),
+                  items_of(s, use.worker)),
+      "a larger run.memory_budget, a smaller train.micro_batch_tokens or fewer rollout.cache_blocks"));
 }
 
 Header* take_cached(State& s, int64_t bytes) {

@@ -71,8 +71,9 @@ TEST(Allocator, BudgetNamesTheItem) {
     message = error.what();
   }
   EXPECT_EQ(message,
-            "[memory of worker 9] expected at most 100000 bytes, got 122880 with 61440 more for 'activations' (held: "
-            "kv_cache 61440); try smaller micro-batches, fewer cache blocks or a larger budget");
+            "[memory of worker 9] expected at most 97.7 KiB (run.memory_budget), got 120 KiB with 60 KiB more for "
+            "activations kept for the backward pass (held: keys and values (the KV cache) 60 KiB); try a larger "
+            "run.memory_budget, a smaller train.micro_batch_tokens or fewer rollout.cache_blocks");
   EXPECT_EQ(held(9, "activations"), 0);
   set_memory_budget(9, 0);
   const Buffer now(60000);

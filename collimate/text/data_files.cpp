@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_path.h"
+#include "collimate/host/hub_cache.h"
 #include "collimate/text/data_formats.h"
 #include "collimate/text/files.h"
 
@@ -79,13 +80,36 @@ std::vector<std::string> matches(const std::string& pattern) {
   return files;
 }
 
+// Says how a hub's data set comes here, for a path that may be the name of one: "org/name"; "" for any other.
+std::string hub_data_remedy(const std::string& path) {
+  const std::optional<host::HubName> hub = host::hub_name(path);
+  if (!hub || std::ranges::count(hub->model, '/') != 1 || format_of(path) || fs::exists(fs::path(path).parent_path()))
+    return "";
+  const size_t slash = hub->model.find('/');
+  const std::string organisation = hub->model.substr(0, slash), name = hub->model.substr(slash + 1);
+  if (const fs::path cached = host::hub_cache() / ("datasets--" + organisation + "--" + name); fs::exists(cached))
+    return "the path of its files, which Hugging Face's cache has in " + (cached / "snapshots").string();
+  const std::string revision = hub->revision == host::kMain ? "" : " --revision " + hub->revision;
+  return fmt::format("hf download {} --repo-type dataset{} --local-dir {}, and then the path of its files in {}/",
+                     hub->model, revision, name, name);
+}
+
+[[noreturn]] void throw_no_file(const std::string& path) {
+  const std::string of_hub = hub_data_remedy(path);
+  if (of_hub.empty())
+    throw InputError(expectation("data " + path, "a file", "none there", base::nearest_file(path, likely_endings())));
+  throw InputError(expectation("data " + path,
+                               "a file or a directory of data files, as data sets of a hub are not "
+                               "downloaded",
+                               "none there", of_hub));
+}
+
 }  // namespace
 
 std::vector<std::string> data_files(const std::string& path) {
   if (fs::is_directory(path)) return files_of_directory(path);
   if (fs::exists(path)) return {path};
-  if (path.find_first_of("*?[") == std::string::npos)
-    throw InputError(expectation("data " + path, "a file", "none there", base::nearest_file(path, likely_endings())));
+  if (path.find_first_of("*?[") == std::string::npos) throw_no_file(path);
   std::vector<std::string> files = matches(path);
   if (files.empty()) throw InputError(expectation("data " + path, "files that match the pattern", "none"));
   return files;

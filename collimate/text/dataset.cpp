@@ -41,14 +41,27 @@ void rename_columns(Row& row, const DataSource& source, const RowLocation& locat
   }
 }
 
+// "frage: prompt, antwort: completion": the first two columns as what most recipes read.
+std::string columns_by_place(const Row& row) {
+  constexpr const char* kOurs[] = {"prompt", "completion"};
+  std::string text;
+  size_t place = 0;
+  for (const auto& [name, value] : row.items()) {
+    if (place == std::size(kOurs)) break;
+    text += fmt::format("{}{}: {}", place == 0 ? "" : ", ", name, kOurs[place]);
+    ++place;
+  }
+  return text;
+}
+
 [[noreturn]] void shape_unknown(const Row& row, const RowLocation& location) {
-  throw base::InputError(base::expectation(
-      location.text(),
-      "columns of a known shape (prompt; prompt + completion; messages; prompt + chosen + rejected; "
-      "instruction + output; conversations; question + answer; text)",
-      column_names(row),
-      fmt::format("naming yours: {{path: {}, columns: {{YOURS: prompt, YOURS: completion}}}} in the path's place",
-                  location.file)));
+  throw base::InputError(
+      base::expectation(location.text(),
+                        "columns of a known shape (prompt; prompt + completion; messages; prompt + chosen + rejected; "
+                        "instruction + output; conversations; question + answer; text)",
+                        column_names(row),
+                        fmt::format("saying which is which: {{path: {}, columns: {{{}}}}} in the place of the path",
+                                    location.file, columns_by_place(row))));
 }
 
 std::string prompt_kind(const Prompt& prompt) {
@@ -56,7 +69,7 @@ std::string prompt_kind(const Prompt& prompt) {
   return std::holds_alternative<std::string>(prompt) ? "text" : "token ids";
 }
 
-// "prompt (messages), completion, ground truth; other columns, which rewards get: index, level".
+// "prompt (messages), completion, ground truth".
 std::string parts_of(const Example& example) {
   std::string parts = "prompt (" + prompt_kind(example.prompt) + ")";
   if (const auto* conversation = std::get_if<Conversation>(&example.prompt)) {
@@ -67,7 +80,6 @@ std::string parts_of(const Example& example) {
   if (example.chosen) parts += ", chosen, rejected";
   if (example.label) parts += ", label";
   if (!example.ground_truth.is_null()) parts += ", ground truth";
-  if (!example.extra.empty()) parts += "; other columns, which rewards get: " + column_names(example.extra);
   return parts;
 }
 
@@ -156,8 +168,10 @@ void Dataset::read_source(const DataSource& source, const BadRows& bad) {
   if (left_out_.rows == 0) left_out_.first = left_out.first;
   left_out_.rows += left_out.rows;
   weights_.push_back({rows, source.weight});
-  verdict_.push_back(fmt::format("{}: {} row{} of {}, read as {}", source.path, rows, rows == 1 ? "" : "s",
-                                 shape_name(*shape), parts_of(examples_[before])));
+  const Example& first = examples_[before];
+  verdict_.push_back({fmt::format("{}: {} row{} of {}, read as {}", source.path, rows, rows == 1 ? "" : "s",
+                                  shape_name(*shape), parts_of(first)),
+                      first.extra.empty() ? "" : column_names(first.extra)});
 }
 
 Dataset Dataset::hold_out(int64_t count, uint64_t seed) {
@@ -180,6 +194,14 @@ Dataset Dataset::hold_out(int64_t count, uint64_t seed) {
   out.weights_.push_back({count, 1.0});
   examples_ = std::move(left);
   return out;
+}
+
+std::vector<std::string> Dataset::verdict(const std::string& others) const {
+  std::vector<std::string> lines;
+  for (const Verdict& source : verdict_)
+    lines.push_back(source.read +
+                    (source.others.empty() ? "" : fmt::format("; other columns{}: {}", others, source.others)));
+  return lines;
 }
 
 const Example& Dataset::example(int64_t row) const {

@@ -85,8 +85,9 @@ class Dataset {
   int64_t size() const { return static_cast<int64_t>(examples_.size()); }
   const Example& example(int64_t row) const;
   const std::vector<Example>& examples() const { return examples_; }
-  // One line per source for the user: file, rows, recognised shape, which columns became what.
-  const std::vector<std::string>& verdict() const { return verdict_; }
+  // One line per source for the user: file, rows, recognised shape, which columns became what. `others` says whose the
+  // other columns are: ", which rewards get".
+  std::vector<std::string> verdict(const std::string& others = "") const;
   const LeftOut& left_out() const { return left_out_; }
   // Moves `count` rows, drawn by the seed alone, to a data set of their own, in the order of the file and each used
   // once in an epoch. fingerprint() and verdict() stay with the rows that are left. 0 < count < size().
@@ -100,10 +101,13 @@ class Dataset {
   void require(const std::string& part, const std::string& reader) const;
 
  private:
+  struct Verdict {
+    std::string read, others;  // columns
+  };
   void read_source(const DataSource& source, const BadRows& bad);
 
   std::vector<Example> examples_;
-  std::vector<std::string> verdict_;
+  std::vector<Verdict> verdict_;
   std::vector<RowWeight> weights_;
   uint64_t fingerprint_ = 0;
   LeftOut left_out_;

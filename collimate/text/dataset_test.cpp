@@ -292,7 +292,7 @@ TEST_F(DatasetFile, SourcesJoinAndTheVerdictSaysWhatWasSeen) {
   EXPECT_EQ(data.size(), 2);
   EXPECT_EQ(text(data.example(1).prompt), "x");
   const std::string a = directory_.path("a.jsonl"), b = directory_.path("b.json");
-  EXPECT_EQ(data.verdict(),
+  EXPECT_EQ(data.verdict(", which rewards get"),
             (std::vector{a + ": 1 row of prompt + completion, read as prompt (text), completion",
                          b + ": 1 row of prompts, read as prompt (text); other columns, which rewards get: n"}));
   EXPECT_EQ(data.weights(), (std::vector<RowWeight>{{1, 1.0}, {1, 0.5}}));
@@ -341,7 +341,7 @@ TEST_F(DatasetFile, Errors) {
   EXPECT_EQ(error("{\"prompt\": \"a\"}\n{\"answer\": 1}\n"),
             "[" + path + ":2 column prompt] expected a value, got none");
   EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr(path + ":1] expected columns of a known shape"));
-  EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr("got foo, bar; try naming yours: {path: "));
+  EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr("got foo, bar; try saying which is which: {path: "));
   DataSource renamed = source("a.jsonl", "{\"foo\": 1}\n");
   renamed.columns = {{"question", "prompt"}};
   EXPECT_THAT(message_of<base::InputError>([&] { Dataset::read({renamed}); }), HasSubstr("column 'question'"));

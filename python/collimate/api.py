@@ -69,13 +69,15 @@ class TrainResult:
 
 def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | Reward | None = None,
           callbacks: Sequence[Callback] = (), *, output: Path | None = None, resume: str = "auto",
-          overwrite: bool = False, overrides: Mapping[str, Any] | None = None) -> TrainResult:
+          overwrite: bool = False, download: bool = False,
+          overrides: Mapping[str, Any] | None = None) -> TrainResult:
     """Trains what the config says, as `collimate train` does, with data and rewards in memory in the place of its own.
 
     Rows are kept in output/rows, so that the run can go on: the same call with the same output does. Without an output
     it is a new directory below the system's temporary one, which stays. With `overwrite` the run that output holds is
     removed, its rows and its model too, and this one begins anew; a call that is refused removes nothing. `overrides`
-    are {"run.seed": 2} and win over the config. Ctrl-C saves, stops and raises KeyboardInterrupt; once more stops at
+    are {"run.seed": 2} and win over the config. With `download` a model that is named as on a hub and is not in Hugging
+    Face's local cache is downloaded first. Ctrl-C saves, stops and raises KeyboardInterrupt; once more stops at
     once. Rewards are tried on the first row before the run. One that raises ends the run, unless its on_error says
     otherwise: RunError, InputError in the trial, caused by what was raised. What a callback raises comes out of here
     after the run was saved. InputError, with nothing trained, for wrong input. One call at a time in a process.
@@ -83,7 +85,7 @@ def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
     path = pathlib.Path(tempfile.mkdtemp(prefix="collimate-") if output is None else output)
     if output is None:
         print(f"output: {path}", file=sys.stderr)
-    request, functions = _request(config, rewards, overrides)
+    request, functions = _request(config, rewards, overrides, download)
     request.update(output=str(path), resume=os.fspath(resume), overwrite=overwrite,
                    worker_command=[PROGRAM, "worker"])
     listeners = _Callbacks(callbacks)
@@ -112,15 +114,16 @@ def _gone_if_refused(path: pathlib.Path, made: bool) -> Iterator[None]:
 
 
 def check(config: Config, data: Data | None = None, rewards: Iterable[Reward] | Reward | None = None, *,
-          overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+          download: bool = False, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Gives what the config would train, as `collimate check --json` says it: the batch arithmetic, what data looks
-    like and what rewards give, as texts in "notes". "problems" is empty where the run could begin."""
-    request, functions = _request(config, rewards, overrides)
+    like and what rewards give, as texts in "notes". "problems" is empty where the run could begin. With `download` it
+    downloads models as `train` does."""
+    request, functions = _request(config, rewards, overrides, download)
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
         files = _add_data(request, data, pathlib.Path(directory), kept=False)
         with _named_rows(files):
             found = json.loads(native.check(json.dumps(request), [function.native() for function in functions]))
-        return {**found, **{key: _by_row(found[key], files) for key in ("notes", "problems")}}
+        return {**found, **{key: _as_argument(_by_row(found[key], files)) for key in ("notes", "problems")}}
 
 
 def _schema_as_text(sampling: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,32 +132,40 @@ def _schema_as_text(sampling: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128, n: int = 1, seed: int = 0,
-             logprobs: bool = False, **sampling: Any) -> list[dict[str, Any]]:
+             logprobs: bool = False, long_rows: str = "stop", bad_rows: str = "stop", download: bool = False,
+             **sampling: Any) -> list[dict[str, Any]]:
     """Completes prompts: texts, conversations (lists of {"role", "content"}) or rows with a prompt. For each, in order,
-    n dicts of prompt, completion, token_ids and finish, and logprobs where asked. `sampling` are temperature, top_p and
-    the other keys of `collimate help rollout`, compute, latent_cache, chat_template, chat_template_kwargs, speculation,
-    draft_model; json_schema may be a dict. num_beams (with length_penalty and early_stopping, as in transformers)
-    searches in place of drawing: the n best of each prompt, with their score. Ctrl-C stops it. One call at a time in a
-    process."""
+    n dicts of prompt, completion, token_ids and finish, and logprobs where asked. `long_rows` ("stop", "drop" or
+    "truncate") says what happens to prompts that are longer than the model can read, `bad_rows` ("stop" or "drop") to
+    those that are none; what is left out is counted on stderr and is not in the list. With `download` a model that is
+    named as on a hub and is not in Hugging Face's local cache is downloaded first. `sampling` are temperature, top_p
+    and the other keys of `collimate help rollout`, compute, latent_cache, chat_template, chat_template_kwargs,
+    speculation, draft_model; json_schema may be a dict. num_beams (with length_penalty and early_stopping, as in
+    transformers) searches in place of drawing: the n best of each prompt, with their score. Ctrl-C stops it. One call
+    at a time in a process."""
     given = [prompts] if isinstance(prompts, (str, Mapping)) else prompts
     rows = (row if isinstance(row, Mapping) else {"prompt": row} for row in records(given))
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
         file = pathlib.Path(directory) / "prompts.jsonl"
         write_rows(rows, "prompts", file, kept=False)
         request = {"model": os.fspath(model), "data": str(file), "max_tokens": max_tokens, "n": n, "seed": seed,
-                   "logprobs": logprobs, **_schema_as_text(sampling)}
+                   "logprobs": logprobs, "long_rows": long_rows, "bad_rows": bad_rows, "download": download,
+                   **_schema_as_text(sampling)}
         with _named_rows({"prompts": file}):
             return _unless_stopped(json.loads(native.generate(json.dumps(request))))
 
 
 def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable[Reward] | Reward | None = None, *,
              measure: str | None = None, n: int = 1, examples: int = 0, max_tokens: int = 128, seed: int = 0,
-             compute: str = "float32", latent_cache: bool = False, chat_template: str = "auto",
-             chat_template_kwargs: Mapping[str, Any] | None = None, **sampling: Any) -> dict[str, Any]:
+             long_rows: str = "stop", bad_rows: str = "stop", compute: str = "float32", latent_cache: bool = False,
+             chat_template: str = "auto", chat_template_kwargs: Mapping[str, Any] | None = None,
+             download: bool = False, **sampling: Any) -> dict[str, Any]:
     """Measures models on data: the document of `collimate eval --json`. Completions that rewards judge, perplexity,
     pairs, choices or marked answers, as the rows' columns say, or `measure`. Each model has "metrics", with value and
-    standard_error of each; "differences" are of each model after the first from it. `sampling` are temperature, top_p
-    and the other keys of `collimate help evaluation`. Ctrl-C stops it. One call at a time in a process."""
+    standard_error of each; "differences" are of each model after the first from it. `long_rows`, `bad_rows` and
+    `download` are those of generate(); what is left out is counted in each model's "left_out". `sampling` are
+    temperature, top_p and the other keys of `collimate help evaluation`. Ctrl-C stops it. One call at a time in a
+    process."""
     given = [models] if isinstance(models, (str, os.PathLike)) else list(models)
     entries, functions = split(rewards) if rewards is not None else (None, [])
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
@@ -166,12 +177,15 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
             write_rows(data, "data", file, kept=False)
         request = {"models": [os.fspath(model) for model in given], "data": str(file), "measure": measure,
                    "max_tokens": max_tokens, "seed": seed, "compute": compute, "latent_cache": latent_cache,
+                   "long_rows": long_rows, "bad_rows": bad_rows, "download": download,
                    "chat_template": chat_template, "chat_template_kwargs": dict(chat_template_kwargs or {}),
                    "section": {**_schema_as_text(sampling), "samples_per_prompt": n, "examples": examples,
                                "reward": entries}}
         with _causes(functions), _named_rows(files):
             text = native.evaluate(json.dumps(request), [function.native() for function in functions])
         document = _unless_stopped(json.loads(text))
+        for told in (left_out for model in document["models"] for left_out in model["left_out"]):
+            told["what"] = _by_row(told["what"], files)
         return {**document, "data": _by_row(document["data"], files)}
 
 
@@ -185,7 +199,8 @@ def _by_row(told: Any, files: Mapping[str, pathlib.Path]) -> Any:
     if isinstance(told, str):
         for key, file in files.items():
             name = re.escape(str(file))
-            told = re.sub(rf"naming yours: {{path: {name}, columns: .*}} in the path's place", _NAMES, told)
+            columns = rf"saying which is which: {{path: {name}, columns: .*}} in the place of the path"
+            told = re.sub(columns, _NAMES, told)
             told = re.sub(rf"\[data {name}\] (.*) got an empty file", rf"[{key}] \1 got none", told)
             told = re.sub(name + r":(\d+)", rf"{key} row \1", told).replace(str(file), key)
     return told
@@ -197,8 +212,14 @@ def _named_rows(files: Mapping[str, pathlib.Path]) -> Iterator[None]:
     try:
         yield
     except Error as error:
-        error.args = tuple(_by_row(list(error.args), files))
+        error.args = tuple(_as_argument(_by_row(list(error.args), files)))
         raise
+
+
+def _as_argument(told: list[Any]) -> list[Any]:
+    """Messages name the argument in the place of the flag."""
+    return [re.sub(r"(?<=[\[ ])--download(?= )", "download=True", one) if isinstance(one, str) else one
+            for one in told]
 
 
 @contextlib.contextmanager
@@ -236,9 +257,11 @@ def _metrics(line: str) -> Metrics:
 
 
 def _request(config: Config, rewards: Iterable[Reward] | Reward | None,
-             overrides: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[MemoryReward]]:
+             overrides: Mapping[str, Any] | None, download: bool) -> tuple[dict[str, Any], list[MemoryReward]]:
     sets = [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
     functions: list[MemoryReward] = []
+    if download:
+        sets.append("download=true")
     if rewards is not None:
         entries, functions = split(rewards)
         sets.append(f"reward={json.dumps(entries)}")

@@ -35,7 +35,7 @@ class MemoryReward:
 
     def cause_of(self, error: Exception) -> BaseException | None:
         """Gives what the function raised, where the run ended by that."""
-        return self.function.raised if re.search(rf"\[reward {self.name}(\]| on row)", str(error)) else None
+        return self.function.raised if re.search(rf"\[reward {self.name}(\]| on )", str(error)) else None
 
 
 def name_of(function: Callable[..., Any], taken: Collection[str]) -> str:

@@ -12,6 +12,7 @@ import threading
 import unittest
 import urllib.parse
 
+from python_support import PACKAGE
 from serve_support import PATIENCE, PROGRAM, ROOT, make_model
 
 PACKAGES = ROOT / ".test-packages"
@@ -134,7 +135,7 @@ class Download(unittest.TestCase):
         return self.generate(*words, "--download", code=code, **named).stderr.splitlines()[-1]
 
     def test_a_model_is_downloaded_once_and_only_when_asked(self):
-        self.assertIn("try --download (by PyPI's huggingface_hub), or hf download org/tiny",
+        self.assertIn("try --download (it needs PyPI's huggingface_hub), or hf download org/tiny",
                       self.generate(code=2).stderr)
         self.assertEqual(self.hub.sent, [])
         first = self.generate(NAME, "--download")
@@ -156,6 +157,36 @@ class Download(unittest.TestCase):
         config.write_text(config.read_text() + "download: true\n")
         self.call("train", config, "--output", "run")
         self.assertTrue((self.root / "run/model/model.safetensors").is_file())
+
+    def python(self, code: str, **environment: str) -> list:
+        """The lines that a script with the package prints."""
+        done = subprocess.run([sys.executable, "-c", "import collimate\n" + code], capture_output=True, text=True,
+                              timeout=PATIENCE, cwd=self.root,
+                              env={**self.environment, "PYTHONPATH": f"{PACKAGE}:{PACKAGES}", **environment})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines()
+
+    def test_functions_of_python_download_too(self):
+        (self.root / "rows.jsonl").write_text('{"prompt": "1:", "completion": "2"}\n')
+        own = self.generate("./tiny").stdout.splitlines()
+        refused = self.python(f"try: collimate.generate('{NAME}', '12:')\n"
+                              "except collimate.InputError as error: print(error)")[0]
+        self.assertIn("try download=True (it needs PyPI's huggingface_hub), or hf download org/tiny", refused)
+        self.assertEqual(self.hub.sent, [])
+        self.assertEqual(self.python(f"made = collimate.generate('{NAME}', '12:', max_tokens=3, temperature=0, "
+                                     "download=True)\nprint(made[0]['completion'])"), own)
+        self.assertEqual(self.hub.sent.count("model.safetensors"), 1)
+        for call in (f"evaluate('{NAME}', 'rows.jsonl', download=True)['models'][0]['rows']",
+                     f"check(CONFIG, 'rows.jsonl', download=True)['problems']",
+                     f"train(CONFIG, 'rows.jsonl', output='run', download=True).iterations"):
+            (self.cached / "refs/main").unlink()
+            values = {"recipe": "sft", "models": {"policy": NAME}, "run": {"iterations": 1},
+                      "train": {"samples_per_update": 1}}
+            self.assertIn(self.python(f"CONFIG = {values!r}\nprint(collimate.{call})"), (["1"], ["[]"]), call)
+            self.assertTrue((self.cached / "refs/main").exists(), call)
+        said = self.python(f"try: collimate.evaluate('org/none', 'rows.jsonl', download=True)\n"
+                           "except collimate.InputError as error: print(error)")[0]
+        self.assertTrue(said.startswith("[download=True org/none] expected a model of that name, got none at"), said)
 
     def test_a_revision(self):
         self.generate(f"{NAME}@v1.0", "--download")

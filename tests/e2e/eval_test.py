@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from serve_support import PATIENCE, PROGRAM, WithModel
+from serve_support import PATIENCE, PROGRAM, WithModel, make_model
 
 REWARD = """
 def score(prompts, completions, **columns):
@@ -81,7 +81,7 @@ class Eval(WithRows):
                       refused)
         for name in ("org/none", "none"):
             refused = self.run_verb("eval", name, "--data", self.data, "--reward", "exact", code=2)[1]
-            self.assertIn(f"[model {name}] expected a model directory, got none there; try --download (by PyPI's "
+            self.assertIn(f"[model {name}] expected a model directory, got none there; try --download (it needs PyPI's "
                           f"huggingface_hub), or hf download {name}", refused)
 
 
@@ -107,6 +107,73 @@ class Eval(WithRows):
         _, logged = self.run_verb("eval", self.model, *flags)
         self.assertEqual(logged.count("11 rewards failed"), 1)
         self.assertEqual(logged.count("reward/errors:"), 0, logged)
+
+
+class RowsThatDoNotFit(WithRows):
+    """A line that is no JSON, and a prompt that is longer than the model's 64 positions."""
+
+    def setUp(self):
+        super().setUp()
+        self.model = make_model(self.here / "few", positions=64)
+        self.long = "12" * 40
+        self.data.write_text('{"prompt": "1:", "ground_truth": "1", "level": 1}\nnot json\n'
+                             f'{{"prompt": "{self.long}", "ground_truth": "2", "level": 3}}\n'
+                             '{"prompt": "4:", "ground_truth": "4", "level": 4}\n')
+        self.kept = self.here / "kept.jsonl"
+        self.flags = ("--data", self.data, "--reward", "{rule: regex, pattern: '1'}", "--max-tokens", "8",
+                      "--temperature", "0", "--ignore-eos", "true")
+
+    def drawn(self, *more, code: int = 0) -> tuple:
+        """(the lines, what was logged)"""
+        said = self.run_verb("generate", self.model, *self.flags, "--output", self.kept, *more, code=code)[1]
+        return [json.loads(line) for line in self.kept.read_text().splitlines()] if self.kept.exists() else [], said
+
+    def test_the_first_stops_and_says_how_to_go_on(self):
+        for verb in ("generate", "eval"):
+            said = self.run_verb(verb, self.model, *self.flags, code=2)[1].splitlines()[-1]
+            self.assertTrue(said.startswith(f"[{self.data}:2] expected "), said)
+            self.assertTrue(said.endswith("--bad-rows drop, which leaves out 1 of 4 rows"), said)
+            said = self.run_verb(verb, self.model, *self.flags, "--bad-rows", "drop", code=2)[1].splitlines()[-1]
+            self.assertEqual(said, f"[{self.data}:3] expected at most 63 tokens, as the model has 64 positions, got "
+                                   "80; try --long-rows drop or truncate")
+        said = self.run_verb("generate", self.model, "--prompt", "1:", "--long-rows", "drop", code=2)[1]
+        self.assertIn("[--long-rows] expected --data FILE beside it", said)
+
+    def test_they_are_left_out_and_counted(self):
+        drop = ("--bad-rows", "drop", "--long-rows", "drop")
+        lines, said = self.drawn(*drop)
+        self.assertEqual([(line["level"], line["prompt"]) for line in lines], [(1, "1:"), (4, "4:")])
+        self.assertIn("warning --data: 1 of 4 rows left out (--bad-rows drop); the first: [", said)
+        self.assertIn("warning --data: 1 of 4 rows left out (--long-rows); the first: "
+                      f"[{self.data}:3] expected at most 63 tokens, as the model has 64 positions, got 80", said)
+        self.assertIn("2 of 2 completions are there", self.drawn(*drop)[1])
+        self.assertIn("expected the command that began it, with long_rows \"drop\", got \"truncate\"",
+                      self.drawn("--bad-rows", "drop", "--long-rows", "truncate", code=2)[1])
+        printed = self.run_verb("generate", self.model, *self.flags, *drop)[0].splitlines()
+        self.assertEqual(len(printed), 2)
+        document = json.loads(self.run_verb("eval", self.model, self.model, *self.flags, *drop, "--json")[0])
+        for model in document["models"]:
+            self.assertEqual(model["metrics"]["reward/mean"]["units"], 2)
+            self.assertEqual([(rows["rows"], rows["of"]) for rows in model["left_out"]], [(1, 4), (1, 4)])
+
+    def test_a_prompt_is_cut_so_that_a_completion_has_room(self):
+        lines, said = self.drawn("--bad-rows", "drop", "--long-rows", "truncate", "--logprobs")
+        self.assertIn("info    --data: 1 of 4 rows truncated (--long-rows truncate)", said)
+        self.assertEqual([line["level"] for line in lines], [1, 3, 4])
+        self.assertEqual([len(line["token_ids"]) for line in lines], [8, 8, 8])
+        self.data.write_text(json.dumps({"prompt": self.long[-56:], "ground_truth": "2", "level": 3}) + "\n")
+        self.kept.unlink()
+        self.assertEqual(self.drawn("--logprobs")[0][0]["token_ids"], lines[1]["token_ids"])
+
+    def test_models_that_leave_out_other_rows_are_compared_by_the_same_ones(self):
+        small = make_model(self.here / "small", positions=16)
+        rows = [{"prompt": "3" * length + ":", "completion": "1" * (1 + length % 3)} for length in (2, 20, 4, 30, 6)]
+        self.data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        document = json.loads(self.run_verb("eval", self.model, small, "--data", self.data, "--long-rows", "drop",
+                                            "--json")[0])
+        self.assertEqual([model["metrics"]["perplexity"]["units"] for model in document["models"]], [5, 3])
+        difference = document["differences"][0]["metrics"]["perplexity"]
+        self.assertEqual((difference["units"], difference["value"]), (3, 0), "the weights are equal")
 
 
 class GenerateRows(WithRows):

@@ -214,12 +214,12 @@ TEST_F(Memory, ABudgetThatIsTooSmallNamesTheItems) {
       run_collimate({"train", scratch_ / "run.yaml", "--output", scratch_ / "small", "--set", "run.memory_budget=40"});
   EXPECT_EQ(result.status.code, 2);
   const std::string line = last_line(result.errors);
-  EXPECT_TRUE(line.starts_with("[memory of worker 0] expected a plan of at most 41943040 bytes, got ")) << line;
-  EXPECT_NE(line.find("policy/activations "), std::string::npos) << line;
-  EXPECT_NE(line.find("policy/optimizer "), std::string::npos) << line;
-  EXPECT_TRUE(
-      line.ends_with("); try a larger run.memory_budget, a smaller train.micro_batch_tokens or rollout.cache_blocks"))
+  EXPECT_TRUE(line.starts_with("[memory of device 0] expected at most 40 MiB (run.memory_budget), got a plan of "))
       << line;
+  EXPECT_NE(line.find("policy: activations kept for the backward pass "), std::string::npos) << line;
+  EXPECT_NE(line.find("policy: optimizer state (two moments) "), std::string::npos) << line;
+  EXPECT_NE(line.find("); try run.memory_budget: "), std::string::npos) << line;
+  EXPECT_TRUE(line.ends_with(", a smaller train.micro_batch_tokens or fewer rollout.cache_blocks")) << line;
   EXPECT_FALSE(fs::exists(scratch_ / "small"));
   EXPECT_LT(memory_of({"run.memory_budget=200"}).at("workers").at(0).at("peak_bytes").get<double>(), 200 * kMebi);
 }

@@ -203,7 +203,7 @@ class Turns(WithTask):
         model = self.train(config(self.model, run={"iterations": 1})).model
         turns = [{"role": role, "content": "1"} for role in ("user", "assistant", "user")]
         with self.assertRaisesRegex(ValueError, r"a chat template, which marks where a turn ends, .*"
-                                                r'try chat_template="chatml", or "plain" to join turns'):
+                                                r'try chat_template=chatml, or plain to join turns'):
             collimate.generate(model, [turns])
         self.assertEqual(len(collimate.generate(model, [turns[:1]], max_tokens=1)), 1)
         self.assertEqual(len(collimate.generate(model, [turns], max_tokens=1, chat_template="plain")), 1)
@@ -288,9 +288,8 @@ class Errors(WithTask):
             return ratio(prompts, completions) if len(calls) > 1 else [1.0] * len(prompts)
 
         for error, words, reward in (
-                (collimate.InputError, r"^\[reward ratio on row 1 of data.train\] expected a reward for at least one "
-                 "completion, got none: ZeroDivisionError: .*; the data has the columns ground_truth, prompt; ",
-                 ratio),
+                (collimate.InputError, r"^\[reward ratio on data.train row 1\] expected a reward, got "
+                 "ZeroDivisionError: .*; the data has the columns ground_truth, prompt; ", ratio),
                 (collimate.RunError, r"^\[reward late\] ZeroDivisionError", late)):
             with self.assertRaisesRegex(error, words) as caught:
                 self.train(config(self.model), rewards=[low, reward])
@@ -388,7 +387,7 @@ class Rows(WithTask):
 
     def test_check_says_what_the_command_line_says(self):
         found = collimate.check(config(self.model), problems(40), [low])
-        self.assertIn("reward low on row 1 of data.train: ", "".join(found["notes"]))
+        self.assertIn("reward low on data.train row 1: ", "".join(found["notes"]))
         self.assertEqual(found["config"]["run"]["seed"], 7)
         bad = collimate.check(config(self.model, train={"warmup_updates": 9}), problems(40), [low])
         self.assertIn("train.warmup_updates", "".join(bad["problems"]))

@@ -15,7 +15,7 @@ def score(prompts, completions, ground_truth, **columns):
 def never(prompts, completions, **columns):
     return [columns["nothing"] for c in completions]
 """
-REFUSED = ("expected a reward for at least one completion, got none: KeyError: 'nothing'; the data has the columns "
+REFUSED = ("expected a reward, got KeyError: 'nothing'; the data has the columns "
            "ground_truth, prompt; try mending the reward, or the rows\n")
 
 
@@ -73,7 +73,7 @@ class RewardTrial(unittest.TestCase):
         said = self.train(2, "refused", "never")
         self.assert_once(said, 'reward.py", line 7, in never\n')
         self.assert_once(said, "\nKeyError: 'nothing'\nprompt: ")
-        self.assertTrue(said.endswith(f"[reward never on row 1 of data.train] {REFUSED}"), said)
+        self.assertTrue(said.endswith(f"[reward never on {self.data}:1] {REFUSED}"), said)
         self.assertFalse((self.root / "refused").exists())
 
     def test_eval_and_generate_refuse_it_before_they_draw(self):
@@ -85,11 +85,11 @@ class RewardTrial(unittest.TestCase):
             self.assertEqual(printed, "")
             self.assert_once(said, 'reward.py", line 7, in never\n')
             self.assert_once(said, "\nKeyError: 'nothing'\nprompt: ")
-            self.assertTrue(said.endswith(f"[reward never on row 1 of --data] {REFUSED}"), said)
+            self.assertTrue(said.endswith(f"[reward never on {self.data}:1] {REFUSED}"), said)
             self.assertNotIn("generate  ", said)
         _, said = self.run_verb(2, "generate", model, "--prompt", "12=", "--reward", "exact", "--max-tokens", "6")
         self.assertTrue(said.endswith(
-            "[reward exact on --prompt] expected rows that it can judge, got 1 of 1 that fail; row 1: [reward] "
+            "[reward exact on --prompt] expected rows that it can judge, got 1 of 1 that fail; --prompt: [reward] "
             'expected a column "ground_truth" in the row, got none; the data has the columns prompt; try a data set '
             "with a ground truth, or the option `field`\n"), said)
 

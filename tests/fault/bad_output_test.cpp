@@ -51,15 +51,17 @@ TEST_F(BadInput, MisspeltPathsNameTheNearest) {
 // The run refuses as `check` does, before anything is made: with the columns that there are, and once.
 TEST_F(BadInput, RewardsThatCannotJudgeAreRefusedBeforeTheRun) {
   python_reward("def score(prompts, completions, answer):\n    return [1.0] * len(prompts)\n", "");
-  expect(2,
-         "[reward score on row 1 of data.train] expected a reward for at least one completion, got none: TypeError: "
-         "score(prompts, completions, answer) asks for answer, which the data does not have; the data has the columns "
-         "ground_truth, prompt; try mending the reward, or the rows");
+  expect(
+      2,
+      "[reward score on " + (root_ / "problems.jsonl") +
+          ":1] expected a reward, got TypeError: "
+          "score(prompts, completions, answer) asks for answer, which the data does not have; the data has the columns "
+          "ground_truth, prompt; try mending the reward, or the rows");
   expect_nothing_written();
   write_text(root_ / "reward.py", "def score(prompts, completions, **columns):\n    raise ValueError('broken')\n");
   const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
   EXPECT_EQ(result.status.code, 2);
-  const std::string error = "expected a reward for at least one completion, got none: ValueError: broken";
+  const std::string error = "expected a reward, got ValueError: broken";
   const size_t first = result.errors.find(error);
   ASSERT_NE(first, std::string::npos) << result.errors;
   EXPECT_EQ(result.errors.find(error, first + 1), std::string::npos) << result.errors;
@@ -71,9 +73,11 @@ TEST_F(BadInput, RewardsThatCannotJudgeAreRefusedBeforeTheRun) {
 TEST_F(BadInput, RulesThatNameAColumnThatTheDataLacksAreRefusedBeforeTheRun) {
   replace("{rule: regex, pattern: \"^[0-4]\"}", "{rule: exact, field: answer}");
   expect(2,
-         "[reward exact on data.train] expected rows that it can judge, got 72 of 72 that fail; row 1: [reward] "
-         "expected a column \"answer\" in the row, got none; the data has the columns ground_truth, prompt; try a "
-         "data set with a ground truth, or the option `field`");
+         "[reward exact on data.train] expected rows that it can judge, got 72 of 72 that fail; " +
+             (root_ / "problems.jsonl") +
+             ":1: [reward] "
+             "expected a column \"answer\" in the row, got none; the data has the columns ground_truth, prompt; try a "
+             "data set with a ground truth, or the option `field`");
   expect_nothing_written();
 }
 

@@ -104,10 +104,36 @@ TEST_F(CheckModels, ARowLongerThanTheModel) {
   const std::string rows = read_text(root_ / "demonstrations.jsonl");
   write_text(root_ / "demonstrations.jsonl",
              rows + "{\"prompt\": \"0123456789=\", \"completion\": \"" + std::string(30, '7') + "\"}\n");
-  expect_refused("sft", {},
-                 "[model " + (root_ / "start") +
-                     "] expected rows of at most its 32 positions, got 42 tokens; try "
-                     "data.max_tokens: 32 with data.long_rows: drop or truncate");
+  const std::string at_line = "[" + (root_ / "demonstrations.jsonl") + ":41] expected at most ";
+  expect_refused("sft", {}, at_line + "32 tokens, got 42; try data.long_rows: drop or truncate");
+  expect_accepted("sft", {"data.long_rows=drop"});  // the default limit is what the model reads
+  expect_accepted("sft", {"data.long_rows=truncate"});
+  expect_refused("sft", {"data.max_tokens=40"},
+                 at_line +
+                     "40 tokens, got 42; try data.long_rows: drop or truncate, together with data.max_tokens: "
+                     "32, as the model has no more positions");
+}
+
+// A reward model scores answers: nothing is drawn by it, and it is no start of a language model.
+TEST_F(CheckModels, ARewardModelInThePlaceOfALanguageModel) {
+  replace_in(root_ / "start/config.json", "LlamaForCausalLM", "LlamaForSequenceClassification");
+  const std::string model = "[model " + (root_ / "start") + "] expected a language model";
+  const std::string said = run({"check"}, "grpo", {"models.policy.from_scratch=false"}).errors;
+  EXPECT_NE(said.find(model + ", got a reward model, which scores answers; try the model that it was trained from\n"),
+            std::string::npos)
+      << said;
+  expect_accepted("grpo", {});  // weights of its own
+  for (const char* verb : {"generate", "chat", "serve"}) {
+    std::vector<std::string> words = {verb, root_ / "start"};
+    if (verb == std::string("generate")) words.insert(words.end(), {"--prompt", "12="});
+    const host::CommandResult result = run_collimate(words);
+    EXPECT_EQ(result.status.code, 2) << verb;
+    EXPECT_EQ(last_line(result.errors), model +
+                                            ", which completes prompts, got a reward model, which scores answers; "
+                                            "try collimate eval " +
+                                            (root_ / "start") +
+                                            " --data PAIRS.jsonl, with rows of chosen and rejected");
+  }
 }
 
 TEST_F(CheckModels, AnIdBeyondTheVocabulary) {

@@ -23,7 +23,7 @@ TEST_F(CheckOptions, RefusesPatienceWithoutALossToWatch) {
     std::vector<std::string> all = sets;
     all.push_back("data.eval=" + (root_ / file));
     if (recipe == "sft") {
-      EXPECT_THAT(shown(recipe, all), Not(HasSubstr("warning")));
+      EXPECT_THAT(shown(recipe, all), Not(HasSubstr("warning: run.")));
     } else {
       EXPECT_THAT(reasons(recipe, all), HasSubstr("[run.patience] expected an option that recipe " + recipe +
                                                   " reads, whose evaluation has no val/loss, got 2; try leaving it "
@@ -72,8 +72,9 @@ TEST_F(CheckOptions, SaysWhatIsIdleWithoutEvaluations) {
 TEST_F(CheckOptions, AModelOfAHub) {
   for (const std::string name : {"org/none", "none"}) {
     const std::string said = reasons("sft", {"models.policy.path=" + name});
-    EXPECT_THAT(said, HasSubstr("[models.policy.path] expected a model directory, got " + name +
-                                ", which is none; try --download (by PyPI's huggingface_hub), or hf download " + name));
+    EXPECT_THAT(said,
+                HasSubstr("[models.policy.path] expected a model directory, got " + name +
+                          ", which is none; try --download (it needs PyPI's huggingface_hub), or hf download " + name));
     EXPECT_THAT(said, Not(HasSubstr("config.json")));
   }
 }

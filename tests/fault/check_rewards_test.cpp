@@ -13,22 +13,26 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 
 // Each test runs `collimate check` on a config with rewards and looks at what it prints about them.
-class CheckRewards : public CheckCall {};
+class CheckRewards : public CheckCall {
+ protected:
+  std::string first_row() const { return (root_ / "problems.jsonl") + ":1"; }
+};
 
 TEST_F(CheckRewards, RefusesRewardsThatCannotJudge) {
   EXPECT_THAT(reasons("grpo", {"reward=[{python: \"" + (root_ / "none.py") + ":score\"}]"}),
               HasSubstr("got FileNotFoundError: no file " + (root_ / "none.py") + "\n"));
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact, feild: x}]"}),
               HasSubstr("[--set reward] expected a key of section reward.0, got \"feild\"; try \"field\"\n"));
+  EXPECT_THAT(reasons("grpo", {"reward=reward.py:score"}), HasSubstr("; try {python: \"reward.py:score\"}\n"));
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: gsm9k}]"}),
               ContainsRegex("\\[--set reward\\] expected a rule, one of gsm8k, .*, got 'gsm9k'; try 'gsm8k'\n"));
   replace_in(root_ / "problems.jsonl", ", \"ground_truth\": \"149\"", "");
-  const std::string row =
-      "[reward exact on data.train] expected rows that it can judge, got 1 of 72 that fail; row 1: ";
+  const std::string row = "[reward exact on data.train] expected rows that it can judge, got 1 of 72 that fail; " +
+                          (root_ / "problems.jsonl") + ":1: ";
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact}]"}), HasSubstr(row));
-  EXPECT_THAT(
-      shown("grpo", {"reward=[{rule: exact, on_error: drop}]"}),
-      HasSubstr("\n# reward exact on data.train: 1 of 72 rows fail, and on_error decides what they count; row 1: "));
+  EXPECT_THAT(shown("grpo", {"reward=[{rule: exact, on_error: drop}]"}),
+              HasSubstr("\n# reward exact on data.train: 1 of 72 rows fail, and on_error decides what they count; " +
+                        (root_ / "problems.jsonl") + ":1: "));
 }
 
 TEST_F(CheckRewards, RefusesRewardsThatAreNoMaps) {
@@ -55,21 +59,54 @@ TEST_F(CheckRewards, SaysWhatTheGroundTruthItselfGets) {
 TEST_F(CheckRewards, CallsEachRewardOnAFewCompletions) {
   EXPECT_THAT(
       shown("grpo", {"reward=[{rule: exact}]"}),
-      HasSubstr("\n# reward exact on row 1 of data.train: \"149\" gets 1, \"I do not know.\" gets 0, \"\" gets 0\n"));
+      HasSubstr("\n# reward exact on " + first_row() + ": \"149\" gets 1, \"I do not know.\" gets 0, \"\" gets 0\n"));
   write_text(root_ / "r.py",
              "def score(prompts, completions, ground_truth, **kw):\n"
              "    return [int(c) / 2 for c in completions]\n"
              "def never(completions, **kw):\n"
              "    raise KeyError('answer')\n");
+  EXPECT_THAT(shown("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "'}]"}),
+              HasSubstr("\n# warning: reward score on " + first_row() +
+                        ": \"149\" gets 74.5, \"I do not know.\" gets the "
+                        "error ValueError: invalid literal for int() with base 10: 'I do not know.'"));
+  EXPECT_THAT(reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:never") + "'}]"}),
+              HasSubstr("[reward never on " + first_row() +
+                        "] expected a reward, got "
+                        "KeyError: 'answer'; the data has the columns ground_truth, prompt; try mending the reward, or "
+                        "the rows\n"));
+}
+
+// A run has another number of samples than a trial: a function that returns one number of values, whatever it is given,
+// is found in the trial.
+TEST_F(CheckRewards, RefusesAFunctionThatReturnsAFixedNumberOfRewards) {
+  write_text(root_ / "problems.jsonl", "{\"prompt\": \"12=\"}\n");  // no answer to try
+  for (int count = 1; count < 4; ++count) {
+    write_text(root_ / "r.py",
+               "def score(prompts, completions, **kw):\n    return [1.0] * " + std::to_string(count) + "\n");
+    EXPECT_THAT(
+        reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "'}]"}),
+        ContainsRegex("\\[reward score on .*\\] expected a list with a reward for each completion, got the function "
+                      "returned [0-9] rewards? for [0-9] samples?; try returning as many numbers as there are "
+                      "completions\n"))
+        << count;
+  }
+  write_text(root_ / "r.py", "import time\ndef score(prompts, completions, **kw):\n    time.sleep(60)\n");
   EXPECT_THAT(
-      shown("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "'}]"}),
-      HasSubstr("\n# warning: reward score on row 1 of data.train: \"149\" gets 74.5, \"I do not know.\" gets the "
-                "error ValueError: invalid literal for int() with base 10: 'I do not know.'"));
-  EXPECT_THAT(
-      reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:never") + "'}]"}),
-      HasSubstr("[reward never on row 1 of data.train] expected a reward for at least one completion, got none: "
-                "KeyError: 'answer'; the data has the columns ground_truth, prompt; try mending the reward, or "
-                "the rows\n"));
+      reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "', timeout_seconds: 0.2}]"}),
+      HasSubstr("] expected a reward in time, got no answer within 0.2 s; try a larger timeout_seconds beside python"));
+}
+
+// One function judges both data sets, and raises the same there.
+TEST_F(CheckRewards, ShowsATracebackOnceForAllDataSets) {
+  write_text(root_ / "r.py", "def never(completions, **kw):\n    raise KeyError('answer')\n");
+  const std::string never = "[{python: '" + (root_ / "r.py:never") + "'}]";
+  const std::string said =
+      reasons("grpo", {"reward=" + never, "data.eval=" + (root_ / "held_out.jsonl"), "evaluation.reward=" + never});
+  const size_t first = said.find("r.py\", line 2, in never");
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("r.py\", line 2, in never", first + 1), std::string::npos) << said;
+  EXPECT_THAT(said, HasSubstr("[reward never on " + first_row() + "] expected a reward, got KeyError"));
+  EXPECT_THAT(said, testing::Not(HasSubstr("held_out.jsonl:1] expected a reward"))) << "the same error is told once";
 }
 
 // A run would stop at its first sample.
@@ -79,7 +116,8 @@ TEST_F(CheckRewards, RefusesRewardsOfWhichNoneJudges) {
              "def some(prompts, completions, **kw):\n    return [1.0 if c == '149' else None for c in completions]\n");
   const std::string nothing = "{python: '" + (root_ / "r.py:nothing") + "'}";
   EXPECT_THAT(reasons("grpo", {"reward=[" + nothing + "]"}),
-              HasSubstr("[reward on row 1 of data.train] expected a reward of nothing for some completion, got no "
+              HasSubstr("[reward on " + first_row() +
+                        "] expected a reward of nothing for some completion, got no "
                         "judgement (None) of any; try a number in its place"));
   shown("grpo", {"reward=[" + nothing + ", {python: '" + (root_ / "r.py:some") + "'}]"});
   shown("grpo", {"reward=[" + nothing + ", {rule: exact}]"});

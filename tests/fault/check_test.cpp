@@ -73,22 +73,24 @@ TEST_F(Check, EpochsBecomeIterations) {
                     HasSubstr("\n# run: 9 iterations × 4 examples = 36, 0.5 epochs of 72\n")));
   EXPECT_THAT(shown("sft", {"run.epochs=3", "train.lr_schedule=linear"}),
               HasSubstr("\n# learning rate: 0.001 linear to 0 at update 15\n"));
-  EXPECT_THAT(reasons("sft", {"run.epochs=3", "run.iterations=4"}),
-              HasSubstr("[--set run.iterations] expected run.epochs or run.iterations: 3 epochs are 15 iterations, got "
-                        "both, and run.iterations is 4; try leaving one of them out"));
+  EXPECT_THAT(
+      reasons("sft", {"run.epochs=3", "run.iterations=4"}),
+      HasSubstr("[--set run.iterations] expected one of run.epochs (3, which is 15 iterations) and run.iterations "
+                "(4), got both; try leaving one of them out"));
 }
 
 TEST_F(Check, RowsBeyondTheEpochsAreNamed) {
   const std::vector<std::string> sets = {"train.samples_per_update=16", "data.shuffle=false"};
   EXPECT_THAT(
       shown("sft", {sets[0], sets[1], "run.epochs=1"}),
-      HasSubstr("\n# run: 3 iterations × 16 examples = 48, 1.2 epochs of 40\n"
-                "# run: 1 epoch (run.epochs) is 3 iterations, the last one filled up with 8 examples (row 1, 2, 3, … "
-                "of data.train, read once more)\n"));
+      HasSubstr(
+          "\n# run: 3 iterations × 16 examples = 48, 1.2 epochs of 40\n"
+          "# run: run.epochs 1 is 3 iterations; the last one is filled up with 8 examples of data.train, read once "
+          "more (row 1, 2, 3, …)\n"));
   EXPECT_THAT(
       shown("sft", {sets[0], sets[1], "run.epochs=0.25"}),
-      HasSubstr("\n# run: 0.25 epochs (run.epochs) are 1 iteration, the last one filled up with 6 examples (row "
-                "11, 12, 13, … of data.train)\n"));
+      HasSubstr("\n# run: run.epochs 0.25 is 1 iteration; the last one is filled up with 6 examples of data.train (row "
+                "11, 12, 13, …)\n"));
   EXPECT_THAT(shown("sft", {"run.epochs=1"}), testing::Not(HasSubstr("filled up")));
 }
 
@@ -157,7 +159,7 @@ TEST_F(Check, ShowsThatMarginsAreRead) {
   EXPECT_THAT(shown("reward"), HasSubstr(line));
   const std::string dpo = shown("dpo", {"algorithm.beta=0.1"});
   EXPECT_THAT(dpo, testing::Not(HasSubstr(line)));
-  EXPECT_THAT(dpo, HasSubstr("read as prompt (text), chosen, rejected; other columns, which rewards get: margin\n"));
+  EXPECT_THAT(dpo, HasSubstr("read as prompt (text), chosen, rejected; other columns: margin\n"));
 }
 
 TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
@@ -168,9 +170,9 @@ TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
                         "or rows, or a smaller rollout.completion_tokens\n"));
   EXPECT_THAT(text, HasSubstr("[train.warmup_updates] expected fewer than the run's 3 updates, got 3; try a shorter "
                               "warm-up, or more run.iterations\n"));
-  EXPECT_THAT(text,
-              HasSubstr("[rollout.samples_per_prompt] expected at least 2: advantages compare a prompt's samples, "
-                        "got 1\n"));
+  EXPECT_THAT(
+      text, HasSubstr("[rollout.samples_per_prompt] expected 2 or more, as advantages compare the samples of a prompt "
+                      "with each other, got 1; try 8\n"));
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: regex, pattern: '('}]"}),
               HasSubstr("[--set reward] expected reward.0.pattern to be a regular expression, got \"(\" (missing "
                         "closing parenthesis, at its end)\n"));

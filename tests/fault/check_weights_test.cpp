@@ -29,18 +29,17 @@ TEST_F(CheckWeights, SaysWhatModelsThatTakeTurnsPlanAndRefusesWhatHasNoneToTake)
            model + ": swap}}";
   };
   EXPECT_THAT(check("grpo", {placement("policy")}).output,
-              testing::ContainsRegex("# memory: device 0 plans [0-9.]+ MiB at a time, as its models take turns: "));
-  EXPECT_THAT(
-      reasons("grpo", {placement("policy"), "run.memory_budget=1"}),
-      testing::ContainsRegex("\\[memory of worker 0\\] expected a plan of at most 1048576 bytes for .*, got [0-9]+ "
-                             "\\(.*policy/"));
+              testing::ContainsRegex("# memory: device 0 plans [0-9.]+ MiB at a time, as models take turns \\("));
+  EXPECT_THAT(reasons("grpo", {placement("policy"), "run.memory_budget=1"}),
+              testing::ContainsRegex("\\[memory of device 0\\] expected at most 1 MiB \\(run.memory_budget\\) while "
+                                     ".*, got a plan of [0-9.]+ MiB \\(.*policy: "));
   const std::string two =
       "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {a: {devices: [0], models: [policy, "
       "policy_trainer]}, b: {devices: [1], models: [reference]}}, residency: {policy: swap}}";
   EXPECT_THAT(check("grpo", {"algorithm.beta=0.1", two}).output,
-              testing::AllOf(testing::HasSubstr("# memory: device 0 plans "),
-                             testing::Not(testing::HasSubstr("# memory: device 1 "))))
-      << "nothing takes turns there";
+              testing::AllOf(testing::ContainsRegex("# memory: device 0 plans [0-9.]+ MiB at a time"),
+                             testing::ContainsRegex("# memory: device 1 plans [0-9.]+ MiB \\(")))
+      << "nothing takes turns on the second";
   const std::string data = root_ / "demonstrations.jsonl";
   EXPECT_THAT(reasons("grpo", {placement("policy"), "run.swap_directory=" + data + "/away"}),
               testing::HasSubstr("[run.swap_directory] expected a directory in which files can be made, got " + data +
@@ -49,6 +48,28 @@ TEST_F(CheckWeights, SaysWhatModelsThatTakeTurnsPlanAndRefusesWhatHasNoneToTake)
               testing::HasSubstr(
                   "[placement.residency.reward] expected device of what has no weights, got swap; try leaving it "
                   "out: it takes no memory of a device\n"));
+}
+
+// A run that check lets through begins, and the one that it refuses does not: for the same reason, in the same words.
+TEST_F(CheckWeights, HoldsTheBudgetAgainstThePlanAsTheRunDoes) {
+  const std::string two_stages = "pp=2";
+  for (const auto& [recipe, sets] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"sft", {}}, {"grpo", {}}, {"dpo", {"devices=2", two_stages}}}) {
+    std::vector<std::string> words = {"train", root_ / "run.yaml", "--output", root_ / "run"}, small = sets;
+    small.emplace_back("run.memory_budget=1");
+    const std::string refused = reasons(recipe, small);
+    EXPECT_THAT(refused, testing::ContainsRegex("^\\[memory of device 0\\] expected at most 1 MiB "
+                                                "\\(run.memory_budget\\), got a plan of [0-9.]+ MiB \\(policy: "));
+    for (const std::string& set : small) words.insert(words.end(), {"--set", set});
+    const host::CommandResult run = run_collimate(words);
+    EXPECT_EQ(run.status.code, 2) << recipe;
+    EXPECT_EQ(last_line(run.errors), last_line(refused)) << recipe;
+    words.emplace_back("--dry-run");
+    EXPECT_EQ(last_line(run_collimate(words).errors), last_line(refused)) << recipe;
+    const std::string least = refused.substr(refused.find("try run.memory_budget: ") + 23);
+    small.back() = "run.memory_budget=" + least.substr(0, least.find_first_not_of("0123456789"));
+    EXPECT_THAT(shown(recipe, small), testing::ContainsRegex("# memory: device.* plans? [0-9.]+ MiB of [0-9]+ MiB"));
+  }
 }
 
 }  // namespace

@@ -128,8 +128,13 @@ TEST_F(CommandLine, HelpHasTopics) {
               HasSubstr("reward   a reward model on pairs of a better and a worse answer, with margins if the rows "
                         "have them\n"));
   const std::string losses = output({"help", "losses"});
-  EXPECT_THAT(losses, HasSubstr("on rollouts\n  grpo "));
-  EXPECT_THAT(losses, HasSubstr("losses on marked\n  kto "));
+  EXPECT_THAT(losses,
+              HasSubstr("losses on rollouts, for recipes grpo and ppo\n  grpo               The clipped loss of "
+                        "each token, as a mean over "));
+  EXPECT_THAT(losses, HasSubstr("losses on marked, for recipe kto\n  kto                KTO: "));
+  EXPECT_THAT(losses, HasSubstr("\n                     reads beta, desirable_weight, undesirable_weight\n"));
+  EXPECT_THAT(output({"help", "advantages"}),
+              HasSubstr("for recipe grpo\n  group              GRPO: a reward less the mean of the prompt's samples"));
   EXPECT_THAT(output({"help", "presets"}), HasSubstr("\npreset: trl-grpo  # recipe grpo: TRL 1.16"));
   EXPECT_THAT(output({"help", "train.learning_rate"}), HasSubstr("peak learning rate of AdamW"));
   EXPECT_THAT(output({"help", "algorithm.missing_eos_penalty"}), Not(HasSubstr("ppo")));  // every advantage reads it
@@ -187,7 +192,7 @@ TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
   EXPECT_TRUE(in_a_shell("init dpo").status.ok()) << "the file that the shell left is empty";
   EXPECT_THAT(output({"init", "grpo", "--output", "-"}), HasSubstr("    path: MODEL "));
   EXPECT_THAT(error({"init", "stf"}),
-              HasSubstr("expected one of sft, distill, reward, dpo, kto, grpo, ppo, got \"stf\""));
+              HasSubstr("expected one of sft, distill, reward, dpo, kto, grpo, ppo, got 'stf'; try 'sft'"));
 }
 
 TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {
@@ -215,6 +220,20 @@ TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {
   expect_keys("{python: FILE.py:function}", rlhf::PythonSection());
   expect_keys("{function: NAME}", rlhf::FunctionSection());
   for (const rlhf::RuleEntry& rule : rlhf::rules()) expect_keys("{rule: " + rule.name + "}", *rule.section());
+}
+
+// An option that may be given several times has one value each time.
+TEST_F(CommandLine, AConfigMayStandBehindAnOptionThatRepeats) {
+  const std::string yaml = root_ / "run.yaml";
+  const std::string said = output({"check", "--set", "run.seed=9", "--set", "run.threads=1", yaml, "--json"});
+  EXPECT_EQ(nlohmann::json::parse(said).at("config").at("run").at("seed"), 9);
+  EXPECT_THAT(error({"train", "--set", "run.iterations=none", yaml, "--output", root_ / "run"}),
+              HasSubstr("expected run.iterations to be an integer"));
+}
+
+TEST_F(CommandLine, HelpListsKeysThatBeginSo) {
+  EXPECT_THAT(output({"help", "warmup"}), HasSubstr("train.warmup_updates"));
+  EXPECT_THAT(output({"generate", "--help"}), HasSubstr("=128\n"));
 }
 
 TEST_F(CommandLine, ResumeBlamesItself) {

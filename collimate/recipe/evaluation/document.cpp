@@ -20,11 +20,9 @@ Json estimate_json(const Estimate& found) {
 Json model_json(const ModelEvaluation& made) {
   Json metrics = Json::object();
   for (const Measure& measure : made.measures) metrics[measure.name] = estimate_json(estimate(measure));
-  return {{"model", made.model},
-          {"rows", made.rows},
-          {"failed_rewards", made.failed_rewards},
-          {"seconds", made.seconds},
-          {"metrics", std::move(metrics)}};
+  return {{"model", made.model},       {"rows", made.rows},
+          {"left_out", made.left_out}, {"failed_rewards", made.failed_rewards},
+          {"seconds", made.seconds},   {"metrics", std::move(metrics)}};
 }
 
 Json difference_json(const ModelEvaluation& first, const ModelEvaluation& second) {

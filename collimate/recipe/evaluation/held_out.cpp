@@ -190,7 +190,8 @@ const text::Dataset& HeldOutData::read_once(const AskedMeasure& asked, const tex
 }
 
 const text::Dataset& HeldOutData::keep(const std::string& key, text::Dataset dataset) {
-  data_.add(key, dataset);
+  const bool rewards = find_recipe(config_.recipe).rows == rlhf::RowKind::kPrompt;
+  data_.add(key, dataset, rewards ? readers_of_others(config_) : "");
   return sets_.try_emplace(key, std::move(dataset)).first->second;
 }
 

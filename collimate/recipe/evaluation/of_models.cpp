@@ -78,7 +78,8 @@ class HeldOut {
  public:
   HeldOut(const std::string& model, const EvaluationCall& call)
       : call_(call),
-        dataset_(text::Dataset::read(data_sources(call.data, call.names.of("data")))),
+        dataset_(
+            text::Dataset::read(data_sources(call.data, call.names.of("data")), bad_rows_of(call.rows, call.names))),
         measured_(call.measured ? *call.measured
                                 : measured_of(dataset_, !call.section.value("reward", nlohmann::json()).is_null())),
         config_(config_of(model, call, measured_)),
@@ -90,6 +91,8 @@ class HeldOut {
     refuse_unused(config_, call, measured_);
     held_ = read();
     settle_lengths();
+    if (held_.source)
+      left_out_ = log_left_out(left_out_notes(call.names.of("data"), dataset_, *held_.source, call.names));
   }
 
   ModelEvaluation measure() {
@@ -97,7 +100,7 @@ class HeldOut {
     const flow::Registry registry = module_registry();
     Page page(config_, registry);
     const EvaluationPlan plan = plan_of(page);
-    ModelEvaluation made{.model = config_.model("policy").path, .measured = measured_};
+    ModelEvaluation made{.model = config_.model("policy").path, .measured = measured_, .left_out = left_out_};
     Plan parts;
     parts.graph = plan.graph;
     for (const graph::Node& node : plan.graph.nodes) parts.phases[node.id] = "testing";
@@ -109,34 +112,32 @@ class HeldOut {
 
  private:
   void try_rewards() const {
-    std::vector<rlhf::RewardSample> truths;
-    for (int64_t r = 0; r < rows_.rows() && std::ssize(truths) < kTriedRows; r += held_.group_size) {
+    TruthRows truths;
+    for (int64_t r = 0; r < rows_.rows() && std::ssize(truths.samples) < kTriedRows; r += held_.group_size) {
       const auto prompt = rows_.row(batch::kIds, r).first(static_cast<size_t>(rows_.get(batch::kPromptTokens, r)));
-      truths.push_back(
-          truth_sample(std::ssize(truths) + 1, tokenizer_->decode(prompt), rows_.json(batch::kExample, r)));
+      truths.add(held_.source->place(r / held_.group_size), tokenizer_->decode(prompt), rows_.json(batch::kExample, r));
     }
     require_rewards(call_.names.of("data"), config_.evaluation.reward.get(), truths);
   }
 
   HeldOutRows read() const {
     rlhf::SourceOptions options = held_out_options(config_, asked_, measured_, shape_.positions(), call_.names);
-    options.max_tokens = 0;  // settle_lengths knows what fits
-    options.bad_rows.remedy.clear();
-    options.chatml = call_.names.with("chat_template", "chatml");
+    const int64_t drawn = measured_ == MeasureKind::kCompletions ? call_.completion_tokens : 0;
+    limit_rows(call_.rows, {shape_.positions(), drawn}, call_.names, options);
     return held_out_rows(dataset_, measured_, renderer_, std::move(options), config_.evaluation.examples, call_.names);
   }
 
-  // The config has the longest prompt and, where nothing is drawn, at least the longest row. The model has a position
-  // for each token of a row, and for one of a completion.
+  // The config has the longest prompt and, where nothing is drawn, at least the longest row. Of choices, which no
+  // source has measured, each has to fit the model.
   void settle_lengths() {
     const bool drawn = measured_ == MeasureKind::kCompletions;
-    const int64_t most = shape_.positions() - (drawn ? 1 : 0);
+    const int64_t most = shape_.positions();
     int64_t prompt = 1, row = config_.data.max_tokens;
     for (int64_t r = 0; r < rows_.rows(); ++r) {
       const int64_t tokens = rows_.length(batch::kIds.name, r);
       prompt = std::max(prompt, rows_.get(batch::kPromptTokens, r));
       row = std::max(row, tokens);
-      if (tokens > most)
+      if (!held_.source && tokens > most)
         throw InputError(
             expectation(place_of_row(dataset_, rows_, r),
                         fmt::format("at most {} tokens, as the model has {} positions", most, shape_.positions()),
@@ -264,6 +265,7 @@ class HeldOut {
   const shape::ModelShape shape_;
   const text::Renderer renderer_;
   HeldOutRows held_;
+  std::vector<LeftOutRows> left_out_;
   const Batch& rows_ = held_.rows;
 };
 

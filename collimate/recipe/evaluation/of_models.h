@@ -10,6 +10,7 @@
 #include "collimate/base/fields.h"
 #include "collimate/recipe/evaluation/asked_measures.h"
 #include "collimate/recipe/evaluation/measure.h"
+#include "collimate/recipe/left_out.h"
 #include "collimate/recipe/option_names.h"
 #include "collimate/text/dataset.h"
 
@@ -31,6 +32,7 @@ struct EvaluationCall {
   nlohmann::json layout = nlohmann::json::object();
   std::string chat_template = "auto";
   nlohmann::json chat_template_kwargs = nlohmann::json::object();
+  rlhf::RowChoices rows = {};  // choices are never left out or cut
   OptionNames names = {};
   bool try_rewards = true;                  // on the first rows, before a model draws
   bool lines = false;                       // ModelEvaluation::lines are wanted
@@ -63,7 +65,8 @@ struct ModelEvaluation {
   // Each completion that was judged has a line where they are asked for: the row as rewards see it (a column that has
   // one of the following names is called data_NAME), "sample" of several, "completion", "finish" and "reward".
   std::vector<nlohmann::ordered_json> lines;
-  int64_t rows = 0;  // that the model has read or drawn
+  int64_t rows = 0;                   // that the model has read or drawn
+  std::vector<LeftOutRows> left_out;  // of the data, and rows that were cut
   double failed_rewards = 0;
   double seconds = 0;
 };

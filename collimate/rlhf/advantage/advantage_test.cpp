@@ -35,6 +35,14 @@ Batch group(const Batch& rows, const nlohmann::json& options = nlohmann::json::o
   return add("group", rows, options);
 }
 
+// `collimate help advantages` says them.
+TEST(Advantages, EachIsToldInASentence) {
+  for (const AdvantageEntry& entry : advantages()) {
+    EXPECT_GT(entry.about.size(), 20U) << entry.name;
+    EXPECT_TRUE(entry.about.ends_with('.')) << entry.name;
+  }
+}
+
 TEST(GroupAdvantages, AreStandardScoresInsideEachGroup) {
   const Batch out = group(rows_of({7, 9, 7, 9}, {1, 5, 3, 5}));
   const float expected = 1.0F / (std::sqrt(2.0F) + 1e-4F);

@@ -30,7 +30,10 @@ AdvantageEntry distillation_entry() {
           .kl_coefficient = 1,
           .charges_kl = true,
           .compares_samples = false,
-          .reads_parts = true};
+          .reads_parts = true,
+          .about =
+              "On-policy distillation: the log-prob of the reference, which is the teacher, less the policy's own, "
+              "token by token."};
 }
 
 }  // namespace collimate::rlhf

@@ -31,7 +31,10 @@ AdvantageEntry gae_entry() {
           .options = {"gamma", "lambda", "whiten_rewards", "whiten_advantages", "whiten_variance"},
           .add = gae_advantages,
           .kl_coefficient = kGaeKlCoefficient,
-          .charges_kl = true};
+          .charges_kl = true,
+          .about =
+              "GAE: what the rewards from a token on are above the value model's expectation, with the KL against the "
+              "reference taken off."};
 }
 
 Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options) {

@@ -22,6 +22,11 @@ Batch add_rescaled(const Batch& rows, const AlgorithmOptions& options) {
 
 // "gpg" (Chu et al. 2025, GPG; as in verl 0.10): reward less the mean reward of the prompt's samples, times the number
 // of the iteration's samples by that of those with a reward other than 0. Its loss is loss_type gpg.
-AdvantageEntry gpg_entry() { return {.name = "gpg", .options = {"lone_samples"}, .add = add_rescaled}; }
+AdvantageEntry gpg_entry() {
+  return {.name = "gpg",
+          .options = {"lone_samples"},
+          .add = add_rescaled,
+          .about = "GPG: a reward less the mean of the prompt's samples, scaled up where many rewards are 0."};
+}
 
 }  // namespace collimate::rlhf

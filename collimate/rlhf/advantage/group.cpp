@@ -55,7 +55,12 @@ double advantage_divisor(const AlgorithmOptions& o, const Moments& group, const 
 // or 1. The std is unbiased; a group of one has advantage 0, or by lone_samples its reward. InputError on a reward that
 // is not finite, naming the row.
 AdvantageEntry group_entry() {
-  return {.name = "group", .options = {"scale_rewards", "advantage_epsilon", "lone_samples"}, .add = add_group};
+  return {
+      .name = "group",
+      .options = {"scale_rewards", "advantage_epsilon", "lone_samples"},
+      .add = add_group,
+      .about =
+          "GRPO: a reward less the mean of the prompt's samples, divided by their standard deviation (scale_rewards)."};
 }
 
 std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows) {

@@ -23,6 +23,11 @@ Batch add_leave_one_out(const Batch& rows, const AlgorithmOptions& options) {
 // "rloo" (Ahmadian et al. 2024): reward less the mean reward of the prompt's other samples; a group of one has 0, or by
 // lone_samples its reward. TRL's RLOOTrainer is this with kl_coefficient 0.05, loss_type grpo and
 // importance_sampling_level sequence_sum.
-AdvantageEntry leave_one_out_entry() { return {.name = "rloo", .options = {"lone_samples"}, .add = add_leave_one_out}; }
+AdvantageEntry leave_one_out_entry() {
+  return {.name = "rloo",
+          .options = {"lone_samples"},
+          .add = add_leave_one_out,
+          .about = "RLOO: a reward less the mean of the prompt's other samples."};
+}
 
 }  // namespace collimate::rlhf

@@ -23,6 +23,7 @@ struct AdvantageEntry {
   bool compares_samples = true;  // of "groups": one sample of a prompt says nothing
   bool greedy_baseline = false;  // the last sample of each prompt is greedy, as kBaselineSample says
   bool reads_parts = false;      // each reward of the list, or none, in place of their sum: shaping that does nothing
+  std::string about = {};        // a sentence for `collimate help advantages`
 };
 
 // All of them. From this list follow what a config may name and the module kinds.

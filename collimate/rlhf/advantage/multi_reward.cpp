@@ -61,7 +61,10 @@ AdvantageEntry multi_reward_entry() {
           .needs = {"uid", "prompt_uid", "trainable", "reward", kRewardParts.name, kRewardWeights.name},
           .options = {"advantage_epsilon"},
           .add = add_decoupled,
-          .reads_parts = true};
+          .reads_parts = true,
+          .about =
+              "GDPO: each reward of the list is standardised among the prompt's samples before they are added up by "
+              "their weights."};
 }
 
 }  // namespace collimate::rlhf

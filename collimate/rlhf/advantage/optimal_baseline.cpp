@@ -35,6 +35,11 @@ Batch add_optimal(const Batch& rows, const AlgorithmOptions& options) {
 
 // "opo" (Hao et al. 2025, On-Policy RL with Optimal Reward Baseline; as in verl 0.10): reward less the mean reward of
 // the prompt's samples, each weighted by its number of trainable tokens.
-AdvantageEntry optimal_baseline_entry() { return {.name = "opo", .options = {"lone_samples"}, .add = add_optimal}; }
+AdvantageEntry optimal_baseline_entry() {
+  return {.name = "opo",
+          .options = {"lone_samples"},
+          .add = add_optimal,
+          .about = "OPO: a reward less the mean of the prompt's samples, in which longer ones count more."};
+}
 
 }  // namespace collimate::rlhf

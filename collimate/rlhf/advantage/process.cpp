@@ -70,7 +70,10 @@ AdvantageEntry process_entry() {
   return {.name = "process",
           .needs = {"uid", "prompt_uid", "trainable", "reward", "step", "step_rewards"},
           .options = {"scale_rewards", "advantage_epsilon", "gamma"},
-          .add = add_process};
+          .add = add_process,
+          .about =
+              "GRPO for rewards of single steps: what a step and the later ones earned, compared with the same step of "
+              "the prompt's other samples."};
 }
 
 }  // namespace collimate::rlhf

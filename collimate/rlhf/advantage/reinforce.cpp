@@ -28,7 +28,10 @@ AdvantageEntry reinforce_entry() {
           .options = {"gamma", "whiten_variance"},
           .add = add_returns,
           .charges_kl = true,
-          .compares_samples = false};
+          .compares_samples = false,
+          .about =
+              "REINFORCE++: the discounted rewards from a token on, standardised over the iteration; one sample of a "
+              "prompt is enough."};
 }
 
 }  // namespace collimate::rlhf

@@ -25,7 +25,10 @@ Batch add_whitened_differences(const Batch& rows, const AlgorithmOptions& option
 AdvantageEntry reinforce_baseline_entry() {
   return {.name = "reinforce_plus_plus_baseline",
           .options = {"lone_samples", "whiten_variance"},
-          .add = add_whitened_differences};
+          .add = add_whitened_differences,
+          .about =
+              "REINFORCE++ with a baseline: a reward less the mean of the prompt's samples, standardised over the "
+              "iteration."};
 }
 
 }  // namespace collimate::rlhf

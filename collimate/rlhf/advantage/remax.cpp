@@ -32,7 +32,10 @@ AdvantageEntry remax_entry() {
   return {.name = "remax",
           .needs = {"uid", "prompt_uid", "trainable", "reward", kBaselineSample.name},
           .add = add_greedy_baseline,
-          .greedy_baseline = true};
+          .greedy_baseline = true,
+          .about =
+              "ReMax: a reward less that of a greedy answer to the prompt, which is the last of its samples and is not "
+              "trained."};
 }
 
 }  // namespace collimate::rlhf

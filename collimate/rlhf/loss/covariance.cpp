@@ -105,8 +105,21 @@ LossEntry covariance_losses() {
   const Surrogate clip{
       clip_by_covariance, clip_range, {"epsilon", "epsilon_high", "clip_cov_share", "clip_cov_low", "clip_cov_high"}};
   const Surrogate kl{kl_by_covariance, clip_range, {"epsilon", "epsilon_high", "kl_cov_share", "kl_cov_coefficient"}};
-  return policy_entry({{"clip_cov", clip, update_token_mean, nullptr, {3, survey_of_clip, {batch::kUid.name}}},
-                       {"kl_cov", kl, update_token_mean, nullptr, {2, survey_of_kl}}});
+  return policy_entry(
+      {{"clip_cov",
+        "The clipped loss without a few of the tokens whose advantage and log-prob vary together, "
+        "against the collapse of entropy.",
+        clip,
+        update_token_mean,
+        nullptr,
+        {3, survey_of_clip, {batch::kUid.name}}},
+       {"kl_cov",
+        "The loss without a clip, and a KL penalty at the tokens whose advantage and log-prob vary most "
+        "together.",
+        kl,
+        update_token_mean,
+        nullptr,
+        {2, survey_of_kl}}});
 }
 
 }  // namespace collimate::rlhf

@@ -51,6 +51,19 @@ std::vector<std::string> cpo_options(const std::string& type) {
 // cpo_alpha · NLL of the chosen answers, as in TRL's CPOTrainer, whose loss_type calls the first three sigmoid, hinge
 // and ipo. No reference. cpo and cpo_hinge read sums of log-probs, cpo_ipo and simpo means; simpo:
 // -log σ(beta (c - r) - simpo_gamma).
-LossEntry cpo_losses() { return {"pairs", {"cpo", "cpo_hinge", "cpo_ipo", "simpo"}, cpo_options, make_cpo}; }
+LossEntry cpo_losses() {
+  return {"pairs",
+          {"cpo", "cpo_hinge", "cpo_ipo", "simpo"},
+          cpo_options,
+          make_cpo,
+          {{"cpo",
+            "CPO: the logistic loss of the two answers' log-probs, without a reference, plus cpo_alpha times the "
+            "negative log-likelihood of the chosen one."},
+           {"cpo_hinge", "CPO with the hinge loss in the place of the logistic one."},
+           {"cpo_ipo", "CPO with IPO's squared loss of the answers' mean log-probs."},
+           {"simpo",
+            "SimPO: the logistic loss of the answers' mean log-probs, which are to differ by the margin "
+            "simpo_gamma; without a reference."}}};
+}
 
 }  // namespace collimate::rlhf

@@ -173,7 +173,7 @@ Tensor policy_weights(const LossContext& c) {
 
 // A variant is a function above and its row below; a loss without a reference has a file as cpo.cpp.
 struct Named {
-  const char* name;
+  const char *name, *about;      // about: LossEntry::about
   PairLoss loss;                 // null: no loss of each pair
   bool scored = false;           // reads the scores that f_divergence_type makes
   bool smoothed = false;         // reads label_smoothing
@@ -182,21 +182,34 @@ struct Named {
   bool weighted(const Options& o) const { return loss != nullptr && o.use_weighting; }
 };
 
-constexpr Named kLosses[] = {{"sigmoid", sigmoid, true, true},
-                             {"hinge", hinge, true},
-                             {"ipo", ipo, true},
-                             {"robust", robust, true, true},
-                             {"exo_pair", exo_pair, true, true},
-                             {"nca_pair", nca_pair},
-                             {"bco_pair", bco_pair},
-                             {"sppo_hard", sppo_hard},
-                             {"aot", nullptr, false, true},
-                             {"aot_unpaired", nullptr, false, true},
-                             {"apo_zero", apo_zero},
-                             {"apo_down", apo_down},
-                             {"discopop", discopop, true, false, "discopop_tau"},
-                             {"sigmoid_norm", sigmoid_norm, true},
-                             {"sft", nullptr}};  // likelihood of the chosen answers
+constexpr Named kLosses[] = {
+    {"sigmoid", "DPO: the logistic loss of the margin, by which the chosen answer gains more on the reference.",
+     sigmoid, true, true},
+    {"hinge", "The hinge loss of the margin: pairs that are apart far enough count no more.", hinge, true},
+    {"ipo", "IPO: the squared distance of the margin per token from 1 / (2 beta), so that it does not grow for ever.",
+     ipo, true},
+    {"robust", "DPO that expects a share label_smoothing of the pairs to be the wrong way round.", robust, true, true},
+    {"exo_pair", "EXO: the KL of the model's preference to the labels', which label_smoothing softens.", exo_pair, true,
+     true},
+    {"nca_pair",
+     "NCA: raises the chosen answer's likelihood and lowers the rejected one's; a third term holds the first back.",
+     nca_pair},
+    {"bco_pair",
+     "BCO: a classifier by likelihood that calls chosen answers good and rejected ones bad, each by itself.", bco_pair},
+    {"sppo_hard",
+     "SPPO: moves the log-ratio of the chosen answer to 1 / (2 beta) and of the rejected one to the negative "
+     "of that.",
+     sppo_hard},
+    {"aot", "AOT: compares the margins of all pairs of an update, sorted, with those of the reference.", nullptr, false,
+     true},
+    {"aot_unpaired", "AOT: compares all chosen answers of an update, sorted, with all rejected ones.", nullptr, false,
+     true},
+    {"apo_zero", "APO: raises the likelihood of the chosen answer and lowers that of the rejected one.", apo_zero},
+    {"apo_down", "APO for answers that are worse than the model's own: lowers both, the rejected one more.", apo_down},
+    {"discopop", "DiscoPOP: a blend of the logistic and the exponential loss, which discopop_tau sets.", discopop, true,
+     false, "discopop_tau"},
+    {"sigmoid_norm", "DPO of the margin per token, so that beta does not depend on lengths.", sigmoid_norm, true},
+    {"sft", "The negative log-likelihood of the chosen answers; of use beside another loss (loss_weights).", nullptr}};
 
 Tensor evaluate(LossContext& c, const Options& options, const Named& named) {
   const Pairs pairs = read_pairs(c, options);
@@ -255,7 +268,10 @@ Loss make_dpo(const std::string& type, const LossSetting& setting) {
 // `reference_log_probs`.
 LossEntry dpo_losses() {
   LossEntry entry{"pairs", {}, dpo_options, make_dpo};
-  for (const Named& loss : kLosses) entry.types.emplace_back(loss.name);
+  for (const Named& loss : kLosses) {
+    entry.types.emplace_back(loss.name);
+    entry.about[loss.name] = loss.about;
+  }
   return entry;
 }
 

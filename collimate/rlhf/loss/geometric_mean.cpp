@@ -33,7 +33,10 @@ ClipRange clips_of_logarithms(const Options& o) { return {std::exp(-o.epsilon), 
 // -A · Π ratio^(1 / tokens), A its mean advantage; each token's log-ratio is clipped to [-epsilon, epsilon_high], both
 // nats, on the side that its advantage pushes to. Mean over samples.
 LossEntry geometric_mean_losses() {
-  return policy_entry({{"gmpo", {geometric_mean, clips_of_logarithms, {"epsilon", "epsilon_high"}}, sequence_mean}});
+  return policy_entry({{"gmpo",
+                        "GMPO: the geometric mean of a sample's probability ratios, each clipped, times the advantage.",
+                        {geometric_mean, clips_of_logarithms, {"epsilon", "epsilon_high"}},
+                        sequence_mean}});
 }
 
 }  // namespace collimate::rlhf

@@ -48,7 +48,14 @@ Loss make_kto(const std::string& type, const LossSetting& setting) {
 // the undesirable. Reads `reference_log_probs`, `desirable` and, with kto, `kl_estimate`: z, the same in every row of
 // an update, taken without gradient over mismatched answers.
 LossEntry kto_losses() {
-  return {"marked", {"kto", "apo_zero_unpaired"}, {"beta", "desirable_weight", "undesirable_weight"}, make_kto};
+  return {"marked",
+          {"kto", "apo_zero_unpaired"},
+          {"beta", "desirable_weight", "undesirable_weight"},
+          make_kto,
+          {{"kto",
+            "KTO: desirable answers gain likelihood against the reference and undesirable ones lose it, both "
+            "measured from an estimate of the KL."},
+           {"apo_zero_unpaired", "KTO without the estimate of the KL."}}};
 }
 
 }  // namespace collimate::rlhf

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct LossEntry {
   std::vector<std::string> types;  // names, as algorithm.loss_type has them
   LossOptions options;
   std::function<Loss(const std::string& type, const LossSetting& setting)> make;
+  std::map<std::string, std::string> about = {};  // by type: a sentence for `collimate help losses`
 };
 
 // All losses. From this list follow what a config may name, its help, the trainers' losses and the golden replays.

@@ -23,6 +23,17 @@ TEST(LossList, NamesAndOptionsAreKnownOnce) {
       for (const std::string& option : entry.options(type)) EXPECT_TRUE(section.contains(option)) << option;
 }
 
+// `collimate help losses` says them.
+TEST(LossList, EachIsToldInASentence) {
+  const auto is_sentence = [](const std::string& text) {
+    return text.size() > 20 && text.ends_with('.') && std::isupper(static_cast<unsigned char>(text[0])) != 0;
+  };
+  for (const LossEntry& entry : losses()) {
+    EXPECT_EQ(entry.about.size(), entry.types.size());
+    for (const std::string& type : entry.types) EXPECT_TRUE(is_sentence(entry.about.at(type))) << type;
+  }
+}
+
 TEST(LossList, ALossOfOtherRowsIsRefused) {
   EXPECT_EQ(base::message_of([&] {
               loss_with("completions", "nll", {{"loss_type", "dapo"}});

@@ -118,7 +118,14 @@ Loss make_online(const std::string& type, const LossSetting& setting) {
 // online_dpo_average (ChatLearn): -log σ(beta D), or (D - 1 / (2 beta))². Mean over a prompt's pairs, then over the
 // prompts of the update that have one. They read rewards, not advantages.
 LossEntry online_preference_losses() {
-  return {"rollouts", {"online_dpo", "online_ipo"}, {"beta", "online_dpo_average"}, make_online};
+  return {"rollouts",
+          {"online_dpo", "online_ipo"},
+          {"beta", "online_dpo_average"},
+          make_online,
+          {{"online_dpo",
+            "DPO's loss on all pairs of a prompt's samples, of which the one with the larger reward is "
+            "the chosen one."},
+           {"online_ipo", "The same pairs with IPO's squared loss."}}};
 }
 
 }  // namespace collimate::rlhf

@@ -38,6 +38,14 @@ Loss make_orpo(const std::string&, const LossSetting& setting) {
 // ORPO (Hong et al. 2024), as in TRL's ORPOTrainer: NLL of the chosen prompt and answer - beta · log σ(log odds ratio
 // of the answers' mean log-probs). No reference. `trainable` marks the prompt too; the answers are where the column
 // `completion` is 1.
-LossEntry orpo_losses() { return {"pairs", {"orpo"}, {"beta"}, make_orpo}; }
+LossEntry orpo_losses() {
+  return {"pairs",
+          {"orpo"},
+          {"beta"},
+          make_orpo,
+          {{"orpo",
+            "ORPO: SFT on the chosen answers, plus beta times a loss of the odds by which the rejected answers "
+            "are less likely; without a reference."}}};
+}
 
 }  // namespace collimate::rlhf

@@ -85,15 +85,27 @@ LossEntry policy_losses() {
       vespo,
       clip_range,
       {"epsilon", "epsilon_high", "vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"}};
-  return policy_entry({{"grpo", clip, sequence_mean},
-                       {"bnpo", clip, update_token_mean},
-                       {"dr_grpo", clip, length_normalized_sum, needs_a_limit},
-                       {"dapo", clip, normalized_token_sum},
-                       {"cispo", cap, normalized_token_sum},
-                       {"sapo", gate, sequence_mean},
-                       {"luspo", clip, sequence_sum},
-                       {"vespo", sequence_weight, normalized_token_sum},
-                       {"ppo", clip, update_token_mean}});
+  return policy_entry(
+      {{"grpo", "The clipped loss of each token, as a mean over a sample's tokens and then over the samples.", clip,
+        sequence_mean},
+       {"bnpo", "The clipped loss as a mean over all tokens of an update.", clip, update_token_mean},
+       {"dr_grpo",
+        "Dr. GRPO: the clipped loss as a sum over the tokens, divided by the longest length that a completion "
+        "may have, so that length has no influence.",
+        clip, length_normalized_sum, needs_a_limit},
+       {"dapo",
+        "DAPO: the clipped loss as a mean over all tokens of an iteration or of an update, as token_normalizer "
+        "says.",
+        clip, normalized_token_sum},
+       {"cispo", "CISPO: every token is trained; its weight is the probability ratio, which epsilon_high caps.", cap,
+        normalized_token_sum},
+       {"sapo", "SAPO: a smooth gate takes the place of the clip, with a temperature for each sign of the advantage.",
+        gate, sequence_mean},
+       {"luspo", "LUSPO: the clipped loss as a sum over a sample's tokens and a mean over the samples.", clip,
+        sequence_sum},
+       {"vespo", "VESPO: every token is weighed by a smooth function of its sample's probability ratio.",
+        sequence_weight, normalized_token_sum},
+       {"ppo", "PPO: the clipped loss as a mean over all tokens of an update.", clip, update_token_mean}});
 }
 
 }  // namespace collimate::rlhf

@@ -17,6 +17,7 @@ at::Tensor weighted_likelihood(const PolicyTerms& t, const AlgorithmOptions&) { 
 // REINFORCE with the advantages of the config.
 LossEntry policy_gradient_losses() {
   return policy_entry({{"gpg",
+                        "GPG: the advantage times the log-prob, without ratio or clip (REINFORCE).",
                         {weighted_likelihood,
                          [](const AlgorithmOptions&) {
                            return ClipRange{-kNowhere, kNowhere};

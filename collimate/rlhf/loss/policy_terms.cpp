@@ -190,7 +190,10 @@ Tensor normalized_token_sum(const Tensor& tokens, const LossContext& c, const Lo
 
 LossEntry policy_entry(std::vector<PolicyLoss> losses) {
   LossEntry entry{.rows = "rollouts"};
-  for (const PolicyLoss& policy : losses) entry.types.push_back(policy.name);
+  for (const PolicyLoss& policy : losses) {
+    entry.types.push_back(policy.name);
+    entry.about[policy.name] = policy.about;
+  }
   const auto named = [all = std::move(losses)](const std::string& type) -> const PolicyLoss& {
     return *std::ranges::find(all, type, &PolicyLoss::name);
   };

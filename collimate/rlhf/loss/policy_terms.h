@@ -45,7 +45,7 @@ struct UpdateSurvey {
 
 // A policy loss by its name in algorithm.loss_type.
 struct PolicyLoss {
-  std::string name;
+  std::string name, about;  // about: LossEntry::about
   Surrogate surrogate;
   // Scalar from the loss of each token: how tokens and samples weigh.
   at::Tensor (*aggregate)(const at::Tensor& tokens, const LossContext& context, const LossSetting& setting);

@@ -139,6 +139,7 @@ TEST(PolicyLoss, WhatIsCountedAsClippedIsCountedBelowDeltaAndAboveTheCapOfCispo)
 TEST(PolicyLoss, ASurrogateOfItsOwnHasItsOwnClipRangeAndOptions) {
   const LossEntry entry = policy_entry(
       {{"wide",
+        "A wider clip.",
         {[](const PolicyTerms& t, const AlgorithmOptions&) { return -t.ratio.clamp(0.5, 3.0) * t.advantages; },
          [](const AlgorithmOptions& o) {
            return ClipRange{0.5, 2.0 + o.delta->value_or(1.0)};

@@ -36,6 +36,14 @@ Loss make_pairwise(const std::string&, const LossSetting& setting) {
 // Bradley-Terry on the score of each row's last token: -log σ(chosen - rejected - margin) +
 // center_rewards_coefficient · (chosen + rejected)², mean over pairs, as in TRL's RewardTrainer. The margin is kMargin
 // of the chosen row, 0 in a batch without it.
-LossEntry reward_losses() { return {"scored pairs", {"bradley_terry"}, {"center_rewards_coefficient"}, make_pairwise}; }
+LossEntry reward_losses() {
+  return {"scored pairs",
+          {"bradley_terry"},
+          {"center_rewards_coefficient"},
+          make_pairwise,
+          {{"bradley_terry",
+            "The logistic loss of the chosen answer's score less the rejected one's, as Bradley and "
+            "Terry model preferences."}}};
+}
 
 }  // namespace collimate::rlhf

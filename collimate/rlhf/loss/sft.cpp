@@ -18,6 +18,15 @@ Loss make_sft(const std::string& type, const LossSetting&) {
 
 // Next-token losses over the trainable tokens, divided by the global tokens; names as in TRL's SFTTrainer. nll:
 // -Σ log p. dft: -Σ p · log p with p held constant (Wu et al. 2025).
-LossEntry sft_losses() { return {"completions", {"nll", "dft"}, {}, make_sft}; }
+LossEntry sft_losses() {
+  return {"completions",
+          {"nll", "dft"},
+          {},
+          make_sft,
+          {{"nll", "The negative log-likelihood of the trained tokens, which is what SFT usually means."},
+           {"dft",
+            "Dynamic fine-tuning: each token's negative log-likelihood counts by the token's own probability, so "
+            "that unlikely tokens pull less."}}};
+}
 
 }  // namespace collimate::rlhf

@@ -34,6 +34,12 @@ Loss make_value(const std::string&, const LossSetting& setting) {
 
 // ½ · mean over tokens of max((V - R)², (clip(V, V_old ± value_clip) - R)²), of (V - R)² without value_clip. Reads
 // `values` (old) and `returns`. TRL's PPO adds it to the policy's loss with weight 0.1: use loss_weights.
-LossEntry value_losses() { return {"values", {"value"}, {"value_clip"}, make_value}; }
+LossEntry value_losses() {
+  return {"values",
+          {"value"},
+          {"value_clip"},
+          make_value,
+          {{"value", "The squared error of the value model, of which value_clip bounds the steps."}}};
+}
 
 }  // namespace collimate::rlhf

@@ -16,7 +16,7 @@ namespace {
 using base::expectation;
 using base::InputError;
 
-std::string place(const text::Example& example) { return example.location.text(); }
+std::string place_of(const text::Example& example) { return example.location.text(); }
 
 // Says what the row is instead, and which recipe trains on such rows.
 std::string other_kind(const text::Example& example) {
@@ -28,7 +28,7 @@ std::string other_kind(const text::Example& example) {
 
 const text::Message& part(const text::Example& example, const std::optional<text::Message>& value,
                           const std::string& name) {
-  if (!value) throw InputError(expectation(place(example), "a row with \"" + name + "\"", other_kind(example)));
+  if (!value) throw InputError(expectation(place_of(example), "a row with \"" + name + "\"", other_kind(example)));
   return *value;
 }
 
@@ -38,7 +38,7 @@ bool says_nothing(const text::Message& turn) { return turn.content.empty() && !t
 const text::Message& answer(const text::Example& example, const std::optional<text::Message>& value,
                             const std::string& name) {
   if (says_nothing(part(example, value, name)))
-    throw InputError(expectation(place(example), "an answer in \"" + name + "\" to train on", "an empty text",
+    throw InputError(expectation(place_of(example), "an answer in \"" + name + "\" to train on", "an empty text",
                                  "leaving the row out"));
   return *value;
 }
@@ -49,7 +49,7 @@ void check_turns(const text::Example& example, const text::Renderer& renderer) {
   if (turns == nullptr || renderer.options().train_on == text::TrainOn::kCompletion) return;
   for (size_t i = 0; i < turns->size(); ++i)
     if ((*turns)[i].role == "assistant" && says_nothing((*turns)[i]))
-      throw InputError(expectation(place(example), fmt::format("an answer in message {} to train on", i + 1),
+      throw InputError(expectation(place_of(example), fmt::format("an answer in message {} to train on", i + 1),
                                    "an empty text", "leaving the row out, or data.train_on: completion"));
 }
 
@@ -57,20 +57,22 @@ void check_turns(const text::Example& example, const text::Renderer& renderer) {
 text::RenderedTokens render_marked(const text::Example& example, const text::Renderer& renderer) {
   const text::Message& given = part(example, example.completion, "completion");
   if (!example.label)
-    throw InputError(expectation(place(example), "a row with \"label\", true or false", other_kind(example)));
+    throw InputError(expectation(place_of(example), "a row with \"label\", true or false", other_kind(example)));
   return renderer.render_tokens(example.prompt,
                                 *example.label ? answer(example, example.completion, "completion") : given);
 }
 
 bool is_undesirable(const text::Example& example) { return example.label && !*example.label; }
 
-std::vector<text::RenderedTokens> render(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
+std::vector<text::RenderedTokens> render(const text::Example& example, const text::Renderer& renderer,
+                                         const SourceOptions& options) {
+  const RowKind kind = options.kind;
   if (kind == RowKind::kDemonstration) {
     check_turns(example, renderer);
     if (is_undesirable(example))
-      throw InputError(expectation(place(example), "an answer to train towards", "one with label: false"));
+      throw InputError(expectation(place_of(example), "an answer to train towards", "one with label: false"));
     if (const auto other = example.extra.find("completion"); other != example.extra.end() && !other->is_null())
-      throw InputError(expectation(place(example), "one answer to train towards",
+      throw InputError(expectation(place_of(example), "one answer to train towards",
                                    "the row's own and another in the column completion, as generate adds it",
                                    "columns in data.train: {YOURS: prompt} trains the completion, {completion: drawn} "
                                    "the row's own answer"));
@@ -83,8 +85,8 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
     return {renderer.render_tokens(example.prompt, answer(example, example.chosen, "chosen")),
             renderer.render_tokens(example.prompt, part(example, example.rejected, "rejected"))};
   if (kind == RowKind::kMarked) return {render_marked(example, renderer)};
-  if (example.completion && example.ground_truth.is_null() && is_undesirable(example))
-    throw InputError(expectation(place(example), "an answer that can be the ground truth", "one with label: false",
+  if (options.judged && example.completion && example.ground_truth.is_null() && is_undesirable(example))
+    throw InputError(expectation(place_of(example), "an answer that can be the ground truth", "one with label: false",
                                  "leaving the row out, or a column ground_truth"));
   text::RenderedTokens row;
   row.ids = renderer.prompt_tokens(example.prompt);
@@ -114,9 +116,9 @@ bool loses_thoughts(const text::Example& example, const text::Renderer& renderer
 void check(const text::Example& example, const text::RenderedTokens& row, const SourceOptions& options) {
   const auto tokens = static_cast<int64_t>(row.ids.size());
   if (row.prompt_tokens == 0 && options.kind != RowKind::kDemonstration)
-    throw InputError(expectation(place(example), "a prompt of at least one token", "an empty one"));
+    throw InputError(expectation(place_of(example), "a prompt of at least one token", "an empty one"));
   if (options.kind != RowKind::kPrompt && tokens <= std::max<int64_t>(row.prompt_tokens, 1))
-    throw InputError(expectation(place(example), "a completion of at least one token",
+    throw InputError(expectation(place_of(example), "a completion of at least one token",
                                  row.prompt_tokens > 0 ? "an empty one" : "a text whose only token nothing predicts"));
 }
 
@@ -138,12 +140,13 @@ std::string length_error(const text::Example& example, const std::vector<text::R
                          : prompt               ? "rollout.prompt_tokens"
                                                 : "data.max_tokens",
                          remedy);
-  else
-    remedy += fmt::format(", with {} of at most {}, for which the model has positions{}",
+  else if (options.max_tokens > options.model_tokens)
+    remedy += fmt::format(", together with {}: {}, as the model has no more positions{}",
                           prompt ? "rollout.prompt_tokens" : "data.max_tokens", options.model_tokens,
                           prompt ? " beside a completion" : "");
-  return expectation(place(example), fmt::format("at most {} tokens", options.max_tokens), std::to_string(longest),
-                     options.long_rows == LongRows::kStop ? remedy : "");
+  if (!options.long_remedy.empty()) remedy = options.long_remedy;
+  return expectation(place_of(example), fmt::format("at most {} tokens{}", options.max_tokens, options.reach),
+                     std::to_string(longest), options.long_rows == LongRows::kStop ? remedy : "");
 }
 
 // Cuts the row to `limit` tokens, if it is longer: a prompt's last ones, another row's first ones.
@@ -178,10 +181,10 @@ std::vector<float> read_margins(const std::vector<const text::Example*>& example
   if (first == examples.end()) return {};
   std::vector<float> margins;
   for (const text::Example* example : examples) {
-    const std::string where = fmt::format("{} column {}", place(*example), kMargin.name);
+    const std::string where = fmt::format("{} column {}", place_of(*example), kMargin.name);
     const nlohmann::json* value = margin_of(*example);
     if (value == nullptr)
-      throw InputError(expectation(where, fmt::format("a number, as {} has one", place(**first)), "none",
+      throw InputError(expectation(where, fmt::format("a number, as {} has one", place_of(**first)), "none",
                                    "a margin in every row, or in none"));
     const nlohmann::json number = value->is_string()  // in a table of texts
                                       ? nlohmann::json::parse(value->get<std::string>(), nullptr, false)
@@ -233,9 +236,15 @@ RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& rendere
       const text::Example& example = dataset.example(row);
       std::vector<text::RenderedTokens> rows = rows_of(example, renderer);
       if (rows.empty()) continue;
-      if (loses_thoughts(example, renderer, options_.kind)) thoughtless_.add(place(example));
-      rendered_.push_back({std::move(rows), example_json(example, renderer.prompt_text(example.prompt)),
-                           example.label.value_or(false)});
+      if (loses_thoughts(example, renderer, options_.kind)) thoughtless_.add(place_of(example));
+      if (files_.empty() || files_.back() != example.location.file) files_.push_back(example.location.file);
+      rendered_.push_back({.rows = std::move(rows),
+                           .example = example_json(example, renderer.prompt_text(example.prompt)),
+                           .desirable = example.label.value_or(false),
+                           .row = row,
+                           .file = files_.size() - 1,
+                           .line = example.location.line,
+                           .row_in_file = example.location.row});
       kept.push_back(&example);
       ++source.rows;
     }
@@ -251,7 +260,8 @@ RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& rendere
 }
 
 std::string RowSource::nothing_left() const {
-  const std::string key = "data." + options_.name, expected = "an epoch of at least one example";
+  const std::string key = options_.data.empty() ? "data." + options_.name : options_.data;
+  const std::string expected = options_.data.empty() ? "an epoch of at least one example" : "at least one row to use";
   if (!rendered_.empty())
     return expectation(key, expected, fmt::format("none of {}: their weights are too small", examples()),
                        "a larger weight");
@@ -263,12 +273,12 @@ std::string RowSource::nothing_left() const {
 std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& example, const text::Renderer& renderer) {
   std::vector<text::RenderedTokens> rows;
   try {
-    rows = render(example, renderer, options_.kind);
+    rows = render(example, renderer, options_);
     for (const text::RenderedTokens& row : rows) check(example, row, options_);
     if (options_.kind == RowKind::kPreference && options_.from_difference) train_from_difference(rows);
   } catch (const InputError& error) {
     const std::string reason = error.what();  // a template does not know the row
-    bad_.add(reason.find(place(example)) == std::string::npos ? place(example) + ": " + reason : reason);
+    bad_.add(reason.find(place_of(example)) == std::string::npos ? place_of(example) + ": " + reason : reason);
     return {};
   }
   if (!is_long(rows, options_)) return rows;
@@ -278,7 +288,8 @@ std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& exampl
     throw InputError(reason);
   }
   if (options_.long_rows == LongRows::kTruncate)
-    for (text::RenderedTokens& row : rows) truncate(row, options_.kind, options_.max_tokens);
+    for (text::RenderedTokens& row : rows)
+      truncate(row, options_.kind, options_.cut_tokens > 0 ? options_.cut_tokens : options_.max_tokens);
   if (options_.long_rows == LongRows::kTruncate &&
       (options_.kind == RowKind::kPrompt || std::ranges::all_of(rows, trains))) {
     ++truncated_;
@@ -297,7 +308,9 @@ RowSource::Pick RowSource::pick(int64_t iteration, int64_t examples, int64_t ind
   if (index >= examples) {
     const uint64_t bits = base::random_bits(options_.seed, kReplacementPurpose, static_cast<uint64_t>(iteration),
                                             static_cast<uint32_t>(index));
-    return {static_cast<int64_t>(bits % static_cast<uint64_t>(this->examples())), iteration, index + 1};
+    return {.use = static_cast<int64_t>(bits % static_cast<uint64_t>(this->examples())),
+            .epoch = iteration,
+            .attempt = index + 1};
   }
   const int64_t sequence = iteration * examples + index;
   const int64_t epoch = sequence / epoch_examples_;
@@ -306,7 +319,7 @@ RowSource::Pick RowSource::pick(int64_t iteration, int64_t examples, int64_t ind
     cached_epoch_ = epoch;
   }
   const auto place = static_cast<size_t>(sequence % epoch_examples_);
-  return {cached_order_[std::min(place, cached_order_.size() - 1)], epoch, 0};
+  return {.use = cached_order_[std::min(place, cached_order_.size() - 1)], .epoch = epoch};
 }
 
 Batch RowSource::rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const {
@@ -332,11 +345,17 @@ std::vector<int64_t> RowSource::order(int64_t first, int64_t count) const {
 Batch RowSource::all(int64_t examples) const {
   std::vector<Pick> picks;
   const int64_t count = examples > 0 ? std::min(examples, this->examples()) : this->examples();
-  for (int64_t row = 0; row < count; ++row) picks.push_back({row});
+  for (int64_t row = 0; row < count; ++row) picks.push_back({.use = row, .by_row = true});
   return make(picks);
 }
 
+int64_t RowSource::uid_of(const Pick& pick, const char* purpose, int64_t sample) const {
+  const int64_t number = pick.by_row ? rendered_[example_of(pick)].row : pick.use;
+  return batch::make_uid(purpose, options_.name, number, pick.epoch, sample, pick.attempt);
+}
+
 Batch RowSource::make(const std::vector<Pick>& picks) const {
+  if (picks.empty()) return {};
   std::vector<int64_t> uids, groups, prompt_tokens;
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
@@ -345,10 +364,10 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   std::vector<nlohmann::json> examples;
   for (const Pick& pick : picks) {
     const Rendered& rendered = rendered_[example_of(pick)];
-    const int64_t group = batch::make_uid("prompt", options_.name, pick.use, pick.epoch, 0, pick.attempt);
+    const int64_t group = uid_of(pick, "prompt", 0);
     for (int64_t i = 0; i < rows_per_example(); ++i) {
       const text::RenderedTokens& row = rendered.rows[options_.kind == RowKind::kPreference ? i : 0];
-      uids.push_back(batch::make_uid("sample", options_.name, pick.use, pick.epoch, i, pick.attempt));
+      uids.push_back(uid_of(pick, "sample", i));
       groups.push_back(group);
       ids.push_back(row.ids);
       trainable.push_back(row.trainable);
@@ -362,7 +381,6 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
     }
   }
   Batch out;
-  if (uids.empty()) return out;
   out.set(batch::kUid, uids);
   out.set(batch::kPromptUid, groups);
   if (options_.kind == RowKind::kPreference) out.set(batch::kPairUid, groups);
@@ -371,9 +389,9 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   out.set_ragged(batch::kTrainable, trainable);
   if (options_.prompt_is_trained) out.set_ragged(kCompletion, completion);
   if (options_.margins) out.set(kMargin, margins);
+  out.set_json(batch::kExample, std::move(examples));
   if (options_.kind == RowKind::kMarked) add_marks(out, picks);
   if (options_.kind == RowKind::kPrompt && !options_.sampling.is_null()) add_sampling(out);
-  out.set_json(batch::kExample, std::move(examples));
   return out;
 }
 

@@ -44,8 +44,13 @@ struct SourceOptions {
   // prompt with the last answer.
   bool mismatched = false;
   bool margins = false;  // of pairs: a column `margin`, that of the data's rows, 0 where none has one
-  std::string limit;     // the key that max_tokens is of; "" for the usual one of the kind
-  std::string chatml;    // what a user sets to choose that template; "" for the key of a config
+  // Whether rewards judge what follows a prompt: an answer labelled false is then refused, as no ground truth.
+  bool judged = true;
+  int64_t cut_tokens = 0;  // what a truncated row keeps; 0: max_tokens
+  // Errors say this: the key that max_tokens is of, the data's name, why no row may be longer (", as …") and what a
+  // user sets against one that is; "" for what a config has there.
+  std::string limit, data, reach, long_remedy;
+  std::string chatml;  // what a user sets to choose that template; "" for the key of a config
 };
 
 // Says what an example is instead of a row of `kind`, and which recipe reads such rows; "" where it has the parts of
@@ -71,7 +76,8 @@ class RowSource {
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
   // The numbers in file order, from 0, of examples [first, first + count) of that sequence.
   std::vector<int64_t> order(int64_t first, int64_t count) const;
-  // Every example once, in file order: for evaluation. At most `examples` of them; 0: all.
+  // Every example once, in file order: for evaluation. At most `examples` of them; 0: all. The uids of a row of the
+  // data are the same for every tokenizer, of which each may leave out other rows.
   Batch all(int64_t examples = 0) const;
 
   int64_t examples() const { return static_cast<int64_t>(rendered_.size()); }
@@ -89,23 +95,34 @@ class RowSource {
   // An example in file order, without a copy: its rendered rows (one, or chosen and rejected), and what rewards see.
   const std::vector<text::RenderedTokens>& rendered(int64_t example) const { return rendered_.at(example).rows; }
   const nlohmann::json& example(int64_t example) const { return rendered_.at(example).example; }
+  // The number, from 0, of the data set's row that it was made of, and where that stands: "train.jsonl:12".
+  int64_t row(int64_t example) const { return rendered_.at(example).row; }
+  std::string place(int64_t example) const {
+    const Rendered& made = rendered_.at(example);
+    return text::RowLocation{files_.at(made.file), made.row_in_file, made.line}.text();
+  }
 
  private:
   struct Rendered {
     std::vector<text::RenderedTokens> rows;  // one, or chosen and rejected
     nlohmann::json example;
     bool desirable = false;  // of a marked one
+    int64_t row = 0;         // of the data set
+    size_t file = 0;         // of files_
+    int64_t line = 0, row_in_file = 0;
   };
   struct Pick {
     int64_t use = 0;  // row + k·examples() for the k-th use, from 0, of that row in its epoch
     int64_t epoch = 0;
     int64_t attempt = 0;  // > 0 for a replacement
+    bool by_row = false;  // uids are of the data set's row, whatever rows are left out
   };
   // The example's rows as they are trained; none when it is left out.
   std::vector<text::RenderedTokens> rows_of(const text::Example& example, const text::Renderer& renderer);
   std::string nothing_left() const;  // why an epoch has no example
   size_t example_of(const Pick& pick) const { return static_cast<size_t>(pick.use % examples()); }
   Pick pick(int64_t iteration, int64_t examples, int64_t index) const;
+  int64_t uid_of(const Pick& pick, const char* purpose, int64_t sample) const;
   Batch make(const std::vector<Pick>& picks) const;
   void add_marks(Batch& rows, const std::vector<Pick>& picks) const;
   void add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const;
@@ -114,7 +131,8 @@ class RowSource {
   SourceOptions options_;
   text::OrderOptions order_;
   std::vector<Rendered> rendered_;
-  std::vector<float> margins_;  // by example; empty for none
+  std::vector<std::string> files_;  // each once, as rows follow each other
+  std::vector<float> margins_;      // by example; empty for none
   text::LeftOut bad_, too_long_, thoughtless_;
   int64_t truncated_ = 0;
   int64_t epoch_examples_ = 0;

@@ -246,20 +246,39 @@ TEST_F(PromptSource, LongRowsStopDropOrAreTruncated) {
 
 // A larger limit than the model has positions would be refused in turn.
 TEST_F(PromptSource, TheRemedyOfALongRowIsOneThatWorks) {
-  const auto remedy = [&](RowKind kind, int64_t model_tokens) {
+  const auto remedy = [&](RowKind kind, int64_t model_tokens, int64_t max_tokens = 5) {
     const std::string rows = kind == RowKind::kPrompt ? R"({"prompt": "abcdefg"})" : answered("ab", "cdef");
     const std::string message =
-        base::message_of([&] { source(rows, {.kind = kind, .max_tokens = 5, .model_tokens = model_tokens}); });
+        base::message_of([&] { source(rows, {.kind = kind, .max_tokens = max_tokens, .model_tokens = model_tokens}); });
     return message.substr(message.find("; try ") + 6);
   };
-  EXPECT_EQ(remedy(RowKind::kDemonstration, 7), "a larger data.max_tokens, or data.long_rows: drop or truncate");
-  EXPECT_EQ(remedy(RowKind::kDemonstration, 6),
-            "data.long_rows: drop or truncate, with data.max_tokens of at most 6, for which the model has positions");
-  EXPECT_EQ(remedy(RowKind::kPrompt, 7), "a larger rollout.prompt_tokens, or data.long_rows: drop or truncate");
-  EXPECT_EQ(
-      remedy(RowKind::kPrompt, 6),
-      "data.long_rows: drop or truncate, with rollout.prompt_tokens of at most 6, for which the model has positions "
-      "beside a completion");
+  const std::string leave_out = "data.long_rows: drop or truncate";
+  EXPECT_EQ(remedy(RowKind::kDemonstration, 7), "a larger data.max_tokens, or " + leave_out);
+  EXPECT_EQ(remedy(RowKind::kDemonstration, 6), leave_out);
+  EXPECT_EQ(remedy(RowKind::kDemonstration, 4),
+            leave_out + ", together with data.max_tokens: 4, as the model has no more positions");
+  EXPECT_EQ(remedy(RowKind::kPrompt, 7), "a larger rollout.prompt_tokens, or " + leave_out);
+  EXPECT_EQ(remedy(RowKind::kPrompt, 4), leave_out +
+                                             ", together with rollout.prompt_tokens: 4, as the model has no more "
+                                             "positions beside a completion");
+}
+
+// An evaluation compares models with other limits row by row.
+TEST_F(PromptSource, ARowHasItsUidsWhateverRowsAreLeftOut) {
+  const std::string rows = answered("ab", "cdefg") + answered("ab", "c") + answered("a", "b");
+  SourceOptions options{.kind = RowKind::kDemonstration, .long_rows = LongRows::kDrop, .shuffle = false};
+  const RowSource whole = source(rows, options);
+  options.max_tokens = 5;
+  const RowSource part = source(rows, options);
+  ASSERT_EQ(part.examples(), 2);
+  EXPECT_EQ(part.row(0), 1);
+  EXPECT_EQ(part.place(0), path_ + ":2");
+  for (int64_t r = 0; r < 2; ++r) {
+    EXPECT_EQ(part.all().get(batch::kUid, r), whole.all().get(batch::kUid, r + 1));
+    EXPECT_EQ(part.all().get(batch::kPromptUid, r), whole.all().get(batch::kPromptUid, r + 1));
+  }
+  EXPECT_EQ(part.rows(0, 2, 0, 2).get(batch::kUid, 0), whole.rows(0, 2, 0, 2).get(batch::kUid, 0))
+      << "by its place in training";
 }
 
 TEST_F(PromptSource, ATruncatedPromptKeepsItsEnd) {

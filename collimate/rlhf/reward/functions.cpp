@@ -47,7 +47,10 @@ std::unique_ptr<Reward> registered_reward(const std::string& name, const nlohman
       throw base::InputError(base::expectation("reward.function",
                                                known.empty() ? "a function that this program registers (it has none)"
                                                              : "one of the registered functions " + known,
-                                               "\"" + name + "\"", "rlhf::register_reward before the run"));
+                                               "\"" + name + "\"",
+                                               "{python: FILE.py:" + name +
+                                                   "} for a function in Python, a plugin that "
+                                                   "registers it, or rlhf::register_reward in a program"));
     }
   }
   return make(entry);

@@ -165,8 +165,13 @@ void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSa
     out.first_error = message;
     out.first_effect = effect_of(on_error);
   }
-  if (on_error.action == OnError::Action::kStop)
-    throw base::RunError(message + "; try mending the reward, or on_error: drop, or a value, for it");
+  if (on_error.action == OnError::Action::kStop) {
+    // Where a function returns too few or too many numbers, on_error would leave nothing.
+    const bool counts =
+        problem.find("the function returned") != std::string::npos && problem.find(" for ") != std::string::npos;
+    throw base::RunError(message + (counts ? "; try returning as many numbers as there are completions"
+                                           : "; try mending the reward, or on_error: drop, or a value, for it"));
+  }
   if (on_error.action == OnError::Action::kDrop) out.kept[i] = false;
   if (std::abs(spec.weight * on_error.value) + size_of(out, i) > std::numeric_limits<float>::max())
     throw base::RunError(message + fmt::format("; on_error's {} at weight {} takes the sample's sum beyond the range "
@@ -216,10 +221,20 @@ std::unique_ptr<Reward> function_reward(Rule rule, bool pure) {
   return std::make_unique<FunctionReward>(std::move(rule), pure);
 }
 
+namespace {
+
+// The entry that a text is meant to be: the name of a file, or of a rule.
+std::string python_entry(const nlohmann::json& entry) {
+  const std::string text = entry.is_string() ? entry.get<std::string>() : "";
+  return text.find(".py") == std::string::npos ? "{rule: exact}" : fmt::format("{{python: \"{}\"}}", text);
+}
+
+}  // namespace
+
 void check_reward(const nlohmann::json& entry, const std::string& where) {
   if (!entry.is_object() || entry.contains("rule") + entry.contains("function") + entry.contains("python") != 1)
     throw InputError(expectation(where, "{rule: NAME}, {function: NAME} or {python: FILE.py:function}", entry.dump(),
-                                 "{rule: exact}"));
+                                 python_entry(entry)));
 }
 
 bool deterministic_reward(const nlohmann::json& entry) {

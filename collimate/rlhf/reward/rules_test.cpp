@@ -120,7 +120,10 @@ TEST(RewardFunctions, AreFoundByName) {
   const std::string unknown = error_of({{{"function", "width"}}});  // other tests may have registered more
   EXPECT_TRUE(unknown.starts_with("[reward.function] expected one of the registered functions ")) << unknown;
   EXPECT_NE(unknown.find("length_test"), std::string::npos) << unknown;
-  EXPECT_TRUE(unknown.ends_with(", got \"width\"; try rlhf::register_reward before the run")) << unknown;
+  EXPECT_TRUE(
+      unknown.ends_with(", got \"width\"; try {python: FILE.py:width} for a function in Python, a plugin that "
+                        "registers it, or rlhf::register_reward in a program"))
+      << unknown;
 }
 
 TEST(Rewards, NamesThatRepeatAreNumbered) {
