@@ -223,13 +223,6 @@ std::optional<graph::ModelHandle> Page::mixed_groups() {
   return add(kMixedGroups, kMixedGroups, nlohmann::json::object());
 }
 
-void Page::require_two_rows() const {
-  if (config_.train.samples_per_update >= 2) return;
-  throw base::InputError(base::expectation(
-      "train.samples_per_update", "at least 2, as kto joins each prompt with the answer to another",
-      std::to_string(config_.train.samples_per_update), "32, or algorithm.loss_type: apo_zero_unpaired"));
-}
-
 graph::ModelHandle Page::kl_estimate() { return add("kl_estimate", "kl_estimate", nlohmann::json::object()); }
 
 bool Page::advantages_read_reference(const std::string& rows, const std::string& fallback) const {
@@ -289,19 +282,6 @@ void Page::require_reward_model() const {
   if (model->from_scratch)
     throw base::InputError(base::expectation("models.reward.from_scratch", "false, as the model is not trained here",
                                              "true", "a model that recipe: reward has trained"));
-}
-
-void Page::check_roles() const {
-  for (const auto& [name, section] : config_.models) {
-    if (roles_.contains(name)) continue;
-    const std::string where = config_.models.where(name);
-    if (name == "reward" && config_.recipe == std::string("ppo"))
-      throw base::InputError(base::expectation(where.empty() ? "models.reward" : where,
-                                               "one judge of the samples: a list reward or a model", "both",
-                                               "leaving out reward, or models.reward"));
-    base::throw_unknown_name(where.empty() ? "models" : where, name, {roles_.begin(), roles_.end()},
-                             fmt::format("a role that recipe {} reads here, ", config_.recipe.get()));
-  }
 }
 
 // A page that asks for mixed_groups() has them.

@@ -82,4 +82,24 @@ void check_page(const std::string& recipe, const Plan& plan) {
   check_samples(where, plan);
 }
 
+void Page::require_two_rows() const {
+  if (config_.train.samples_per_update >= 2) return;
+  throw base::InputError(base::expectation(
+      "train.samples_per_update", "at least 2, as kto joins each prompt with the answer to another",
+      std::to_string(config_.train.samples_per_update), "32, or algorithm.loss_type: apo_zero_unpaired"));
+}
+
+void Page::check_roles() const {
+  for (const auto& [name, section] : config_.models) {
+    if (roles_.contains(name)) continue;
+    const std::string where = config_.models.where(name);
+    if (name == "reward" && config_.recipe == std::string("ppo"))
+      throw base::InputError(base::expectation(where.empty() ? "models.reward" : where,
+                                               "one judge of the samples: a list reward or a model", "both",
+                                               "leaving out reward, or models.reward"));
+    base::throw_unknown_name(where.empty() ? "models" : where, name, {roles_.begin(), roles_.end()},
+                             fmt::format("a role that recipe {} reads here, ", config_.recipe.get()));
+  }
+}
+
 }  // namespace collimate::recipe
