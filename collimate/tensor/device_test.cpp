@@ -1,15 +1,21 @@
 #include "collimate/tensor/device.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
 
 #include "collimate/tensor/arena.h"
 #include "collimate/tensor/host_access.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/memory.h"
+#include "collimate/tensor/ops/rope.h"
 #include "collimate/tensor/results.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/checked_device.h"
 
 namespace collimate::tensor {
@@ -28,6 +34,30 @@ TEST(CheckedDevice, OperationsAndViewsReachItsMemory) {
   add(kChecked, x.floats(), 16, y.floats());
   const HostRead sums(kChecked, y.floats(), 16);
   for (const float sum : sums) EXPECT_EQ(sum, 3.0F);
+}
+
+TEST(CheckedDevice, ViewsAreCopiesThatAreWrittenBack) {
+  const Buffer x(64, *kChecked.device);
+  zero(kChecked, 16, x.floats());
+  {
+    const HostEdit values(kChecked, x.floats(), 16);
+    EXPECT_NE(values.data(), x.floats());
+    values[3] = 2;
+    EXPECT_EQ(HostRead(kChecked, x.floats(), 16)[3], 0);
+  }
+  EXPECT_EQ(HostRead(kChecked, x.floats(), 16)[3], 2);
+}
+
+TEST(CheckedDevice, OperationsTakeNoMemoryOfTheHost) {
+  const Buffer y(64, *kChecked.device);
+  zero(kChecked, 16, y.floats());
+  const std::vector<float> numbers(16, 1.5F);
+  EXPECT_EQ(base::message_of<std::logic_error>([&] { add(kChecked, numbers.data(), 16, y.floats()); }),
+            "checked device: add was given memory of the host");
+  RopeTable table{numbers.data(), y.floats(), 1, 2};
+  EXPECT_THROW(rope(kChecked, y.floats(), 2, 1, 1, 2, nullptr, table), std::logic_error) << "in a struct";
+  add(kChecked, OnDevice<float>(kChecked, numbers).data(), 16, y.floats());
+  EXPECT_EQ(HostRead(kChecked, y.floats(), 16)[15], 1.5F);
 }
 
 TEST(CheckedDevice, TheHostDoesNot) {
@@ -49,6 +79,17 @@ TEST(CheckedDevice, ResultsLieOnItForOperationsOfBothKinds) {
   const HostTensor numbers(kChecked, result.add_(2));
   EXPECT_EQ(numbers.floats()[5], 2);
   EXPECT_EQ(empty_result(kChecked, {0, 3}).numel(), 0);
+}
+
+TEST(CheckedDevice, WhatAtenMakesOfItsTensorsLiesOnItToo) {
+  const at::Tensor result = empty_result(kChecked, {2}).zero_();
+  const at::Tensor more = result + 1;
+  EXPECT_DEATH(more.data_ptr<float>()[0] = 1, "outside an operation");
+  const std::vector<float> numbers = {1, 2};
+  const HostTensor sum(kChecked, more + tensor_beside(result, numbers));
+  EXPECT_EQ(sum.floats()[1], 3);
+  at::Tensor here = at::empty({2});
+  EXPECT_EQ(here.copy_(more).data_ptr<float>()[1], 1);
 }
 
 TEST(TensorBeside, LiesWhereTheOtherDoes) {
