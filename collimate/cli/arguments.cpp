@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
@@ -74,6 +75,36 @@ CLI::Validator number_from(double minimum, double maximum, const std::string& wa
       wanted);
 }
 
+// KEY=VALUE, which names no file.
+bool is_setting(const std::string& word) {
+  const size_t equals = word.find('=');
+  return equals != std::string::npos && equals > 0 && word.front() != '-' && word.find('/') > equals;
+}
+
+// Options that may be repeated take one value an occurrence, so that `--set a=b CONFIG` names the config, and
+// `--set a=b c=d` is `--set a=b --set c=d`.
+Arguments one_value_each(CLI::App& app, const Arguments& arguments) {
+  std::set<std::string> repeated;
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll || option->get_positional()) continue;
+    option->allow_extra_args(false);
+    for (const std::string& name : option->get_lnames()) repeated.insert("--" + name);
+  }
+  Arguments all;
+  std::string open;  // the option whose values go on
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool is_value = i > 0 && repeated.contains(arguments[i - 1]);
+    if (!is_value && !open.empty() && is_setting(word)) all.push_back(open);
+    if (is_value)
+      open = arguments[i - 1];
+    else if (!is_setting(word))
+      open.clear();
+    all.push_back(word);
+  }
+  return all;
+}
+
 // Who wants to see an app, while see_app() is at work.
 const std::function<void(const CLI::App&)>* seer = nullptr;
 
@@ -92,11 +123,7 @@ bool parse(CLI::App& app, const Arguments& arguments) {
     (*seer)(app);
     return false;
   }
-  // One value an occurrence: `--set a=b CONFIG` names the config.
-  for (CLI::Option* option : app.get_options())
-    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll && !option->get_positional())
-      option->allow_extra_args(false);
-  Arguments reversed = arguments;
+  Arguments reversed = one_value_each(app, arguments);
   std::reverse(reversed.begin(), reversed.end());
   try {
     app.parse(reversed);

@@ -33,11 +33,10 @@ std::vector<std::string> names_with_a_best(const base::MetricsRecord& record) {
 }  // namespace
 
 int best_direction(const std::string& metric) {
-  static const std::map<std::string, int> directions = {{"val/accuracy", 1},        {"val/reward/mean", 1},
-                                                        {"val/margin", 1},          {"val/rewards/accuracies", 1},
-                                                        {"val/rewards/margins", 1}, {"val/acc", 1},
-                                                        {"val/acc_norm", 1},        {"val/loss", -1},
-                                                        {"val/perplexity", -1},     {"critic/rewards/mean", 1}};
+  static const std::map<std::string, int> directions = {
+      {"val/accuracy", 1},        {"val/reward/mean", 1}, {"val/margin", 1},         {"val/rewards/accuracies", 1},
+      {"val/rewards/margins", 1}, {"val/acc", 1},         {"val/acc_norm", 1},       {"val/loss", -1},
+      {"val/perplexity", -1},     {"val/divergence", -1}, {"critic/rewards/mean", 1}};
   if (const auto found = directions.find(metric); found != directions.end()) return found->second;
   if (!is_held_out(metric)) return 0;
   if (metric.find('@') != std::string::npos) return 1;       // pass@k, mean@n, best@n and maj@n

@@ -29,7 +29,8 @@ TEST(BestMetric, HigherIsBetterWhicheverWayTheMetricGoes) {
                                                                                 {"val/exam/acc", 1},
                                                                                 {"val/pass@4", 1},
                                                                                 {"val/hard/maj@8", 1},
-                                                                                {"val/perplexity", -1}}) {
+                                                                                {"val/perplexity", -1},
+                                                                                {"val/divergence", -1}}) {
     BestMetric best(config_with(metric), "no-such-file");
     best.add(record_of(0, {{metric, 2.0}}));
     best.add(record_of(1, {{"critic/rewards/mean", 9.0}}));  // without an evaluation

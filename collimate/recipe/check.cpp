@@ -116,9 +116,9 @@ void check_pairs(const DataPreview& data, Findings& found) {
 
 // Gives the most that the policy reads: rows, and prompts with their completions.
 RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data, const DataPreview& train) {
-  const bool draws = train.kind == rlhf::RowKind::kPrompt || config.algorithm.on_policy_share > 0;
-  const int64_t drawn = draws ? config.rollout.completion_tokens.get() : 0;
-  RowExtent extent{train.row.longest + drawn, train.largest_id};
+  const int64_t drawn = config.rollout.completion_tokens;
+  RowExtent extent{train.row.longest + (train.kind == rlhf::RowKind::kPrompt ? drawn : 0), train.largest_id};
+  if (config.algorithm.on_policy_share > 0) extent.tokens = std::max(extent.tokens, train.prompt.longest + drawn);
   if (data.ptx) extent.include(data.ptx->all(), 0);
   for (size_t i = 0; i < data.held_out.size(); ++i) {
     const EvaluationPlan& evaluation = plan.evaluations.at(i);

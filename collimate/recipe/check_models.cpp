@@ -66,9 +66,10 @@ void check_teacher(const Plan& plan, const std::string& policy, std::vector<std:
   };
   const int64_t own = vocabulary(policy), other = vocabulary(path);
   if (own != other)
-    problems.push_back(expectation("model " + path,
-                                   fmt::format("a teacher of the policy's vocabulary of {} tokens", own),
-                                   fmt::to_string(other), "a model of the same family"));
+    problems.push_back(expectation(
+        "model " + path, fmt::format("a teacher of the policy's vocabulary of {} tokens", own), fmt::to_string(other),
+        "a model with the same vocab_size in its config.json, as sizes of one family may have "
+        "other numbers of unused tokens behind the tokenizer's"));
 }
 
 // Models whose tokens count, and whose directory has a head that gives a score.

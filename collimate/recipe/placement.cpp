@@ -201,9 +201,9 @@ void check_reference(const graph::Placement& placement, const Plan& plan) {
   if (plan.graph.models.contains(kReference)) return;
   for (const auto& [name, group] : placement.groups)
     if (std::ranges::find(group.models, kReference) != group.models.end())
-      throw base::InputError(base::expectation("placement.groups." + name, "models of this run",
-                                               "reference, which this config does not read",
-                                               "algorithm.beta: 0.04, which reads it, or leaving it out"));
+      throw base::InputError(base::expectation(
+          "placement.groups." + name, "models of this run", "reference, which this config does not read",
+          plan.graph.name == "grpo" ? "algorithm.beta: 0.04, which reads it, or leaving it out" : "leaving it out"));
 }
 
 // A placement may say more than the recipes' modules do: it is refused, not ignored.

@@ -112,7 +112,7 @@ RowCount count_used(const std::string& yaml, const std::string& data, int64_t mo
     Config config = load_values(base::to_json(base::parse_yaml_value(yaml, "starter")), {});
     if (!std::filesystem::is_directory(config.model("policy").path.get())) return {rows, rows};
     return {rows, read_data(config, complete_plan(config, module_registry())).train->epoch_examples()};
-  } catch (const base::InputError&) {
+  } catch (const base::Error&) {
     return {rows, rows};
   }
 }
@@ -132,7 +132,7 @@ Length length_of(const Middle& middle, const std::string& data, const std::strin
                                  counted(updates(length.epochs), "update"));
     length.every = std::clamp<int64_t>(updates(length.epochs) / 4, 1, length.every);
     return length;
-  } catch (const base::InputError&) {
+  } catch (const base::Error&) {
     return {};
   }
 }

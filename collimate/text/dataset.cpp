@@ -196,6 +196,16 @@ Dataset Dataset::hold_out(int64_t count, uint64_t seed) {
   return out;
 }
 
+void Dataset::keep_first(int64_t count) {
+  if (count >= size()) return;
+  examples_.resize(static_cast<size_t>(count));
+  int64_t left = count;
+  for (RowWeight& source : weights_) {
+    source.rows = std::min(source.rows, left);
+    left -= source.rows;
+  }
+}
+
 std::vector<std::string> Dataset::verdict(const std::string& others) const {
   std::vector<std::string> lines;
   for (const Verdict& source : verdict_)

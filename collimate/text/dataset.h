@@ -92,6 +92,8 @@ class Dataset {
   // Moves `count` rows, drawn by the seed alone, to a data set of their own, in the order of the file and each used
   // once in an epoch. fingerprint() and verdict() stay with the rows that are left. 0 < count < size().
   Dataset hold_out(int64_t count, uint64_t seed);
+  // Forgets the rows behind the first `count`, where there are more.
+  void keep_first(int64_t count);
   // Returns, for OrderOptions, rows and weight of each source.
   const std::vector<RowWeight>& weights() const { return weights_; }
   // Stable over runs and machines: hash of all rows' normalised content.

@@ -89,6 +89,7 @@ class HeldOut {
         renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.chat_template, call.chat_template_kwargs),
                   {.end_turn = measured_ != MeasureKind::kChoices}) {
     refuse_unused(config_, call, measured_);
+    if (config_.evaluation.examples > 0) dataset_.keep_first(config_.evaluation.examples);
     held_ = read();
     settle_lengths();
     if (held_.source)

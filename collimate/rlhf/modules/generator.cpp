@@ -25,13 +25,15 @@ std::vector<int32_t> to_vector(std::span<const int32_t> ids) { return {ids.begin
 constexpr uint32_t kDrawnPurpose = 0xd15;
 
 // Which rows' answers are drawn, of those that have one: a share that the seed and their uids choose. Rows without a
-// prompt keep their text.
+// prompt, or cut before their answer, keep their text.
 struct DrawnRows {
   double share = 1;
   uint64_t seed = 0;
   bool has(const Batch& rows, int64_t r) const {
     const auto uid = static_cast<uint64_t>(rows.get(batch::kUid, r));
-    return rows.get(batch::kPromptTokens, r) > 0 && base::uniform(seed, kDrawnPurpose, uid, 0) < share;
+    const int64_t prompt = rows.get(batch::kPromptTokens, r);
+    return prompt > 0 && prompt < rows.length(batch::kIds.name, r) &&
+           base::uniform(seed, kDrawnPurpose, uid, 0) < share;
   }
 };
 

@@ -158,14 +158,15 @@ struct TrainOptions : base::Section {
       "epochs",
       "how often the rows of an iteration are trained on; passes over the data are run.epochs",
       base::at_least(int64_t{1})};
-  base::Option<std::optional<double>> learning_rate{this,
-                                                    "learning_rate",
-                                                    std::nullopt,
-                                                    "",
-                                                    "peak learning rate of AdamW; null takes the recipe's: sft 2e-5, "
-                                                    "reward 1e-5, others 1e-6 (defaults and examples of TRL 0.19 and "
-                                                    "verl 0.4), and ten times as much with LoRA (Schulman et al. 2025)",
-                                                    base::at_least(0.0)};
+  base::Option<std::optional<double>> learning_rate{
+      this,
+      "learning_rate",
+      std::nullopt,
+      "",
+      "peak learning rate of AdamW; null takes the recipe's: sft and "
+      "distill 2e-5, reward 1e-5, others 1e-6 (defaults and examples of TRL 0.19 and "
+      "verl 0.4), and ten times as much with LoRA (Schulman et al. 2025)",
+      base::at_least(0.0)};
   base::Option<double> value_learning_rate{this,
                                            "value_learning_rate",
                                            0.0,
