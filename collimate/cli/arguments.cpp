@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
@@ -87,16 +88,43 @@ void see_app(const Verb& verb, const std::function<void(const CLI::App&)>& see) 
   verb.run({});
 }
 
+namespace {
+
+bool is_pair(const std::string& word) { return !word.starts_with('-') && word.find('=') != std::string::npos; }
+
+// `--set a=b c=d CONFIG` as `--set a=b --set c=d CONFIG`: options that may repeat take one value each, so that a config
+// may stand behind them.
+Arguments one_value_each(CLI::App& app, const Arguments& words) {
+  std::set<std::string> repeating;
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll || option->get_positional()) continue;
+    option->allow_extra_args(false);
+    for (const std::string& name : option->get_lnames()) repeating.insert("--" + name);
+  }
+  Arguments made;
+  std::string name;  // of the option whose pairs go on; "" for none
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (!name.empty() && is_pair(words[i]))
+      made.push_back(name);
+    else
+      name.clear();
+    made.push_back(words[i]);
+    const std::string own = words[i].substr(0, words[i].find('='));
+    if (!repeating.contains(own)) continue;
+    if (own == words[i] && i + 1 < words.size()) made.push_back(words[++i]);
+    if (is_pair(words[i]) || words[i].starts_with(own + "=")) name = own;
+  }
+  return made;
+}
+
+}  // namespace
+
 bool parse(CLI::App& app, const Arguments& arguments) {
   if (seer != nullptr) {
     (*seer)(app);
     return false;
   }
-  // One value an occurrence: `--set a=b CONFIG` names the config.
-  for (CLI::Option* option : app.get_options())
-    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll && !option->get_positional())
-      option->allow_extra_args(false);
-  Arguments reversed = arguments;
+  Arguments reversed = one_value_each(app, arguments);
   std::reverse(reversed.begin(), reversed.end());
   try {
     app.parse(reversed);
