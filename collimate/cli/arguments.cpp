@@ -75,36 +75,6 @@ CLI::Validator number_from(double minimum, double maximum, const std::string& wa
       wanted);
 }
 
-// KEY=VALUE, which names no file.
-bool is_setting(const std::string& word) {
-  const size_t equals = word.find('=');
-  return equals != std::string::npos && equals > 0 && word.front() != '-' && word.find('/') > equals;
-}
-
-// Options that may be repeated take one value an occurrence, so that `--set a=b CONFIG` names the config, and
-// `--set a=b c=d` is `--set a=b --set c=d`.
-Arguments one_value_each(CLI::App& app, const Arguments& arguments) {
-  std::set<std::string> repeated;
-  for (CLI::Option* option : app.get_options()) {
-    if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll || option->get_positional()) continue;
-    option->allow_extra_args(false);
-    for (const std::string& name : option->get_lnames()) repeated.insert("--" + name);
-  }
-  Arguments all;
-  std::string open;  // the option whose values go on
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    const bool is_value = i > 0 && repeated.contains(arguments[i - 1]);
-    if (!is_value && !open.empty() && is_setting(word)) all.push_back(open);
-    if (is_value)
-      open = arguments[i - 1];
-    else if (!is_setting(word))
-      open.clear();
-    all.push_back(word);
-  }
-  return all;
-}
-
 // Who wants to see an app, while see_app() is at work.
 const std::function<void(const CLI::App&)>* seer = nullptr;
 
@@ -117,6 +87,37 @@ void see_app(const Verb& verb, const std::function<void(const CLI::App&)>& see) 
   seer = &see;
   verb.run({});
 }
+
+namespace {
+
+bool is_pair(const std::string& word) { return !word.starts_with('-') && word.find('=') != std::string::npos; }
+
+// `--set a=b c=d CONFIG` as `--set a=b --set c=d CONFIG`: options that may repeat take one value each, so that a config
+// may stand behind them.
+Arguments one_value_each(CLI::App& app, const Arguments& words) {
+  std::set<std::string> repeating;
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll || option->get_positional()) continue;
+    option->allow_extra_args(false);
+    for (const std::string& name : option->get_lnames()) repeating.insert("--" + name);
+  }
+  Arguments made;
+  std::string name;  // of the option whose pairs go on; "" for none
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (!name.empty() && is_pair(words[i]))
+      made.push_back(name);
+    else
+      name.clear();
+    made.push_back(words[i]);
+    const std::string own = words[i].substr(0, words[i].find('='));
+    if (!repeating.contains(own)) continue;
+    if (own == words[i] && i + 1 < words.size()) made.push_back(words[++i]);
+    if (is_pair(words[i]) || words[i].starts_with(own + "=")) name = own;
+  }
+  return made;
+}
+
+}  // namespace
 
 bool parse(CLI::App& app, const Arguments& arguments) {
   if (seer != nullptr) {

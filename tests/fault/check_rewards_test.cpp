@@ -105,8 +105,10 @@ TEST_F(CheckRewards, ShowsATracebackOnceForAllDataSets) {
   const size_t first = said.find("r.py\", line 2, in never");
   ASSERT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find("r.py\", line 2, in never", first + 1), std::string::npos) << said;
-  EXPECT_THAT(said, HasSubstr("[reward never on " + first_row() + "] expected a reward, got KeyError"));
-  EXPECT_THAT(said, testing::Not(HasSubstr("held_out.jsonl:1] expected a reward"))) << "the same error is told once";
+  const std::string problem = ":1] expected a reward, got KeyError";
+  const size_t told = said.find(problem);
+  ASSERT_NE(told, std::string::npos) << said;
+  EXPECT_EQ(said.find(problem, told + 1), std::string::npos) << "the same error is told once: " << said;
 }
 
 // A run would stop at its first sample.

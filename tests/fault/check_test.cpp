@@ -261,7 +261,8 @@ TEST_F(Check, RefusesPairsThatPreferNothing) {
 
 TEST_F(Check, RefusesRowsLongerThanTheModel) {
   replace_in(root_ / "start/config.json", "\"max_position_embeddings\": 32", "\"max_position_embeddings\": 7");
-  EXPECT_THAT(reasons("sft", {}), HasSubstr("expected rows of at most its 7 positions, got 8 tokens"));
+  EXPECT_THAT(reasons("sft", {}),
+              HasSubstr(":1] expected at most 7 tokens, got 8; try data.long_rows: drop or truncate"));
 }
 
 TEST_F(Check, RefusesATokenizerOfAnotherModel) {

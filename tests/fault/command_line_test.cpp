@@ -225,8 +225,11 @@ TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {
 // An option that may be given several times has one value each time.
 TEST_F(CommandLine, AConfigMayStandBehindAnOptionThatRepeats) {
   const std::string yaml = root_ / "run.yaml";
-  const std::string said = output({"check", "--set", "run.seed=9", "--set", "run.threads=1", yaml, "--json"});
-  EXPECT_EQ(nlohmann::json::parse(said).at("config").at("run").at("seed"), 9);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"check", "--set", "run.seed=9", "--set", "run.threads=1", yaml, "--json"},
+        {"check", "--set", "run.threads=1", "run.seed=9", yaml, "--json"},
+        {"check", yaml, "--set", "run.threads=1", "run.seed=9", "--json"}})
+    EXPECT_EQ(nlohmann::json::parse(output(words)).at("config").at("run").at("seed"), 9);
   EXPECT_THAT(error({"train", "--set", "run.iterations=none", yaml, "--output", root_ / "run"}),
               HasSubstr("expected run.iterations to be an integer"));
 }
