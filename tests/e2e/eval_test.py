@@ -156,6 +156,12 @@ class RowsThatDoNotFit(WithRows):
             self.assertEqual(model["metrics"]["reward/mean"]["units"], 2)
             self.assertEqual([(rows["rows"], rows["of"]) for rows in model["left_out"]], [(1, 4), (1, 4)])
 
+    def test_rows_behind_the_first_examples_do_not_count(self):
+        document = json.loads(self.run_verb("eval", self.model, *self.flags, "--bad-rows", "drop", "--examples", "1",
+                                            "--json")[0])
+        self.assertEqual(document["models"][0]["metrics"]["reward/mean"]["units"], 1)
+        self.assertEqual(len(document["models"][0]["left_out"]), 1)  # the line that is no JSON
+
     def test_a_prompt_is_cut_so_that_a_completion_has_room(self):
         lines, said = self.drawn("--bad-rows", "drop", "--long-rows", "truncate", "--logprobs")
         self.assertIn("info    --data: 1 of 4 rows truncated (--long-rows truncate)", said)
