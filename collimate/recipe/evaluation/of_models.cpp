@@ -258,7 +258,7 @@ class HeldOut {
   }
 
   const EvaluationCall& call_;
-  const text::Dataset dataset_;
+  text::Dataset dataset_;
   const MeasureKind measured_;
   Config config_;
   const AskedMeasure asked_;
