@@ -70,6 +70,17 @@ class Asker {
   host::CorePool pool_;
 };
 
+// Devices that hold all of their models plan alike, the first a little more where ZeRO divides unevenly. A search of
+// placements asks of thousands of them, and a layout of each is made from all devices of its group.
+bool holds_whole(const graph::Graph& graph, const graph::Placement& placement, const std::vector<std::string>& models) {
+  return std::ranges::all_of(models, [&](const std::string& model) {
+    return std::ranges::all_of(graph.models.at(model).functions, [&](const graph::FunctionSpec& function) {
+      const graph::Layout layout = placement.layout(model, function.name);
+      return layout.tp == 1 && layout.pp == 1 && layout.ep == 1 && layout.cp == 1;
+    });
+  });
+}
+
 }  // namespace
 
 PlannedTurns planned_turns(const graph::Graph& graph, const graph::Placement& placement,
@@ -98,11 +109,19 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& own, const graph::
   for (const auto& [model, content] : graph.models)
     for (const int worker : graph::workers_of(graph, placement, model))
       if (worker < placement.devices) models_on[worker].push_back(model);
+  std::map<std::vector<std::string>, PlannedMemory> of_whole;  // models → what the first device plans that has them so
   for (const auto& [worker, models] : models_on) {
+    const bool whole = holds_whole(graph, placement, models);
+    if (const auto alike = of_whole.find(models); whole && alike != of_whole.end()) {
+      planned.push_back(alike->second);
+      planned.back().worker = worker;
+      continue;
+    }
     std::map<std::string, std::vector<tensor::MemoryItem>> items;
     for (const std::string& model : models) items[model] = asker.items(worker, model);
     const PlannedTurns turns = planned_turns(graph, placement, in_place_of(options), items);
     planned.push_back({worker, turns.largest_turn(), turns.has_turns(), turns.bytes(options.memory_budget_bytes)});
+    if (whole) of_whole.emplace(models, planned.back());
   }
   return planned;
 }

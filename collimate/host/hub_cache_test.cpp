@@ -77,9 +77,8 @@ TEST_F(HubCache, ARevisionIsABranchATagOrACommit) {
 TEST_F(HubCache, ErrorsNameTheRevisionsThatAreThere) {
   snapshot("0a1b2c3d", "v1.0");
   EXPECT_THAT(hub_remedy("org/some-model"),
-              EndsWith("hf download org/some-model: nothing is downloaded unasked, and "
-                       "the local cache " +
-                       directory_.string() + " has of that model only org/some-model@v1.0"));
+              EndsWith("hf download org/some-model: the local cache " + directory_.string() +
+                       " has of that model only org/some-model@v1.0"));
   unnamed("0a1b77aa");
   EXPECT_THAT(hub_remedy("org/some-model@refs/pr/1"),
               AllOf(HasSubstr("or hf download org/some-model --revision refs/pr/1: "),

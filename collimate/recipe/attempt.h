@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -7,14 +8,14 @@
 
 namespace collimate::recipe {
 
-// Runs `step`; wrong input becomes a problem. False when it did.
+// Runs `step`; wrong input becomes a problem, told once though several steps find it. False when it did.
 template <class Step>
 bool attempt(std::vector<std::string>& problems, const Step& step) {
   try {
     step();
     return true;
   } catch (const base::Error& error) {
-    problems.emplace_back(error.what());
+    if (std::ranges::find(problems, error.what()) == problems.end()) problems.emplace_back(error.what());
   } catch (const std::exception& error) {
     problems.push_back(fmt::format("[check] {}", error.what()));
   }

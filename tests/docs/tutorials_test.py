@@ -180,8 +180,12 @@ class Tutorials(unittest.TestCase):
             config = re.sub(rf"(?<![\w/-]){re.escape(name)}", stands_for.format(task=TASK), config)
         config = re.sub(r"(eval: )[\w.]+", rf"\1{HELD_OUT[recipe].format(task=TASK)}", config)
         (self.directory / "how-to.yaml").write_text(config, encoding="utf-8")
-        sets = ["rollout.prompt_tokens=16", "rollout.completion_tokens=10"] if recipe in ("grpo", "ppo") else []
-        run(f"collimate check how-to.yaml --set train.warmup_updates=0 {shlex.join(sets)}", self.directory)
+        sets = ["train.warmup_updates=0"]
+        if recipe in ("grpo", "ppo"):
+            sets += ["rollout.prompt_tokens=16", "rollout.completion_tokens=10"]
+        if "on_policy_share" in config:
+            sets += ["rollout.completion_tokens=10"]
+        run(f"collimate check how-to.yaml --set {shlex.join(sets)}", self.directory)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,10 @@ std::string larger_cluster(Request request) {
 }
 
 // Where every rank holds its whole model, more devices take none of it away, but for other models on devices of theirs.
+// Larger clusters are not searched for a limit that the program counts by itself, placement by placement: that takes
+// minutes, and the user can raise it.
 std::string remedy_of(const Request& request) {
+  if (request.excess) return "a larger run.memory_budget, more devices, or --layouts any";
   const std::string larger = larger_cluster(for_one_plan(request));
   if (!request.whole) return larger.empty() ? "more or larger devices" : larger;
   Request any = for_one_plan(request);

@@ -48,7 +48,12 @@ LossEntry distillation_losses() {
             if (type == "jsd") read.emplace_back("jsd_beta");
             return read;
           },
-          make_distillation};
+          make_distillation,
+          {{"forward_kl",
+            "The KL divergence from the teacher to the student: the student covers all that the teacher does."},
+           {"reverse_kl",
+            "The KL divergence from the student to the teacher: the student keeps to what the teacher does most."},
+           {"jsd", "The generalised Jensen-Shannon divergence, which jsd_beta places between the two, as in GKD."}}};
 }
 
 }  // namespace collimate::rlhf

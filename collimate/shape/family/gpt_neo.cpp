@@ -25,8 +25,8 @@ std::vector<bool> read_windows(const Fields& fields, int64_t layers) {
   if (!types.is_array()) throw wrong();
   std::vector<bool> windows;
   for (const json& part : types) {
-    if (!part.is_array() || part.size() != 2 || !part[0].is_array() || !part[1].is_number_unsigned()) throw wrong();
-    for (uint64_t times = part[1].get<uint64_t>(); times > 0 && static_cast<int64_t>(windows.size()) <= layers; --times)
+    if (!part.is_array() || part.size() != 2 || !part[0].is_array() || !part[1].is_number_integer()) throw wrong();
+    for (int64_t times = part[1].get<int64_t>(); times > 0 && static_cast<int64_t>(windows.size()) <= layers; --times)
       for (const json& kind : part[0]) {
         if (kind != "global" && kind != "local") throw wrong();
         windows.push_back(kind == "local");
