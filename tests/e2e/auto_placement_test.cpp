@@ -90,7 +90,7 @@ TEST_F(AutoPlacement, KeepsToTheBudgetOfTheRun) {
   const std::regex text(R"(device [01] needs ([0-9.]+) MiB of 1 MiB \(run\.memory_budget\), of which .+ [0-9.]+ MiB)");
   ASSERT_TRUE(std::regex_search(refused.errors, needs, text)) << refused.errors;
   const int least = static_cast<int>(std::stod(needs[1].str())) + 1;  // MiB
-  EXPECT_EQ(train({"--set", fmt::format("run.memory_budget={}", least - 1)}).status.code, 2);
+  EXPECT_EQ(train({"--set", fmt::format("run.memory_budget={}", least - 2)}).status.code, 2);
   const host::CommandResult done = train({"--set", fmt::format("run.memory_budget={}", least)});
   EXPECT_TRUE(done.status.ok()) << done.errors;
 }
