@@ -1,32 +1,14 @@
-#include <fmt/ranges.h>
-
-#include "collimate/base/error.h"
 #include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
-namespace {
-
-void check_taught(const Config& config) {
-  const auto& types = config.algorithm.loss_type.get();
-  if (types.size() > 1)
-    throw base::InputError(base::expectation("algorithm.loss_type", "one measure of the distance from the teacher",
-                                             fmt::format("{}", fmt::join(types, ", ")), types.front()));
-  if (config.algorithm.on_policy_share > 0 && config.data.train_on != "completion")
-    throw base::InputError(base::expectation("data.train_on",
-                                             "completion beside algorithm.on_policy_share, as an answer that is drawn "
-                                             "is the last one",
-                                             config.data.train_on.get(), "train_on: completion"));
-}
-
-}  // namespace
 
 // Knowledge distillation on prompts and their answers: the student learns, at each token of an answer, the distribution
 // that a frozen teacher has there (Hinton et al. 2015). A share of the answers is drawn by the student itself (GKD,
 // Agarwal et al. 2023). One iteration is one optimizer step.
 Plan distill(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
-  check_taught(config);
+  page.check_taught();
   const bool draws = config.algorithm.on_policy_share > 0;
   std::optional<graph::ModelHandle> generator;
   if (draws) generator = page.redrawer("policy", {.weights = "policy", .trained = true});

@@ -120,6 +120,8 @@ class Page {
   std::optional<graph::ModelHandle> mixed_groups();
   // InputError where an update has one row: the estimate is of answers to other prompts of the same update.
   void require_two_rows() const;
+  // InputError where a teacher is compared by several losses, or an answer that is drawn is not what the rows train.
+  void check_taught() const;
   // KTO's estimate of the KL from answers to other prompts.
   graph::ModelHandle kl_estimate();
   // Whether these read the log-probs of a reference: the KL is in the rewards.

@@ -89,6 +89,18 @@ void Page::require_two_rows() const {
       std::to_string(config_.train.samples_per_update), "32, or algorithm.loss_type: apo_zero_unpaired"));
 }
 
+void Page::check_taught() const {
+  const auto& types = config_.algorithm.loss_type.get();
+  if (types.size() > 1)
+    throw base::InputError(base::expectation("algorithm.loss_type", "one measure of the distance from the teacher",
+                                             fmt::format("{}", fmt::join(types, ", ")), types.front()));
+  if (config_.algorithm.on_policy_share > 0 && config_.data.train_on != "completion")
+    throw base::InputError(base::expectation("data.train_on",
+                                             "completion beside algorithm.on_policy_share, as an answer that is drawn "
+                                             "is the last one",
+                                             config_.data.train_on.get(), "train_on: completion"));
+}
+
 void Page::check_roles() const {
   for (const auto& [name, section] : config_.models) {
     if (roles_.contains(name)) continue;

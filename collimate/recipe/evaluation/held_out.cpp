@@ -12,6 +12,7 @@
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/evaluation/choices.h"
+#include "collimate/recipe/list.h"
 #include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::recipe {
