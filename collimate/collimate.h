@@ -23,6 +23,7 @@
 #include "collimate/flow/host_module.h"
 #include "collimate/flow/module.h"
 #include "collimate/graph/trace.h"
+#include "collimate/recipe/deepspeed_chat.h"
 #include "collimate/recipe/evaluation/graphs.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/page.h"
@@ -53,6 +54,10 @@ using recipe::RecipeEntry;
 using recipe::register_recipe;
 using recipe::rollout_plan;
 using rlhf::RowKind;
+// The training loop in a program of one's own, as DeepSpeed-Chat has it.
+using recipe::DeepSpeedPPOTrainer;
+using recipe::DeepSpeedRLHFEngine;
+using recipe::PPOLosses;
 // A module is a class with named functions over batches.
 using base::StateReader;
 using base::StateWriter;

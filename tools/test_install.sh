@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests `make install`: examples/own_parts and own_flow, copied to where nothing of this checkout is near, are built
 # against the installation by find_package(Collimate). The first trains by its own loss, advantage and reward, the second
-# by its own recipe and module, as a plugin of the installed program and as a program. So does a flow in Python.
+# by its own recipe and module, as a plugin of the installed program and as a program. So does a flow in Python. A third
+# one has the training loop itself (examples/deepspeed_chat).
 # The last line is "N passed, N failed, N skipped".
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,6 +29,7 @@ for file in share/bash-completion/completions/collimate share/zsh/site-functions
 done
 cp -r examples/own_parts "$work/own"
 cp -r examples/own_flow "$work/flow"
+cp -r examples/deepspeed_chat "$work/loop"
 cp examples/grpo_flow.py "$work/flow"
 cd "$work/own"
 step "find_package" cmake -S . -B build -DCMAKE_PREFIX_PATH="$work/installed" -DCMAKE_BUILD_TYPE=Release
@@ -51,6 +53,21 @@ step "as a program" build/own_flow train novelty.yaml --output program "${task[@
 step "the same model again" cmp run/model/model.safetensors program/model/model.safetensors
 step "a flow in Python" "$installed" train novelty.yaml --output python "${task[@]}" --set plugins=grpo_flow.py \
   --set recipe=my_grpo --set options=null
+cd "$work/loop"
+step "a loop's project" cmake -S . -B build -DCMAKE_PREFIX_PATH="$work/installed" -DCMAKE_BUILD_TYPE=Release
+step "a program with DeepSpeed-Chat's loop" cmake --build build
+python3 - "$work/own/task/task/problems.jsonl" >pairs.jsonl <<'END'
+import json, sys
+for line in list(open(sys.argv[1]))[:16]:
+    row = json.loads(line)
+    print(json.dumps({"prompt": row["prompt"], "chosen": row["ground_truth"], "rejected": row["ground_truth"][:1]}))
+END
+printf 'recipe: reward\nmodels: {policy: %s}\ndata: {train: pairs.jsonl}\nrun: {iterations: 1}\ntrain: {samples_per_update: 8}\n' \
+  "$work/own/task/task/start" >reward.yaml
+step "a reward model" "$installed" train reward.yaml --output reward
+step "a run of that loop" bash -c \
+  "build/train_rlhf '$work/own/task/task/start' reward/model '$work/own/task/task/problems.jsonl' 2 out | grep 'iteration 2: actor loss'"
+step "its actor" "$installed" generate out/actor --data "$work/own/task/task/problems.jsonl" --output answers.jsonl --max-tokens 4
 cd "$work/own"
 mv "$work/installed/lib/collimate"/libfmt.so* "$work"
 step "a library that is missing is named" bash -c \

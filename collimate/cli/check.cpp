@@ -9,6 +9,7 @@
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/auto_placement.h"
+#include "collimate/recipe/chatlearn/chatlearn.h"
 #include "collimate/recipe/check.h"
 
 namespace collimate::cli {
@@ -19,8 +20,10 @@ constexpr std::string_view kWarning = "warning: ";
 
 }  // namespace
 
-int show_check(const recipe::Config& config, CheckForm form) {
+int show_check(const std::string& path, const recipe::Config& config, CheckForm form) {
   recipe::Findings found = recipe::check(config);
+  const std::vector<std::string> translated = recipe::chatlearn_lines(path);
+  found.lines.insert(found.lines.begin(), translated.begin(), translated.end());
   std::stable_partition(found.lines.begin(), found.lines.end(),
                         [](const std::string& line) { return !line.starts_with(kWarning); });
   if (form == CheckForm::kJson) {
@@ -53,7 +56,7 @@ int check(const Arguments& arguments) {
   if (download) sets.emplace_back("download=true");
   recipe::Config config = recipe::load(config_path, sets);
   choose_placement(config, config_path, sets, "");
-  return show_check(config, json ? CheckForm::kJson : all ? CheckForm::kAll : CheckForm::kShort);
+  return show_check(config_path, config, json ? CheckForm::kJson : all ? CheckForm::kAll : CheckForm::kShort);
 }
 
 }  // namespace collimate::cli

@@ -78,6 +78,20 @@ void read_page_models(const recipe::Plan& page, PlanRequest& made) {
   }
 }
 
+// Rows are as long as they may be: prompts and what is drawn for them, or those of the data.
+void read_lengths(const recipe::Config& config, const recipe::Plan& page, PlanRequest& made) {
+  const bool prompts = page.rows == rlhf::RowKind::kPrompt;
+  const bool draws = prompts || config.redraws();
+  const int64_t of_data = config.data.max_tokens;
+  const int64_t prompt = prompts ? config.rollout.prompt_tokens.get() : draws ? of_data : 1;
+  const int64_t completion = draws ? config.rollout.completion_tokens.get() : of_data - 1;
+  made.request.load.prompt = plan::Lengths::fixed(static_cast<double>(prompt));
+  made.request.load.completion = plan::Lengths::fixed(static_cast<double>(completion));
+  if (!draws) return;
+  made.service = rlhf::service_options(config.rollout);
+  made.service->max_sequence_tokens = prompt + completion;
+}
+
 // How training saves memory.
 void read_savings(const rlhf::TrainOptions& train, plan::Request& request) {
   request.recomputes = train.recompute == std::string("full");
@@ -103,14 +117,9 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   plan::Workload& load = made.request.load;
   load.rows = static_cast<double>(page.rows_per_iteration);
   load.updates = static_cast<int>(recipe::updates_per_iteration(config, page));
-  const bool draws = page.rows == rlhf::RowKind::kPrompt;
-  const int64_t prompt = draws ? config.rollout.prompt_tokens.get() : 1;
-  load.prompt = plan::Lengths::fixed(static_cast<double>(prompt));
-  load.completion = plan::Lengths::fixed(
-      static_cast<double>(draws ? config.rollout.completion_tokens.get() : config.data.max_tokens.get() - 1));
+  read_lengths(config, page, made);
   load.settings.micro_batch_tokens = static_cast<double>(recipe::micro_batch_tokens(config, page));
   read_savings(config.train, made.request);
-  if (draws) made.service = rlhf::service_options(config.rollout);
   made.iterations = config.run.iterations;
   made.request.cluster = {{{1, static_cast<int>(config.devices.get()), made.request.kinds.find("cpu")}}};
   made.request.whole = true;

@@ -16,6 +16,7 @@
 #include "collimate/cli/reported_run.h"
 #include "collimate/cli/shell_word.h"
 #include "collimate/recipe/arithmetic.h"
+#include "collimate/recipe/chatlearn/chatlearn.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/plugins.h"
 #include "collimate/recipe/run_directory.h"
@@ -121,6 +122,12 @@ bool read_arguments(const Arguments& arguments, TrainWords& words) {
   return true;
 }
 
+// Keys of a ChatLearn YAML that come to nothing.
+int64_t without_meaning(const std::string& config) {
+  return std::ranges::count_if(recipe::chatlearn_lines(config),
+                               [](const std::string& line) { return line.starts_with("warning: "); });
+}
+
 }  // namespace
 
 int train(const Arguments& arguments) {
@@ -129,8 +136,12 @@ int train(const Arguments& arguments) {
   recipe::TrainCall& call = words.call;
   recipe::Config config = recipe::load(words.config, words.sets);
   choose_placement(config, words.config, words.sets, recipe::run_to_resume(call));
-  if (words.dry_run) return show_check(config, words.json ? CheckForm::kJson : CheckForm::kShort);
+  if (words.dry_run) return show_check(words.config, config, words.json ? CheckForm::kJson : CheckForm::kShort);
   call.note = [](const std::string& line) { base::log().show(line); };
+  if (const int64_t keys = without_meaning(words.config); keys > 0)
+    call.note(fmt::format("warning: {} of {} {} no meaning here: collimate check {} lists them",
+                          recipe::counted(keys, "key"), words.config, keys == 1 ? "has" : "have",
+                          shell_word(words.config)));
   call.stop = &stop_on_signals();
   const recipe::TrainOutcome outcome = train_and_report(config, call);
   if (words.json) {

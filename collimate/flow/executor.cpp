@@ -199,7 +199,7 @@ RunResult run(const graph::Graph& own, const graph::Placement& placement, const 
     if (module == options.modules.end() || !module->second.own_weights) check_link(link, graph, placement);
   }
   for (const Evaluation& evaluation : options.evaluations) check_runnable(evaluation.graph);
-  check_room(graph, placement, registry, options);
+  if (options.memory_budget_bytes > 0) memory_within_budget(graph, placement, registry, options);
   if (!options.next_rows) throw base::InputError(base::expectation("run", "a source of rows", "none"));
   if (!options.directory.empty()) host::ensure_directory(options.directory);
   if (!options.swap_directory.empty()) host::ensure_directory(options.swap_directory);

@@ -147,17 +147,18 @@ graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placem
   return memory;
 }
 
-void check_room(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
-                const RunOptions& options) {
-  if (options.memory_budget_bytes == 0) return;
+std::vector<PlannedMemory> memory_within_budget(const graph::Graph& graph, const graph::Placement& placement,
+                                                const Registry& registry, const RunOptions& options) {
+  std::vector<PlannedMemory> devices = planned_memory(graph, placement, registry, options);
+  if (options.memory_budget_bytes == 0) return devices;
   const std::vector<graph::EvaluationGraph> evaluations = graphs_of(options.evaluations);
   const graph::Graph all = graph::with_models_of(graph, evaluations);
   if (take_turns(all, placement)) {
     const graph::DeviceMemory memory = device_memory(all, placement, registry, options);
     const graph::Schedule checked(all, placement, options.schedule, evaluations, memory);
   }
-  for (const PlannedMemory& planned : planned_memory(graph, placement, registry, options))
-    require_room(planned.worker, planned.items, options.memory_budget_bytes);
+  for (const PlannedMemory& planned : devices) require_room(planned.worker, planned.items, options.memory_budget_bytes);
+  return devices;
 }
 
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {

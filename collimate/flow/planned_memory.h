@@ -47,10 +47,10 @@ graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placem
 // Whether some of the graph's models take turns.
 bool take_turns(const graph::Graph& graph, const graph::Placement& placement);
 
-// InputError where the budget has no room for what a device is to hold at a time: all of its models, or where they take
-// turns those that are used together.
-void check_room(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
-                const RunOptions& options);
+// planned_memory, and InputError where a budget has no room for what a device is to hold at a time: all of its models,
+// or where they take turns those that are used together.
+std::vector<PlannedMemory> memory_within_budget(const graph::Graph& graph, const graph::Placement& placement,
+                                                const Registry& registry, const RunOptions& options);
 
 // Lists, by model, the functions that the run's graph or its evaluations' graphs call.
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options);

@@ -118,7 +118,7 @@ void check_pairs(const DataPreview& data, Findings& found) {
 RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data, const DataPreview& train) {
   const int64_t drawn = config.rollout.completion_tokens;
   RowExtent extent{train.row.longest + (train.kind == rlhf::RowKind::kPrompt ? drawn : 0), train.largest_id};
-  if (config.algorithm.on_policy_share > 0) extent.tokens = std::max(extent.tokens, train.prompt.longest + drawn);
+  if (config.redraws()) extent.tokens = std::max(extent.tokens, train.prompt.longest + drawn);
   if (data.ptx) extent.include(data.ptx->all(), 0);
   for (size_t i = 0; i < data.held_out.size(); ++i) {
     const EvaluationPlan& evaluation = plan.evaluations.at(i);

@@ -10,6 +10,7 @@
 #include "collimate/host/base_model.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/recipe/attempt.h"
+#include "collimate/recipe/chatlearn/chatlearn.h"
 #include "collimate/recipe/check.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/evaluation/asked_measures.h"
@@ -153,7 +154,11 @@ Config read_config(const base::ConfigSource& source, const std::string& name) {
 
 Config load(const std::string& path, const std::vector<std::string>& sets) {
   const Config schema;
-  return read_config(base::load_config(path, sets, &schema), path);
+  const base::ConfigNode written_as = base::load_config(path).root;
+  if (!is_chatlearn(written_as)) return read_config(base::load_config(path, sets, &schema), path);
+  base::ConfigSource source{from_chatlearn(written_as, path).root};
+  base::override_values(source.root, sets, &schema);
+  return read_config(source, path);
 }
 
 Config load_values(const nlohmann::json& values, const std::vector<std::string>& sets) {

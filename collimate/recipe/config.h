@@ -374,12 +374,15 @@ struct Config : base::Section {
 
   // Is something measured beside the training?
   bool evaluates() const { return data.holds_out() || !evaluation.measure->is_null(); }
+  // Are answers to the data's prompts drawn anew?
+  bool redraws() const { return algorithm.on_policy_share > 0; }
 
   // The model of a role; one that the user does not name is the policy. InputError without a policy.
   const rlhf::ModelOptions& model(const std::string& role) const;
 };
 
-// Reads and checks a file with `--set a.b=c` overrides; entries of rewards get the defaults of what they leave out.
+// Reads and checks a file with `--set a.b=c` overrides; entries of rewards get the defaults of what they leave out. A
+// ChatLearn YAML is translated first (recipe/chatlearn/chatlearn.h).
 // InputError with file and line.
 Config load(const std::string& path, const std::vector<std::string>& sets);
 // Does as `load` with a config that a program holds; InputError names "config" in the place of file and line.

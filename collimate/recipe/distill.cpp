@@ -9,7 +9,7 @@ namespace collimate::recipe {
 Plan distill(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   page.check_taught();
-  const bool draws = config.algorithm.on_policy_share > 0;
+  const bool draws = config.redraws();
   std::optional<graph::ModelHandle> generator;
   if (draws) generator = page.redrawer("policy", {.weights = "policy", .trained = true});
   Plan plan;

@@ -70,8 +70,7 @@ std::vector<flow::PlannedMemory> checked_memory(const Config& config, const Plan
   flow::RunOptions options = options_of(config, plan);
   options.threads_per_worker = threads_of(config, placement);
   options.memory_budget_bytes = budget_of(config);
-  flow::check_room(plan.graph, placement, registry, options);
-  return flow::planned_memory(plan.graph, placement, registry, options);
+  return flow::memory_within_budget(plan.graph, placement, registry, options);
 }
 
 std::vector<std::string> memory_lines(const Config& config, const std::vector<flow::PlannedMemory>& planned) {

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "collimate/recipe/chatlearn/rows.h"
 #include "collimate/recipe/config.h"
 
 namespace collimate::recipe {
@@ -14,6 +15,14 @@ bool is_called(const std::string& path, std::string_view name) {
   return std::string_view(dotted).substr(dotted.rfind('.') + 1).starts_with(name.substr(0, name.size() - 1));
 }
 
+// "`a`, `b`" of names divided by spaces.
+std::string quoted(std::string_view names) {
+  std::string text;
+  for (const std::string& name : chatlearn::parts(names, ' '))
+    text += fmt::format("{}`{}`", text.empty() ? "" : ", ", name);
+  return text;
+}
+
 }  // namespace
 
 std::string other_names_table() {
@@ -22,6 +31,10 @@ std::string other_names_table() {
     if (!other.program.empty())
       table += fmt::format("| `{}` | {} | {} | {} |\n", other.name, other.program,
                            other.key.empty() ? "–" : fmt::format("`{}`", other.key), other.note);
+  for (const chatlearn::Row& row : chatlearn::rows())
+    table += fmt::format("| {} | ChatLearn, {} | {} | {} |\n", quoted(row.names), row.section,
+                         row.key.empty() ? "–" : fmt::format(fmt::runtime(fmt::format("`{}`", row.key)), "NAME"),
+                         row.remark);
   return table;
 }
 

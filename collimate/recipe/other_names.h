@@ -17,7 +17,8 @@ struct OtherName {
 };
 
 std::span<const OtherName> other_names();
-// Gives those of other programs as a Markdown table.
+// Gives those of other programs as a Markdown table, and ChatLearn's, of which whole files are translated
+// (chatlearn/chatlearn.h).
 std::string other_names_table();
 // The key in its place; nothing where nobody is known to call anything so. `path`: a key with or without its sections,
 // "actor_rollout_ref.rollout.n". Of several rows the one with the longest name is taken.

@@ -29,7 +29,7 @@ void add_row_limits(const Config& config, nlohmann::json& parameters) {
   const int64_t completion = config.rollout.completion_tokens;
   parameters["sampled"] = rollout;
   parameters["rows"] = rollout ? rollout_rows(config) : config.train.samples_per_update.get();
-  const int64_t redrawn = config.algorithm.on_policy_share > 0 ? completion : 0;
+  const int64_t redrawn = config.redraws() ? completion : 0;
   parameters["row_tokens"] =
       rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get() + redrawn;
   parameters["predicted_tokens"] = rollout ? completion : std::max(config.data.max_tokens.get(), redrawn);
@@ -170,7 +170,7 @@ graph::ModelHandle Page::teacher() {
                                              "models: {teacher: {path: DIRECTORY}}"));
   reads("algorithm.teacher_tokens");
   reads("algorithm.on_policy_share");
-  if (config_.algorithm.on_policy_share > 0 && config_.algorithm.data_loss_weight > 0)
+  if (config_.redraws() && config_.algorithm.data_loss_weight > 0)
     throw base::InputError(
         base::expectation("algorithm.data_loss_weight", "0 with on_policy_share, as drawn answers are no data",
                           fmt::to_string(config_.algorithm.data_loss_weight.get()), "on_policy_share: 0"));

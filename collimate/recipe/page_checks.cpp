@@ -94,7 +94,7 @@ void Page::check_taught() const {
   if (types.size() > 1)
     throw base::InputError(base::expectation("algorithm.loss_type", "one measure of the distance from the teacher",
                                              fmt::format("{}", fmt::join(types, ", ")), types.front()));
-  if (config_.algorithm.on_policy_share > 0 && config_.data.train_on != "completion")
+  if (config_.redraws() && config_.data.train_on != "completion")
     throw base::InputError(base::expectation("data.train_on",
                                              "completion beside algorithm.on_policy_share, as an answer that is drawn "
                                              "is the last one",

@@ -21,7 +21,7 @@ constexpr const char* kModels = "models";
 // Finds what only both of its options say to be wrong.
 void check_sampling(const Config& config, const Plan& plan) {
   const int64_t completion = config.rollout.completion_tokens;
-  if (plan.rows == rlhf::RowKind::kPrompt || config.algorithm.on_policy_share > 0) config.rollout.params(completion);
+  if (plan.rows == rlhf::RowKind::kPrompt || config.redraws()) config.rollout.params(completion);
   for (const EvaluationPlan& evaluation : plan.evaluations)
     if (evaluation.measured == MeasureKind::kCompletions && evaluation.asked.key == "evaluation")
       config.evaluation.params(completion_tokens(evaluation.asked, config));

@@ -209,7 +209,7 @@ void GeneratorModule::setup(flow::Context& context) {
   routed_ = service.routed_experts ? model::routed_width(decoder().model->shape()) : 0;
   if (rollout_.speculation.drafts()) {
     const DecoderOptions draft = draft_options(rollout_, options());
-    text::require_equal_tokens(*tokenizer_, *text::load_tokenizer(draft.path));
+    text::require_equal_tokens(*tokenizer_, *text::load_tokenizer(draft.path), "draft_model");
     draft_ = open_decoder(context, draft);
     if (context.placement.swaps(context.model)) draft_->away = away_file(context);
     draft_->come();

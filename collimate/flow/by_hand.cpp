@@ -1,0 +1,123 @@
+#include "collimate/flow/by_hand.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/flow/planned_memory.h"
+#include "collimate/flow/updates.h"
+#include "collimate/graph/placement.h"
+#include "collimate/host/atomic_file.h"
+
+namespace collimate::flow {
+namespace {
+
+constexpr double kLookSeconds = 0.2;
+
+// The rows of the input that came back, in pieces of any order, with the columns that they came with.
+Batch joined(const Batch& input, const std::vector<Batch>& pieces) {
+  if (pieces.empty()) return input.slice(0, 0);
+  const Batch made = Batch::concatenate(pieces);
+  std::map<int64_t, int64_t> places;  // uid → row of what was made
+  const std::vector<int64_t> uids = made.all(batch::kUid);
+  for (size_t i = 0; i < uids.size(); ++i) places[uids[i]] = static_cast<int64_t>(i);
+  std::vector<int64_t> kept, order;
+  for (int64_t row = 0; row < input.rows(); ++row)
+    if (const auto found = places.find(input.get(batch::kUid, row)); found != places.end()) {
+      kept.push_back(row);
+      order.push_back(found->second);
+    }
+  return input.gather(kept).merge(made.gather(order));
+}
+
+// The graph on one device, with room in the budget.
+graph::Placement checked(const graph::Graph& graph, const Registry& registry, const RunOptions& options) {
+  graph::validate(graph);
+  graph::Placement placement = graph::flattening(graph, 1);
+  if (options.memory_budget_bytes > 0) memory_within_budget(graph, placement, registry, options);
+  return placement;
+}
+
+// The columns of all values that a node reads.
+Batch input_of(const graph::Node& node, const std::map<std::string, Batch>& values) {
+  Batch merged = values.at(node.inputs.at(0));
+  for (size_t i = 1; i < node.inputs.size(); ++i) merged = merged.merge(values.at(node.inputs[i]));
+  return merged;
+}
+
+}  // namespace
+
+ByHand::ByHand(const graph::Graph& graph, const Registry& registry, const RunOptions& options)
+    : graph_(graph),
+      options_(options),
+      placement_(checked(graph_, registry, options_)),
+      driver_(graph_, placement_, registry, options_) {}
+
+int ByHand::worker_of(const std::string& model) const { return graph::workers_of(graph_, placement_, model).at(0); }
+
+Batch ByHand::experience(const Batch& input) {
+  std::map<std::string, Batch> values = {{graph_.inputs.at(0).name, input}};
+  const std::vector<int> order = graph::topological_order(graph_);
+  for (const int index : order) {
+    const graph::Node& node = graph_.node(index);
+    if (!trains(index)) values[node.outputs.at(0)] = call(index, input_of(node, values));
+  }
+  const auto first = std::ranges::find_if(order, [&](int index) { return trains(index); });
+  if (first == order.end())
+    throw base::InputError(base::expectation("graph " + graph_.name, "a node that trains", "none"));
+  return input_of(graph_.node(*first), values);
+}
+
+void ByHand::train(const Batch& rows) {
+  for (const int index : graph::topological_order(graph_))
+    if (trains(index)) call(index, rows);
+}
+
+Batch ByHand::call(int index, const Batch& rows) {
+  const graph::Node& node = graph_.node(index);
+  const int worker = worker_of(node.model);
+  const graph::Task task{.iteration = iteration_, .node = index};
+  driver_.send(worker, message::Start{.task = task,
+                                      .iteration = iteration_,
+                                      .node = node.id,
+                                      .model = node.model,
+                                      .function = node.function,
+                                      .parameters = node.parameters,
+                                      .trains = trains(index),
+                                      .streams = graph_.spec(index).streams});
+  driver_.send(worker,
+               message::Feed{.task = task,
+                             .batches = trains(index) ? cut_updates(rows, node.parameters) : std::vector<Batch>{rows}});
+  driver_.send(worker, message::Close{.task = task});
+  std::vector<Batch> pieces;
+  for (bool finished = false; !finished;) {
+    std::optional<Received> received = driver_.receive(kLookSeconds, [&] { return "node " + node.id; });
+    if (!received) continue;
+    if (auto* made = std::get_if<message::Rows>(&received->content)) {
+      if (!made->rows.names().empty()) pieces.push_back(std::move(made->rows));
+      metrics_.insert(metrics_.end(), made->metrics.begin(), made->metrics.end());
+    } else if (const auto* failed = std::get_if<message::Failed>(&received->content)) {
+      throw_failure(failed->cause, failed->exit_code);
+    } else if (const auto* died = std::get_if<cluster::Died>(&received->content)) {
+      throw_failure(died->cause, died->exit_code);
+    } else {
+      finished = std::holds_alternative<message::Finished>(received->content);
+    }
+  }
+  if (!trains(index)) return joined(rows, pieces);
+  for (const graph::WeightLink& link : graph_.links)
+    if (link.source == node.model)
+      driver_.request({worker}, message::WeightsHere{.source = link.source, .destination = link.destination});
+  return rows;
+}
+
+std::vector<Metric> ByHand::metrics() { return std::exchange(metrics_, {}); }
+
+void ByHand::save_checkpoint(const std::string& model, const std::string& directory) {
+  host::ensure_directory(directory);
+  driver_.request({worker_of(model)}, message::Export{.model = model, .directory = directory, .iteration = iteration_});
+}
+
+}  // namespace collimate::flow

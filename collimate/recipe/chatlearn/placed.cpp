@@ -1,0 +1,168 @@
+#include "collimate/recipe/chatlearn/placed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "collimate/base/error.h"
+
+namespace collimate::recipe::chatlearn {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Layout {
+  int64_t tp = 1, pp = 1, ep = 1, cp = 1;
+  bool shards = false;  // DeepSpeed's or FSDP's groups share all weights
+  bool swaps = false;   // leaves its devices while another model works
+  bool operator==(const Layout&) const = default;
+};
+
+// A model of ours on its devices.
+struct Seat {
+  std::string model;  // ours
+  const Model* made_of = nullptr;
+  int64_t count = 0;
+  std::vector<int64_t> devices;
+  Layout layout;
+};
+
+Layout layout_of(const Model& model) {
+  Layout layout{model.number({"tensor_model_parallel_size"}, 1), model.number({"pipeline_model_parallel_size"}, 1),
+                model.number({"expert_model_parallel_size"}, 1),
+                model.number({"context_parallel_size", "sp_size", "ulysses_sequence_parallel_size"}, 1)};
+  layout.shards = model.number({"zero_size", "fsdp_size"}, 1) != 1;
+  layout.swaps = model.is_true("free_memory") || model.is_true("force_free_memory") ||
+                 model.is_true("offload_weights") || model.is_true("free_gpu_memory.offload_weights");
+  return layout;
+}
+
+// The model's name in each group of `colocation`, which lists names or texts of them with commas.
+std::vector<std::vector<std::string>> colocated(const Source& source) {
+  std::vector<std::vector<std::string>> groups;
+  const base::ConfigNode* node = source.find("colocation");
+  if (node == nullptr) return groups;
+  const auto add = [&](const base::ConfigNode& each) {
+    std::string text = each.text;
+    std::erase(text, ' ');
+    groups.push_back(parts(text, ','));
+    for (const std::string& name : groups.back())
+      if (std::ranges::find(source.models, name, &Model::name) == source.models.end())
+        throw base::InputError(base::expectation(each.where, "colocation to name models", fmt::format("\"{}\"", name)));
+  };
+  if (node->kind == base::ConfigNode::Kind::kList)
+    for (const base::ConfigNode& each : node->children) add(each);
+  else if (!node->text.empty())
+    add(*node);
+  return groups;
+}
+
+// Gives the seats of one group their devices from `first` on, and returns how many the group has: its largest model is
+// on all of them; smaller ones follow each other, and begin anew where the next does not fit.
+int64_t seat_group(std::vector<Seat*> seats, int64_t first) {
+  std::ranges::stable_sort(seats, [](const Seat* a, const Seat* b) { return a->count > b->count; });
+  const int64_t devices = seats.front()->count;
+  int64_t used = 0;
+  for (Seat* seat : seats) {
+    if (used + seat->count > devices) used = 0;
+    seat->devices.resize(static_cast<size_t>(seat->count));
+    std::iota(seat->devices.begin(), seat->devices.end(), first + used);
+    used += seat->count;
+  }
+  return devices;
+}
+
+// Places all seats and returns how many devices there are.
+int64_t seat_all(const Source& source, std::vector<Seat>& seats) {
+  int64_t next = 0;
+  std::vector<Seat*> alone;
+  for (Seat& seat : seats) alone.push_back(&seat);
+  for (const std::vector<std::string>& group : colocated(source)) {
+    std::vector<Seat*> members;
+    std::erase_if(alone, [&](Seat* seat) {
+      const bool member = std::ranges::find(group, seat->made_of->name) != group.end();
+      if (member) members.push_back(seat);
+      return member;
+    });
+    if (!members.empty()) next += seat_group(members, next);
+  }
+  for (Seat* seat : alone) next += seat_group({seat}, next);
+  return next;
+}
+
+void require_divisor(const Seat& seat) {
+  const int64_t one = seat.layout.tp * seat.layout.pp * seat.layout.cp;
+  if (seat.count % one == 0) return;
+  const base::ConfigNode* gpus = seat.made_of->find("num_gpu");
+  throw base::InputError(
+      base::expectation(gpus == nullptr ? "models." + seat.made_of->name : gpus->where,
+                        fmt::format("a multiple of the {} devices of one copy of {}", one, seat.made_of->name),
+                        std::to_string(seat.count)));
+}
+
+ordered_json words_of(const Layout& layout, bool with_zero) {
+  ordered_json words = ordered_json::object();
+  if (layout.tp != 1) words["tp"] = layout.tp;
+  if (layout.pp != 1) words["pp"] = layout.pp;
+  if (layout.cp != 1) words["cp"] = layout.cp;
+  if (layout.ep != 1) words["ep"] = layout.ep;
+  if (layout.shards && with_zero) words["zero"] = 3;
+  return words;
+}
+
+const std::vector<std::string>& functions_of(const std::string& model, bool trains_alone) {
+  static const std::map<std::string, std::vector<std::string>> kFunctions = {{"policy", {"generate"}},
+                                                                             {"policy_trainer", {"train"}},
+                                                                             {"reference", {"log_probs"}},
+                                                                             {"value", {"values", "train"}},
+                                                                             {"reward", {"score"}}};
+  static const std::vector<std::string> kTrains = {"train"};
+  return trains_alone && model == "policy" ? kTrains : kFunctions.at(model);
+}
+
+ordered_json groups_of(const std::vector<Seat>& seats, int64_t devices) {
+  ordered_json placement = {{"version", 1}, {"devices", {{"count", devices}, {"kind", "cpu"}}}};
+  std::map<std::vector<int64_t>, std::string> names;  // devices → their group
+  const bool trains_alone =
+      std::ranges::none_of(seats, [](const Seat& seat) { return seat.model == "policy_trainer"; });
+  for (const Seat& seat : seats) {
+    const std::string& group = names.emplace(seat.devices, seat.model).first->second;
+    placement["groups"][group]["devices"] = seat.devices;
+    placement["groups"][group]["models"].push_back(seat.model);
+    for (const std::string& function : functions_of(seat.model, trains_alone)) {
+      ordered_json words = words_of(seat.layout, true);
+      if (!words.empty()) placement["layouts"][seat.model][function] = std::move(words);
+    }
+    if (seat.layout.swaps) placement["residency"][seat.model] = "swap";
+  }
+  return placement;
+}
+
+}  // namespace
+
+ordered_json placed(const Source& source, const std::vector<std::pair<std::string, const Model*>>& models) {
+  std::vector<Seat> seats;
+  for (const auto& [name, model] : models)
+    if (const int64_t count = model->number({"num_gpu", "num_device"}, 0); count > 0) {
+      seats.push_back({name, model, count, {}, layout_of(*model)});
+      require_divisor(seats.back());
+    }
+  ordered_json keys = ordered_json::object();
+  if (seats.empty()) return keys;
+  const int64_t devices = seat_all(source, seats);
+  const Layout& first = seats.front().layout;
+  const bool alike = !first.swaps && std::ranges::all_of(seats, [&](const Seat& seat) {
+    return seat.layout == first && seat.count == devices;
+  });
+  if (!alike) {
+    keys["placement"] = groups_of(seats, devices);
+    return keys;
+  }
+  keys["devices"] = devices;
+  keys.update(words_of(first, devices > 1));
+  return keys;
+}
+
+}  // namespace collimate::recipe::chatlearn

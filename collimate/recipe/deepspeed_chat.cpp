@@ -1,0 +1,90 @@
+#include "collimate/recipe/deepspeed_chat.h"
+
+#include "collimate/base/config.h"
+#include "collimate/base/error.h"
+#include "collimate/recipe/attempt.h"
+#include "collimate/recipe/check.h"
+#include "collimate/recipe/placement.h"
+#include "collimate/recipe/prepare.h"
+#include "collimate/recipe/registry.h"
+#include "collimate/rlhf/types/ptx.h"
+#include "collimate/text/equal_tokens.h"
+
+namespace collimate::recipe {
+namespace {
+
+nlohmann::json config_values(const std::string& actor, const std::string& critic, int64_t iterations,
+                             const nlohmann::json& options) {
+  nlohmann::json values = {{"recipe", "ppo"},
+                           {"preset", "deepspeed-chat-ppo"},
+                           {"models", {{"policy", {{"path", actor}}}, {"value", {{"path", critic}}}}},
+                           {"run", {{"iterations", iterations}}}};
+  if (!options.contains("reward")) values["models"]["reward"] = {{"path", critic}};
+  values.merge_patch(options);
+  return values;
+}
+
+void require_one_device(const Config& config) {
+  if (config.devices == 1 && config.placement.get() == "flattening") return;
+  throw base::InputError(base::expectation("devices", "1 where a program has the loop itself",
+                                           std::to_string(config.devices), "collimate train, which has the loop"));
+}
+
+}  // namespace
+
+DeepSpeedRLHFEngine::DeepSpeedRLHFEngine(const std::string& actor, const std::string& critic,
+                                         const text::Tokenizer& tokenizer, int64_t total_iterations,
+                                         const nlohmann::json& options)
+    : config_(load_values(config_values(actor, critic, total_iterations, options), {})),
+      registry_(module_registry()),
+      plan_(complete_plan(config_, registry_)),
+      data_(read_data(config_, plan_)) {
+  require_one_device(config_);
+  text::require_equal_tokens(*data_.tokenizer, tokenizer, "tokenizer");
+  const graph::Placement placement = make_placement(config_, plan_);
+  refuse(inspect(config_, plan_, placement, data_).refused);
+  flow::RunOptions run;
+  run.seed = static_cast<uint64_t>(config_.run.seed.get());
+  run.config = base::to_json(config_.section_value());
+  run.modules = plan_.modules;
+  run.threads_per_worker = threads_of(config_, placement);
+  run.memory_budget_bytes = config_.run.memory_budget * (int64_t{1} << 20);
+  run.deadline_seconds = config_.run.deadline_seconds;
+  run.swap_directory = config_.run.swap_directory;
+  models_ = std::make_unique<flow::ByHand>(plan_.graph, registry_, run);
+}
+
+Batch DeepSpeedRLHFEngine::prompts(int64_t iteration) {
+  models_->begin_iteration(iteration);
+  return data_.rows(iteration, plan_.rows_per_iteration, 0, plan_.rows_per_iteration);
+}
+
+void DeepSpeedRLHFEngine::save(const std::string& directory) {
+  models_->save_checkpoint("policy_trainer", directory + "/actor");
+  models_->save_checkpoint("value", directory + "/critic");
+}
+
+Batch DeepSpeedPPOTrainer::generate_experience(const Batch& prompts) { return engine_.models().experience(prompts); }
+
+PPOLosses DeepSpeedPPOTrainer::train_rlhf(const Batch& experience) {
+  engine_.models().metrics();  // those of the experience
+  engine_.models().train(experience);
+  flow::MetricSet measured;
+  measured.add(engine_.models().metrics());
+  metrics_ = measured.values();
+  return {metrics_.at("actor/pg_loss"), metrics_.at("critic/vf_loss")};
+}
+
+double DeepSpeedPPOTrainer::train_unsupervised(const Batch& experience, double coefficient) {
+  if (!experience.has(rlhf::kPtxIds.name))
+    throw base::InputError(
+        base::expectation("train_unsupervised", "rows with texts beside them", "none", "options: {data: {ptx: FILE}}"));
+  const double weight = engine_.config().train.ptx_weight;
+  if (coefficient != weight)
+    throw base::InputError(base::expectation("train_unsupervised", fmt::format("train.ptx_weight, {}", weight),
+                                             fmt::format("the coefficient {}", coefficient),
+                                             "options: {train: {ptx_weight: COEFFICIENT}}"));
+  return metrics_.at("actor/ptx_loss");
+}
+
+}  // namespace collimate::recipe
