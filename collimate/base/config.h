@@ -41,7 +41,7 @@ std::string resolved_config(const Section& root);
 std::string config_hash(const Section& root);
 
 // Help for a terminal; `prefix` keeps the options at or below that path ("train" or "train.learning_rate"), in which
-// any name may stand for <name> and <i> ("models.policy.path").
+// any name may stand for <name> ("models.policy.path").
 std::string config_help(const Section& root, const std::string& prefix = "");
 // The reference page: a Markdown table per section.
 std::string config_reference(const Section& root, const std::string& title = "Configuration");

@@ -22,7 +22,7 @@ std::string_view next_part(std::string_view& path) {
   return part;
 }
 
-// Whether a path is below `prefix`, of which a part may be what the user calls <name> or <i>: "models.policy.path".
+// Whether a path is below `prefix`, of which a part may be what the user calls <name>: "models.policy.path".
 bool below_topic(std::string_view path, std::string_view prefix) {
   while (!prefix.empty()) {
     const std::string_view wanted = next_part(prefix), part = next_part(path);

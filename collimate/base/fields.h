@@ -4,8 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-// A struct names its fields once. COLLIMATE_FIELDS(lost, cause) in its body makes of them a static function that a
-// visitor goes through; one whose names are not those of the members, or that says more of a field, is written out:
+// A struct names its fields once: COLLIMATE_FIELDS(lost, cause) in its body makes of them a static function that a
+// visitor goes through. COLLIMATE_MEMBERS(lost, cause) does so for a class whose members are lost_ and cause_. One that
+// says more of a field is written out:
 //
 //   static void fields(auto& self, auto&& field) {
 //     field("lost", self.lost_);
@@ -19,6 +20,9 @@
 #define COLLIMATE_FIELD(name) field(#name, self.name);
 #define COLLIMATE_FIELDS(...) \
   static void fields(auto& self, auto&& field) { NLOHMANN_JSON_PASTE(COLLIMATE_FIELD, __VA_ARGS__) }
+#define COLLIMATE_MEMBER(name) field(#name, self.name##_);
+#define COLLIMATE_MEMBERS(...) \
+  static void fields(auto& self, auto&& field) { NLOHMANN_JSON_PASTE(COLLIMATE_MEMBER, __VA_ARGS__) }
 
 namespace collimate::base {
 

@@ -42,7 +42,7 @@ std::string value_as_yaml(const ConfigNode& value);
 
 // One option: key, default, unit ("" for none), help and checks declared once; YAML reading, --set, help, the reference
 // page and the resolved configuration follow from it. Reads as `const T&`; assignment from code is checked by
-// Section::check_section only.
+// Section::check_section only. COLLIMATE_OPTION declares one whose member is called like its key.
 template <class T>
 class Option : public ConfigItem {
  public:
@@ -138,6 +138,10 @@ class Option : public ConfigItem {
 };
 
 }  // namespace collimate::base
+
+// In a Section: COLLIMATE_OPTION(int64_t, save_every, 50, "iterations", "how often a checkpoint is saved", checks...);
+#define COLLIMATE_OPTION(type, name, ...) \
+  ::collimate::base::Option<type> name { this, #name, __VA_ARGS__ }
 
 // An option prints as its value.
 template <class T>

@@ -36,7 +36,6 @@ struct RootOptions : Section {
   Nested<RolloutOptions> rollout{this, "rollout", "how completions are made"};
   Nested<AwkwardOptions> awkward{this, "awkward", ""};
   SectionMap<RolloutOptions> models{this, "models", ""};
-  SectionList<AwkwardOptions> parts{this, "parts", ""};
 };
 
 void read(Section& section, const std::string& yaml) { apply(parse_config(yaml, "c.yaml"), section); }
@@ -133,14 +132,14 @@ struct RangeOptions : Section {
 TEST(Option, WhatASectionDemandsOfItsOptionsTogetherNamesTheirPlace) {
   struct Parent : Section {
     Nested<RangeOptions> words{this, "words", ""};
-    SectionList<RangeOptions> more{this, "more", ""};
+    SectionMap<RangeOptions> more{this, "more", ""};
   };
   EXPECT_EQ(refusal_of<Parent>("words: {min: 2, max: 2}"), "");
   EXPECT_EQ(refusal_of<Parent>("words:\n  max: 2\n  min: 3"),
             "[c.yaml:3] expected words.min to be at most max, 2, got 3");
   EXPECT_EQ(refusal_of<Parent>("words: {min: -3}"), "[c.yaml:1] expected words.min to be at least 0, got -3");
-  EXPECT_EQ(refusal_of<Parent>("more: [{}, {max: 13}]"),
-            "[c.yaml:1] expected more.1.max to be a lucky number, got 13 (it is 13)");
+  EXPECT_EQ(refusal_of<Parent>("more: {a: {}, b: {max: 13}}"),
+            "[c.yaml:1] expected more.b.max to be a lucky number, got 13 (it is 13)");
   RangeOptions from_code;
   from_code.least = 6;
   EXPECT_EQ(message_of([&] { from_code.check_section("words"); }),
@@ -168,19 +167,13 @@ TEST(Option, CopiesAreIndependent) {
   EXPECT_EQ(part.samples, 6);
 }
 
-TEST(Option, MapsAndListsOfSectionsKeepTheirOrder) {
+TEST(Option, MapsOfSectionsKeepTheirOrder) {
   RootOptions root;
-  read(root, "models: {zeta: {temperature: 2}, alpha: {}}\nparts: [{name: a}, {name: b, value: 4}]");
+  read(root, "models: {zeta: {temperature: 2}, alpha: {}}");
   ASSERT_EQ(root.models.size(), 2u);
   EXPECT_EQ(root.models.begin()->first, "zeta");
   EXPECT_EQ(root.models.find("zeta")->temperature, 2.0);
   EXPECT_EQ(root.models.find("absent"), nullptr);
-  ASSERT_EQ(root.parts.size(), 2u);
-  EXPECT_EQ(root.parts[1].name, "b");
-  EXPECT_EQ(root.parts[1].value, 4);
-  read(root, "parts: {name: alone}");
-  ASSERT_EQ(root.parts.size(), 1u);
-  EXPECT_EQ(root.parts[0].name, "alone");
 }
 
 TEST(Option, RemembersWhereItWasSet) {

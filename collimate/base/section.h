@@ -38,7 +38,7 @@ struct OptionInfo {
   only_with read = {};
 };
 
-// A member of a Section: an option, a nested section, or a map or list of sections. The names begin with `item_` so
+// A member of a Section: an option, a nested section, or a map of sections. The names begin with `item_` so
 // that an option may be called `name` or `value`.
 class ConfigItem {
  public:
@@ -65,8 +65,7 @@ class ConfigItem {
 
 // A struct whose members are options, in declaration order. Copyable: members are found by their offset.
 //   struct RolloutOptions : base::Section {
-//     base::Option<int64_t> samples_per_prompt{this, "samples_per_prompt", 8, "samples", "completions per prompt",
-//                                              base::at_least(1)};
+//     COLLIMATE_OPTION(int64_t, samples_per_prompt, 8, "samples", "completions per prompt", base::at_least(1));
 //   };
 //   struct RunOptions : base::Section {
 //     base::Nested<RolloutOptions> rollout{this, "rollout", "how completions are made"};

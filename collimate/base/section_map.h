@@ -72,41 +72,6 @@ class SectionMap : public ConfigItem {
   std::vector<std::string> places_;  // by entry
 };
 
-// Sections of one kind in a list; one mapping where a list is meant is that list. Reading replaces the list.
-template <class S>
-class SectionList : public ConfigItem {
- public:
-  SectionList(Section* parent, std::string name, std::string help) : ConfigItem(std::move(name), std::move(help)) {
-    parent->add_item(this);
-  }
-  SectionList(const SectionList&) = default;
-  SectionList& operator=(const SectionList&) = default;
-
-  auto begin() const { return entries_.begin(); }
-  auto end() const { return entries_.end(); }
-  size_t size() const { return entries_.size(); }
-  bool empty() const { return entries_.empty(); }
-  const S& operator[](size_t i) const { return entries_[i]; }
-  S& append() { return entries_.emplace_back(); }
-
-  void item_read(const ConfigNode& node, const std::string& path) override;
-  void item_check(const std::string& path) const override {
-    for (size_t i = 0; i < size(); ++i) entries_[i].check_section(join_path(path, std::to_string(i)));
-  }
-  ConfigNode item_value(bool hashed_only) const override {
-    ConfigNode out{ConfigNode::Kind::kList};
-    for (const auto& entry : entries_) out.children.push_back(entry.section_value(hashed_only));
-    return out;
-  }
-  void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
-    out.push_back({path, "list of sections", "", "", item_help(), "", true});
-    S().describe_section(join_path(path, "<i>"), out);
-  }
-
- private:
-  std::vector<S> entries_;
-};
-
 // Throws InputError unless `node` is a map or nothing. It shows a map with `key`, where that is not empty.
 void expect_map(const ConfigNode& node, const std::string& path, const std::string& key = "");
 // A scalar as the section that has it at `key`; any other node, and all of them where `key` is empty, as it is.
@@ -121,14 +86,6 @@ void SectionMap<S>::item_read(const ConfigNode& node, const std::string& path) {
     const size_t at = position(node.keys[i]);
     places_[at] = node.children[i].where;
     entries_[at].second.read_section(section_of_scalar(node.children[i], scalar_key_), join_path(path, node.keys[i]));
-  }
-}
-
-template <class S>
-void SectionList<S>::item_read(const ConfigNode& node, const std::string& path) {
-  entries_.clear();
-  for (const ConfigNode* entry : list_entries(node)) {
-    append().read_section(*entry, join_path(path, std::to_string(size() - 1)));
   }
 }
 

@@ -7,7 +7,6 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
-#include "collimate/base/section_map.h"
 
 namespace collimate::base {
 namespace {
@@ -17,8 +16,7 @@ using Kind = ConfigNode::Kind;
 constexpr size_t kKeysListed = 12;
 constexpr size_t kPlacesNamed = 2;
 
-// The keys of a section in declaration order, and what is under each; "<name>" stands for any, "<i>" for a list's
-// entry.
+// The keys of a section in declaration order, and what is under each; "<name>" stands for any.
 struct KeyTree {
   std::vector<std::string> names;
   std::map<std::string, KeyTree> under;
@@ -59,12 +57,6 @@ class UnknownKeys {
 
  private:
   void look_at(const ConfigNode& node, const KeyTree& known, const std::string& path) {
-    if (const auto entry = known.under.find("<i>"); entry != known.under.end()) {
-      const auto entries = list_entries(node);
-      for (size_t i = 0; i < entries.size(); ++i)
-        look_at(*entries[i], entry->second, join_path(path, std::to_string(i)));
-      return;
-    }
     for (size_t i = 0; i < node.keys.size() && !known.names.empty(); ++i) {
       if (const KeyTree* here = known.find(node.keys[i]))
         look_at(node.children[i], *here, join_path(path, node.keys[i]));

@@ -48,19 +48,12 @@ struct ScoringLayoutOptions : LayoutOptions {
   Devices cp{this, "cp",
              "how many devices share the tokens of each row that is scored (context parallelism); tp times pp times cp "
              "divides devices"};
-  base::Option<int64_t> zero{this,
-                             "zero",
-                             0,
-                             "",
-                             "3: devices with the same part of the model share its weights, which are gathered while "
-                             "they compute",
-                             base::satisfying("0 or 3", [](int64_t stage) { return stage == 0 || stage == 3; })};
-  base::Option<std::string> cluster{this,
-                                    "cluster",
-                                    "local",
-                                    "",
-                                    "where workers run: as threads or as processes of this machine",
-                                    base::one_of({"local", "local-processes"})};
+  COLLIMATE_OPTION(
+      int64_t, zero, 0, "",
+      "3: devices with the same part of the model share its weights, which are gathered while they compute",
+      base::satisfying("0 or 3", [](int64_t stage) { return stage == 0 || stage == 3; }));
+  COLLIMATE_OPTION(std::string, cluster, "local", "", "where workers run: as threads or as processes of this machine",
+                   base::one_of({"local", "local-processes"}));
 
   // As a config has it.
   nlohmann::json config() const;

@@ -19,13 +19,10 @@ namespace collimate::cli {
 struct ModelOptions : base::Section, InferenceOptions {
   ModelOptions() : InferenceOptions(this) {}
 
-  base::Option<int64_t> max_sequence_tokens{
-      this,
-      "max_sequence_tokens",
-      0,
-      "tokens",
+  COLLIMATE_OPTION(
+      int64_t, max_sequence_tokens, 0, "tokens",
       "most tokens of a prompt and its completion; 0 takes the model's positions, or what the cache holds of them",
-      base::at_least(int64_t{0})};
+      base::at_least(int64_t{0}));
   generate::CacheBlocksOption cache_blocks{this, ", up to 4 GiB"};
   MeasureInt8Option measure_int8{this};
 };

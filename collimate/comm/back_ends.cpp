@@ -6,21 +6,17 @@
 
 // A line for each folder of this one: the function that gives its entry.
 // clang-format off
-#define COLLIMATE_BACK_ENDS(EACH) \
-  EACH(thread_back_end) \
-  EACH(shm_back_end)
+#define COLLIMATE_BACK_ENDS \
+  thread_back_end(), \
+  shm_back_end()
 // clang-format on
 
 namespace collimate::comm {
 
-#define COLLIMATE_DECLARE(entry) BackEnd entry();
-COLLIMATE_BACK_ENDS(COLLIMATE_DECLARE)
-#undef COLLIMATE_DECLARE
+BackEnd COLLIMATE_BACK_ENDS;  // declares them
 
 const std::vector<BackEnd>& back_ends() {
-#define COLLIMATE_ENTRY(entry) entry(),
-  static const std::vector<BackEnd> all = {COLLIMATE_BACK_ENDS(COLLIMATE_ENTRY)};
-#undef COLLIMATE_ENTRY
+  static const std::vector<BackEnd> all = {COLLIMATE_BACK_ENDS};
   return all;
 }
 

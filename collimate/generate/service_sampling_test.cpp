@@ -22,10 +22,8 @@ namespace {
 
 using namespace testing_support;  // NOLINT: test only
 
-class ServiceSampling : public WithMixedRequests {
+class ServiceSampling : public WithMixedRequests<36> {
  protected:
-  ServiceSampling() : WithMixedRequests(36) {}
-
   Result run(const SamplingParams& params) {
     Request request = requests_[0];
     request.params = params;

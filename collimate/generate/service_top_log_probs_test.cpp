@@ -16,11 +16,7 @@ namespace {
 
 using namespace testing_support;  // NOLINT: test only
 
-class ServiceTopLogProbs : public WithMixedRequests {
- protected:
-  ServiceTopLogProbs() : WithMixedRequests(24) {}
-};
-
+using ServiceTopLogProbs = WithMixedRequests<24>;
 using Top = std::vector<std::pair<int32_t, uint32_t>>;
 
 // The most likely tokens that scoring gives in the places of the result's tokens.

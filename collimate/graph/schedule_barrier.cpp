@@ -6,13 +6,13 @@ namespace collimate::graph {
 
 void Barrier::begin(const std::vector<EvaluationTimes>& evaluations, int64_t first) {
   for (const EvaluationTimes& times : evaluations)
-    if (times.first) passes_.push_back({times.name, first - 1});
+    if (times.first) evaluations_wanted_.push_back({times.name, first - 1});
 }
 
 void Barrier::restart(const ScheduleFacts& facts) {
-  running_ = stop_asked_ = save_asked_ = false;
-  if (save_) save_->stop_cause.clear();
-  std::erase_if(passes_, [&](const Pass& pass) {
+  evaluating_ = stop_asked_ = save_asked_ = false;
+  if (saving_) saving_->stop_cause.clear();
+  std::erase_if(evaluations_wanted_, [&](const Pass& pass) {
     if (pass.at_end && pass.iteration + 1 < facts.options.iterations) return true;
     return std::none_of(facts.times.begin(), facts.times.end(),
                         [&](const EvaluationTimes& times) { return times.name == pass.evaluation; });
@@ -32,14 +32,14 @@ Barrier::Due Barrier::after(const ScheduleFacts& facts, int64_t iteration) {
   const Due made{due(facts.options.save_every) || save_asked_ || stop_asked_, stop_asked_ && !last};
   for (const EvaluationTimes& times : facts.times)
     if (due(times.every) || evaluate_asked_)
-      passes_.push_back({times.name, iteration, !regular(times.every) && !evaluate_asked_});
+      evaluations_wanted_.push_back({times.name, iteration, !regular(times.every) && !evaluate_asked_});
   save_asked_ = evaluate_asked_ = false;
   return made;
 }
 
 void Barrier::evaluated() {
-  if (running_) passes_.erase(passes_.begin());
-  running_ = false;
+  if (evaluating_) evaluations_wanted_.erase(evaluations_wanted_.begin());
+  evaluating_ = false;
 }
 
 }  // namespace collimate::graph

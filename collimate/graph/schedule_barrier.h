@@ -55,31 +55,26 @@ class Barrier {
   // Whether the iteration's tasks may not start; `front` is the oldest one in progress.
   bool holds(int64_t iteration, int64_t front) const { return open() || (stop_asked_ && iteration > front); }
   // Something is wanted or takes place.
-  bool open() const { return save_ || !passes_.empty(); }
+  bool open() const { return saving_ || !evaluations_wanted_.empty(); }
 
-  void want(Save save) { save_ = std::move(save); }
-  std::optional<Save>& save() { return save_; }
-  const std::optional<Save>& save() const { return save_; }
+  void want(Save save) { saving_ = std::move(save); }
+  std::optional<Save>& save() { return saving_; }
+  const std::optional<Save>& save() const { return saving_; }
 
   // The next evaluation, where none runs.
-  std::optional<Pass> wanted() const { return running_ || passes_.empty() ? std::nullopt : std::optional(passes_[0]); }
-  void evaluate() { running_ = true; }
+  std::optional<Pass> wanted() const {
+    return evaluating_ || evaluations_wanted_.empty() ? std::nullopt : std::optional(evaluations_wanted_[0]);
+  }
+  void evaluate() { evaluating_ = true; }
   void evaluated();
 
-  static void fields(auto& self, auto&& field) {
-    field("stop_asked", self.stop_asked_);
-    field("save_asked", self.save_asked_);
-    field("evaluate_asked", self.evaluate_asked_);
-    field("evaluations_wanted", self.passes_);
-    field("evaluating", self.running_);
-    field("saving", self.save_);
-  }
+  COLLIMATE_MEMBERS(stop_asked, save_asked, evaluate_asked, evaluations_wanted, evaluating, saving)
 
  private:
   bool stop_asked_ = false, save_asked_ = false, evaluate_asked_ = false;
-  std::vector<Pass> passes_;  // in their order
-  bool running_ = false;      // the first of them
-  std::optional<Save> save_;
+  std::vector<Pass> evaluations_wanted_;  // in their order
+  bool evaluating_ = false;               // the first of them
+  std::optional<Save> saving_;
 };
 
 }  // namespace collimate::graph

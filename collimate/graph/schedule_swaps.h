@@ -45,11 +45,7 @@ class Swaps {
   // Bytes of what is on the worker, on its way there and on its way from there.
   int64_t bytes(const Room& room) const;
 
-  static void fields(auto& self, auto&& field) {
-    field("states", self.states_);
-    field("used", self.used_);
-    field("clock", self.clock_);
-  }
+  COLLIMATE_MEMBERS(states, used, clock)
 
  private:
   enum class State { kAbsent, kLoading, kPresent, kOffloading };

@@ -44,7 +44,7 @@ void Transfers::trained(const std::string& model, int64_t version) {
 }
 
 void Transfers::reset() {
-  wanted_.clear();
+  transfers_.clear();
   versions_.clear();
   for (const WeightLink& link : facts_->graph.links)
     for (int worker : facts_->workers.at(link.destination)) versions_[{link.destination, worker}] = -1;
@@ -57,7 +57,7 @@ void Transfers::restart() {
 }
 
 void Transfers::hold(const Workers& workers, const std::function<bool(const Transfer&)>& early) {
-  for (Transfer& transfer : wanted_) {
+  for (Transfer& transfer : transfers_) {
     const std::vector<int> targets = targets_of(transfer, workers);
     const bool fills = std::all_of(targets.begin(), targets.end(), [&](int index) {
       return versions_.at({link(transfer).destination, index}) < 0;
@@ -91,25 +91,25 @@ void Transfers::request_even() {
 }
 
 bool Transfers::all_early() const {
-  return std::all_of(wanted_.begin(), wanted_.end(), [](const Transfer& transfer) { return transfer.early; });
+  return std::all_of(transfers_.begin(), transfers_.end(), [](const Transfer& transfer) { return transfer.early; });
 }
 
 bool Transfers::running() const {
-  return std::any_of(wanted_.begin(), wanted_.end(), [](const Transfer& transfer) { return transfer.running; });
+  return std::any_of(transfers_.begin(), transfers_.end(), [](const Transfer& transfer) { return transfer.running; });
 }
 
 // A later one takes the place of those to the same workers that have not begun; but one to all may have to wait where
 // one to a worker that is back does not.
 void Transfers::request(int link, int worker) {
   const bool all = worker < 0 && !facts_->options.exact_versions;
-  std::erase_if(wanted_, [&](const Transfer& other) {
+  std::erase_if(transfers_, [&](const Transfer& other) {
     return other.link == link && !other.running && (all || other.worker == worker);
   });
-  wanted_.push_back({link, trained_[base::at(facts_->graph.links, link).source], worker});
+  transfers_.push_back({link, trained_[base::at(facts_->graph.links, link).source], worker});
 }
 
 void Transfers::prune(const Workers& workers) {
-  std::erase_if(wanted_, [&](const Transfer& transfer) { return targets_of(transfer, workers).empty(); });
+  std::erase_if(transfers_, [&](const Transfer& transfer) { return targets_of(transfer, workers).empty(); });
 }
 
 // Workers of the destination that are there to receive.
@@ -170,7 +170,7 @@ Transfers::Step Transfers::step(const Transfer& transfer, const Workers& workers
 }
 
 const Transfer& Transfers::begin(size_t index, Workers& workers) {
-  Transfer& transfer = wanted_[index];
+  Transfer& transfer = transfers_[index];
   transfer.targets = targets_of(transfer, workers);
   transfer.running = true;
   transfer.version = trained_[link(transfer).source];
@@ -184,15 +184,15 @@ const Transfer& Transfers::begin(size_t index, Workers& workers) {
 
 // Takes it off the list and frees its workers.
 Transfer Transfers::end(size_t index, Workers& workers) {
-  Transfer ended = std::move(wanted_[index]);
-  wanted_.erase(wanted_.begin() + static_cast<std::ptrdiff_t>(index));
+  Transfer ended = std::move(transfers_[index]);
+  transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(index));
   for (int freed : workers_of(ended, workers)) workers[freed].transferring = false;
   return ended;
 }
 
 std::optional<Transfer> Transfers::arrived(const std::string& model, int worker, int64_t version, Workers& workers) {
-  for (size_t i = 0; i < wanted_.size(); ++i) {
-    const Transfer& transfer = wanted_[i];
+  for (size_t i = 0; i < transfers_.size(); ++i) {
+    const Transfer& transfer = transfers_[i];
     if (!transfer.running || link(transfer).destination != model || transfer.worker != worker) continue;
     COLLIMATE_CHECK(version == transfer.version, "weights of {} at {}, not at {}", model, version, transfer.version);
     for (int target : transfer.targets) versions_[{model, target}] = version;
@@ -203,8 +203,8 @@ std::optional<Transfer> Transfers::arrived(const std::string& model, int worker,
 
 std::vector<Transfer> Transfers::lost(int worker, Workers& workers) {
   std::vector<Transfer> ended;
-  for (size_t i = 0; i < wanted_.size();) {
-    Transfer& transfer = wanted_[i];
+  for (size_t i = 0; i < transfers_.size();) {
+    Transfer& transfer = transfers_[i];
     const bool source_lost = contains(facts_->workers.at(link(transfer).source), worker);
     if (transfer.running && !source_lost) std::erase(transfer.targets, worker);
     if (!transfer.running || (!source_lost && !transfer.targets.empty())) {
@@ -212,7 +212,7 @@ std::vector<Transfer> Transfers::lost(int worker, Workers& workers) {
       continue;
     }
     ended.push_back(end(i, workers));
-    if (source_lost) wanted_.push_back({ended.back().link, ended.back().version, ended.back().worker});
+    if (source_lost) transfers_.push_back({ended.back().link, ended.back().version, ended.back().worker});
   }
   workers[worker].transferring = false;
   for (auto& [place, version] : versions_)
@@ -221,7 +221,7 @@ std::vector<Transfer> Transfers::lost(int worker, Workers& workers) {
 }
 
 bool Transfers::blocks(const NodeFacts& node, const Replica& replica, const Workers& workers) const {
-  for (const Transfer& transfer : wanted_) {
+  for (const Transfer& transfer : transfers_) {
     if (transfer.running) continue;
     if (node.writes && node.models[0] == link(transfer).source) return true;
     if (transfer.early) continue;

@@ -37,9 +37,9 @@ class Transfers {
  public:
   explicit Transfers(std::shared_ptr<const ScheduleFacts> facts);
 
-  bool empty() const { return wanted_.empty(); }
-  bool all_early() const;                                       // or none is wanted
-  const std::vector<Transfer>& all() const { return wanted_; }  // in the order in which they are to begin
+  bool empty() const { return transfers_.empty(); }
+  bool all_early() const;                                          // or none is wanted
+  const std::vector<Transfer>& all() const { return transfers_; }  // in the order in which they are to begin
   const WeightLink& link(const Transfer& transfer) const { return base::at(facts_->graph.links, transfer.link); }
 
   // The newest weights along every link: to all workers of its destination, or to the one that is back.
@@ -90,11 +90,7 @@ class Transfers {
   // order of iterations and from `blocks`; a start on stale weights would be a defect.
   bool fresh(const NodeFacts& node, const Replica& replica, int64_t trainings) const;
 
-  static void fields(auto& self, auto&& field) {
-    field("transfers", self.wanted_);
-    field("trained", self.trained_);
-    field("versions", self.versions_);
-  }
+  COLLIMATE_MEMBERS(transfers, trained, versions)
 
  private:
   void request(int link, int worker);
@@ -105,7 +101,7 @@ class Transfers {
   Transfer end(size_t index, Workers& workers);
 
   std::shared_ptr<const ScheduleFacts> facts_;
-  std::vector<Transfer> wanted_;
+  std::vector<Transfer> transfers_;
   std::map<std::string, int64_t> trained_;                   // version of models that train
   std::map<std::pair<std::string, int>, int64_t> versions_;  // (destination of a link, worker)
 };

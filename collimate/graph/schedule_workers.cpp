@@ -16,7 +16,7 @@ std::vector<int> Workers::alive_of(const std::vector<int>& workers) const {
 }
 
 bool Workers::idle() const {
-  return std::none_of(states_.begin(), states_.end(), [](const WorkerState& w) { return w.task || w.transferring; });
+  return std::none_of(workers_.begin(), workers_.end(), [](const WorkerState& w) { return w.task || w.transferring; });
 }
 
 void Workers::start(const Replica& workers, const Task& task) {
@@ -51,7 +51,7 @@ std::optional<int> Workers::expired(int timer) {
 }
 
 void Workers::reset() {
-  std::fill(states_.begin(), states_.end(), WorkerState());
+  std::fill(workers_.begin(), workers_.end(), WorkerState());
   timers_.clear();
 }
 

@@ -25,11 +25,11 @@ struct WorkerState {
 // same. For each loss a timer runs until the worker is back or the time is over. Internal to schedule*.cpp.
 class Workers {
  public:
-  explicit Workers(size_t count) : states_(count) {}
+  explicit Workers(size_t count) : workers_(count) {}
 
-  WorkerState& operator[](int index) { return base::at(states_, index); }
-  const WorkerState& operator[](int index) const { return base::at(states_, index); }
-  const std::vector<WorkerState>& all() const { return states_; }
+  WorkerState& operator[](int index) { return base::at(workers_, index); }
+  const WorkerState& operator[](int index) const { return base::at(workers_, index); }
+  const std::vector<WorkerState>& all() const { return workers_; }
   // Whether none of the workers is lost.
   bool alive(const Replica& workers) const;
   // Gives those of the workers that are not lost.
@@ -52,14 +52,10 @@ class Workers {
   // As at setup: all work and do nothing.
   void reset();
 
-  static void fields(auto& self, auto&& field) {
-    field("workers", self.states_);
-    field("timers", self.timers_);
-    field("next_timer", self.next_timer_);
-  }
+  COLLIMATE_MEMBERS(workers, timers, next_timer)
 
  private:
-  std::vector<WorkerState> states_;
+  std::vector<WorkerState> workers_;
   std::map<int, int> timers_;  // timer → lost worker that may come back
   int next_timer_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "collimate/model/pickle.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -61,141 +62,22 @@ class Reader {
   }
 
  private:
+  // An operation by its code.
+  struct Operation {
+    uint8_t code;
+    void (*run)(Reader& r);
+  };
+  static const Operation kOperations[];
+
   // Does one operation; returns false at the end.
-  bool step(uint8_t code) {
-    return code == '.' ? false
-                       : step_stack(code) || step_constant(code) || step_memo(code) || step_object(code) ||
-                             (refuse("operations of a state dict", fmt::format("operation 0x{:02x}", code)), true);
-  }
+  bool step(uint8_t code);
 
-  bool step_constant(uint8_t code) {
-    switch (code) {
-      case 0x80:
-        take(1);
-        return true;  // protocol
-      case 0x95:
-        take(8);
-        return true;  // frame
-      case 'N':
-        push({});
-        return true;
-      case 0x88:
-      case 0x89:
-        push_number(code == 0x88);
-        return true;
-      case 'J':
-        push_number(number<int32_t>());
-        return true;
-      case 'K':
-        push_number(number<uint8_t>());
-        return true;
-      case 'M':
-        push_number(number<uint16_t>());
-        return true;
-      case 0x8a:
-        push_long(number<uint8_t>());
-        return true;
-      case 'G':
-        take(8);
-        push({Kind::kOther});
-        return true;  // a float
-      default:
-        return step_text(code);
-    }
+  void push_named() {
+    const std::string module = line();
+    push_callable(module + " " + line());
   }
-
-  bool step_text(uint8_t code) {
-    if (code != 'X' && code != 0x8c) return false;
-    push_text(code == 'X' ? number<uint32_t>() : number<uint8_t>());
-    return true;
-  }
-
-  bool step_stack(uint8_t code) {
-    switch (code) {
-      case '(':
-        marks_.push_back(stack_.size());
-        return true;
-      case '}':
-        push({Kind::kDict});
-        return true;
-      case ']':
-      case ')':
-        push({Kind::kList});
-        return true;
-      case 't':
-        push_list(since_mark());
-        return true;
-      case 0x85:
-      case 0x86:
-      case 0x87:
-        push_list(last(code - 0x84));
-        return true;
-      case 'a':
-        append(last(1));
-        return true;
-      case 'e':
-        append(since_mark());
-        return true;
-      case 's':
-        set_items(last(2));
-        return true;
-      case 'u':
-        set_items(since_mark());
-        return true;
-      default:
-        return false;
-    }
-  }
-
-  bool step_memo(uint8_t code) {
-    switch (code) {
-      case 'q':
-        memo_[number<uint8_t>()] = top();
-        return true;
-      case 'r':
-        memo_[number<uint32_t>()] = top();
-        return true;
-      case 0x94:
-        memo_[static_cast<uint32_t>(memo_.size())] = top();
-        return true;
-      case 'h':
-        recall(number<uint8_t>());
-        return true;
-      case 'j':
-        recall(number<uint32_t>());
-        return true;
-      default:
-        return false;
-    }
-  }
-
-  bool step_object(uint8_t code) {
-    switch (code) {
-      case 'c': {
-        const std::string module = line();
-        push_callable(module + " " + line());
-        return true;
-      }
-      case 0x93: {
-        const std::vector<Value*> names = last(2);
-        push_callable(names[0]->text + " " + names[1]->text);
-        return true;
-      }
-      case 'Q':
-        push_storage(*pop());
-        return true;
-      case 'R': {
-        const std::vector<Value*> call = last(2);
-        push(result_of(*call[0], *call[1]));
-        return true;
-      }
-      case 'b':
-        pop();
-        return true;  // attributes of an object, as _metadata of a state dict
-      default:
-        return false;
-    }
-  }
+  void join_callable(const std::vector<Value*>& names) { push_callable(names[0]->text + " " + names[1]->text); }
+  void call(const std::vector<Value*>& call) { push(result_of(*call[0], *call[1])); }
 
   // ('storage', type, key, device, elements)
   void push_storage(const Value& id) {
@@ -335,6 +217,51 @@ class Reader {
   std::vector<size_t> marks_;
   std::unordered_map<uint32_t, Value*> memo_;
 };
+
+const Reader::Operation Reader::kOperations[] = {
+    {0x80, [](Reader& r) { r.take(1); }},  // protocol
+    {0x95, [](Reader& r) { r.take(8); }},  // frame
+    {'N', [](Reader& r) { r.push({}); }},
+    {0x88, [](Reader& r) { r.push_number(1); }},
+    {0x89, [](Reader& r) { r.push_number(0); }},
+    {'J', [](Reader& r) { r.push_number(r.number<int32_t>()); }},
+    {'K', [](Reader& r) { r.push_number(r.number<uint8_t>()); }},
+    {'M', [](Reader& r) { r.push_number(r.number<uint16_t>()); }},
+    {0x8a, [](Reader& r) { r.push_long(r.number<uint8_t>()); }},
+    {'G', [](Reader& r) { r.take(8), r.push({Kind::kOther}); }},  // a float
+    {'X', [](Reader& r) { r.push_text(r.number<uint32_t>()); }},
+    {0x8c, [](Reader& r) { r.push_text(r.number<uint8_t>()); }},
+    {'(', [](Reader& r) { r.marks_.push_back(r.stack_.size()); }},
+    {'}', [](Reader& r) { r.push({Kind::kDict}); }},
+    {']', [](Reader& r) { r.push({Kind::kList}); }},
+    {')', [](Reader& r) { r.push({Kind::kList}); }},
+    {'t', [](Reader& r) { r.push_list(r.since_mark()); }},
+    {0x85, [](Reader& r) { r.push_list(r.last(1)); }},
+    {0x86, [](Reader& r) { r.push_list(r.last(2)); }},
+    {0x87, [](Reader& r) { r.push_list(r.last(3)); }},
+    {'a', [](Reader& r) { r.append(r.last(1)); }},
+    {'e', [](Reader& r) { r.append(r.since_mark()); }},
+    {'s', [](Reader& r) { r.set_items(r.last(2)); }},
+    {'u', [](Reader& r) { r.set_items(r.since_mark()); }},
+    {'q', [](Reader& r) { r.memo_[r.number<uint8_t>()] = r.top(); }},
+    {'r', [](Reader& r) { r.memo_[r.number<uint32_t>()] = r.top(); }},
+    {0x94, [](Reader& r) { r.memo_[static_cast<uint32_t>(r.memo_.size())] = r.top(); }},
+    {'h', [](Reader& r) { r.recall(r.number<uint8_t>()); }},
+    {'j', [](Reader& r) { r.recall(r.number<uint32_t>()); }},
+    {'c', [](Reader& r) { r.push_named(); }},
+    {0x93, [](Reader& r) { r.join_callable(r.last(2)); }},
+    {'Q', [](Reader& r) { r.push_storage(*r.pop()); }},
+    {'R', [](Reader& r) { r.call(r.last(2)); }},
+    {'b', [](Reader& r) { r.pop(); }},  // attributes of an object, as _metadata of a state dict
+};
+
+bool Reader::step(uint8_t code) {
+  if (code == '.') return false;
+  const auto* found = std::ranges::find(kOperations, code, &Operation::code);
+  if (found == std::end(kOperations)) refuse("operations of a state dict", fmt::format("operation 0x{:02x}", code));
+  found->run(*this);
+  return true;
+}
 
 }  // namespace
 

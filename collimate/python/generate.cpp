@@ -19,18 +19,14 @@ namespace {
 struct GenerateSection : cli::CompletionOptions, rlhf::RowOptions {
   GenerateSection() : RowOptions(this) {}
 
-  base::Option<std::string> model{this, "model", "", "", "model directory", base::not_empty()};
-  base::Option<std::string> data{this, "data", "", "", "file of prompts", base::not_empty()};
-  base::Option<int64_t> max_tokens{this,
-                                   "max_tokens",
-                                   generate::SamplingParams().max_tokens,
-                                   "tokens",
-                                   "most tokens of a completion",
-                                   base::at_least(int64_t{1})};
+  COLLIMATE_OPTION(std::string, model, "", "", "model directory", base::not_empty());
+  COLLIMATE_OPTION(std::string, data, "", "", "file of prompts", base::not_empty());
+  COLLIMATE_OPTION(int64_t, max_tokens, generate::SamplingParams().max_tokens, "tokens", "most tokens of a completion",
+                   base::at_least(int64_t{1}));
   base::Option<int64_t> samples{this, "n", 1, "", "completions per prompt", base::at_least(int64_t{1})};
-  base::Option<int64_t> seed{this, "seed", 0, "", "seed of the draws", base::at_least(int64_t{0})};
+  COLLIMATE_OPTION(int64_t, seed, 0, "", "seed of the draws", base::at_least(int64_t{0}));
   base::Option<bool> log_probs{this, "logprobs", false, "", "log-prob of each token"};
-  base::Option<bool> download{this, "download", false, "", "download a model that the local cache does not have"};
+  COLLIMATE_OPTION(bool, download, false, "", "download a model that the local cache does not have");
 };
 
 // Returns the name that the caller of collimate.generate has for what a config or flag says.

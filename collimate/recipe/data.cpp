@@ -22,10 +22,10 @@ constexpr double kMaxWeight = 1e6;  // times that a row is used per epoch
 
 // A source that is not the name of a file alone. Values of any type: what reads them says what it expects.
 struct SourceSection : base::Section {
-  base::Option<nlohmann::json> path{this, "path", nullptr, "", "file"};
-  base::Option<nlohmann::json> format{this, "format", "auto", "", text::format_names()};
-  base::Option<nlohmann::json> weight{this, "weight", 1.0, "", "times that a row is used per epoch"};
-  base::Option<nlohmann::json> columns{this, "columns", nlohmann::json::object(), "", "the file's names with ours"};
+  COLLIMATE_OPTION(nlohmann::json, path, nullptr, "", "file");
+  COLLIMATE_OPTION(nlohmann::json, format, "auto", "", text::format_names());
+  COLLIMATE_OPTION(nlohmann::json, weight, 1.0, "", "times that a row is used per epoch");
+  COLLIMATE_OPTION(nlohmann::json, columns, nlohmann::json::object(), "", "the file's names with ours");
 };
 
 std::string text_of(const nlohmann::json& value, const std::string& where, const std::string& expected) {

@@ -26,12 +26,7 @@ class LearningWatch {
   // their spread. They are ten, or the second half of a run of fewer than 20 iterations. "" where none has.
   std::string diverged() const;
 
-  static void fields(auto& self, auto&& field) {
-    field("running", self.running_);
-    field("losses", self.losses_);
-    field("diverged", self.diverged_);
-    field("warnings", self.warnings_);
-  }
+  COLLIMATE_MEMBERS(running, losses, diverged, warnings)
 
  private:
   struct Loss;

@@ -23,49 +23,35 @@ const std::array<PipelineStep, kPipelineSteps>& pipeline_steps();
 
 // `collimate pipeline` is told this: by its options, and by a YAML file of the same keys.
 struct PipelineOptions : base::Section {
-  base::Option<std::string> actor_model{
-      this, "actor_model", "", "",
-      "the model that SFT begins from, and that PPO goes on with: a directory or a hub name"};
-  base::Option<std::string> reward_model{this, "reward_model", "", "",
-                                         "the model that the reward model begins from; it needs the actor's tokenizer"};
-  base::Option<nlohmann::json> data{this,
-                                    "data",
-                                    nullptr,
-                                    "",
-                                    "pairs of a better and a worse answer, which the three steps share: a file, or a "
-                                    "list of files or of {path, format, columns}",
-                                    base::entry_list{}};
-  base::Option<nlohmann::json> sft_data{
-      this, "sft_data", nullptr, "", "more rows for SFT alone, used whole; written like data", base::entry_list{}};
-  base::Option<std::string> data_split{
-      this, "data_split", "2,4,4", "",
-      "shares of the rows that SFT, reward model and PPO get; no row is in two of them"};
-  base::Option<std::string> bad_rows{
-      this,
-      "bad_rows",
-      "stop",
-      "",
+  COLLIMATE_OPTION(std::string, actor_model, "", "",
+                   "the model that SFT begins from, and that PPO goes on with: a directory or a hub name");
+  COLLIMATE_OPTION(std::string, reward_model, "", "",
+                   "the model that the reward model begins from; it needs the actor's tokenizer");
+  COLLIMATE_OPTION(nlohmann::json, data, nullptr, "",
+                   "pairs of a better and a worse answer, which the three steps share: a file, or a list of files or "
+                   "of {path, format, columns}",
+                   base::entry_list{});
+  COLLIMATE_OPTION(nlohmann::json, sft_data, nullptr, "", "more rows for SFT alone, used whole; written like data",
+                   base::entry_list{});
+  COLLIMATE_OPTION(std::string, data_split, "2,4,4", "",
+                   "shares of the rows that SFT, reward model and PPO get; no row is in two of them");
+  COLLIMATE_OPTION(
+      std::string, bad_rows, "stop", "",
       "what happens to rows that cannot be read: stop ends the pipeline with an error, drop leaves them out",
-      base::one_of({"stop", "drop"})};
-  base::Option<double> val_size{this,
-                                "val_size",
-                                0.1,
-                                "rows",
-                                "how many rows of each step are held out to measure it: a share below 1, or a number",
-                                base::at_least(0.0)};
-  base::Option<int64_t> seed{this, "seed", 1234, "", "seed of the split and of each step", base::at_least(int64_t{0})};
-  base::Option<std::string> deployment_type{this,
-                                            "deployment_type",
-                                            "single_gpu",
-                                            "",
-                                            "single_gpu: one device; single_node: a device for each core of this "
-                                            "machine, which share data and optimizer",
-                                            base::one_of({"single_gpu", "single_node", "multi_node"})};
-  base::Option<nlohmann::json> all{this, "all", nullptr, "", "keys of a config (collimate help KEY) for each step"};
-  base::Option<nlohmann::json> sft{this, "sft", nullptr, "", "keys of a config for step 1 alone"};
-  base::Option<nlohmann::json> reward{this, "reward", nullptr, "", "keys of a config for step 2 alone"};
-  base::Option<nlohmann::json> ppo{this, "ppo", nullptr, "", "keys of a config for step 3 alone"};
-  base::Option<bool> download{this, "download", false, "", "download models that the local cache does not have"};
+      base::one_of({"stop", "drop"}));
+  COLLIMATE_OPTION(double, val_size, 0.1, "rows",
+                   "how many rows of each step are held out to measure it: a share below 1, or a number",
+                   base::at_least(0.0));
+  COLLIMATE_OPTION(int64_t, seed, 1234, "", "seed of the split and of each step", base::at_least(int64_t{0}));
+  COLLIMATE_OPTION(
+      std::string, deployment_type, "single_gpu", "",
+      "single_gpu: one device; single_node: a device for each core of this machine, which share data and optimizer",
+      base::one_of({"single_gpu", "single_node", "multi_node"}));
+  COLLIMATE_OPTION(nlohmann::json, all, nullptr, "", "keys of a config (collimate help KEY) for each step");
+  COLLIMATE_OPTION(nlohmann::json, sft, nullptr, "", "keys of a config for step 1 alone");
+  COLLIMATE_OPTION(nlohmann::json, reward, nullptr, "", "keys of a config for step 2 alone");
+  COLLIMATE_OPTION(nlohmann::json, ppo, nullptr, "", "keys of a config for step 3 alone");
+  COLLIMATE_OPTION(bool, download, false, "", "download models that the local cache does not have");
 
   void section_demands(const std::string& path) const override;
 };

@@ -189,7 +189,7 @@ bool Recorder::out_of_patience() const {
   return config_.run.patience > 0 && evaluations_since_best_ >= config_.run.patience;
 }
 
-double Recorder::seconds() const { return earlier_seconds_ + base::now_seconds() - start_seconds_; }
+double Recorder::seconds() const { return seconds_ + base::now_seconds() - start_seconds_; }
 
 std::string Recorder::details() const {
   static const std::vector<std::pair<std::string, std::string>> shown = {

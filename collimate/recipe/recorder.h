@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "collimate/base/fields.h"
 #include "collimate/base/metrics.h"
 #include "collimate/base/stateful.h"
 #include "collimate/flow/executor.h"
@@ -52,17 +53,8 @@ class Recorder : public base::Stateful {
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
   // Lists what a checkpoint has of it.
-  static void fields(auto& self, auto&& field) {
-    field("waiting", self.waiting_);
-    field("last", self.last_);
-    field("first_evaluation", self.first_evaluation_);
-    field("last_evaluation", self.last_evaluation_);
-    field("best_loss", self.best_loss_);
-    field("totals", self.totals_);
-    field("watch", self.watch_);
-    field("evaluations_since_best", self.evaluations_since_best_);
-    field("seconds", self.earlier_seconds_);
-  }
+  COLLIMATE_MEMBERS(waiting, last, first_evaluation, last_evaluation, best_loss, totals, watch, evaluations_since_best,
+                    seconds)
 
  private:
   bool evaluates_after(int64_t iteration) const;
@@ -81,7 +73,7 @@ class Recorder : public base::Stateful {
   std::optional<TensorboardWriter> tensorboard_;  // where log.tensorboard asks for it, from the first record on
   std::optional<WandbWriter> wandb_;              // log.wandb, the same way
   double start_seconds_;
-  double earlier_seconds_ = 0;  // of the run before it was resumed
+  double seconds_ = 0;  // of the run before it was resumed
   std::optional<base::MetricsRecord> waiting_;
   base::MetricsRecord last_;
   RunTotals totals_;

@@ -18,11 +18,7 @@ class RunTotals {
   // {"tokens", "tokens_per_second", "phase_seconds": {phase: …}, "best_metrics": {name: {"value", "step"}}}.
   nlohmann::ordered_json summary() const;
 
-  static void fields(auto& self, auto&& field) {
-    field("tokens", self.tokens_);
-    field("phase_seconds", self.phase_seconds_);
-    field("best", self.best_);
-  }
+  COLLIMATE_MEMBERS(tokens, phase_seconds, best)
 
  private:
   struct Best {

@@ -21,8 +21,8 @@ struct Wanted {
 struct ChartKind {
   const char* title;
   const char* unit;
-  Scale scale;
-  Wanted lines[4];    // the rest null
+  Wanted lines[4];  // the rest null
+  Scale scale = Scale::kLinear;
   double factor = 1;  // from the metric's unit to the axis'
 };
 
@@ -32,63 +32,53 @@ constexpr double kMebibytes = 1.0 / (1 << 20);
 constexpr const char* kMebibyteAxis = "MiB";
 
 constexpr ChartKind kChartKinds[] = {
-    {"Held-out accuracy", "accuracy", Scale::kPercent, {{"val/accuracy", "accuracy"}}},
-    {"Held-out loss", "nats per token", Scale::kLinear, {{"val/loss", "loss"}}},
-    {"Reward", "mean reward", Scale::kLinear, {{"critic/rewards/mean", "reward"}}},
-    {"Held-out reward", "mean reward", Scale::kLinear, {{"val/reward/mean", "reward"}}},
-    {"Failed rewards",
-     "samples without a reward",
-     Scale::kLinear,
-     {{"reward/errors", "training"}, {"val/reward/errors", "held-out"}}},
+    {"Held-out accuracy", "accuracy", {{"val/accuracy", "accuracy"}}, Scale::kPercent},
+    {"Held-out loss", "nats per token", {{"val/loss", "loss"}}},
+    {"Reward", "mean reward", {{"critic/rewards/mean", "reward"}}},
+    {"Held-out reward", "mean reward", {{"val/reward/mean", "reward"}}},
+    {"Failed rewards", "samples without a reward", {{"reward/errors", "training"}, {"val/reward/errors", "held-out"}}},
     {"Preference accuracy",
      "pairs in order",
-     Scale::kPercent,
      {{"rewards/accuracies", "training pairs"},
       {"reward/accuracy", "training pairs"},
-      {"val/rewards/accuracies", "held-out pairs"}}},
+      {"val/rewards/accuracies", "held-out pairs"}},
+     Scale::kPercent},
     {"Preference margin",
      "chosen minus rejected",
-     Scale::kLinear,
      {{"rewards/margins", "training pairs"},
       {"reward/margin", "training pairs"},
       {"val/rewards/margins", "held-out pairs"}}},
-    {"Held-out margin", "chosen minus rejected", Scale::kLinear, {{"val/margin", "held-out pairs"}}},
+    {"Held-out margin", "chosen minus rejected", {{"val/margin", "held-out pairs"}}},
     {"Loss",
      "loss",
-     Scale::kLinear,
      {{"actor/loss", "trained model"}, {"actor/pg_loss", "policy gradient alone"}, {"critic/vf_loss", "value model"}}},
     {"KL divergence",
      "nats per token",
-     Scale::kLinear,
      {{"actor/ppo_kl", "to the policy that sampled"},
       {"actor/kl_loss", "to the reference"},
       {"actor/reward_kl_penalty", "penalty in the reward"}}},
     {"Completion length",
      "tokens",
-     Scale::kLinear,
      {{"response_length/mean", "mean"},
       {"response_length/min", "shortest"},
       {"response_length/max", "longest"},
       {"val/response_length/mean", "held-out, mean"}}},
-    {"Entropy", "nats per token", Scale::kLinear, {{"actor/entropy", "policy"}}},
-    {"Gradient norm",
-     "before clipping",
-     Scale::kLinear,
-     {{"actor/grad_norm", "trained model"}, {"critic/grad_norm", "value model"}}},
-    {"Learning rate", "learning rate", Scale::kLinear, {{"actor/lr", "trained model"}, {"critic/lr", "value model"}}},
+    {"Entropy", "nats per token", {{"actor/entropy", "policy"}}},
+    {"Gradient norm", "before clipping", {{"actor/grad_norm", "trained model"}, {"critic/grad_norm", "value model"}}},
+    {"Learning rate", "learning rate", {{"actor/lr", "trained model"}, {"critic/lr", "value model"}}},
     {"Log-probs: generation against training",
      "difference, nats",
-     Scale::kLog,
-     {{"mismatch/logprob_abs_max", "largest"}, {"mismatch/logprob_abs_mean", "mean"}}},
+     {{"mismatch/logprob_abs_max", "largest"}, {"mismatch/logprob_abs_mean", "mean"}},
+     Scale::kLog},
     {"Clipped tokens",
      "share of tokens",
-     Scale::kPercent,
-     {{"actor/pg_clipfrac", "policy"}, {"critic/vf_clipfrac", "value model"}}},
-    {"Speed", "tokens per second", Scale::kLinear, {{"perf/throughput", "whole iteration"}}},
+     {{"actor/pg_clipfrac", "policy"}, {"critic/vf_clipfrac", "value model"}},
+     Scale::kPercent},
+    {"Speed", "tokens per second", {{"perf/throughput", "whole iteration"}}},
     {"Peak memory",
      kMebibyteAxis,
-     Scale::kLinear,
      {{"memory/peak_bytes", "whole process"}, {"memory/peak_bytes/", ""}},
+     Scale::kLinear,
      kMebibytes},
 };
 
@@ -239,7 +229,7 @@ void add_other_held_out(const std::vector<RunData>& runs, Curves& page) {
     for (const std::string& metric : other_held_out(run)) metrics.insert(metric);
   for (const std::string& metric : metrics) {
     const std::string title = "Held-out " + held_out_name(metric);
-    add_fact(compared(runs, {title.c_str(), "value", Scale::kLinear, {}}, {metric.c_str()}), page);
+    add_fact(compared(runs, {title.c_str(), "value", {}}, {metric.c_str()}), page);
   }
 }
 

@@ -13,68 +13,41 @@ namespace collimate::serve {
 // `collimate serve` may be told this. Limits bound memory: a request beyond one is refused with a reason, a client that
 // does not read is cut off.
 struct ServerOptions : base::Section {
-  base::Option<std::string> host{this,
-                                 "host",
-                                 "127.0.0.1",
-                                 "",
-                                 "address to listen on; 0.0.0.0 or :: can be reached by everybody, so give keys then",
-                                 base::not_empty()};
-  base::Option<int64_t> port{
-      this, "port", 8000, "", "port; 0 takes a free one, which is printed", base::between(int64_t{0}, int64_t{65535})};
-  base::Option<std::string> name{this, "name", "", "",
-                                 "the model's name in the interface; empty takes its directory's"};
-  base::Option<std::string> api_key_file{this, "api_key_file", "", "",
-                                         "a file with one key on each line; empty asks for no key"};
+  COLLIMATE_OPTION(std::string, host, "127.0.0.1", "",
+                   "address to listen on; 0.0.0.0 or :: can be reached by everybody, so give keys then",
+                   base::not_empty());
+  COLLIMATE_OPTION(int64_t, port, 8000, "", "port; 0 takes a free one, which is printed",
+                   base::between(int64_t{0}, int64_t{65535}));
+  COLLIMATE_OPTION(std::string, name, "", "", "the model's name in the interface; empty takes its directory's");
+  COLLIMATE_OPTION(std::string, api_key_file, "", "", "a file with one key on each line; empty asks for no key");
 
-  base::Option<int64_t> max_requests{
-      this,
-      "max_requests",
-      256,
-      "completions",
-      "most completions at a time, with those that wait; further requests are answered with 429",
-      base::at_least(int64_t{1})};
-  base::Option<int64_t> max_choices{this,
-                                    "max_choices",
-                                    128,
-                                    "completions",
-                                    "most completions of one request: its prompts times n",
-                                    base::at_least(int64_t{1})};
-  base::Option<int64_t> max_body_bytes{
-      this, "max_body_bytes", 4 << 20, "bytes", "largest body of a request", base::at_least(int64_t{1024})};
-  base::Option<int64_t> max_connections{this,
-                                        "max_connections",
-                                        256,
-                                        "",
-                                        "most connections that are served at a time; further ones wait",
-                                        base::between(int64_t{1}, int64_t{4096})};
+  COLLIMATE_OPTION(int64_t, max_requests, 256, "completions",
+                   "most completions at a time, with those that wait; further requests are answered with 429",
+                   base::at_least(int64_t{1}));
+  COLLIMATE_OPTION(int64_t, max_choices, 128, "completions", "most completions of one request: its prompts times n",
+                   base::at_least(int64_t{1}));
+  COLLIMATE_OPTION(int64_t, max_body_bytes, 4 << 20, "bytes", "largest body of a request",
+                   base::at_least(int64_t{1024}));
+  COLLIMATE_OPTION(int64_t, max_connections, 256, "", "most connections that are served at a time; further ones wait",
+                   base::between(int64_t{1}, int64_t{4096}));
   generate::BatchSequencesOption max_batch_sequences{this, 64};
   generate::BatchTokensOption max_batch_tokens{this};
-  base::Option<int64_t> buffer_tokens{
-      this,
-      "buffer_tokens",
-      16384,
-      "tokens",
-      "most tokens that are kept for a client that reads a stream slowly, before it is cut off",
-      base::at_least(int64_t{16})};
+  COLLIMATE_OPTION(int64_t, buffer_tokens, 16384, "tokens",
+                   "most tokens that are kept for a client that reads a stream slowly, before it is cut off",
+                   base::at_least(int64_t{16}));
 
-  base::Option<double> read_seconds{
-      this, "read_seconds", 30.0, "s", "how long a whole request may take to arrive", base::above(0.0)};
-  base::Option<double> write_seconds{
-      this, "write_seconds", 30.0, "s", "how long a client may take to read 64 KiB of an answer", base::above(0.0)};
-  base::Option<double> idle_seconds{
-      this, "idle_seconds", 30.0, "s", "how long a connection may wait for its next request", base::above(0.0)};
-  base::Option<double> stall_seconds{
-      this, "stall_seconds", 300.0, "s", "how long a request may wait for its next token", base::above(0.0)};
-  base::Option<double> shutdown_seconds{this,
-                                        "shutdown_seconds",
-                                        30.0,
-                                        "s",
-                                        "how long running requests may take to finish after SIGTERM",
-                                        base::at_least(0.0)};
+  COLLIMATE_OPTION(double, read_seconds, 30.0, "s", "how long a whole request may take to arrive", base::above(0.0));
+  COLLIMATE_OPTION(double, write_seconds, 30.0, "s", "how long a client may take to read 64 KiB of an answer",
+                   base::above(0.0));
+  COLLIMATE_OPTION(double, idle_seconds, 30.0, "s", "how long a connection may wait for its next request",
+                   base::above(0.0));
+  COLLIMATE_OPTION(double, stall_seconds, 300.0, "s", "how long a request may wait for its next token",
+                   base::above(0.0));
+  COLLIMATE_OPTION(double, shutdown_seconds, 30.0, "s", "how long running requests may take to finish after SIGTERM",
+                   base::at_least(0.0));
 
-  base::Option<std::optional<int64_t>> seed{
-      this, "seed", std::nullopt, "",
-      "seed of requests that name none; null takes another one each time the server starts"};
+  COLLIMATE_OPTION(std::optional<int64_t>, seed, std::nullopt, "",
+                   "seed of requests that name none; null takes another one each time the server starts");
 };
 
 }  // namespace collimate::serve

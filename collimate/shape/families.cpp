@@ -6,43 +6,41 @@
 
 // A line for each file of family/: the function that gives its entries.
 // clang-format off
-#define COLLIMATE_FAMILIES(EACH) \
-  EACH(bloom_families) \
-  EACH(cohere_families) \
-  EACH(cwm_families) \
-  EACH(deepseek_families) \
-  EACH(ernie_families) \
-  EACH(exaone4_families) \
-  EACH(falcon_families) \
-  EACH(gemma_families) \
-  EACH(glm_families) \
-  EACH(gpt2_families) \
-  EACH(gpt_neo_families) \
-  EACH(gpt_neox_families) \
-  EACH(gpt_oss_families) \
-  EACH(gptj_families) \
-  EACH(granite_families) \
-  EACH(helium_families) \
-  EACH(hunyuan_families) \
-  EACH(llama_families) \
-  EACH(mixture_families) \
-  EACH(nemotron_families) \
-  EACH(olmo_families) \
-  EACH(opt_families) \
-  EACH(phi3_families) \
-  EACH(phi_families) \
-  EACH(qwen_families) \
-  EACH(seed_oss_families) \
-  EACH(smollm3_families) \
-  EACH(stablelm_families) \
-  EACH(starcoder2_families)
+#define COLLIMATE_FAMILIES \
+  bloom_families(), \
+  cohere_families(), \
+  cwm_families(), \
+  deepseek_families(), \
+  ernie_families(), \
+  exaone4_families(), \
+  falcon_families(), \
+  gemma_families(), \
+  glm_families(), \
+  gpt2_families(), \
+  gpt_neo_families(), \
+  gpt_neox_families(), \
+  gpt_oss_families(), \
+  gptj_families(), \
+  granite_families(), \
+  helium_families(), \
+  hunyuan_families(), \
+  llama_families(), \
+  mixture_families(), \
+  nemotron_families(), \
+  olmo_families(), \
+  opt_families(), \
+  phi3_families(), \
+  phi_families(), \
+  qwen_families(), \
+  seed_oss_families(), \
+  smollm3_families(), \
+  stablelm_families(), \
+  starcoder2_families()
 // clang-format on
 
 namespace collimate::shape {
 
-#define COLLIMATE_DECLARE(entries) std::vector<Family> entries();
-COLLIMATE_FAMILIES(COLLIMATE_DECLARE)
-#undef COLLIMATE_DECLARE
+std::vector<Family> COLLIMATE_FAMILIES;  // declares them
 
 ModuleNames gpt2_names() {
   return {.embedding = "transformer.wte",
@@ -55,6 +53,18 @@ ModuleNames gpt2_names() {
           .up = {"mlp.c_fc"},
           .down = "mlp.c_proj",
           .final_norm = "transformer.ln_f"};
+}
+
+ModuleNames bloom_names() {
+  ModuleNames names = gpt2_names();
+  names.embedding = "transformer.word_embeddings";
+  names.attention_norm = "input_layernorm";
+  names.query_key_value = {"self_attention.query_key_value"};
+  names.attention_output = "self_attention.dense";
+  names.mlp_norm = "post_attention_layernorm";
+  names.up = {"mlp.dense_h_to_4h"};
+  names.down = "mlp.dense_4h_to_h";
+  return names;
 }
 
 Family family_of(const char* name, const std::string& classes, decltype(Family::parse) parse,
@@ -81,12 +91,15 @@ ModuleNames llama_names() {
           .final_norm = "model.norm"};
 }
 
+ModuleNames paired(ModuleNames names) {
+  names.paired = true;
+  return names;
+}
+
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies = [] {
     std::vector<Family> all;
-#define COLLIMATE_ENTRIES(entries) entries(),
-    for (const auto& some : {COLLIMATE_FAMILIES(COLLIMATE_ENTRIES)}) all.insert(all.end(), some.begin(), some.end());
-#undef COLLIMATE_ENTRIES
+    for (const auto& some : {COLLIMATE_FAMILIES}) all.insert(all.end(), some.begin(), some.end());
     std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.name < b.name; });
     return all;
   }();

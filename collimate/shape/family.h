@@ -49,9 +49,12 @@ struct ModuleNames {
   bool paired = false;       // channels of queries and keys turn with their neighbours in the files
 };
 
-// Names that several families share: GPT-2's, and Llama's.
+// Names that several families share: GPT-2's, BLOOM's, and Llama's.
 ModuleNames gpt2_names();
+ModuleNames bloom_names();
 ModuleNames llama_names();
+// Such names of files in which channels turn with their neighbours.
+ModuleNames paired(ModuleNames names);
 
 // A model family as its files have it: all that is to be said of one, in one file of family/.
 struct Family {

@@ -6,6 +6,7 @@
 
 #include "collimate/shape/model_shape.h"
 #include "collimate/shape/param_spec.h"
+#include "collimate/shape/rank.h"
 
 namespace collimate::shape {
 
@@ -14,32 +15,18 @@ namespace collimate::shape {
 // heads and a part of each MLP; of fewer key-value heads than ranks several have the same one; embedding and head by
 // the vocabulary, in whole chunks of the softmax's sums, unless it is too small or the ranks do not divide their
 // number. Norms, routers, positions and score heads are whole on every rank.
-struct TensorRank {
-  int rank = 0;
-  int ranks = 1;
-  bool operator==(const TensorRank&) const = default;
-};
+using TensorRank = RankOf<struct TensorParallel>;
 
 // One of the ranks that share a model's blocks, one behind the other: pipeline parallelism (Huang et al. 2019, arXiv
 // 1811.06965). The first one has what is ahead of the blocks too, the last one what is behind them, and the blocks are
 // cut so that the stage with the most to compute, the head counted, has as little as may be. An embedding that is the
 // head too is on the first and on the last one.
-struct StageRank {
-  int rank = 0;
-  int ranks = 1;
-  bool operator==(const StageRank&) const = default;
-  bool is_first() const { return rank == 0; }
-  bool is_last() const { return rank + 1 == ranks; }
-};
+using StageRank = RankOf<struct PipelineParallel>;
 
 // One of the ranks that share the experts of a mixture: expert parallelism (Lepikhin et al. 2020, arXiv 2006.16668).
 // Each has some whole experts of every block, rank r of R those from E r / R on, and all else of the model; of each of
 // its experts it has what its tensor rank has.
-struct ExpertRank {
-  int rank = 0;
-  int ranks = 1;
-  bool operator==(const ExpertRank&) const = default;
-};
+using ExpertRank = RankOf<struct ExpertParallel>;
 
 // A rank's place among those that share a model.
 struct ModelRank {

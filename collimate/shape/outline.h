@@ -14,13 +14,9 @@ namespace collimate::shape {
 // cannot run: a plan may be made for any model.
 struct Outline {
   std::string name;
-  int64_t layers = 0;
-  int64_t hidden = 0;
-  int64_t heads = 0;
-  int64_t kv_heads = 0;
-  int64_t head_dim = 0;
-  int64_t intermediate = 0;
-  int64_t vocabulary = 0;
+  int64_t layers = 0, hidden = 0;
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  int64_t intermediate = 0, vocabulary = 0;
   bool gated = true;  // three matrices in the MLP, else two
   bool tied = false;
   int64_t positions = 0;  // rows of a learned table of positions

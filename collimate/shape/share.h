@@ -2,14 +2,12 @@
 
 #include <cstdint>
 
+#include "collimate/shape/rank.h"
+
 namespace collimate::shape {
 
 // One of the ranks that keep shares of what they have alike (stage 3 of ZeRO).
-struct ShareRank {
-  int rank = 0;
-  int ranks = 1;
-  bool operator==(const ShareRank&) const = default;
-};
+using ShareRank = RankOf<struct SharedWeights>;
 
 // The floats [begin, end) of a flat segment that one rank updates where ranks share an optimizer (ZeRO: Rajbhandari et
 // al. 2020, arXiv 1910.02054). Every rank has a piece of equal length, in rank order; the last one has the rest too,

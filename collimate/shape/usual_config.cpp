@@ -123,11 +123,11 @@ Experts read_experts(const Fields& fields, int64_t intermediate) {
   return experts;
 }
 
-Attention read_attention(const Fields& fields, int64_t hidden) {
+Attention read_attention(const Fields& fields, int64_t hidden, int64_t head_dim) {
   Attention attention;
   attention.heads = fields.count("num_attention_heads", kMaxHidden);
   attention.kv_heads = fields.count_or("num_key_value_heads", kMaxHidden, attention.heads);
-  attention.head_dim = fields.count_or("head_dim", kMaxHidden, hidden / attention.heads);
+  attention.head_dim = fields.count_or("head_dim", kMaxHidden, head_dim > 0 ? head_dim : hidden / attention.heads);
   attention.bias = attention.output_bias = fields.flag_or("attention_bias", false);
   if (!fields.has("kv_lora_rank")) return attention;
   attention.latent = {fields.count_or("q_lora_rank", kMaxHidden, 0), fields.count("kv_lora_rank", kMaxHidden),
@@ -215,19 +215,19 @@ void add_sizes(const ModelShape& shape, const SizeKeys& keys, json& config) {
   config[keys.heads] = shape.blocks.front().attention.heads;
 }
 
-ModelShape read_usual_shape(const Fields& fields, const std::string& family) {
+ModelShape read_usual_shape(const Fields& fields, const std::string& family, const UsualDefaults& defaults) {
   ModelShape shape;
   shape.family = family;
   shape.vocabulary = fields.count("vocab_size", kMaxCount);
   shape.hidden = fields.count("hidden_size", kMaxHidden);
   const int64_t layers = fields.count("num_hidden_layers", kMaxLayers);
   Block block;
-  block.attention = read_attention(fields, shape.hidden);
+  block.attention = read_attention(fields, shape.hidden, defaults.head_dim);
   block.mlp.intermediate = fields.count("intermediate_size", kMaxHidden);
   block.mlp.bias = fields.flag_or("mlp_bias", false);
-  block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-6));
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
-  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", false);
+  block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", defaults.epsilon));
+  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, defaults.positions);
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", defaults.tied);
   const Experts experts = read_experts(fields, block.mlp.intermediate);
   const int64_t dense = experts.count > 0 ? fields.whole_or("first_k_dense_replace", layers, 0) : layers;
   shape.blocks.assign(static_cast<size_t>(dense), block);
@@ -236,9 +236,9 @@ ModelShape read_usual_shape(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-ModelShape read_swiglu_shape(const Fields& fields, const std::string& family, double theta) {
-  ModelShape shape = read_usual_shape(fields, family);
-  read_rope(fields, shape, theta);
+ModelShape read_swiglu_shape(const Fields& fields, const std::string& family, const UsualDefaults& defaults) {
+  ModelShape shape = read_usual_shape(fields, family, defaults);
+  read_rope(fields, shape, defaults.theta);
   fields.require("hidden_act", "silu");
   return shape;
 }
@@ -251,9 +251,25 @@ Mlp gpt2_mlp(const Fields& fields, const char* key, int64_t hidden, const char* 
   return plain_mlp(fields, fields.count_or(key, kMaxHidden, 4 * hidden), "activation_function", activation);
 }
 
+void add_gpt2_mlp(const Mlp& mlp, const char* key, json& config) {
+  config[key] = mlp.intermediate;
+  config["activation_function"] = activation_name(mlp.activation);
+}
+
+void set_learned_positions(ModelShape& shape, int64_t positions) {
+  shape.max_positions = positions;
+  shape.learned_positions = true;
+  for (Block& block : shape.blocks) block.attention.rotary = false;
+}
+
 void read_layer_norm(const Fields& fields, const char* key, Block& block) {
   block.norm = NormKind::kLayer;
   block.norm_epsilon = static_cast<float>(fields.real_or(key, 1e-5));
+}
+
+void add_layer_norm(const Block& block, const char* key, json& config) {
+  config.erase("rms_norm_eps");
+  config[key] = written_real(block.norm_epsilon);
 }
 
 double written_real(float real) { return std::stod(fmt::format("{}", real)); }

@@ -5,11 +5,19 @@
 
 namespace collimate::shape {
 
+// A family's numbers for keys that a config may leave out.
+struct UsualDefaults {
+  double theta = 1e4;  // of the rope
+  int64_t positions = 2048;
+  double epsilon = 1e-6;
+  int64_t head_dim = 0;  // 0: each head has its part of the hidden size
+  bool tied = false;     // the head is the embedding
+};
 // Most families' config.json says by these keys what a decoder is: sizes, heads, experts, latent attention, positions,
 // biases. They are Llama's, and what later models added to them. InputError naming file and key.
-ModelShape read_usual_shape(const Fields& fields, const std::string& family);
+ModelShape read_usual_shape(const Fields& fields, const std::string& family, const UsualDefaults& defaults = {});
 // Does so for a family whose MLPs are gated by SiLU; with the rope.
-ModelShape read_swiglu_shape(const Fields& fields, const std::string& family, double theta = 1e4);
+ModelShape read_swiglu_shape(const Fields& fields, const std::string& family, const UsualDefaults& defaults = {});
 // Sizes of a family that has other keys: the vocabulary, and blocks whose heads share the hidden size and have keys and
 // values of their own. InputError as above, where the heads do not divide it, and where a config scales the RoPE, which
 // none of these families does.
@@ -40,8 +48,12 @@ Mlp plain_mlp(const Fields& fields, int64_t intermediate, const char* key, const
 // Such an MLP as GPT-2 and those after it say it: activation_function, and the width under `key`, by default four times
 // that of the stream.
 Mlp gpt2_mlp(const Fields& fields, const char* key, int64_t hidden, const char* activation);
-// Makes a block's norms layer norms with the epsilon under that key.
+void add_gpt2_mlp(const Mlp& mlp, const char* key, nlohmann::json& config);
+// Has the model learn so many positions, by which nothing turns.
+void set_learned_positions(ModelShape& shape, int64_t positions);
+// Makes a block's norms layer norms with the epsilon under that key, and writes that in the place of an RMS norm's.
 void read_layer_norm(const Fields& fields, const char* key, Block& block);
+void add_layer_norm(const Block& block, const char* key, nlohmann::json& config);
 // YaRN's factor of cosines and sines (Peng et al. 2023, 3.4), times `scale` where a config says so.
 double yarn_magnitude(double factor, double scale);
 // The object of that key; InputError where it is none.

@@ -3,12 +3,12 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/mixture.h"
-#include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 
-ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how, double theta) {
-  ModelShape shape = read_swiglu_shape(fields, family, theta);
+ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how,
+                        const UsualDefaults& defaults) {
+  ModelShape shape = read_swiglu_shape(fields, family, defaults);
   for (Block& block : shape.blocks) {
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
     Experts& experts = block.mlp.experts;
@@ -61,12 +61,18 @@ std::vector<int64_t> dense_layers(const ModelShape& shape) {
   return dense;
 }
 
-ModuleNames mixture_names(const std::string& shared) {
+ModuleNames expert_names(const std::string& router, const std::string& experts, const std::vector<std::string>& up,
+                         const std::string& down) {
   ModuleNames names = llama_names();
-  names.router = "mlp.gate";
-  names.experts = "mlp.experts.";
-  names.expert_up = {"gate_proj", "up_proj"};
-  names.expert_down = "down_proj";
+  names.router = router;
+  names.experts = experts;
+  names.expert_up = up;
+  names.expert_down = down;
+  return names;
+}
+
+ModuleNames mixture_names(const std::string& shared) {
+  ModuleNames names = expert_names("mlp.gate", "mlp.experts.", {"gate_proj", "up_proj"}, "down_proj");
   names.shared_up = {shared + ".gate_proj", shared + ".up_proj"};
   names.shared_down = shared + ".down_proj";
   names.shared_gate = shared + "_gate";

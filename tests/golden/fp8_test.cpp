@@ -2,26 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cmath>
-#include <fstream>
 #include <numeric>
 
-#include "collimate/model/huggingface_check.h"
-#include "collimate/model/safetensors.h"
-#include "tests/golden/family_weights.h"
-#include "tests/support/model/raw_safetensors.h"
-#include "tests/support/model/tiny_weights.h"
+#include "tests/golden/quantized.h"
 
 namespace collimate::golden {
 namespace {
 
-using model::TensorEntry;
-using model::testing::bf16_bytes;
-using model::testing::bytes_of;
-using model::testing::RawTensor;
-using nlohmann::json;
-
-json fp8_golden() { return json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/fp8.json")); }
+json fp8_golden() { return golden_of("fp8.json"); }
 
 std::vector<float> from_bits(const json& bits) {
   std::vector<float> values;
@@ -175,16 +163,8 @@ TEST_F(Fp8Models, LogitsAreThoseOfAnotherImplementation) {
         write_files(directory_, tensors_of(one), sharded);
         std::ofstream(directory_ + "/config.json") << one.at("config");
         model::check_huggingface(directory_, "lm", {});
-        model::Model decoder(model::load_huggingface(directory_, "lm", {.mapped = mapped}, {}), {});
-        const auto ids = one.at("ids").get<std::vector<int32_t>>();
-        const std::span<const int32_t> sequence = ids;
-        const auto got =
-            model::testing::to_vector(decoder.logits(decoder.forward(model::pack_sequences({&sequence, 1}))));
-        const auto wanted = one.at("logits").get<std::vector<float>>();
-        ASSERT_EQ(got.size(), wanted.size());
-        float worst = 0;
-        for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(got[i] - wanted[i]));
-        EXPECT_LT(worst, 3e-5F) << one.at("name");
+        const auto weights = model::load_huggingface(directory_, "lm", {.mapped = mapped}, {});
+        EXPECT_LT(worst_difference(logits_of(weights, one.at("ids")), one.at("logits")), 3e-5F) << one.at("name");
       }
 }
 

@@ -2,32 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cmath>
-#include <fstream>
+#include <cstring>
+#include <map>
 #include <numeric>
 
 #include "collimate/model/file_tensors.h"
-#include "collimate/model/huggingface_check.h"
-#include "collimate/model/safetensors.h"
-#include "tests/golden/family_weights.h"
+#include "tests/golden/quantized.h"
 #include "tests/support/base/error_of.h"
-#include "tests/support/model/pack_sequences.h"
-#include "tests/support/model/raw_safetensors.h"
-#include "tests/support/model/tiny_weights.h"
 
 namespace collimate::golden {
 namespace {
 
-using model::TensorEntry;
-using model::testing::bf16_bytes;
-using model::testing::bytes_of;
-using model::testing::RawTensor;
-using nlohmann::json;
-
-json mxfp4_golden() { return json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/mxfp4.json")); }
-
 TEST(Mxfp4, EveryByteIsTheTwoNumbersThatTransformersReads) {
-  const json golden = mxfp4_golden();
+  const json golden = golden_of("mxfp4.json");
   std::string blocks;
   std::vector<uint8_t> powers;
   std::vector<float> wanted;
@@ -91,18 +78,12 @@ class Mxfp4Models : public model::testing::InDirectory {
     model::testing::write_raw_safetensors(directory_ + "/model.safetensors", all);
     std::ofstream(directory_ + "/config.json") << golden_.at("config");
   }
-  std::vector<float> logits_of(const std::shared_ptr<model::Weights>& weights) const {
-    model::Model decoder(weights, {});
-    const auto ids = golden_.at("ids").get<std::vector<int32_t>>();
-    const std::span<const int32_t> sequence = ids;
-    return model::testing::to_vector(decoder.logits(decoder.forward(model::pack_sequences({&sequence, 1}))));
-  }
   std::string error_of() const {
     write();
     return base::message_of([&] { model::check_huggingface(directory_, "lm", {}); });
   }
 
-  json golden_ = mxfp4_golden();
+  json golden_ = golden_of("mxfp4.json");
   std::map<std::string, RawTensor> tensors_;
 };
 
@@ -110,12 +91,10 @@ TEST_F(Mxfp4Models, LogitsAreThoseOfTransformersAlsoOfMappedFilesAndOfTheExport)
   const auto wanted = golden_.at("logits").get<std::vector<float>>();
   model::check_huggingface(directory_, "lm", {});
   const auto loaded = model::load_huggingface(directory_, "lm", {}, {});
-  const std::vector<float> got = logits_of(loaded);
-  ASSERT_EQ(got.size(), wanted.size());
-  float worst = 0;
-  for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(got[i] - wanted[i]));
-  EXPECT_LT(worst, 1.5e-4F);  // of logits up to 4; float32 of transformers is 3e-5 from its float64
-  EXPECT_EQ(logits_of(model::load_huggingface(directory_, "lm", {.mapped = true}, {})), got);
+  const std::vector<float> got = logits_of(loaded, golden_.at("ids"));
+  EXPECT_LT(worst_difference(got, wanted),
+            1.5e-4F);  // of logits up to 4; float32 of transformers is 3e-5 from its float64
+  EXPECT_EQ(logits_of(model::load_huggingface(directory_, "lm", {.mapped = true}, {}), golden_.at("ids")), got);
 
   const std::string exported = directory_ + "/exported";
   model::save_huggingface(*loaded, exported, {.dtype = "F32"});

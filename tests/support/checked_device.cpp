@@ -179,20 +179,22 @@ struct Opening<operation, Function> {
     return Function(std::forward<Arguments>(arguments)...);
   }
 };
+void copy_open(const void* from, int64_t bytes, void* to) {
+  const Open open;
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
 template <>
 struct Opening<Operation::copy_in, &tensor::cpu::copy_in> {
   static void run(const tensor::Exec&, const void* host, int64_t bytes, void* device) {
     expect_here("copy_in", device);
-    const Open open;
-    if (bytes > 0) std::memcpy(device, host, static_cast<size_t>(bytes));
+    copy_open(host, bytes, device);
   }
 };
 template <>
 struct Opening<Operation::copy_out, &tensor::cpu::copy_out> {
   static void run(const tensor::Exec&, const void* device, int64_t bytes, void* host) {
     expect_here("copy_out", device);
-    const Open open;
-    if (bytes > 0) std::memcpy(host, device, static_cast<size_t>(bytes));
+    copy_open(device, bytes, host);
   }
 };
 

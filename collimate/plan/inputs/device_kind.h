@@ -11,17 +11,12 @@ namespace collimate::plan {
 // Rates are peaks as the maker states them; what software reaches of them is in Constants. device_keys() says what each
 // number is.
 struct DeviceNumbers {
-  double flops = 0;
-  double fp8_flops = 0;
-  double memory_bytes = 0;
-  double memory_bytes_per_second = 0;
-  double link_bytes_per_second = 0;
-  double host_bytes_per_second = 0;
-  double network_bytes_per_second = 0;
+  double flops = 0, fp8_flops = 0;
+  double memory_bytes = 0, memory_bytes_per_second = 0;
+  double link_bytes_per_second = 0, host_bytes_per_second = 0, network_bytes_per_second = 0;
   int per_node = 8;
   double dollars_per_hour = 0;
-  double weight_bytes = 2;
-  double value_bytes = 2;
+  double weight_bytes = 2, value_bytes = 2;
   bool operator==(const DeviceNumbers&) const = default;
 };
 

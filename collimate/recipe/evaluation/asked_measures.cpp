@@ -16,9 +16,9 @@ using base::InputError;
 
 // An entry of evaluation.measure. What it leaves out of the options of a measure is as `evaluation` has it.
 struct EntrySection : MeasureOptions {
-  base::Option<std::string> measure{this, "measure", "", "", "perplexity, pairs, completions, choices or marked"};
-  base::Option<std::string> name{this, "name", "", "", "stands before its metrics: val/NAME/accuracy"};
-  base::Option<nlohmann::json> data{this, "data", nullptr, "", "as data.eval, which it takes by default"};
+  COLLIMATE_OPTION(std::string, measure, "", "", "perplexity, pairs, completions, choices or marked");
+  COLLIMATE_OPTION(std::string, name, "", "", "stands before its metrics: val/NAME/accuracy");
+  COLLIMATE_OPTION(nlohmann::json, data, nullptr, "", "as data.eval, which it takes by default");
 };
 
 constexpr const char* kMeasure = "measure";

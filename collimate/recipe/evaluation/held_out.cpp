@@ -82,7 +82,7 @@ HeldOutCount count_of(const HeldOutRows& held, MeasureKind measured) {
   HeldOutCount count{.data = held.key, .measured = measured, .rows = rows.rows()};
   for (int64_t r = 0; r < rows.rows(); ++r)
     count.examples += r == 0 || rows.get(batch::kPromptUid, r) != rows.get(batch::kPromptUid, r - 1) ? 1 : 0;
-  count.kept = std::min(count.rows, kHeldOutSamples);
+  count.rows_in_samples = std::min(count.rows, kHeldOutSamples);
   return count;
 }
 
@@ -98,7 +98,7 @@ std::string HeldOutCount::text() const {
   const std::string text = rows == examples
                                ? counted(rows, noun.row)
                                : fmt::format("{} of {}", counted(rows, noun.row), counted(examples, noun.example));
-  return kept == rows ? text : fmt::format("{}; samples/ has the first {}", text, kept);
+  return rows_in_samples == rows ? text : fmt::format("{}; samples/ has the first {}", text, rows_in_samples);
 }
 
 std::vector<HeldOutCount> count_held_out(const Plan& plan, const RunData& data) {

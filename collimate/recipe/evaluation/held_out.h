@@ -33,21 +33,14 @@ constexpr int64_t kHeldOutSamples = 100;
 struct HeldOutCount {
   std::string data;  // HeldOutRows::key
   MeasureKind measured = MeasureKind::kCompletions;
-  int64_t examples = 0;  // prompts, texts, pairs or questions
-  int64_t rows = 0;      // completions, texts, answers or choices
-  int64_t kept = 0;      // of the rows, in the file of samples
+  int64_t examples = 0;         // prompts, texts, pairs or questions
+  int64_t rows = 0;             // completions, texts, answers or choices
+  int64_t rows_in_samples = 0;  // of the rows, in the file of samples
 
   // "256 completions of 64 prompts; samples/ has the first 100".
   std::string text() const;
 
-  template <class Self>
-  static void fields(Self& self, auto&& field) {
-    field("data", self.data);
-    field("measured", self.measured);
-    field("examples", self.examples);
-    field("rows", self.rows);
-    field("rows_in_samples", self.kept);
-  }
+  COLLIMATE_FIELDS(data, measured, examples, rows, rows_in_samples)
 };
 // Counts for each evaluation of a run, but those of rows of the training.
 std::vector<HeldOutCount> count_held_out(const Plan& plan, const RunData& data);

@@ -12,10 +12,9 @@ Batch add_rescaled(const Batch& rows, const AlgorithmOptions& options) {
   const std::vector<float> rewards = rows.all(batch::kReward);
   const auto zero = std::ranges::count(rewards, 0.F), all = std::ssize(rewards);
   const double scale = static_cast<double>(all) / static_cast<double>(std::max<std::ptrdiff_t>(1, all - zero));
-  return with_row_advantages(
-      rows, by_row(rows, [&](int64_t r) {
-        return scale * (base::at(rewards, r) - group_moments(groups.at(rows.get(batch::kPromptUid, r)), options).mean);
-      }));
+  return with_row_advantages(rows, [&](int64_t r) {
+    return scale * (base::at(rewards, r) - group_moments(groups.at(rows.get(batch::kPromptUid, r)), options).mean);
+  });
 }
 
 }  // namespace
@@ -23,10 +22,8 @@ Batch add_rescaled(const Batch& rows, const AlgorithmOptions& options) {
 // "gpg" (Chu et al. 2025, GPG; as in verl 0.10): reward less the mean reward of the prompt's samples, times the number
 // of the iteration's samples by that of those with a reward other than 0. Its loss is loss_type gpg.
 AdvantageEntry gpg_entry() {
-  return {.name = "gpg",
-          .options = {"lone_samples"},
-          .add = add_rescaled,
-          .about = "GPG: a reward less the mean of the prompt's samples, scaled up where many rewards are 0."};
+  return baseline_entry("gpg", add_rescaled,
+                        "GPG: a reward less the mean of the prompt's samples, scaled up where many rewards are 0.");
 }
 
 }  // namespace collimate::rlhf

@@ -20,11 +20,10 @@ Batch add_group(const Batch& rows, const AlgorithmOptions& options) {
     all.insert(all.end(), rewards.begin(), rewards.end());
   }
   const Moments batch = moments(all);
-  return with_row_advantages(rows, by_row(rows, [&](int64_t r) {
-                               const Moments& group = statistics.at(rows.get(batch::kPromptUid, r));
-                               return (rows.get(batch::kReward, r) - group.mean) /
-                                      advantage_divisor(options, group, batch);
-                             }));
+  return with_row_advantages(rows, [&](int64_t r) {
+    const Moments& group = statistics.at(rows.get(batch::kPromptUid, r));
+    return (rows.get(batch::kReward, r) - group.mean) / advantage_divisor(options, group, batch);
+  });
 }
 
 }  // namespace
@@ -61,6 +60,10 @@ AdvantageEntry group_entry() {
       .add = add_group,
       .about =
           "GRPO: a reward less the mean of the prompt's samples, divided by their standard deviation (scale_rewards)."};
+}
+
+AdvantageEntry baseline_entry(const char* name, decltype(AdvantageEntry::add) add, const char* about) {
+  return {.name = name, .options = {"lone_samples"}, .add = add, .about = about};
 }
 
 std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +14,12 @@ namespace collimate::rlhf {
 std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows);
 // Each row's number at its trainable tokens, as the column `advantages`.
 Batch with_row_advantages(const Batch& rows, const std::vector<double>& values);
+template <class F>
+requires std::invocable<F, int64_t> Batch with_row_advantages(const Batch& rows, const F& value) {
+  return with_row_advantages(rows, by_row(rows, [&](int64_t r) -> double { return value(r); }));
+}
+// The entry of an advantage that compares a reward with those of the prompt's samples: it reads lone_samples alone.
+AdvantageEntry baseline_entry(const char* name, decltype(AdvantageEntry::add) add, const char* about);
 
 struct Moments {
   double mean = 0;

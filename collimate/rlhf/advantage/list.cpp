@@ -6,32 +6,28 @@
 
 // A line for each file of this folder with an advantage: the function that gives its entry.
 // clang-format off
-#define COLLIMATE_ADVANTAGES(EACH) \
-  EACH(group_entry) \
-  EACH(leave_one_out_entry) \
-  EACH(process_entry) \
-  EACH(reinforce_entry) \
-  EACH(reinforce_baseline_entry) \
-  EACH(remax_entry) \
-  EACH(optimal_baseline_entry) \
-  EACH(gpg_entry) \
-  EACH(multi_reward_entry) \
-  EACH(distillation_entry) \
-  EACH(gae_entry)
+#define COLLIMATE_ADVANTAGES \
+  group_entry(), \
+  leave_one_out_entry(), \
+  process_entry(), \
+  reinforce_entry(), \
+  reinforce_baseline_entry(), \
+  remax_entry(), \
+  optimal_baseline_entry(), \
+  gpg_entry(), \
+  multi_reward_entry(), \
+  distillation_entry(), \
+  gae_entry()
 // clang-format on
 
 namespace collimate::rlhf {
 
-#define COLLIMATE_DECLARE(entry) AdvantageEntry entry();
-COLLIMATE_ADVANTAGES(COLLIMATE_DECLARE)
-#undef COLLIMATE_DECLARE
+AdvantageEntry COLLIMATE_ADVANTAGES;  // declares them
 
 namespace {
 
 std::vector<AdvantageEntry>& advantage_list() {
-#define COLLIMATE_ENTRY(entry) entry(),
-  static std::vector<AdvantageEntry> all = {COLLIMATE_ADVANTAGES(COLLIMATE_ENTRY)};
-#undef COLLIMATE_ENTRY
+  static std::vector<AdvantageEntry> all = {COLLIMATE_ADVANTAGES};
   return all;
 }
 

@@ -24,11 +24,11 @@ Batch add_optimal(const Batch& rows, const AlgorithmOptions& options) {
     group.tokens += tokens;
     ++group.samples;
   }
-  return with_row_advantages(rows, by_row(rows, [&](int64_t r) {
-                               const Weighted& group = groups.at(rows.get(batch::kPromptUid, r));
-                               const bool kept = group.samples == 1 && options.lone_samples == std::string("reward");
-                               return rows.get(batch::kReward, r) - (kept ? 0.0 : group.mean());
-                             }));
+  return with_row_advantages(rows, [&](int64_t r) {
+    const Weighted& group = groups.at(rows.get(batch::kPromptUid, r));
+    const bool kept = group.samples == 1 && options.lone_samples == std::string("reward");
+    return rows.get(batch::kReward, r) - (kept ? 0.0 : group.mean());
+  });
 }
 
 }  // namespace
@@ -36,10 +36,8 @@ Batch add_optimal(const Batch& rows, const AlgorithmOptions& options) {
 // "opo" (Hao et al. 2025, On-Policy RL with Optimal Reward Baseline; as in verl 0.10): reward less the mean reward of
 // the prompt's samples, each weighted by its number of trainable tokens.
 AdvantageEntry optimal_baseline_entry() {
-  return {.name = "opo",
-          .options = {"lone_samples"},
-          .add = add_optimal,
-          .about = "OPO: a reward less the mean of the prompt's samples, in which longer ones count more."};
+  return baseline_entry("opo", add_optimal,
+                        "OPO: a reward less the mean of the prompt's samples, in which longer ones count more.");
 }
 
 }  // namespace collimate::rlhf

@@ -8,34 +8,30 @@
 
 // A line for each file of this folder with losses: the function that gives its entry.
 // clang-format off
-#define COLLIMATE_LOSSES(EACH) \
-  EACH(sft_losses) \
-  EACH(distillation_losses) \
-  EACH(dpo_losses) \
-  EACH(orpo_losses) \
-  EACH(cpo_losses) \
-  EACH(reward_losses) \
-  EACH(kto_losses) \
-  EACH(policy_losses) \
-  EACH(geometric_mean_losses) \
-  EACH(covariance_losses) \
-  EACH(policy_gradient_losses) \
-  EACH(online_preference_losses) \
-  EACH(value_losses)
+#define COLLIMATE_LOSSES \
+  sft_losses(), \
+  distillation_losses(), \
+  dpo_losses(), \
+  orpo_losses(), \
+  cpo_losses(), \
+  reward_losses(), \
+  kto_losses(), \
+  policy_losses(), \
+  geometric_mean_losses(), \
+  covariance_losses(), \
+  policy_gradient_losses(), \
+  online_preference_losses(), \
+  value_losses()
 // clang-format on
 
 namespace collimate::rlhf {
 
-#define COLLIMATE_DECLARE(entry) LossEntry entry();
-COLLIMATE_LOSSES(COLLIMATE_DECLARE)
-#undef COLLIMATE_DECLARE
+LossEntry COLLIMATE_LOSSES;  // declares them
 
 namespace {
 
 std::vector<LossEntry>& loss_list() {
-#define COLLIMATE_ENTRY(entry) entry(),
-  static std::vector<LossEntry> all = {COLLIMATE_LOSSES(COLLIMATE_ENTRY)};
-#undef COLLIMATE_ENTRY
+  static std::vector<LossEntry> all = {COLLIMATE_LOSSES};
   return all;
 }
 

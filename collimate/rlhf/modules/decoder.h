@@ -14,53 +14,37 @@ namespace collimate::rlhf {
 
 // A recipe adds these to a model's section when it makes it a module of a graph.
 struct DecoderOptions : ModelOptions {
-  base::Option<std::string> weights{this, "weights", "", "",
-                                    "identity: modules of one worker with the same one share the weights"};
-  base::Option<bool> trained{this, "trained", false, "", "gradients and optimizer state exist"};
-  base::Option<std::string> base{this, "base", "", "",
-                                 "identity of weights that nothing trains, which models of one worker share: what of "
-                                 "this model stays as its directory has it; none where empty"};
-  base::Option<std::string> base_head{
-      this, "base_head", "lm", "", "what the last layer of these gives", base::one_of({"lm", "score", "value"})};
-  base::Option<std::string> head{
-      this, "head", "lm", "", "what the last layer gives", base::one_of({"lm", "score", "value"})};
-  base::Option<std::string> loss_rows{this, "loss_rows", "", "", "what the rows are that training reads: LossEntry"};
-  base::Option<std::string> default_loss{this, "default_loss", "", "", "loss where algorithm.loss_type names none"};
+  COLLIMATE_OPTION(std::string, weights, "", "", "identity: modules of one worker with the same one share the weights");
+  COLLIMATE_OPTION(bool, trained, false, "", "gradients and optimizer state exist");
+  COLLIMATE_OPTION(std::string, base, "", "",
+                   "identity of weights that nothing trains, which models of one worker share: what of this model "
+                   "stays as its directory has it; none where empty");
+  COLLIMATE_OPTION(std::string, base_head, "lm", "", "what the last layer of these gives",
+                   base::one_of({"lm", "score", "value"}));
+  COLLIMATE_OPTION(std::string, head, "lm", "", "what the last layer gives", base::one_of({"lm", "score", "value"}));
+  COLLIMATE_OPTION(std::string, loss_rows, "", "", "what the rows are that training reads: LossEntry");
+  COLLIMATE_OPTION(std::string, default_loss, "", "", "loss where algorithm.loss_type names none");
   base::Nested<AlgorithmSection> algorithm{this, "algorithm", "constants of the loss"};
-  base::Option<int64_t> total_updates{
-      this, "total_updates", 0, "updates", "optimizer steps of the whole run", base::at_least(int64_t{0})};
-  base::Option<int64_t> updates_per_epoch{this,
-                                          "updates_per_epoch",
-                                          1,
-                                          "updates",
-                                          "in which an epoch trains an iteration's rows",
-                                          base::at_least(int64_t{1})};
-  base::Option<bool> sampled{this, "sampled", true, "",
-                             "its rows are drawn at rollout.temperature, and so are log-probs; else at 1"};
-  base::Option<int64_t> ptx_tokens{this,
-                                   "ptx_tokens",
-                                   0,
-                                   "tokens",
-                                   "longest row of text that is trained beside each sample (types/ptx.h); 0: none",
-                                   base::at_least(int64_t{0})};
-  base::Option<std::optional<double>> drawn_share{
-      this,
-      "drawn_share",
-      std::nullopt,
-      "",
+  COLLIMATE_OPTION(int64_t, total_updates, 0, "updates", "optimizer steps of the whole run",
+                   base::at_least(int64_t{0}));
+  COLLIMATE_OPTION(int64_t, updates_per_epoch, 1, "updates", "in which an epoch trains an iteration's rows",
+                   base::at_least(int64_t{1}));
+  COLLIMATE_OPTION(bool, sampled, true, "",
+                   "its rows are drawn at rollout.temperature, and so are log-probs; else at 1");
+  COLLIMATE_OPTION(int64_t, ptx_tokens, 0, "tokens",
+                   "longest row of text that is trained beside each sample (types/ptx.h); 0: none",
+                   base::at_least(int64_t{0}));
+  COLLIMATE_OPTION(
+      std::optional<double>, drawn_share, std::nullopt, "",
       "the rows that it generates for have answers, of which it draws this share anew; null: rows are prompts",
-      base::between(0.0, 1.0)};
-  base::Option<int64_t> longest_tokens{this,
-                                       "longest_tokens",
-                                       0,
-                                       "tokens",
-                                       "longest row of any role: what ropes are made for; 0: not known",
-                                       base::at_least(int64_t{0})};
+      base::between(0.0, 1.0));
+  COLLIMATE_OPTION(int64_t, longest_tokens, 0, "tokens",
+                   "longest row of any role: what ropes are made for; 0: not known", base::at_least(int64_t{0}));
   // These are for the memory plan.
-  base::Option<int64_t> rows{this, "rows", 0, "rows", "of an iteration", base::at_least(int64_t{0})};
-  base::Option<int64_t> row_tokens{this, "row_tokens", 1, "tokens", "longest row", base::at_least(int64_t{1})};
-  base::Option<int64_t> predicted_tokens{
-      this, "predicted_tokens", 1, "tokens", "most tokens of a row that are trained", base::at_least(int64_t{1})};
+  COLLIMATE_OPTION(int64_t, rows, 0, "rows", "of an iteration", base::at_least(int64_t{0}));
+  COLLIMATE_OPTION(int64_t, row_tokens, 1, "tokens", "longest row", base::at_least(int64_t{1}));
+  COLLIMATE_OPTION(int64_t, predicted_tokens, 1, "tokens", "most tokens of a row that are trained",
+                   base::at_least(int64_t{1}));
 };
 
 // One model on one worker, shared by the modules that name the same weights. It is on its device as long as one of

@@ -13,11 +13,10 @@
 namespace collimate::rlhf {
 namespace {
 
-using base::Option;
 using nlohmann::json;
 
 struct CountdownSection : RuleSection {
-  Option<double> format_score{this, "format_score", 0.1, "", "reward of a wrong answer in the right place"};
+  COLLIMATE_OPTION(double, format_score, 0.1, "", "reward of a wrong answer in the right place");
 };
 
 // The text of the last complete <answer>…</answer>, each read from its first <answer> on, or nothing.

@@ -11,12 +11,10 @@
 namespace collimate::rlhf {
 namespace {
 
-using base::Option;
 using nlohmann::json;
 
 struct DigitSequenceSection : RuleSection {
-  Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "",
-                                   "factor of the reward of a completion that was cut off"};
+  COLLIMATE_OPTION(double, unfinished_weight, 0.9, "", "factor of the reward of a completion that was cut off");
 };
 
 // "first,second:max_number,N" asks for a progression; the last number given is second.

@@ -6,12 +6,11 @@
 namespace collimate::rlhf {
 namespace {
 
-using base::Option;
 using nlohmann::json;
 
 struct ExactSection : RuleSection {
-  Option<std::string> field{this, "field", "ground_truth", "", "column to compare with"};
-  Option<bool> strip{this, "strip", true, "", "ignore white space at both ends"};
+  COLLIMATE_OPTION(std::string, field, "ground_truth", "", "column to compare with");
+  COLLIMATE_OPTION(bool, strip, true, "", "ignore white space at both ends");
 };
 
 Rule make_exact(const json& options) {

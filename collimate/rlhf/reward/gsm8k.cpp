@@ -10,11 +10,10 @@
 namespace collimate::rlhf {
 namespace {
 
-using base::Option;
 using nlohmann::json;
 
 struct Gsm8kSection : RuleSection {
-  Option<double> format_score{this, "format_score", 0.0, "", "reward of an answer with another number"};
+  COLLIMATE_OPTION(double, format_score, 0.0, "", "reward of an answer with another number");
 };
 
 // The final number of a text; nothing where it has none, or one that is no number as a whole ("1.2.3") or no double.

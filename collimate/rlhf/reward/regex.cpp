@@ -9,16 +9,12 @@
 namespace collimate::rlhf {
 namespace {
 
-using base::Option;
 using nlohmann::json;
 
 struct RegexSection : RuleSection {
-  Option<std::string> pattern{this,
-                              "pattern",
-                              "",
-                              "",
-                              "Perl regular expression (PCRE2, UTF-8), searched for anywhere in the completion",
-                              base::not_empty()};
+  COLLIMATE_OPTION(std::string, pattern, "", "",
+                   "Perl regular expression (PCRE2, UTF-8), searched for anywhere in the completion",
+                   base::not_empty());
 
   void section_demands(const std::string& path) const override {
     const std::string why = text::Regex::problem(pattern);

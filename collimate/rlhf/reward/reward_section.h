@@ -13,88 +13,61 @@ namespace collimate::rlhf {
 
 // The keys that every entry of a config's `reward:` list has.
 struct RewardSection : base::Section {
-  base::Option<double> weight{this, "weight", 1.0, "", "factor of this reward in the sum of all"};
-  base::Option<nlohmann::json> on_error{
-      this,
-      "on_error",
-      "stop",
-      "",
+  COLLIMATE_OPTION(double, weight, 1.0, "", "factor of this reward in the sum of all");
+  COLLIMATE_OPTION(
+      nlohmann::json, on_error, "stop", "",
       "what happens when the reward of a sample fails: stop ends the run, drop leaves the sample out, a number becomes "
       "its reward; if every reward gave None, the strictest of the list (stop, then drop, then the lowest number)",
       base::satisfying("stop, drop or a finite number", [](const nlohmann::json& value) {
         return value == "stop" || value == "drop" || (value.is_number() && std::isfinite(value.get<double>()));
-      })};
+      }));
 };
 
 // A rule's entry has these keys; each rule adds its own.
 struct RuleSection : RewardSection {
-  base::Option<std::string> rule{this, "rule", "", "", "its name"};
+  COLLIMATE_OPTION(std::string, rule, "", "", "its name");
 };
 
 // An entry whose results may be others when it is asked again has these keys.
 struct JournaledSection : RewardSection {
-  base::Option<bool> deterministic{this, "deterministic", false, "",
-                                   "true: it gives the same when it is asked again, so that a resumed run asks again; "
-                                   "false: its results are kept in the journal"};
+  COLLIMATE_OPTION(bool, deterministic, false, "",
+                   "true: it gives the same when it is asked again, so that a resumed run asks again; false: its "
+                   "results are kept in the journal");
 };
 
 // A C++ function's entry has these keys; the function reads its own beside them.
 struct FunctionSection : JournaledSection {
-  base::Option<std::string> function{this, "function", "", "", "its name", base::not_empty()};
+  COLLIMATE_OPTION(std::string, function, "", "", "its name", base::not_empty());
 };
 
 struct PythonSection : JournaledSection {
-  base::Option<std::string> python{this, "python", "", "", "FILE.py or FILE.py:function", base::not_empty()};
-  base::Option<double> timeout_seconds{
-      this,
-      "timeout_seconds",
-      5.0,
-      "seconds",
-      "time limit for one sample; samples that take longer together are asked one by one",
-      base::above(0.0)};
-  base::Option<double> start_timeout_seconds{
-      this, "start_timeout_seconds", 60.0, "seconds", "time limit for importing the file", base::above(0.0)};
-  base::Option<int64_t> batch_samples{
-      this, "batch_samples", 64, "samples", "most samples that one call gets", base::at_least(int64_t{1})};
-  base::Option<std::string> interpreter{this, "interpreter", "", "",
-                                        "the Python program that runs it; by default $COLLIMATE_PYTHON, else python3"};
-  base::Option<std::string> sandbox{this,
-                                    "sandbox",
-                                    kNamespaces,
-                                    "",
-                                    "namespaces: it runs as another user, without network, sees few files and changes "
-                                    "none, and the keys below say what more it may; none: it may do all that you may",
-                                    base::one_of({kNamespaces, kNoSandbox}),
-                                    base::outside_hash{}};
-  base::Option<bool> network{
-      this, "network", false, "", "it may use the network of this machine", base::outside_hash{}};
-  base::Option<std::vector<std::string>> environment{
-      this, "environment", {}, "", "names of variables that it may read", base::outside_hash{}};
-  base::Option<std::vector<std::string>> readable{
-      this,
-      "readable",
-      {},
-      "",
-      "files and directories that it may read, beside those around its file and the current "
-      "directory",
-      base::outside_hash{}};
-  base::Option<double> memory_gib{
-      this, "memory_gib", 4.0, "GiB", "most memory of its processes together", base::above(0.01), base::outside_hash{}};
-  base::Option<int64_t> processes{this,
-                                  "processes",
-                                  256,
-                                  "",
-                                  "most processes and threads at one time",
-                                  base::at_least(int64_t{1}),
-                                  base::outside_hash{}};
-  base::Option<int64_t> cpu_seconds{this,
-                                    "cpu_seconds",
-                                    60,
-                                    "seconds",
-                                    "most processor time of each process that it starts; its own time is limited by "
-                                    "timeout_seconds",
-                                    base::at_least(int64_t{1}),
-                                    base::outside_hash{}};
+  COLLIMATE_OPTION(std::string, python, "", "", "FILE.py or FILE.py:function", base::not_empty());
+  COLLIMATE_OPTION(double, timeout_seconds, 5.0, "seconds",
+                   "time limit for one sample; samples that take longer together are asked one by one",
+                   base::above(0.0));
+  COLLIMATE_OPTION(double, start_timeout_seconds, 60.0, "seconds", "time limit for importing the file",
+                   base::above(0.0));
+  COLLIMATE_OPTION(int64_t, batch_samples, 64, "samples", "most samples that one call gets",
+                   base::at_least(int64_t{1}));
+  COLLIMATE_OPTION(std::string, interpreter, "", "",
+                   "the Python program that runs it; by default $COLLIMATE_PYTHON, else python3");
+  COLLIMATE_OPTION(std::string, sandbox, kNamespaces, "",
+                   "namespaces: it runs as another user, without network, sees few files and changes none, and the "
+                   "keys below say what more it may; none: it may do all that you may",
+                   base::one_of({kNamespaces, kNoSandbox}), base::outside_hash{});
+  COLLIMATE_OPTION(bool, network, false, "", "it may use the network of this machine", base::outside_hash{});
+  COLLIMATE_OPTION(std::vector<std::string>, environment, {}, "", "names of variables that it may read",
+                   base::outside_hash{});
+  COLLIMATE_OPTION(std::vector<std::string>, readable, {}, "",
+                   "files and directories that it may read, beside those around its file and the current directory",
+                   base::outside_hash{});
+  COLLIMATE_OPTION(double, memory_gib, 4.0, "GiB", "most memory of its processes together", base::above(0.01),
+                   base::outside_hash{});
+  COLLIMATE_OPTION(int64_t, processes, 256, "", "most processes and threads at one time", base::at_least(int64_t{1}),
+                   base::outside_hash{});
+  COLLIMATE_OPTION(int64_t, cpu_seconds, 60, "seconds",
+                   "most processor time of each process that it starts; its own time is limited by timeout_seconds",
+                   base::at_least(int64_t{1}), base::outside_hash{});
 
   static constexpr const char* kNamespaces = "namespaces";
   static constexpr const char* kNoSandbox = "none";

@@ -5,25 +5,21 @@
 
 // A line for each rule, which has a file of its own: the function that gives its entry.
 // clang-format off
-#define COLLIMATE_RULES(EACH) \
-  EACH(gsm8k_rule) \
-  EACH(countdown_rule) \
-  EACH(exact_rule) \
-  EACH(regex_rule) \
-  EACH(sequence_rule) \
-  EACH(digit_sequence_rule)
+#define COLLIMATE_RULES \
+  gsm8k_rule(), \
+  countdown_rule(), \
+  exact_rule(), \
+  regex_rule(), \
+  sequence_rule(), \
+  digit_sequence_rule()
 // clang-format on
 
 namespace collimate::rlhf {
 
-#define COLLIMATE_DECLARE(entry) RuleEntry entry();
-COLLIMATE_RULES(COLLIMATE_DECLARE)
-#undef COLLIMATE_DECLARE
+RuleEntry COLLIMATE_RULES;  // declares them
 
 const std::vector<RuleEntry>& rules() {
-#define COLLIMATE_ENTRY(entry) entry(),
-  static const std::vector<RuleEntry> list = {COLLIMATE_RULES(COLLIMATE_ENTRY)};
-#undef COLLIMATE_ENTRY
+  static const std::vector<RuleEntry> list = {COLLIMATE_RULES};
   return list;
 }
 

@@ -9,19 +9,13 @@
 namespace collimate::rlhf {
 namespace {
 
-using base::Option;
 using nlohmann::json;
 
 struct SequenceSection : RuleSection {
-  Option<std::string> separator{
-      this,
-      "separator",
-      ",",
-      "",
-      "what stands between two parts",
-      base::satisfying("one character", [](const std::string& value) { return value.size() == 1; })};
-  Option<std::string> end{this, "end", "", "", "what ends a complete sequence"};
-  Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor of the reward when that end is missing"};
+  COLLIMATE_OPTION(std::string, separator, ",", "", "what stands between two parts",
+                   base::satisfying("one character", [](const std::string& value) { return value.size() == 1; }));
+  COLLIMATE_OPTION(std::string, end, "", "", "what ends a complete sequence");
+  COLLIMATE_OPTION(double, unfinished_weight, 0.9, "", "factor of the reward when that end is missing");
 };
 
 Rule make_sequence(const json& options) {

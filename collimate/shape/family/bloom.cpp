@@ -25,24 +25,16 @@ ModelShape parse_bloom(const Fields& fields, const std::string& family) {
 }
 
 void add_bloom_config(const ModelShape& shape, nlohmann::json& config) {
-  const Block& block = shape.blocks.front();
   add_sizes(shape, {"hidden_size", "n_layer", "n_head"}, config);
   config["seq_length"] = shape.max_positions;
-  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
+  add_layer_norm(shape.blocks.front(), "layer_norm_epsilon", config);
 }
 
 }  // namespace
 
 std::vector<Family> bloom_families() {
-  ModuleNames names = gpt2_names();
-  names.embedding = "transformer.word_embeddings";
+  ModuleNames names = bloom_names();
   names.embedding_norm = "transformer.word_embeddings_layernorm";
-  names.attention_norm = "input_layernorm";
-  names.query_key_value = {"self_attention.query_key_value"};
-  names.attention_output = "self_attention.dense";
-  names.mlp_norm = "post_attention_layernorm";
-  names.up = {"mlp.dense_h_to_4h"};
-  names.down = "mlp.dense_4h_to_h";
   names.interleaved = true;
   return {family_of("bloom", "Bloom", parse_bloom, add_bloom_config, names)};
 }

@@ -14,12 +14,10 @@ using nlohmann::json;
 // Command R7B and A (Cohere 2025) three of four layers have a window, and these alone turn.
 ModelShape parse_cohere(const Fields& fields, const std::string& family) {
   const bool second = family == "cohere2";
-  ModelShape shape = read_swiglu_shape(fields, family, second ? 1e4 : 5e5);
+  ModelShape shape = read_swiglu_shape(fields, family, {.theta = second ? 1e4 : 5e5, .positions = 8192, .tied = true});
   const bool normed = !second && fields.flag_or("use_qk_norm", false);
   // Command R of 2024 names with the latter how far it was trained.
-  shape.max_positions = std::max(fields.count_or("max_position_embeddings", kMaxCount, 8192),
-                                 second ? 0 : fields.count_or("model_max_length", kMaxCount, 1));
-  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+  if (!second) shape.max_positions = std::max(shape.max_positions, fields.count_or("model_max_length", kMaxCount, 1));
   shape.logit_scale = fields.real_or("logit_scale", 0.0625);
   for (Block& block : shape.blocks) {
     read_layer_norm(fields, "layer_norm_eps", block);
@@ -38,8 +36,7 @@ ModelShape parse_cohere(const Fields& fields, const std::string& family) {
 void add_cohere_config(const ModelShape& shape, json& config) {
   const Block& block = shape.blocks.front();
   add_swiglu_config(shape, config);
-  config.erase("rms_norm_eps");
-  config["layer_norm_eps"] = written_real(block.norm_epsilon);
+  add_layer_norm(block, "layer_norm_eps", config);
   config["logit_scale"] = shape.logit_scale;
   config["attention_bias"] = block.attention.bias;
   if (shape.family == "cohere2")
@@ -51,8 +48,7 @@ void add_cohere_config(const ModelShape& shape, json& config) {
 }  // namespace
 
 std::vector<Family> cohere_families() {
-  ModuleNames names = llama_names();
-  names.paired = true;
+  const ModuleNames names = paired(llama_names());
   return {family_of("cohere", "Cohere", parse_cohere, add_cohere_config, names),
           family_of("cohere2", "Cohere2", parse_cohere, add_cohere_config, names)};
 }

@@ -21,13 +21,12 @@ void set_default_rope(ModelShape& shape) {
 // 2025): a Llama with windows in three of four layers.
 ModelShape parse_windowed(const Fields& fields, const std::string& family) {
   const bool world = family == "cwm";
-  ModelShape shape = read_swiglu_shape(fields, family, world ? 1e6 : 1e4);
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
+  ModelShape shape = read_swiglu_shape(
+      fields, family, {.theta = world ? 1e6 : 1e4, .positions = 131072, .epsilon = world ? 1e-5 : 1e-6});
   if (world && !fields.has("rope_scaling") && !fields.has("rope_parameters")) set_default_rope(shape);
   read_windows(fields, shape, read_window_or(fields, world ? 8192 : 4096),
                [world](int64_t layer) { return !world || layer % 4 != 0; });
   for (Block& block : shape.blocks) {
-    if (world) block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-5));
     block.attention.bias = block.attention.output_bias = false;
     block.mlp.bias = world && block.mlp.bias;
   }

@@ -29,10 +29,9 @@ LayerRule read_pattern(const Fields& fields, int64_t layers) {
 // EXAONE 4 (LG AI Research 2025): a Llama with norms behind the halves and norms of heads. Where layers have a window,
 // these alone turn.
 ModelShape parse_exaone(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_swiglu_shape(fields, family);
+  ModelShape shape = read_swiglu_shape(fields, family, {.epsilon = 1e-5});
   for (Block& block : shape.blocks) {
     block.place = NormPlace::kBehind;
-    block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-5));
     block.attention.head_norm = true;
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
   }

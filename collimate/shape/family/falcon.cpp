@@ -44,7 +44,7 @@ void add_falcon_config(const ModelShape& shape, json& config) {
   const bool newer = block.parallel && (block.attention.kv_heads > 1 || !block.shared_norm);
   add_sizes(shape, kUsualSizes, config);
   config["max_position_embeddings"] = shape.max_positions;
-  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
+  add_layer_norm(block, "layer_norm_epsilon", config);
   config["rope_theta"] = shape.rope_theta;
   config["rope_scaling"] = shape.rope_scaling;
   config["ffn_hidden_size"] = block.mlp.intermediate;
@@ -61,16 +61,9 @@ void add_falcon_config(const ModelShape& shape, json& config) {
 }  // namespace
 
 std::vector<Family> falcon_families() {
-  ModuleNames names = gpt2_names();
-  names.embedding = "transformer.word_embeddings";
-  names.attention_norm = "input_layernorm";
+  ModuleNames names = bloom_names();
   names.attention_norm_beside = "ln_attn";
-  names.query_key_value = {"self_attention.query_key_value"};
-  names.attention_output = "self_attention.dense";
-  names.mlp_norm = "post_attention_layernorm";
   names.mlp_norm_beside = "ln_mlp";
-  names.up = {"mlp.dense_h_to_4h"};
-  names.down = "mlp.dense_4h_to_h";
   names.grouped = true;
   return {family_of("falcon", "Falcon", parse_falcon, add_falcon_config, names)};
 }

@@ -29,15 +29,13 @@ double softcap(const Fields& fields, const char* key, double fallback) {
 
 // Gemma (2024): a Llama with scaled embeddings, norms by 1 + weight and a gate with GELU.
 ModelShape parse_gemma(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
-  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 8192);
+  ModelShape shape = read_usual_shape(
+      fields, family, {.positions = family == "gemma3_text" ? 131072 : 8192, .head_dim = 256, .tied = true});
   shape.embedding_scale = std::sqrt(static_cast<double>(shape.hidden));
   check_activation(fields);
   fields.require("use_bidirectional_attention", false);
   for (Block& block : shape.blocks) {
     block.norm = NormKind::kRmsOffset;
-    block.attention.head_dim = fields.count_or("head_dim", kMaxHidden, 256);
     block.mlp.activation = Activation::kGeluTanh;
     block.mlp.bias = false;
   }
@@ -50,7 +48,6 @@ ModelShape parse_gemma(const Fields& fields, const std::string& family) {
 ModelShape parse_gemma2(const Fields& fields, const std::string& family) {
   const bool third = family == "gemma3_text";
   ModelShape shape = parse_gemma(fields, family);
-  if (third) shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
   const double local_theta =
       third ? read_two_ropes(fields, shape, kTheta, fields.real_or("rope_local_base_freq", 1e4)) : 0;
   shape.logit_softcap = softcap(fields, "final_logit_softcapping", third ? 0 : 30);

@@ -21,11 +21,8 @@ void set_glm_attention(const Fields& fields, ModelShape& shape, bool biased) {
 // GLM-4 (Zeng et al. 2024): a Llama whose files hold gate and up as one. The models of 2025 (GLM-4-0414, GLM-Z1) have a
 // second norm behind each half.
 ModelShape parse_glm(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_swiglu_shape(fields, family);
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
+  ModelShape shape = read_swiglu_shape(fields, family, {.positions = 131072, .epsilon = 1.5625e-7, .head_dim = 128});
   for (Block& block : shape.blocks) {
-    block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1.5625e-7));
-    block.attention.head_dim = fields.count_or("head_dim", kMaxHidden, 128);
     block.mlp.bias = false;
     if (family == "glm4") block.place = NormPlace::kAround;
   }
@@ -64,20 +61,16 @@ void add_glm_moe_config(const ModelShape& shape, json& config) {
   config["num_nextn_predict_layers"] = 0;
 }
 
-ModuleNames glm_names() {
+}  // namespace
+
+std::vector<Family> glm_families() {
   ModuleNames names = llama_names();
   names.up = {"mlp.gate_up_proj"};
   names.behind_attention = "post_self_attn_layernorm";
   names.behind_mlp = "post_mlp_layernorm";
   names.paired = true;
-  return names;
-}
-
-}  // namespace
-
-std::vector<Family> glm_families() {
-  return {family_of("glm", "Glm", parse_glm, add_glm_config, glm_names()),
-          family_of("glm4", "Glm4", parse_glm, add_glm_config, glm_names()),
+  return {family_of("glm", "Glm", parse_glm, add_glm_config, names),
+          family_of("glm4", "Glm4", parse_glm, add_glm_config, names),
           family_of("glm4_moe", "Glm4Moe", parse_glm_moe, add_glm_moe_config, mixture_names("mlp.shared_experts"))};
 }
 

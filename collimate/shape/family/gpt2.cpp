@@ -9,14 +9,12 @@ using nlohmann::json;
 // GPT-2 (Radford et al. 2019): learned positions, layer norms, biases everywhere, an MLP with GELU.
 ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
   ModelShape shape = read_sizes(fields, family, kGpt2Sizes);
-  shape.max_positions = fields.count("n_positions", kMaxCount);
-  shape.learned_positions = true;
+  set_learned_positions(shape, fields.count("n_positions", kMaxCount));
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   fields.require("scale_attn_weights", true);
   fields.require("scale_attn_by_inverse_layer_idx", false);
   for (Block& block : shape.blocks) {
     read_layer_norm(fields, "layer_norm_epsilon", block);
-    block.attention.rotary = false;
     block.attention.bias = block.attention.output_bias = true;
     block.mlp = gpt2_mlp(fields, "n_inner", shape.hidden, "gelu_new");
   }
@@ -26,10 +24,9 @@ ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
 void add_gpt2_config(const ModelShape& shape, json& config) {
   const Block& block = shape.blocks.front();
   add_sizes(shape, kGpt2Sizes, config);
-  config["n_inner"] = block.mlp.intermediate;
+  add_gpt2_mlp(block.mlp, "n_inner", config);
+  add_layer_norm(block, "layer_norm_epsilon", config);
   config["n_positions"] = config["n_ctx"] = shape.max_positions;
-  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
-  config["activation_function"] = activation_name(block.mlp.activation);
   config["scale_attn_weights"] = true;
 }
 

@@ -40,15 +40,13 @@ std::vector<bool> read_windows(const Fields& fields, int64_t layers) {
 // some blocks a window.
 ModelShape parse_gpt_neo(const Fields& fields, const std::string& family) {
   ModelShape shape = read_sizes(fields, family, kNeoSizes);
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
-  shape.learned_positions = true;
+  set_learned_positions(shape, fields.count_or("max_position_embeddings", kMaxCount, 2048));
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   const int64_t window = fields.count_or("window_size", kMaxCount, 256);
   const std::vector<bool> windows = read_windows(fields, shape.layers());
   for (size_t layer = 0; layer < shape.blocks.size(); ++layer) {
     Block& block = shape.blocks[layer];
     read_layer_norm(fields, "layer_norm_epsilon", block);
-    block.attention.rotary = false;
     block.attention.output_bias = true;
     block.attention.scale = 1;
     block.attention.window = windows[layer] && window < shape.max_positions ? window : 0;
@@ -66,10 +64,9 @@ void add_gpt_neo_config(const ModelShape& shape, json& config) {
     if (each.attention.window > 0) window = each.attention.window;
   }
   add_sizes(shape, kNeoSizes, config);
-  config["intermediate_size"] = block.mlp.intermediate;
+  add_gpt2_mlp(block.mlp, "intermediate_size", config);
+  add_layer_norm(block, "layer_norm_epsilon", config);
   config["max_position_embeddings"] = shape.max_positions;
-  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
-  config["activation_function"] = activation_name(block.mlp.activation);
   config["attention_types"] = {{kinds, 1}};
   config["attention_layers"] = kinds;
   config["window_size"] = window;

@@ -23,9 +23,9 @@ void add_gpt_neox_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
   const Attention& attention = block.attention;
   add_usual_config(shape, config);
-  for (const char* key : {"rms_norm_eps", "rope_theta", "num_key_value_heads", "head_dim"}) config.erase(key);
+  for (const char* key : {"rope_theta", "num_key_value_heads", "head_dim"}) config.erase(key);
   config["hidden_act"] = activation_name(block.mlp.activation);
-  config["layer_norm_eps"] = written_real(block.norm_epsilon);
+  add_layer_norm(block, "layer_norm_eps", config);
   config["use_parallel_residual"] = block.parallel;
   config["attention_bias"] = attention.bias;
   config["rotary_emb_base"] = shape.rope_theta;

@@ -25,12 +25,9 @@ double applied_balance(const Fields& fields) {
 ModelShape parse_gpt_oss(const Fields& fields, const std::string& family) {
   ModelShape shape = read_mixture(
       fields, family, {.router_bias = true, .biased = true, .normalized = true, .balance = applied_balance(fields)},
-      1.5e5);
+      {.theta = 1.5e5, .positions = 131072, .epsilon = 1e-5, .head_dim = 64});
   if (!fields.has("rope_scaling") && !fields.has("rope_parameters")) shape.rope_scaling = default_rope();
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
   for (Block& block : shape.blocks) {
-    block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-5));
-    block.attention.head_dim = fields.count_or("head_dim", kMaxHidden, 64);
     block.attention.bias = block.attention.output_bias = fields.flag_or("attention_bias", true);
     block.attention.sinks = true;
     block.mlp.activation = Activation::kBoundedSwish;
@@ -60,12 +57,8 @@ void add_gpt_oss_config(const ModelShape& shape, json& config) {
 }  // namespace
 
 std::vector<Family> gpt_oss_families() {
-  ModuleNames names = llama_names();
+  ModuleNames names = expert_names("mlp.router", "mlp.experts.", {"gate_up_proj"}, "down_proj");
   names.sinks = "self_attn.sinks";
-  names.router = "mlp.router";
-  names.experts = "mlp.experts.";
-  names.expert_up = {"gate_up_proj"};
-  names.expert_down = "down_proj";
   names.stacked_up = "mlp.experts.gate_up_proj";
   names.stacked_down = "mlp.experts.down_proj";
   names.stacked_transposed = names.stacked_interleaved = true;

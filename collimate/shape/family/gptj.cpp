@@ -1,4 +1,3 @@
-#include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
 
@@ -25,11 +24,10 @@ ModelShape parse_gptj(const Fields& fields, const std::string& family) {
 void add_gptj_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
   add_sizes(shape, kGpt2Sizes, config);
-  config["n_inner"] = block.mlp.intermediate;
+  add_gpt2_mlp(block.mlp, "n_inner", config);
+  add_layer_norm(block, "layer_norm_epsilon", config);
   config["n_positions"] = shape.max_positions;
   config["rotary_dim"] = block.attention.turned();
-  config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
-  config["activation_function"] = activation_name(block.mlp.activation);
 }
 
 }  // namespace

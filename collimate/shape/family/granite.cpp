@@ -74,11 +74,8 @@ void add_granite_moe_config(const ModelShape& shape, json& config) {
 }
 
 ModuleNames granite_moe_names() {
-  ModuleNames names = llama_names();
-  names.router = "block_sparse_moe.router.layer";
-  names.experts = "block_sparse_moe.experts.";
-  names.expert_up = {"input_linear"};
-  names.expert_down = "output_linear";
+  ModuleNames names =
+      expert_names("block_sparse_moe.router.layer", "block_sparse_moe.experts.", {"input_linear"}, "output_linear");
   names.stacked_up = "block_sparse_moe.input_linear.weight";
   names.stacked_down = "block_sparse_moe.output_linear.weight";
   names.shared_up = {"shared_mlp.input_linear"};

@@ -23,11 +23,10 @@ void read_stretched_rope(const Fields& fields, ModelShape& shape) {
 
 // Hunyuan (Tencent 2025), its dense models: a Llama with norms of heads behind their turn.
 ModelShape parse_hunyuan(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_swiglu_shape(fields, family);
+  ModelShape shape = read_swiglu_shape(fields, family, {.epsilon = 1e-5});
   read_stretched_rope(fields, shape);
   fields.require("use_qk_norm", true);
   for (Block& block : shape.blocks) {
-    block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-5));
     block.attention.head_norm = block.attention.norm_behind_turn = true;
     block.mlp.bias = false;
   }

@@ -30,7 +30,8 @@ ModelShape parse_mixtral(const Fields& fields, const std::string& family) {
   if (fields.has("router_jitter_noise") && fields.raw("router_jitter_noise") != 0)
     throw InputError(expectation(fields.at("router_jitter_noise"), "0", fields.raw("router_jitter_noise").dump(),
                                  "a model that is trained without noise of its router"));
-  ModelShape shape = read_mixture(fields, family, {.normalized = true, .balance = read_balance(fields)}, 1e6);
+  ModelShape shape =
+      read_mixture(fields, family, {.normalized = true, .balance = read_balance(fields)}, {.theta = 1e6});
   set_windows(shape, read_window_or(fields, 0), every_layer);
   return shape;
 }
@@ -119,15 +120,6 @@ void add_dots_config(const ModelShape& shape, json& config) {
   add_window_layers(shape, config);
 }
 
-ModuleNames mixtral_names() {
-  ModuleNames names = llama_names();
-  names.router = "block_sparse_moe.gate";
-  names.experts = "block_sparse_moe.experts.";
-  names.expert_up = {"w1", "w3"};
-  names.expert_down = "w2";
-  return names;
-}
-
 Family member(const char* name, const std::string& classes, decltype(Family::parse) parse,
               decltype(Family::add_config) add_config, const ModuleNames& names) {
   return with_usual_keys(family_of(name, classes, parse, add_config, names));
@@ -136,7 +128,8 @@ Family member(const char* name, const std::string& classes, decltype(Family::par
 }  // namespace
 
 std::vector<Family> mixture_families() {
-  return {member("mixtral", "Mixtral", parse_mixtral, add_mixtral_config, mixtral_names()),
+  return {member("mixtral", "Mixtral", parse_mixtral, add_mixtral_config,
+                 expert_names("block_sparse_moe.gate", "block_sparse_moe.experts.", {"w1", "w3"}, "w2")),
           member("qwen2_moe", "Qwen2Moe", parse_qwen_moe, add_qwen_moe_config, mixture_names("mlp.shared_expert")),
           member("qwen3_moe", "Qwen3Moe", parse_qwen_moe, add_qwen_moe_config, mixture_names("")),
           member("dots1", "Dots1", parse_dots, add_dots_config, mixture_names("mlp.shared_experts"))};

@@ -10,13 +10,11 @@ using nlohmann::json;
 // of each head turns. Arcee (2025) is a Llama with such an MLP, Jais 2 (Inception 2025) one with layer norms and biases
 // too.
 ModelShape parse_nemotron(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
+  ModelShape shape = read_usual_shape(fields, family, {.positions = 4096, .epsilon = 1e-5});
   read_rope(fields, shape);
   fields.require("hidden_act", "relu2");
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 4096);
   for (Block& block : shape.blocks) {
     block.mlp = {block.mlp.intermediate, /*gated=*/false, Activation::kReluSquared, block.mlp.bias};
-    block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-5));
     if (family == "arcee") continue;
     read_layer_norm(fields, family == "jais2" ? "layer_norm_eps" : "norm_eps", block);
     if (family == "jais2") {
@@ -37,8 +35,7 @@ void add_nemotron_config(const ModelShape& shape, json& config) {
   config["attention_bias"] = block.attention.bias;
   config["mlp_bias"] = block.mlp.bias;
   if (shape.family == "arcee") return;
-  config.erase("rms_norm_eps");
-  config[shape.family == "jais2" ? "layer_norm_eps" : "norm_eps"] = written_real(block.norm_epsilon);
+  add_layer_norm(block, shape.family == "jais2" ? "layer_norm_eps" : "norm_eps", config);
   if (shape.family == "nemotron") config["partial_rotary_factor"] = turned_part(block.attention);
 }
 

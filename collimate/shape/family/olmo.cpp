@@ -27,7 +27,7 @@ void read_layers_of_third(const Fields& fields, ModelShape& shape) {
 // OLMo 2 (OLMo Team 2024) and 3 (2025): a Llama with norms behind the halves, and one of all heads of a query, or key,
 // together.
 ModelShape parse_olmo(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
+  ModelShape shape = read_usual_shape(fields, family, {.epsilon = 1e-5});
   fields.require("hidden_act", "silu");
   if (family == "olmo3")
     read_layers_of_third(fields, shape);
@@ -35,7 +35,6 @@ ModelShape parse_olmo(const Fields& fields, const std::string& family) {
     read_rope(fields, shape);
   for (Block& block : shape.blocks) {
     block.place = NormPlace::kBehind;
-    block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-5));
     block.attention.head_norm = block.attention.norm_of_all = true;
     block.mlp.bias = false;
   }
@@ -48,9 +47,9 @@ ModelShape parse_olmoe(const Fields& fields, const std::string& family) {
     throw base::InputError(base::expectation(fields.at("clip_qkv"), "null", fields.raw("clip_qkv").dump(),
                                              "a model whose queries, keys and values have no bound"));
   ModelShape shape = read_mixture(
-      fields, family, {.normalized = fields.flag_or("norm_topk_prob", false), .balance = read_balance(fields, 0.01)});
+      fields, family, {.normalized = fields.flag_or("norm_topk_prob", false), .balance = read_balance(fields, 0.01)},
+      {.epsilon = 1e-5});
   for (Block& block : shape.blocks) {
-    block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-5));
     block.attention.bias = block.attention.output_bias = fields.flag_or("attention_bias", false);
     block.attention.head_norm = block.attention.norm_of_all = true;
   }
@@ -90,18 +89,14 @@ void add_olmoe_config(const ModelShape& shape, json& config) {
   config["router_aux_loss_coef"] = experts.balance;
 }
 
-ModuleNames olmo_names() {
-  ModuleNames names = llama_names();
-  names.attention_norm = "post_attention_layernorm";
-  names.mlp_norm = "post_feedforward_layernorm";
-  return names;
-}
-
 }  // namespace
 
 std::vector<Family> olmo_families() {
-  return {family_of("olmo2", "Olmo2", parse_olmo, add_olmo_config, olmo_names()),
-          family_of("olmo3", "Olmo3", parse_olmo, add_olmo_config, olmo_names()),
+  ModuleNames names = llama_names();
+  names.attention_norm = "post_attention_layernorm";
+  names.mlp_norm = "post_feedforward_layernorm";
+  return {family_of("olmo2", "Olmo2", parse_olmo, add_olmo_config, names),
+          family_of("olmo3", "Olmo3", parse_olmo, add_olmo_config, names),
           family_of("olmoe", "Olmoe", parse_olmoe, add_olmoe_config, mixture_names(""))};
 }
 

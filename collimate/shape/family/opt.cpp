@@ -16,15 +16,13 @@ ModelShape parse_opt(const Fields& fields, const std::string& family) {
     shape.embedding_width = width;
   const bool before = fields.flag_or("do_layer_norm_before", true);
   shape.final_norm = before && !fields.flag_or("_remove_final_layer_norm", false);
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
-  shape.learned_positions = true;
+  set_learned_positions(shape, fields.count_or("max_position_embeddings", kMaxCount, 2048));
   shape.unused_positions = kUnusedPositions;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   for (const char* key : {"enable_bias", "layer_norm_elementwise_affine"}) fields.require(key, true);
   for (Block& block : shape.blocks) {
     block.place = before ? NormPlace::kBefore : NormPlace::kAfter;
     block.norm = NormKind::kLayer;
-    block.attention.rotary = false;
     block.attention.bias = block.attention.output_bias = true;
     block.mlp = gpt2_mlp(fields, "ffn_dim", shape.hidden, "relu");
   }
@@ -36,9 +34,8 @@ void add_opt_config(const ModelShape& shape, json& config) {
   const bool before = block.place == NormPlace::kBefore;
   add_sizes(shape, kUsualSizes, config);
   config["word_embed_proj_dim"] = shape.table_width();
-  config["ffn_dim"] = block.mlp.intermediate;
+  add_gpt2_mlp(block.mlp, "ffn_dim", config);
   config["max_position_embeddings"] = shape.max_positions;
-  config["activation_function"] = activation_name(block.mlp.activation);
   config["do_layer_norm_before"] = before;
   config["_remove_final_layer_norm"] = before && !shape.final_norm;
 }
@@ -47,17 +44,18 @@ void add_opt_config(const ModelShape& shape, json& config) {
 
 std::vector<Family> opt_families() {
   ModuleNames names = llama_names();
-  names.embedding = "model.decoder.embed_tokens";
-  names.positions = "model.decoder.embed_positions";
-  names.project_in = "model.decoder.project_in";
-  names.project_out = "model.decoder.project_out";
-  names.block = "model.decoder.layers.";
+  const std::string decoder = "model.decoder.";
+  names.embedding = decoder + "embed_tokens";
+  names.positions = decoder + "embed_positions";
+  names.project_in = decoder + "project_in";
+  names.project_out = decoder + "project_out";
+  names.block = decoder + "layers.";
+  names.final_norm = decoder + "final_layer_norm";
   names.attention_norm = "self_attn_layer_norm";
   names.attention_output = "self_attn.out_proj";
   names.mlp_norm = "final_layer_norm";
   names.up = {"fc1"};
   names.down = "fc2";
-  names.final_norm = "model.decoder.final_layer_norm";
   return {family_of("opt", "OPT", parse_opt, add_opt_config, names)};
 }
 

@@ -25,9 +25,8 @@ void add_phi_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
   const Attention& attention = block.attention;
   add_usual_config(shape, config);
-  config.erase("rms_norm_eps");
   config["hidden_act"] = activation_name(block.mlp.activation);
-  config["layer_norm_eps"] = written_real(block.norm_epsilon);
+  add_layer_norm(block, "layer_norm_eps", config);
   config["qk_layernorm"] = false;
   config["partial_rotary_factor"] = turned_part(attention);
 }

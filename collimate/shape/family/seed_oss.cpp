@@ -6,10 +6,8 @@ namespace {
 
 // Seed-OSS (ByteDance 2025): a Llama with biases of queries, keys and values, and as it is published none behind them.
 ModelShape parse_seed_oss(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_swiglu_shape(fields, family);
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 524288);
+  ModelShape shape = read_swiglu_shape(fields, family, {.positions = 524288, .head_dim = 128});
   for (Block& block : shape.blocks) {
-    block.attention.head_dim = fields.count_or("head_dim", kMaxHidden, 128);
     block.attention.bias = fields.flag_or("attention_bias", true);
     block.attention.output_bias = fields.flag_or("attention_out_bias", false);
   }

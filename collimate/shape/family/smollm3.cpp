@@ -29,9 +29,7 @@ std::vector<bool> read_turning(const Fields& fields, int64_t layers) {
 // SmolLM3 (Bakouch et al. 2025): a Llama in which queries and keys of each fourth layer do not turn. A window is of
 // these layers, where layer_types name no others.
 ModelShape parse_smollm3(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_swiglu_shape(fields, family, 2e6);
-  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 32768);
-  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+  ModelShape shape = read_swiglu_shape(fields, family, {.theta = 2e6, .positions = 32768, .tied = true});
   const std::vector<bool> turning = read_turning(fields, shape.layers());
   for (int64_t layer = 0; layer < shape.layers(); ++layer)
     base::at(shape.blocks, layer).attention.rotary = base::at(turning, layer);

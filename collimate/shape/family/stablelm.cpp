@@ -24,9 +24,9 @@ void add_stablelm_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
   const Attention& attention = block.attention;
   add_usual_config(shape, config);
-  for (const char* key : {"rms_norm_eps", "head_dim"}) config.erase(key);
+  config.erase("head_dim");
   config["hidden_act"] = "silu";
-  config["layer_norm_eps"] = written_real(block.norm_epsilon);
+  add_layer_norm(block, "layer_norm_eps", config);
   config["use_parallel_residual"] = block.parallel;
   config["use_qkv_bias"] = attention.bias;
   config["qk_layernorm"] = false;

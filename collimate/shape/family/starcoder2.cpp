@@ -8,10 +8,9 @@ namespace {
 // StarCoder2 (Lozhkov et al. 2024): a Llama with layer norms, an MLP with GELU that has no gate, biases of all linear
 // layers but the head, and a window in every block.
 ModelShape parse_starcoder2(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_usual_shape(fields, family);
+  ModelShape shape = read_usual_shape(fields, family, {.tied = true});
   read_rope(fields, shape);
   set_windows(shape, read_window_or(fields, 0), every_layer);
-  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   fields.require("hidden_act", "gelu_pytorch_tanh");
   const bool biases = fields.flag_or("use_bias", true);
   for (Block& block : shape.blocks) {
@@ -25,8 +24,7 @@ ModelShape parse_starcoder2(const Fields& fields, const std::string& family) {
 void add_starcoder2_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
   add_usual_config(shape, config);
-  config.erase("rms_norm_eps");
-  config["norm_epsilon"] = written_real(block.norm_epsilon);
+  add_layer_norm(block, "norm_epsilon", config);
   config["hidden_act"] = "gelu_pytorch_tanh";
   config["use_bias"] = block.mlp.bias;
   add_window_size(shape, config);

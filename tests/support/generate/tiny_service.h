@@ -315,12 +315,11 @@ class WithRequests : public testing::Test {
   Results alone_;
 };
 
-// `count` of the mixed requests, three for each prompt.
+// So many of the mixed requests, three for each prompt.
+template <int64_t kCount>
 class WithMixedRequests : public WithRequests {
  protected:
-  explicit WithMixedRequests(int64_t count) : WithRequests(mixed_requests(count, 3)) {
-    options_.tokenizer = &tokenizer_;
-  }
+  WithMixedRequests() : WithRequests(mixed_requests(kCount, 3)) { options_.tokenizer = &tokenizer_; }
 
   PieceTokenizer tokenizer_ = tiny_tokenizer({"a", "b", "ab", "\xC3", "\xA9", "c", "ba"});
 };

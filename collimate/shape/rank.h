@@ -1,0 +1,15 @@
+#pragma once
+
+namespace collimate::shape {
+
+// One of the ranks that share something; `What` tells their kinds apart.
+template <class What>
+struct RankOf {
+  int rank = 0;
+  int ranks = 1;
+  bool operator==(const RankOf&) const = default;
+  bool is_first() const { return rank == 0; }
+  bool is_last() const { return rank + 1 == ranks; }
+};
+
+}  // namespace collimate::shape
