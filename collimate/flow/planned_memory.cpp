@@ -156,8 +156,10 @@ void check_room(const graph::Graph& graph, const graph::Placement& placement, co
     const graph::DeviceMemory memory = device_memory(all, placement, registry, options);
     const graph::Schedule checked(all, placement, options.schedule, evaluations, memory);
   }
-  for (const PlannedMemory& planned : planned_memory(graph, placement, registry, options))
-    require_room(planned.worker, planned.items, options.memory_budget_bytes);
+  // A budget for the device that plans the most is one for all.
+  const std::vector<PlannedMemory> planned = planned_memory(graph, placement, registry, options);
+  const auto most = std::ranges::max_element(planned, {}, &PlannedMemory::bytes);
+  if (most != planned.end()) require_room(most->worker, most->items, options.memory_budget_bytes);
 }
 
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {
