@@ -251,6 +251,11 @@ TEST(Config, ABareVariableInAFlowMapIsToldToBeQuoted) {
   EXPECT_EQ(error_of("files: [\"${HOME}\", {]"), error_of("files: [\"$HOME\", {]"));
 }
 
+TEST(Config, ABracketThatNothingHasOpenedIsNamed) {
+  EXPECT_THAT(error_of("files:\n  - {rule: exact}]"),
+              testing::StartsWith("[config.yaml:2] expected valid YAML, got a } or ] without its { or [; try "));
+}
+
 TEST_F(ConfigFiles, IncludesMergeAndLaterKeysWin) {
   write("parts/a.yaml", "recipe: a\nfiles: [x, y]\ntrain: {steps: 1, dtype: bf16}\n");
   write("parts/b.yaml", "include: a.yaml\ntrain: {steps: 2}\n");

@@ -125,6 +125,7 @@ std::string plain_words(const std::string& problem) {
       {"end of sequence not found", "entries of a list that do not stand below each other"},
       {"end of map flow not found", "a { without its }"},
       {"end of sequence flow not found", "a [ without its ]"},
+      {"illegal flow end", "a } or ] without its { or ["},
       {"illegal tab when looking for indentation", "a tab before a key"},
       {"illegal map value", "a second \":\" in the line, outside of quotes"},
       {"illegal EOF in scalar", "a quote that is not closed"},

@@ -63,6 +63,17 @@ bool has_ending(const std::string& name, const std::vector<std::string>& endings
   return std::ranges::any_of(endings, [&](const std::string& ending) { return name.ends_with(ending); });
 }
 
+// A file of this name in one of the directories above, where the one that holds it is named and is not there; else "".
+std::string above(const fs::path& missing) {
+  std::error_code ignored;
+  for (fs::path up = missing.parent_path(); up.has_relative_path();) {
+    up = up.parent_path();
+    if (const fs::path found = up / missing.filename(); fs::is_regular_file(found, ignored))
+      return fmt::format("{}, which is there", found.string());
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string nearest_path(const fs::path& missing) {
@@ -87,8 +98,10 @@ std::string nearest_file(const fs::path& missing, const std::vector<std::string>
   if (const std::string near = nearest_path(missing); !near.empty()) return near;
   const fs::path directory = missing.parent_path();
   std::error_code ignored;
-  if (!directory.empty() && !fs::is_directory(directory, ignored))
-    return fmt::format("another directory: there is no {}", directory.string());
+  if (!directory.empty() && !fs::is_directory(directory, ignored)) {
+    const std::string found = above(missing);
+    return found.empty() ? fmt::format("another path: there is no directory {}", directory.string()) : found;
+  }
   std::vector<std::string> found;
   for (const std::string& name : names_in(directory))
     if (has_ending(name, endings)) found.push_back((directory / name).string());

@@ -11,7 +11,8 @@ namespace collimate::base {
 std::string nearest_path(const std::filesystem::path& missing);
 
 // The remedy for a file with one of these endings (".yaml"); where none is near it names some of those that are there,
-// or the directory that is not there, or the one from which a relative path is read.
+// or a file of that name in a directory above one that is not there, or that directory, or the one from which a
+// relative path is read.
 std::string nearest_file(const std::filesystem::path& missing, const std::vector<std::string>& endings);
 
 // The remedy of an error about a directory that lacks `file`: a directory in it that has one, in words for "try …";

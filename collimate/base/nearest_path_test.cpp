@@ -66,7 +66,8 @@ TEST_F(NearestPath, FilesThatAreThereAreNamedWhereNoneIsNear) {
   EXPECT_EQ(nearest_file(root_ / "data/other", endings),
             fmt::format("one that is there: {0}/a.csv, {0}/b.csv, {0}/c.csv, …", data));
   EXPECT_EQ(nearest_file(root_ / "no/where/other.csv", endings),
-            fmt::format("another directory: there is no {}/no/where", root_.string()));
+            fmt::format("another path: there is no directory {}/no/where", root_.string()));
+  EXPECT_EQ(nearest_file(root_ / "data/of/mine/train.jsonl", endings), data + "/train.jsonl, which is there");
   EXPECT_EQ(nearest_file(root_ / "data/other", {".yaml"}), "");
   const fs::path before = fs::current_path();
   fs::current_path(root_);

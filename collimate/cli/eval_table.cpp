@@ -1,12 +1,13 @@
 #include "collimate/cli/eval_table.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
 
 #include "collimate/plan/show/columns.h"
 #include "collimate/recipe/arithmetic.h"
+#include "collimate/recipe/left_out.h"
 
 namespace collimate::cli {
 namespace {
@@ -127,18 +128,41 @@ std::string headline(const Json& document) {
                      document.at("settings").at("seed").get<int64_t>());
 }
 
+// Adds a line for rows that models were not measured on, or not as they stand; one where it is the same of all.
+void add_left_out(const Json& document, int width, std::vector<std::string>& lines) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> told;  // text, models
+  for (const Json& model : document.at("models"))
+    for (const Json& rows : model.at("left_out")) {
+      const std::string text = rows.get<recipe::LeftOutRows>().short_text();
+      const auto known = std::ranges::find(told, text, [](const auto& one) { return one.first; });
+      auto& entry = known == told.end() ? told.emplace_back(text, std::vector<std::string>()) : *known;
+      entry.second.push_back(model.at("model"));
+    }
+  if (!told.empty()) lines.emplace_back();
+  for (const auto& [text, models] : told) {
+    const bool all = models.size() == document.at("models").size();
+    const std::string of = all ? "" : fmt::format("{}: ", fmt::join(models, ", "));
+    for (std::string& line : wrapped(of + text, width)) lines.push_back(std::move(line));
+  }
+}
+
+// Explains the table.
+void add_note(const Json& document, int width, std::vector<std::string>& lines) {
+  if (std::ranges::none_of(lines, [](const std::string& line) { return line.find("±") != std::string::npos; })) return;
+  lines.emplace_back();
+  const bool several = document.at("models").size() > 1;
+  const std::string note = several ? "; that of a difference is taken row by row, so it can be smaller." : ".";
+  for (std::string& line : wrapped("± is the standard error" + note, width)) lines.push_back(std::move(line));
+}
+
 }  // namespace
 
 std::vector<std::string> evaluation_table(const Json& document, int columns) {
-  const bool several = document.at("models").size() > 1;
   std::vector<std::string> lines = wrapped(headline(document), columns);
   lines.emplace_back();
   for (std::string& line : table_of(document, columns)) lines.push_back(std::move(line));
-  if (std::ranges::none_of(lines, [](const std::string& line) { return line.find("±") != std::string::npos; }))
-    return lines;
-  lines.emplace_back();
-  const std::string note = several ? "; that of a difference is taken row by row, so it can be smaller." : ".";
-  for (std::string& line : wrapped("± is the standard error" + note, columns)) lines.push_back(std::move(line));
+  add_note(document, columns, lines);
+  add_left_out(document, columns, lines);
   return lines;
 }
 

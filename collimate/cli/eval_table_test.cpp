@@ -20,6 +20,7 @@ Json number(double value, double error) {
 Json model(const std::string& name, double accuracy) {
   return {{"model", name},
           {"rows", 1000},
+          {"left_out", Json::array()},
           {"metrics", {{"accuracy", number(accuracy, 0.0221)}, {"response_length/mean", number(6, 0)}}}};
 }
 
@@ -50,6 +51,21 @@ TEST(EvaluationTable, OfTwoHasTheirDifference) {
   EXPECT_EQ(lines.at(3), "                       sft             grpo            difference");
   EXPECT_EQ(lines.at(4), "accuracy               0.468 ± 0.022   0.838 ± 0.022   +0.37 ± 0.01");
   EXPECT_EQ(lines.at(5), "response_length/mean   6               6               -1");
+}
+
+// As a run of several models logs them long before its table.
+TEST(EvaluationTable, EndsWithTheRowsThatAreLeftOut) {
+  const auto rows = [](int64_t count, const char* what) {
+    return Json{{"data", "--data"}, {"rows", count}, {"of", 40}, {"what", what}};
+  };
+  Json both = document({model("sft", 0.468), model("grpo", 0.838)});
+  for (Json& one : both["models"]) one["left_out"] = {rows(2, "left out (--bad-rows drop); the first: [a:3] …")};
+  both["models"][1]["left_out"].push_back(rows(1, "truncated (--long-rows truncate)"));
+  const auto lines = evaluation_table(both, 120);
+  ASSERT_GE(lines.size(), 3U);
+  EXPECT_THAT(std::vector<std::string>(lines.end() - 3, lines.end()),
+              ElementsAre("", "--data: 2 of 40 rows left out (--bad-rows drop)",
+                          "grpo: --data: 1 of 40 rows truncated (--long-rows truncate)"));
 }
 
 TEST(EvaluationTable, OfThreeSaysWhoseDifferenceItIs) {

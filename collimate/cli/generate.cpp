@@ -18,7 +18,7 @@ void check_rows(const GenerateCall& call) {
   if (!call.data.empty()) return;
   for (const auto& [option, flag] :
        {std::pair(&call.rows.long_rows, "--long-rows"), {&call.rows.bad_rows, "--bad-rows"}})
-    if (option->get() != "stop")
+    if (option->get() != rlhf::kStopAtRow)
       throw base::InputError(base::expectation(flag, "--data FILE beside it, whose rows it is of", "--prompt"));
 }
 
@@ -70,7 +70,10 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   app.add_option("--timeout", call.timeout, "seconds after which completions end as they are; 0 sets no limit")
       ->excludes(output)
       ->check(from_to(0, generate::kLongestTimeout));
-  app.add_flag("--json", call.json, "print one JSON document, a list of the completions")->excludes(output);
+  app.add_flag("--json", call.json,
+               "print one JSON document: a list of the completions; with --long-rows or --bad-rows {completions, "
+               "left_out}, with the counts of rows that were left out or cut")
+      ->excludes(output);
   app.add_flag("--stats", call.stats, "add what the engine counted: {completions, engine, int8} (implies --json)")
       ->excludes(output);
   if (!parse(app, arguments)) return false;
@@ -85,6 +88,7 @@ struct Asked {
   std::vector<std::vector<int32_t>> ids;
   std::vector<nlohmann::json> columns;
   recipe::TruthRows truths;  // of the first ones
+  std::vector<recipe::LeftOutRows> left_out;
 };
 
 Asked asked_of(const GenerateCall& call, std::optional<PromptRows>& rows, const CompletingModel& model) {
@@ -93,12 +97,14 @@ Asked asked_of(const GenerateCall& call, std::optional<PromptRows>& rows, const 
     asked.ids.push_back(model.renderer().prompt_tokens(call.prompt));
     asked.columns.push_back({{"prompt", call.prompt}});
     asked.truths.add("--prompt", call.prompt, asked.columns.front());
+    recipe::warn_of_room({std::ssize(asked.ids.front())}, {model.positions(), call.max_tokens}, flag_names());
     return asked;
   }
   rows->render(model.renderer(), model.positions(), call.max_tokens);
   asked.ids = rows->ids();
   for (int64_t i = 0; i < std::ssize(asked.ids); ++i) asked.columns.push_back(rows->columns(i));
   asked.truths = rows->truths();
+  asked.left_out = rows->left_out();
   return asked;
 }
 
@@ -140,6 +146,7 @@ void print_texts(const GenerateCall& call, const text::Tokenizer& tokenizer, con
   }
 }
 
+// The list of completions alone, where nothing else is asked for.
 void print_document(const GenerateCall& call, const CompletingModel& model, const Asked& asked,
                     const GenerateResult& result) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -151,8 +158,11 @@ void print_document(const GenerateCall& call, const CompletingModel& model, cons
       one["reward"] = result.rewards[i] ? nlohmann::ordered_json(*result.rewards[i]) : nlohmann::ordered_json();
     list.push_back(std::move(one));
   }
-  if (!call.stats) return print_json(list);
-  nlohmann::ordered_json document = {{"completions", std::move(list)}, {"engine", stats_json(result.stats)}};
+  if (!call.stats && !call.rows.any()) return print_json(list);
+  nlohmann::ordered_json document = {{"completions", std::move(list)}};
+  if (call.rows.any()) document["left_out"] = asked.left_out;
+  if (!call.stats) return print_json(document);
+  document["engine"] = stats_json(result.stats);
   if (model.int8_error()) document["int8"] = to_json(*model.int8_error());
   print_json(document);
 }
@@ -180,6 +190,7 @@ int generate(const Arguments& arguments) {
     print_document(call, model, asked, result);
   else
     print_texts(call, model.tokenizer(), asked, result);
+  if (rows) log_left_out(*rows, std::ssize(result.completions), "generate");
   return 0;
 }
 

@@ -33,7 +33,8 @@ Json command_of(const GenerateCall& call, const PromptRows& prompts, const nlohm
                   {"files", recipe::model_inputs(host::model_directory(call.model, call.download))}};
   for (const auto& [name, choice] :
        {std::pair("long_rows", call.rows.long_rows.get()), {"bad_rows", call.rows.bad_rows.get()}})
-    if (choice != "stop") command[name] = choice;
+    if (choice != rlhf::kStopAtRow) command[name] = choice;
+  if (call.rows.any()) command["left_out"] = prompts.left_out();
   if (const int64_t parts = call.layout.sum_parts(); parts > 1) command["reduction_chunks"] = parts;
   for (const nlohmann::json& entry : rewards)
     if (entry.contains("python"))
@@ -113,12 +114,14 @@ void generate_rows(const GenerateCall& call, PromptRows& prompts, const nlohmann
   RowWriter writer(call, model, prompts, rewards);
   const int64_t all = std::ssize(prompts.ids()) * call.samples, done = writer.written();
   if (done > 0) base::log_info("{}: {} of {} completions are there", call.output, done, all);
-  if (done >= all) return;
-  writer.try_rewards();
-  generate::ServiceStats stats;
-  model.complete(
-      prompts.ids(), done, [&](const generate::Completion& c) { writer.take(c); }, stats);
-  writer.finish();
+  if (done < all) {
+    writer.try_rewards();
+    generate::ServiceStats stats;
+    model.complete(
+        prompts.ids(), done, [&](const generate::Completion& c) { writer.take(c); }, stats);
+    writer.finish();
+  }
+  log_left_out(prompts, all, call.output);
 }
 
 }  // namespace collimate::cli

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "collimate/base/error.h"
-#include "collimate/recipe/left_out.h"
+#include "collimate/base/log.h"
+#include "collimate/recipe/arithmetic.h"
 
 namespace collimate::cli {
 namespace {
@@ -29,9 +30,14 @@ void PromptRows::render(const text::Renderer& renderer, int64_t positions, int64
   rlhf::SourceOptions options{.kind = rlhf::RowKind::kPrompt, .judged = false};
   recipe::limit_rows(file_.choices, {positions, drawn}, file_.names, options);
   source_.emplace(dataset_, renderer, std::move(options));
-  recipe::log_left_out(recipe::left_out_notes(file_.names.of("data"), dataset_, *source_, file_.names));
+  left_out_ = recipe::log_left_out(recipe::left_out_notes(file_.names.of("data"), dataset_, *source_, file_.names));
   ids_.clear();
-  for (int64_t i = 0; i < source_->examples(); ++i) ids_.push_back(source_->rendered(i).front().ids);
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < source_->examples(); ++i) {
+    ids_.push_back(source_->rendered(i).front().ids);
+    lengths.push_back(std::ssize(ids_.back()));
+  }
+  recipe::warn_of_room(lengths, {positions, drawn}, file_.names);
 }
 
 std::vector<text::Row> PromptRows::file_rows() const {
@@ -52,6 +58,14 @@ recipe::TruthRows PromptRows::truths() const {
   for (int64_t i = 0; i < std::min(source_->examples(), recipe::kTriedRows); ++i)
     truths.add(source_->place(i), columns(i).value("prompt", ""), columns(i));
   return truths;
+}
+
+void log_left_out(const PromptRows& rows, int64_t completions, const std::string& heading) {
+  if (rows.left_out().empty()) return;
+  std::string text = fmt::format("{}: {} of {}", heading, recipe::counted(completions, "completion"),
+                                 recipe::counted(std::ssize(rows.ids()), "prompt"));
+  for (const recipe::LeftOutRows& kind : rows.left_out()) text += "; " + kind.short_text();
+  base::log_info("{}", text);
 }
 
 }  // namespace collimate::cli

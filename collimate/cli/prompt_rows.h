@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collimate/recipe/check_rewards.h"
+#include "collimate/recipe/left_out.h"
 #include "collimate/recipe/option_names.h"
 #include "collimate/rlhf/prompt/row_options.h"
 #include "collimate/rlhf/prompt/source.h"
@@ -38,6 +39,8 @@ class PromptRows {
   const nlohmann::json& columns(int64_t prompt) const { return source_->example(prompt); }
   // As the file has them, of the prompts that are used.
   std::vector<text::Row> file_rows() const;
+  // Rows of the file that are not used, or not whole.
+  const std::vector<recipe::LeftOutRows>& left_out() const { return left_out_; }
   // The first ones, for a trial of rewards.
   recipe::TruthRows truths() const;
 
@@ -46,6 +49,11 @@ class PromptRows {
   text::Dataset dataset_;
   std::optional<rlhf::RowSource> source_;
   std::vector<std::vector<int32_t>> ids_;
+  std::vector<recipe::LeftOutRows> left_out_;
 };
+
+// Says at the end, after a `heading`, how many completions of how many prompts there are, and how many rows have none
+// or were cut. Says nothing where all are used as they stand.
+void log_left_out(const PromptRows& rows, int64_t completions, const std::string& heading);
 
 }  // namespace collimate::cli

@@ -191,6 +191,24 @@ TEST(ExecutorResidency, ABudgetWithoutRoomForWhatIsUsedTogetherIsRefused) {
             "swap for more models or models on other devices");
 }
 
+// The first model that has no room may not be the one that wants the most of it.
+TEST(ExecutorResidency, ABudgetThatTheRefusalNamesIsEnough) {
+  constexpr int64_t kMebi = 1 << 20;
+  const auto run_with = [&](int64_t budget_bytes) {
+    Turns turns;
+    const auto change = [&](RunOptions& options) {
+      options.memory_budget_bytes = budget_bytes;
+      for (const auto& [model, size] : {std::pair("policy", 2), {"trainer", 3}, {"judge", 9}})
+        options.modules[model] = {model, {{"planned_bytes", size * kMebi}}};
+    };
+    return base::message_of([&] { run_in_turns({.change = change}, turns); });
+  };
+  EXPECT_EQ(run_with(kMebi),
+            "[memory of device 0] expected at most 1 MiB (run.memory_budget) while judge runs, got a plan of 9 MiB "
+            "(judge 9 MiB); try run.memory_budget: 9, residency: swap for more models or models on other devices");
+  EXPECT_EQ(run_with(9 * kMebi), "");
+}
+
 TEST(ExecutorResidency, AnEvaluationThatTrainsIsRefused) {
   Turns turns;
   EXPECT_EQ(base::message_of([&] {

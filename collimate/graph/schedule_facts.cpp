@@ -110,41 +110,58 @@ void fill_workers(ScheduleFacts& facts) {
   }
 }
 
-// Has the worker room for what it always has and these models together, which are there `when`?
-void check_room(const ScheduleFacts& facts, int worker, const std::vector<std::string>& models,
-                const std::string& when) {
+// A worker has these at a time: its models that are always there, some that take turns beside them, and when that is.
+struct Held {
+  int worker = 0;
+  std::vector<std::string> models;
+  std::string when;
+  int64_t bytes = 0;
+};
+
+// Keeps of two the one that takes more, so that a budget for it is one for all.
+void keep_larger(const ScheduleFacts& facts, Held& most, int worker, const std::vector<std::string>& models,
+                 const std::string& when) {
   std::vector<std::string> together = base::at(facts.always_on, worker);
   together.insert(together.end(), models.begin(), models.end());
-  const int64_t bytes = facts.memory.bytes(worker, together), budget = facts.memory.budget_bytes;
-  if (bytes <= budget) return;
-  const std::map<std::string, int64_t> items = facts.memory.together(worker, together);
-  throw base::InputError(
-      base::no_room_message({.device = worker,
-                             .budget_bytes = budget,
-                             .items = {items.begin(), items.end()},
-                             .when = " while " + when,
-                             .remedies = {"residency: swap for more models", "models on other devices"}}));
+  const int64_t bytes = facts.memory.bytes(worker, together);
+  if (bytes > most.bytes) most = {worker, std::move(together), when, bytes};
 }
 
-// Models that are used together have to fit together, and each by itself, as saves have it.
-void check_memory(const ScheduleFacts& facts) {
-  if (facts.memory.budget_bytes == 0) return;
+// Models that are used together are there together, and each by itself, as saves have it.
+Held most_held(const ScheduleFacts& facts) {
+  Held most;
   for (int number = 0; number <= std::ssize(facts.evaluations); ++number) {
     const GraphFacts& graph = facts.of(number);
     for (int n : graph.order)
       for (const Replica& replica : graph.node(n).replicas)
-        for (int worker : replica) check_room(facts, worker, graph.node(n).models, graph.graph.node(n).id + " runs");
+        for (int worker : replica)
+          keep_larger(facts, most, worker, graph.node(n).models, graph.graph.node(n).id + " runs");
   }
   for (const std::string& model : facts.swapped())
-    for (int worker : facts.workers.at(model)) check_room(facts, worker, {model}, model + " is there");
+    for (int worker : facts.workers.at(model)) keep_larger(facts, most, worker, {model}, model + " is there");
   for (const WeightLink& link : facts.graph.links)
     for (int worker : facts.workers.at(link.destination)) {
       if (facts.memory.in_place.contains(link.destination)) break;
       const std::vector<int>& from = facts.workers.at(link.source);
       if (std::find(from.begin(), from.end(), worker) == from.end()) continue;
-      check_room(facts, worker, {link.source, link.destination},
-                 fmt::format("weights go from {} to {}", link.source, link.destination));
+      keep_larger(facts, most, worker, {link.source, link.destination},
+                  fmt::format("weights go from {} to {}", link.source, link.destination));
     }
+  return most;
+}
+
+void check_memory(const ScheduleFacts& facts) {
+  const int64_t budget = facts.memory.budget_bytes;
+  if (budget == 0) return;
+  const Held most = most_held(facts);
+  if (most.bytes <= budget) return;
+  const std::map<std::string, int64_t> items = facts.memory.together(most.worker, most.models);
+  throw base::InputError(
+      base::no_room_message({.device = most.worker,
+                             .budget_bytes = budget,
+                             .items = {items.begin(), items.end()},
+                             .when = " while " + most.when,
+                             .remedies = {"residency: swap for more models", "models on other devices"}}));
 }
 
 void check_evaluation(const EvaluationGraph& evaluation, const ScheduleFacts& facts) {

@@ -34,6 +34,7 @@ class CalledReward final : public rlhf::Reward {
   void check_columns(const nlohmann::json& example) const override {
     rlhf::refuse_reserved(function_.reserved, function_.name, example);
   }
+  bool judges_together() const override { return function_.together; }
 
  private:
   std::vector<rlhf::RewardResult> call(std::span<const rlhf::RewardSample> asked) {

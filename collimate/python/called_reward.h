@@ -14,6 +14,7 @@ namespace collimate::python {
 struct CalledFunction {
   std::string name;                   // by which a config names it, {function: NAME}
   std::vector<std::string> reserved;  // columns of the data that it cannot be given
+  bool together = false;              // it is called with several samples, and gives a list
   std::function<std::string(const std::string& request)> answer;
 };
 

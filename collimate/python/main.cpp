@@ -12,14 +12,16 @@ namespace py = pybind11;
 namespace collimate::python {
 namespace {
 
-// [(name, reserved columns, function of a request)]; the caller's list keeps the functions alive.
+// [(name, reserved columns, whether it takes several samples, function of a request)]; the caller's list keeps the
+// functions alive.
 std::vector<CalledFunction> called_functions(const py::list& rewards) {
   std::vector<CalledFunction> functions;
   for (const py::handle reward : rewards) {
     const auto parts = py::cast<py::tuple>(reward);
-    const py::handle function = parts[2];
+    const py::handle function = parts[3];
     functions.push_back({.name = py::cast<std::string>(parts[0]),
                          .reserved = py::cast<std::vector<std::string>>(parts[1]),
+                         .together = py::cast<bool>(parts[2]),
                          .answer = [function](const std::string& request) {
                            const py::gil_scoped_acquire lock;
                            return py::cast<std::string>(function(request));

@@ -5,25 +5,26 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <string_view>
-#include <unordered_set>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/generate/forms.h"
+#include "collimate/host/base_model.h"
 #include "collimate/model/huggingface_check.h"
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/attempt.h"
 #include "collimate/recipe/best_metric.h"
 #include "collimate/recipe/check_models.h"
 #include "collimate/recipe/check_rewards.h"
+#include "collimate/recipe/far_values.h"
 #include "collimate/recipe/memory_of.h"
 #include "collimate/recipe/objective.h"
 #include "collimate/recipe/placement.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/preview.h"
 #include "collimate/recipe/registry.h"
+#include "collimate/recipe/trained_rows.h"
 #include "collimate/recipe/unread.h"
 #include "collimate/rlhf/modules/decoder.h"
 
@@ -31,6 +32,8 @@ namespace collimate::recipe {
 namespace {
 
 using base::expectation;
+
+constexpr const char* kDrawn = "rollout.completion_tokens";
 
 void check_bias(const std::string& section, const generate::SamplingOptions& sampling, const text::Tokenizer& tokenizer,
                 std::vector<std::string>& problems) {
@@ -117,13 +120,19 @@ void check_pairs(const DataPreview& data, Findings& found) {
 // Gives the most that the policy reads: rows, and prompts with their completions.
 RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data, const DataPreview& train) {
   const int64_t drawn = config.rollout.completion_tokens;
-  RowExtent extent{train.row.longest + (train.kind == rlhf::RowKind::kPrompt ? drawn : 0), train.largest_id};
-  if (config.redraws()) extent.tokens = std::max(extent.tokens, train.prompt.longest + drawn);
-  if (data.ptx) extent.include(data.ptx->all(), 0);
+  const bool draws = train.kind == rlhf::RowKind::kPrompt;
+  RowExtent extent{train.row.longest + (draws ? drawn : 0), train.largest_id, draws ? kDrawn : ""};
+  if (config.redraws() && train.prompt.longest + drawn > extent.tokens) {
+    extent.tokens = train.prompt.longest + drawn;
+    extent.drawn_by = kDrawn;
+  }
+  if (data.ptx) extent.include(data.ptx->all(), 0, "");
   for (size_t i = 0; i < data.held_out.size(); ++i) {
     const EvaluationPlan& evaluation = plan.evaluations.at(i);
     const bool completes = evaluation.measured == MeasureKind::kCompletions;
-    extent.include(data.held_out[i].rows, completes ? completion_tokens(evaluation.asked, config) : 0);
+    const AskedMeasure& asked = evaluation.asked;
+    extent.include(data.held_out[i].rows, completes ? completion_tokens(asked, config) : 0,
+                   asked.options.max_tokens.get() || !draws ? asked.key + ".max_tokens" : kDrawn);
   }
   return extent;
 }
@@ -159,22 +168,21 @@ std::string placement_line(const Config& config, const Plan& plan, const graph::
                      counted(graph::worker_count(plan.graph, placement), "worker"), sharing_text(plan, placement));
 }
 
-size_t hash_of(const std::vector<int32_t>& ids) {
-  return std::hash<std::string_view>()({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)});
+void add_far_values(const Config& config, Findings& found) {
+  attempt(found.refused, [&] {
+    const std::string& path = config.model("policy").path;
+    for (const std::string& text : far_values(config, shape::read_model_shape(host::base_directory(path))))
+      found.lines.push_back("warning: " + text);
+  });
 }
 
-// Held-out rows that are trained on say nothing of others.
-void warn_of_trained_rows(const HeldOutRows& held, const rlhf::RowSource& train, Findings& found) {
-  std::unordered_set<size_t> trained;
-  for (int64_t row = 0; row < train.examples(); ++row) trained.insert(hash_of(train.rendered(row).front().ids));
-  int64_t both = 0;
-  for (int64_t row = 0; row < held.source->examples(); ++row)
-    both += trained.contains(hash_of(held.source->rendered(row).front().ids)) ? 1 : 0;
-  if (both > 0)
-    found.lines.push_back(
-        fmt::format("warning: {}: {} of {} rows stand in data.train too, and do not show how the model "
-                    "does on others",
-                    held.key, both, held.source->examples()));
+void add_trained_rows(const Plan& plan, const RunData& data, Findings& found) {
+  for (size_t i = 0; i < data.held_out.size(); ++i) {
+    const EvaluationPlan& evaluation = plan.evaluations.at(i);
+    if (evaluation.of_training) continue;
+    const std::string text = trained_rows_warning(data.held_out[i], evaluation.measured, *data.train, plan.rows);
+    if (!text.empty()) found.lines.push_back("warning: " + text);
+  }
 }
 
 // Adds what devices plan to hold, and which adapters are trained.
@@ -196,10 +204,9 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   found.lines = data.notes;
   std::vector<DataPreview> previews = {preview("data.train", *data.train, plan.rows, *data.tokenizer)};
   for (size_t i = 0; i < data.held_out.size(); ++i)
-    if (const HeldOutRows& held = data.held_out[i]; held.source) {
+    if (const HeldOutRows& held = data.held_out[i]; held.source)
       previews.push_back(preview(held.key, *held.source, rows_of(plan.evaluations.at(i).measured), *data.tokenizer));
-      warn_of_trained_rows(held, *data.train, found);
-    }
+  add_trained_rows(plan, data, found);
   const DataPreview& train = previews.front();
   const BatchArithmetic numbers =
       batch_arithmetic(config, plan, data.train->epoch_examples(), train.prompt.longest, train.row.longest);
@@ -209,6 +216,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   if (numbers.examples_beyond > 0) found.lines.push_back(rounding_line(config, numbers, *data.train));
   found.lines.push_back(placement_line(config, plan, placement));
   for (const std::string& idle : idle_options(config)) found.lines.push_back("warning: " + idle);
+  add_far_values(config, found);
   found.facts["objective"] = to_json(learned);
   found.facts["batch"] = to_json(numbers);
   found.facts["data"] = nlohmann::ordered_json::array();

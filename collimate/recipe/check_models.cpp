@@ -30,15 +30,16 @@ std::string quoted_token(const text::Tokenizer& tokenizer, int32_t id) {
   return nlohmann::json(tokenizer.token_bytes(id)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-void check_size(const std::string& directory, const shape::ModelShape& shape, const RowExtent& rows, bool drawn,
+void check_size(const std::string& directory, const shape::ModelShape& shape, const RowExtent& rows,
                 std::vector<std::string>& problems) {
   const std::string where = "model " + directory;
   if (rows.tokens > shape.positions())
-    problems.push_back(expectation(
-        where, fmt::format("rows of at most its {} positions", shape.positions()),
-        fmt::format("{} tokens", rows.tokens),
-        drawn ? "shorter prompts or rows, or a smaller rollout.completion_tokens"
-              : fmt::format("data.max_tokens: {} with data.long_rows: drop or truncate", shape.positions())));
+    problems.push_back(
+        expectation(where, fmt::format("rows of at most its {} positions", shape.positions()),
+                    fmt::format("{} tokens", rows.tokens),
+                    !rows.drawn_by.empty()
+                        ? "shorter prompts or rows, or a smaller " + rows.drawn_by
+                        : fmt::format("data.max_tokens: {} with data.long_rows: drop or truncate", shape.positions())));
   if (rows.largest_id >= shape.vocabulary)
     problems.push_back(expectation(where, fmt::format("token ids below its vocabulary of {}", shape.vocabulary),
                                    std::to_string(rows.largest_id), "the tokenizer that belongs to the model"));
@@ -91,9 +92,12 @@ void check_heads(const Plan& plan, std::vector<std::string>& problems) {
 
 }  // namespace
 
-void RowExtent::include(const Batch& rows, int64_t more) {
+void RowExtent::include(const Batch& rows, int64_t more, const std::string& option) {
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    tokens = std::max(tokens, rows.length(batch::kIds.name, r) + more);
+    if (const int64_t length = rows.length(batch::kIds.name, r) + more; length > tokens) {
+      tokens = length;
+      drawn_by = more > 0 ? option : "";
+    }
     for (const int32_t id : rows.row(batch::kIds, r)) largest_id = std::max(largest_id, id);
   }
 }
@@ -107,7 +111,7 @@ ModelFindings inspect_models(const Plan& plan, const text::Tokenizer& policy, co
     const bool own = directory == policy.info().directory;
     attempt(found.problems, [&, path = directory] {
       const shape::ModelShape shape = shape::read_model_shape(host::base_directory(path));
-      check_size(path, shape, own ? rows : others, drawn, found.problems);
+      check_size(path, shape, own ? rows : others, found.problems);
       if (!shape.text_part_of.empty())
         found.lines.push_back(
             fmt::format("text: of {}, a {}, the language model alone is read and saved, without what reads images",
@@ -125,8 +129,11 @@ std::vector<std::string> missing_models(const Config& config) {
   for (const auto& [role, model] : config.models) {
     const std::string& path = model.path;
     if (path.empty() || std::filesystem::is_directory(path)) continue;
-    problems.push_back(base::expectation(fmt::format("models.{}.path", role), "a model directory",
-                                         path + ", which is none", host::hub_remedy(path)));
+    const bool file = std::filesystem::exists(path);
+    problems.push_back(base::expectation(
+        fmt::format("models.{}.path", role), "a model directory",
+        path + (file ? ", which is a file" : ", which is none"),
+        file ? "the directory that has config.json, a tokenizer and such files" : host::hub_remedy(path)));
   }
   return problems;
 }

@@ -13,9 +13,10 @@ namespace collimate::recipe {
 struct RowExtent {
   int64_t tokens = 0;      // prompt and completion
   int32_t largest_id = 0;  // of the data's tokens
+  std::string drawn_by;    // the option that says how many of the tokens are drawn; "" where none is
 
-  // Grows to these rows, each with so many tokens more.
-  void include(const Batch& rows, int64_t more);
+  // Grows to these rows, each with so many tokens more, which that option says.
+  void include(const Batch& rows, int64_t more, const std::string& option);
 };
 
 struct ModelFindings {

@@ -99,6 +99,10 @@ void tell_once(const std::string& heading, const std::string& raised, RewardFind
 std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spec, const std::string& error,
                            const rlhf::RewardSample& sample) {
   const std::string where = fmt::format("reward {} on {}", spec.name, place);
+  if (error.find("the function returned None") != std::string::npos)
+    return base::expectation(where, "a list with a reward for each completion", error,
+                             "a return at the end of the function, with a list of as many numbers as there are "
+                             "completions");
   if (error.find("the function returned") != std::string::npos && error.find(" for ") != std::string::npos)
     return base::expectation(where, "a list with a reward for each completion", error,
                              "returning as many numbers as there are completions");
@@ -108,9 +112,9 @@ std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spe
   return failure(where, "a reward", error, sample, kMending);
 }
 
-// Calls a reward of any kind on a few completions, the data's own answer and some that a model might give, and shows
-// what came. A completion on which it fails is a problem only where none gets a value: a run may never see it. Gives
-// whether it judged one.
+// Calls a reward of any kind on a few completions, the data's own answer and some that a model might give, once each,
+// and shows what came. A completion on which it fails is a problem only where none gets a value: a run may never see
+// it. Gives whether it judged one.
 bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf::RewardSample& first,
              RewardFindings& found) {
   std::vector<rlhf::RewardSample> samples;
@@ -120,7 +124,8 @@ bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf:
     samples.back().completion = completion;
   }
   const size_t told = samples.size();
-  while (samples.size() < kTogether) samples.push_back(samples.front());  // a function of fixed length shows
+  while (spec.reward->judges_together() && samples.size() < kTogether)
+    samples.push_back(samples.front());  // a function of fixed length shows
   std::vector<std::string> shown;
   std::string error, raised;
   const std::vector<rlhf::RewardResult> results = score_quietly(spec, samples, raised);

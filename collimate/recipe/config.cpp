@@ -30,15 +30,6 @@ const base::ConfigNode* written(const base::ConfigNode& root, const std::string&
   return found == nullptr || found->kind == base::ConfigNode::Kind::kNull ? nullptr : found;
 }
 
-// Adapters take about ten times the rate of all weights (Schulman et al. 2025, "LoRA Without Regret").
-double usual_rate(const Config& config) {
-  constexpr double kOfAdapters = 10;
-  const rlhf::ModelOptions* policy = config.models.find("policy");
-  const bool adapters = policy != nullptr && policy->lora.rank > 0;
-  const double rate = find_recipe(config.recipe).learning_rate * (adapters ? kOfAdapters : 1.0);
-  return std::stod(fmt::format("{:.6g}", rate));  // 1e-5 and not 9.999999999999999e-06
-}
-
 // Rows of an update where the data has them: 32 examples, as in Ouyang et al. 2022 (appendix C, SFT) and Tunstall et
 // al. 2023 (Zephyr, DPO). Of samples all of an iteration make one update.
 int64_t usual_rows(const Config& config) {
@@ -49,6 +40,15 @@ int64_t usual_rows(const Config& config) {
 }
 
 }  // namespace
+
+// Adapters take about ten times the rate of all weights (Schulman et al. 2025, "LoRA Without Regret").
+double usual_rate(const Config& config) {
+  constexpr double kOfAdapters = 10;
+  const rlhf::ModelOptions* policy = config.models.find("policy");
+  const bool adapters = policy != nullptr && policy->lora.rank > 0;
+  const double rate = find_recipe(config.recipe).learning_rate * (adapters ? kOfAdapters : 1.0);
+  return std::stod(fmt::format("{:.6g}", rate));  // 1e-5 and not 9.999999999999999e-06
+}
 
 text::TrainOn DataOptions::trained_tokens() const {
   if (train_on.get() == "all_tokens") return text::TrainOn::kAllTokens;

@@ -223,6 +223,9 @@ struct Config : base::Section {
   const rlhf::ModelOptions& model(const std::string& role) const;
 };
 
+// The rate of the config's recipe, or ten times that with adapters, which a config has that sets none.
+double usual_rate(const Config& config);
+
 // Reads and checks a file with `--set a.b=c` overrides; entries of rewards get the defaults of what they leave out. A
 // ChatLearn YAML is translated first (recipe/chatlearn/chatlearn.h).
 // InputError with file and line.

@@ -62,7 +62,7 @@ void read_texts(const Config& config, int64_t positions, RunData& data) {
   const text::Dataset texts = text::Dataset::read(data_sources(config.data.ptx, kDataPtx), options.bad_rows);
   data.ptx = std::make_unique<rlhf::RowSource>(texts, renderer, std::move(options));
   data.add(kDataPtx, texts);
-  data.add_left_out(kDataPtx, texts, *data.ptx);
+  data.add_left_out(left_out_notes(kDataPtx, texts, *data.ptx, data_option_names()));
   data.notes.push_back(fmt::format(
       "ptx: {} × the mean negative log-prob of data.ptx is added to the loss of each update, to which every "
       "sample brings a row of it",
@@ -134,8 +134,8 @@ void RunData::add(const std::string& key, const text::Dataset& dataset, const st
   fingerprints[key] = {{"rows", dataset.size()}, {"fingerprint", fmt::format("{:016x}", dataset.fingerprint())}};
 }
 
-void RunData::add_left_out(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source) {
-  for (const LeftOutNote& note : left_out_notes(key, dataset, source, data_option_names())) {
+void RunData::add_left_out(const std::vector<LeftOutNote>& rows) {
+  for (const LeftOutNote& note : rows) {
     left_out.push_back(note.rows);
     notes.push_back((note.warns ? "warning: " : "") + note.rows.text());
   }
@@ -192,7 +192,7 @@ RunData read_data(const Config& config, const Plan& plan) {
   HeldOutData held_out(config, rows, data);
   data.train = std::make_unique<rlhf::RowSource>(rows, *data.renderer, std::move(train));
   data.add(kDataTrain, rows, readers_of_others(config));
-  data.add_left_out(kDataTrain, rows, *data.train);
+  data.add_left_out(left_out_notes(kDataTrain, rows, *data.train, data_option_names()));
   if (data.train->has_margins())
     data.notes.emplace_back("data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)");
   read_texts(config, positions, data);

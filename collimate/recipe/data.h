@@ -30,7 +30,7 @@ struct RunData {
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
   // Adds what was recognised, and the fingerprint; `others` as in Dataset::verdict().
   void add(const std::string& key, const text::Dataset& dataset, const std::string& others = "");
-  void add_left_out(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source);
+  void add_left_out(const std::vector<LeftOutNote>& rows);
 };
 
 // InputError: no data, files missing or malformed, rows that the recipe cannot use.

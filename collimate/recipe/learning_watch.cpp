@@ -28,6 +28,15 @@ bool rewards_are_equal(const base::MetricsRecord& record) {
   return most != nullptr && least != nullptr && *most == *least;
 }
 
+// Nine of ten groups have equal rewards, and nearly all rewards are the largest one: what is left to learn is little.
+bool prompts_are_solved(const base::MetricsRecord& record) {
+  constexpr double kNearlyAll = 0.9;
+  if (value_or(record, "critic/rewards/frac_zero_std", 0) < kNearlyAll) return false;
+  const double most = value_or(record, "critic/rewards/max", 0), least = value_or(record, "critic/rewards/min", 0);
+  if (most == least) return most > 0;
+  return value_or(record, "critic/rewards/mean", least) - least >= kNearlyAll * (most - least);
+}
+
 bool has_rewards(const base::MetricsRecord& record) { return record.find("critic/rewards/mean") != nullptr; }
 
 // The meaning of equal rewards depends on their value, of which rules know 1, right, and 0.
@@ -46,14 +55,25 @@ const char* equal_rewards_text(const base::MetricsRecord& record) {
          "look at samples/, and try another reward, or prompts of which some are answered well";
 }
 
+constexpr const char* kEqualRewards = "equal rewards";
+
 struct Sign {
   const char* name;
   bool (*shows)(const base::MetricsRecord& record);
   const char* (*text)(const base::MetricsRecord& record);  // with the number of iterations
+  const char* instead = "";                                // another sign, behind which this one says nothing new
 };
 
 constexpr Sign kSigns[] = {
-    {"equal rewards", rewards_are_equal, equal_rewards_text},
+    {kEqualRewards, rewards_are_equal, equal_rewards_text},
+    {"solved prompts", prompts_are_solved,
+     [](const base::MetricsRecord&) {
+       return "nearly every prompt got its largest reward for all of its samples in {} iterations in a row, and "
+              "nothing "
+              "can be learned from such a prompt: the model solves almost all of them; try harder prompts, a stricter "
+              "reward, or rollout.replace_equal_groups: true, which draws others in their place";
+     },
+     kEqualRewards},
     {"cut completions",
      [](const base::MetricsRecord& record) { return value_or(record, "response_length/clip_ratio", 0) >= 1; },
      [](const base::MetricsRecord&) {
@@ -164,7 +184,8 @@ std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
   const size_t before = warnings_.size();
   for (const Sign& sign : kSigns) {
     int64_t& running = running_[sign.name];
-    if (running == kSaid) continue;
+    const auto other = running_.find(sign.instead);
+    if (running == kSaid || (other != running_.end() && other->second == kSaid)) continue;
     running = sign.shows(record) ? running + 1 : 0;
     if (running == static_cast<int64_t>(kIterations))
       say(sign.name, fmt::format(fmt::runtime(sign.text(record)), kIterations));

@@ -13,9 +13,9 @@
 namespace collimate::recipe {
 
 // Looks in a run's metrics, under verl's names, for signs that it cannot learn: for ten iterations in a row all rewards
-// equal, every completion cut, no gradient, more than a nat a token away from the reference; or a loss (of a recipe
-// without rewards, or of a value model) that is half as large again as at first. Says each once a run, and at its end
-// whether a loss has stayed so. Plain data.
+// equal, nearly all prompts solved, every completion cut, no gradient, more than a nat a token away from the reference;
+// or a loss (of a recipe without rewards, or of a value model) that is half as large again as at first. Says each once
+// a run, and at its end whether a loss has stayed so. Plain data.
 class LearningWatch {
  public:
   // Gives the warnings that this iteration's line is the first to cause.

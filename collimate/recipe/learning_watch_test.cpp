@@ -43,6 +43,29 @@ TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
   EXPECT_THAT(said({{"actor/reward_kl_penalty", 1.5}}), HasSubstr("try a larger algorithm.kl_coefficient"));
 }
 
+// One prompt in ten may still teach something; equal rewards alone say nothing of how large they are.
+TEST(LearningWatch, SaysThatNearlyAllPromptsAreSolved) {
+  const auto record = [](double equal, double mean, double least = 0, double most = 1) {
+    return record_of({{"critic/rewards/frac_zero_std", equal},
+                      {"critic/rewards/mean", mean},
+                      {"critic/rewards/max", most},
+                      {"critic/rewards/min", least}});
+  };
+  const std::vector<std::string> said = said_after(10, record(0.94, 0.96));
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_THAT(said[0], HasSubstr("nearly every prompt got its largest reward for all of its samples in 10 iterations"));
+  EXPECT_TRUE(said_after(20, record(0.8, 0.96)).empty()) << "one prompt in five teaches";
+  EXPECT_TRUE(said_after(20, record(0.94, 0.5)).empty()) << "as many have the smallest reward";
+  EXPECT_TRUE(said_after(20, record(0.94, -0.96, -1, 0)).empty()) << "they have the smallest one";
+  LearningWatch mixed;  // an iteration of which all prompts are solved is one more
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(mixed.add(i % 2 == 0 ? record(1, 1, 1, 1) : record(0.94, 0.96)).empty());
+  EXPECT_EQ(mixed.add(record(0.94, 0.96)).size(), 1U);
+  LearningWatch all;
+  for (int i = 0; i < 9; ++i) all.add(record(1, 1, 1, 1));
+  EXPECT_EQ(all.add(record(1, 1, 1, 1)).size(), 1U) << "all rewards were 1";
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(all.add(record(0.94, 0.96)).empty()) << "which says it already";
+}
+
 // `ppo_kl` is from the policy that drew the samples: large where updates of an iteration are, whatever the reference.
 TEST(LearningWatch, TheKlOfUpdatesSaysNothingOfTheReference) {
   EXPECT_TRUE(said_after(20, record_of({{"actor/ppo_kl", 5}, {"actor/kl_loss", 0.5}})).empty());

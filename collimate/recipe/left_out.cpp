@@ -5,24 +5,44 @@
 #include <algorithm>
 
 #include "collimate/base/log.h"
+#include "collimate/recipe/arithmetic.h"
 
 namespace collimate::recipe {
+namespace {
+
+constexpr const char* kFirst = "; the first: ";
+
+int64_t all_rows(const text::Dataset& dataset) { return dataset.size() + dataset.left_out().rows; }
+
+}  // namespace
 
 std::string LeftOutRows::text() const { return fmt::format("{}: {} of {} rows {}", data, rows, of, what); }
 
-std::vector<LeftOutNote> left_out_notes(const std::string& data, const text::Dataset& dataset,
-                                        const rlhf::RowSource& source, const OptionNames& names) {
+std::string LeftOutRows::short_text() const {
+  const std::string whole = text();
+  return whole.substr(0, whole.find(kFirst));
+}
+
+std::vector<LeftOutNote> left_out_notes(const std::string& data, const text::Dataset& dataset, const UnusedRows& rows,
+                                        const OptionNames& names) {
   std::vector<LeftOutNote> notes;
-  const int64_t all = dataset.size() + dataset.left_out().rows;
-  const auto add = [&](int64_t rows, const std::string& what, bool warns = true) {
-    if (rows > 0) notes.push_back({{data, rows, all, what}, warns});
-  };
   const auto drop = [&](const text::LeftOut& out, const std::string& option) {
-    add(out.rows, fmt::format("left out ({}); the first: {}", option, out.first));
+    if (out.rows == 0) return;
+    const std::string what = fmt::format("left out ({}){}{}", option, kFirst, out.first);
+    notes.push_back({{data, out.rows, all_rows(dataset), what}, true});
   };
   drop(dataset.left_out(), names.with("bad_rows", "drop"));
-  drop(source.bad(), names.with("bad_rows", "drop"));
-  drop(source.too_long(), names.of("long_rows"));
+  drop(rows.bad, names.with("bad_rows", "drop"));
+  drop(rows.too_long, names.of("long_rows"));
+  return notes;
+}
+
+std::vector<LeftOutNote> left_out_notes(const std::string& data, const text::Dataset& dataset,
+                                        const rlhf::RowSource& source, const OptionNames& names) {
+  std::vector<LeftOutNote> notes = left_out_notes(data, dataset, {source.bad(), source.too_long()}, names);
+  const auto add = [&](int64_t rows, const std::string& what, bool warns = true) {
+    if (rows > 0) notes.push_back({{data, rows, all_rows(dataset), what}, warns});
+  };
   add(source.truncated(), fmt::format("truncated ({})", names.with("long_rows", "truncate")), false);
   const text::LeftOut& thoughtless = source.thoughtless();
   add(thoughtless.rows,
@@ -60,6 +80,21 @@ void limit_rows(const rlhf::RowChoices& choices, const RowRoom& room, const Opti
   options.chatml = names.with("chat_template", "chatml");
   options.reach = fmt::format(", as the model has {} positions", room.positions);
   options.long_remedy = names.with("long_rows", "drop or truncate");
+}
+
+void warn_of_room(const std::vector<int64_t>& prompts, const RowRoom& room, const OptionNames& names) {
+  int64_t most = 0, without = 0;
+  for (const int64_t tokens : prompts) {
+    most = std::max(most, tokens);
+    without += tokens + room.drawn > room.positions ? 1 : 0;
+  }
+  if (without == 0) return;
+  const int64_t left = std::max<int64_t>(1, room.positions - most);
+  base::log_warning(
+      "{} {} is more than {} of {} leave{} of the model's {} positions, which win: their completions are cut there, at "
+      "the longest prompt after {}; try {}, or shorter prompts",
+      names.of("max_tokens"), room.drawn, without, counted(std::ssize(prompts), "prompt"), without == 1 ? "s" : "",
+      room.positions, counted(left, "token"), names.with("max_tokens", fmt::to_string(left)));
 }
 
 }  // namespace collimate::recipe

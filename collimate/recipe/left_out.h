@@ -21,6 +21,8 @@ struct LeftOutRows {
 
   // "data.train: 2 of 40 rows left out (…)".
   std::string text() const;
+  // Leaves out the first of them and why: "data.train: 2 of 40 rows left out (data.bad_rows: drop)".
+  std::string short_text() const;
 
   COLLIMATE_FIELDS(data, rows, of, what)
 };
@@ -35,6 +37,12 @@ struct LeftOutNote {
 // "bad_rows" and "long_rows".
 std::vector<LeftOutNote> left_out_notes(const std::string& data, const text::Dataset& dataset,
                                         const rlhf::RowSource& source, const OptionNames& names);
+// Does so for rows that no source has read.
+struct UnusedRows {
+  const text::LeftOut &bad, &too_long;
+};
+std::vector<LeftOutNote> left_out_notes(const std::string& data, const text::Dataset& dataset, const UnusedRows& rows,
+                                        const OptionNames& names);
 // Logs them, and gives their rows.
 std::vector<LeftOutRows> log_left_out(const std::vector<LeftOutNote>& notes);
 
@@ -52,5 +60,7 @@ struct RowRoom {
 };
 void limit_rows(const rlhf::RowChoices& choices, const RowRoom& room, const OptionNames& names,
                 rlhf::SourceOptions& options);
+// Warns where prompts of so many tokens leave the model fewer positions than are to be drawn.
+void warn_of_room(const std::vector<int64_t>& prompts, const RowRoom& room, const OptionNames& names);
 
 }  // namespace collimate::recipe

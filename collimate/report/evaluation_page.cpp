@@ -51,6 +51,17 @@ std::string outputs_of(const Json& made, const std::string& value_name) {
   return out + "</div>";
 }
 
+// Rows of the data that a model was not measured on, or not as they stand.
+std::string left_out(const Json& document) {
+  std::string out;
+  for (const Json& model : document.at("models"))
+    for (const Json& rows : model.at("left_out"))
+      out += fmt::format(R"(<p class="soft">{}: {}: {} of {} rows {}</p>)", text_of(model.at("model")),
+                         text_of(rows.at("data")), rows.at("rows").get<int64_t>(), rows.at("of").get<int64_t>(),
+                         text_of(rows.at("what")));
+  return out;
+}
+
 std::string samples(const Json& document) {
   std::string out = R"(<h2>Samples</h2><p class="soft">The first rows of the data, in their order.</p>)";
   const std::string value_name = document.at("sample_values");
@@ -78,7 +89,7 @@ std::string render_evaluation(const Json& document) {
   return html_page(title, fmt::format("<h1>{}</h1>", escape(title)) +
                               R"(<p class="soft">± is the standard error; that of a difference is taken row by row, )"
                               "so it can be smaller.</p>" +
-                              table(document) + samples(document) + settings(document));
+                              table(document) + left_out(document) + samples(document) + settings(document));
 }
 
 }  // namespace collimate::report

@@ -21,7 +21,11 @@ TEST(EvaluationPage, HasNumbersDifferencesAndSamples) {
       {"data", "a<b.jsonl"},
       {"measure", "completions"},
       {"settings", {{"seed", 3}}},
-      {"models", {{{"model", "sft"}, {"metrics", metrics(0.468)}}, {{"model", "grpo"}, {"metrics", metrics(0.838)}}}},
+      {"models",
+       {{{"model", "sft"},
+         {"left_out", {{{"data", "--data"}, {"rows", 2}, {"of", 5}, {"what", "left out (--long-rows); the <first>"}}}},
+         {"metrics", metrics(0.468)}},
+        {{"model", "grpo"}, {"left_out", Json::array()}, {"metrics", metrics(0.838)}}}},
       {"differences", {{{"from", "sft"}, {"to", "grpo"}, {"metrics", metrics(0.37)}}}},
       {"sample_values", "reward"},
       {"samples",
@@ -31,6 +35,7 @@ TEST(EvaluationPage, HasNumbersDifferencesAndSamples) {
   EXPECT_THAT(page, HasSubstr(R"(<td>accuracy</td><td class="n">0.468 ± 0.02</td><td class="n">0.838 ± 0.02</td>)"
                               R"(<td class="n">+0.37 ± 0.02</td>)"));
   EXPECT_THAT(page, HasSubstr("grpo less sft"));
+  EXPECT_THAT(page, HasSubstr("sft: --data: 2 of 5 rows left out (--long-rows); the &lt;first&gt;</p>"));
   EXPECT_THAT(page, HasSubstr("3&lt;1?"));
   EXPECT_THAT(page, HasSubstr(R"(reward 1</span><div class="text">no&amp;</div>)"));
   EXPECT_THAT(page, HasSubstr("<tr><th>seed</th><td>3</td></tr>"));
@@ -38,15 +43,16 @@ TEST(EvaluationPage, HasNumbersDifferencesAndSamples) {
 }
 
 TEST(EvaluationPage, ANumberOfOneUnitHasNoError) {
-  const Json document = {
-      {"data", "a.jsonl"},
-      {"measure", "perplexity"},
-      {"settings", Json::object()},
-      {"models",
-       {{{"model", "m"}, {"metrics", {{"loss", {{"value", 1.5}, {"standard_error", nullptr}, {"units", 1}}}}}}}},
-      {"differences", Json::array()},
-      {"sample_values", ""},
-      {"samples", Json::array()}};
+  const Json document = {{"data", "a.jsonl"},
+                         {"measure", "perplexity"},
+                         {"settings", Json::object()},
+                         {"models",
+                          {{{"model", "m"},
+                            {"left_out", Json::array()},
+                            {"metrics", {{"loss", {{"value", 1.5}, {"standard_error", nullptr}, {"units", 1}}}}}}}},
+                         {"differences", Json::array()},
+                         {"sample_values", ""},
+                         {"samples", Json::array()}};
   EXPECT_THAT(render_evaluation(document), HasSubstr(R"(<td>loss</td><td class="n">1.5</td>)"));
 }
 

@@ -43,9 +43,10 @@ void take_flag(RowReader& reader) {
   const std::string column = reader.has("kto_tag") ? "kto_tag" : "label";
   const ordered_json value = reader.take({column.c_str()});
   if (reader.example().label = flag_of(value); !reader.example().label)
-    throw base::InputError(base::expectation(reader.where(column), "true or false (or 1 or 0) beside an answer",
-                                             value.dump(),
-                                             "data columns: {" + column + ": another_name} if it says something else"));
+    throw base::InputError(
+        base::expectation(reader.where(column), "true or false (or 1 or 0) beside an answer", value.dump(),
+                          "true where the answer is a good one and false where it is not, or data columns: {" + column +
+                              ": another_name} if it says something else"));
 }
 
 // The label that stands beside an answer in columns of any shape.

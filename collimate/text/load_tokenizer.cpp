@@ -104,6 +104,9 @@ bool has_vocab_and_merges(const std::string& directory) {
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory) {
   if (!std::filesystem::is_directory(directory)) {
+    if (std::filesystem::exists(directory))
+      throw base::InputError(base::expectation("model " + directory, "a model directory", "a file",
+                                               "the directory that has config.json, a tokenizer and such files"));
     const std::string near = base::nearest_path(directory);
     throw base::InputError(base::expectation("model " + directory, "a model directory", "none there",
                                              near.empty() ? host::hub_remedy(directory) : near));

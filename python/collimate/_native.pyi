@@ -1,8 +1,8 @@
 # The extension module, collimate/python/main.cpp. Requests and answers are JSON; a reward is (name, reserved columns,
-# function of a request).
+# whether it takes several samples, function of a request).
 from collections.abc import Callable
 
-Rewards = list[tuple[str, list[str], Callable[[str], str]]]
+Rewards = list[tuple[str, list[str], bool, Callable[[str], str]]]
 
 def train(request: str, rewards: Rewards, on_metrics: Callable[[str], int]) -> str: ...
 def generate(request: str) -> str: ...

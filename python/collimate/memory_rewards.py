@@ -31,7 +31,7 @@ class MemoryReward:
         return reward_worker.encoded(answer).decode()
 
     def native(self) -> tuple:
-        return self.name, self.reserved, self.answer
+        return self.name, self.reserved, self.call is reward_worker.call_batch, self.answer
 
     def cause_of(self, error: Exception) -> BaseException | None:
         """Gives what the function raised, where the run ended by that."""

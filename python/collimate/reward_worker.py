@@ -236,7 +236,7 @@ def main(path, name):
                      "trace": "".join(["\n", *lines]).rstrip()})
         return
     call, reserved = shape_of(function)
-    frames.send({"reserved": reserved})
+    frames.send({"reserved": reserved, "together": call is call_batch})
     while (request := frames.receive()) is not None:
         frames.send(answer(function, call, request))
 

@@ -146,15 +146,43 @@ class RowsThatDoNotFit(WithRows):
         self.assertIn("warning --data: 1 of 4 rows left out (--bad-rows drop); the first: [", said)
         self.assertIn("warning --data: 1 of 4 rows left out (--long-rows); the first: "
                       f"[{self.data}:3] expected at most 63 tokens, as the model has 64 positions, got 80", said)
-        self.assertIn("2 of 2 completions are there", self.drawn(*drop)[1])
+        told = ("2 completions of 2 prompts; --data: 1 of 4 rows left out (--bad-rows drop); "
+                "--data: 1 of 4 rows left out (--long-rows)\n")
+        self.assertIn(f"{self.kept}: {told}", said)
+        command = json.loads(pathlib.Path(f"{self.kept}.command.json").read_text())
+        self.assertEqual([(rows["rows"], rows["of"]) for rows in command["left_out"]], [(1, 4), (1, 4)])
+        said = self.drawn(*drop)[1]
+        self.assertIn("2 of 2 completions are there", said)
+        self.assertIn(told, said)
         self.assertIn("expected the command that began it, with long_rows \"drop\", got \"truncate\"",
                       self.drawn("--bad-rows", "drop", "--long-rows", "truncate", code=2)[1])
-        printed = self.run_verb("generate", self.model, *self.flags, *drop)[0].splitlines()
-        self.assertEqual(len(printed), 2)
+        printed, said = self.run_verb("generate", self.model, *self.flags, *drop)
+        self.assertEqual(len(printed.splitlines()), 2)
+        self.assertIn("generate: " + told, said)
+        document = json.loads(self.run_verb("generate", self.model, *self.flags, *drop, "--json")[0])
+        self.assertEqual(len(document["completions"]), 2)
+        self.assertEqual([(rows["rows"], rows["of"]) for rows in document["left_out"]], [(1, 4), (1, 4)])
         document = json.loads(self.run_verb("eval", self.model, self.model, *self.flags, *drop, "--json")[0])
         for model in document["models"]:
             self.assertEqual(model["metrics"]["reward/mean"]["units"], 2)
             self.assertEqual([(rows["rows"], rows["of"]) for rows in model["left_out"]], [(1, 4), (1, 4)])
+
+    def test_questions_with_choices_are_left_out_whole(self):
+        questions = [{"prompt": "1:", "choices": ["2", "3"], "answer": 0},
+                     {"prompt": "2:", "choices": ["2"], "answer": 0},
+                     {"prompt": self.long, "choices": ["2", "3"], "answer": 1}]
+        self.data.write_text("not json\n" + "".join(json.dumps(row) + "\n" for row in questions))
+        asked = ("eval", self.model, "--data", self.data, "--measure", "choices", "--bad-rows", "drop")
+        said = self.run_verb(*asked, code=2)[1].splitlines()[-1]
+        self.assertEqual(said, f"[{self.data}:4] expected at most 64 tokens with each of the choices, as the model has "
+                               "64 positions, got 81; try --long-rows drop")
+        document, said = self.run_verb(*asked, "--long-rows", "drop", "--json")
+        told = json.loads(document)["models"][0]
+        self.assertEqual(told["metrics"]["acc"]["units"], 1)
+        self.assertEqual([(rows["rows"], rows["of"]) for rows in told["left_out"]], [(1, 4)] * 3)
+        self.assertEqual(said.count("warning --data: 1 of 4 rows left out"), 3)
+        table = self.run_verb(*asked, "--long-rows", "drop")[0]
+        self.assertIn("\n--data: 1 of 4 rows left out (--long-rows)\n", table)
 
     def test_rows_behind_the_first_examples_do_not_count(self):
         document = json.loads(self.run_verb("eval", self.model, *self.flags, "--bad-rows", "drop", "--examples", "1",

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collimate/recipe/check.h"
 #include "tests/e2e/near_runs.h"
 #include "tests/support/graph/replay.h"
 
@@ -65,6 +66,11 @@ TEST_F(SwappedModels, ABudgetKeepsAsManyAsItHasRoomForAndOneTooSmallIsRefused) {
   EXPECT_THAT(
       refusal("ppo", budget(least / 2)),
       testing::ContainsRegex(R"(expected at most .* while .*, got a plan of [0-9.]+ MiB \(.*(policy|value): )"));
+  // The budget that the refusal advises is the least that there is.
+  EXPECT_THAT(refusal("ppo", budget(1)),
+              testing::HasSubstr(fmt::format("; try run.memory_budget: {}, residency", least)));
+  const recipe::Findings found = recipe::check(recipe::load(directory("least") + ".yaml", budget(least)));
+  EXPECT_THAT(found.problems, testing::IsEmpty());
 }
 
 TEST_F(SwappedModels, ARunThatStopsOrIsKilledGoesOnWithTheSameBits) {

@@ -32,6 +32,10 @@ TEST_F(BadInput, MissingFiles) {
                         root_.path().string()));
   replace("/start,", "/nowhere,");
   expect(2, "[model " + (root_ / "nowhere") + "] expected a model directory, got none there");
+  replace("/nowhere,", "/config.json,");
+  expect(2, "[model " + (root_ / "config.json") +
+                "] expected a model directory, got a file; try the directory that has config.json, a "
+                "tokenizer and such files");
   expect_nothing_written();
 }
 

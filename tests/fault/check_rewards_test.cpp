@@ -20,7 +20,10 @@ class CheckRewards : public CheckCall {
 
 TEST_F(CheckRewards, RefusesRewardsThatCannotJudge) {
   EXPECT_THAT(reasons("grpo", {"reward=[{python: \"" + (root_ / "none.py") + ":score\"}]"}),
-              HasSubstr("got FileNotFoundError: no file " + (root_ / "none.py") + "\n"));
+              HasSubstr("got FileNotFoundError: no file " + (root_ / "none.py")));
+  write_text(root_ / "rewards/mine.py", "def score(prompts, completions, **kw):\n    return [0.0] * len(prompts)\n");
+  EXPECT_THAT(reasons("grpo", {"reward=[{python: \"" + (root_ / "rewards") + "\"}]"}),
+              HasSubstr("; try one that is there: " + (root_ / "rewards/mine.py") + "\n"));
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact, feild: x}]"}),
               HasSubstr("[--set reward] expected a key of section reward.0, got \"feild\"; try \"field\"\n"));
   EXPECT_THAT(reasons("grpo", {"reward=reward.py:score"}), HasSubstr("; try {python: \"reward.py:score\"}\n"));
@@ -90,10 +93,27 @@ TEST_F(CheckRewards, RefusesAFunctionThatReturnsAFixedNumberOfRewards) {
                       "completions\n"))
         << count;
   }
+  write_text(root_ / "r.py", "def score(prompts, completions, **kw):\n    sum(len(c) for c in completions)\n");
+  EXPECT_THAT(reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "'}]"}),
+              HasSubstr("; try a return at the end of the function, with a list of as many numbers as there are "
+                        "completions\n"));
   write_text(root_ / "r.py", "import time\ndef score(prompts, completions, **kw):\n    time.sleep(60)\n");
   EXPECT_THAT(
       reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "', timeout_seconds: 0.2}]"}),
       HasSubstr("] expected a reward in time, got no answer within 0.2 s; try a larger timeout_seconds beside python"));
+}
+
+// A function of one sample may be slow, or cost money: nothing is learned of its list, and it gives none.
+TEST_F(CheckRewards, AsksAFunctionOfOneSampleOnceAboutEachCompletion) {
+  write_text(root_ / "r.py",
+             "calls = 0\n"
+             "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+             "    global calls\n    calls += 1\n    return calls\n"
+             "def score(prompts, completions, **kw):\n    return [len(prompts)] * len(prompts)\n");
+  const std::string with = "reward=[{python: '" + (root_ / "r.py:");
+  EXPECT_THAT(shown("grpo", {with + "compute_score'}]"}),
+              HasSubstr("\"149\" gets 1, \"I do not know.\" gets 2, \"\" gets 3\n"));
+  EXPECT_THAT(shown("grpo", {with + "score'}]"}), HasSubstr("\"149\" gets 5, ")) << "a list may be of a wrong length";
 }
 
 // One function judges both data sets, and raises the same there.

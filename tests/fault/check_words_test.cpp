@@ -36,6 +36,40 @@ TEST_F(CheckWords, WarnsOfHeldOutRowsThatAreTrainedOn) {
   EXPECT_THAT(shown("sft", {"data.val_size=5"}), testing::Not(HasSubstr("stand in data.train too")));
 }
 
+// Every recipe does so, also where a measure reads rows otherwise than the training does.
+TEST_F(CheckWords, WarnsOfThemWhateverIsMeasured) {
+  const auto own = [&](const std::string& file) { return "data.eval=" + (root_ / file); };
+  for (const auto& [recipe, file] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"dpo", "pairs.jsonl"}, {"reward", "pairs.jsonl"}, {"kto", "marked.jsonl"}})
+    EXPECT_THAT(shown(recipe, {own(file)}), HasSubstr(" rows stand in data.train too")) << recipe;
+  EXPECT_THAT(shown("grpo", {own("problems.jsonl"), "reward=[{rule: exact}]"}),
+              HasSubstr("# warning: data.eval: 72 of 72 rows stand in data.train too"));
+  const std::string prompts = ": 40 of 40 prompts stand in data.train too, and do not show";
+  EXPECT_THAT(shown("sft", {own("demonstrations.jsonl"),
+                            "evaluation.measure=[{measure: completions, reward: [{rule: exact}], max_tokens: 4}]"}),
+              HasSubstr(prompts));
+  write_text(root_ / "exam.jsonl",
+             "{\"prompt\": \"011=\", \"choices\": [\"011\", \"111\"], \"answer\": 0}\n"
+             "{\"prompt\": \"7=\", \"choices\": [\"011\", \"111\"], \"answer\": 0}\n");
+  EXPECT_THAT(shown("sft", {"evaluation.measure=[{measure: choices, data: " + (root_ / "exam.jsonl") + "}]"}),
+              HasSubstr(": 1 of 2 prompts stand in data.train too"));
+}
+
+TEST_F(CheckWords, WarnsOfValuesThatAreFarFromWhatTrains) {
+  EXPECT_THAT(shown("sft", {"train.learning_rate=1"}),
+              HasSubstr("# warning: [train.learning_rate] expected at most about 0.12 for recipe sft and a model of "
+                        "width 32, got 1: "));
+  EXPECT_THAT(shown("sft", {"data.max_tokens=4096"}), HasSubstr("# warning: [data.max_tokens] expected at most the "));
+}
+
+// The option that draws too much is named, whatever the recipe draws itself.
+TEST_F(CheckWords, NamesTheOptionThatDrawsMoreThanTheModelReads) {
+  EXPECT_THAT(
+      reasons("sft", {"data.eval=" + (root_ / "demonstrations.jsonl"),
+                      "evaluation.measure=[{measure: completions, reward: [{rule: exact}], max_tokens: 4000}]"}),
+      HasSubstr("; try shorter prompts or rows, or a smaller evaluation.measure.0.max_tokens\n"));
+}
+
 TEST_F(CheckWords, WarnsOfDataThatOneIterationReadsSeveralTimes) {
   write_text(root_ / "demonstrations.jsonl", "{\"prompt\": \"12=\", \"completion\": \"1\"}\n");
   EXPECT_THAT(shown("sft"),

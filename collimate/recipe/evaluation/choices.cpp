@@ -71,6 +71,75 @@ Question question_of(const text::Example& example, const OptionNames& names) {
   return question;
 }
 
+// A question and its choices, each behind the prompt.
+struct Rendered {
+  Question question;
+  std::vector<text::RenderedTokens> rows;
+
+  int64_t longest() const {
+    int64_t tokens = 0;
+    for (const text::RenderedTokens& row : rows) tokens = std::max(tokens, static_cast<int64_t>(row.ids.size()));
+    return tokens;
+  }
+};
+
+Rendered rendered(const text::Example& example, const text::Renderer& renderer, const OptionNames& names) {
+  Rendered made{question_of(example, names), {}};
+  for (const std::string& text : made.question.texts) made.rows.push_back(renderer.render_tokens(example.prompt, text));
+  return made;
+}
+
+std::string length_error(const text::Example& example, int64_t tokens, const rlhf::SourceOptions& options,
+                         const OptionNames& names) {
+  const bool cuts = options.long_rows == rlhf::LongRows::kTruncate;
+  std::string remedy = names.with("long_rows", "drop");
+  const bool known = options.model_tokens > 0 && !options.limit.empty();
+  if (known && tokens <= options.model_tokens) remedy = fmt::format("a larger {}, or {}", options.limit, remedy);
+  return expectation(example.location.text(),
+                     fmt::format("at most {} tokens with each of the choices{}{}", options.max_tokens, options.reach,
+                                 cuts ? ", for a question is never cut" : ""),
+                     std::to_string(tokens), options.long_rows == rlhf::LongRows::kDrop ? "" : remedy);
+}
+
+// Makes rows of questions one after the other.
+class Maker {
+ public:
+  void add(int64_t row, Rendered&& made) {
+    for (size_t i = 0; i < made.rows.size(); ++i) {
+      tokens_.add(batch::make_uid("choice", "eval", row, 0, static_cast<int64_t>(i), 0), std::move(made.rows[i].ids),
+                  std::move(made.rows[i].trainable));
+      questions_.push_back(batch::make_uid("prompt", "eval", row, 0, 0, 0));
+      prompt_tokens_.push_back(made.rows[i].prompt_tokens);
+      told_.push_back(
+          {{"is_answer", i == made.question.answer}, {"characters", base::characters_in(made.question.texts[i])}});
+    }
+    ++used_;
+  }
+
+  int64_t used() const { return used_; }
+  Batch batch() {
+    Batch rows = tokens_.batch();
+    rows.set(batch::kPromptUid, questions_);
+    rows.set(batch::kPromptTokens, prompt_tokens_);
+    rows.set_json(batch::kExample, std::move(told_));
+    return rows;
+  }
+
+ private:
+  batch::TokenRows tokens_;
+  std::vector<int64_t> questions_, prompt_tokens_;
+  std::vector<nlohmann::json> told_;
+  int64_t used_ = 0;
+};
+
+void require_questions(const Maker& made, const ChoiceRows& out, const OptionNames& names) {
+  if (made.used() > 0) return;
+  const text::LeftOut& most = out.bad.rows > out.too_long.rows ? out.bad : out.too_long;
+  throw InputError(expectation(names.of("data"), "at least one question to use",
+                               fmt::format("none: all {} were left out", out.bad.rows + out.too_long.rows),
+                               "a look at the first: " + most.first));
+}
+
 }  // namespace
 
 bool has_choices(const text::Example& example) {
@@ -78,31 +147,33 @@ bool has_choices(const text::Example& example) {
   return found != example.extra.end() && !found->is_null();
 }
 
-Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, int64_t examples,
-                  const OptionNames& names) {
-  batch::TokenRows tokens;
-  std::vector<int64_t> questions, prompt_tokens;
-  std::vector<nlohmann::json> told;
-  const int64_t count = examples > 0 ? std::min(examples, dataset.size()) : dataset.size();
-  for (int64_t row = 0; row < count; ++row) {
+ChoiceRows choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, const rlhf::SourceOptions& options,
+                       int64_t examples, const OptionNames& names) {
+  ChoiceRows out;
+  Maker made;
+  const bool stops = options.long_rows != rlhf::LongRows::kDrop;
+  for (int64_t row = 0; row < dataset.size() && (examples == 0 || made.used() < examples); ++row) {
     const text::Example& example = dataset.example(row);
     text::require_marked_turns(example, renderer, 0,
                                "a column prompt with the whole text, or " + names.with("chat_template", "plain"));
-    const Question question = question_of(example, names);
-    for (size_t i = 0; i < question.texts.size(); ++i) {
-      text::RenderedTokens rendered = renderer.render_tokens(example.prompt, question.texts[i]);
-      tokens.add(batch::make_uid("choice", "eval", row, 0, static_cast<int64_t>(i), 0), std::move(rendered.ids),
-                 std::move(rendered.trainable));
-      questions.push_back(batch::make_uid("prompt", "eval", row, 0, 0, 0));
-      prompt_tokens.push_back(rendered.prompt_tokens);
-      told.push_back({{"is_answer", i == question.answer}, {"characters", base::characters_in(question.texts[i])}});
+    try {
+      Rendered question = rendered(example, renderer, names);
+      const int64_t tokens = question.longest();
+      if (options.max_tokens == 0 || tokens <= options.max_tokens)
+        made.add(row, std::move(question));
+      else
+        out.too_long.add(length_error(example, tokens, options, names));
+    } catch (const InputError& error) {
+      const std::string reason = error.what(), place = example.location.text();  // a template does not know the row
+      out.bad.add(reason.find(place) == std::string::npos ? fmt::format("{}: {}", place, reason) : reason);
     }
+    if (stops && out.too_long.rows > 0) break;
   }
-  Batch rows = tokens.batch();
-  rows.set(batch::kPromptUid, questions);
-  rows.set(batch::kPromptTokens, prompt_tokens);
-  rows.set_json(batch::kExample, std::move(told));
-  return rows;
+  out.bad.require_none(options.bad_rows, made.used());
+  if (stops && out.too_long.rows > 0) throw InputError(out.too_long.first);
+  require_questions(made, out, names);
+  out.rows = made.batch();
+  return out;
 }
 
 }  // namespace collimate::recipe

@@ -19,13 +19,14 @@ class Choices : public testing::Test {
  protected:
   Choices() { test::write_small_model(root_ / "start"); }
 
-  // The rows of a file of these lines, by a tokenizer of digits.
-  Batch rows(const std::string& lines) const {
+  // The rows of a file of these lines, by a tokenizer of digits, and what of it was left out.
+  ChoiceRows made(const std::string& lines, const rlhf::SourceOptions& options = {}, int64_t examples = 0) const {
     test::write_text(root_ / "questions.jsonl", lines);
     const auto tokenizer = text::load_tokenizer(root_ / "start");
     const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer), {.end_turn = false});
-    return choice_rows(text::Dataset::read({{.path = root_ / "questions.jsonl"}}), renderer, 0, {});
+    return choice_rows(text::Dataset::read({{.path = root_ / "questions.jsonl"}}), renderer, options, examples, {});
   }
+  Batch rows(const std::string& lines) const { return made(lines).rows; }
   std::vector<bool> answers(const std::string& lines) const {
     const Batch made = rows(lines);
     std::vector<bool> out;
@@ -60,6 +61,48 @@ TEST_F(Choices, AnswersAreNumbersLettersLabelsOrTexts) {
                                     label)),
                 is_second)
         << "a label goes before a text: " << label;
+}
+
+// One without an answer, and one with a choice that is longer than the others.
+constexpr const char* kThree = R"({"prompt": "1=", "choices": ["2", "3"], "answer": 7}
+{"prompt": "2=", "choices": ["2", "333333"], "answer": 0}
+{"prompt": "3=", "choices": ["4", "5"], "answer": 1})";
+
+TEST_F(Choices, QuestionsAreLeftOutWholeAndCounted) {
+  rlhf::SourceOptions options{.max_tokens = 6, .long_rows = rlhf::LongRows::kDrop, .bad_rows = {.drop = true}};
+  const ChoiceRows kept = made(kThree, options);
+  ASSERT_EQ(kept.rows.rows(), 2);
+  EXPECT_EQ(kept.bad.rows, 1);
+  EXPECT_THAT(kept.bad.first, HasSubstr(":1 column answer] expected a number from 0 to 1"));
+  EXPECT_EQ(kept.too_long.rows, 1);
+  EXPECT_THAT(kept.too_long.first, HasSubstr(":2] expected at most 6 tokens with each of the choices, got 8"));
+  options.max_tokens = 0;
+  EXPECT_EQ(made(kThree, options).rows.get(batch::kPromptUid, 2), kept.rows.get(batch::kPromptUid, 0))
+      << "uids are of the row's place in the file, whatever is left out";
+  EXPECT_EQ(made(kThree, options, 1).rows.rows(), 2) << "the first question that is used";
+  options.max_tokens = 2;
+  EXPECT_THAT(message_of([&] { made(kThree, options); }),
+              HasSubstr("[evaluation.data] expected at least one question to use, got none: all 3 were left out; try a "
+                        "look at the first: ["));
+}
+
+TEST_F(Choices, ThoseThatMayNotBeLeftOutSayHowTheyCould) {
+  rlhf::SourceOptions options{.max_tokens = 6, .bad_rows = {.remedy = "data.bad_rows: drop"}};
+  EXPECT_THAT(message_of([&] {
+                made(R"({"prompt": "3=", "choices": ["4", "5"], "answer": 1})"
+                     "\n"
+                     R"({"prompt": "1=", "choices": ["2"], "answer": 0})",
+                     options);
+              }),
+              HasSubstr("got 1; try data.bad_rows: drop, which leaves out 1 of 2 rows"));
+  options.bad_rows.drop = true;
+  EXPECT_THAT(
+      message_of([&] { made(kThree, options); }),
+      HasSubstr(":2] expected at most 6 tokens with each of the choices, got 8; try evaluation.long_rows: drop"));
+  options.long_rows = rlhf::LongRows::kTruncate;
+  EXPECT_THAT(
+      message_of([&] { made(kThree, options); }),
+      HasSubstr("with each of the choices, for a question is never cut, got 8; try evaluation.long_rows: drop"));
 }
 
 TEST_F(Choices, WhatIsNoQuestionIsNamed) {

@@ -60,19 +60,11 @@ void ask_for_answers(Batch& rows, int64_t rows_of_each) {
   rows.set(rlhf::kAsked, std::move(asked));
 }
 
-// Choices are never cut or left out: a question without one of them would be another.
-void check_choice_lengths(const text::Dataset& dataset, const Batch& rows, int64_t most, const std::string& option) {
-  for (int64_t r = 0; r < rows.rows(); ++r)
-    if (const int64_t tokens = rows.length(batch::kIds.name, r); tokens > most)
-      throw InputError(expectation(place_of_row(dataset, rows, r),
-                                   fmt::format("at most {} tokens with each of the choices", most),
-                                   std::to_string(tokens), fmt::format("a larger {}", option)));
-}
-
 // Gives what messages about a measure's rows call the options that matter to them.
 OptionNames names_of(const AskedMeasure& asked) {
   return {.of = [asked](const std::string& key) {
     if (key == "data") return asked.data_key;
+    if (key == "long_rows" || key == "bad_rows") return "data." + key;
     return key == "chat_template" ? "models.policy.chat_template" : asked.key + "." + key;
   }};
 }
@@ -87,6 +79,11 @@ HeldOutCount count_of(const HeldOutRows& held, MeasureKind measured) {
 }
 
 }  // namespace
+
+std::vector<LeftOutNote> HeldOutRows::notes(const std::string& data, const text::Dataset& dataset,
+                                            const OptionNames& names) const {
+  return source ? left_out_notes(data, dataset, *source, names) : left_out_notes(data, dataset, {bad, too_long}, names);
+}
 
 std::string HeldOutCount::text() const {
   struct Nouns {
@@ -131,21 +128,16 @@ HeldOutRows held_out_rows(const text::Dataset& dataset, MeasureKind measured, co
                           rlhf::SourceOptions options, int64_t examples, const OptionNames& names) {
   HeldOutRows held;
   if (measured == MeasureKind::kChoices) {
-    held.rows = choice_rows(dataset, renderer, examples, names);
+    ChoiceRows made = choice_rows(dataset, renderer, options, examples, names);
+    held.rows = std::move(made.rows);
+    held.bad = std::move(made.bad);
+    held.too_long = std::move(made.too_long);
     return held;
   }
   held.source = std::make_unique<rlhf::RowSource>(dataset, renderer, std::move(options));
   held.group_size = held.source->rows_per_example();
   held.rows = held.source->all(examples);
   return held;
-}
-
-// Rows of one example stand together and share a prompt_uid.
-std::string place_of_row(const text::Dataset& dataset, const Batch& rows, int64_t r) {
-  int64_t example = 0;
-  for (int64_t i = 1; i <= r; ++i)
-    example += rows.get(batch::kPromptUid, i) != rows.get(batch::kPromptUid, i - 1) ? 1 : 0;
-  return dataset.example(example).location.text();
 }
 
 HeldOutData::HeldOutData(const Config& config, text::Dataset& train, RunData& data) : config_(config), data_(data) {
@@ -166,10 +158,7 @@ void HeldOutData::read(const EvaluationPlan& evaluation, int64_t positions) {
   HeldOutRows held = held_out_rows(dataset, evaluation.measured, renderer_of(evaluation.measured), options,
                                    asked.options.examples, names);
   held.key = asked.data_key + (evaluation.name.empty() ? "" : " for " + evaluation.name);
-  if (held.source)
-    data_.add_left_out(held.key, dataset, *held.source);
-  else
-    check_choice_lengths(dataset, held.rows, options.max_tokens, options.limit);
+  data_.add_left_out(held.notes(held.key, dataset, names));
   if (evaluation.answers) ask_for_answers(held.rows, held.group_size);
   data_.held_out.push_back(std::move(held));
 }

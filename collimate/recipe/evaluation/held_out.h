@@ -9,6 +9,7 @@
 #include "collimate/base/fields.h"
 #include "collimate/batch/batch.h"
 #include "collimate/recipe/evaluation/asked_measures.h"
+#include "collimate/recipe/left_out.h"
 #include "collimate/recipe/option_names.h"
 #include "collimate/recipe/page.h"
 #include "collimate/rlhf/prompt/source.h"
@@ -24,6 +25,10 @@ struct HeldOutRows {
   Batch rows;                               // all that are measured, those of an example together
   int64_t group_size = 1;                   // rows of an example; of choices any number
   std::unique_ptr<rlhf::RowSource> source;  // null of choices, and of rows of the training
+  text::LeftOut bad, too_long;              // of choices: the questions that are not used
+
+  // Tells of the data set's rows that are not used, or not whole, by the names of "bad_rows" and "long_rows".
+  std::vector<LeftOutNote> notes(const std::string& data, const text::Dataset& dataset, const OptionNames& names) const;
 };
 
 // So many rows of an evaluation are written to a run's samples: an even number, as pairs stay together.
@@ -57,9 +62,6 @@ rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& a
 // InputError as RowSource and choice_rows.
 HeldOutRows held_out_rows(const text::Dataset& dataset, MeasureKind measured, const text::Renderer& renderer,
                           rlhf::SourceOptions options, int64_t examples, const OptionNames& names);
-
-// Where the data has the example that row r is of.
-std::string place_of_row(const text::Dataset& dataset, const Batch& rows, int64_t r);
 
 // The held-out data sets of a run, each read once.
 class HeldOutData {

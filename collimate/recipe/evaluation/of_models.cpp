@@ -92,8 +92,8 @@ class HeldOut {
     if (config_.evaluation.examples > 0) dataset_.keep_first(config_.evaluation.examples);
     held_ = read();
     settle_lengths();
-    if (held_.source)
-      left_out_ = log_left_out(left_out_notes(call.names.of("data"), dataset_, *held_.source, call.names));
+    if (measured_ == MeasureKind::kCompletions) warn_of_room();
+    left_out_ = log_left_out(held_.notes(call.names.of("data"), dataset_, call.names));
   }
 
   ModelEvaluation measure() {
@@ -128,21 +128,20 @@ class HeldOut {
     return held_out_rows(dataset_, measured_, renderer_, std::move(options), config_.evaluation.examples, call_.names);
   }
 
-  // The config has the longest prompt and, where nothing is drawn, at least the longest row. Of choices, which no
-  // source has measured, each has to fit the model.
+  void warn_of_room() const {
+    std::vector<int64_t> prompts;
+    for (int64_t r = 0; r < rows_.rows(); r += held_.group_size) prompts.push_back(rows_.get(batch::kPromptTokens, r));
+    recipe::warn_of_room(prompts, {shape_.positions(), call_.completion_tokens}, call_.names);
+  }
+
+  // The config has the longest prompt and, where nothing is drawn, at least the longest row.
   void settle_lengths() {
     const bool drawn = measured_ == MeasureKind::kCompletions;
-    const int64_t most = shape_.positions();
     int64_t prompt = 1, row = config_.data.max_tokens;
     for (int64_t r = 0; r < rows_.rows(); ++r) {
       const int64_t tokens = rows_.length(batch::kIds.name, r);
       prompt = std::max(prompt, rows_.get(batch::kPromptTokens, r));
       row = std::max(row, tokens);
-      if (!held_.source && tokens > most)
-        throw InputError(
-            expectation(place_of_row(dataset_, rows_, r),
-                        fmt::format("at most {} tokens, as the model has {} positions", most, shape_.positions()),
-                        std::to_string(tokens), "a file without that row"));
     }
     config_.rollout.prompt_tokens = prompt;
     if (!drawn) config_.data.max_tokens = row;

@@ -32,7 +32,7 @@ struct EvaluationCall {
   nlohmann::json layout = nlohmann::json::object();
   std::string chat_template = "auto";
   nlohmann::json chat_template_kwargs = nlohmann::json::object();
-  rlhf::RowChoices rows = {};  // choices are never left out or cut
+  rlhf::RowChoices rows = {};  // questions with choices are left out whole, and never cut
   OptionNames names = {};
   bool try_rewards = true;                  // on the first rows, before a model draws
   bool lines = false;                       // ModelEvaluation::lines are wanted

@@ -21,20 +21,24 @@ struct RowChoices {
   bool drops_bad = false;
 };
 
+constexpr const char* kStopAtRow = "stop";
+
 // A user says so to what reads rows outside of a run; a config has data.long_rows and data.bad_rows for it.
 struct RowOptions {
   explicit RowOptions(base::Section* section)
-      : long_rows(section, "long_rows", "stop", "",
+      : long_rows(section, "long_rows", kStopAtRow, "",
                   "what happens to rows and prompts that are longer than the model can read: stop ends with an error, "
                   "drop leaves them out, truncate cuts the end of a row or the beginning of a prompt, which then has "
                   "room for a completion",
                   base::one_of({"stop", "drop", "truncate"})),
-        bad_rows(section, "bad_rows", "stop", "",
+        bad_rows(section, "bad_rows", kStopAtRow, "",
                  "what happens to rows that cannot be read or used: stop ends with an error, drop leaves them out",
                  base::one_of({"stop", "drop"})) {}
 
   base::Option<std::string> long_rows, bad_rows;
 
+  // Whether something may be left out, or cut.
+  bool any() const { return long_rows.get() != kStopAtRow || bad_rows.get() != kStopAtRow; }
   RowChoices choices() const { return {long_rows_of(long_rows), bad_rows.get() == "drop"}; }
 };
 struct RowSection : base::Section, RowOptions {

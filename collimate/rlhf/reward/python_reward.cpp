@@ -77,20 +77,31 @@ auto parsed(const Read& read) {
   }
 }
 
+// The function says of itself: names that columns of the data may not have, as it gets something else by them, and
+// whether it is called with several samples.
+struct FunctionFacts {
+  std::vector<std::string> reserved;
+  bool together = false;
+};
+
 // InputError where the answer to the first frame says that the sandbox or the import has failed.
-std::vector<std::string> reserved_names(const json& answer, const PythonFunction& asked) {
+FunctionFacts function_facts(const json& answer, const PythonFunction& asked) {
   const auto text = [&](const char* key) { return answer.at(key).get<std::string>(); };
   if (answer.contains("refused"))
     throw base::InputError(
         expectation("reward.sandbox", text("refused"), text("got"),
                     text("remedy") + ", or sandbox: none, with which the function may do all that you may"));
   if (answer.contains("error")) {
-    const std::string near = std::filesystem::exists(asked.file) ? "" : base::nearest_file(asked.file, {".py"});
+    const std::filesystem::path file = asked.file;
+    const bool directory = std::filesystem::is_directory(file);
+    const std::string near = directory                       ? base::nearest_file(file / "reward.py", {".py"})
+                             : std::filesystem::exists(file) ? ""
+                                                             : base::nearest_file(file, {".py"});
     throw base::InputError(
         expectation("reward.python", fmt::format("{} to define {}", asked.file, asked.function), text("error"), near) +
         text("trace"));
   }
-  return answer.at("reserved");
+  return {answer.at("reserved"), answer.at("together")};
 }
 
 // A peer that writes what it likes, as slowly as it likes.
@@ -106,11 +117,10 @@ class PythonWorker {
       : child_(child_of(options, asked)),
         lines_(child_.errors(), [this](const std::string& line) { printed_.pass_on(line); }),
         socket_(connect(child_)) {
-    reserved_ = parsed([&] { return reserved_names(imported(options, asked, waiting), asked); });
+    facts_ = parsed([&] { return function_facts(imported(options, asked, waiting), asked); });
   }
 
-  // Names that columns of the data may not have: the function gets something else by them.
-  const std::vector<std::string>& reserved() const { return reserved_; }
+  const FunctionFacts& facts() const { return facts_; }
 
   // RunError that says what came instead of an answer; the worker is of no use then.
   PythonAnswer score(const json& request, double seconds, const std::function<void()>& waiting) {
@@ -155,7 +165,7 @@ class PythonWorker {
   host::ChildProcess child_;
   host::ChildLines lines_;  // what the function prints
   host::FrameSocket socket_;
-  std::vector<std::string> reserved_;
+  FunctionFacts facts_;
 };
 
 class PythonReward final : public Reward {
@@ -177,12 +187,13 @@ class PythonReward final : public Reward {
     return results;
   }
 
-  void check_columns(const json& example) const override { refuse_reserved(reserved_, asked_.function, example); }
+  void check_columns(const json& example) const override { refuse_reserved(facts_.reserved, asked_.function, example); }
+  bool judges_together() const override { return facts_.together; }
 
  private:
   std::unique_ptr<PythonWorker> started() {
     auto worker = std::make_unique<PythonWorker>(options_, asked_, [this] { progress(); });
-    reserved_ = worker->reserved();
+    facts_ = worker->facts();
     return worker;
   }
 
@@ -233,7 +244,7 @@ class PythonReward final : public Reward {
 
   PythonSection options_;
   PythonFunction asked_;
-  std::vector<std::string> reserved_;     // as PythonWorker has it
+  FunctionFacts facts_;                   // as PythonWorker has them
   std::unique_ptr<PythonWorker> worker_;  // null before the next call starts one
   PythonWarnings warnings_;
   bool slow_ = false;  // several samples take longer together than one may

@@ -41,6 +41,8 @@ class Reward {
   virtual std::vector<RewardResult> score(const std::vector<RewardSample>& samples) = 0;
   // True for a quick function of the sample alone, without effects: it may be asked about rows before a run.
   virtual bool pure() const { return false; }
+  // True where a function of the user's is given several samples and answers with a list, whose length may be wrong.
+  virtual bool judges_together() const { return false; }
   // InputError for a row of the data with a column that the reward cannot be given; so does score().
   virtual void check_columns(const nlohmann::json& /*example*/) const {}
   // Who is told, on the thread that asks, that a long `score` goes on: what does not say so for run.deadline_seconds
