@@ -10,19 +10,59 @@
 #include <set>
 
 #include "collimate/base/at.h"
+#include "collimate/base/log.h"
+#include "collimate/model/quantized.h"
 
 namespace collimate::cli {
 namespace {
 
 constexpr int64_t kReadFloats = int64_t{1} << 20;  // at once
 
+// A tensor's values in the order of its shown sizes. Keeps the last matrix that it turned round.
+class ShownValues {
+ public:
+  ShownValues(const model::TensorEntry& entry, const std::string& where) : entry_(entry), where_(where) {}
+
+  // Values [first, first + the size of out).
+  void read(int64_t first, std::span<float> out) {
+    const auto begin = static_cast<size_t>(first);
+    if (!entry_.upright || entry_.sizes.size() < 2)
+      return model::read_floats(model::part_of(entry_, begin, out.size()), where_, out);
+    const auto rows = static_cast<size_t>(entry_.sizes.end()[-2]), columns = static_cast<size_t>(entry_.sizes.back());
+    const size_t each = rows * columns;
+    for (size_t done = 0; done < out.size();) {
+      turn((begin + done) / each, rows, columns);
+      const size_t from = (begin + done) % each, count = std::min(each - from, out.size() - done);
+      std::ranges::copy(std::span(turned_).subspan(from, count), out.begin() + static_cast<std::ptrdiff_t>(done));
+      done += count;
+    }
+  }
+
+ private:
+  void turn(size_t matrix, size_t rows, size_t columns) {
+    if (matrix == matrix_) return;
+    std::vector<float> upright(rows * columns);
+    model::read_floats(model::part_of(entry_, matrix * rows * columns, upright.size()), where_, upright);
+    turned_.resize(upright.size());
+    for (size_t r = 0; r < rows; ++r)
+      for (size_t c = 0; c < columns; ++c) turned_[c * rows + r] = upright[r * columns + c];
+    matrix_ = matrix;
+  }
+
+  const model::TensorEntry& entry_;
+  const std::string& where_;
+  size_t matrix_ = SIZE_MAX;
+  std::vector<float> turned_;
+};
+
 // visit(index of the first, values) of an entry, piece by piece.
 template <class Visit>
 void for_each_piece(const model::TensorEntry& entry, const std::string& where, const Visit& visit) {
+  ShownValues shown(entry, where);
   std::vector<float> values;
   for (int64_t first = 0; first < entry.count(); first += kReadFloats) {
     values.resize(static_cast<size_t>(std::min(kReadFloats, entry.count() - first)));
-    model::read_floats(model::part_of(entry, static_cast<size_t>(first), values.size()), where, values);
+    shown.read(first, values);
     visit(first, values);
   }
 }
@@ -36,10 +76,11 @@ double distance(float a, float b) {
 bool is_same(float a, float b) { return a == b || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
 
 void compare(const model::TensorEntry& a, const model::TensorEntry& b, TensorDifference& found) {
+  ShownValues others(b, found.name);
   std::vector<float> other;
   for_each_piece(a, found.name, [&](int64_t first, const std::vector<float>& values) {
     other.resize(values.size());
-    model::read_floats(model::part_of(b, static_cast<size_t>(first), values.size()), found.name, other);
+    others.read(first, other);
     for (size_t i = 0; i < values.size(); ++i) {
       if (is_same(values[i], other[i])) continue;
       found.largest = std::max(found.largest, distance(values[i], other[i]));
@@ -53,20 +94,41 @@ void compare(const model::TensorEntry& a, const model::TensorEntry& b, TensorDif
 
 }  // namespace
 
+std::unique_ptr<model::TensorDirectory> shown_tensors(const std::string& directory) {
+  constexpr const char* kFp8 = "F8_E4M3";
+  auto tensors = std::make_unique<model::TensorDirectory>(directory);
+  const auto count = [&](const char* dtype) {
+    return std::ranges::count_if(tensors->entries(), [&](const auto& of) { return of.second->dtype == dtype; });
+  };
+  model::join_mxfp4(*tensors, directory);
+  if (count(kFp8) > 0) model::attach_scales(*tensors, directory);
+  for (const char* dtype : {model::kMxfp4, kFp8})
+    if (const auto quantized = count(dtype); quantized > 0)
+      base::log_info("{}: {} tensors have {} values with scales; what is shown is the products, in fp32", directory,
+                     quantized, dtype);
+  return tensors;
+}
+
+std::vector<int64_t> shown_sizes(const model::TensorEntry& entry) {
+  std::vector<int64_t> sizes = entry.sizes;
+  if (entry.upright && sizes.size() >= 2) std::swap(sizes.end()[-1], sizes.end()[-2]);
+  return sizes;
+}
+
 std::vector<TensorDifference> weight_differences(const std::string& a, const std::string& b) {
-  const model::TensorDirectory of_a(a), of_b(b);
+  const auto of_a = shown_tensors(a), of_b = shown_tensors(b);
   std::set<std::string> names;
-  for (const auto* tensors : {&of_a, &of_b})
+  for (const auto* tensors : {of_a.get(), of_b.get()})
     for (const auto& [name, entry] : tensors->entries()) names.insert(name);
   std::vector<TensorDifference> all;
   for (const std::string& name : names) {
-    const model::TensorEntry *in_a = of_a.find(name), *in_b = of_b.find(name);
+    const model::TensorEntry *in_a = of_a->find(name), *in_b = of_b->find(name);
     TensorDifference& found = all.emplace_back();
     found.name = name;
-    found.sizes = (in_a != nullptr ? in_a : in_b)->sizes;
+    found.sizes = shown_sizes(in_a != nullptr ? *in_a : *in_b);
     if (in_a == nullptr) {
       found.missing_in = a;
-    } else if (in_b == nullptr || in_b->sizes != in_a->sizes) {
+    } else if (in_b == nullptr || shown_sizes(*in_b) != found.sizes) {
       found.missing_in = b;
     } else {
       compare(*in_a, *in_b, found);
@@ -107,7 +169,7 @@ TensorSummary summary_of(const model::TensorEntry& entry, const std::string& whe
 
 std::vector<float> first_values(const model::TensorEntry& entry, const std::string& where, int64_t count) {
   std::vector<float> values(static_cast<size_t>(std::min(count, entry.count())));
-  if (!values.empty()) model::read_floats(model::part_of(entry, 0, values.size()), where, values);
+  if (!values.empty()) ShownValues(entry, where).read(0, values);
   return values;
 }
 

@@ -60,21 +60,21 @@ void list(const model::TensorDirectory& tensors) {
   for (const auto& [name, entry] : tensors.entries()) {
     const TensorSummary s = summary_of(*entry, name);
     fmt::print("{} {} [{}]: {:.6g} to {:.6g}, mean {:.6g}, norm {:.6g}{}\n", name, entry->dtype,
-               fmt::join(entry->sizes, ", "), s.least, s.most, s.mean, s.norm,
+               fmt::join(shown_sizes(*entry), ", "), s.least, s.most, s.mean, s.norm,
                s.not_finite > 0 ? fmt::format(", {} not finite", s.not_finite) : "");
   }
 }
 
 void dump(const std::string& directory, const std::string& name, int64_t count) {
-  const model::TensorDirectory tensors(directory);
-  if (name.empty()) return list(tensors);
-  const model::TensorEntry* entry = tensors.find(name);
+  const auto tensors = shown_tensors(directory);
+  if (name.empty()) return list(*tensors);
+  const model::TensorEntry* entry = tensors->find(name);
   if (entry == nullptr)
     throw base::InputError(base::expectation(directory, "a tensor " + name, "none",
                                              "collimate weights dump " + directory + ", which lists them"));
   const std::vector<float> values = first_values(*entry, name, count);
   for (size_t i = 0; i < values.size(); ++i)
-    fmt::print("{} {:.9g}\n", place_of(static_cast<int64_t>(i), entry->sizes), values[i]);
+    fmt::print("{} {:.9g}\n", place_of(static_cast<int64_t>(i), shown_sizes(*entry)), values[i]);
 }
 
 }  // namespace
@@ -87,7 +87,8 @@ int weights(const Arguments& arguments) {
   bool json = false;
   app.add_option("ACTION", action,
                  "diff A B: tensors that differ, by how much and where first; exit code 1 where any does. dump DIR: "
-                 "type, sizes and range of each tensor; dump DIR NAME: values of one")
+                 "type, sizes and range of each tensor; dump DIR NAME: values of one. Values of four or eight bits are "
+                 "shown times their scales")
       ->required()
       ->check(CLI::IsMember({"diff", "dump"}));
   app.add_option("WORDS", words, "the model directories, or a directory and the name of a tensor")->required();

@@ -159,6 +159,7 @@ struct OpenFiles {
         specs(shape::param_specs(shape)) {
     check_tied_head(directory, *files, shape);
     if (adapters != nullptr) {
+      adapters->leave_out_images(shape);
       adapters->split_experts(shape);
       adapters->replace_saved(*files);
     }

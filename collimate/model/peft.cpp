@@ -1,5 +1,7 @@
 #include "collimate/model/peft.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/model/file_order.h"
 #include "collimate/model/safetensors.h"
+#include "collimate/shape/text_part.h"
 
 namespace collimate::model {
 namespace {
@@ -17,6 +20,32 @@ nlohmann::ordered_json plain_number(double value) {
   const auto whole = static_cast<int64_t>(value);
   if (static_cast<double>(whole) == value) return whole;
   return value;
+}
+
+std::string escaped(const std::string& name) {
+  std::string text;
+  for (const char c : name) text += c == '.' ? "\\." : std::string(1, c);
+  return text;
+}
+
+// In a model that reads images too, layers of other parts have the last parts of these names as well: there a regular
+// expression for whole names says which are meant.
+nlohmann::ordered_json peft_targets(const shape::ModelShape& shape, const LoraOptions& lora) {
+  const std::vector<std::string> targets = lora_targets(shape, lora);
+  if (shape.text_part_of.empty()) return targets;
+  const std::string alone = "model.";
+  std::vector<std::string> ends;
+  for (const std::string& target : targets)
+    ends.push_back(escaped(target.starts_with(alone) ? target.substr(alone.size()) : target));
+  return fmt::format(R"({}(?:.*\.)?(?:{}))", escaped(shape::name_in_whole(shape.text_part_of, alone)),
+                     fmt::join(ends, "|"));
+}
+
+// A parameter's name in a model that PEFT has wrapped.
+std::string peft_name(const shape::ModelShape& shape, const shape::ParamSpec& spec) {
+  const std::string prefix = "base_model.model.";
+  const std::string name = is_adapter(spec) ? spec.name.substr(prefix.size()) : spec.name;
+  return fmt::format("{}{}", prefix, shape::name_in_whole(shape.text_part_of, name));
 }
 
 nlohmann::ordered_json peft_config(const Weights& weights, const std::string& base_model) {
@@ -36,7 +65,7 @@ nlohmann::ordered_json peft_config(const Weights& weights, const std::string& ba
       {"lora_alpha", plain_number(lora.alpha)},
       {"use_rslora", lora.rslora},
       {"lora_dropout", plain_number(lora.dropout)},
-      {"target_modules", lora_targets(shape, lora)},
+      {"target_modules", peft_targets(shape, lora)},
       {"modules_to_save", saved.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(saved)},
       {"bias", "none"},
       {"fan_in_fan_out", conv1d},
@@ -70,8 +99,8 @@ void save_peft(const Weights& weights, const std::string& directory, const std::
   std::vector<TensorToWrite> tensors;
   for (const size_t i : written) {
     const shape::ParamSpec& spec = weights.whole_params()[i];
-    const std::string name = is_adapter(spec) ? spec.name : fmt::format("base_model.model.{}", spec.name);
-    tensors.push_back({name, spec.sizes, [&, i](std::span<float> out) { to_file_order(spec, whole_values(i), out); }});
+    tensors.push_back({peft_name(weights.shape(), spec), spec.sizes,
+                       [&, i](std::span<float> out) { to_file_order(spec, whole_values(i), out); }});
   }
   write_safetensors(directory + "/adapter_model.safetensors", tensors);
   host::write_file_atomically(directory + "/adapter_config.json", peft_config(weights, base_model).dump(2) + "\n");

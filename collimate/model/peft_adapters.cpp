@@ -8,8 +8,10 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 #include "collimate/model/file_order.h"
 #include "collimate/model/weights.h"
+#include "collimate/shape/text_part.h"
 
 namespace collimate::model {
 namespace {
@@ -21,14 +23,45 @@ using shape::ParamSpec;
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight", kFrozen = ".base_layer.weight";
 
-// Modules of the wrappers of a block's fused experts: the outer one, and the one in it.
-constexpr std::string_view kFused = ".mlp.experts", kFusedInside = ".mlp.experts.base_layer";
+// A module of a block that holds parameters of all its experts: the names of its wrappers, the inner one first, where
+// there are two parameters, and the parameters by their names in the block.
+struct FusedModule {
+  std::vector<std::string> wrappers;
+  std::vector<FusedParameter> parameters;
+};
+
+// As transformers 5 holds experts, under "mlp" or the family's own word, and as earlier versions do where a module each
+// holds the parameter that files have.
+std::vector<FusedModule> fused_modules(const shape::ModuleNames& names, const shape::Experts& how, int64_t hidden) {
+  const int64_t up_rows =
+      names.stacked_up.empty() ? std::ssize(names.expert_up) * how.intermediate : 2 * how.intermediate;
+  FusedParameter up{"", how.count, up_rows, hidden, names.expert_up};
+  FusedParameter down{"", how.count, hidden, how.intermediate, {names.expert_down}};
+  std::vector<FusedModule> modules;
+  for (const std::string& module : {std::string("mlp.experts"), names.experts.substr(0, names.experts.rfind('.'))}) {
+    up.name = module + ".gate_up_proj";
+    down.name = module + ".down_proj";
+    modules.push_back({{module + ".base_layer", module}, {up, down}});
+  }
+  constexpr std::string_view kWeight = ".weight";
+  if (!names.stacked_up.ends_with(kWeight)) return modules;
+  up.name = names.stacked_up;
+  down.name = names.stacked_down;
+  for (const FusedParameter& one : {up, down})
+    modules.push_back({{one.name.substr(0, one.name.size() - kWeight.size())}, {one}});
+  return modules;
+}
+
+std::string last_parts(const std::vector<FusedParameter>& parameters) {
+  std::vector<std::string> parts;
+  for (const FusedParameter& parameter : parameters)
+    parts.push_back(parameter.name.substr(parameter.name.rfind('.') + 1));
+  return fmt::format("{}", fmt::join(parts, " or "));
+}
 
 std::string sizes_text(const MatrixInTensor& matrix) {
   return matrix.entry == nullptr ? "none" : fmt::format("[{}]", fmt::join(matrix.sizes, ", "));
 }
-
-using FusedLayers = std::vector<std::pair<std::string, LowRank>>;
 
 std::string fused_sizes(const FusedLayers& fused) {
   std::vector<std::string> texts;
@@ -67,26 +100,34 @@ std::string layer_of(const ParamSpec& adapter) {
 PeftAdapters::PeftAdapters(const std::string& directory)
     : directory_(directory), config_(directory), file_(open_tensor_file(adapter_files(directory).back())) {
   for (const TensorEntry& entry : file_->entries()) sort_in(entry);
-  for (auto& [module, layer] : layers_) {
-    layer.scale = config_.scale_of(module);
-    layer.rank = config_.rank_of(module);
-  }
+}
+
+LowRank& PeftAdapters::layer_named(const std::string& module) {
+  LowRank& layer = layers_[shape::text_part_name(module).value()];
+  layer.scale = config_.scale_of(module);
+  layer.rank = config_.rank_of(module);
+  return layer;
 }
 
 void PeftAdapters::sort_in(const TensorEntry& entry) {
   const std::string name = entry.name.starts_with(kPrefix) ? entry.name.substr(kPrefix.size()) : "";
   check_dtype(entry, directory_);
   const auto module_before = [&](std::string_view end) { return name.substr(0, name.size() - end.size()); };
-  if (name.ends_with(kA)) {
-    layers_[module_before(kA)].a = MatrixInTensor::all_of(entry);
+  const auto named = [&](const std::string& whole) {
+    TensorEntry renamed = entry;
+    renamed.name = shape::text_part_name(whole).value();
+    return renamed;
+  };
+  if (!shape::text_part_name(name)) {
+    of_images_.push_back(entry.name);
+  } else if (name.ends_with(kA)) {
+    layer_named(module_before(kA)).a = MatrixInTensor::all_of(entry);
   } else if (name.ends_with(kB)) {
-    layers_[module_before(kB)].b = MatrixInTensor::all_of(entry);
+    layer_named(module_before(kB)).b = MatrixInTensor::all_of(entry);
   } else if (name.ends_with(kFrozen)) {
-    frozen_.push_back(entry);
-    frozen_.back().name = module_before(kFrozen) + ".weight";
+    frozen_.push_back(named(module_before(kFrozen) + ".weight"));
   } else if (config_.is_saved(name.substr(0, name.rfind('.')))) {
-    saved_.push_back(entry);
-    saved_.back().name = name;
+    saved_.push_back(named(name));
   } else {
     throw InputError(expectation(directory_ + " " + entry.name,
                                  "lora_A or lora_B of a layer, or a module of modules_to_save", "neither",
@@ -100,52 +141,56 @@ void PeftAdapters::split_experts(const shape::ModelShape& shape) {
     const shape::Experts& how = base::at(shape.blocks, layer).mlp.experts;
     const std::string block = fmt::format("{}{}.", names.block, layer);
     if (how.count == 0) continue;
-    if (auto router = layers_.extract(block + "mlp.gate"); !router.empty()) {
+    for (const char* name : {"mlp.gate", "block_sparse_moe.router"}) {
+      auto router = layers_.extract(block + name);
+      if (router.empty()) continue;
       router.key() = block + names.router;
       layers_.insert(std::move(router));
     }
-    const auto up = static_cast<int64_t>(names.expert_up.size());
-    split_experts_of(block, names,
-                     {{"gate_up_proj", how.count, up * how.intermediate, shape.hidden, names.expert_up},
-                      {"down_proj", how.count, shape.hidden, how.intermediate, {names.expert_down}}});
+    for (const FusedModule& module : fused_modules(names, how, shape.hidden)) {
+      FusedLayers fused;
+      for (const std::string& wrapper : module.wrappers)
+        if (auto found = layers_.extract(block + wrapper); !found.empty())
+          fused.emplace_back(found.key(), found.mapped());
+      if (!fused.empty()) split_fused(block, names.experts, fused, module.parameters);
+    }
   }
 }
 
 // Wrappers of two parameters stand one in the other, and no name says whose which is.
-void PeftAdapters::split_experts_of(const std::string& block, const shape::ModuleNames& names,
-                                    const std::vector<FusedParameter>& parameters) {
-  std::vector<std::pair<std::string, LowRank>> fused;
-  for (const std::string_view wrapper : {kFusedInside, kFused})
-    if (auto found = layers_.extract(block + std::string(wrapper.substr(1))); !found.empty())
-      fused.emplace_back(found.key(), found.mapped());
-  if (fused.empty()) return;
-  if (!names.stacked_up.empty())
-    throw InputError(expectation(directory_ + " " + fused.front().first, "adapters of layers",
-                                 "those of tensors that hold all experts of a block",
-                                 "merging them with PEFT's merge_and_unload"));
+void PeftAdapters::split_fused(const std::string& block, const std::string& experts, FusedLayers& fused,
+                               const std::vector<FusedParameter>& parameters) {
   std::vector<FusedMatch> matches;
   for (const FusedOrder order : {FusedOrder::kRowsAreOut, FusedOrder::kRowsAreIn})
     if (const auto match = match_fused(fused, parameters, order)) matches.push_back(*match);
   if (matches.size() != 1)
-    throw InputError(expectation(directory_ + " " + fused.front().first,
-                                 "lora_A and lora_B of gate_up_proj or down_proj, whose sizes tell rows from columns",
-                                 matches.empty() ? fused_sizes(fused) : "equal numbers of both",
-                                 "merging them with PEFT's merge_and_unload"));
+    throw InputError(expectation(
+        directory_ + " " + fused.front().first,
+        fmt::format("lora_A and lora_B of {}, whose sizes tell rows from columns", last_parts(parameters)),
+        matches.empty() ? fused_sizes(fused) : "equal numbers of both", "merging them with PEFT's merge_and_unload"));
   for (size_t i = 0; i < fused.size(); ++i) {
     const FusedParameter& parameter = *matches[0].parameters[i];
-    const std::string whole = block + std::string(kFused.substr(1)) + "." + parameter.name;
-    const int64_t rank = config_.rank_of(whole);
+    const int64_t rank = config_.rank_of(block + parameter.name);
     LowRank& layer = fused[i].second;
-    layer.scale = config_.scale_of(whole);
+    layer.scale = config_.scale_of(block + parameter.name);
     if (layer.a.sizes[0] != rank * parameter.experts)
       throw InputError(expectation(directory_ + " " + fused[i].first + std::string(kA),
                                    fmt::format("{} rows for each of {} experts", rank, parameter.experts),
                                    fmt::format("{} rows", layer.a.sizes[0])));
     for (int64_t expert = 0; expert < parameter.experts; ++expert)
       for (size_t matrix = 0; matrix < parameter.matrices.size(); ++matrix)
-        layers_[fmt::format("{}{}{}.{}", block, names.experts, expert, parameter.matrices[matrix])] =
+        layers_[fmt::format("{}{}{}.{}", block, experts, expert, parameter.matrices[matrix])] =
             of_expert(parameter, matches[0].order, layer, expert, matrix);
   }
+}
+
+void PeftAdapters::leave_out_images(const shape::ModelShape& shape) const {
+  if (of_images_.empty()) return;
+  if (shape.text_part_of.empty())
+    throw InputError(expectation(directory_ + " " + of_images_.front(), "a linear layer of the model",
+                                 "one of a part that reads images", "the model that the adapters were trained on"));
+  base::log_info("{}: {} tensors of adapters are left out: they are of parts of a {} that read images", directory_,
+                 of_images_.size(), shape.text_part_of);
 }
 
 void PeftAdapters::replace_saved(TensorDirectory& files) const {
@@ -251,14 +296,13 @@ void PeftAdapters::fill(Weights& weights) const {
 }
 
 LoraOptions PeftAdapters::options() const {
+  if (!config_.parameters().empty())
+    throw InputError(expectation(directory_ + "/adapter_config.json target_parameters",
+                                 "none in adapters that are trained on, which are those of linear layers",
+                                 fmt::format("{}", fmt::join(config_.parameters(), ", ")),
+                                 "training all weights, which begins from the merged model"));
   std::vector<std::string> modules, saved;
-  for (const auto& [module, layer] : layers_) {
-    if (module.ends_with(kFused) || module.ends_with(kFusedInside))
-      throw InputError(expectation(directory_ + " " + module, "adapters of linear layers, to train on",
-                                   "those of fused experts (target_parameters)",
-                                   "training all weights, which begins from the merged model"));
-    modules.push_back(module);
-  }
+  for (const auto& [module, layer] : layers_) modules.push_back(module);
   for (const TensorEntry& entry : saved_) saved.push_back(entry.name);
   return config_.options(modules, saved);
 }

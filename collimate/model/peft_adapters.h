@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collimate/model/low_rank.h"
@@ -14,7 +15,10 @@
 
 namespace collimate::model {
 
+using FusedLayers = std::vector<std::pair<std::string, LowRank>>;  // of parameters of all experts, by module
+
 // The adapters of a directory with adapter_config.json and adapter_model.safetensors, or adapter_model.bin, mapped.
+// Layers of a language model in a model that reads images too have the names that they have where it stands alone.
 class PeftAdapters {
  public:
   // InputError as PeftConfig, and where a tensor is neither of an adapter nor of a saved module.
@@ -23,6 +27,9 @@ class PeftAdapters {
   // Adapters of fused experts (target_parameters of PEFT) become those of each expert's matrices. InputError where
   // their sizes are those of no parameter, or do not tell which way round they are. Before check().
   void split_experts(const shape::ModelShape& shape);
+  // InputError where there are adapters of parts that read images, unless the shape is of such a model's language
+  // model.
+  void leave_out_images(const shape::ModelShape& shape) const;
   // Modules that were saved whole take the place of the model's own.
   void replace_saved(TensorDirectory& files) const;
   // InputError where an adapter fits no linear layer of the model, its sizes are others than its rank says, or a saved
@@ -51,13 +58,14 @@ class PeftAdapters {
   // The values of adapters that are trained on. Commits.
   void fill(Weights& weights) const;
 
-  // As PeftConfig::options. InputError for adapters of fused experts, which are merged and not trained on.
+  // As PeftConfig::options. InputError for adapters of parameters (fused experts), which are merged, not trained on.
   LoraOptions options() const;
 
  private:
   void sort_in(const TensorEntry& entry);
-  void split_experts_of(const std::string& block, const shape::ModuleNames& names,
-                        const std::vector<FusedParameter>& parameters);
+  LowRank& layer_named(const std::string& module);
+  void split_fused(const std::string& block, const std::string& experts, FusedLayers& fused,
+                   const std::vector<FusedParameter>& parameters);
   void check_layer(const std::string& module, const LowRank& layer, const shape::ParamSpec* spec) const;
   void check_frozen(std::span<const shape::ParamSpec> specs, std::span<const TensorEntry* const> entries) const;
   void check_trained(std::span<const shape::ParamSpec> specs) const;
@@ -68,6 +76,7 @@ class PeftAdapters {
   std::map<std::string, LowRank> layers_;  // by module
   std::vector<TensorEntry> saved_;         // under the model's names
   std::vector<TensorEntry> frozen_;        // the model's own values of layers with adapters, likewise
+  std::vector<std::string> of_images_;     // tensors of parts that read images
 };
 
 }  // namespace collimate::model

@@ -150,11 +150,6 @@ TEST_F(PeftAdaptersTest, FusedExpertsOfOtherSizesAreNamed) {
   };
   EXPECT_EQ(with({all, shape.hidden}, {gates, all}), "loaded");
   EXPECT_EQ(with({all, gates}, {shape.hidden, all}), "loaded");
-  EXPECT_EQ(base::message_of([&] { PeftAdapters(adapter()).options(); }),
-            fmt::format("[{} model.layers.0.mlp.experts] expected adapters of linear layers, to train on, got those of "
-                        "fused experts (target_parameters); try training all weights, which begins from the merged "
-                        "model",
-                        adapter()));
   EXPECT_EQ(with({all, shape.hidden + 1}, {gates, all}),
             fmt::format("[A model.layers.0.mlp.experts] expected lora_A and lora_B of gate_up_proj or down_proj, whose "
                         "sizes tell rows from columns, got [{0}, {1}] and [{2}, {0}]; try merging them with PEFT's "
@@ -166,15 +161,62 @@ TEST_F(PeftAdaptersTest, FusedExpertsOfOtherSizesAreNamed) {
                   experts.count, all / 2));
 }
 
-TEST_F(PeftAdaptersTest, AdaptersOfStackedExpertsAreRefused) {
-  const shape::ModelShape shape = tiny_shape("gpt_oss");
+// Earlier versions of transformers had a module for each of Granite's stacks.
+TEST_F(PeftAdaptersTest, StacksOfModulesOfTheirOwn) {
+  const shape::ModelShape shape = tiny_shape("granitemoe");
+  const shape::Experts& experts = shape.blocks.front().mlp.experts;
+  const int64_t all = 4 * experts.count;
+  const auto add = [&](const std::string& module, int64_t in, int64_t out) {
+    for (const auto& [end, sizes] :
+         {std::pair(".lora_A.weight", std::vector{all, in}), {".lora_B.weight", {out, all}}}) {
+      const std::string name = "base_model.model.model.layers.0.block_sparse_moe." + module + end;
+      std::vector<float> values(static_cast<size_t>(sizes[0] * sizes[1]));
+      for (size_t i = 0; i < values.size(); ++i) values[i] = 0.01F * static_cast<float>(i % 13);
+      tensors_[name] = {name, "F32", sizes, testing::bytes_of(values)};
+    }
+  };
+  const auto merged = [&](const std::string& up, const std::string& down) {
+    save(shape, {.rank = 4, .alpha = 6, .targets = {"q_proj"}});
+    add(up, shape.hidden, 2 * experts.intermediate);
+    add(down, experts.intermediate, shape.hidden);
+    EXPECT_EQ(error_of(), "loaded");
+    return load_huggingface(adapter(), "", {}, {})->checksum();
+  };
+  const auto apart = merged("input_linear", "output_linear");
+  EXPECT_EQ(apart, merged("experts.base_layer", "experts"));
   save(shape, {.rank = 4, .alpha = 6, .targets = {"q_proj"}});
-  const std::string name = "base_model.model.model.layers.0.mlp.experts.lora_A.weight";
-  const std::vector<int64_t> sizes = {4 * shape.blocks.front().mlp.experts.count, shape.hidden};
-  tensors_[name] = {name, "F32", sizes, std::string(static_cast<size_t>(sizes[0] * sizes[1]) * sizeof(float), 0)};
+  EXPECT_NE(apart, load_huggingface(adapter(), "", {}, {})->checksum());
+}
+
+TEST_F(PeftAdaptersTest, AdaptersOfParametersAreNotTrainedOn) {
+  config_["target_parameters"] = {"mlp.experts.gate_up_proj"};
+  EXPECT_EQ(error_of(), "loaded");
+  EXPECT_EQ(error_in([&] { PeftAdapters(adapter()).options(); }),
+            "[C target_parameters] expected none in adapters that are trained on, which are those of linear layers, "
+            "got mlp.experts.gate_up_proj; try training all weights, which begins from the merged model");
+}
+
+// Adapters of a model that reads images too belong to layers of its language model; those of other parts are left out
+// beside such a model, and are an error beside any other.
+TEST_F(PeftAdaptersTest, LayersInALanguageModelHaveTheirNamesAlone) {
+  const auto wanted = load_huggingface(adapter(), "", {}, {})->checksum();
+  const std::map<std::string, RawTensor> plain = tensors_;
+  for (const char* whole : {"model.language_model.", "language_model.model.", "model.text_model."}) {
+    tensors_.clear();
+    for (const auto& [name, alone] : plain) {
+      RawTensor tensor = alone;
+      tensor.name.replace(std::string("base_model.model.").size(), std::string("model.").size(), whole);
+      tensors_[tensor.name] = tensor;
+    }
+    ASSERT_EQ(error_of(), "loaded") << whole;
+    EXPECT_EQ(load_huggingface(adapter(), "", {}, {})->checksum(), wanted);
+  }
+  const std::string image = "base_model.model.model.visual.blocks.0.attn.qkv.lora_A.weight";
+  tensors_[image] = {image, "F32", {4, 8}, std::string(4 * 8 * 4, 0)};
   EXPECT_EQ(error_of(),
-            "[A model.layers.0.mlp.experts] expected adapters of layers, got those of tensors that hold all experts of "
-            "a block; try merging them with PEFT's merge_and_unload");
+            "[A base_model.model.model.visual.blocks.0.attn.qkv.lora_A.weight] expected a linear layer of "
+            "the model, got one of a part that reads images; try the model that the adapters were trained "
+            "on");
 }
 
 TEST_F(PeftAdaptersTest, TheBaseIsNamed) {

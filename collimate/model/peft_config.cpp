@@ -9,6 +9,7 @@
 #include "collimate/base/json.h"
 #include "collimate/host/file_io.h"
 #include "collimate/shape/fields.h"
+#include "collimate/shape/text_part.h"
 
 namespace collimate::model {
 namespace {
@@ -36,12 +37,16 @@ std::vector<std::string> names_of(const Fields& fields, const char* key) {
   return list.get<std::vector<std::string>>();
 }
 
-// The layers that a config lists and that it names in no other way.
+// The layers that a config lists and that it names in no other way. A language model's whole name is the one that it
+// has alone.
 std::vector<std::string> listed_targets(const Fields& fields) {
   for (const char* key : {"exclude_modules", "layers_to_transform"})
     if (fields.has(key) && !is_empty(fields.raw(key))) return {};
-  const bool listed = fields.has("target_modules") && fields.raw("target_modules").is_array();
-  return listed ? names_of(fields, "target_modules") : std::vector<std::string>();
+  if (!fields.has("target_modules") || !fields.raw("target_modules").is_array()) return {};
+  std::vector<std::string> targets;
+  for (const std::string& name : names_of(fields, "target_modules"))
+    if (const auto alone = shape::text_part_name(name)) targets.push_back(*alone);
+  return targets;
 }
 
 }  // namespace
@@ -58,6 +63,7 @@ PeftConfig::PeftConfig(const std::string& directory) : where_(directory + "/adap
   ranks_ = read_patterns(ordered, "rank_pattern");
   alphas_ = read_patterns(ordered, "alpha_pattern");
   saved_ = names_of(fields, "modules_to_save");
+  parameters_ = names_of(fields, "target_parameters");
   targets_ = listed_targets(fields);
 }
 
@@ -127,15 +133,21 @@ LoraOptions PeftConfig::options(const std::vector<std::string>& modules, const s
       throw InputError(
           expectation(where_ + " " + key, "none in adapters that are trained on", patterns->front().key, kMergedHere));
   std::vector<std::string> whole;  // a score head is trained in any case
-  for (const std::string& name : saved_)
+  for (const std::string& named : saved_) {
+    const std::string name = shape::text_part_name(named).value_or(named);
     if (std::ranges::any_of(saved, [&](const std::string& tensor) {
           return tensor != "score.weight" && ("." + tensor).find("." + name + ".") != std::string::npos;
         }))
       whole.push_back(name);
+  }
+  std::vector<std::string> targets;  // without those of layers that the model read here lacks
+  for (const std::string& target : targets_)
+    if (std::ranges::any_of(modules, [&](const std::string& module) { return ("." + module).ends_with("." + target); }))
+      targets.push_back(target);
   return {.rank = rank_,
           .alpha = alpha_,
           .rslora = rslora_,
-          .targets = targets_.empty() ? modules : targets_,
+          .targets = targets.empty() ? modules : targets,
           .modules_to_save = whole};
 }
 

@@ -21,6 +21,8 @@ class PeftConfig {
   float scale_of(const std::string& module) const;
   // Whether modules_to_save names a module, or one that it lies in: its weights are saved whole.
   bool is_saved(const std::string& module) const;
+  // Parameters that target_parameters names: experts of a block in one, most often.
+  const std::vector<std::string>& parameters() const { return parameters_; }
   // The options of adapters that are trained on, of layers that `modules` lists, unless the config does, beside the
   // `saved` tensors of whole modules. InputError where their layers have other ranks or scales than each other.
   LoraOptions options(const std::vector<std::string>& modules, const std::vector<std::string>& saved) const;
@@ -41,6 +43,7 @@ class PeftConfig {
   bool rslora_ = false;
   std::vector<Pattern> ranks_, alphas_;
   std::vector<std::string> saved_;
+  std::vector<std::string> parameters_;
   std::vector<std::string> targets_;  // those that are listed; empty where a pattern or a choice of blocks names them
 };
 

@@ -121,4 +121,11 @@ std::optional<std::string> text_part_name(const std::string& name) {
   return name;
 }
 
+std::string name_in_whole(const std::string& text_part_of, const std::string& name) {
+  constexpr std::string_view kModel = "model.";
+  if (text_part_of.empty() || !name.starts_with(kModel)) return name;
+  const bool text_model = text_part_of == "idefics3" || text_part_of == "smolvlm";
+  return (text_model ? "model.text_model." : "model.language_model.") + name.substr(kModel.size());
+}
+
 }  // namespace collimate::shape

@@ -15,4 +15,8 @@ std::optional<nlohmann::json> text_part_config(const nlohmann::json& config, con
 // transformers write it; nothing for one of the other parts.
 std::optional<std::string> text_part_name(const std::string& name);
 
+// The name that transformers 5 has for it in the whole, of which text_part_name makes the one it has alone: of a
+// language model in a model of that type, or "" where it stands alone.
+std::string name_in_whole(const std::string& text_part_of, const std::string& name);
+
 }  // namespace collimate::shape

@@ -1,9 +1,13 @@
-"""Writes tests/golden/peft.json: logits of tiny models with PEFT's adapters merged by PEFT.
+"""Writes tests/golden/peft.json: logits of tiny models with PEFT's adapters merged by PEFT; and
+tests/golden/peft_text_parts.json: logits of texts under models of make_text_parts.py with adapters of PEFT.
 
 Weights and adapters follow the formula of make_families.py, which the test repeats; adapter_config.json is as PEFT
 writes it, and so are the names and sizes of the adapters' tensors.
 
 Made with Python 3.11, torch 2.11.0, transformers 5.23.0 and peft 0.21.2: python tests/golden/make_peft.py
+
+Cases that a file has with the same config stay as they are: another processor gives other last digits. What it lacks
+is added.
 """
 
 import json
@@ -16,6 +20,7 @@ from safetensors import safe_open
 
 import family_cases
 import make_families as families
+import make_text_parts as text_parts
 
 LLAMA, QWEN2 = family_cases.BASE | family_cases.LLAMA, family_cases.BASE | family_cases.QWEN2
 CASES = {
@@ -49,6 +54,24 @@ CASES = {
         "r": 2, "lora_alpha": 4, "target_modules": [], "rank_pattern": {"mlp.experts.down_proj": 3},
         "alpha_pattern": {"experts.gate_up_proj": 5},
         "target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]}),
+    "gpt-oss's experts of one block, its router and attention": (family_cases.BASE | family_cases.GPT_OSS, {
+        "r": 3, "lora_alpha": 4, "target_modules": ["q_proj", "o_proj"],
+        "target_parameters": ["1.mlp.experts.gate_up_proj", "1.mlp.experts.down_proj", "mlp.router.weight"]}),
+    "one parameter of gpt-oss's experts": (family_cases.BASE | family_cases.GPT_OSS, {
+        "r": 2, "lora_alpha": 4, "target_modules": [], "target_parameters": ["mlp.experts.gate_up_proj"]}),
+    "experts of Granite's stacks": (family_cases.BASE | family_cases.GRANITE_MOE, {
+        "r": 2, "lora_alpha": 4, "target_modules": ["k_proj"], "alpha_pattern": {"experts.gate_up_proj": 7},
+        "target_parameters": ["experts.gate_up_proj", "experts.down_proj", "router.weight"]}),
+}
+
+
+PARTS = {  # by the word that text_parts.json has for them
+    "Gemma3": {"r": 2, "lora_alpha": 4, "target_modules": "all-linear"},
+    "Qwen2_5_VL": {"r": 3, "lora_alpha": 4, "target_modules": ["q_proj", "down_proj"],
+                   "rank_pattern": {r"language_model\.layers\.1\..*q_proj": 2}},
+    "Llava": {"r": 2, "lora_alpha": 3, "target_modules": r".*language_model.*\.(q_proj|up_proj)",
+              "modules_to_save": ["lm_head"]},
+    "Idefics3": {"r": 2, "lora_alpha": 4, "target_modules": r".*text_model.*\.(k_proj|o_proj)"},
 }
 
 
@@ -57,8 +80,8 @@ def name_in_file(name):
     return name.replace(".modules_to_save.default.", ".").replace(".default.", ".")
 
 
-def adapted(config, options):
-    model = peft.get_peft_model(families.model_of(config), peft.LoraConfig(task_type="CAUSAL_LM", **options)).eval()
+def adapted(model, options):
+    model = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **options)).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if ".default." in name:
@@ -66,8 +89,8 @@ def adapted(config, options):
     return model
 
 
-def case(name, config, options):
-    model = adapted(config, options)
+def numbers(name, model):
+    """The adapters' config, names and sizes as PEFT writes them, and the logits of the merged model."""
     with tempfile.TemporaryDirectory() as directory:
         model.save_pretrained(directory, save_embedding_layers=False)
         written = json.loads(pathlib.Path(directory, "adapter_config.json").read_text())
@@ -75,15 +98,31 @@ def case(name, config, options):
             tensors = {key: file.get_slice(key).get_shape() for key in file.keys()}
     ids = torch.tensor([families.IDS])
     with torch.no_grad():
-        beside = model(ids, use_cache=False).logits[0]
-        merged = model.merge_and_unload()(ids, use_cache=False).logits[0]
+        beside = model(input_ids=ids, use_cache=False).logits[0]
+        merged = model.merge_and_unload()(input_ids=ids, use_cache=False).logits[0]
     print(f"{name}: {len(tensors)} tensors, merging changes {(beside - merged).abs().max().item():.2g}")
-    return {"name": name, "config": config, "adapter_config": written, "tensors": tensors, "ids": families.IDS,
+    return {"adapter_config": written, "tensors": tensors, "ids": families.IDS,
             "logits": [round(x, 5) for x in merged.flatten().tolist()]}
 
 
-if __name__ == "__main__":
-    cases = [case(name, *of) for name, of in CASES.items()]
-    path = pathlib.Path(__file__).parent / "peft.json"
+def case(name, config, options):
+    return {"name": name, "config": config} | numbers(name, adapted(families.model_of(config), options))
+
+
+def part_case(name, options):
+    model = text_parts.model_of(name, text_parts.CASES[name])
+    return {"name": name, "options": options} | numbers(name, adapted(model, options))
+
+
+def write(file, names, key, made):
+    """The cases of `names`: those that the file has with an equal `key` first, the rest by `made`."""
+    path = pathlib.Path(__file__).parent / file
+    kept = {one["name"]: one for one in json.loads(path.read_text())} if path.exists() else {}
+    cases = [kept[name] if name in kept and kept[name][key] == of else made(name) for name, of in names.items()]
     path.write_text(json.dumps(cases, separators=(",", ":"), sort_keys=False) + "\n")
     print(f"{path}: {len(cases)} cases")
+
+
+if __name__ == "__main__":
+    write("peft.json", {name: of[0] for name, of in CASES.items()}, "config", lambda name: case(name, *CASES[name]))
+    write("peft_text_parts.json", PARTS, "options", lambda name: part_case(name, PARTS[name]))

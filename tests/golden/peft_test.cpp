@@ -72,6 +72,9 @@ TEST_F(PeftGolden, SoAreThoseOfAdaptersThatAreTrainedOn) {
                                               "an adapted head",
                                               "fused experts",
                                               "one parameter of fused experts, its router and attention",
+                                              "gpt-oss's experts of one block, its router and attention",
+                                              "one parameter of gpt-oss's experts",
+                                              "experts of Granite's stacks",
                                               "fused experts of which ranks go by pattern"};
   size_t trained = 0;
   for (const json& one : cases_) {

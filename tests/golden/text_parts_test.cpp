@@ -4,8 +4,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "collimate/model/huggingface_check.h"
+#include "collimate/model/peft.h"
+#include "collimate/model/peft_adapters.h"
 #include "collimate/shape/text_part.h"
 #include "tests/golden/family_weights.h"
 #include "tests/support/model/raw_safetensors.h"
@@ -35,6 +38,28 @@ class TextParts : public model::testing::InDirectory {
     model::testing::write_raw_safetensors(directory_ + "/model.safetensors", tensors);
     std::ofstream(directory_ + "/config.json") << one.at("config");
   }
+  // A case's adapters: half of the formula.
+  void write_adapter(const std::string& adapter, const json& one) const {
+    std::filesystem::create_directories(adapter);
+    std::vector<model::testing::RawTensor> tensors;
+    for (const auto& [name, sizes] : one.at("tensors").items()) {
+      std::vector<float> values(sizes[0].get<size_t>() * sizes[1].get<size_t>());
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(wave(name, static_cast<int64_t>(i)) / 2);
+      tensors.push_back({name, "F32", sizes, model::testing::bytes_of(values)});
+    }
+    model::testing::write_raw_safetensors(adapter + "/adapter_model.safetensors", tensors);
+    json config = one.at("adapter_config");
+    config["base_model_name_or_path"] = directory_;
+    std::ofstream(adapter + "/adapter_config.json") << config;
+  }
+  static float furthest(const std::vector<float>& got, const json& one) {
+    const auto wanted = one.at("logits").get<std::vector<float>>();
+    EXPECT_EQ(got.size(), wanted.size());
+    float most = 0;
+    for (size_t i = 0; i < wanted.size(); ++i) most = std::max(most, std::abs(got[i] - wanted[i]));
+    return most;
+  }
   static std::vector<float> logits_of(const std::string& directory, const json& one) {
     model::check_huggingface(directory, "lm", {});
     model::Model decoder(model::load_huggingface(directory, "lm", {}, {}), {});
@@ -48,16 +73,49 @@ TEST_F(TextParts, LogitsAreThoseOfAnotherImplementation) {
   for (const json& one : cases) {
     SCOPED_TRACE(one.at("name").get<std::string>());
     write(one);
-    const auto got = logits_of(directory_, one), wanted = one.at("logits").get<std::vector<float>>();
-    ASSERT_EQ(got.size(), wanted.size());
-    float most = 0;
-    for (size_t i = 0; i < wanted.size(); ++i) most = std::max(most, std::abs(got[i] - wanted[i]));
-    EXPECT_LT(most, 3e-5F);
+    const auto got = logits_of(directory_, one);
+    EXPECT_LT(furthest(got, one), 3e-5F);
     const auto weights = model::load_huggingface(directory_, "lm", {}, {});
     model::save_huggingface(*weights, directory_ + "/saved");
     EXPECT_EQ(logits_of(directory_ + "/saved", one), got) << "saved, it stands alone";
     EXPECT_EQ(shape::read_model_shape(directory_ + "/saved").text_part_of, "");
   }
+}
+
+// Adapters that PEFT wrote for the whole are merged, or trained on and written so that they fit the whole again.
+TEST_F(TextParts, AdaptersOfTheWholeAreThoseOfTheLanguageModel) {
+  const json cases = json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/text_parts.json"));
+  const std::string adapter = directory_ + "/adapter";
+  size_t trained = 0;
+  for (const json& one : json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/peft_text_parts.json"))) {
+    SCOPED_TRACE(one.at("name").get<std::string>());
+    write(*std::ranges::find_if(cases, [&](const json& whole) { return whole.at("name") == one.at("name"); }));
+    write_adapter(adapter, one);
+    EXPECT_LT(furthest(logits_of(adapter, one), one), 3e-5F);
+    if (!one.at("adapter_config").at("rank_pattern").empty()) continue;
+    const model::WeightsOptions on{.trained = true, .lora = model::PeftAdapters(adapter).options()};
+    const auto weights = model::load_huggingface(adapter, "lm", on, {});
+    model::Model beside(weights, {});
+    const auto ids = one.at("ids").get<std::vector<int32_t>>();
+    EXPECT_LT(furthest(model::testing::to_vector(beside.logits(beside.forward(model::testing::pack({ids})))), one),
+              3e-5F);
+    model::save_peft(*weights, adapter, directory_);
+    const auto file = model::open_tensor_file(adapter + "/adapter_model.safetensors");
+    for (const model::TensorEntry& entry : file->entries())
+      EXPECT_TRUE(one.at("tensors").contains(entry.name)) << entry.name;
+    const json written = json::parse(std::ifstream(adapter + "/adapter_config.json"));
+    const std::regex targets(written.at("target_modules").get<std::string>());
+    for (const auto& [name, sizes] : one.at("tensors").items()) {
+      if (name.find(".lora_A.") == std::string::npos) continue;
+      const std::string prefix = "base_model.model.",
+                        module = name.substr(prefix.size(), name.find(".lora_A.") - prefix.size());
+      EXPECT_EQ(std::regex_match(module, targets), name.find("vision") == std::string::npos) << module;
+    }
+    const model::WeightsOptions again{.trained = true, .lora = model::PeftAdapters(adapter).options()};
+    EXPECT_EQ(model::load_huggingface(adapter, "lm", again, {})->checksum(), weights->checksum());
+    ++trained;
+  }
+  EXPECT_EQ(trained, 3U);
 }
 
 // A tensor that is of no known part is not passed over.
