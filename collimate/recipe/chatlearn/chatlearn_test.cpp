@@ -80,7 +80,7 @@ temperature: 0.7
 top_k: -1
 stop_token_list: "<a>;<b>"
 )";
-constexpr const char* kTrainedFile = R"(load: models/start
+constexpr const char* kTrainedFile = R"(load: models/trained
 trainer_engine: rlhf
 lr: 1.0e-6
 min_lr: 1.0e-7
@@ -114,7 +114,8 @@ TEST_F(ChatLearn, PpoWithArgumentsInFilesOfTheirOwn) {
   EXPECT_EQ(config.at("algorithm").at("epsilon"), 0.1);
   EXPECT_EQ(config.at("algorithm").at("kl_target"), 6);
   EXPECT_EQ(config.at("algorithm").at("kl_horizon"), 10000);
-  EXPECT_EQ(config.at("models").at("policy").at("path"), "models/start");
+  EXPECT_EQ(config.at("models").at("policy").at("path"), "models/trained");  // not where generation loads from
+  EXPECT_EQ(config.at("models").at("reference").at("path"), "models/start");
   EXPECT_EQ(config.at("models").at("reward").at("path"), "rewards/start");
 }
 
