@@ -1,7 +1,7 @@
 #include "collimate/generate/beam_search.h"
 
 #include <algorithm>
-#include <deque>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +9,8 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/generate/block_pool.h"
+#include "collimate/generate/forms.h"
+#include "collimate/generate/params_check.h"
 #include "collimate/generate/runner.h"
 #include "collimate/generate/scheduler.h"
 #include "collimate/generate/sequence.h"
@@ -18,20 +20,25 @@ namespace collimate::generate {
 namespace {
 
 constexpr const char* kSearch = "generate.num_beams";
+constexpr const char* kGenerate = "generate";
 
 // Gives the tokens that end a completion: the model's own and those that are asked for.
 std::vector<int32_t> search_ends(const SamplingParams& params, const ServiceOptions& service) {
   return ending_ids(params, params.ignore_eos ? std::span<const int32_t>() : service.eos_ids);
 }
 
-// The first parameter that says how tokens are drawn, which nobody does here.
-void check_nothing_is_drawn(SamplingParams params) {
+// The parameters that say how tokens are drawn, which nobody does here.
+void check_nothing_is_drawn(const SamplingParams& params) {
   const SamplingParams defaults;
-  params.max_tokens = defaults.max_tokens;
-  params.ignore_eos = defaults.ignore_eos;
-  params.stop_ids = defaults.stop_ids;
-  if (params.temperature == 0) params.temperature = defaults.temperature;
-  const nlohmann::json given = params.to_json(), usual = defaults.to_json();
+  SamplingParams drawn;
+  if (params.temperature != 0) drawn.temperature = params.temperature;
+  drawn.top_p = params.top_p;
+  drawn.top_k = params.top_k;
+  drawn.min_p = params.min_p;
+  drawn.seed = params.seed;
+  drawn.timeout_seconds = params.timeout_seconds;
+  drawn.top_log_probs = params.top_log_probs;
+  const nlohmann::json given = drawn.to_json(), usual = defaults.to_json();
   for (const auto& [name, value] : given.items()) {
     if (usual.contains(name) && usual.at(name) == value) continue;
     throw base::InputError(base::expectation(kSearch, "1 beside " + name + ", which a search does not read",
@@ -43,35 +50,47 @@ void check_nothing_is_drawn(SamplingParams params) {
 struct Search {
   int64_t prompt = 0;
   Beams beams;
-  std::vector<std::unique_ptr<Sequence>> live;     // of the beams, in order; at first the prompt alone
-  std::vector<std::span<const TokenLogProb>> top;  // of the beams that were run in this step
+  std::vector<std::unique_ptr<Sequence>> live;  // of the beams, in order; at first the prompt alone
+  std::vector<Beams::Likely> likely;            // after the beams that were run in this step
 };
+
+// Would the token complete a stop text of the sequence?
+bool completes_stop(const Sequence& sequence, int32_t token) {
+  if (!sequence.text) return false;
+  CompletionText text = *sequence.text;
+  text.push(token);
+  return text.stopped();
+}
 
 // Runs the beams of several prompts in steps, each of one token of every beam. One thread.
 class Searcher {
  public:
-  Searcher(model::Model& model, const ServiceOptions& service, const BeamParams& params, int64_t together,
-           int64_t blocks_each)
-      : params_(params),
-        max_batch_tokens_(service.max_batch_tokens),
+  Searcher(model::Model& model, const ServiceOptions& service, int64_t slots, int64_t together, int64_t blocks_each)
+      : service_(service),
         together_(together),
-        pool_(together * params.beams * blocks_each),
-        runner_(model, service.exec, pool_.size(), *service.kv_type, service.seed) {
-    stats_.slots = together * params.beams;
+        pool_(slots * blocks_each),
+        runner_(model, service.exec, pool_.size(), *service.kv_type, service.seed),
+        forms_(service.tokenizer, model.shape().vocabulary, service.eos_ids) {
+    stats_.slots = slots;
+    runner_.score_top();
   }
 
   bool has_room() const { return std::ssize(searches_) < together_; }
   bool idle() const { return searches_.empty(); }
 
-  void start(int64_t prompt, std::span<const int32_t> ids, Beams beams) {
+  // InputError: what the completions have to be cannot be read.
+  void start(int64_t prompt, std::span<const int32_t> ids, Beams beams, const SamplingParams& params) {
     searches_.push_back(std::make_unique<Search>(Search{prompt, std::move(beams), {}, {}}));
     Search& search = *searches_.back();
     auto& first = search.live.emplace_back(std::make_unique<Sequence>());
     first->uid = prompt;
     first->ids.assign(ids.begin(), ids.end());
     first->prompt_tokens = first->length();
+    first->params = params;
     first->params.temperature = 0;  // the cheapest draw, which nobody reads
     first->params.top_log_probs = search.beams.width();
+    first->history.constraint = forms_.make(params, kGenerate);
+    first->follow_from_start(service_.eos_ids, service_.tokenizer);
   }
 
   // Runs one step; gives the searches that are done by it to `take`.
@@ -85,12 +104,15 @@ class Searcher {
     auto next = drawn.begin();
     for (auto& search : searches_) {
       if (!draws_now(*search)) continue;
-      search->top.clear();
+      search->likely.clear();
       for (size_t beam = 0; beam < search->live.size(); ++beam, ++next) {
         COLLIMATE_CHECK(next->sequence == search->live[beam].get(), "beams run in another order");
-        search->top.push_back(next->drawn[0].top);
+        const Drawn& drawn_after = next->drawn[0];
+        search->likely.emplace_back();
+        if (!next->sequence->history.stuck()) search->likely.back() = {drawn_after.top, drawn_after.scores};
       }
-      branch(*search, search->beams.advance(search->top));
+      const auto ends_text = [&](size_t beam, int32_t token) { return completes_stop(*search->live[beam], token); };
+      branch(*search, search->beams.advance(search->likely, ends_text));
     }
     for (const auto& search : searches_)
       if (search->beams.done()) take(*search);
@@ -110,7 +132,7 @@ class Searcher {
   // All beams of a search run in one step, or none.
   void plan_step() {
     plan_.clear();
-    int64_t room = max_batch_tokens_;
+    int64_t room = service_.max_batch_tokens;
     for (auto& search : searches_) {
       if (room < std::ssize(search->live)) return;
       for (auto& sequence : search->live) {
@@ -146,16 +168,25 @@ class Searcher {
     }
     search.live = std::move(next);
     for (size_t beam = 0; beam < search.live.size(); ++beam)
-      search.live[beam]->ids.push_back(base::at(search.beams.live(), beam).tokens.back());
+      follow(*search.live[beam], base::at(search.beams.live(), beam).tokens.back());
   }
 
-  // Shares the full blocks and copies the one that will be written to.
+  static void follow(Sequence& sequence, int32_t token) {
+    sequence.ids.push_back(token);
+    sequence.history.append(token);
+    if (sequence.text) sequence.text->push(token);
+  }
+
+  // Shares the full blocks and copies the one that will be written to, and where the completion is.
   std::unique_ptr<Sequence> twin(const Sequence& from) {
     auto copy = std::make_unique<Sequence>();
     copy->uid = from.uid;
     copy->ids = from.ids;
     copy->prompt_tokens = from.prompt_tokens;
     copy->params = from.params;
+    copy->history = from.history;
+    if (from.history.constraint) copy->history.constraint = from.history.constraint->copy();
+    if (from.text) copy->text.emplace(*from.text);
     copy->computed = from.computed;
     const int64_t full = from.computed / kBlockTokens;
     copy->blocks.assign(from.blocks.begin(), from.blocks.begin() + full);
@@ -166,11 +197,11 @@ class Searcher {
     return copy;
   }
 
-  BeamParams params_;
-  int64_t max_batch_tokens_;
+  const ServiceOptions& service_;
   int64_t together_;
   BlockPool pool_;  // before the searches, which hold its blocks
   Runner runner_;
+  Forms forms_;
   std::vector<std::unique_ptr<Search>> searches_;
   StepPlan plan_;
   ServiceStats stats_;
@@ -201,10 +232,25 @@ void check_prompt(std::span<const int32_t> ids, int64_t number, int64_t vocabula
   require_token_ids(ids, vocabulary, where);
 }
 
-Finish search_finish(const std::vector<int32_t>& tokens, const SamplingParams& params, const ServiceOptions& service) {
-  const auto has = [&](std::span<const int32_t> ids) { return std::ranges::find(ids, tokens.back()) != ids.end(); };
+Finish search_finish(const Beams::Hypothesis& one, const SamplingParams& params, const ServiceOptions& service) {
+  const auto has = [&](std::span<const int32_t> ids) { return std::ranges::find(ids, one.tokens.back()) != ids.end(); };
   if (!params.ignore_eos && has(service.eos_ids)) return Finish::kEos;
-  return has(params.stop_ids) ? Finish::kStop : Finish::kLength;
+  return has(params.stop_ids) || one.by_text ? Finish::kStop : Finish::kLength;
+}
+
+// Puts what a search found where it was asked for, or that there was no more to find.
+void fill(Completion& completion, std::span<const Beams::Hypothesis> found, const SamplingParams& params,
+          const ServiceOptions& service) {
+  if (completion.sample >= std::ssize(found)) {
+    completion.score = -std::numeric_limits<float>::infinity();
+    completion.finish = Finish::kError;
+    return;
+  }
+  const Beams::Hypothesis& one = base::at(found, completion.sample);
+  completion.tokens = one.tokens;
+  completion.log_probs = one.log_probs;
+  completion.score = one.score;
+  completion.finish = search_finish(one, params, service);
 }
 
 }  // namespace
@@ -217,6 +263,7 @@ std::vector<Completion> beam_all(model::Model& model, std::span<const std::vecto
   options.service = resolved(std::move(options.service), shape, model.weights().options().compute);
   const ServiceOptions& service = options.service;
   const std::vector<int32_t> ends = search_ends(params, service);
+  check_params(params, shape.vocabulary, service, kGenerate);
   check_search(beams, ends.size(), shape.vocabulary, options);
   std::vector<Completion> completions = empty_completions(prompts.size(), options);
   if (completions.empty()) return completions;
@@ -232,25 +279,22 @@ std::vector<Completion> beam_all(model::Model& model, std::span<const std::vecto
   const int64_t together =
       std::clamp(std::min(service.max_batch_sequences, service.cache_blocks / blocks_each) / beams.beams, int64_t{1},
                  std::ssize(prompts) - static_cast<int64_t>(begin));
-  Searcher searcher(model, service, beams, together, blocks_each);
+  Searcher searcher(model, service, together * beams.beams, together, blocks_each);
   Progress progress{.total = std::ssize(completions)};
   const auto take = [&](const Search& search) {
     for (Completion& completion : completions) {
       if (completion.prompt != search.prompt) continue;
-      const Beams::Hypothesis& best = base::at(search.beams.ended(), completion.sample);
-      completion.tokens = best.tokens;
-      completion.log_probs = best.log_probs;
-      completion.score = best.score;
-      completion.finish = search_finish(best.tokens, params, service);
+      fill(completion, search.beams.ended(), params, service);
       ++progress.finished;
-      progress.tokens += std::ssize(best.tokens);
+      progress.tokens += std::ssize(completion.tokens);
     }
   };
   auto told = completions.begin();
   for (size_t next = begin; next < prompts.size() || !searcher.idle();) {
     for (; next < prompts.size() && searcher.has_room(); next += every) {
       const int64_t room = service.max_sequence_tokens - std::ssize(prompts[next]);
-      searcher.start(static_cast<int64_t>(next), prompts[next], Beams(beams, std::min(params.max_tokens, room), ends));
+      searcher.start(static_cast<int64_t>(next), prompts[next], Beams(beams, std::min(params.max_tokens, room), ends),
+                     params);
     }
     searcher.step(take);
     progress.service = searcher.stats();

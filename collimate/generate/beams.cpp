@@ -16,15 +16,20 @@ int64_t Beams::width(int64_t beams, size_t end_ids) {
   return beams * std::max<int64_t>(2, 1 + static_cast<int64_t>(end_ids));
 }
 
-std::vector<size_t> Beams::advance(std::span<const std::span<const tensor::TokenLogProb>> top) {
+std::vector<size_t> Beams::advance(std::span<const Likely> likely, const EndsText& ends_text) {
   std::vector<Hypothesis> next, ended;
   std::vector<size_t> parents;
   ++length_;
   int64_t rank = 0;
-  for (const Candidate& candidate : candidates(top)) {
-    if (length_ == max_tokens_ || ends(candidate.next.token)) {
+  for (const Candidate& candidate : candidates(likely)) {
+    const bool by_id = ends(candidate.next.token);
+    const bool by_text = !by_id && ends_text(candidate.beam, candidate.next.token);
+    if (length_ == max_tokens_ || by_id || by_text) {
       // The others are there so that enough beams go on.
-      if (rank < params_.beams) ended.push_back(extended(candidate));
+      if (rank < params_.beams) {
+        ended.push_back(extended(candidate));
+        ended.back().by_text = by_text;
+      }
     } else if (static_cast<int64_t>(next.size()) < params_.beams) {
       next.push_back(extended(candidate));
       parents.push_back(candidate.beam);
@@ -38,10 +43,15 @@ std::vector<size_t> Beams::advance(std::span<const std::span<const tensor::Token
 }
 
 // The best of all beams' tokens; of equal ones, that of the earlier beam and the likelier one.
-std::vector<Beams::Candidate> Beams::candidates(std::span<const std::span<const tensor::TokenLogProb>> top) const {
+std::vector<Beams::Candidate> Beams::candidates(std::span<const Likely> likely) const {
   std::vector<Candidate> all;
-  for (size_t beam = 0; beam < live_.size(); ++beam)
-    for (const tensor::TokenLogProb& next : top[beam]) all.push_back({beam, next, live_[beam].score + next.log_prob});
+  for (size_t beam = 0; beam < live_.size(); ++beam) {
+    const Likely& after = base::at(likely, beam);
+    for (size_t i = 0; i < after.top.size(); ++i) {
+      const float score = live_[beam].score + base::at(after.scores, i);
+      if (std::isfinite(score)) all.push_back({beam, base::at(after.top, i), score});
+    }
+  }
   std::ranges::stable_sort(all, std::ranges::greater(), &Candidate::score);
   all.resize(std::min(all.size(), static_cast<size_t>(width())));
   return all;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@ enum class EarlyStopping : uint8_t { kNo, kYes, kNever };
 // How completions are searched: names and meaning as in transformers' GenerationConfig.
 struct BeamParams {
   int64_t beams = 1;
-  double length_penalty = 1.0;  // a completion's score: the sum of its log-probs / its length to this power
+  double length_penalty = 1.0;  // a completion's score: the sum of its tokens' scores / its length to this power
   EarlyStopping early = EarlyStopping::kNo;
 };
 
@@ -27,8 +28,18 @@ class Beams {
   struct Hypothesis {
     std::vector<int32_t> tokens;
     std::vector<float> log_probs;
-    float score = 0;  // the sum of log-probs; of an ended one, over its length to the penalty
+    float score = 0;       // the sum of its tokens' scores; of an ended one, over its length to the penalty
+    bool by_text = false;  // a stop text ended it
   };
+
+  // Has what may follow one beam: its likeliest tokens by score, and the scores: log-probs after penalties, -infinity
+  // where a token may not follow. transformers' logits processors act on log-probs too, and normalize nothing after.
+  struct Likely {
+    std::span<const tensor::TokenLogProb> top;
+    std::span<const float> scores;  // as long as `top`
+  };
+  // Does the token complete a stop text behind that beam?
+  using EndsText = std::function<bool(size_t beam, int32_t token)>;
 
   // `end_ids` end a completion, and so does its length. `max_tokens` >= 1.
   Beams(BeamParams params, int64_t max_tokens, std::vector<int32_t> end_ids);
@@ -37,9 +48,9 @@ class Beams {
   static int64_t width(int64_t beams, size_t end_ids);
   int64_t width() const { return width(params_.beams, end_ids_.size()); }
 
-  // Goes on by a token: `top` has for each live beam, in order, its width() likeliest tokens, or all that there are.
-  // Gives the beam that each live one comes from.
-  std::vector<size_t> advance(std::span<const std::span<const tensor::TokenLogProb>> top);
+  // Goes on by a token: `likely` has for each live beam, in order, its width() likeliest tokens, or all that there are.
+  // A beam that no token may follow is given up. Gives the beam that each live one comes from.
+  std::vector<size_t> advance(std::span<const Likely> likely, const EndsText& ends_text);
 
   bool done() const { return done_; }
   std::span<const Hypothesis> live() const { return live_; }
@@ -51,7 +62,7 @@ class Beams {
     tensor::TokenLogProb next;
     float score;
   };
-  std::vector<Candidate> candidates(std::span<const std::span<const tensor::TokenLogProb>> top) const;
+  std::vector<Candidate> candidates(std::span<const Likely> likely) const;
   Hypothesis extended(const Candidate& candidate) const;
   void keep_ended(std::vector<Hypothesis> fresh);
   bool full() const { return static_cast<int64_t>(ended_.size()) == params_.beams; }

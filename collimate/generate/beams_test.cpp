@@ -138,8 +138,13 @@ TEST_F(TinyBeams, RefusesWhatASearchDoesNotRead) {
       "[generate.num_beams] expected 1 beside temperature, which a search does not read, got temperature: 0.5; try "
       "leaving one of them out");
   EXPECT_THAT(refusal(two, {.max_tokens = 2, .top_k = 5}), HasSubstr("top_k: 5"));
-  EXPECT_THAT(refusal(two, {.max_tokens = 2, .regex = "a"}), HasSubstr("regex"));
+  EXPECT_THAT(refusal(two, {.max_tokens = 2, .seed = 5}), HasSubstr("seed: 5"));
+  EXPECT_THAT(refusal(two, {.max_tokens = 2, .top_log_probs = 1}), HasSubstr("top_logprobs"));
   EXPECT_THAT(refusal(two, {.max_tokens = 2, .timeout_seconds = 3}), HasSubstr("timeout_seconds"));
+  EXPECT_EQ(refusal(two, {.max_tokens = 2, .regex = "a"}),
+            "[generate] expected no regex, as the service has no tokenizer, got one; try a service with one");
+  EXPECT_THAT(refusal(two, {.max_tokens = 2, .stop = {"a"}}), HasSubstr("no stop strings"));
+  EXPECT_THAT(refusal(two, {.max_tokens = 2, .logit_bias = {{61, 1.0}}}), HasSubstr("token ids in [0, 61), got 61"));
   EXPECT_EQ(refusal({.beams = 11}, {.max_tokens = 2}),
             "[generate.num_beams] expected 1 to 10 beams, with 1 tokens that end a completion, got 11");
   EXPECT_THAT(refusal({.beams = 7}, {.max_tokens = 2, .stop_ids = {5}}), HasSubstr("1 to 6 beams"));

@@ -38,6 +38,9 @@ class Runner {
   // until the next call; runs that draw come in the plan's order, each followed by its forks.
   std::span<const DrawnFor> run(const StepPlan& plan);
 
+  // From now on the most likely tokens of a draw are those after the sequence's penalties and form: Drawn::scores.
+  void score_top() { draw_batch_.score_top(); }
+
   // Gives back the memory of the cache, whose blocks nobody needs any more, and of results; the next run takes it
   // again.
   void release();

@@ -54,8 +54,9 @@ std::span<Drawn> DrawBatch::run(const tensor::Exec& exec) {
   draws_.clear();
   for (size_t i = 0; i < all.size(); ++i) {
     drawn_[i].top.resize(all[i].top_count);
-    draws_.push_back(
-        {all[i].logits, all[i].options, all[i].u, all[i].edits, &sampled_[i], drawn_[i].top, all[i].allowed});
+    if (scores_top_) drawn_[i].scores.resize(all[i].top_count);
+    draws_.push_back({all[i].logits, all[i].options, all[i].u, all[i].edits, &sampled_[i], drawn_[i].top,
+                      all[i].allowed, drawn_[i].scores});
   }
   tensor::draw_rows(exec, vocabulary_, draws_);
   for (size_t i = 0; i < all.size(); ++i) {

@@ -16,6 +16,7 @@ struct Drawn {
   int32_t token = 0;
   float log_prob = 0.0F;
   std::vector<TokenLogProb> top;  // where asked for: the most likely tokens of the same distribution, in order
+  std::vector<float> scores;      // as long as `top`, of a batch that scores: tensor::Draw::scores
 };
 
 // The draw for one position of one sample: which Philox uniform it reads.
@@ -30,6 +31,9 @@ struct DrawKey {
 class DrawBatch {
  public:
   explicit DrawBatch(int64_t vocabulary) : vocabulary_(vocabulary) {}
+
+  // From now on the most likely tokens are those after the stages' edits, with their scores.
+  void score_top() { scores_top_ = true; }
 
   // After the row `logits` [V], which must be there until run().
   void add(const float* logits, const SamplingParams& params, const LogitHistory& history, const DrawKey& key);
@@ -46,6 +50,7 @@ class DrawBatch {
     size_t top_count;
   };
   int64_t vocabulary_;
+  bool scores_top_ = false;
   std::vector<Asked> asked_;
   std::vector<tensor::Sampled> sampled_;
   std::vector<tensor::Draw> draws_;

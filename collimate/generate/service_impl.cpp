@@ -5,6 +5,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/generate/params_check.h"
 #include "collimate/generate/token_ids.h"
 
 namespace collimate::generate {
@@ -70,7 +71,7 @@ void Service::Impl::check_request(const Sequence& sequence, const std::string& w
                           whole ? "a shorter prompt: the model has no more positions"
                                 : "a shorter prompt or a larger max_sequence_tokens"));
   }
-  check_sampling(sequence, where);
+  check_params(sequence.params, model.shape().vocabulary, options, where);
   // The last token drawn is never run.
   const int64_t most = std::min(options.max_sequence_tokens - sequence.prompt_tokens, sequence.params.max_tokens) +
                        sequence.prompt_tokens;
@@ -79,36 +80,6 @@ void Service::Impl::check_request(const Sequence& sequence, const std::string& w
         where, fmt::format("prompt and completion of at most {} tokens", pool.size() * kBlockTokens + 1),
         fmt::to_string(most), "more cache_blocks or fewer max_tokens"));
   }
-}
-
-void Service::Impl::check_sampling(const Sequence& sequence, const std::string& where) const {
-  const SamplingParams& params = sequence.params;
-  const int64_t vocabulary = model.shape().vocabulary;
-  if (!params.stop.empty() && options.tokenizer == nullptr) {
-    throw base::InputError(base::expectation(where, "no stop strings, as the service has no tokenizer",
-                                             '"' + params.stop.front() + '"', "stop_ids, or a service with one"));
-  }
-  if (!params.logit_bias.empty() && params.logit_bias.rbegin()->first >= vocabulary) {
-    throw base::InputError(base::expectation(where, fmt::format("logit_bias of token ids in [0, {})", vocabulary),
-                                             fmt::to_string(params.logit_bias.rbegin()->first)));
-  }
-  const auto unknown =
-      std::find_if(params.stop_ids.begin(), params.stop_ids.end(), [&](int32_t id) { return id >= vocabulary; });
-  if (unknown != params.stop_ids.end()) {
-    throw base::InputError(
-        base::expectation(where, fmt::format("stop token ids in [0, {})", vocabulary), fmt::to_string(*unknown)));
-  }
-  if (params.top_log_probs < 0 || params.top_log_probs > kMostTopLogProbs) {
-    throw base::InputError(base::expectation(where, fmt::format("top_logprobs in [0, {}]", kMostTopLogProbs),
-                                             fmt::to_string(params.top_log_probs)));
-  }
-  if (params.min_tokens == 0) return;
-  const auto ends = ending_ids(params, options.eos_ids);
-  const auto forbidden =
-      std::count_if(ends.begin(), ends.end(), [&](int32_t id) { return id >= 0 && id < vocabulary; });
-  if (forbidden < vocabulary) return;
-  throw base::InputError(base::expectation(where, "a token that min_tokens leaves to draw",
-                                           "end of sequence and stop ids that are the whole vocabulary"));
 }
 
 void Service::Impl::enqueue(std::unique_ptr<Sequence> sequence) {

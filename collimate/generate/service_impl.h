@@ -24,7 +24,6 @@ struct Service::Impl {
   // Moves finished-with sequences' memory into new ones.
   std::unique_ptr<Sequence> make_sequence();
   void check_request(const Sequence& sequence, const std::string& where) const;
-  void check_sampling(const Sequence& sequence, const std::string& where) const;
   void enqueue(std::unique_ptr<Sequence> sequence);
 
   // Limits the time from now on, in place of what the request's parameters say.

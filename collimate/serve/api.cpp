@@ -39,7 +39,6 @@ constexpr RefusedField kRefused[] = {
     {"modalities", [](const json& value) { return value == json::array({"text"}); }},
     {"audio", never},
     {"prediction", never},
-    {"reasoning_effort", never},
     {"verbosity", never},
     {"web_search_options", never},
 };
@@ -144,6 +143,7 @@ constexpr OwnField kOwnFields[] = {
     {"messages", true, false, read_nothing},  // in the order written: chat_fields.h
     {"tools", true, false, read_nothing},
     {"chat_template_kwargs", true, false, read_nothing},
+    {"reasoning_effort", true, false, read_nothing},
     {"tool_choice", true, false, [](ApiRequest& r, const json& value) { read_tool_choice(r, value); }},
     {"parallel_tool_calls", true, false,
      [](ApiRequest& r, const json& value) { r.parallel_calls = flag(value, "parallel_tool_calls"); }},

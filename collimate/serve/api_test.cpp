@@ -242,11 +242,8 @@ TEST(Api, TopLogProbsAreANumberOfTokens) {
 }
 
 TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
-  const std::pair<const char*, const char*> refused[] = {{"best_of", "2"},
-                                                         {"use_beam_search", "true"},
-                                                         {"audio", "{}"},
-                                                         {"reasoning_effort", "\"high\""},
-                                                         {"functions", "[{}]"}};
+  const std::pair<const char*, const char*> refused[] = {
+      {"best_of", "2"}, {"use_beam_search", "true"}, {"audio", "{}"}, {"verbosity", "\"high\""}, {"functions", "[{}]"}};
   for (const auto& [name, value] : refused) {
     json body = kChat;
     body[name] = json::parse(value);

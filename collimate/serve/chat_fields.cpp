@@ -67,6 +67,20 @@ void read_variables(ApiRequest& request, const json& value, const ordered_json& 
       "chat_template_kwargs", value, [&] { return text::variables_from_json(written, "chat_template_kwargs"); });
 }
 
+// How much a model thinks before it answers, in OpenAI's words, is a variable of its template, under the same name.
+void read_effort(ApiRequest& request, const json& value, const ordered_json&) {
+  static const std::vector<std::string> kEfforts = {"none", "minimal", "low", "medium", "high", "xhigh"};
+  if (!value.is_string() || std::ranges::count(kEfforts, value.get_ref<const std::string&>()) == 0)
+    wrong("reasoning_effort", fmt::format("one of {}", fmt::join(kEfforts, ", ")), value,
+          "chat_template_kwargs for another word of the template");
+  ordered_json& variables = conversation_of(request).inputs.variables;
+  if (variables.is_null()) variables = ordered_json::object();
+  if (const auto said = variables.find("reasoning_effort"); said != variables.end() && *said != value)
+    wrong("reasoning_effort", fmt::format("{}, as chat_template_kwargs says", shown(*said)), value,
+          "leaving one of them out");
+  variables["reasoning_effort"] = value;
+}
+
 // A call that has to come is of one of the tools.
 void check_call(const ApiRequest& request, const json& fields) {
   const json choice = fields.value("tool_choice", json());
@@ -97,6 +111,7 @@ void read_chat(ApiRequest& request, const json& fields, const ordered_json& writ
   read("messages", read_messages);
   read("tools", read_tools);
   read("chat_template_kwargs", read_variables);
+  read("reasoning_effort", read_effort);  // one of those variables
   apply_tool_choice(request, fields);
 }
 

@@ -68,6 +68,11 @@ class Generate(WithModel):
         rows = [json.loads(line) for line in made.read_text().splitlines()]
         self.assertEqual([row["prompt"] for row in rows], ["12:", "12:", "3,4:", "3,4:"])
         self.assertTrue(all("score" in row for row in rows))
+        formed, _ = self.generate(*asked, "--num-beams", "4", "--n", "4", "--regex", "[0-4]{2}=", "--stop", "3=",
+                                  "--repetition-penalty", "1.3")
+        for one in formed:
+            self.assertRegex(one["completion"], "^([0-4][0124]=|[0-4])$")
+            self.assertEqual(one["finish"], "stop")
         for wrong, said in ((("--num-beams", "4", "--temperature", "0.5"), "temperature"),
                             (("--num-beams", "4", "--n", "5"), "1 to 4"), (("--length-penalty", "2"), "num_beams"),
                             (("--num-beams", "2", "--early-stopping", "later"), "never"),

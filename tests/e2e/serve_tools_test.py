@@ -124,6 +124,20 @@ class Tools(WithModel):
                                      {"messages": MESSAGES, "chat_template_kwargs": {"stile": "long"}})
         self.assertEqual(status, 400)
         self.assertIn("expected variables that the chat template reads, got stile", answer["error"]["message"])
+        status, answer = server.post("/v1/chat/completions", {"messages": MESSAGES, "reasoning_effort": "low"})
+        self.assertEqual(status, 400)
+        self.assertIn("got reasoning_effort, which it does not", answer["error"]["message"])
+
+    def test_a_template_reads_how_much_to_think(self):
+        server = self.serve("{{ reasoning_effort | default('medium') }}"
+                            "{% for m in messages %}{{ m.content }}{% endfor %}")
+
+        def tokens(**fields) -> int:
+            status, answer = server.post("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 1, **fields})
+            self.assertEqual(status, 200, answer)
+            return answer["usage"]["prompt_tokens"]
+        self.assertEqual(tokens(), tokens(reasoning_effort="low") + 3)
+        self.assertEqual(tokens(), tokens(chat_template_kwargs={"reasoning_effort": "minimal"}) - 1)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,35 @@ void edit_logits(std::span<const LogitEdit> edits, std::span<float> logits) {
 
 namespace {
 
+void edit_row(const Draw& draw, std::span<float> row) {
+  edit_logits(draw.edits, row);
+  if (!draw.allowed.empty()) forbid_others(draw.allowed, row);
+}
+
+// The edits are those of log-probs here, which stay unnormalized.
+void score_top(int64_t vocab, const Draw& draw) {
+  float* log_probs = scratch(ScratchSlot::kLogits, 2 * vocab);
+  const TemperedRow row = temper(draw.logits, vocab, draw.options.temperature, log_probs + vocab, nullptr);
+  for (int64_t i = 0; i < vocab; ++i) log_probs[i] = row.norm.log_prob(row.x[i]);
+  edit_row(draw, {log_probs, static_cast<size_t>(vocab)});
+  RunningTopK top(static_cast<int64_t>(draw.top.size()));
+  top.add(log_probs, 0, vocab);
+  for (size_t rank = 0; rank < draw.top.size(); ++rank) {
+    const int32_t token = top.id(static_cast<int64_t>(rank));
+    base::at(draw.top, rank) = {token, row.norm.log_prob(row.x[token])};
+    base::at(draw.scores, rank) = top.value(static_cast<int64_t>(rank));
+  }
+}
+
+void list_top(int64_t vocab, const Draw& draw) {
+  if (draw.top.empty()) return;
+  if (!draw.scores.empty() && !(draw.edits.empty() && draw.allowed.empty())) return score_top(vocab, draw);
+  row_top_log_probs(draw.logits, vocab, draw.options.temperature, static_cast<int64_t>(draw.top.size()),
+                    draw.top.data());
+  for (size_t rank = 0; rank < draw.scores.size(); ++rank)
+    base::at(draw.scores, rank) = base::at(draw.top, rank).log_prob;
+}
+
 void draw_row(int64_t vocab, const Draw& draw) {
   if (draw.edits.empty() && draw.allowed.empty()) {
     *draw.out = sample_row(draw.logits, vocab, draw.options, draw.u);
@@ -129,14 +158,11 @@ void draw_row(int64_t vocab, const Draw& draw) {
     float* edited = scratch(ScratchSlot::kCaller, vocab);
     std::copy_n(draw.logits, vocab, edited);
     const std::span<float> row(edited, static_cast<size_t>(vocab));
-    edit_logits(draw.edits, row);
-    if (!draw.allowed.empty()) forbid_others(draw.allowed, row);
+    edit_row(draw, row);
     const int32_t token = sample_row(edited, vocab, draw.options, draw.u).token;
     *draw.out = {token, row_log_prob(draw.logits, vocab, draw.options.temperature, token)};
   }
-  if (draw.top.empty()) return;
-  row_top_log_probs(draw.logits, vocab, draw.options.temperature, static_cast<int64_t>(draw.top.size()),
-                    draw.top.data());
+  list_top(vocab, draw);
 }
 
 }  // namespace

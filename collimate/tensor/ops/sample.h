@@ -58,6 +58,9 @@ struct Draw {
   Sampled* out = nullptr;                  // on the host
   std::span<TokenLogProb> top;             // on the host: as row_top_log_probs
   std::span<const uint32_t> allowed = {};  // of that copy, after the edits: forbid_others(). Empty: all
+  // As long as `top`, which then has the tokens with the largest scores, of equal ones the lower ids first, and each
+  // one's own log-prob beside its score: its log-prob after the edits, -infinity where it is forbidden. On the host.
+  std::span<float> scores = {};
 };
 // Does what sample_row does, in parallel; the results are there on return. GuardError as there.
 void draw_rows(const Exec& exec, int64_t vocab, std::span<const Draw> draws);

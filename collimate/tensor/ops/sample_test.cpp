@@ -1,7 +1,9 @@
 #include "collimate/tensor/ops/sample.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -171,6 +173,39 @@ TEST(Sample, DrawsWhatIsAllowedWithTheLogProbOfAllTokens) {
   const double share = 1 / (1 + std::exp(static_cast<double>(x[95]) - x[35]));
   EXPECT_NEAR(drawn.at(35) / 400.0, share, 0.005);
   EXPECT_EQ(drawn.at(35) + drawn.at(95), 400);
+}
+
+// The tokens that are likeliest after the edits, which change log-probs here, and each one's own log-prob.
+TEST(Sample, ScoresTheLikeliestAfterTheEdits) {
+  constexpr int64_t kVocab = 200;
+  const Floats x = noise(kVocab, 3);
+  const LogitEdit edits[] = {
+      {150, LogitEdit::Kind::kSubtract, -9.0}, {151, LogitEdit::Kind::kPenalize, 0.01}, {3, LogitEdit::Kind::kForbid}};
+  std::vector<uint32_t> allowed(7, 0);
+  for (const int32_t token : {3, 40, 150, 151, 199}) allowed[static_cast<size_t>(token) / 32] |= 1U << (token % 32);
+  for (const bool masked : {false, true}) {
+    std::vector<std::pair<float, int32_t>> want;  // by falling score
+    for (int32_t token = 0; token < kVocab; ++token) {
+      const float own = row_log_prob(x.data(), kVocab, 1.0F, token);
+      float score = token == 150 ? own + 9 : token == 151 ? own * 0.01F : own;
+      const bool has = !masked || (allowed[static_cast<size_t>(token) / 32] >> (token % 32) & 1U) != 0;
+      if (token == 3 || !has) score = -std::numeric_limits<float>::infinity();
+      want.emplace_back(-score, token);
+    }
+    std::ranges::stable_sort(want, {}, &std::pair<float, int32_t>::first);
+    Sampled sampled;
+    std::array<TokenLogProb, 6> top;
+    std::array<float, 6> scores;
+    Draw draw{x.data(), {.temperature = 0}, 0, edits, &sampled, top, {}, scores};
+    if (masked) draw.allowed = allowed;
+    draw_rows(Exec{}, kVocab, {&draw, 1});
+    for (size_t rank = 0; rank < top.size(); ++rank) {
+      EXPECT_EQ(top[rank].token, want[rank].second);
+      EXPECT_TRUE(scores[rank] == -want[rank].first || std::abs(scores[rank] + want[rank].first) < 1e-5F) << rank;
+      EXPECT_EQ(top[rank].log_prob, row_log_prob(x.data(), kVocab, 1.0F, top[rank].token));
+    }
+    EXPECT_EQ(std::isfinite(scores[4]), !masked);
+  }
 }
 
 TEST(Sample, NaNIsAnErrorNotAToken) {

@@ -142,6 +142,13 @@ class Constrainer::Followed final : public Constraint {
   }
   const std::string& problem() const override { return problem_; }
 
+  std::unique_ptr<Constraint> copy() const override {
+    auto made = std::make_unique<Followed>(*this);  // at the beginning of the text
+    made->matcher_ = Matcher(llguidance().clone_matcher(matcher_.get()));
+    made->followed_ = followed_;
+    return made;
+  }
+
  private:
   static std::string error_of(const Matcher& matcher) {
     const char* error = llguidance().matcher_get_error(matcher.get());

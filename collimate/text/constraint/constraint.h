@@ -39,6 +39,8 @@ class Constraint {
   virtual std::span<const uint32_t> allowed_after(std::span<const int32_t> tokens) = 0;
   // Why the last answer was empty, where the engine says so.
   virtual const std::string& problem() const = 0;
+  // Another of the same text, from here on each is where it was asked itself.
+  virtual std::unique_ptr<Constraint> copy() const = 0;
 };
 
 // Makes constraints for one vocabulary. Not thread-safe.
