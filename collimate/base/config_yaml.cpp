@@ -21,8 +21,8 @@ constexpr int64_t kMaxNodes = 1'000'000;
 // Converts the parser's tree. Lines come from the file, or every node gets the one `fixed_where`.
 class Converter {
  public:
-  Converter(std::string file_name, std::string fixed_where)
-      : file_name_(std::move(file_name)), fixed_where_(std::move(fixed_where)) {}
+  Converter(std::string file_name, std::string fixed_where, bool last_wins = false)
+      : file_name_(std::move(file_name)), fixed_where_(std::move(fixed_where)), last_wins_(last_wins) {}
 
   std::string where(const YAML::Mark& mark) const {
     return fixed_where_.empty() ? fmt::format("{}:{}", file_name_, mark.line + 1) : fixed_where_;
@@ -52,6 +52,10 @@ class Converter {
     const std::string at = where(key.Mark());
     if (!key.IsScalar()) throw InputError(expectation(at, "a key", "a list or mapping in its place"));
     if (out.find(key.Scalar())) {
+      if (last_wins_) {
+        out.child(key.Scalar()) = convert(value, key.Mark());
+        return;
+      }
       throw InputError(
           expectation(at, "every key once", fmt::format("\"{}\" twice", key.Scalar()), "one of the two lines alone"));
     }
@@ -61,6 +65,7 @@ class Converter {
 
   std::string file_name_;
   std::string fixed_where_;
+  bool last_wins_ = false;
   int64_t nodes_ = 0;
 };
 
@@ -184,8 +189,8 @@ bool is_one_reference(const std::string& text) { return text.starts_with("${") &
 
 }  // namespace
 
-ConfigNode parse_yaml(const std::string& text, const std::string& file_name) {
-  ConfigNode root = parse(text, Converter(file_name, ""));
+ConfigNode parse_yaml(const std::string& text, const std::string& file_name, bool last_wins) {
+  ConfigNode root = parse(text, Converter(file_name, "", last_wins));
   if (root.where.empty()) root.where = file_name;
   return root;
 }

@@ -10,8 +10,8 @@ namespace collimate::base {
 
 // One YAML document as a tree of nodes that know "file:line". An empty document is a null node. Throws InputError for a
 // syntax error, a key written twice, a key that is not a scalar, a second document, or a tree of over a million nodes
-// (aliases multiply).
-ConfigNode parse_yaml(const std::string& text, const std::string& file_name);
+// (aliases multiply). `last_wins`: of a key that is written twice the last value counts.
+ConfigNode parse_yaml(const std::string& text, const std::string& file_name, bool last_wins = false);
 
 // A value given on the command line; every node of it has this `where`.
 ConfigNode parse_yaml_value(const std::string& text, const std::string& where);

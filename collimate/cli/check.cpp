@@ -20,10 +20,15 @@ constexpr std::string_view kWarning = "warning: ";
 
 }  // namespace
 
-int show_check(const std::string& path, const recipe::Config& config, CheckForm form) {
+void show_translation(const std::string& path, const std::vector<std::string>& sets, CheckForm form) {
+  if (form == CheckForm::kJson) return;
+  for (const std::string& line : recipe::chatlearn_lines(path, sets))
+    fmt::print("{}{}\n", form == CheckForm::kAll ? "# " : "", line);
+  std::fflush(stdout);
+}
+
+int show_check(const recipe::Config& config, CheckForm form) {
   recipe::Findings found = recipe::check(config);
-  const std::vector<std::string> translated = recipe::chatlearn_lines(path);
-  found.lines.insert(found.lines.begin(), translated.begin(), translated.end());
   std::stable_partition(found.lines.begin(), found.lines.end(),
                         [](const std::string& line) { return !line.starts_with(kWarning); });
   if (form == CheckForm::kJson) {
@@ -54,9 +59,11 @@ int check(const Arguments& arguments) {
   app.add_flag("--json", json, "print one JSON document");
   if (!parse(app, arguments)) return 0;
   if (download) sets.emplace_back("download=true");
+  const CheckForm form = json ? CheckForm::kJson : all ? CheckForm::kAll : CheckForm::kShort;
+  show_translation(config_path, sets, form);  // also of what cannot be loaded
   recipe::Config config = recipe::load(config_path, sets);
   choose_placement(config, config_path, sets, "");
-  return show_check(config_path, config, json ? CheckForm::kJson : all ? CheckForm::kAll : CheckForm::kShort);
+  return show_check(config, form);
 }
 
 }  // namespace collimate::cli

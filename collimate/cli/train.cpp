@@ -123,8 +123,8 @@ bool read_arguments(const Arguments& arguments, TrainWords& words) {
 }
 
 // Keys of a ChatLearn YAML that come to nothing.
-int64_t without_meaning(const std::string& config) {
-  return std::ranges::count_if(recipe::chatlearn_lines(config),
+int64_t without_meaning(const std::string& config, const std::vector<std::string>& sets) {
+  return std::ranges::count_if(recipe::chatlearn_lines(config, sets),
                                [](const std::string& line) { return line.starts_with("warning: "); });
 }
 
@@ -136,9 +136,9 @@ int train(const Arguments& arguments) {
   recipe::TrainCall& call = words.call;
   recipe::Config config = recipe::load(words.config, words.sets);
   choose_placement(config, words.config, words.sets, recipe::run_to_resume(call));
-  if (words.dry_run) return show_check(words.config, config, words.json ? CheckForm::kJson : CheckForm::kShort);
+  if (words.dry_run) return show_check(config, words.json ? CheckForm::kJson : CheckForm::kShort);
   call.note = [](const std::string& line) { base::log().show(line); };
-  if (const int64_t keys = without_meaning(words.config); keys > 0)
+  if (const int64_t keys = without_meaning(words.config, words.sets); keys > 0)
     call.note(fmt::format("warning: {} of {} {} no meaning here: collimate check {} lists them",
                           recipe::counted(keys, "key"), words.config, keys == 1 ? "has" : "have",
                           shell_word(words.config)));

@@ -35,7 +35,19 @@ Batch joined(const Batch& input, const std::vector<Batch>& pieces) {
 // The graph on one device, with room in the budget.
 graph::Placement checked(const graph::Graph& graph, const Registry& registry, const RunOptions& options) {
   graph::validate(graph);
+  const graph::Node* first = nullptr;
+  for (const graph::Node& node : graph.nodes) {
+    if (graph.spec(graph.node_index(node.id)).kind != graph::Kind::kTrain) continue;
+    if (first != nullptr && first->inputs != node.inputs)
+      throw base::InputError(base::expectation("graph " + graph.name, "nodes that train on the same values",
+                                               first->id + " and " + node.id));
+    first = &node;
+  }
+  if (first == nullptr || graph.inputs.size() != 1)
+    throw base::InputError(base::expectation("graph " + graph.name, "one input, and a node that trains",
+                                             fmt::format("{} inputs", graph.inputs.size())));
   graph::Placement placement = graph::flattening(graph, 1);
+  if (!options.swap_directory.empty()) host::ensure_directory(options.swap_directory);
   if (options.memory_budget_bytes > 0) memory_within_budget(graph, placement, registry, options);
   return placement;
 }
@@ -65,8 +77,6 @@ Batch ByHand::experience(const Batch& input) {
     if (!trains(index)) values[node.outputs.at(0)] = call(index, input_of(node, values));
   }
   const auto first = std::ranges::find_if(order, [&](int index) { return trains(index); });
-  if (first == order.end())
-    throw base::InputError(base::expectation("graph " + graph_.name, "a node that trains", "none"));
   return input_of(graph_.node(*first), values);
 }
 

@@ -154,9 +154,8 @@ Config read_config(const base::ConfigSource& source, const std::string& name) {
 
 Config load(const std::string& path, const std::vector<std::string>& sets) {
   const Config schema;
-  const base::ConfigNode written_as = base::load_config(path).root;
-  if (!is_chatlearn(written_as)) return read_config(base::load_config(path, sets, &schema), path);
-  base::ConfigSource source{from_chatlearn(written_as, path).root};
+  if (!is_chatlearn(path)) return read_config(base::load_config(path, sets, &schema), path);
+  base::ConfigSource source{from_chatlearn(path, sets).root};
   base::override_values(source.root, sets, &schema);
   return read_config(source, path);
 }

@@ -19,12 +19,20 @@ nlohmann::json config_values(const std::string& actor, const std::string& critic
                            {"preset", "deepspeed-chat-ppo"},
                            {"models", {{"policy", {{"path", actor}}}, {"value", {{"path", critic}}}}},
                            {"run", {{"iterations", iterations}}}};
+  if (!options.is_null() && !options.is_object())
+    throw base::InputError(base::expectation("options", "a mapping of a config's keys", options.dump()));
   if (!options.contains("reward")) values["models"]["reward"] = {{"path", critic}};
-  values.merge_patch(options);
+  if (options.is_object()) values.merge_patch(options);
   return values;
 }
 
-void require_one_device(const Config& config) {
+// The loop has the iterations that it is made with, and the losses of PPO.
+void require_loop(const Config& config) {
+  if (config.recipe != std::string("ppo"))
+    throw base::InputError(base::expectation("recipe", "ppo, whose losses the loop returns", config.recipe));
+  if (config.run.epochs.get())
+    throw base::InputError(base::expectation("run.epochs", "nothing, as the loop has total_iterations",
+                                             fmt::to_string(*config.run.epochs.get()), "leaving it out"));
   if (config.devices == 1 && config.placement.get() == "flattening") return;
   throw base::InputError(base::expectation("devices", "1 where a program has the loop itself",
                                            std::to_string(config.devices), "collimate train, which has the loop"));
@@ -39,7 +47,7 @@ DeepSpeedRLHFEngine::DeepSpeedRLHFEngine(const std::string& actor, const std::st
       registry_(module_registry()),
       plan_(complete_plan(config_, registry_)),
       data_(read_data(config_, plan_)) {
-  require_one_device(config_);
+  require_loop(config_);
   text::require_equal_tokens(*data_.tokenizer, tokenizer, "tokenizer");
   const graph::Placement placement = make_placement(config_, plan_);
   refuse(inspect(config_, plan_, placement, data_).refused);
@@ -72,7 +80,12 @@ PPOLosses DeepSpeedPPOTrainer::train_rlhf(const Batch& experience) {
   flow::MetricSet measured;
   measured.add(engine_.models().metrics());
   metrics_ = measured.values();
-  return {metrics_.at("actor/pg_loss"), metrics_.at("critic/vf_loss")};
+  return {measured_as("actor/pg_loss"), measured_as("critic/vf_loss")};
+}
+
+double DeepSpeedPPOTrainer::measured_as(const std::string& name) const {
+  if (const auto found = metrics_.find(name); found != metrics_.end()) return found->get<double>();
+  throw base::InputError(base::expectation("train_rlhf", name + " to be measured", "no rows that were trained"));
 }
 
 double DeepSpeedPPOTrainer::train_unsupervised(const Batch& experience, double coefficient) {
@@ -84,7 +97,7 @@ double DeepSpeedPPOTrainer::train_unsupervised(const Batch& experience, double c
     throw base::InputError(base::expectation("train_unsupervised", fmt::format("train.ptx_weight, {}", weight),
                                              fmt::format("the coefficient {}", coefficient),
                                              "options: {train: {ptx_weight: COEFFICIENT}}"));
-  return metrics_.at("actor/ptx_loss");
+  return measured_as("actor/ptx_loss");
 }
 
 }  // namespace collimate::recipe

@@ -77,6 +77,8 @@ class DeepSpeedPPOTrainer {
   DeepSpeedRLHFEngine& engine() { return engine_; }
 
  private:
+  double measured_as(const std::string& name) const;
+
   DeepSpeedRLHFEngine& engine_;
   nlohmann::ordered_json metrics_ = nlohmann::ordered_json::object();
 };

@@ -25,5 +25,8 @@ int main(int argc, char** argv) {
   } catch (const base::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return error.exit_code();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "train_rlhf: {}\n", error.what());
+    return 1;
   }
 }

@@ -30,12 +30,11 @@ runtime:
   data_path: {1}
 )",
                                          start, scratch_ / "problems.jsonl");
-  const std::vector<std::string> sets = {"reward=[{rule: regex, pattern: \"^[0-4]\"}]", "run.seed=7",
-                                         "models.policy.reduction_chunks=2", "models.reference.reduction_chunks=2"};
+  const std::vector<std::string> sets = {"reward=[{rule: regex, pattern: \"^[0-4]\"}]", "run.seed=7"};
   train_text(theirs, scratch_ / "theirs", sets);
   const std::string ours = fmt::format(R"(recipe: grpo
 preset: chatlearn-grpo
-models: {{policy: {{path: {0}, reduction_chunks: 2}}, reference: {{path: {0}, reduction_chunks: 2}}}}
+models: {{policy: {{path: {0}, reduction_chunks: 2}}, reference: {{path: {0}}}}}
 data: {{train: {1}}}
 algorithm: {{beta: 0.1}}
 rollout: {{prompts_per_iteration: 4, samples_per_prompt: 4, prompt_tokens: 8, completion_tokens: 6, temperature: 0.9}}

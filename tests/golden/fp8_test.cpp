@@ -164,7 +164,7 @@ TEST_F(Fp8Models, LogitsAreThoseOfAnotherImplementation) {
         std::ofstream(directory_ + "/config.json") << one.at("config");
         model::check_huggingface(directory_, "lm", {});
         const auto weights = model::load_huggingface(directory_, "lm", {.mapped = mapped}, {});
-        EXPECT_LT(worst_difference(logits_of(weights, one.at("ids")), one.at("logits")), 3e-5F) << one.at("name");
+        EXPECT_LT(worst_difference(logits_of_ids(weights, one.at("ids")), one.at("logits")), 3e-5F) << one.at("name");
       }
 }
 

@@ -91,10 +91,10 @@ TEST_F(Mxfp4Models, LogitsAreThoseOfTransformersAlsoOfMappedFilesAndOfTheExport)
   const auto wanted = golden_.at("logits").get<std::vector<float>>();
   model::check_huggingface(directory_, "lm", {});
   const auto loaded = model::load_huggingface(directory_, "lm", {}, {});
-  const std::vector<float> got = logits_of(loaded, golden_.at("ids"));
+  const std::vector<float> got = logits_of_ids(loaded, golden_.at("ids"));
   EXPECT_LT(worst_difference(got, wanted),
             1.5e-4F);  // of logits up to 4; float32 of transformers is 3e-5 from its float64
-  EXPECT_EQ(logits_of(model::load_huggingface(directory_, "lm", {.mapped = true}, {}), golden_.at("ids")), got);
+  EXPECT_EQ(logits_of_ids(model::load_huggingface(directory_, "lm", {.mapped = true}, {}), golden_.at("ids")), got);
 
   const std::string exported = directory_ + "/exported";
   model::save_huggingface(*loaded, exported, {.dtype = "F32"});

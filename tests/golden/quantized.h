@@ -29,7 +29,7 @@ inline json golden_of(const std::string& file) {
 }
 
 // The logits of a sequence of tokens.
-inline std::vector<float> logits_of(const std::shared_ptr<model::Weights>& weights, const json& tokens) {
+inline std::vector<float> logits_of_ids(const std::shared_ptr<model::Weights>& weights, const json& tokens) {
   model::Model decoder(weights, {});
   const auto ids = tokens.get<std::vector<int32_t>>();
   const std::span<const int32_t> sequence = ids;

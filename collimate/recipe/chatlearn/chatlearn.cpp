@@ -4,12 +4,19 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 
 #include "collimate/base/config.h"
+#include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
 #include "collimate/recipe/chatlearn/placed.h"
 #include "collimate/recipe/chatlearn/rows.h"
 #include "collimate/recipe/chatlearn/source.h"
+#include "collimate/recipe/config.h"
+#include "collimate/recipe/list.h"
+#include "collimate/recipe/registry.h"
+#include "collimate/recipe/unread.h"
 
 namespace collimate::recipe {
 namespace {
@@ -26,6 +33,14 @@ using nlohmann::json;
 // Whether a key is as good as left out.
 bool is_no(const json& value) { return value.is_null() || value == "" || value == false || value == json::array(); }
 
+std::string shown(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+double real(const ConfigNode& node, std::string_view name) {
+  const json value = to_json(node);
+  if (value.is_number()) return value.get<double>();
+  throw base::InputError(base::expectation(node.where, fmt::format("{} to be a number", name), node.description()));
+}
+
 class Translation {
  public:
   Translation(Source source, std::string path) : source_(std::move(source)), path_(std::move(path)) {
@@ -39,12 +54,20 @@ class Translation {
     if (recipe_ == "grpo" && !online_dpo_) set("preset", "chatlearn-grpo", path_);
     if (online_dpo_) set("algorithm.loss_type", "online_dpo", path_);
     for (const Value& value : source_.environment) translate("environment", "runtime_env", "", value);
+    for (const Value& value : source_.others)
+      config_.keys.push_back(
+          {value.node.where, value.name, shown(to_json(value.node)), "", "", "no section that is read"});
     for (const Value& value : source_.runtime) translate("runtime", "runtime", "", value);
-    for (const bool trainers : {false, true})  // whose path, rate and lengths win
+    for (const int turn : {0, 1, 2})  // later ones win: those that generate, then those that train
       for (const Model& model : source_.models)
-        if (trains(model) == trainers) translate_model(model);
+        if (turn_of(model) == turn) translate_model(model);
+    if (rollouts_) settle_samples();
     const nlohmann::ordered_json where = placed(source_, ours_);
     for (const auto& [key, value] : where.items()) set(key, value, path_);
+    // Sums of generation and training then have the same parts.
+    const auto tp = [&](size_t of) { return ours_[of].second->number({"tensor_model_parallel_size"}, 1); };
+    if (rollouts_ && ours_.size() > 1 && tp(0) != tp(1))
+      set("models.policy.reduction_chunks", std::lcm(tp(0), tp(1)), path_);
     return std::move(config_);
   }
 
@@ -102,16 +125,31 @@ class Translation {
   bool reads_reference() const {
     const Model* trainer = source_.of(Role::kPolicyTrainer);
     const ConfigNode* coefficient = trainer == nullptr ? nullptr : trainer->find("kl_coef");
-    return online_dpo_ || (coefficient != nullptr && to_json(*coefficient) != 0);
+    return online_dpo_ ||
+           (coefficient != nullptr && !is_no(to_json(*coefficient)) && real(*coefficient, "kl_coef") != 0);
   }
 
-  static bool trains(const Model& model) {
-    return model.role == Role::kPolicyTrainer || model.role == Role::kValueTrainer;
+  static int turn_of(const Model& model) {
+    if (model.role == Role::kPolicyTrainer || model.role == Role::kValueTrainer) return 2;
+    return model.role == Role::kPolicy ? 1 : 0;
+  }
+
+  // Numbers that ChatLearn has by default: samples of a prompt, rows of an update.
+  void settle_samples() {
+    set("rollout.samples_per_prompt", samples_per_prompt(), path_);
+    if (config_.root.find("rollout")->find("prompts_per_iteration") == nullptr &&
+        source_.find("sample_per_episode") != nullptr)
+      set("rollout.prompts_per_iteration", std::max<int64_t>(1, episode_samples() / samples_per_prompt()), path_);
+    const ConfigNode* train = config_.root.find("train");
+    if (source_.find("train_micro_batch_size") != nullptr &&
+        (train == nullptr || train->find("samples_per_update") == nullptr))
+      set("train.samples_per_update", rows_per_update(), path_);
   }
 
   void translate_model(const Model& model) {
     const std::string section(model.role ? chatlearn::name_of(*model.role) : "");
     const std::string named = model_name(model);
+    current_ = &model;
     for (const Value& value : model.values) translate(section, model.name, named, value);
   }
 
@@ -135,10 +173,10 @@ class Translation {
     return "";
   }
 
-  void translate(const std::string& section, const std::string& shown, const std::string& model, const Value& value) {
+  void translate(const std::string& section, const std::string& holder, const std::string& model, const Value& value) {
     if (value.name == "model_config_file" || value.name == "config_dir" || value.name == "args_dict") return;  // read
     const json theirs = to_json(value.node);
-    ChatLearnKey key{value.node.where, fmt::format("{}.{}", shown, value.name), theirs.dump(), "", ""};
+    ChatLearnKey key{value.node.where, fmt::format("{}.{}", holder, value.name), shown(theirs), "", "", ""};
     const Row* row = chatlearn::find_row(section, value.name);
     if (row == nullptr) {
       key.remark = chatlearn::is_known(value.name) ? "it is read of other models alone"
@@ -150,27 +188,30 @@ class Translation {
       const std::string ours = fmt::format(fmt::runtime(row->key), model);
       const json converted = row->convert == nullptr ? theirs : row->convert(theirs);
       if (converted.is_discarded()) {
-        key.ours = derive(ours, value, section, model);
+        key.ours = derive(ours, value, model);
       } else if (!converted.is_null()) {
-        set(ours, converted, value.node.where);
-        key.ours = fmt::format("{}: {}", ours, converted.dump());
+        key.ours = settle(ours, converted, value.node.where);
       }
+      if (key.ours.empty()) key.remark.clear();
+      if (key.ours.starts_with(ours + ":")) key.option = ours;
     }
     config_.keys.push_back(std::move(key));
   }
 
   // Sets what another key has a part in, by our key; returns "key: value", or the key alone where the placement has it.
-  std::string derive(const std::string& ours, const Value& value, const std::string& section, const std::string& model);
+  std::string derive(const std::string& ours, const Value& value, const std::string& model);
+  // Those of rows, lengths and updates; nothing of another key.
+  std::optional<std::string> derive_rows(const std::string& ours, const Value& value);
 
   std::string settle(const std::string& ours, const json& value, const std::string& where) {
     set(ours, value, where);
-    return fmt::format("{}: {}", ours, value.dump());
+    return fmt::format("{}: {}", ours, shown(value));
   }
 
-  // A number of theirs, which more than one section may have.
+  // A number of theirs of at least 1, which more than one section may have.
   int64_t number(std::string_view name, int64_t otherwise) const {
     for (const ConfigNode* found : all_of(name))
-      if (const json value = to_json(*found); value.is_number_integer()) return value.get<int64_t>();
+      if (found->kind != ConfigNode::Kind::kNull) return chatlearn::whole(*found, name);
     return otherwise;
   }
   std::vector<const ConfigNode*> all_of(std::string_view name) const {
@@ -192,13 +233,39 @@ class Translation {
     const json weights = ratio == nullptr ? json() : list_of(to_json(*ratio));
     for (size_t i = 0; weights.is_array() && list.is_array() && i < std::min(list.size(), weights.size()); ++i) {
       const json& weight = weights[i];
-      list[i] = {{"path", list[i]},
-                 {"weight", weight.is_string() ? std::stod(weight.get<std::string>()) : weight.get<double>()}};
+      const json number = weight.is_string() ? json::parse(weight.get<std::string>(), nullptr, false) : weight;
+      if (!number.is_number())
+        throw base::InputError(
+            base::expectation(ratio->where, "data_ratio to be a list of numbers", ratio->description()));
+      list[i] = {{"path", list[i]}, {"weight", number}};
     }
     return settle(ours, list.is_array() && list.size() == 1 ? list[0] : list, node.where);
   }
+  // The schedule's name and its floor, which only one schedule of ours has.
+  std::string schedule(const std::string& ours, const ConfigNode& node) {
+    const Model& trainer = *current_;
+    const auto find = [&](std::initializer_list<const char*> names) {
+      const ConfigNode* found = nullptr;
+      for (const char* name : names)
+        if (found == nullptr) found = trainer.find(name);
+      return found;
+    };
+    const ConfigNode* style = find({"lr_decay_style"});
+    const ConfigNode* rate = find({"lr", "learning_rate", "optimizer.lr"});
+    const ConfigNode* floor = find({"min_lr", "optimizer.min_lr"});
+    const bool falls = style != nullptr && style->text == "cosine" && rate != nullptr && floor != nullptr &&
+                       real(*floor, "min_lr") > 0 && real(*rate, "lr") > 0;
+    if (ours == "train.lr_schedule") return settle(ours, falls ? json("cosine_with_min") : to_json(node), node.where);
+    return falls ? settle(ours, real(*floor, "min_lr") / real(*rate, "lr"), node.where) : "";
+  }
+  // Its rank, with ChatLearn's defaults of rank and scaling where the file has none.
+  int64_t lora_rank(const std::string& model) {
+    set(fmt::format("models.{}.lora.alpha", model), 1.0, path_);
+    return current_->number({"lora.lora_dim"}, 8);
+  }
   int64_t samples_per_prompt() const {
-    return number("num_inference_per_prompt", number("n", number("train_to_compare_num_responses", 1)));
+    const int64_t usual = source_.find("train_backend") == nullptr ? 1 : 32;
+    return number("num_inference_per_prompt", number("n", number("train_to_compare_num_responses", usual)));
   }
   int64_t rows_per_update() const { return number("train_global_batch_size", number("train_micro_batch_size", 2)); }
   int64_t episode_samples() const { return number("sample_per_episode", 1000); }
@@ -216,42 +283,53 @@ class Translation {
   }
 
   const Source source_;
+  const Model* current_ = nullptr;  // whose keys are translated
   const std::string path_;
   std::string recipe_;
   bool online_dpo_ = false, rollouts_ = true;
-  std::vector<std::pair<std::string, const Model*>> ours_;
+  using Ours = std::pair<std::string, const Model*>;
+  std::vector<Ours> ours_;
   ChatLearnConfig config_;
 };
 
-std::string Translation::derive(const std::string& ours, const Value& value, const std::string& section,
-                                const std::string& model) {
+std::optional<std::string> Translation::derive_rows(const std::string& ours, const Value& value) {
   const std::string& where = value.node.where;
   const json theirs = to_json(value.node);
   if (ours == "run.iterations") {
+    const int64_t episodes = chatlearn::whole(value.node, value.name);
     const int64_t updates = (episode_samples() + rows_per_update() - 1) / rows_per_update();
-    const int64_t of_rows = updates * number("num_training_epoch", 1);
-    return settle(ours, rollouts_ ? theirs.get<int64_t>() : theirs.get<int64_t>() * of_rows, where);
+    return settle(ours, rollouts_ ? episodes : episodes * updates * number("num_training_epoch", 1), where);
   }
   if (!rollouts_ && (ours == "rollout.prompts_per_iteration" || ours == "train.ppo_epochs")) return "run.iterations";
   if (ours == "rollout.prompts_per_iteration")
-    return settle(ours, std::max<int64_t>(1, theirs.get<int64_t>() / samples_per_prompt()), where);
+    return settle(ours, std::max<int64_t>(1, chatlearn::whole(value.node, value.name) / samples_per_prompt()), where);
   if (ours == "train.ppo_epochs") return settle(ours, theirs, where);
-  if (ours == "data.train" || ours == "data.eval") return is_no(theirs) ? "" : files(ours, value.node);
+  if (ours == "data.train" || ours == "data.eval") return files(ours, value.node);
   if (ours == "data.max_tokens") return rollouts_ ? "" : settle(ours, theirs, where);
-  if (ours == "train.samples_per_update" && !is_no(theirs))  // of pairs both rows count
-    return settle(ours, rollouts_ ? theirs.get<int64_t>() : 2 * theirs.get<int64_t>(), where);
+  if (ours == "train.samples_per_update")  // of pairs both rows count
+    return settle(ours, (rollouts_ ? 1 : 2) * chatlearn::whole(value.node, value.name), where);
   if (ours == "rollout.samples_per_prompt" && rollouts_) return settle(ours, samples_per_prompt(), where);
-  if (ours == "rollout.max_batch_sequences" && rollouts_ && theirs.is_number() && theirs > 0 && section == "policy")
+  if (ours == "rollout.max_batch_sequences" && rollouts_ && theirs.is_number() && theirs > 0)
     return settle(ours, theirs, where);
-  if (ours == "rollout.prompt_tokens" && rollouts_ && section == "policy") {
-    const int64_t added = number("max_new_tokens", number("new_token_limit", 0));
-    return added > 0 && theirs > added ? settle(ours, theirs.get<int64_t>() - added, where) : "";
+  if (ours == "rollout.prompt_tokens" && rollouts_) {
+    const ConfigNode* added = current_->find("max_new_tokens");
+    const int64_t rest =
+        chatlearn::whole(value.node, value.name) - (added == nullptr ? 0 : chatlearn::whole(*added, "max_new_tokens"));
+    return added != nullptr && rest > 0 ? settle(ours, rest, where) : "";
   }
-  if (ours == "train.lr_minimum_ratio") {
-    for (const char* name : {"lr", "optimizer.lr"})
-      if (const ConfigNode* rate = source_.of(Role::kPolicyTrainer)->find(name); rate != nullptr)
-        return settle(ours, theirs.get<double>() / to_json(*rate).get<double>(), where);
-    return "";
+  return std::nullopt;
+}
+
+std::string Translation::derive(const std::string& ours, const Value& value, const std::string& model) {
+  const std::string& where = value.node.where;
+  const json theirs = to_json(value.node);
+  if (is_no(theirs) && !ours.starts_with("algorithm.kl_")) return "";
+  if (const std::optional<std::string> of_rows = derive_rows(ours, value)) return *of_rows;
+  if (ours == "train.lr_schedule" || ours == "train.lr_minimum_ratio") return schedule(ours, value.node);
+  if (ours == "algorithm.loss_type") return recipe_ == "dpo" && theirs == true ? settle(ours, "ipo", where) : "";
+  if (ours == "algorithm.beta") {
+    const bool of_pairs = value.name == "dpo_weight";
+    return of_pairs == (recipe_ == "dpo" || online_dpo_) && recipe_ != "ppo" ? settle(ours, theirs, where) : "";
   }
   if (ours == "algorithm.kl_target" || ours == "algorithm.kl_horizon") {
     const std::vector<const ConfigNode*> fixed = all_of("fix_kl_coef");
@@ -265,39 +343,84 @@ std::string Translation::derive(const std::string& ours, const Value& value, con
       return model_name(each) == model && each.is_true("lora.enable_lora");
     });
     if (!enabled) return "";
-    if (value.name != "lora.enable_lora") return settle(ours, theirs, where);
-    return ours;
+    return settle(ours, value.name == "lora.enable_lora" ? json(lora_rank(model)) : theirs, where);
   }
   if (ours == "recipe") return settle(ours, recipe_, where);
   if (ours == "placement" || ours == "devices" || ours == "tp" || ours == "pp" || ours == "ep" || ours == "cp" ||
       ours == "zero")
-    return is_no(theirs) ? "" : "placement";
+    return current_ == nullptr || std::ranges::find(ours_, current_, &Ours::second) != ours_.end() ? "placement" : "";
   return "";
+}
+
+// Takes "a.b" out of a tree.
+void remove(ConfigNode& root, const std::string& path) {
+  ConfigNode* node = &root;
+  const std::vector<std::string> names = chatlearn::parts(path, '.');
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(node->keys, name);
+    if (found == node->keys.end()) return;
+    const auto at = std::distance(node->keys.begin(), found);
+    if (&name == &names.back()) {
+      node->children.erase(node->children.begin() + at);
+      node->keys.erase(found);
+    } else {
+      node = &node->children[static_cast<size_t>(at)];
+    }
+  }
 }
 
 }  // namespace
 
-bool is_chatlearn(const ConfigNode& root) {
-  if (root.find("recipe") != nullptr || root.find("preset") != nullptr || root.find("models") == nullptr) return false;
-  return std::ranges::any_of(std::initializer_list<const char*>{"runtime", "runtime_args", "rlhf"},
-                             [&](const char* key) { return root.find(key) != nullptr; });
+bool is_chatlearn(const fs::path& path) {
+  if (!fs::is_regular_file(path)) return false;
+  try {
+    const ConfigNode root = chatlearn::read_yaml(path);
+    const auto has = [&](const char* key) { return root.find(key) != nullptr; };
+    if (has("recipe") || has("preset")) return false;
+    const bool runtime = has("runtime") || has("runtime_args") || has("rlhf"), models = has("models");
+    return (runtime && models) || ((runtime || models) && has("includes"));
+  } catch (const base::InputError&) {
+    return false;  // which is said where it is read as a config of ours
+  }
 }
 
-ChatLearnConfig from_chatlearn(const ConfigNode& root, const fs::path& path) {
-  return Translation(chatlearn::read_source(root, path), path.string()).made();
+ChatLearnConfig from_chatlearn(const fs::path& path) {
+  return Translation(chatlearn::read_source(path), path.string()).made();
 }
 
-std::vector<std::string> chatlearn_lines(const fs::path& path) {
+ChatLearnConfig from_chatlearn(const fs::path& path, const std::vector<std::string>& sets) {
+  ChatLearnConfig made = from_chatlearn(path);
+  const Config schema;
+  base::ConfigSource source{made.root};
+  base::override_values(source.root, sets, &schema);
+  std::optional<Config> config;
+  std::optional<Plan> plan;
+  try {
+    config = load_source(source, path.string());
+    plan = make_plan(*config, module_registry());
+  } catch (const base::InputError&) {
+    return made;  // which is said where the run is planned
+  }
+  for (ChatLearnKey& key : made.keys) {
+    if (key.option.empty() || key.option == "recipe" || key.option.starts_with("models.") ||
+        !is_unread(*config, *plan, key.option))
+      continue;
+    remove(made.root, key.option);
+    key.ours = key.option = "";
+    key.remark = fmt::format("recipe {} does not read it", config->recipe.get());
+  }
+  return made;
+}
+
+std::vector<std::string> chatlearn_lines(const fs::path& path, const std::vector<std::string>& sets) {
   std::vector<std::string> lines;
-  const ConfigNode root = base::load_config(path).root;
-  if (!is_chatlearn(root)) return lines;
-  for (const ChatLearnKey& key : from_chatlearn(root, path).keys) {
+  if (!is_chatlearn(path)) return lines;
+  for (const ChatLearnKey& key : from_chatlearn(path, sets).keys) {
     const std::string remark = key.remark.empty() ? "" : fmt::format(" ({})", key.remark);
     const std::string theirs = fmt::format("{} {}: {}", key.where, key.name, key.value);
-    const bool off = is_no(json::parse(key.value));
-    lines.push_back(!key.ours.empty() ? fmt::format("{} -> {}{}", theirs, key.ours, remark)
-                    : off             ? fmt::format("{} -> nothing", theirs)
-                                      : fmt::format("warning: {} has no meaning here{}", theirs, remark));
+    lines.push_back(!key.ours.empty()               ? fmt::format("{} -> {}{}", theirs, key.ours, remark)
+                    : is_no(json::parse(key.value)) ? fmt::format("{} -> nothing", theirs)
+                                                    : fmt::format("warning: {} has no meaning here{}", theirs, remark));
   }
   return lines;
 }

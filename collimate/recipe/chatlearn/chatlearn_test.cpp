@@ -27,9 +27,7 @@ class ChatLearn : public testing::Test {
     std::ofstream(folder_.path(name)) << text;
     return folder_.path(name);
   }
-  static json made(const std::filesystem::path& path) {
-    return base::to_json(from_chatlearn(base::load_config(path).root, path).root);
-  }
+  static json made(const std::filesystem::path& path) { return base::to_json(from_chatlearn(path).root); }
 
   base::TemporaryDirectory folder_;
 };
@@ -84,6 +82,7 @@ constexpr const char* kTrainedFile = R"(load: models/trained
 trainer_engine: rlhf
 lr: 1.0e-6
 min_lr: 1.0e-7
+lr_decay_style: cosine
 cliprange: 0.1
 fix_kl_coef: False
 target: 6
@@ -110,6 +109,7 @@ TEST_F(ChatLearn, PpoWithArgumentsInFilesOfTheirOwn) {
   EXPECT_EQ(config.at("train").at("ppo_epochs"), 2);
   EXPECT_EQ(config.at("train").at("learning_rate"), 1e-6);
   EXPECT_NEAR(config.at("train").at("lr_minimum_ratio").get<double>(), 0.1, 1e-12);
+  EXPECT_EQ(config.at("train").at("lr_schedule"), "cosine_with_min");
   EXPECT_EQ(config.at("train").at("value_learning_rate"), 4e-6);
   EXPECT_EQ(config.at("algorithm").at("epsilon"), 0.1);
   EXPECT_EQ(config.at("algorithm").at("kl_target"), 6);
@@ -143,7 +143,7 @@ TEST_F(ChatLearn, EveryKeyIsShownWithWhatItComesTo) {
   write("base.yaml", "{}\n");
   write("policy.yaml", kPolicyFile);
   write("trained.yaml", kTrainedFile);
-  const std::vector<std::string> lines = chatlearn_lines(write("rlhf.yaml", kRlhfFile));
+  const std::vector<std::string> lines = chatlearn_lines(write("rlhf.yaml", kRlhfFile), {});
   EXPECT_THAT(lines, Contains(HasSubstr("rlhf.yaml:29 runtime.num_episode: 30 -> run.iterations: 30")));
   EXPECT_THAT(lines, Contains(HasSubstr("policy.max_new_tokens: 128 -> rollout.completion_tokens: 128")));
   EXPECT_THAT(lines, Contains(HasSubstr("runtime.nsys: false -> nothing")));
@@ -153,7 +153,7 @@ TEST_F(ChatLearn, EveryKeyIsShownWithWhatItComesTo) {
                                              HasSubstr("no key of ChatLearn's"))));
   EXPECT_THAT(lines, Contains(testing::AllOf(testing::StartsWith("warning: "), HasSubstr("reference.temperature: 0.7"),
                                              HasSubstr("read of other models alone"))));
-  EXPECT_EQ(chatlearn_lines(write("ours.yaml", "recipe: sft\n")), std::vector<std::string>());
+  EXPECT_EQ(chatlearn_lines(write("ours.yaml", "recipe: sft\n"), {}), std::vector<std::string>());
 }
 
 constexpr const char* kGrpoFile = R"(env_args: {platform: DLC}
@@ -238,6 +238,43 @@ TEST_F(ChatLearn, ErrorsNameThePlace) {
   std::string odd = kGrpoFile;
   EXPECT_THAT(error(odd.replace(odd.find("tensor_model_parallel_size: 1"), 29, "tensor_model_parallel_size: 4")),
               HasSubstr("a multiple of the 4 devices of one copy of policy"));
+}
+
+// References within the file, variables that are not set, a key that is written twice, one group of single names: as
+// the templates and examples of ChatLearn have them.
+TEST_F(ChatLearn, FilesAreReadAsChatLearnDoes) {
+  const json config = made(write("template.yaml", R"(runtime_args:
+  train_backend: fsdp
+  num_episode: 2
+  num_episode: 3
+  output_dir: out
+  data_path: ${runtime_args.output_dir}/prompts.jsonl
+  eval_data_path: ${COLLIMATE_NOT_SET}
+  sample_per_episode: ${COLLIMATE_NOT_SET:64}
+  colocation: [policy, policy_trainer]
+models:
+  policy_trainer: {num_gpu: 2, trainable: true, load: start, recompute_granularity: "${COLLIMATE_NOT_SET:None}"}
+  policy: {num_gpu: "${models.policy_trainer.num_gpu}", load: "${models.policy_trainer.load}", new_token_limit: True}
+)"));
+  EXPECT_EQ(config.at("run").at("iterations"), 3);
+  EXPECT_EQ(config.at("data").at("train"), "out/prompts.jsonl");
+  EXPECT_FALSE(config.at("data").contains("eval"));
+  EXPECT_EQ(config.at("rollout").at("samples_per_prompt"), 32);  // the main branch's default
+  EXPECT_EQ(config.at("rollout").at("prompts_per_iteration"), 2);
+  EXPECT_EQ(config.at("train").at("recompute"), "none");
+  EXPECT_EQ(config.at("devices"), 2);
+}
+
+TEST_F(ChatLearn, NumbersThatCountNothingAreNamed) {
+  const auto error = [&](const std::string& from, const std::string& to) {
+    std::string text = kGrpoFile;
+    return base::message_of([&] { made(write("x.yaml", text.replace(text.find(from), from.size(), to))); });
+  };
+  EXPECT_THAT(error("train_global_batch_size: 32", "train_global_batch_size: 0"), HasSubstr("x.yaml:8"));
+  EXPECT_THAT(error("num_inference_per_prompt: 8", "num_inference_per_prompt: \"8\""), HasSubstr("a whole number"));
+  EXPECT_THAT(error("num_episode: 7", "num_episode: [1]"), HasSubstr("num_episode to be a whole number of at least 1"));
+  EXPECT_THAT(error("tensor_model_parallel_size: 1", "tensor_model_parallel_size: 0"), HasSubstr("x.yaml:18"));
+  EXPECT_THAT(error("data_ratio: [3, 1]", "data_ratio: [a, b]"), HasSubstr("data_ratio to be a list of numbers"));
 }
 
 // A key that a row translates is one of the config's.

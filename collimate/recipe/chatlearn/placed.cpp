@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "collimate/base/error.h"
 
@@ -12,6 +14,8 @@ namespace collimate::recipe::chatlearn {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr int64_t kMostDevices = 65536;
 
 struct Layout {
   int64_t tp = 1, pp = 1, ep = 1, cp = 1;
@@ -25,6 +29,7 @@ struct Seat {
   std::string model;  // ours
   const Model* made_of = nullptr;
   int64_t count = 0;
+  bool trains = false;
   std::vector<int64_t> devices;
   Layout layout;
 };
@@ -33,52 +38,73 @@ Layout layout_of(const Model& model) {
   Layout layout{model.number({"tensor_model_parallel_size"}, 1), model.number({"pipeline_model_parallel_size"}, 1),
                 model.number({"expert_model_parallel_size"}, 1),
                 model.number({"context_parallel_size", "sp_size", "ulysses_sequence_parallel_size"}, 1)};
-  layout.shards = model.number({"zero_size", "fsdp_size"}, 1) != 1;
+  layout.shards = model.number({"zero_size", "fsdp_size"}, 1, -1) != 1;
   layout.swaps = model.is_true("free_memory") || model.is_true("force_free_memory") ||
                  model.is_true("offload_weights") || model.is_true("free_gpu_memory.offload_weights");
   return layout;
 }
 
-// The model's name in each group of `colocation`, which lists names or texts of them with commas.
+// The names of one entry: "a,b", or a list of names.
+std::vector<std::string> names_in(const base::ConfigNode& entry) {
+  if (entry.kind == base::ConfigNode::Kind::kMap)
+    throw base::InputError(base::expectation(entry.where, "colocation to be a list of \"a,b\"", entry.description()));
+  std::vector<std::string> names;
+  std::string text = entry.text;
+  for (const base::ConfigNode& each : entry.children) text += each.text + ",";
+  std::erase(text, ' ');
+  return parts(text, ',');
+}
+
+// The names of models in each group. A list of single names is one group, as in the templates of the main branch.
 std::vector<std::vector<std::string>> colocated(const Source& source) {
   std::vector<std::vector<std::string>> groups;
   const base::ConfigNode* node = source.find("colocation");
-  if (node == nullptr) return groups;
-  const auto add = [&](const base::ConfigNode& each) {
-    std::string text = each.text;
-    std::erase(text, ' ');
-    groups.push_back(parts(text, ','));
-    for (const std::string& name : groups.back())
-      if (std::ranges::find(source.models, name, &Model::name) == source.models.end())
-        throw base::InputError(base::expectation(each.where, "colocation to name models", fmt::format("\"{}\"", name)));
-  };
-  if (node->kind == base::ConfigNode::Kind::kList)
-    for (const base::ConfigNode& each : node->children) add(each);
-  else if (!node->text.empty())
-    add(*node);
+  if (node == nullptr || node->kind == base::ConfigNode::Kind::kNull) return groups;
+  if (node->kind == base::ConfigNode::Kind::kList) {
+    for (const base::ConfigNode& each : node->children) groups.push_back(names_in(each));
+    if (std::ranges::all_of(groups, [](const auto& group) { return group.size() < 2; })) groups = {names_in(*node)};
+  } else {
+    groups.push_back(names_in(*node));
+  }
+  std::set<std::string> seen;
+  for (const std::vector<std::string>& group : groups)
+    for (const std::string& name : group) {
+      const bool known = std::ranges::find(source.models, name, &Model::name) != source.models.end();
+      if (!known || !seen.insert(name).second)
+        throw base::InputError(base::expectation(node->where, "colocation to name models, each in one group",
+                                                 fmt::format("\"{}\"{}", name, known ? " twice" : "")));
+    }
   return groups;
 }
 
 // Gives the seats of one group their devices from `first` on, and returns how many the group has: its largest model is
-// on all of them; smaller ones follow each other, and begin anew where the next does not fit.
+// on all of them; smaller ones fill what others leave, the tightest room first.
 int64_t seat_group(std::vector<Seat*> seats, int64_t first) {
-  std::ranges::stable_sort(seats, [](const Seat* a, const Seat* b) { return a->count > b->count; });
-  const int64_t devices = seats.front()->count;
-  int64_t used = 0;
+  std::ranges::stable_sort(seats, [](const Seat* a, const Seat* b) {
+    return std::pair(a->trains, a->count) > std::pair(b->trains, b->count);
+  });
+  int64_t devices = 0;
+  for (const Seat* seat : seats) devices = std::max(devices, seat->count);
+  std::vector<int64_t> used;  // devices of each row of models side by side
   for (Seat* seat : seats) {
-    if (used + seat->count > devices) used = 0;
+    int64_t* best = nullptr;
+    for (int64_t& row : used)
+      if (row + seat->count <= devices && (best == nullptr || row > *best)) best = &row;
+    if (best == nullptr) best = &used.emplace_back(0);
     seat->devices.resize(static_cast<size_t>(seat->count));
-    std::iota(seat->devices.begin(), seat->devices.end(), first + used);
-    used += seat->count;
+    std::iota(seat->devices.begin(), seat->devices.end(), first + *best);
+    *best += seat->count;
   }
   return devices;
 }
 
-// Places all seats and returns how many devices there are.
+// Places all seats and returns how many devices there are. Ours that are made of one model are where that is.
 int64_t seat_all(const Source& source, std::vector<Seat>& seats) {
   int64_t next = 0;
   std::vector<Seat*> alone;
-  for (Seat& seat : seats) alone.push_back(&seat);
+  std::map<const Model*, Seat*> first;
+  for (Seat& seat : seats)
+    if (first.emplace(seat.made_of, &seat).second) alone.push_back(&seat);
   for (const std::vector<std::string>& group : colocated(source)) {
     std::vector<Seat*> members;
     std::erase_if(alone, [&](Seat* seat) {
@@ -89,6 +115,7 @@ int64_t seat_all(const Source& source, std::vector<Seat>& seats) {
     if (!members.empty()) next += seat_group(members, next);
   }
   for (Seat* seat : alone) next += seat_group({seat}, next);
+  for (Seat& seat : seats) seat.devices = first.at(seat.made_of)->devices;
   return next;
 }
 
@@ -145,8 +172,12 @@ ordered_json groups_of(const std::vector<Seat>& seats, int64_t devices) {
 ordered_json placed(const Source& source, const std::vector<std::pair<std::string, const Model*>>& models) {
   std::vector<Seat> seats;
   for (const auto& [name, model] : models)
-    if (const int64_t count = model->number({"num_gpu", "num_device"}, 0); count > 0) {
-      seats.push_back({name, model, count, {}, layout_of(*model)});
+    if (const int64_t count = model->number({"num_gpu", "num_device"}, 0, 0); count > 0) {
+      if (count > kMostDevices)
+        throw base::InputError(base::expectation(
+            "models." + model->name, fmt::format("at most {} devices", kMostDevices), std::to_string(count)));
+      const bool trains = model->role == Role::kPolicyTrainer || model->role == Role::kValueTrainer;
+      seats.push_back({name, model, count, trains, {}, layout_of(*model)});
       require_divisor(seats.back());
     }
   ordered_json keys = ordered_json::object();

@@ -13,14 +13,19 @@ json derived(const json&) { return json(json::value_t::discarded); }
 
 json no_negative(const json& top_k) { return top_k.is_number() && top_k.get<double>() < 0 ? json(0) : top_k; }
 json list_of_texts(const json& texts) { return texts.is_string() ? json(parts(texts.get<std::string>(), ';')) : texts; }
-json ipo_where_true(const json& used) { return used == true ? json("ipo") : json(json::value_t::discarded); }
 json bf16_where_true(const json& used) { return used == true ? json("bfloat16") : json(json::value_t::discarded); }
-json bf16_by_name(const json& name) {
-  return name == "bf16" || name == "bfloat16" ? json("bfloat16") : json("float32");
+json type_by_name(const json& name) {
+  if (name == "bf16" || name == "bfloat16") return "bfloat16";
+  return name == "fp32" || name == "float32" ? json("float32") : json(json::value_t::discarded);
 }
 json recompute(const json& granularity) { return granularity.is_null() ? json("none") : granularity; }
-json full_where_true(const json& used) { return used == true ? json("full") : json("none"); }
-json optimizer_where_true(const json& used) { return used == true ? json("optimizer") : json("none"); }
+json full_where_true(const json& used) { return used == true ? json("full") : json(json::value_t::discarded); }
+json selective_where_true(const json& used) {
+  return used == true ? json("selective") : json(json::value_t::discarded);
+}
+json optimizer_where_true(const json& used) {
+  return used == true ? json("optimizer") : json(json::value_t::discarded);
+}
 json where_true(const json& used) { return used == true ? json(true) : json(json::value_t::discarded); }
 json zero_for_null(const json& interval) { return interval.is_null() ? json(0) : interval; }
 
@@ -78,6 +83,8 @@ constexpr std::array kRows = {
         "free_sync_collective_group validate_param_sync bucket_size_mb_in_memory_manager",
         "", kMoved},
     Row{"runtime", "max_relay_episode relay_episode_offset max_replay_episode replay_episode_offset", "", kFlow},
+    Row{"runtime", "eval_data_num_limit", "evaluation.examples"},
+    Row{"runtime", "max_rollout_round mini_response_per_prompt rollout_ratio training_data_num_limit", "", kFlow},
     Row{"runtime", "max_iteration_per_sample use_partial_rollout task_type", "", kFlow},
     Row{"runtime", "train_backend rollout_backend model_type raw_chat", "", "one engine trains and generates"},
 
@@ -89,7 +96,7 @@ constexpr std::array kRows = {
         "rewards that your code computes are those of reward: collimate help rewards"},
     Row{"model", "tensor_model_parallel_size", "tp", kPlaced, derived},
     Row{"model", "pipeline_model_parallel_size", "pp", kPlaced, derived},
-    Row{"model", "expert_model_parallel_size", "ep", kPlaced, derived},
+    Row{"model", "expert_model_parallel_size moe_expert_model_parallel_size", "ep", kPlaced, derived},
     Row{"model", "context_parallel_size sp_size ulysses_sequence_parallel_size", "cp", kPlaced, derived},
     Row{"model", "zero_size fsdp_size", "zero", "stage 3 among the ranks that share no matrices", derived},
     Row{"model", "free_memory force_free_memory free_gpu_memory.offload_weights offload_weights", "placement",
@@ -98,13 +105,13 @@ constexpr std::array kRows = {
         "free_grad_buffers offload_optimizer_states free_gpu_memory.free_grad_buffers "
         "free_gpu_memory.offload_optimizer_states",
         "", "they leave the device with the model's weights"},
-    Row{"model", "load", "models.{}.path", "a Hugging Face directory"},
+    Row{"model", "load pretrain_or_model", "models.{}.path", "a Hugging Face directory"},
     Row{"model", "seed", "run.seed"},
     Row{"model", "generation_batch_size", "", "the engine fills its batches by itself"},
     Row{"model", "packing max_token_in_packing variable_seq_lengths micro_batch_size batch_size train_micro_batch_size",
         "", kByTokens},
     Row{"model", "bf16", "models.{}.compute", "", bf16_where_true},
-    Row{"model", "dtype params_dtype", "models.{}.compute", "", bf16_by_name},
+    Row{"model", "dtype params_dtype", "models.{}.compute", "", type_by_name},
     Row{"model", "fp16", "", "models.NAME.compute is float32 or bfloat16"},
     Row{"model", "model_config_file config_dir args_dict", "",
         "keys of the model, which are read as if they stood beside its own"},
@@ -122,8 +129,10 @@ constexpr std::array kRows = {
     Row{"policy_trainer", "seq_length max_seq_len", "data.max_tokens", "of dpo", derived},
     Row{"model", "seq_length max_seq_len max_model_len", "", "rollout says how long prompts and completions are"},
     Row{"model", "prompt_key", "", "columns of an entry of data.train: docs/how-to/data.md"},
-    Row{"model", "max_prompt_tokens_length", "rollout.prompt_tokens"},
-    Row{"model", "max_new_tokens new_token_limit max_response_tokens_length", "rollout.completion_tokens"},
+    Row{"model", "max_prompt_tokens_length", "", "of the model that generates alone"},
+    Row{"model", "max_new_tokens max_response_tokens_length", "", "of the model that generates alone"},
+    Row{"model", "new_token_limit", "", "rollout.completion_tokens always bounds a completion"},
+    Row{"model", "init_shuffle_prompts", "", "data.shuffle reads the prompts in a new order in each epoch"},
     Row{"model", "trainer_engine", "recipe", "", derived},
     Row{"model", "loss_on_prompts", "", "the recipe says which tokens are trained; data.train_on of sft"},
     Row{"model",
@@ -135,7 +144,10 @@ constexpr std::array kRows = {
         "init_method_std moe_grouped_gemm moe_token_dispatcher_type moe_router_topk num_experts trust_remote_code",
         "", kOfFile},
     Row{"model",
-        "gpu_memory_utilization swap_space block_size enforce_eager num_scheduler_steps preemption_mode sliding_window "
+        "virtual_pipeline_model_parallel_size expert_tensor_parallel_size pipeline_model_parallel_layout "
+        "decoder_first_pipeline_num_layers decoder_last_pipeline_num_layers moe_router_force_load_balancing "
+        "megatron_model_cfg load_iteration gpu_memory_utilization swap_space block_size enforce_eager "
+        "num_scheduler_steps preemption_mode sliding_window "
         "max_seq_len_to_capture vllm_load_format apply_replica_id_to_seed enable_stage_resume is_sync_mode "
         "prompt_logprobs use_beam_search vllm_prompt_key vllm_input_ids_key max_paddings max_context_len_to_capture "
         "meta_init groupgemm use_expandable_segments save_hf use_legacy_models "
@@ -149,6 +161,8 @@ constexpr std::array kRows = {
 
     // the model that generates
     Row{"policy", "temperature", "rollout.temperature"},
+    Row{"policy", "max_new_tokens max_response_tokens_length", "rollout.completion_tokens"},
+    Row{"policy", "max_prompt_tokens_length", "rollout.prompt_tokens"},
     Row{"policy", "top_p", "rollout.top_p"},
     Row{"policy", "top_k", "rollout.top_k", "", no_negative},
     Row{"policy", "min_p", "rollout.min_p"},
@@ -166,35 +180,36 @@ constexpr std::array kRows = {
     Row{"policy", "eval_repetition_penalty", "evaluation.repetition_penalty"},
     Row{"policy", "max_num_batched_tokens", "rollout.max_batch_tokens"},
     Row{"policy", "generation_batch_size", "rollout.max_batch_sequences", "", derived},
-    Row{"policy", "init_shuffle_prompts", "data.shuffle", "",
-        [](const json& mode) { return json(mode != 0 && mode != false); }},
 
     // the model that trains
-    Row{"policy_trainer", "lr optimizer.lr", "train.learning_rate"},
-    Row{"policy_trainer", "min_lr optimizer.min_lr", "train.lr_minimum_ratio", "divided by the learning rate", derived},
-    Row{"policy_trainer", "lr_decay_style", "train.lr_schedule"},
+    Row{"policy_trainer", "lr learning_rate optimizer.lr", "train.learning_rate"},
+    Row{"policy_trainer", "min_lr optimizer.min_lr", "train.lr_minimum_ratio",
+        "divided by the learning rate, with lr_decay_style: cosine", derived},
+    Row{"policy_trainer", "lr_decay_style", "train.lr_schedule", "cosine_with_min where min_lr is above 0", derived},
     Row{"policy_trainer", "lr_warmup_iters optimizer.lr_warmup_iters", "train.warmup_updates"},
     Row{"policy_trainer", "lr_decay_iters train_iters", "", "the schedule ends with the run"},
-    Row{"policy_trainer", "clip_grad optimizer.clip_grad", "train.max_grad_norm"},
+    Row{"policy_trainer", "clip_grad grad_clip optimizer.clip_grad", "train.max_grad_norm"},
     Row{"policy_trainer", "weight_decay optimizer.weight_decay", "train.weight_decay"},
     Row{"policy_trainer", "adam_beta1 optimizer.adam_beta1", "train.adam_beta1"},
     Row{"policy_trainer", "adam_beta2 optimizer.adam_beta2", "train.adam_beta2"},
     Row{"policy_trainer", "adam_eps", "train.adam_epsilon"},
     Row{"policy_trainer", "recompute_granularity", "train.recompute", "", recompute},
-    Row{"policy_trainer", "gradient_checkpointing recompute_activations", "train.recompute", "", full_where_true},
+    Row{"policy_trainer", "gradient_checkpointing", "train.recompute", "full where it is true", full_where_true},
+    Row{"policy_trainer", "recompute_activations", "train.recompute", "selective where it is true",
+        selective_where_true},
     Row{"policy_trainer", "recompute_method recompute_num_layers recompute_modules", "",
         "train.recompute says it for all layers"},
     Row{"policy_trainer", "optimizer_offload", "train.offload", "", optimizer_where_true},
-    Row{"policy_trainer", "pos_clip_ratio", "algorithm.epsilon_high"},
-    Row{"policy_trainer", "neg_clip_ratio cliprange", "algorithm.epsilon"},
+    Row{"policy_trainer", "pos_clip_ratio positive_clip_ratio", "algorithm.epsilon_high"},
+    Row{"policy_trainer", "neg_clip_ratio negative_clip_ratio cliprange", "algorithm.epsilon"},
     Row{"policy_trainer", "diff_clip_ratio", "algorithm.log_ratio_max"},
     Row{"policy_trainer", "final_clip_ratio", "algorithm.token_loss_limit"},
     Row{"policy_trainer", "entropy_coef", "algorithm.entropy_coefficient"},
-    Row{"policy_trainer", "kl_coef", "algorithm.beta"},
+    Row{"policy_trainer", "kl_coef", "algorithm.beta", "of grpo", derived},
     Row{"policy_trainer", "use_group_sequence_policy", "algorithm.importance_sampling_level",
         "sequence where it is true", [](const json& used) { return used == true ? json("sequence") : json("token"); }},
-    Row{"policy_trainer", "dpo_weight", "algorithm.beta"},
-    Row{"policy_trainer", "use_ipo", "algorithm.loss_type", "ipo where it is true", ipo_where_true},
+    Row{"policy_trainer", "dpo_weight", "algorithm.beta", "of dpo and online_dpo", derived},
+    Row{"policy_trainer", "use_ipo", "algorithm.loss_type", "ipo where it is true, of dpo", derived},
     Row{"policy_trainer", "label_smoothing", "algorithm.label_smoothing"},
     Row{"policy_trainer", "train_to_compare_num_responses", "rollout.samples_per_prompt", "", derived},
     Row{"policy_trainer", "clamp_dpo_logprobs clamp_dpo_logprobs_min clamp_dpo_logprobs_max", "",
@@ -202,7 +217,7 @@ constexpr std::array kRows = {
     Row{"policy_trainer", "gamma", "algorithm.gamma"},
     Row{"policy_trainer", "lam", "algorithm.lambda"},
     // the value model that trains, and what rewards come to
-    Row{"value_trainer", "lr optimizer.lr", "train.value_learning_rate"},
+    Row{"value_trainer", "lr learning_rate optimizer.lr", "train.value_learning_rate"},
     Row{"value_trainer", "cliprange_value", "algorithm.value_clip"},
     Row{"value_trainer", "clipped_value_only", "", "the larger of both losses, as where it is 0"},
     Row{"model", "gamma", "algorithm.gamma"},

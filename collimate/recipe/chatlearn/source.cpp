@@ -1,11 +1,13 @@
 #include "collimate/recipe/chatlearn/source.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
+#include "collimate/base/read_file.h"
 
 namespace collimate::recipe::chatlearn {
 namespace {
@@ -29,7 +31,7 @@ void flatten(const ConfigNode& node, const std::string& path, std::vector<Value>
 
 std::vector<Value> flat(const ConfigNode& node) {
   std::vector<Value> values;
-  flatten(node, "", values);
+  if (node.kind != ConfigNode::Kind::kNull) flatten(node, "", values);
   return values;
 }
 
@@ -47,40 +49,99 @@ std::vector<const ConfigNode*> entries(const ConfigNode* node) {
   return list;
 }
 
-// Later files win over earlier ones, and the file's own keys over all of them. `depth` ends what includes itself.
+// Later files win over earlier ones, and the file's own keys over all of them. Files lie in the directory of the first
+// one. `depth` ends what includes itself.
 ConfigNode with_includes(const ConfigNode& own, const fs::path& directory, int depth = 0) {
   constexpr int kDeepest = 16;
   const ConfigNode* includes = own.find("includes");
-  if (depth > kDeepest)
-    throw base::InputError(
-        base::expectation(includes->where, "includes without a circle", "files that include each other"));
   ConfigNode merged{ConfigNode::Kind::kMap, "", false, own.where, {}, {}};
   for (const ConfigNode* each : entries(includes)) {
     const fs::path file = directory / each->text;
+    if (depth == kDeepest)
+      throw base::InputError(
+          base::expectation(each->where, "includes without a circle", "files that include each other"));
     if (!fs::is_regular_file(file))
       throw base::InputError(base::expectation(each->where, "a file of a configuration", "no file " + file.string()));
-    merge(merged, with_includes(base::load_config(file).root, file.parent_path(), depth + 1));
+    merge(merged, with_includes(read_yaml(file), directory, depth + 1));
   }
   for (size_t i = 0; i < own.keys.size(); ++i)
     if (own.keys[i] != "includes") merge(merged.child(own.keys[i]), ConfigNode(own.children[i]));
   return merged;
 }
 
+// The value at "a.b" of a tree; null where there is none.
+const ConfigNode* value_at(const ConfigNode& tree, const std::string& path) {
+  const ConfigNode* found = &tree;
+  for (const std::string& part : parts(path, '.')) found = found == nullptr ? nullptr : found->find(part);
+  return found;
+}
+
+// Puts in what references stand for. `depth` ends those that lead to each other.
+void resolve(ConfigNode& node, const ConfigNode& tree, int depth = 0);
+
+// What one reference, the text between ${ and }, stands for.
+ConfigNode resolved(const std::string& reference, const ConfigNode& node, const ConfigNode& tree, int depth) {
+  constexpr int kDeepest = 16;
+  constexpr std::string_view kOmegaConf = "oc.env:";
+  if (const ConfigNode* found = value_at(tree, reference); found != nullptr && depth < kDeepest) {
+    ConfigNode copy = *found;
+    resolve(copy, tree, depth + 1);
+    copy.where = node.where;
+    return copy;
+  }
+  const bool omega = reference.starts_with(kOmegaConf);
+  const std::string text = omega ? reference.substr(kOmegaConf.size()) : reference;
+  const size_t divider = text.find(omega ? ',' : ':');
+  const char* variable = std::getenv(text.substr(0, divider).c_str());
+  const std::string value = variable != nullptr            ? variable
+                            : divider == std::string::npos ? "None"
+                                                           : text.substr(divider + 1);
+  if (value == "None" || value == "null") return {ConfigNode::Kind::kNull, "", false, node.where, {}, {}};
+  return {ConfigNode::Kind::kScalar, value, false, node.where, {}, {}};
+}
+
+void resolve(ConfigNode& node, const ConfigNode& tree, int depth) {
+  for (ConfigNode& child : node.children) resolve(child, tree, depth);
+  if (node.kind != ConfigNode::Kind::kScalar) return;
+  for (size_t begin = node.text.find("${"); begin != std::string::npos; begin = node.text.find("${", begin)) {
+    const size_t end = node.text.find('}', begin);
+    if (end == std::string::npos)
+      throw base::InputError(base::expectation(node.where, "a } behind ${", node.description()));
+    const ConfigNode value = resolved(node.text.substr(begin + 2, end - begin - 2), node, tree, depth);
+    if (begin == 0 && end + 1 == node.text.size()) {
+      node = value;
+      return;
+    }
+    node.text.replace(begin, end + 1 - begin, value.text);
+    begin += value.text.size();
+  }
+}
+
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
 
 bool says(const ConfigNode* node, const nlohmann::json& value) { return node != nullptr && to_json(*node) == value; }
 
 // Models have the names that ChatLearn's examples give them: ppo_policy, policy_trainer, reference, value_trainer.
 std::optional<Role> role_of(const Model& model) {
-  const bool trains = has(model.name, "train") || has(model.name, "ppo") || model.is_true("trainable");
-  if (has(model.name, "ref")) return Role::kReference;
-  if (has(model.name, "value") || has(model.name, "critic")) return trains ? Role::kValueTrainer : Role::kValue;
-  if (has(model.name, "reward")) return model.number({"num_gpu", "num_device"}, 0) == 0 ? Role::kRule : Role::kReward;
-  if (has(model.name, "policy") || has(model.name, "actor")) return trains ? Role::kPolicyTrainer : Role::kPolicy;
+  const std::string name = lower(model.name);
+  const bool trains = has(name, "train") || has(name, "ppo") || model.is_true("trainable");
+  if (has(name, "reward")) return model.number({"num_gpu", "num_device"}, 0, 0) == 0 ? Role::kRule : Role::kReward;
+  if (has(name, "value") || has(name, "critic")) return trains ? Role::kValueTrainer : Role::kValue;
+  if (name.starts_with("ref") || has(name, "_ref")) return Role::kReference;
+  if (has(name, "policy") || has(name, "actor")) return trains ? Role::kPolicyTrainer : Role::kPolicy;
   return std::nullopt;
 }
 
-Model read_model(const std::string& name, const ConfigNode& node, const fs::path& directory) {
+// Keys of which the file of arguments wins.
+constexpr const char* kOfTheFile[] = {"tensor_model_parallel_size", "pipeline_model_parallel_size",
+                                      "expert_model_parallel_size", "zero_size", "fsdp_size"};
+
+Model read_model(const std::string& name, const ConfigNode& node, const ConfigNode& tree, const fs::path& directory) {
   expect_section(node, fmt::format("models.{}", name));
   ConfigNode all{ConfigNode::Kind::kMap, "", false, node.where, {}, {}};
   if (const ConfigNode* file = node.find("model_config_file"); file != nullptr && !file->text.empty()) {
@@ -89,9 +150,14 @@ Model read_model(const std::string& name, const ConfigNode& node, const fs::path
     if (!fs::is_regular_file(path))
       throw base::InputError(
           base::expectation(file->where, "a file with the model's arguments", "no file " + path.string()));
-    merge(all, with_includes(base::load_config(path).root, path.parent_path()));
+    all = with_includes(read_yaml(path), directory);
+    resolve(all, tree);
   }
+  const ConfigNode of_the_file = all;
   merge(all, ConfigNode(node));
+  for (const char* key : kOfTheFile)
+    if (const ConfigNode* value = of_the_file.find(key); value != nullptr && value->kind == ConfigNode::Kind::kScalar)
+      all.child(key) = *value;
   if (const ConfigNode* arguments = node.find("args_dict");
       arguments != nullptr && arguments->kind == ConfigNode::Kind::kMap) {
     for (size_t i = 0; i < arguments->keys.size(); ++i)
@@ -107,15 +173,10 @@ Model read_model(const std::string& name, const ConfigNode& node, const fs::path
 
 const ConfigNode* Model::find(std::string_view value) const { return value_of(values, value); }
 
-int64_t Model::number(std::initializer_list<std::string_view> names, int64_t otherwise) const {
-  for (const std::string_view each : names) {
-    const ConfigNode* found = find(each);
-    if (found == nullptr || found->kind == ConfigNode::Kind::kNull) continue;
-    const nlohmann::json value = to_json(*found);
-    if (value.is_number_integer()) return value.get<int64_t>();
-    throw base::InputError(
-        base::expectation(found->where, fmt::format("{} to be a whole number", each), found->description()));
-  }
+int64_t Model::number(std::initializer_list<std::string_view> names, int64_t otherwise, int64_t least) const {
+  for (const std::string_view each : names)
+    if (const ConfigNode* found = find(each); found != nullptr && found->kind != ConfigNode::Kind::kNull)
+      return whole(*found, each, least);
   return otherwise;
 }
 
@@ -128,23 +189,35 @@ const Model* Source::of(Role role) const {
   return found == models.end() ? nullptr : &*found;
 }
 
-Source read_source(const ConfigNode& own, const fs::path& path) {
+ConfigNode read_yaml(const fs::path& path) { return base::parse_yaml(base::read_file(path), path.string(), true); }
+
+int64_t whole(const ConfigNode& node, std::string_view name, int64_t least) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const nlohmann::json value = to_json(node);
+  if (value.is_number_integer() && value >= least && value <= kMost) return value.get<int64_t>();
+  throw base::InputError(base::expectation(
+      node.where, fmt::format("{} to be a whole number of at least {}", name, least), node.description()));
+}
+
+Source read_source(const fs::path& path) {
   const fs::path directory = path.parent_path();
-  const ConfigNode root = with_includes(own, directory);
+  ConfigNode root = with_includes(read_yaml(path), directory);
+  const ConfigNode tree = root;
+  resolve(root, tree);
+  const bool has_runtime = root.find("runtime") != nullptr || root.find("runtime_args") != nullptr;
   Source source;
   for (size_t i = 0; i < root.keys.size(); ++i) {
     const std::string& key = root.keys[i];
-    const ConfigNode& section = expect_section(root.children[i], key);
     if (key == "runtime_env" || key == "env_args") {
-      source.environment = flat(section);
-    } else if (key == "runtime" || key == "rlhf" || key == "runtime_args") {
-      source.runtime = flat(section);
+      source.environment = flat(expect_section(root.children[i], key));
+    } else if (key == "runtime" || key == "runtime_args" || (key == "rlhf" && !has_runtime)) {
+      source.runtime = flat(expect_section(root.children[i], key));
     } else if (key == "models") {
-      for (size_t m = 0; m < section.keys.size(); ++m)
-        source.models.push_back(read_model(section.keys[m], section.children[m], directory));
+      const ConfigNode& models = expect_section(root.children[i], key);
+      for (size_t m = 0; m < models.keys.size(); ++m)
+        source.models.push_back(read_model(models.keys[m], models.children[m], tree, directory));
     } else {
-      throw base::InputError(base::expectation(section.where, "runtime_env, models and runtime, as ChatLearn has them",
-                                               fmt::format("\"{}\"", key), "leaving it out"));
+      source.others.push_back({key, root.children[i]});
     }
   }
   return source;
