@@ -68,10 +68,10 @@ class Generate(WithModel):
         rows = [json.loads(line) for line in made.read_text().splitlines()]
         self.assertEqual([row["prompt"] for row in rows], ["12:", "12:", "3,4:", "3,4:"])
         self.assertTrue(all("score" in row for row in rows))
-        formed, _ = self.generate(*asked, "--num-beams", "4", "--n", "4", "--regex", "[0-4]{2}=", "--stop", "3=",
+        formed, _ = self.generate(*asked, "--num-beams", "4", "--n", "4", "--regex", "[0-4]{2}:", "--stop", "3:",
                                   "--repetition-penalty", "1.3")
         for one in formed:
-            self.assertRegex(one["completion"], "^([0-4][0124]=|[0-4])$")
+            self.assertRegex(one["completion"], "^([0-4][0124]:|[0-4])$")
             self.assertEqual(one["finish"], "stop")
         for wrong, said in ((("--num-beams", "4", "--temperature", "0.5"), "temperature"),
                             (("--num-beams", "4", "--n", "5"), "1 to 4"), (("--length-penalty", "2"), "num_beams"),
@@ -99,7 +99,7 @@ class Generate(WithModel):
         shutil.copytree(self.model, other, dirs_exist_ok=True)
         (other / "tokenizer_config.json").write_text(json.dumps({"char_ords": [ord(c) for c in "0123456798,:"]}))
         said = self.generate("--speculation", "draft", "--draft-model", str(other), code=2)[1]
-        self.assertIn('[draft_model, token 12] expected "8" as in the model, got "9"; try a smaller model of the same '
+        self.assertIn('[draft_model, token 12] expected "8" as in the model, got "9"; try that of a model of the same '
                       "family", said)
 
     def refused(self, *flags) -> str:

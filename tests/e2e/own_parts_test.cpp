@@ -22,7 +22,7 @@ TEST(CppReward, TrainsByItsName) {
   });
   train_text(small_config("grpo", scratch.path()), scratch / "rule");
   train_text(small_config("grpo", scratch.path()), scratch / "function", {"reward=[{function: starts_low}]"});
-  EXPECT_EQ(asked, 3 * 16 + 5);  // every sample once, and the trial before the run
+  EXPECT_EQ(asked, 3 * 16 + 3);  // every sample once, and the trial of three completions before the run
   EXPECT_EQ(model_bytes(scratch / "function"), model_bytes(scratch / "rule")) << "the same reward as the rule's";
   train_text(small_config("grpo", scratch.path()), scratch / "low", {"reward=[{function: starts_low, limit: 49}]"});
   EXPECT_NE(model_bytes(scratch / "low"), model_bytes(scratch / "rule"));
