@@ -8,15 +8,10 @@
 #include <optional>
 
 #include "collimate/base/config.h"
-#include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
 #include "collimate/recipe/chatlearn/placed.h"
 #include "collimate/recipe/chatlearn/rows.h"
 #include "collimate/recipe/chatlearn/source.h"
-#include "collimate/recipe/config.h"
-#include "collimate/recipe/list.h"
-#include "collimate/recipe/registry.h"
-#include "collimate/recipe/unread.h"
 
 namespace collimate::recipe {
 namespace {
@@ -29,9 +24,6 @@ using chatlearn::Row;
 using chatlearn::Source;
 using chatlearn::Value;
 using nlohmann::json;
-
-// Whether a key is as good as left out.
-bool is_no(const json& value) { return value.is_null() || value == "" || value == false || value == json::array(); }
 
 std::string shown(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
@@ -126,7 +118,7 @@ class Translation {
     const Model* trainer = source_.of(Role::kPolicyTrainer);
     const ConfigNode* coefficient = trainer == nullptr ? nullptr : trainer->find("kl_coef");
     return online_dpo_ ||
-           (coefficient != nullptr && !is_no(to_json(*coefficient)) && real(*coefficient, "kl_coef") != 0);
+           (coefficient != nullptr && !chatlearn::is_no(to_json(*coefficient)) && real(*coefficient, "kl_coef") != 0);
   }
 
   static int turn_of(const Model& model) {
@@ -200,7 +192,7 @@ class Translation {
 
   // Sets what another key has a part in, by our key; returns "key: value", or the key alone where the placement has it.
   std::string derive(const std::string& ours, const Value& value, const std::string& model);
-  // Those of rows, lengths and updates; nothing of another key.
+  // Sets a key of rows, lengths or updates; nothing of another key.
   std::optional<std::string> derive_rows(const std::string& ours, const Value& value);
 
   std::string settle(const std::string& ours, const json& value, const std::string& where) {
@@ -258,7 +250,7 @@ class Translation {
     if (ours == "train.lr_schedule") return settle(ours, falls ? json("cosine_with_min") : to_json(node), node.where);
     return falls ? settle(ours, real(*floor, "min_lr") / real(*rate, "lr"), node.where) : "";
   }
-  // Its rank, with ChatLearn's defaults of rank and scaling where the file has none.
+  // Returns the rank, with ChatLearn's defaults of rank and scaling where the file has none.
   int64_t lora_rank(const std::string& model) {
     set(fmt::format("models.{}.lora.alpha", model), 1.0, path_);
     return current_->number({"lora.lora_dim"}, 8);
@@ -323,7 +315,7 @@ std::optional<std::string> Translation::derive_rows(const std::string& ours, con
 std::string Translation::derive(const std::string& ours, const Value& value, const std::string& model) {
   const std::string& where = value.node.where;
   const json theirs = to_json(value.node);
-  if (is_no(theirs) && !ours.starts_with("algorithm.kl_")) return "";
+  if (chatlearn::is_no(theirs) && !ours.starts_with("algorithm.kl_")) return "";
   if (const std::optional<std::string> of_rows = derive_rows(ours, value)) return *of_rows;
   if (ours == "train.lr_schedule" || ours == "train.lr_minimum_ratio") return schedule(ours, value.node);
   if (ours == "algorithm.loss_type") return recipe_ == "dpo" && theirs == true ? settle(ours, "ipo", where) : "";
@@ -352,77 +344,10 @@ std::string Translation::derive(const std::string& ours, const Value& value, con
   return "";
 }
 
-// Takes "a.b" out of a tree.
-void remove(ConfigNode& root, const std::string& path) {
-  ConfigNode* node = &root;
-  const std::vector<std::string> names = chatlearn::parts(path, '.');
-  for (const std::string& name : names) {
-    const auto found = std::ranges::find(node->keys, name);
-    if (found == node->keys.end()) return;
-    const auto at = std::distance(node->keys.begin(), found);
-    if (&name == &names.back()) {
-      node->children.erase(node->children.begin() + at);
-      node->keys.erase(found);
-    } else {
-      node = &node->children[static_cast<size_t>(at)];
-    }
-  }
-}
-
 }  // namespace
-
-bool is_chatlearn(const fs::path& path) {
-  if (!fs::is_regular_file(path)) return false;
-  try {
-    const ConfigNode root = chatlearn::read_yaml(path);
-    const auto has = [&](const char* key) { return root.find(key) != nullptr; };
-    if (has("recipe") || has("preset")) return false;
-    const bool runtime = has("runtime") || has("runtime_args") || has("rlhf"), models = has("models");
-    return (runtime && models) || ((runtime || models) && has("includes"));
-  } catch (const base::InputError&) {
-    return false;  // which is said where it is read as a config of ours
-  }
-}
 
 ChatLearnConfig from_chatlearn(const fs::path& path) {
   return Translation(chatlearn::read_source(path), path.string()).made();
-}
-
-ChatLearnConfig from_chatlearn(const fs::path& path, const std::vector<std::string>& sets) {
-  ChatLearnConfig made = from_chatlearn(path);
-  const Config schema;
-  base::ConfigSource source{made.root};
-  base::override_values(source.root, sets, &schema);
-  std::optional<Config> config;
-  std::optional<Plan> plan;
-  try {
-    config = load_source(source, path.string());
-    plan = make_plan(*config, module_registry());
-  } catch (const base::InputError&) {
-    return made;  // which is said where the run is planned
-  }
-  for (ChatLearnKey& key : made.keys) {
-    if (key.option.empty() || key.option == "recipe" || key.option.starts_with("models.") ||
-        !is_unread(*config, *plan, key.option))
-      continue;
-    remove(made.root, key.option);
-    key.ours = key.option = "";
-    key.remark = fmt::format("recipe {} does not read it", config->recipe.get());
-  }
-  return made;
-}
-
-std::vector<std::string> chatlearn_lines(const fs::path& path, const std::vector<std::string>& sets) {
-  std::vector<std::string> lines;
-  if (!is_chatlearn(path)) return lines;
-  for (const ChatLearnKey& key : from_chatlearn(path, sets).keys) {
-    const std::string remark = key.remark.empty() ? "" : fmt::format(" ({})", key.remark);
-    const std::string theirs = fmt::format("{} {}: {}", key.where, key.name, key.value);
-    lines.push_back(!key.ours.empty()               ? fmt::format("{} -> {}{}", theirs, key.ours, remark)
-                    : is_no(json::parse(key.value)) ? fmt::format("{} -> nothing", theirs)
-                                                    : fmt::format("warning: {} has no meaning here{}", theirs, remark));
-  }
-  return lines;
 }
 
 }  // namespace collimate::recipe

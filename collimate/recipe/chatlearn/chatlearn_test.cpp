@@ -270,10 +270,11 @@ TEST_F(ChatLearn, NumbersThatCountNothingAreNamed) {
     std::string text = kGrpoFile;
     return base::message_of([&] { made(write("x.yaml", text.replace(text.find(from), from.size(), to))); });
   };
-  EXPECT_THAT(error("train_global_batch_size: 32", "train_global_batch_size: 0"), HasSubstr("x.yaml:8"));
+  EXPECT_THAT(error("train_global_batch_size: 32", "train_global_batch_size: 0"), HasSubstr("x.yaml:9"));
   EXPECT_THAT(error("num_inference_per_prompt: 8", "num_inference_per_prompt: \"8\""), HasSubstr("a whole number"));
   EXPECT_THAT(error("num_episode: 7", "num_episode: [1]"), HasSubstr("num_episode to be a whole number of at least 1"));
-  EXPECT_THAT(error("tensor_model_parallel_size: 1", "tensor_model_parallel_size: 0"), HasSubstr("x.yaml:18"));
+  EXPECT_THAT(error("tensor_model_parallel_size: 1", "tensor_model_parallel_size: 0"),
+              HasSubstr("tensor_model_parallel_size to be a whole number"));
   EXPECT_THAT(error("data_ratio: [3, 1]", "data_ratio: [a, b]"), HasSubstr("data_ratio to be a list of numbers"));
 }
 

@@ -262,6 +262,8 @@ const Row* find_row(std::string_view section, std::string_view name) {
   return nullptr;
 }
 
+bool is_no(const json& value) { return value.is_null() || value == "" || value == false || value == json::array(); }
+
 bool is_known(std::string_view name) {
   return std::ranges::any_of(kRows, [&](const Row& row) { return stands_in(row.names, name); });
 }

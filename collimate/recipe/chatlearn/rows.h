@@ -23,6 +23,9 @@ struct Row {
 
 std::span<const Row> rows();
 
+// Whether a value is as good as none.
+bool is_no(const nlohmann::json& value);
+
 // Whether a row of any section has it.
 bool is_known(std::string_view name);
 

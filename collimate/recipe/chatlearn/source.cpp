@@ -79,7 +79,7 @@ const ConfigNode* value_at(const ConfigNode& tree, const std::string& path) {
 // Puts in what references stand for. `depth` ends those that lead to each other.
 void resolve(ConfigNode& node, const ConfigNode& tree, int depth = 0);
 
-// What one reference, the text between ${ and }, stands for.
+// Gives what one reference, the text between ${ and }, stands for.
 ConfigNode resolved(const std::string& reference, const ConfigNode& node, const ConfigNode& tree, int depth) {
   constexpr int kDeepest = 16;
   constexpr std::string_view kOmegaConf = "oc.env:";
