@@ -27,18 +27,23 @@ std::vector<int32_t> search_ends(const SamplingParams& params, const ServiceOpti
   return ending_ids(params, params.ignore_eos ? std::span<const int32_t>() : service.eos_ids);
 }
 
-// The parameters that say how tokens are drawn, which nobody does here.
-void check_nothing_is_drawn(const SamplingParams& params) {
+// The rest of the parameters, without those that act in a search, says how tokens are drawn, which nobody does here.
+void check_nothing_is_drawn(SamplingParams params) {
   const SamplingParams defaults;
-  SamplingParams drawn;
-  if (params.temperature != 0) drawn.temperature = params.temperature;
-  drawn.top_p = params.top_p;
-  drawn.top_k = params.top_k;
-  drawn.min_p = params.min_p;
-  drawn.seed = params.seed;
-  drawn.timeout_seconds = params.timeout_seconds;
-  drawn.top_log_probs = params.top_log_probs;
-  const nlohmann::json given = drawn.to_json(), usual = defaults.to_json();
+  params.max_tokens = defaults.max_tokens;
+  params.min_tokens = defaults.min_tokens;
+  params.ignore_eos = defaults.ignore_eos;
+  params.stop = defaults.stop;
+  params.stop_ids = defaults.stop_ids;
+  params.presence_penalty = defaults.presence_penalty;
+  params.frequency_penalty = defaults.frequency_penalty;
+  params.repetition_penalty = defaults.repetition_penalty;
+  params.logit_bias = defaults.logit_bias;
+  params.regex = defaults.regex;
+  params.json_schema = defaults.json_schema;
+  params.grammar = defaults.grammar;
+  if (params.temperature == 0) params.temperature = defaults.temperature;
+  const nlohmann::json given = params.to_json(), usual = defaults.to_json();
   for (const auto& [name, value] : given.items()) {
     if (usual.contains(name) && usual.at(name) == value) continue;
     throw base::InputError(base::expectation(kSearch, "1 beside " + name + ", which a search does not read",

@@ -9,6 +9,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/section.h"
 #include "collimate/recipe/chatlearn/placed.h"
 #include "collimate/recipe/chatlearn/rows.h"
 #include "collimate/recipe/chatlearn/source.h"
@@ -264,12 +265,10 @@ class Translation {
 
   void set(const std::string& path, const json& value, const std::string& where) {
     ConfigNode* node = &config_.root;
-    for (size_t begin = 0; begin <= path.size();) {
-      const size_t end = std::min(path.find('.', begin), path.size());
+    for (const std::string& part : base::split_path(path)) {
       node->kind = ConfigNode::Kind::kMap;
       if (node->where.empty()) node->where = where;
-      node = &node->child(path.substr(begin, end - begin));
-      begin = end + 1;
+      node = &node->child(part);
     }
     *node = base::from_json(value, where);
   }

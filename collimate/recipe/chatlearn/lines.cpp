@@ -8,6 +8,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
+#include "collimate/base/section.h"
 #include "collimate/recipe/chatlearn/chatlearn.h"
 #include "collimate/recipe/chatlearn/rows.h"
 #include "collimate/recipe/chatlearn/source.h"
@@ -22,7 +23,7 @@ namespace {
 // Takes "a.b" out of a tree.
 void remove(base::ConfigNode& root, const std::string& path) {
   base::ConfigNode* node = &root;
-  const std::vector<std::string> names = chatlearn::parts(path, '.');
+  const std::vector<std::string> names = base::split_path(path);
   for (const std::string& name : names) {
     const auto found = std::ranges::find(node->keys, name);
     if (found == node->keys.end()) return;

@@ -48,7 +48,6 @@ Layout layout_of(const Model& model) {
 std::vector<std::string> names_in(const base::ConfigNode& entry) {
   if (entry.kind == base::ConfigNode::Kind::kMap)
     throw base::InputError(base::expectation(entry.where, "colocation to be a list of \"a,b\"", entry.description()));
-  std::vector<std::string> names;
   std::string text = entry.text;
   for (const base::ConfigNode& each : entry.children) text += each.text + ",";
   std::erase(text, ' ');
