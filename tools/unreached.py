@@ -8,7 +8,7 @@ and a line says where a benchmark does. Two looks, as each sees what the other c
            every call was inlined looks unreached, so one is listed only when its name stands in no more places of
            production than declare and define it (--all: each of them).
   names    what a header declares and no other line of production says: inline functions, types, members, constants;
-           and headers of collimate/ that tests alone include, which belong below tests/. `make check` looks so far.
+           functions that none calls or hands on by name, whatever else has that name; and headers of collimate/ that tests alone include, which belong below tests/. `make check` looks so far.
 What is there all the same stands in EXCEPTIONS with its reason. Exit code 1 where something is listed.
 """
 import argparse
@@ -44,6 +44,12 @@ EXCEPTIONS = {
     "is_steady": ASKED_BY_LIBRARY,
     "is_transparent": ASKED_BY_LIBRARY,
     "loss_names": "coverage_test.cpp asks by it which losses the goldens have",
+    "pad_id": "a tokenizer's files say it, and tests compare it with transformers'",
+    "optimizer_bytes": "tests of ZeRO see by it that ranks share the state",
+    "train_unsupervised": "programs with DeepSpeed-Chat's loop call it, as its trainer's",
+    "ContentOf": "a class that it makes by its argument",
+    "count_block": "the device of tests that checks accesses keeps the allocator's books by it",
+    "uncount_block": "the device of tests that checks accesses keeps the allocator's books by it",
     "set_instruction_set": "tests compare instruction sets within one process; COLLIMATE_ISA is read once",
     "memory_used": "tests of budgets and moved rows read the allocator's books",
     "memory_cached": "tests of what the allocator keeps have no other sign of it",
@@ -148,7 +154,7 @@ def graph_of(objects: list) -> dict:
 
 
 def load(build: pathlib.Path) -> list:
-    tests = re.compile(r"CMakeFiles/(\w+_test|\w+_support|collimate_test_\w+)\.dir/")
+    tests = re.compile(r"CMakeFiles/(\w+_test|\w+_support|collimate_(?:test|checked_device)_\w+)\.dir/")
     built = re.findall(r"^build (\S+\.o):", (build / "build.ninja").read_text(), re.M)  # older ones may lie there still
     paths = [build / name for name in built if not tests.search(name)]
     with concurrent.futures.ProcessPoolExecutor() as pool:
@@ -169,16 +175,30 @@ def unreached_symbols(objects: list) -> list:
 
 
 @functools.cache
-def words() -> collections.Counter:
-    """How often each word stands in the code of production and examples, comments and texts apart."""
+def production() -> list:
+    """The lines of production and examples, comments and texts apart."""
     paths = files(*CODE)
     tests = {p for p in test_files(list(paths)) if not p.startswith("tests/golden/") or p.endswith("_test.cpp")}
-    count = collections.Counter()
-    for path in paths:
-        if path not in tests and not path.startswith("bench/"):
-            for line in lines(path):
-                count.update(re.findall(r"\w+", code_of(line)))
-    return count
+    return [code_of(line) for path in paths if path not in tests and not path.startswith("bench/")
+            for line in lines(path)]
+
+
+@functools.cache
+def words() -> collections.Counter:
+    """How often each word stands in production."""
+    return collections.Counter(word for line in production() for word in re.findall(r"\w+", line))
+
+
+@functools.cache
+def called() -> collections.Counter:
+    """How often each word stands in production as a function: before its arguments, or alone as a value."""
+    return collections.Counter(word for line in production() for pattern in (CALLED, HANDED_ON)
+                               for word in pattern.findall(line))
+
+
+@functools.cache
+def types() -> set:
+    return {match["type"] for match in map(DECLARED.match, production()) if match and match["type"]}
 
 
 def said_of(names: list) -> list:
@@ -201,6 +221,18 @@ DECLARED = re.compile(r"^(?:  )?(?:inline |constexpr |static |virtual |explicit 
                       r"[\w:<>,&* ]+?[\s&*](?P<name>\w+)\s*(?:\(|=|;|\{))")
 
 
+CALLED = re.compile(r"(\w+)\s*(?:<[^<>]*>)?\(")
+HANDED_ON = re.compile(r"(?:[(,=?:&{]|\breturn)\s*(\w+)(?=\s*[,);}:])")
+SIGNATURE = re.compile(r"^(?:  )?[\w:<>,&* \[\]]+?[\s&*](?P<name>\w\w+)\(.*\)[^()]*[{;]")
+
+
+def is_never_called(line: str) -> bool:
+    """Whether it declares or defines a function that nothing calls: no constructor, macro or overridden one."""
+    match = SIGNATURE.match(line)
+    return match is not None and match["name"] not in types() and " override" not in line and \
+        not re.match(r"\s*(return|COLLIMATE_)", line) and called()[match["name"]] <= (1 if "{" in line else 2)
+
+
 def unsaid_names() -> list:
     """Gives what a header of production declares and nothing of production says again."""
     paths = files(*CODE)
@@ -213,6 +245,8 @@ def unsaid_names() -> list:
             name = match and (match["type"] or match["name"])
             if name and count[name] == 1 and not name.startswith("_") and " override" not in line:
                 found.append(Failure(path, number, f"{name}: nothing but this declaration says it"))
+            elif path.endswith(".h") and is_never_called(code_of(line)):
+                found.append(Failure(path, number, f"{SIGNATURE.match(code_of(line))['name']}: nothing calls it"))
     return found
 
 

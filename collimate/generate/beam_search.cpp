@@ -8,6 +8,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 #include "collimate/generate/block_pool.h"
 #include "collimate/generate/forms.h"
 #include "collimate/generate/params_check.h"
@@ -57,6 +58,7 @@ struct Search {
   Beams beams;
   std::vector<std::unique_ptr<Sequence>> live;  // of the beams, in order; at first the prompt alone
   std::vector<Beams::Likely> likely;            // after the beams that were run in this step
+  std::string stuck = {};                       // why the last beam that no token could follow was given up
 };
 
 // Would the token complete a stop text of the sequence?
@@ -114,7 +116,12 @@ class Searcher {
         COLLIMATE_CHECK(next->sequence == search->live[beam].get(), "beams run in another order");
         const Drawn& drawn_after = next->drawn[0];
         search->likely.emplace_back();
-        if (!next->sequence->history.stuck()) search->likely.back() = {drawn_after.top, drawn_after.scores};
+        const LogitHistory& history = next->sequence->history;
+        if (!history.stuck()) {
+          search->likely.back() = {drawn_after.top, drawn_after.scores};
+        } else {
+          search->stuck = history.constraint->problem();
+        }
       }
       const auto ends_text = [&](size_t beam, int32_t token) { return completes_stop(*search->live[beam], token); };
       branch(*search, search->beams.advance(search->likely, ends_text));
@@ -258,6 +265,14 @@ void fill(Completion& completion, std::span<const Beams::Hypothesis> found, cons
   completion.finish = search_finish(one, params, service);
 }
 
+// As Service says it of draws that cannot go on.
+void warn_of_missing(const Search& search, int64_t wanted) {
+  const int64_t found = std::min(std::ssize(search.beams.ended()), wanted);
+  if (found == wanted) return;
+  base::log_warning("prompt {}: the search found {} of {} completions, as no beam can go on as its form demands: {}",
+                    search.prompt, found, wanted, search.stuck);
+}
+
 }  // namespace
 
 std::vector<Completion> beam_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
@@ -287,6 +302,7 @@ std::vector<Completion> beam_all(model::Model& model, std::span<const std::vecto
   Searcher searcher(model, service, together * beams.beams, together, blocks_each);
   Progress progress{.total = std::ssize(completions)};
   const auto take = [&](const Search& search) {
+    warn_of_missing(search, options.samples_per_prompt);
     for (Completion& completion : completions) {
       if (completion.prompt != search.prompt) continue;
       fill(completion, search.beams.ended(), params, service);

@@ -42,7 +42,7 @@ void ScheduleCore::refill(IterationRun& run) {
                 base::expectation(fmt::format("iteration {}", step_of(run.number)),
                                   fmt::format("{} rows left by the filters out of at most {}", graph.rows, most),
                                   fmt::format("{} asked for and {} dropped", run.issued, run.dropped.count()),
-                                  "prompts that are neither always right nor always wrong, or a larger refill_limit"));
+                                  "prompts that are neither always right nor always wrong, or a larger replace_limit"));
   const int64_t first = run.issued;
   run.deficit -= count;
   run.issue(graph, workers_, count);

@@ -170,8 +170,12 @@ std::string placement_line(const Config& config, const Plan& plan, const graph::
 
 void add_far_values(const Config& config, Findings& found) {
   attempt(found.refused, [&] {
-    const std::string& path = config.model("policy").path;
-    for (const std::string& text : far_values(config, shape::read_model_shape(host::base_directory(path))))
+    const auto shape_of = [&](const char* role) {
+      return shape::read_model_shape(host::base_directory(config.model(role).path));
+    };
+    std::optional<shape::ModelShape> value;
+    if (config.train.value_learning_rate > 0) value = shape_of("value");
+    for (const std::string& text : far_values(config, shape_of("policy"), value ? &*value : nullptr))
       found.lines.push_back("warning: " + text);
   });
 }

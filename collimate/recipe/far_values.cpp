@@ -12,24 +12,49 @@ constexpr double kFew = 1e-3;  // of the recipe's own rate: steps that hardly ch
 
 std::string shown(double rate) { return fmt::format("{:.2g}", rate); }
 
-bool trains_adapters(const Config& config) { return config.model("policy").lora.rank > 0; }
+// How a model is trained, and by what its rate is judged.
+struct Trained {
+  const char* name;
+  int64_t width;
+  bool adapters;
+  double usual, most;
+  const char* whose;  // that usual rate is
 
-void check_rate(const Config& config, const std::string& key, double rate, int64_t width,
+  std::string text(const Config& config) const {
+    return fmt::format("recipe {}{} and a {} of width {}", config.recipe.get(), adapters ? " with LoRA" : "", name,
+                       width);
+  }
+};
+
+bool trains_adapters(const Config& config, const char* role) { return config.model(role).lora.rank > 0; }
+
+double of_width(double factor, bool adapters, int64_t width) {
+  constexpr double kOfAdapters = 10;
+  return factor * (adapters ? kOfAdapters : 1.0) / static_cast<double>(width);
+}
+
+constexpr double kOfSupervised = 4, kOfPolicies = 1;  // times 1 / width
+
+void check_rate(const Config& config, const std::string& key, double rate, const Trained& model,
                 std::vector<std::string>& found) {
-  const double usual = usual_rate(config), most = most_rate(config, width);
-  const std::string of = fmt::format("recipe {}{} and a model of width {}", config.recipe.get(),
-                                     trains_adapters(config) ? " with LoRA" : "", width);
-  const std::string remedy = fmt::format("{}, the recipe's own", shown(usual));
-  if (rate > most)
+  const std::string of = model.text(config), remedy = fmt::format("{}, {}", shown(model.usual), model.whose);
+  if (rate > model.most)
     found.push_back(expectation(
-        key, fmt::format("at most about {} for {}", shown(most), of),
+        key, fmt::format("at most about {} for {}", shown(model.most), of),
         fmt::format("{}: an update of AdamW moves a weight by about as much (Kingma and Ba 2015), and a layer of the "
                     "model adds up {} of these moves (Yang et al. 2022), so that the run will probably diverge",
-                    shown(rate), width),
+                    shown(rate), model.width),
         remedy));
-  if (rate > 0 && rate < kFew * usual)
-    found.push_back(expectation(key, fmt::format("at least about {} for {}", shown(kFew * usual), of),
+  if (rate > 0 && rate < kFew * model.usual)
+    found.push_back(expectation(key, fmt::format("at least about {} for {}", shown(kFew * model.usual), of),
                                 fmt::format("{}: updates of that size hardly change the model", shown(rate)), remedy));
+}
+
+// A value model is new where its run begins, and learns like one of supervised data.
+Trained trained_value(const Config& config, int64_t width) {
+  constexpr double kUsual = 1e-5;  // verl's
+  const bool adapters = trains_adapters(config, "value");
+  return {"value model", width, adapters, kUsual, of_width(kOfSupervised, adapters, width), "as verl has it"};
 }
 
 // A limit that the config names itself and that the model's positions undercut.
@@ -58,16 +83,20 @@ void check_limits(const Config& config, int64_t positions, std::vector<std::stri
 // trials with models of width 32 to 128; they are above all published rates of large models (docs/decisions/0023).
 // Recipes with a low rate of their own keep the policy near to where it began.
 double most_rate(const Config& config, int64_t width) {
-  constexpr double kOfSupervised = 4, kOfPolicies = 1, kOfAdapters = 10, kLowRate = 1e-5;
+  constexpr double kLowRate = 1e-5;
   const double factor = find_recipe(config.recipe).learning_rate < kLowRate ? kOfPolicies : kOfSupervised;
-  return factor * (trains_adapters(config) ? kOfAdapters : 1.0) / static_cast<double>(width);
+  return of_width(factor, trains_adapters(config, "policy"), width);
 }
 
-std::vector<std::string> far_values(const Config& config, const shape::ModelShape& policy) {
+std::vector<std::string> far_values(const Config& config, const shape::ModelShape& policy,
+                                    const shape::ModelShape* value) {
   std::vector<std::string> found;
-  check_rate(config, "train.learning_rate", config.train.learning_rate->value(), policy.hidden, found);
-  if (config.train.value_learning_rate > 0)
-    check_rate(config, "train.value_learning_rate", config.train.value_learning_rate, policy.hidden, found);
+  check_rate(config, "train.learning_rate", config.train.learning_rate->value(),
+             {"model", policy.hidden, trains_adapters(config, "policy"), usual_rate(config),
+              most_rate(config, policy.hidden), "the recipe's own"},
+             found);
+  if (const double rate = config.train.value_learning_rate; value != nullptr && rate > 0)
+    check_rate(config, "train.value_learning_rate", rate, trained_value(config, value->hidden), found);
   check_limits(config, policy.positions(), found);
   return found;
 }

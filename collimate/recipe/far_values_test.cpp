@@ -59,7 +59,24 @@ TEST(FarValues, RatesThatPeopleUseAreNotFar) {
   EXPECT_THAT(of_rate("sft", "2e-3"), IsEmpty());
   EXPECT_THAT(found("grpo", {"train.learning_rate=1e-2"}, 64), IsEmpty()) << "a small model";
   EXPECT_EQ(found("sft", {"train.learning_rate=1e-2"}, 4096).size(), 1U);
-  EXPECT_EQ(found("ppo", {"train.value_learning_rate=1"}).size(), 1U);
+}
+
+// It begins new, however wide the policy is and whether that trains adapters.
+TEST(FarValues, TheRateOfAValueModelIsJudgedByItsOwnWidth) {
+  const auto said = [](const std::string& rate) {
+    const shape::ModelShape value = wide(64);
+    nlohmann::json values = {
+        {"recipe", "ppo"},
+        {"models", {{"policy", {{"path", "tiny"}, {"lora", {{"rank", 8}}}}}, {"value", {{"path", "small"}}}}},
+        {"data", {{"train", "a.jsonl"}}},
+        {"reward", {{{"rule", "exact"}}}}};
+    return far_values(load_values(values, {"train.value_learning_rate=" + rate}), wide(4096), &value);
+  };
+  EXPECT_THAT(said("1e-2"), IsEmpty());
+  EXPECT_THAT(said("1").at(0), HasSubstr("[train.value_learning_rate] expected at most about 0.062 for recipe ppo and "
+                                         "a value model of width 64, got 1: "));
+  EXPECT_THAT(said("1").at(0), HasSubstr("; try 1e-05, as verl has it"));
+  EXPECT_THAT(said("1e-9").at(0), HasSubstr("[train.value_learning_rate] expected at least about 1e-08 for recipe"));
 }
 
 TEST(FarValues, ALearningRateThatChangesNothing) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <span>
 
 namespace collimate::recipe {
@@ -33,8 +34,8 @@ bool prompts_are_solved(const base::MetricsRecord& record) {
   constexpr double kNearlyAll = 0.9;
   if (value_or(record, "critic/rewards/frac_zero_std", 0) < kNearlyAll) return false;
   const double most = value_or(record, "critic/rewards/max", 0), least = value_or(record, "critic/rewards/min", 0);
-  if (most == least) return most > 0;
-  return value_or(record, "critic/rewards/mean", least) - least >= kNearlyAll * (most - least);
+  if (most <= 0) return false;  // one smaller than all others tells nothing of 0
+  return most == least || value_or(record, "critic/rewards/mean", least) - least >= kNearlyAll * (most - least);
 }
 
 bool has_rewards(const base::MetricsRecord& record) { return record.find("critic/rewards/mean") != nullptr; }
@@ -61,7 +62,7 @@ struct Sign {
   const char* name;
   bool (*shows)(const base::MetricsRecord& record);
   const char* (*text)(const base::MetricsRecord& record);  // with the number of iterations
-  const char* instead = "";                                // another sign, behind which this one says nothing new
+  const char* instead = "";                                // another sign, which says this one too where both show
 };
 
 constexpr Sign kSigns[] = {
@@ -70,8 +71,9 @@ constexpr Sign kSigns[] = {
      [](const base::MetricsRecord&) {
        return "nearly every prompt got its largest reward for all of its samples in {} iterations in a row, and "
               "nothing "
-              "can be learned from such a prompt: the model solves almost all of them; try harder prompts, a stricter "
-              "reward, or rollout.replace_equal_groups: true, which draws others in their place";
+              "can be learned from such a prompt: the model solves almost all of them; try harder prompts or a "
+              "stricter "
+              "reward";
      },
      kEqualRewards},
     {"cut completions",
@@ -182,13 +184,16 @@ std::string LearningWatch::diverged() const {
 
 std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
   const size_t before = warnings_.size();
+  std::set<std::string> warned;  // of by this line
   for (const Sign& sign : kSigns) {
     int64_t& running = running_[sign.name];
-    const auto other = running_.find(sign.instead);
-    if (running == kSaid || (other != running_.end() && other->second == kSaid)) continue;
+    if (running == kSaid) continue;
     running = sign.shows(record) ? running + 1 : 0;
-    if (running == static_cast<int64_t>(kIterations))
+    if (running > 0 && warned.contains(sign.instead)) running = kSaid;
+    if (running == static_cast<int64_t>(kIterations)) {
+      warned.insert(sign.name);
       say(sign.name, fmt::format(fmt::runtime(sign.text(record)), kIterations));
+    }
   }
   for (const Loss& loss : kLosses) look_at(loss, record);
   return {warnings_.begin() + static_cast<std::ptrdiff_t>(before), warnings_.end()};

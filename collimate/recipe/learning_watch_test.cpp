@@ -64,6 +64,11 @@ TEST(LearningWatch, SaysThatNearlyAllPromptsAreSolved) {
   for (int i = 0; i < 9; ++i) all.add(record(1, 1, 1, 1));
   EXPECT_EQ(all.add(record(1, 1, 1, 1)).size(), 1U) << "all rewards were 1";
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(all.add(record(0.94, 0.96)).empty()) << "which says it already";
+  LearningWatch later;  // nothing was learned from zeros, and long after it all was
+  for (int i = 0; i < 10; ++i) later.add(record(1, 0, 0, 0));
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(later.add(record(0.94, 0.96)).empty());
+  EXPECT_EQ(later.add(record(0.94, 0.96)).size(), 1U);
+  EXPECT_TRUE(said_after(20, record(0.98, -0.01, -1, 0)).empty()) << "one penalty among zeros";
 }
 
 // `ppo_kl` is from the policy that drew the samples: large where updates of an iteration are, whatever the reference.

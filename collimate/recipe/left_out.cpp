@@ -16,20 +16,14 @@ int64_t all_rows(const text::Dataset& dataset) { return dataset.size() + dataset
 
 }  // namespace
 
-std::string LeftOutRows::text() const { return fmt::format("{}: {} of {} rows {}", data, rows, of, what); }
-
-std::string LeftOutRows::short_text() const {
-  const std::string whole = text();
-  return whole.substr(0, whole.find(kFirst));
-}
+std::string LeftOutRows::short_text() const { return fmt::format("{}: {} of {} rows {}", data, rows, of, what); }
 
 std::vector<LeftOutNote> left_out_notes(const std::string& data, const text::Dataset& dataset, const UnusedRows& rows,
                                         const OptionNames& names) {
   std::vector<LeftOutNote> notes;
   const auto drop = [&](const text::LeftOut& out, const std::string& option) {
     if (out.rows == 0) return;
-    const std::string what = fmt::format("left out ({}){}{}", option, kFirst, out.first);
-    notes.push_back({{data, out.rows, all_rows(dataset), what}, true});
+    notes.push_back({{data, out.rows, all_rows(dataset), fmt::format("left out ({})", option), kFirst + out.first}});
   };
   drop(dataset.left_out(), names.with("bad_rows", "drop"));
   drop(rows.bad, names.with("bad_rows", "drop"));
@@ -40,16 +34,18 @@ std::vector<LeftOutNote> left_out_notes(const std::string& data, const text::Dat
 std::vector<LeftOutNote> left_out_notes(const std::string& data, const text::Dataset& dataset,
                                         const rlhf::RowSource& source, const OptionNames& names) {
   std::vector<LeftOutNote> notes = left_out_notes(data, dataset, {source.bad(), source.too_long()}, names);
-  const auto add = [&](int64_t rows, const std::string& what, bool warns = true) {
-    if (rows > 0) notes.push_back({{data, rows, all_rows(dataset), what}, warns});
-  };
-  add(source.truncated(), fmt::format("truncated ({})", names.with("long_rows", "truncate")), false);
-  const text::LeftOut& thoughtless = source.thoughtless();
-  add(thoughtless.rows,
-      fmt::format("stand without the thoughts of their answers (<think> … </think>, reasoning_content), which the chat "
-                  "template leaves out; the first: {}; try a chat_template.jinja in the model's directory that writes "
-                  "them, or prompt and completion as plain texts",
-                  thoughtless.first));
+  if (source.truncated() > 0)
+    notes.push_back({{data, source.truncated(), all_rows(dataset),
+                      fmt::format("truncated ({})", names.with("long_rows", "truncate"))},
+                     false});
+  if (const text::LeftOut& thoughtless = source.thoughtless(); thoughtless.rows > 0)
+    notes.push_back(
+        {{data, thoughtless.rows, all_rows(dataset),
+          "stand without the thoughts of their answers (<think> … </think>, reasoning_content), which the "
+          "chat template leaves out",
+          fmt::format("{}{}; try a chat_template.jinja in the model's directory that writes them, or prompt "
+                      "and completion as plain texts",
+                      kFirst, thoughtless.first)}});
   return notes;
 }
 

@@ -17,14 +17,15 @@ namespace collimate::recipe {
 struct LeftOutRows {
   std::string data;  // "data.train"
   int64_t rows = 0, of = 0;
-  std::string what;  // became of them, by which option: "left out (data.bad_rows: drop); the first: …"
+  std::string what;       // became of them, by which option: "left out (data.bad_rows: drop)"
+  std::string rest = {};  // of the sentence: "; the first: …", and what to try
 
-  // "data.train: 2 of 40 rows left out (…)".
-  std::string text() const;
-  // Leaves out the first of them and why: "data.train: 2 of 40 rows left out (data.bad_rows: drop)".
+  // "data.train: 2 of 40 rows left out (data.bad_rows: drop); the first: …".
+  std::string text() const { return short_text() + rest; }
+  // Leaves out the first of them and why.
   std::string short_text() const;
 
-  COLLIMATE_FIELDS(data, rows, of, what)
+  COLLIMATE_FIELDS(data, rows, of, what, rest)
 };
 
 // A kind of them, and whether it is a warning: rows that are gone, or not what they were.

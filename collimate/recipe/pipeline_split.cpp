@@ -230,7 +230,6 @@ void PipelineSplit::make(const SplitRequest& request, nlohmann::json wanted) {
     out.commit();
     parts.push_back({{"rows", rows_.at(step)}, {"file", measure_file(file(step))}});
   }
-  is_new_ = true;
   const nlohmann::json kept = {{"request", std::move(wanted)}, {"rows", data.size()}, {"parts", std::move(parts)}};
   host::write_file_atomically(directory_ / kSplitFile, kept.dump(2) + "\n");
 }

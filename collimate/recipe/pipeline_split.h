@@ -42,7 +42,6 @@ class PipelineSplit {
 
   std::string file(size_t step) const;
   int64_t rows(size_t step) const { return rows_.at(step); }
-  bool is_new() const { return is_new_; }
   // For a person: the rows of each step, and where they are kept.
   std::string text() const;
 
@@ -53,7 +52,6 @@ class PipelineSplit {
 
   std::filesystem::path directory_;
   std::array<int64_t, kPipelineSteps> rows_{};
-  bool is_new_ = false;
 };
 
 }  // namespace collimate::recipe

@@ -58,7 +58,7 @@ std::string left_out(const Json& document) {
     for (const Json& rows : model.at("left_out"))
       out += fmt::format(R"(<p class="soft">{}: {}: {} of {} rows {}</p>)", text_of(model.at("model")),
                          text_of(rows.at("data")), rows.at("rows").get<int64_t>(), rows.at("of").get<int64_t>(),
-                         text_of(rows.at("what")));
+                         text_of(rows.at("what")) + escape(rows.value("rest", "")));
   return out;
 }
 

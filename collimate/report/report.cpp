@@ -34,7 +34,7 @@ std::string warning_line(const char* about, const std::string& text) {
 // "data.train: 2 of 120 rows left out (data.bad_rows: drop); the first: …": of an entry of summary.json's left_out.
 std::string left_out_words(const nlohmann::ordered_json& rows) {
   return fmt::format("{}: {} of {} rows {}", rows.value("data", ""), rows.value("rows", int64_t{0}),
-                     rows.value("of", int64_t{0}), rows.value("what", ""));
+                     rows.value("of", int64_t{0}), rows.value("what", "") + rows.value("rest", ""));
 }
 
 // "A guard stopped this run after iteration 12": of stopped.json, by the exit code of the command.

@@ -1,4 +1,5 @@
 """tools/unreached.py finds this without objects."""
+import collections
 import pathlib
 import sys
 import unittest
@@ -15,6 +16,7 @@ class Unreached(unittest.TestCase):
         with mock.patch.object(unreached, "files", lambda *_: ("collimate/text/a.h",)), \
                 mock.patch.object(unreached, "lines", lambda _: (line,)), \
                 mock.patch.object(unreached, "test_files", lambda _: set()), \
+                mock.patch.object(unreached, "called", lambda: collections.defaultdict(lambda: 9)), \
                 mock.patch.object(unreached, "words", lambda: {"idle": said, "is_steady": said, "_load": said}):
             return [failure.message.split(":")[0] for failure in unreached.check_names()]
 
@@ -23,6 +25,26 @@ class Unreached(unittest.TestCase):
         self.assertEqual(self.names(2, "int idle(int x);"), [])
         for line in ("  bool idle() const override;", "  static constexpr bool is_steady = true;", "  _load(1);"):
             self.assertEqual(self.names(1, line), [], line)
+
+    def test_what_nothing_calls(self):
+        """Other things may have its name."""
+        def found(*lines: str) -> list:
+            with mock.patch.object(unreached, "files", lambda *_: ("collimate/text/a.h",)), \
+                    mock.patch.object(unreached, "lines", lambda _: lines), \
+                    mock.patch.object(unreached, "production", lambda: list(lines)), \
+                    mock.patch.object(unreached, "words", lambda: collections.Counter(pad_id=3, S=3, Tokenizer=3)), \
+                    mock.patch.object(unreached, "test_files", lambda _: set()):
+                for kept in (unreached.called, unreached.types):
+                    kept.cache_clear()
+                self.addCleanup(unreached.called.cache_clear)
+                self.addCleanup(unreached.types.cache_clear)
+                return [failure.message for failure in unreached.check_names()]
+        declared = "  std::optional<int32_t> pad_id() const { return info_.pad; }"
+        self.assertEqual(found(declared, "int other = pads.pad_id;"), ["pad_id: nothing calls it"])
+        for use in ("x = pad_id();", "call(pad_id);", "f = whole ? pad_id : eos_id;", "return pad_id;"):
+            self.assertEqual(found(declared, use), [], use)
+        self.assertEqual(found("void pad_id(int x);", "void A::pad_id(int x) {"), ["pad_id: nothing calls it"])
+        self.assertEqual(found("class Tokenizer {", "  Tokenizer(int x);"), [], "a constructor")
 
     def test_headers_of_tests_are_below_tests(self):
         with mock.patch.object(unreached, "test_files", lambda _: {"collimate/a/b.h", "tests/c.h", "collimate/a.cpp"}):
