@@ -8,7 +8,8 @@ and a line says where a benchmark does. Two looks, as each sees what the other c
            every call was inlined looks unreached, so one is listed only when its name stands in no more places of
            production than declare and define it (--all: each of them).
   names    what a header declares and no other line of production says: inline functions, types, members, constants;
-           functions that none calls or hands on by name, whatever else has that name; and headers of collimate/ that tests alone include, which belong below tests/. `make check` looks so far.
+           functions that none calls or hands on by name, whatever else has that name; and headers of collimate/ that
+           tests alone include, which belong below tests/. `make check` looks so far.
 What is there all the same stands in EXCEPTIONS with its reason. Exit code 1 where something is listed.
 """
 import argparse

@@ -61,7 +61,7 @@ TEST(FarValues, RatesThatPeopleUseAreNotFar) {
   EXPECT_EQ(found("sft", {"train.learning_rate=1e-2"}, 4096).size(), 1U);
 }
 
-// It begins new, however wide the policy is and whether that trains adapters.
+// A value model begins new, however wide the policy is and whether that trains adapters.
 TEST(FarValues, TheRateOfAValueModelIsJudgedByItsOwnWidth) {
   const auto said = [](const std::string& rate) {
     const shape::ModelShape value = wide(64);
