@@ -185,7 +185,7 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
             text = native.evaluate(json.dumps(request), [function.native() for function in functions])
         document = _unless_stopped(json.loads(text))
         for told in (left_out for model in document["models"] for left_out in model["left_out"]):
-            told["what"] = _by_row(told["what"], files)
+            told["rest"] = _by_row(told["rest"], files)
         return {**document, "data": _by_row(document["data"], files)}
 
 

@@ -30,7 +30,7 @@ class Rows(unittest.TestCase):
         self.assertEqual([made["prompt"] for made in collimate.generate(trained, rows, **drop)], [rows[0]["prompt"]])
         left_out = collimate.evaluate(trained, rows, [low], **drop)["models"][0]["left_out"]
         self.assertEqual([(told["data"], told["rows"], told["of"]) for told in left_out], [("data", 1, 3)] * 2)
-        self.assertIn("; the first: [data row 3] expected ", left_out[1]["what"])
+        self.assertIn("; the first: [data row 3] expected ", left_out[1]["rest"])
         with self.assertRaisesRegex(collimate.InputError, "expected long_rows to be one of"):
             collimate.evaluate(trained, rows, [low], long_rows="cut")
 

@@ -260,9 +260,10 @@ TEST(DataRecords, RowsLeftOutAreInTheSummary) {
   EXPECT_EQ(left_out[0].at("data"), "data.train");
   EXPECT_EQ(left_out[0].at("rows"), 1);
   EXPECT_EQ(left_out[0].at("of"), 42);
-  const std::string what = left_out[0].at("what");
-  EXPECT_TRUE(what.starts_with("left out (data.bad_rows: drop); the first: [")) << what;
-  EXPECT_NE(what.find("demonstrations.jsonl:41] expected well-formed JSON"), std::string::npos) << what;
+  EXPECT_EQ(left_out[0].at("what"), "left out (data.bad_rows: drop)");
+  const std::string rest = left_out[0].at("rest");
+  EXPECT_TRUE(rest.starts_with("; the first: [")) << rest;
+  EXPECT_NE(rest.find("demonstrations.jsonl:41] expected well-formed JSON"), std::string::npos) << rest;
   EXPECT_EQ(left_out[1].at("what"), "truncated (data.long_rows: truncate)");
 }
 
