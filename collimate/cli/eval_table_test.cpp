@@ -55,11 +55,11 @@ TEST(EvaluationTable, OfTwoHasTheirDifference) {
 
 // As a run of several models logs them long before its table.
 TEST(EvaluationTable, EndsWithTheRowsThatAreLeftOut) {
-  const auto rows = [](int64_t count, const char* what) {
-    return Json{{"data", "--data"}, {"rows", count}, {"of", 40}, {"what", what}};
+  const auto rows = [](int64_t count, const char* what, const char* rest = "") {
+    return Json{{"data", "--data"}, {"rows", count}, {"of", 40}, {"what", what}, {"rest", rest}};
   };
   Json both = document({model("sft", 0.468), model("grpo", 0.838)});
-  for (Json& one : both["models"]) one["left_out"] = {rows(2, "left out (--bad-rows drop); the first: [a:3] …")};
+  for (Json& one : both["models"]) one["left_out"] = {rows(2, "left out (--bad-rows drop)", "; the first: [a:3] …")};
   both["models"][1]["left_out"].push_back(rows(1, "truncated (--long-rows truncate)"));
   const auto lines = evaluation_table(both, 120);
   ASSERT_GE(lines.size(), 3U);

@@ -32,18 +32,18 @@ class Unreached(unittest.TestCase):
             with mock.patch.object(unreached, "files", lambda *_: ("collimate/text/a.h",)), \
                     mock.patch.object(unreached, "lines", lambda _: lines), \
                     mock.patch.object(unreached, "production", lambda: list(lines)), \
-                    mock.patch.object(unreached, "words", lambda: collections.Counter(pad_id=3, S=3, Tokenizer=3)), \
+                    mock.patch.object(unreached, "words", lambda: collections.Counter(end_mark=3, S=3, Tokenizer=3)), \
                     mock.patch.object(unreached, "test_files", lambda _: set()):
                 for kept in (unreached.called, unreached.types):
                     kept.cache_clear()
                 self.addCleanup(unreached.called.cache_clear)
                 self.addCleanup(unreached.types.cache_clear)
                 return [failure.message for failure in unreached.check_names()]
-        declared = "  std::optional<int32_t> pad_id() const { return info_.pad; }"
-        self.assertEqual(found(declared, "int other = pads.pad_id;"), ["pad_id: nothing calls it"])
-        for use in ("x = pad_id();", "call(pad_id);", "f = whole ? pad_id : eos_id;", "return pad_id;"):
+        declared = "  std::optional<int32_t> end_mark() const { return info_.pad; }"
+        self.assertEqual(found(declared, "int other = pads.end_mark;"), ["end_mark: nothing calls it"])
+        for use in ("x = end_mark();", "call(end_mark);", "f = whole ? end_mark : eos_id;", "return end_mark;"):
             self.assertEqual(found(declared, use), [], use)
-        self.assertEqual(found("void pad_id(int x);", "void A::pad_id(int x) {"), ["pad_id: nothing calls it"])
+        self.assertEqual(found("void end_mark(int x);", "void A::end_mark(int x) {"), ["end_mark: nothing calls it"])
         self.assertEqual(found("class Tokenizer {", "  Tokenizer(int x);"), [], "a constructor")
 
     def test_headers_of_tests_are_below_tests(self):
