@@ -194,7 +194,8 @@ RunData read_data(const Config& config, const Plan& plan) {
   data.add(kDataTrain, rows, readers_of_others(config));
   data.add_left_out(left_out_notes(kDataTrain, rows, *data.train, data_option_names()));
   if (data.train->has_margins())
-    data.notes.emplace_back("data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)");
+    data.notes.emplace_back(
+        "data.train: column margin is read: by so much the chosen answer of a pair should be worth more");
   read_texts(config, positions, data);
   for (const EvaluationPlan& evaluation : plan.evaluations) held_out.read(evaluation, positions);
   return data;

@@ -153,7 +153,7 @@ TEST_F(Check, ShowsWhichTokensAreTrained) {
 
 TEST_F(Check, ShowsThatMarginsAreRead) {
   const std::string line =
-      "\n# data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)\n";
+      "\n# data.train: column margin is read: by so much the chosen answer of a pair should be worth more\n";
   EXPECT_THAT(shown("reward"), testing::Not(HasSubstr(line)));
   write_text(root_ / "pairs.jsonl", R"({"prompt": "12=", "chosen": "1", "rejected": "2", "margin": 0.5})");
   EXPECT_THAT(shown("reward"), HasSubstr(line));

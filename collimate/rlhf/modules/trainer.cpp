@@ -38,7 +38,11 @@ train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOp
   const bool own_rate = model.head == std::string("value") && t.value_learning_rate > 0;
   return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate.get() : t.learning_rate->value_or(kLearningRate),
                        t.warmup_updates, model.total_updates, t.lr_minimum_ratio},
-          .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, model.lora.b_rate_ratio, t.weight_decay},
+          .adam = {.beta1 = t.adam_beta1,
+                   .beta2 = t.adam_beta2,
+                   .epsilon = t.adam_epsilon,
+                   .b_rate_ratio = model.lora.b_rate_ratio,
+                   .weight_decay = t.weight_decay},
           .max_grad_norm = t.max_grad_norm,
           .ema = model.head == std::string("value") ? 0.0 : t.ema.get(),
           .micro_batch_tokens = micro_batch_tokens(t, model.loss_rows),
