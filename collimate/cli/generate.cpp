@@ -83,7 +83,7 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   return true;
 }
 
-// Prompts, and the columns that rewards see of each, its text among them.
+// Has the prompts, and for each the columns that rewards see, its text among them.
 struct Asked {
   std::vector<std::vector<int32_t>> ids;
   std::vector<nlohmann::json> columns;

@@ -92,7 +92,7 @@ class Driver {
   void note(int worker, const message::Puts& puts);
   [[noreturn]] void expired(const std::string& waiting) const;
 
-  // The driver has a copy: a thread that is abandoned while it sets up goes on making modules.
+  // The driver keeps the registry alive, as a thread that is abandoned while it sets up goes on making modules.
   const std::shared_ptr<const Registry> registry_;
   const RunOptions& options_;
   const std::unique_ptr<comm::GroupStore> group_store_;

@@ -80,7 +80,7 @@ struct LogProbRequest {
 
 constexpr int64_t kMostRecordedLogitBytes = int64_t{256} << 20;
 
-// The backward of log-probs need not compute this again. It must not outlive its Model.
+// Keeps what the backward of log-probs would compute again. A record must not outlive its Model.
 struct LogProbRecord {
   at::Tensor normalizers;  // [2, M] max and log sum of each row
   at::Tensor entropy;      // [M] or undefined

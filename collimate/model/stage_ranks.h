@@ -25,7 +25,7 @@ struct StageRanks : RankLine {
   void share_last(const tensor::Exec& exec, float* values, int64_t count) const;
   void share_last(std::span<float> values) const;  // the host's
   using RankLine::sum;
-  // Sums in the order of the stages, of numbers that every stage has as many of.
+  // Sums lists of one length, one of each stage, in the order of the stages.
   std::vector<double> sum(const std::vector<double>& values) const;
   // An embedding that is the head too is on the first and the last stage, which call this: the sum of both.
   void sum_ends(std::span<float> values) const;

@@ -31,8 +31,8 @@ struct RunSoFar {
 // summary.json of a run that has come to its end (docs/run-directory.md).
 nlohmann::ordered_json run_summary(const RunSoFar& run);
 
-// The part of it that tells of the exported model: the iterations behind it, and a hash of its weights, the same under
-// any layout.
+// Gives the part on the exported model: the iterations behind it, and a hash of its weights, the same under any
+// layout.
 nlohmann::ordered_json exported_model(const RunSoFar& run);
 
 // stopped.json: why a run is not going on.

@@ -90,7 +90,7 @@ struct EngineStatus {
 // that others get their tokens meanwhile.
 class EngineLoop {
  public:
-  // `seed`: of requests that name none.
+  // `seed` is that of requests that name none.
   EngineLoop(Engine engine, EngineLimits limits, uint64_t seed);
   ~EngineLoop();  // cuts off what still runs
 

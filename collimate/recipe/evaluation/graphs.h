@@ -40,7 +40,7 @@ EvaluationPlan divergence_evaluation(const graph::ModelHandle& policy, const gra
                                      Answers answers = Answers::kNone);
 // accuracy: held-out pairs whose chosen row scores higher; margin: by how much, on average.
 EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model);
-// This one compares the mean log-probs of the answers' tokens instead of scores.
+// Compares the mean log-probs of the answers' tokens instead of scores.
 EvaluationPlan pair_log_prob_evaluation(const graph::ModelHandle& policy, Answers answers = Answers::kNone);
 // rewards/accuracies and rewards/margins, as TRL calls them: the same of DPO's implicit reward, beta times the answer's
 // log-ratio of policy and reference; with accuracy and margin of pair_log_prob_evaluation where pairs are `asked` for
