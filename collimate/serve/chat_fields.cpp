@@ -75,7 +75,7 @@ void read_effort(ApiRequest& request, const json& value, const ordered_json&) {
           "chat_template_kwargs for another word of the template");
   ordered_json& variables = conversation_of(request).inputs.variables;
   if (variables.is_null()) variables = ordered_json::object();
-  if (const auto said = variables.find("reasoning_effort"); said != variables.end() && *said != value)
+  if (const auto said = variables.find("reasoning_effort"); said != variables.end() && *said != ordered_json(value))
     wrong("reasoning_effort", fmt::format("{}, as chat_template_kwargs says", shown(*said)), value,
           "leaving one of them out");
   variables["reasoning_effort"] = value;
