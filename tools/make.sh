@@ -144,7 +144,8 @@ case $verb in
       arguments=(--only "${only[@]}")
     else
       build "$preset" unit_tests parity_test e2e_test
-      arguments=(--part "model_test=$SANITIZED_MODEL" "plan_test=$SANITIZED_PLAN" "parity_test=$SANITIZED_PARITY" "e2e_test=$SANITIZED_E2E")
+      arguments=(--part "model_test=$SANITIZED_MODEL" "plan_test=$SANITIZED_PLAN" "parity_test=$SANITIZED_PARITY"
+        "e2e_test=$SANITIZED_E2E")
     fi
     # Sanitizers see what a program does once; on the checked device `make test` runs it.
     exec .venv/bin/python tools/run_tests.py "build/$preset" --kind unit --timeout 1800 --once "${arguments[@]}"

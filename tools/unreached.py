@@ -40,6 +40,7 @@ SKIPPED = (".eh_frame", ".gcc_except_table", ".debug", ".note", ".comment")
 
 # Why it is there: of names, of symbols' last words, and of whole headers. One that holds for nothing is listed too.
 ASKED_BY_LIBRARY = "the standard library asks for it"
+BOOKS = "the device of tests that checks accesses keeps the allocator's books by it"
 TILES = "a processor reads it where it loads the shapes of its tiles"
 EXCEPTIONS = {
     "is_steady": ASKED_BY_LIBRARY,
@@ -47,8 +48,8 @@ EXCEPTIONS = {
     "loss_names": "coverage_test.cpp asks by it which losses the goldens have",
     "pad_id": "a tokenizer's files say it, and tests compare it with transformers'",
     "train_unsupervised": "programs with DeepSpeed-Chat's loop call it, as its trainer's",
-    "count_block": "the device of tests that checks accesses keeps the allocator's books by it",
-    "uncount_block": "the device of tests that checks accesses keeps the allocator's books by it",
+    "count_block": BOOKS,
+    "uncount_block": BOOKS,
     "set_instruction_set": "tests compare instruction sets within one process; COLLIMATE_ISA is read once",
     "memory_used": "tests of budgets and moved rows read the allocator's books",
     "memory_cached": "tests of what the allocator keeps have no other sign of it",
@@ -225,11 +226,12 @@ HANDED_ON = re.compile(r"(?:[(,=?:&{]|\breturn)\s*(\w+)(?=\s*[,);}:])")
 SIGNATURE = re.compile(r"^(?:  )?[\w:<>,&* \[\]]+?[\s&*](?P<name>\w\w+)\(.*\)[^()]*[{;]")
 
 
-def is_never_called(line: str) -> bool:
-    """Whether it declares or defines a function that nothing calls: no constructor, macro or overridden one."""
+def never_called(line: str) -> str:
+    """The function that it declares or defines and nothing calls, or '': no constructor, macro or overridden one."""
     match = SIGNATURE.match(line)
-    return match is not None and match["name"] not in types() and " override" not in line and \
-        not re.match(r"\s*(return|COLLIMATE_)", line) and called()[match["name"]] <= (1 if "{" in line else 2)
+    if not match or match["name"] in types() or " override" in line or re.match(r"\s*(return|COLLIMATE_)", line):
+        return ""
+    return match["name"] if called()[match["name"]] <= (1 if "{" in line else 2) else ""
 
 
 def unsaid_names() -> list:
@@ -244,8 +246,8 @@ def unsaid_names() -> list:
             name = match and (match["type"] or match["name"])
             if name and count[name] == 1 and not name.startswith("_") and " override" not in line:
                 found.append(Failure(path, number, f"{name}: nothing but this declaration says it"))
-            elif path.endswith(".h") and is_never_called(code_of(line)):
-                found.append(Failure(path, number, f"{SIGNATURE.match(code_of(line))['name']}: nothing calls it"))
+            elif path.endswith(".h") and (name := never_called(code_of(line))):
+                found.append(Failure(path, number, f"{name}: nothing calls it"))
     return found
 
 

@@ -8,7 +8,7 @@ namespace {
 
 using base::expectation;
 
-constexpr double kFew = 1e-3;  // of the recipe's own rate: steps that hardly change a weight
+constexpr double kFew = 1e-3;  // of the usual rate: steps that hardly change a weight
 
 std::string shown(double rate) { return fmt::format("{:.2g}", rate); }
 
