@@ -62,11 +62,12 @@ for line in list(open(sys.argv[1]))[:16]:
     row = json.loads(line)
     print(json.dumps({"prompt": row["prompt"], "chosen": row["ground_truth"], "rejected": row["ground_truth"][:1]}))
 END
+fine_tuned="$work/own/task/sft/model"
 printf 'recipe: reward\nmodels: {policy: %s}\ndata: {train: pairs.jsonl}\nrun: {iterations: 1}\ntrain: {samples_per_update: 8}\n' \
-  "$work/own/task/task/start" >reward.yaml
+  "$fine_tuned" >reward.yaml
 step "a reward model" "$installed" train reward.yaml --output reward
 step "a run of that loop" bash -c \
-  "build/train_rlhf '$work/own/task/task/start' reward/model '$work/own/task/task/problems.jsonl' 2 out | grep 'iteration 2: actor loss'"
+  "build/train_rlhf '$fine_tuned' reward/model '$work/own/task/task/problems.jsonl' 2 4 out | grep 'iteration 2: actor loss'"
 step "its actor" "$installed" generate out/actor --data "$work/own/task/task/problems.jsonl" --output answers.jsonl --max-tokens 4
 cd "$work/own"
 mv "$work/installed/lib/collimate"/libfmt.so* "$work"
