@@ -36,10 +36,14 @@ SHARED = pathlib.Path(os.environ.get("COLLIMATE_SHARED", ROOT.parent / "shared")
 REPORT = re.compile("WARNING: ThreadSanitizer|ERROR: (Address|Leak)Sanitizer|runtime error: ")
 # program -> (what its second run is called, what is set for it, which of its tests: a gtest filter)
 CHECKED = ("checked device", {"COLLIMATE_TEST_DEVICE": "checked"}, "")
+# Files are read and written on the host, and threads as ranks compute each family by the same code: three in ten do.
+CHECKED_MODEL = (*CHECKED[:2],
+                 "-TorchFiles.*:HuggingFace.FormOfFiles*" + "".join(f":*/?*Parity.*/*{i}" for i in "1245689"))
 # The quickstart, measured machines, times and memory have no messages that other tests of e2e_test have not.
 AGAIN = {"e2e_test": ("reparsed", {"COLLIMATE_TEST_REPARSE": "1"},
                       "-Quickstart.*:AutoPlacement.*:Memory.*:*RewardFaults*Hangs"),
-         **{f"{name}_test": CHECKED for name in ("model", "train", "generate", "parity")}}
+         "model_test": CHECKED_MODEL,
+         **{f"{name}_test": CHECKED for name in ("train", "generate", "parity")}}
 # Programs that take longest in some build, longest first
 LONGEST = ("e2e_test", "fault_test", "tensor_test", "plan_test", "model_test", "generate_test", "flow_test",
            "comm_test", "text_test", "tutorials_test", "download_test", "parity_test", "eval_test")
