@@ -147,6 +147,21 @@ std::string found_at(std::string_view text, size_t byte, const std::string& miss
                      as_written(text.substr(shown, byte - shown)));
 }
 
+// What to try where these mistakes are common; "" for others. `at` is the byte behind the one that was not expected.
+std::string remedy_at(std::string_view text, size_t at) {
+  if (at == 0 || at > text.size()) return "";
+  const auto found = static_cast<unsigned char>(text[at - 1]);
+  const size_t before = at < 2 ? std::string_view::npos : text.find_last_not_of(" \t\r\n", at - 2);
+  if (found == '\'') return "double quotes in place of single ones";
+  if ((found == '}' || found == ']') && before != std::string_view::npos && text[before] == ',')
+    return "no comma behind the last one";
+  if (found == 'N' || found == 'I') return "null in place of a number that JSON lacks, as NaN";
+  if (found == 'T' || found == 'F') return "true and false in small letters";
+  if (found < 0x20) return "an escape, as \\t or \\n, for a control character in a text";
+  if (found >= 0x80) return "UTF-8: iconv -f LATIN1 -t UTF-8 converts an older file";
+  return "";
+}
+
 template <class Json>
 Json parse(std::string_view text, const std::string& where, int64_t first_line) {
   const Scan scan(text);
@@ -166,7 +181,7 @@ Json parse(std::string_view text, const std::string& where, int64_t first_line) 
     const auto* parse_error = dynamic_cast<const typename Json::parse_error*>(&error);
     const size_t at = parse_error == nullptr ? 0 : parse_error->byte;
     throw InputError(expectation(place(text, at, where, first_line), "well-formed JSON",
-                                 found_at(text, at, missing_of(error.what()))));
+                                 found_at(text, at, missing_of(error.what())), remedy_at(text, at)));
   }
   if (scan.again() != Scan::npos)
     throw InputError(expectation(place(text, scan.again(), where, first_line), "each key once in an object",

@@ -54,11 +54,18 @@ TEST(Json, MalformedTextIsShownInWordsOfItsOwn) {
   EXPECT_EQ(
       json_error("{\n\"name\": \"a long value\", 'b': 1}", 1),
       "[a.json:2] expected well-formed JSON, got something else than a name in quotes at column 25: …\": \"a long "
-      "value\", '");
+      "value\", '; try double quotes in place of single ones");
   EXPECT_EQ(json_error("{\"prompt\": \"a\", \"completion\" \"b\"}", 1),
             expected + "something else than \":\" at column 32: …a\", \"completion\" \"b\"");
   EXPECT_EQ(json_error("[1 2]", 1), expected + "something else than \",\" or \"]\" at column 4: [1 2");
-  EXPECT_EQ(json_error("{\"a\": \"\xff\"}", 1), expected + "something else at column 8: {\"a\": \"\xef\xbf\xbd");
+  EXPECT_EQ(json_error("{\"a\": \"\xff\"}", 1), expected +
+                                                    "something else at column 8: {\"a\": \"\xef\xbf\xbd; try UTF-8: "
+                                                    "iconv -f LATIN1 -t UTF-8 converts an older file");
+  EXPECT_THAT(json_error("{\"a\": 1 , }", 1), testing::EndsWith("; try no comma behind the last one"));
+  EXPECT_THAT(json_error("[1, ]", 1), testing::EndsWith("; try no comma behind the last one"));
+  EXPECT_THAT(json_error("[NaN]", 1), testing::EndsWith("; try null in place of a number that JSON lacks, as NaN"));
+  EXPECT_THAT(json_error("[True]", 1), testing::EndsWith("; try true and false in small letters"));
+  EXPECT_THAT(json_error("[\"a\tb\"]", 1), testing::HasSubstr("; try an escape, as \\t or \\n, for a control"));
 }
 
 TEST(Json, AKeyTwiceInOneObjectIsRefused) {

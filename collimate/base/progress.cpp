@@ -68,6 +68,7 @@ std::string terminal_progress_text(const ProgressState& state, std::string_view 
 
 Progress::Progress(std::string label, int64_t total, int64_t first, int64_t every)
     : state_{std::move(label), first, total, first, 0},
+      first_(first),
       every_(every),
       start_seconds_(now_seconds()),
       terminal_(every > 0 && ::isatty(STDERR_FILENO) == 1) {}
@@ -80,10 +81,14 @@ void Progress::update(int64_t done, std::string_view details) {
   if (every_ == 0) return;
   state_.done = done;
   state_.elapsed_seconds = now_seconds() - start_seconds_;
-  const bool stays = done % every_ == 0 || done == state_.first + 1 || done == state_.total;
+  const bool stays = done % every_ == 0 || done == first_ + 1 || done == state_.total;
   if (stays) log().show(progress_text(state_, details, 0));
   if (terminal_)
     log().progress_line(terminal_progress_text(state_, details, terminal_columns(STDERR_FILENO, 80) - 1), true);
+  if (state_.first == first_) {
+    state_.first = done;
+    start_seconds_ = now_seconds();
+  }
 }
 
 }  // namespace collimate::base

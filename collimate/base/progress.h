@@ -16,7 +16,7 @@ struct ProgressState {
   std::string label;
   int64_t done = 0;
   int64_t total = 0;
-  int64_t first = 0;           // steps done before (a resumed run); they do not count for the pace
+  int64_t first = 0;           // steps done before; they do not count for the pace
   double elapsed_seconds = 0;  // since `first`
 };
 
@@ -29,7 +29,8 @@ std::string progress_text(const ProgressState& state, std::string_view details, 
 std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns);
 
 // Progress of a run: one plain line that stays every `every` steps, for the first and for the last; when stderr is a
-// terminal also a bar with the time left. 0: nothing. One thread.
+// terminal also a bar with the time left. 0: nothing. The pace of later steps leaves out the first one, which has what
+// comes before it (models are set up). One thread.
 class Progress : private Immovable {
  public:
   Progress(std::string label, int64_t total, int64_t first = 0, int64_t every = 1);
@@ -39,7 +40,7 @@ class Progress : private Immovable {
 
  private:
   ProgressState state_;
-  int64_t every_;
+  int64_t first_, every_;
   double start_seconds_;
   bool terminal_;
 };

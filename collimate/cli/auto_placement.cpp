@@ -1,5 +1,7 @@
 #include "collimate/cli/auto_placement.h"
 
+#include <fmt/ranges.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -37,6 +39,14 @@ nlohmann::json recorded_placement(const std::string& run) {
   return placement != nullptr && placement->kind == base::ConfigNode::Kind::kMap ? base::to_json(*placement) : nullptr;
 }
 
+// " where policy, value take turns, as run.memory_budget has no room for all models"; "" where none does.
+std::string turns_text(const graph::Placement& placement) {
+  std::vector<std::string> models;
+  for (const auto& [model, residency] : placement.residency) models.push_back(model);
+  if (models.empty()) return "";
+  return fmt::format(" where {} take turns, as run.memory_budget has no room for all models", fmt::join(models, ", "));
+}
+
 }  // namespace
 
 void choose_placement(recipe::Config& config, const std::string& path, const std::vector<std::string>& sets,
@@ -67,9 +77,9 @@ void choose_placement(recipe::Config& config, const std::string& path, const std
   const plan_::Plan& best = result.plans.front();
   config.placement = graph::to_json(best.placement);
   std::fprintf(stderr,
-               "placement: %s (%s), %.3g s an iteration of rows as long as the config allows, by the "
+               "placement: %s (%s)%s, %.3g s an iteration of rows as long as the config allows, by the "
                "planner's constants of this CPU, %s\n",
-               best.form.c_str(), best.parts.c_str(), best.seconds, source.c_str());
+               best.form.c_str(), best.parts.c_str(), turns_text(best.placement).c_str(), best.seconds, source.c_str());
 }
 
 }  // namespace collimate::cli

@@ -19,9 +19,14 @@ constexpr std::array<Kind, 4> kKinds = {
     {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}, {"man", man_page}}};
 
 // The help in a single-quoted word of a shell, without characters that the word's reader gives a meaning.
-std::string quoted(std::string text, const std::string& special) {
-  std::erase_if(text, [&](char c) { return special.find(c) != std::string::npos; });
-  return "'" + text + "'";
+std::string quoted(const std::string& text, const std::string& special) {
+  std::string word;
+  for (const char c : text)
+    if (c == '\'')
+      word += "\u2019";
+    else if (special.find(c) == std::string::npos)
+      word += c;
+  return "'" + word + "'";
 }
 
 std::vector<std::string> option_names(const Command& command, bool valued) {
@@ -96,7 +101,7 @@ std::string zsh_case(const Command& command, const std::vector<Command>& all) {
   for (const CommandOption& option : command.options) {
     const bool keys = command.sets_keys && option.name == "--set";
     const std::string value = !option.valued ? "" : keys ? ":key:_collimate_keys" : ":value:_files";
-    const std::string word = quoted(fmt::format("{}[{}", option.name, option.help), "'\\]:");
+    const std::string word = quoted(fmt::format("{}[{}", option.name, option.help), "\\]:");
     text += fmt::format(" \\\n      '*'{}']{}'", word, value);
   }
   if (!command.choices.empty()) text += fmt::format(" \\\n      '1:which:({})'", fmt::join(command.choices, " "));
@@ -112,7 +117,7 @@ std::string fish_lines(const Command& command, const std::vector<Command>& all) 
   for (const CommandOption& option : command.options) {
     const bool keys = command.sets_keys && option.name == "--set";
     const std::string value = keys ? " -x -a '(_collimate_keys)'" : option.valued ? " -r" : "";
-    text += fmt::format("{} -l {}{} -d {}\n", begin, option.name.substr(2), value, quoted(option.help, "'\\"));
+    text += fmt::format("{} -l {}{} -d {}\n", begin, option.name.substr(2), value, quoted(option.help, "\\"));
   }
   if (!command.choices.empty())
     text += fmt::format("{}{} -a '{}'\n", begin, has_parts(command, all) ? " -f" : "", fmt::join(command.choices, " "));
@@ -146,7 +151,7 @@ std::string bash_completion(const std::vector<Command>& all) {
 std::string zsh_completion(const std::vector<Command>& all) {
   std::string verbs, cases;
   for (const Command& command : verbs_of(all))
-    verbs += fmt::format("    {}\n", quoted(command.words + ":" + command.summary, "'\\"));
+    verbs += fmt::format("    {}\n", quoted(command.words + ":" + command.summary, "\\"));
   for (const Command& command : all)
     if (command.words.find(' ') != std::string::npos) cases += zsh_case(command, all);
   for (const Command& command : verbs_of(all)) cases += zsh_case(command, all);
@@ -161,7 +166,7 @@ std::string fish_completion(const std::vector<Command>& all) {
       fmt::join(config_keys(), " "));
   for (const Command& command : verbs_of(all))
     text += fmt::format("complete -c collimate -n __fish_use_subcommand -f -a {} -d {}\n", command.words,
-                        quoted(command.summary, "'\\"));
+                        quoted(command.summary, "\\"));
   for (const Command& command : all) text += fish_lines(command, all);
   return text;
 }

@@ -17,7 +17,8 @@ using Json = nlohmann::ordered_json;
 // "0.838 ± 0.016"; a difference has its sign.
 std::string cell(const Json& estimate, bool sign) {
   if (estimate.at("value").is_null()) return "-";
-  const auto value = estimate.at("value").get<double>();
+  const auto exact = estimate.at("value").get<double>();
+  const double value = std::abs(exact) < 1e-12 ? 0 : exact;  // a difference of equal means may be rounding
   const std::string text = sign ? fmt::format("{:+.4g}", value) : fmt::format("{:.4g}", value);
   const Json& error = estimate.at("standard_error");
   return error.is_null() ? text : fmt::format("{} ± {:.2g}", text, error.get<double>());

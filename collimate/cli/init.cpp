@@ -41,7 +41,7 @@ int init(const Arguments& arguments) {
         "--output", "a file that is not there yet", output,
         printed ? fmt::format("leaving out `> {}`, as init writes the file itself", output) : "another --output"));
   host::write_file_atomically(output, text);
-  if (data_option->count() > 0 && !std::filesystem::exists(data))
+  if (data_option->count() > 0 && data.find('*') == std::string::npos && !std::filesystem::exists(data))
     fmt::print(stderr, "warning: {} names the data {}, which is not there yet\n", output, data);
   fmt::print("{}; next: collimate check {}\n", output, output);
   return 0;

@@ -244,7 +244,8 @@ class PipelineRun {
 void show_steps(const nlohmann::ordered_json& summary, const std::string& output) {
   for (const auto& step : summary.at("steps")) {
     if (!step.at("done").get<bool>()) continue;
-    fmt::print("{}: {} iterations in {}", step.at("folder").get<std::string>(), step.at("iterations").get<int64_t>(),
+    const auto iterations = step.at("iterations").get<int64_t>();
+    fmt::print("{}: {} iteration{} in {}", step.at("folder").get<std::string>(), iterations, iterations == 1 ? "" : "s",
                report::duration(step.at("seconds").get<double>()));
     for (const auto& [name, last] : step.at("last_evaluation").items())
       if (const auto first = step.at("first_evaluation").find(name);

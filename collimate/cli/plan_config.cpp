@@ -51,12 +51,14 @@ plan::Excess excess_of(const std::vector<flow::PlannedMemory>& planned, int64_t 
   plan::Excess most;
   for (const flow::PlannedMemory& device : planned) {
     const double bytes = static_cast<double>(device.bytes()), over = bytes - static_cast<double>(budget) * kMebi;
+    if (over > 0) most.devices.insert(device.worker);
     if (over <= most.bytes) continue;
     const tensor::MemoryItem& largest = device.items.front();
-    most = {over,
-            fmt::format("device {} needs {} of {} (run.memory_budget), of which {} {}", device.worker,
-                        base::byte_size(bytes), base::byte_size(static_cast<double>(budget) * kMebi),
-                        base::memory_words(largest.purpose), base::byte_size(static_cast<double>(largest.bytes)))};
+    most.bytes = over;
+    most.why = fmt::format("device {} needs {} of {} (run.memory_budget){}, of which {} {}", device.worker,
+                           base::byte_size(bytes), base::byte_size(static_cast<double>(budget) * kMebi),
+                           device.has_turns ? " although models take turns" : "", base::memory_words(largest.purpose),
+                           base::byte_size(static_cast<double>(largest.bytes)));
   }
   return most;
 }
@@ -162,6 +164,7 @@ void use_memory_budget(const PlanOptions& options, PlanRequest& made) {
     made.request.excess = [memory_of = made.memory_of, budget = made.memory_budget](const graph::Placement& placement) {
       return excess_of(memory_of(placement), budget);
     };
+    made.request.turns = true;
     return;
   }
   const double bytes = static_cast<double>(made.memory_budget) * kMebi / made.request.constants.usable_memory;

@@ -7,7 +7,7 @@
 namespace collimate::generate {
 namespace {
 
-const testing_support::PieceTokenizer kTokenizer({"a", "b", "<eos>", "c", "d", "e"});
+const testing_support::PieceTokenizer kLetters({"a", "b", "<eos>", "c", "d", "e"});
 
 // Why a sequence with a prompt of 10 ends after the completion.
 Finish finish(const SamplingParams& params, const std::vector<int32_t>& completion, int64_t max_length = 20) {
@@ -17,7 +17,7 @@ Finish finish(const SamplingParams& params, const std::vector<int32_t>& completi
   sequence.prompt_tokens = 10;
   sequence.max_length = max_length;
   const std::vector<int32_t> eos = {2, 3};
-  sequence.follow_from_start(eos, &kTokenizer);
+  sequence.follow_from_start(eos, &kLetters);
   for (const int32_t token : completion) sequence.append(token, 0.0F, 1);
   return finish_of(sequence, eos);
 }

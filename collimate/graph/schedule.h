@@ -29,13 +29,13 @@ struct ScheduleOptions {
   // wrote: results do not depend on the clock.
   bool exact_versions = false;
   bool update_in_flight = false;  // weights reach a running service between two of its steps, else when it is idle
-  int64_t refill_limit = 10;      // rows asked for in an iteration, as a multiple of `rows`
+  int64_t replace_limit = 10;     // rows asked for in an iteration, as a multiple of `rows`
   int retries = 2;                // of a node in an iteration, after failures that are retryable
   double lost_timeout_seconds = 600;
   bool operator==(const ScheduleOptions&) const = default;
 
   COLLIMATE_FIELDS(first_iteration, iterations, rows, group_size, staleness, save_every, evaluate_every, evaluate_first,
-                   exact_versions, update_in_flight, refill_limit, retries, lost_timeout_seconds)
+                   exact_versions, update_in_flight, replace_limit, retries, lost_timeout_seconds)
 };
 
 class ScheduleCore;

@@ -21,7 +21,7 @@ void check_options(const ScheduleOptions& options) {
   check(options.rows % options.group_size == 0, "rows", fmt::format("a multiple of group_size {}", options.group_size),
         options.rows);
   check(options.first_iteration >= 0, "first_iteration", "0 or more", options.first_iteration);
-  check(options.refill_limit >= 1, "refill_limit", "at least 1", options.refill_limit);
+  check(options.replace_limit >= 1, "replace_limit", "at least 1", options.replace_limit);
   check(options.save_every >= 0, "save_every", "0 or more", options.save_every);
   check(options.evaluate_every >= 0, "evaluate_every", "0 or more", options.evaluate_every);
 }

@@ -35,7 +35,7 @@ void ScheduleCore::rows_dropped(IterationRun& run, const Task& task, RowRange ra
 // Replaces dropped groups by new rows. Nodes that share workers with those that have to do the new rows let go of them.
 void ScheduleCore::refill(IterationRun& run) {
   const GraphFacts& graph = facts_of(run);
-  const int64_t count = run.replaceable(graph.group_size), most = options().refill_limit * graph.rows;
+  const int64_t count = run.replaceable(graph.group_size), most = options().replace_limit * graph.rows;
   if (count == 0) return;
   if (run.issued + count > most)
     return stop(StopKind::kFailed,

@@ -362,7 +362,7 @@ TEST(Schedule, RowsThatTwoFiltersDropAreReplacedOnce) {
 
 TEST(Schedule, AFilterThatDropsEverythingStopsTheRun) {
   const Graph graph = samples::grpo(true);
-  Schedule schedule = begun(graph, flattening(graph, 1), {.rows = 2, .refill_limit = 2});
+  Schedule schedule = begun(graph, flattening(graph, 1), {.rows = 2, .replace_limit = 2});
   const int filter = graph.node_index("filter"), reward = graph.node_index("reward");
   std::string cause;
   for (int64_t row = 0; row < 4 && cause != "no stop yet"; ++row) {

@@ -87,6 +87,7 @@ class Costs {
                             : (function.work == Work::kGenerate ? 1 : 0);
     bounds_.push_back(memory_of(jobs_.back(), made.how, request_.constants, rows));
     if (made.swapped) made.load_seconds = bounds_.back().resident_bytes() / jobs_.back().gpu.host_bytes_per_second;
+    if (function.work == Work::kTrain) made.load_seconds *= 2;  // what does not change is kept where it comes from
     made.held = items_of(made, bounds_.back().resident);
     made.used = items_of(made, bounds_.back().largest_phase());
     return made;
@@ -212,6 +213,24 @@ class Costs {
 
 Plan cost_placement(const Request& request, const graph::Placement& placement) {
   return Costs(request, placement).plan();
+}
+
+std::map<std::string, double> load_seconds(const Plan& plan) {
+  std::map<std::string, double> seconds;  // functions of a model have one copy of its weights
+  for (const Call& call : plan.calls)
+    if (call.swapped) seconds[call.model] = std::max(seconds[call.model], call.load_seconds);
+  return seconds;
+}
+
+double seconds_of_moves(const Plan& plan) {
+  const std::map<std::string, double> loads = load_seconds(plan);
+  std::map<int, double> on;
+  double most = 0;
+  for (const auto& [name, group] : plan.placement.groups)
+    for (const std::string& model : group.models)
+      if (const auto load = loads.find(model); load != loads.end())
+        for (const int device : group.devices) most = std::max(most, on[device] += load->second);
+  return most;
 }
 
 std::vector<int> unused_devices(const Request& request, const Plan& plan) {

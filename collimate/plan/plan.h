@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct Call {
   double seconds = 0;                         // of an iteration's rows; of a swapped model without its moves
   double begin_seconds = 0, end_seconds = 0;  // in the iteration that the simulator took as typical
   bool swapped = false;
-  double load_seconds = 0;           // of its weights, where it is swapped
+  double load_seconds = 0;           // of its moves in an iteration, where it is swapped
   std::vector<HeldItem> held, used;  // between phases, where its weights are not another's; and beside that at work
 };
 
@@ -59,6 +60,10 @@ struct Plan {
 // Costs and memory of any placement of the request's graph, by hand or from search. Times between iterations are
 // simulate_plan's. InputError where the placement does not suit the graph or the cluster.
 Plan cost_placement(const Request& request, const graph::Placement& placement);
+// Seconds of an iteration in which each swapped model comes, and what it has changed leaves.
+std::map<std::string, double> load_seconds(const Plan& plan);
+// Those of all models of a device, of the device that has most.
+double seconds_of_moves(const Plan& plan);
 // The cluster's devices on which a plan has no model.
 std::vector<int> unused_devices(const Request& request, const Plan& plan);
 // Says what does not fit, naming a device, its kind where there are several, and the largest item; "" when all does.

@@ -31,15 +31,17 @@ std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train)
 
 // Says that the run is too short to change much, and with which length it would not be.
 std::string few_updates_line(const BatchArithmetic& n, const Config& config) {
-  const double times = static_cast<double>(kFewUpdates) / static_cast<double>(n.total_updates);
   const std::optional<double> epochs = config.run.epochs.get();
-  const double length = epochs ? *epochs : static_cast<double>(config.run.iterations.get());
+  const auto iterations = static_cast<double>(config.run.iterations.get());
+  const double enough = std::ceil(iterations * kFewUpdates / static_cast<double>(n.total_updates));
+  const double passes = static_cast<double>(n.rows / n.group_size) / static_cast<double>(n.examples);
   const int64_t rising = config.train.warmup_updates;  // as many as all are refused elsewhere
   const std::string warmup =
       rising > 0 && rising < n.total_updates ? fmt::format(", {} of them with a rate that still rises", rising) : "";
   return fmt::format(
       "warning: the run has {} in all{}; so few hardly change a model at a usual learning rate: try run.{}: {} or more",
-      counted(n.total_updates, "update"), warmup, epochs ? "epochs" : "iterations", std::ceil(length * times));
+      counted(n.total_updates, "update"), warmup, epochs ? "epochs" : "iterations",
+      epochs ? std::ceil(enough * passes) : enough);
 }
 
 // A run has whole iterations: so many of its examples come after run.epochs.
@@ -109,8 +111,8 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
   const std::string longest = n.rollouts ? fmt::format("{} (prompt) + {} (completion) = {}", n.longest_prompt,
                                                        config.rollout.completion_tokens.get(), n.longest_row)
                                          : std::to_string(n.longest_row);
-  lines.push_back(fmt::format("micro-batches: {} of at most {} tokens, {} tokens at a time = at most {} per update",
-                              counted(n.rows_per_update, "row"), longest, n.micro_batch_tokens, n.micro_batches));
+  lines.push_back(fmt::format("micro-batches: at most {} per update, of up to {} tokens each; {} of at most {} tokens",
+                              n.micro_batches, n.micro_batch_tokens, counted(n.rows_per_update, "row"), longest));
   lines.push_back(rate_line(n, config.train));
   lines.push_back(fmt::format("run: {} × {} = {}, {:.3g} epoch{} of {}", counted(iterations, "iteration"),
                               counted(n.rows / n.group_size, "example"), iterations * n.rows / n.group_size, n.epochs,

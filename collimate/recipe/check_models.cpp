@@ -128,11 +128,13 @@ std::vector<std::string> missing_models(const Config& config) {
   std::vector<std::string> problems;
   for (const auto& [role, model] : config.models) {
     const std::string& path = model.path;
+    if (path.empty() && role == "policy")
+      problems.push_back(base::expectation("models.policy.path", "a model directory", "nothing", "policy: DIRECTORY"));
     if (path.empty() || std::filesystem::is_directory(path)) continue;
     const bool file = std::filesystem::exists(path);
     problems.push_back(base::expectation(
         fmt::format("models.{}.path", role), "a model directory",
-        path + (file ? ", which is a file" : ", which is none"),
+        path + (file ? ", which is a file" : ", which is not there; nothing is downloaded without being asked"),
         file ? "the directory that has config.json, a tokenizer and such files" : host::hub_remedy(path)));
   }
   return problems;

@@ -25,7 +25,7 @@ Plan distill(const Config& config, const flow::Registry& registry) {
       {draws ? redrawn_input() : completion_input()}, "distill");
   plan.rows_per_iteration = config.train.samples_per_update;
   plan.phases = {{"policy.generate", "gen"},
-                 {"teacher.teacher_lists", "ref"},
+                 {"teacher.teacher_lists", "teacher"},
                  {"policy.train", "update_actor"},
                  {"policy_trainer.train", "update_actor"}};
   plan.evaluations =

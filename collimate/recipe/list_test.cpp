@@ -136,7 +136,7 @@ TEST(Recipes, PagesNameThePhasesOfTheirNodes) {
     return names;
   };
   EXPECT_THAT(phases("sft"), ElementsAre("update_actor"));
-  EXPECT_THAT(phases("distill"), ElementsAre("ref", "update_actor"));
+  EXPECT_THAT(phases("distill"), ElementsAre("teacher", "update_actor"));
   EXPECT_THAT(phases("reward"), ElementsAre("update_actor"));
   EXPECT_THAT(phases("dpo"), ElementsAre("ref", "update_actor"));
   EXPECT_THAT(phases("dpo", "algorithm: {loss_type: orpo}"), ElementsAre("update_actor"));

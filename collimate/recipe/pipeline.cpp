@@ -43,7 +43,7 @@ void require_model(const std::string& option, std::string& path, bool download) 
         expectation(option, "a model's directory, or its name on a hub", "nothing", option + " DIRECTORY"));
   path = host::model_directory(path, download);
   if (!fs::is_directory(path))
-    throw InputError(expectation(option, "a model directory", path + ", which is none", host::hub_remedy(path)));
+    throw InputError(expectation(option, "a model directory", path + ", which is not there", host::hub_remedy(path)));
 }
 
 }  // namespace

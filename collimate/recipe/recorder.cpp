@@ -144,11 +144,15 @@ void Recorder::write_rows(const EvaluationPlan& plan, int64_t step, const Batch&
     write_samples(first, *data_.tokenizer, step, path);
 }
 
-void Recorder::write(base::MetricsRecord record) {
+void Recorder::add(const base::MetricsRecord& record) {
   last_ = record;
   totals_.add(record);
   best_metric_.add(record);
   for (const std::string& warning : watch_.add(record)) base::log_warning("iteration {}: {}", record.step, warning);
+}
+
+void Recorder::write(base::MetricsRecord record) {
+  add(record);
   if (config_.log.names == std::string("trl"))
     for (auto& [name, value] : record.values)
       if (const std::string_view theirs = base::trl_name(name); !theirs.empty()) name = theirs;
@@ -214,8 +218,19 @@ void Recorder::save(base::StateWriter& out) const {
 
 void Recorder::load(base::StateReader& in) {
   in.json("recorder").get_to(*this);
+  if (!waiting_) return;
   // The evaluation that the line waits for runs again: what it wrote before the interruption goes.
-  if (waiting_) writer_.emplace(directory_.metrics(), waiting_->step - 1);
+  if (evaluates_after(waiting_->step - 1)) {
+    writer_.emplace(directory_.metrics(), waiting_->step - 1);
+    return;
+  }
+  // A shorter run ended there, which this one evaluates elsewhere: its line stays as it was written.
+  base::MetricsRecord ended = std::move(*std::exchange(waiting_, std::nullopt));
+  const std::vector<base::MetricsRecord> lines = base::read_metrics(directory_.metrics());
+  if (lines.empty() || lines.back().step < ended.step)
+    write(std::move(ended));
+  else
+    add(ended);
 }
 
 }  // namespace collimate::recipe

@@ -62,6 +62,7 @@ class Recorder : public base::Stateful {
   void add_measures(const EvaluationPlan& plan, const Batch& rows, base::MetricsRecord& record);
   void write_rows(const EvaluationPlan& plan, int64_t step, const Batch& rows) const;
   void watch_loss(const base::MetricsRecord& record);
+  void add(const base::MetricsRecord& record);  // to what is said of the whole run
   void write(base::MetricsRecord record);
   void open_copies(const base::MetricsRecord& first);
 

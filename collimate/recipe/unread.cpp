@@ -72,7 +72,7 @@ std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan)
        other},
       {"reward", no_rewards, other, unnamed},
       {"evaluation.reward", no_rewards, other, unnamed},
-      {"evaluation", no_samples, other},
+      {"evaluation", no_samples, "evaluation.measure: completions, which draws some, or " + other},
       {"data.max_tokens", expected + ", which draws its rows", "rollout.prompt_tokens and rollout.completion_tokens"},
       {"train.value_learning_rate", expected + ", which trains no value model", "train.learning_rate, or recipe: ppo"},
       {"train.router_replay", no_samples, other},

@@ -99,7 +99,7 @@ std::string difference_tables(const std::vector<RunData>& runs, std::vector<Diff
   rows.erase(others, rows.end());
   std::string out = rows.empty() ? "<p>Nothing.</p>" : table(runs, rows);
   if (some.empty()) return out;
-  return out + fmt::format("<details><summary>{} more, which not all of these runs read</summary>{}</details>",
+  return out + fmt::format("<details><summary>{} more, which only some of these runs use</summary>{}</details>",
                            some.size(), table(runs, some));
 }
 

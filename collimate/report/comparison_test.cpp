@@ -84,7 +84,7 @@ TEST_F(ComparisonTest, ListsTheKeysThatDifferAlone) {
 
 TEST_F(ComparisonTest, KeysThatNotAllRunsReadAreFoldedAway) {
   std::ofstream(root_ / "slow/config.resolved.yaml") << "recipe: dpo\ntrain: {learning_rate: 1e-4}\n";
-  const std::string page = this->page(), fold = "<details><summary>1 more, which not all of these runs read</summary>";
+  const std::string page = this->page(), fold = "<details><summary>1 more, which only some of these runs use</summary>";
   const size_t folded = page.find(fold);
   ASSERT_NE(folded, std::string::npos);
   const auto place_of = [&](const char* key) { return page.find(fmt::format("<th scope=\"row\">{}</th>", key)); };

@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 
 std::string recipe_words(const std::string& recipe) {
   if (recipe == "reward") return "Reward model";
+  if (recipe == "distill") return "Distillation";
   std::string upper = recipe;
   std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
   return upper;

@@ -226,7 +226,7 @@ TEST_F(ReportTest, HeldOutPairsOfDpoAreBesideTheTrainings) {
   write("metrics.jsonl", lines);
   const std::string page = render_report(run_);
   EXPECT_THAT(page, HasSubstr("<b>50 → 70 %</b>"));
-  EXPECT_THAT(page, HasSubstr("held-out pairs in order"));
+  EXPECT_THAT(page, HasSubstr("held-out preferences in order"));
   EXPECT_THAT(page, HasSubstr("<h3>Preference accuracy</h3>"));
   EXPECT_THAT(page, testing::Not(HasSubstr("Held-out accuracy")));
 }

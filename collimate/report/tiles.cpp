@@ -47,7 +47,7 @@ void add_held_out(const RunData& run, Telling telling, std::vector<Tile>& tiles)
   if (telling == Telling::kAll || !is_same(accuracy, reward))
     add_change(reward, "held-out reward", Scale::kLinear, 1, tiles);
   add_change(run.series("val/margin"), "held-out margin", Scale::kLinear, 1, tiles);
-  add_change(run.series("val/rewards/accuracies"), "held-out pairs in order", Scale::kPercent, 1, tiles);
+  add_change(run.series("val/rewards/accuracies"), "held-out preferences in order", Scale::kPercent, 1, tiles);
   add_change(run.series("val/rewards/margins"), "held-out implicit margin", Scale::kLinear, 1, tiles);
   add_change(run.series("val/loss"), "held-out loss", Scale::kLinear, -1, tiles);
 }
@@ -75,7 +75,7 @@ std::vector<Tile> make_tiles(const RunData& run, Telling telling) {
   add_noisy(run.series("critic/rewards/mean"), "mean reward", tiles);
   const Series& loss = run.series("actor/loss");
   if (telling == Telling::kAll || !is_zero(loss)) add_noisy(loss, "loss", tiles);
-  tiles.push_back({fmt::format("{}", run.last_step), "iterations", ""});
+  tiles.push_back({fmt::format("{}", run.last_step), run.last_step == 1 ? "iteration" : "iterations", ""});
   if (run.seconds > 0) tiles.push_back({duration(run.seconds), "whole time", ""});
   add_speed(run, tiles);
   const double memory = largest(run, "memory/peak_bytes");

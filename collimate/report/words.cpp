@@ -11,12 +11,17 @@ struct Word {
   const char* words;
 };
 
-constexpr Word kPhases[] = {
-    {"gen", "generating completions"},  {"old_log_prob", "log-probs of samples, computed again"},
-    {"reward", "computing rewards"},    {"ref", "log-probs of the reference"},
-    {"values", "estimating values"},    {"adv", "computing advantages"},
-    {"update_actor", "training"},       {"update_critic", "training the value model"},
-    {"testing", "held-out evaluation"}, {"swap", "models coming and leaving"}};
+constexpr Word kPhases[] = {{"gen", "generating completions"},
+                            {"old_log_prob", "log-probs of samples, computed again"},
+                            {"reward", "computing rewards"},
+                            {"ref", "log-probs of the reference"},
+                            {"values", "estimating values"},
+                            {"adv", "computing advantages"},
+                            {"update_actor", "training"},
+                            {"update_critic", "training the value model"},
+                            {"testing", "held-out evaluation"},
+                            {"swap", "models coming and leaving"},
+                            {"teacher", "the teacher's likely tokens"}};
 
 constexpr Word kMeasures[] = {
     {"loss", "loss per token"}, {"implicit_reward", "implicit reward"}, {"log_prob", "log-prob per token"}};

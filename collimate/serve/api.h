@@ -51,6 +51,7 @@ struct ApiRequest {
   bool must_call = false;          // the answer is calls of these and nothing else
   std::string called_tool;         // that one, once, where it has a name
   bool parallel_calls = true;      // several are allowed
+  bool names_effort = false;       // reasoning_effort is among the variables of the chat's template
 
   int64_t choices() const { return static_cast<int64_t>(prompts.size()) * choices_per_prompt; }
 };

@@ -79,6 +79,7 @@ void read_effort(ApiRequest& request, const json& value, const ordered_json&) {
     wrong("reasoning_effort", fmt::format("{}, as chat_template_kwargs says", shown(*said)), value,
           "leaving one of them out");
   variables["reasoning_effort"] = value;
+  request.names_effort = true;
 }
 
 // A call that has to come is of one of the tools.

@@ -88,18 +88,27 @@ Exchange::~Exchange() {
   metrics_.observe_request(base::now_seconds() - begun_seconds_);
 }
 
+// ApiError for what the model's chat template makes nothing of.
+void Exchange::check_template(const ApiRequest& request) const {
+  const text::ChatTemplate& chat = model_.renderer.chat();
+  const auto refuse = [&](const std::string& name, const std::string& expected) {
+    throw ApiError(
+        400,
+        base::expectation(name, expected, "another template: " + chat.description(), "the request without " + name),
+        name, "unsupported_parameter");
+  };
+  if (!request.tools.empty() && chat.call_form() == text::CallForm::kUnknown)
+    refuse("tools",
+           "a model whose chat template writes calls as those of Hermes, Qwen, Llama 3, Mistral, DeepSeek, GLM, "
+           "Phi-4-mini, Gemma 4, LFM2 or gpt-oss do, so that they can be read out of an answer");
+  if (request.names_effort && !chat.reads("reasoning_effort"))
+    refuse("reasoning_effort", "a model whose chat template reads it");
+}
+
 std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const {
   std::vector<PromptTokens> out;
   const std::string name = request.endpoint == Endpoint::kChat ? "messages" : "prompt";
-  if (!request.tools.empty() && model_.renderer.chat().call_form() == text::CallForm::kUnknown)
-    throw ApiError(
-        400,
-        base::expectation(
-            "tools",
-            "a model whose chat template writes calls as those of Hermes, Qwen, Llama 3, Mistral, "
-            "DeepSeek, GLM, Phi-4-mini, Gemma 4, LFM2 or gpt-oss do, so that they can be read out of an answer",
-            "another template: " + model_.renderer.chat().description(), "the request without tools"),
-        "tools", "unsupported_parameter");
+  check_template(request);
   for (const text::Prompt& prompt : request.prompts) {
     if (text::joins_turns(prompt, model_.renderer, 2))
       throw ApiError(400,

@@ -49,6 +49,7 @@ class Exchange {
   std::string events();
 
  private:
+  void check_template(const ApiRequest& request) const;
   std::vector<PromptTokens> prompts_of(const ApiRequest& request) const;
   Work work() const;
   bool opens_thoughts() const;

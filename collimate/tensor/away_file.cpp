@@ -34,7 +34,7 @@ host::FileDescriptor unnamed_file(const std::filesystem::path& directory) {
 }
 
 // posix_fallocate, which a signal may interrupt.
-int allocate(int fd, int64_t offset, int64_t bytes) {
+int reserve_room(int fd, int64_t offset, int64_t bytes) {
   int error = EINTR;
   while (error == EINTR) error = ::posix_fallocate(fd, offset, bytes);
   return error;
@@ -61,7 +61,7 @@ AwayFile::AwayFile(std::filesystem::path directory, std::function<void()> progre
 // Room is taken of the disk itself, so that a full one is found here and not in the middle of a run.
 void AwayFile::reserve(Slot& slot, int64_t bytes) {
   const auto wanted = static_cast<size_t>(bytes);
-  const int error = base::allowed_disk_bytes(wanted) < wanted ? ENOSPC : allocate(fd_.get(), size_bytes_, bytes);
+  const int error = base::allowed_disk_bytes(wanted) < wanted ? ENOSPC : reserve_room(fd_.get(), size_bytes_, bytes);
   const bool full = error == ENOSPC || error == EDQUOT;
   if (error != 0)
     throw base::RunError(base::expectation(

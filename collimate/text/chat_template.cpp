@@ -71,6 +71,7 @@ class JinjaTemplate : public ChatTemplate {
     return checked(conversation.turns, conversation.inputs, false);
   }
   bool marks_turns() const override { return marks_turns_; }
+  bool reads(const std::string& variable) const override { return template_.reads(variable); }
   CallForm call_form() const override { return form_.calls; }
   std::string description() const override { return description_; }
 

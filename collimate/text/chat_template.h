@@ -35,6 +35,8 @@ class ChatTemplate {
   virtual jinja::MarkedText render_marked(const Conversation& conversation) const {
     return {render(conversation, false), {}};
   }
+  // Whether it asks for a variable of that name.
+  virtual bool reads(const std::string&) const { return false; }
   // How it writes calls of tools, for whoever reads them out of an answer.
   virtual CallForm call_form() const { return CallForm::kUnknown; }
   // One line for the user: which template was chosen and why.

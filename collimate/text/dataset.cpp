@@ -54,14 +54,41 @@ std::string columns_by_place(const Row& row) {
   return text;
 }
 
+// The column that holds a list of rows, as files of some services have it; "" where none does.
+std::string column_of_rows(const Row& row) {
+  for (const auto& [name, value] : row.items())
+    if (value.is_array() && !value.empty() && value.front().is_object() && row.size() == 1) return name;
+  return "";
+}
+
+// "{frage: question, optionen: choices, loesung: answer}" of a row whose columns look like these; "" of others.
+std::string columns_of_choices(const Row& row) {
+  std::string question, choices, answer;
+  for (const auto& [name, value] : row.items()) {
+    const bool list = value.is_array() || (value.is_object() && value.contains("text"));
+    std::string& column = list ? choices : value.is_string() && question.empty() ? question : answer;
+    column = name;
+  }
+  if (question.empty() || choices.empty() || answer.empty()) return "";
+  std::string text;
+  for (const auto& [theirs, ours] : {std::pair(question, "question"), {choices, "choices"}, {answer, "answer"}})
+    if (theirs != ours) text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", theirs, ours);
+  return text;
+}
+
 [[noreturn]] void shape_unknown(const Row& row, const RowLocation& location) {
+  if (const std::string column = column_of_rows(row); !column.empty())
+    throw base::InputError(base::expectation(location.text(), "a row in each line, or a list of rows",
+                                             fmt::format("one object whose '{}' is a list of rows", column),
+                                             fmt::format("jq -c '.{}[]' {} > rows.jsonl", column, location.file)));
+  const std::string choices = columns_of_choices(row);
   throw base::InputError(
       base::expectation(location.text(),
                         "columns of a known shape (prompt; prompt + completion; messages; prompt + chosen + rejected; "
-                        "instruction + output; conversations; question + answer; text)",
+                        "instruction + output; conversations; question + answer; question + choices + answer; text)",
                         column_names(row),
                         fmt::format("saying which is which: {{path: {}, columns: {{{}}}}} in the place of the path",
-                                    location.file, columns_by_place(row))));
+                                    location.file, choices.empty() ? columns_by_place(row) : choices)));
 }
 
 std::string prompt_kind(const Prompt& prompt) {

@@ -18,6 +18,7 @@
 #include "collimate/text/files.h"
 #include "collimate/text/json_elements.h"
 #include "collimate/text/json_numbers.h"
+#include "collimate/text/utf8.h"
 
 namespace collimate::text {
 namespace {
@@ -164,6 +165,15 @@ DataFormat chosen_format(const std::string& path, const std::string& format) {
       base::expectation("data " + path, "format " + format_names(), "'" + format + "'", remedy(path, "")));
 }
 
+// The whole file is one row.
+void read_plain(const std::string& path, const RowSink& sink) {
+  std::string content = content_of(path);
+  if (!is_valid_utf8(content))
+    throw base::InputError(
+        base::expectation(path, "a text in UTF-8", "other bytes", "iconv -f LATIN1 -t UTF-8 " + path));
+  sink({path, 0, 1}, {{"text", std::move(content)}});
+}
+
 // Reads one file, of JSON lines no more than `most` rows.
 void read_file(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad,
                int64_t most) {
@@ -178,7 +188,7 @@ void read_file(const std::string& path, const std::string& format, const RowSink
     case DataFormat::kTsv:
       return read_delimited(*open_text(path), path, chosen == DataFormat::kTsv, sink, bad);
     case DataFormat::kText:
-      return sink({path, 0, 1}, {{"text", content_of(path)}});
+      return read_plain(path, sink);
     case DataFormat::kParquet:
     case DataFormat::kArrow:
       if (is_compressed(path)) refuse_ending(path, "a file of that format that is not compressed as a whole");

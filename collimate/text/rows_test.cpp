@@ -98,6 +98,8 @@ TEST_F(Rows, PlainTextIsOneRow) {
   const auto rows = read("a.txt", "one\ntwo\n");
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].second, json({{"text", "one\ntwo\n"}}));
+  EXPECT_THAT(message_of<base::InputError>([&] { read("b.txt", "caf\xE9\n"); }),
+              HasSubstr("b.txt] expected a text in UTF-8, got other bytes; try iconv -f LATIN1 -t UTF-8 "));
 }
 
 TEST_F(Rows, TheFirstRowAlone) {

@@ -135,14 +135,14 @@ void Learner::survey_routers(std::span<const Batch> parts, RouterLoss& routers) 
   routers.close();
 }
 
-std::optional<uint64_t> Learner::noise() const {
+std::optional<uint64_t> Learner::dropout_key() const {
   if (model_.weights().options().lora.dropout == 0) return std::nullopt;
   return base::mix(options_.seed, static_cast<uint64_t>(steps()));
 }
 
 void Learner::run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded) {
   const auto steps = forwards(stages().place.rank, stages().place.ranks, std::ssize(parts));
-  Stage(model_, options_, context_, parts, noise()).run(steps, [&](size_t number, MicroStep& micro) {
+  Stage(model_, options_, context_, parts, dropout_key()).run(steps, [&](size_t number, MicroStep& micro) {
     forwarded(number, micro);
     if (options_.progress) options_.progress();
   });
@@ -194,7 +194,7 @@ double Learner::train_rows(std::span<const UpdatePart> parts, RouterLoss& router
     return passed;
   };
   const auto steps = one_forward_one_backward(stages().place.rank, stages().place.ranks, std::ssize(mixed.rows));
-  Stage(model_, options_, context_, mixed.rows, noise()).run(steps, forwarded, backward);
+  Stage(model_, options_, context_, mixed.rows, dropout_key()).run(steps, forwarded, backward);
   ranks_.reduce_gradients();
   routers.close();
   return loss;

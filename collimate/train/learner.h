@@ -89,8 +89,8 @@ class Learner : public base::Stateful {
   void run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded);
   void tell(const MicroStep& micro, UpdateReport& report) const;
   void join_stages(UpdateReport& report) const;
-  // The next update's, for adapters that drop some of their inputs.
-  std::optional<uint64_t> noise() const;
+  // The key of the next update's draws, for adapters that drop some of their inputs; none without dropout.
+  std::optional<uint64_t> dropout_key() const;
   const model::StageRanks& stages() const { return model_.weights().stages(); }
   void clip_and_step(double learning_rate, double norm);
 

@@ -17,7 +17,7 @@ using model::testing::tiny_weights;
 constexpr size_t kPrompt = 20;
 constexpr int64_t kSamples = 3, kTokens = 26;  // of a prompt; of a sample
 
-class RecordedRoutesTest : public testing::Test {
+class RecordedRoutesTest : public ::testing::Test {
  protected:
   RecordedRoutesTest() {
     std::vector<int64_t> uids, prompts;

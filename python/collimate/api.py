@@ -237,7 +237,7 @@ class _Callbacks:
     is kept: the run can go on."""
 
     def __init__(self, callbacks: Sequence[Callback]):
-        self.callbacks, self.raised = callbacks, None
+        self.callbacks, self.raised = [callbacks] if callable(callbacks) else list(callbacks), None
 
     def __call__(self, line: str) -> int:
         try:
@@ -276,7 +276,10 @@ def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Pat
     written: dict[str, pathlib.Path] = {}
     if data is None:
         return written
-    given = data if isinstance(data, Mapping) and set(data) <= {"train", "eval"} else {"train": data}
+    given = data if isinstance(data, Mapping) else {"train": data}
+    if unknown := [name for name in given if name not in ("train", "eval")]:
+        raise InputError(f"[data] expected a dict with train and eval, or rows, got one with {unknown[0]}; "
+                         f"try {{'train': rows, 'eval': held_out_rows}}")
     for name, rows in given.items():
         key = f"data.{name}"
         file = pathlib.Path(directory) / "rows" / f"{name}.jsonl"

@@ -29,8 +29,10 @@ class LiveCurve:
         self.show()
 
     def show(self) -> None:
-        from IPython.display import HTML, display  # which every notebook has
-
+        try:
+            from IPython.display import HTML, display
+        except ModuleNotFoundError:  # no notebook
+            return
         if self.handle is None:
             self.handle = display(HTML(self.svg()), display_id=True)
         else:

@@ -87,12 +87,39 @@ TEST_F(AutoPlacement, KeepsToTheBudgetOfTheRun) {
   const host::CommandResult refused = train({"--set", "run.memory_budget=1"});
   EXPECT_EQ(refused.status.code, 2);
   std::smatch needs;
-  const std::regex text(R"(device [01] needs ([0-9.]+) MiB of 1 MiB \(run\.memory_budget\), of which .+ [0-9.]+ MiB)");
+  const std::regex text(
+      R"(device [01] needs ([0-9.]+) MiB of 1 MiB \(run\.memory_budget\) although models take turns, )"
+      R"(of which .+ [0-9.]+ MiB)");
   ASSERT_TRUE(std::regex_search(refused.errors, needs, text)) << refused.errors;
   const int least = static_cast<int>(std::stod(needs[1].str())) + 1;  // MiB
   EXPECT_EQ(train({"--set", fmt::format("run.memory_budget={}", least - 2)}).status.code, 2);
   const host::CommandResult done = train({"--set", fmt::format("run.memory_budget={}", least)});
   EXPECT_TRUE(done.status.ok()) << done.errors;
+}
+
+// Models that a device has no room for together take turns, with the bits of a run in which they stay.
+TEST_F(AutoPlacement, TakesTurnsWhereTheBudgetHasNoRoomForAll) {
+  const std::vector<std::string> one = {"--set", "devices=1", "--set", "algorithm.beta=0.04"};
+  const auto of_one = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), one.begin(), one.end());
+    return train(more);
+  };
+  ASSERT_TRUE(of_one({}).status.ok());
+  EXPECT_TRUE(placement().at("residency").empty());
+  const auto planned = [&] {
+    const auto summary = nlohmann::json::parse(read_text(scratch_ / "run/summary.json"));
+    return summary.at("memory").at("workers").at(0).at("planned_bytes").get<double>() / (1 << 20);
+  };
+  const double all = planned();
+  const std::string model = read_text(scratch_ / "run/model/model.safetensors");
+  std::filesystem::remove_all(scratch_ / "run");
+  const host::CommandResult turns = of_one({"--set", fmt::format("run.memory_budget={}", static_cast<int>(all))});
+  ASSERT_TRUE(turns.status.ok()) << turns.errors;
+  EXPECT_THAT(turns.errors, testing::HasSubstr(" where policy, policy_trainer, reference take turns, as "));
+  EXPECT_EQ(placement().at("residency").at("reference"), "swap");
+  EXPECT_LT(planned(), all);
+  EXPECT_TRUE(read_text(scratch_ / "run/model/model.safetensors") == model);
+  EXPECT_THAT(read_text(scratch_ / "run/metrics.jsonl"), testing::HasSubstr("timing_s/swap"));
 }
 
 TEST_F(AutoPlacement, WhatIsNoFileOfConstantsIsRefused) {

@@ -63,6 +63,19 @@ TEST_F(HeldOutSplit, ARunThatGoesOnKeepsIt) {
               HasSubstr("(data.val_size: 0.25 -> 3.0)"));
 }
 
+// The end of a shorter run is no place where the longer one evaluates: its line stays, with what was measured there.
+TEST_F(HeldOutSplit, ALongerRunKeepsTheLineOfTheEarlierEnd) {
+  run("longer", {"run.evaluate_every=2", "run.iterations=3"});
+  const std::string ended = lines_of(scratch_ / "longer/metrics.jsonl").back();
+  run("longer", {"run.evaluate_every=2", "run.iterations=5"});
+  const std::vector<std::string> lines = lines_of(scratch_ / "longer/metrics.jsonl");
+  ASSERT_EQ(lines.size(), 6U);  // and the one before the first iteration
+  EXPECT_EQ(lines[3], ended);
+  EXPECT_THAT(ended, HasSubstr("\"val/accuracy\""));
+  const auto summary = nlohmann::json::parse(read_text(scratch_ / "longer/summary.json"));
+  EXPECT_EQ(summary.at("iterations"), 5);
+}
+
 TEST_F(HeldOutSplit, CheckShowsIt) {
   write_text(scratch_ / "a.yaml", small_config("grpo", scratch_.path()));
   const auto lines = [&](const std::string& size) {

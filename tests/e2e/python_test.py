@@ -191,8 +191,7 @@ class Callbacks(WithTask):
 
     def test_a_curve_grows(self):
         curve = collimate.LiveCurve("critic/rewards/mean", "none<of>it")
-        curve.show = lambda: None  # of a notebook
-        self.train(config(self.model), callbacks=[curve])
+        self.train(config(self.model), callbacks=curve)
         self.assertEqual([step for step, _ in curve.points["critic/rewards/mean"]], [1, 2, 3])
         self.assertEqual(curve.svg().count("<polyline"), 2)
         self.assertIn("none&lt;of&gt;it", curve.svg())

@@ -90,8 +90,8 @@ class RewardTrial(unittest.TestCase):
         _, said = self.run_verb(2, "generate", model, "--prompt", "12=", "--reward", "exact", "--max-tokens", "6")
         self.assertTrue(said.endswith(
             "[reward exact on --prompt] expected rows that it can judge, got 1 of 1 that fail; --prompt: [reward] "
-            'expected a column "ground_truth" in the row, got none; the data has the columns prompt; try a data set '
-            "with a ground truth, or the option `field`\n"), said)
+            'expected a column "ground_truth" in the row, got none; the data has the columns prompt; try rows that '
+            "have it (a data set's columns: {THEIRS: ground_truth} renames one), or another rule\n"), said)
 
     def test_a_later_error_of_eval_is_told_without_parts_of_the_program(self):
         model = self.trained()

@@ -126,7 +126,8 @@ class Tools(WithModel):
         self.assertIn("expected variables that the chat template reads, got stile", answer["error"]["message"])
         status, answer = server.post("/v1/chat/completions", {"messages": MESSAGES, "reasoning_effort": "low"})
         self.assertEqual(status, 400)
-        self.assertIn("got reasoning_effort, which it does not", answer["error"]["message"])
+        self.assertEqual(answer["error"]["param"], "reasoning_effort")
+        self.assertIn("[reasoning_effort] expected a model whose chat template reads it", answer["error"]["message"])
 
     def test_a_template_reads_how_much_to_think(self):
         server = self.serve("{{ reasoning_effort | default('medium') }}"

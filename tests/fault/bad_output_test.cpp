@@ -72,12 +72,11 @@ TEST_F(BadInput, RewardsThatCannotJudgeAreRefusedBeforeTheRun) {
 
 TEST_F(BadInput, RulesThatNameAColumnThatTheDataLacksAreRefusedBeforeTheRun) {
   replace("{rule: regex, pattern: \"^[0-4]\"}", "{rule: exact, field: answer}");
-  expect(2,
-         "[reward exact on data.train] expected rows that it can judge, got 72 of 72 that fail; " +
-             (root_ / "problems.jsonl") +
-             ":1: [reward] "
-             "expected a column \"answer\" in the row, got none; the data has the columns ground_truth, prompt; try a "
-             "data set with a ground truth, or the option `field`");
+  expect(2, "[reward exact on data.train] expected rows that it can judge, got 72 of 72 that fail; " +
+                (root_ / "problems.jsonl") +
+                ":1: [reward] "
+                "expected a column \"answer\" in the row, got none; the data has the columns ground_truth, prompt; try "
+                "rows that have it (a data set's columns: {THEIRS: answer} renames one), or another rule");
   expect_nothing_written();
 }
 

@@ -72,9 +72,10 @@ TEST_F(CheckOptions, SaysWhatIsIdleWithoutEvaluations) {
 TEST_F(CheckOptions, AModelOfAHub) {
   for (const std::string name : {"org/none", "none"}) {
     const std::string said = reasons("sft", {"models.policy.path=" + name});
-    EXPECT_THAT(said,
-                HasSubstr("[models.policy.path] expected a model directory, got " + name +
-                          ", which is none; try --download (it needs PyPI's huggingface_hub), or hf download " + name));
+    EXPECT_THAT(said, HasSubstr("[models.policy.path] expected a model directory, got " + name +
+                                ", which is not there; nothing is downloaded without being asked; try --download (it "
+                                "needs PyPI's huggingface_hub), or hf download " +
+                                name));
     EXPECT_THAT(said, Not(HasSubstr("config.json")));
   }
 }

@@ -38,8 +38,9 @@ TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
         "all\n",
         "\n# warning: the last update of each iteration has 4 of 6 rows; try a train.samples_per_update that divides "
         "16\n",
-        "\n# micro-batches: 6 rows of at most 4 (prompt) + 6 (completion) = 10 tokens, 30 tokens at a time = at most 2 "
-        "per update\n",
+        "\n# micro-batches: at most 2 per update, of up to 30 tokens each; 6 rows of at most 4 (prompt) + 6 "
+        "(completion) = "
+        "10 tokens\n",
         "\n# learning rate: 0 to 0.001 over 4 updates, then cosine to 0 at update 18\n",
         "\n# run: 3 iterations × 4 examples = 12, 0.167 epochs of 72\n", "\n# data.train: 72 prompts of 4 tokens\n",
         "\n#   masked      4 tokens  \"491=\"\n", "\n#   trained       the completion, which ends with 1 \"<eos>\"\n",
@@ -311,11 +312,13 @@ TEST_F(Check, RefusesARewardModelWithoutAHead) {
 }
 
 TEST_F(Check, RefusesSamplingOfRecipesThatDrawNothing) {
-  const std::string rest = " reads, which draws no samples, got 0.5; try leaving it out, or recipe: grpo or ppo\n";
+  const std::string measure = "evaluation.measure: completions, which draws some, or ";
   for (const std::string recipe : {"sft", "reward", "dpo"}) {
-    for (const std::string key : {"rollout.temperature", "evaluation.temperature"})
-      EXPECT_THAT(reasons(recipe, {key + "=0.5"}),
-                  HasSubstr("[" + key + "] expected an option that recipe " + recipe + rest));
+    for (const auto& [key, first] :
+         {std::pair<std::string, std::string>("rollout.temperature", ""), {"evaluation.temperature", measure}})
+      EXPECT_THAT(reasons(recipe, {key + "=0.5"}), HasSubstr("[" + key + "] expected an option that recipe " + recipe +
+                                                             " reads, which draws no samples, got 0.5; try " + first +
+                                                             "leaving it out, or recipe: grpo or ppo\n"));
     // The options that are read, and the defaults that a resolved config writes out, are accepted.
     write_text(root_ / "again.yaml", shown(recipe, {"evaluation.examples=3", "rollout.temperature=1"}));
     EXPECT_TRUE(run_collimate({"check", root_ / "again.yaml"}).status.ok()) << recipe;

@@ -362,18 +362,16 @@ class Plan(unittest.TestCase):
             words = ("run.yaml", "--cluster", "2xcpu")
             error = run("plan", *words, "--form", "flattening", "--set", "run.memory_budget=1", cwd=folder)
             self.assertEqual(error.returncode, 2, error.stdout + error.stderr)
-            needs = re.search(r"device 0 needs ([0-9.]+) MiB of 1 MiB \(run.memory_budget\), of which .+ [0-9.]+ MiB",
-                              error.stderr)
+            needs = re.search(r"device 0 needs ([0-9.]+) MiB of 1 MiB \(run.memory_budget\) although models take "
+                              r"turns, of which .+ [0-9.]+ MiB", error.stderr)
             self.assertIsNotNone(needs, error.stderr)
-            # All models on every device: a budget of less has them apart.
-            budget = math.ceil(float(needs[1])) - 1
-            free = self.plan(*words, "--form", "flattening", cwd=folder)["plans"]
-            self.assertEqual(len(free), 1)
-            held = self.plan(*words, "--set", f"run.memory_budget={budget}", cwd=folder)["plans"]
-            self.assertTrue(held)
-            self.assertNotIn("flattening", [plan["form"] for plan in held])
-            self.assertEqual(self.plan(*words, "--set", f"run.memory_budget={budget + 4}", "--form", "flattening",
-                                       cwd=folder)["plans"][0]["form"], "flattening")
+            least = math.ceil(float(needs[1])) + 1  # of the model that needs most
+            forms = {budget: self.plan(*words, "--set", f"run.memory_budget={budget}", "--form", "flattening",
+                                       cwd=folder)["plans"][0]["placement"] for budget in (least, 10 * least)}
+            self.assertEqual(set(forms[least]["residency"].values()), {"swap"})
+            self.assertFalse(forms[10 * least]["residency"])
+            error = run("plan", *words, "--set", f"run.memory_budget={least // 2}", cwd=folder)
+            self.assertEqual(error.returncode, 2, error.stdout + error.stderr)
 
     def test_every_option_gets_the_nearest_choice(self):
         for option, value, remedy in (

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "collimate/graph/graph.h"
@@ -25,8 +26,9 @@ struct FixedLayout {
 
 // An excess is what a placement needs beyond a limit that the program counts itself.
 struct Excess {
-  double bytes = 0;  // on the device that lacks most; 0: it can run
-  std::string why;   // "" where it can
+  double bytes = 0;       // on the device that lacks most; 0: it can run
+  std::string why;        // "" where it can
+  std::set<int> devices;  // all that lack some
 };
 
 // A request says what is to be planned.
@@ -53,6 +55,7 @@ struct Request {
   int keep = 6;             // plans of different forms to report
   std::string form;         // of form.h; "": any
   std::function<Excess(const graph::Placement&)> excess;  // beside the bounds of the cost model; empty: none
+  bool turns = false;  // without staleness, models of devices that lack memory by `excess` may take turns on them
   // Placements of more models are not all looked at but found by local search.
   int enumerated_models = 5;
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "collimate/plan/search/assignment.h"
 #include "collimate/plan/search/subclusters.h"
 
@@ -11,6 +15,7 @@ struct Found {
   Slots slots;
   std::vector<const Choice*> choices;
   double seconds = 0;
+  std::set<std::string> in_turn = {};  // models that take turns on their devices (residency: swap)
 };
 
 // Moves borders between slices by ever fewer devices, down to a node, while that helps.

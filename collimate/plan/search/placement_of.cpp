@@ -49,6 +49,7 @@ graph::Placement placement_of(const Subcluster& subcluster, const Functions& fun
         request.whole ? whole_layout(functions.at(f), how) : layout_of(functions.at(f), how);
     if (found.choices[f]->swapped) placement.residency[node.model] = graph::Residency::kSwap;
   }
+  for (const std::string& model : found.in_turn) placement.residency[model] = graph::Residency::kSwap;
   return placement;
 }
 

@@ -22,7 +22,7 @@ bool move_border(const Request& request, const Functions& functions, ChoiceTable
       if (!assignment.feasible() || assignment.bound() >= found.seconds) continue;
       const Assigned assigned = assignment.best(found.seconds * (1 - 1e-9), kRefineSteps);
       if (!assigned.found()) continue;
-      found = {found.subcluster, moved, assigned.choices, assigned.seconds};
+      found = {found.subcluster, moved, assigned.choices, assigned.seconds, {}};
       return true;
     }
   return false;

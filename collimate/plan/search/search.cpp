@@ -108,6 +108,7 @@ class Search {
     std::vector<Found> found = best_.found();
     if (!request_.form.empty()) std::erase_if(found, [&](const Found& each) { return !has_asked_form(each.slots); });
     for (Found& each : found) {
+      if (!each.in_turn.empty()) continue;
       Ground& ground = grounds_[each.subcluster];
       Found finer = each;
       refine(ground.request, ground.functions, ground.table, finer);
@@ -189,21 +190,35 @@ class Search {
     result_.steps += assignment.steps();
     result_.cut_short += assignment.cut_short();
     if (!assigned.found()) return;
-    Found found{next.subcluster, slots, assigned.choices, assigned.seconds};
-    if (runs(found)) best_.add(form(slots), std::move(found));
+    Found found{next.subcluster, slots, assigned.choices, assigned.seconds, {}};
+    if (runs(found) && found.seconds < limit) best_.add(form(slots), std::move(found));
   }
 
   graph::Placement placement(const Found& found) const {
     return placement_of(subclusters_[found.subcluster], grounds_[found.subcluster].functions, found);
   }
 
-  // Whether Request::excess lets it; the nearest miss is kept for why().
-  bool runs(const Found& found) {
+  // Whether Request::excess lets it, if need be with models that take turns, whose moves then add to its seconds. The
+  // nearest miss is kept for why().
+  bool runs(Found& found) {
     if (!request_.excess) return true;
-    const Excess excess = request_.excess(placement(found));
+    Excess excess = request_.excess(placement(found));
+    if (excess.bytes > 0 && request_.turns && request_.load.staleness == 0) {
+      found.in_turn = models_on(excess.devices, found);
+      excess = request_.excess(placement(found));
+      found.seconds += seconds_of_moves(cost_placement(request_, placement(found)));
+    }
     if (excess.bytes <= 0) return true;
     if (least_excess_.bytes == 0 || excess.bytes < least_excess_.bytes) least_excess_ = excess;
     return false;
+  }
+
+  std::set<std::string> models_on(const std::set<int>& devices, const Found& found) const {
+    std::set<std::string> models;
+    for (const auto& [name, group] : placement(found).groups)
+      if (std::any_of(group.devices.begin(), group.devices.end(), [&](int d) { return devices.contains(d); }))
+        models.insert(group.models.begin(), group.models.end());
+    return models;
   }
 
   Plan simulated(const Found& found) const {

@@ -256,6 +256,28 @@ TEST(Search, WhatExceedsALimitOfTheProgramIsLeftOut) {
   EXPECT_EQ(misfit_of(request, apart.plans[0]), "2 GB more");
 }
 
+// Models of devices that have no room for all of them take turns where that is allowed; their moves take time.
+TEST(Search, ModelsOfADeviceWithoutRoomTakeTurns) {
+  Request request = request_for("opt-125m", "2xcpu", "grpo,64,64x64");
+  request.whole = true;
+  request.form = "flattening";
+  const double together = search(request).plans.at(0).seconds;
+  request.excess = [](const graph::Placement& placement) {
+    const bool turns = std::ranges::all_of(placement.groups.begin()->second.models,
+                                           [&](const std::string& model) { return placement.swaps(model); });
+    return turns ? Excess{} : Excess{1e9, "1 GB more", {0}};
+  };
+  EXPECT_EQ(search(request).why, "1 GB more");
+  request.turns = true;
+  const Plan turns = search(request).plans.at(0);
+  EXPECT_EQ(turns.placement.residency.size(), 3U);
+  EXPECT_GT(seconds_of_moves(turns), 0);
+  EXPECT_GE(turns.seconds, together + seconds_of_moves(turns) * 0.99);
+  EXPECT_EQ(misfit_of(request, turns), "");
+  request.load.staleness = 1;
+  EXPECT_EQ(search(request).why, "1 GB more");
+}
+
 TEST(Search, WholeModelsAreNotCut) {
   Request request = request_for("qwen2.5-0.5b", "2xH100", "ppo,64,64x64");
   request.whole = true;

@@ -26,8 +26,8 @@ std::string forbidden_call(const Request& request, const Call& call, double rows
   const std::string name = call.model + "." + call.function;
   if (request.whole && !graph::holds_all_weights(call.how.layout))
     return fmt::format("{} has {}, and every rank holds all of its model", name, layout_text(call.how));
-  if (request.whole && call.swapped)
-    return fmt::format("{} is swapped, and models stay on their devices where every rank holds all of its model",
+  if (request.whole && call.swapped && !request.turns)
+    return fmt::format("{} is swapped, and models take turns only where run.memory_budget has no room for all of them",
                        call.model);
   const Execution how = within_rows(call.how, rows);
   const auto most = static_cast<int64_t>(rows);

@@ -122,6 +122,8 @@ TEST(Comparison, WholeModelsAreNotCut) {
   graph::Placement swapped = flat.placement;
   swapped.residency["reference"] = graph::Residency::kSwap;
   EXPECT_THAT(objection(request, flat, cost_placement(request, swapped)), HasSubstr("reference is swapped"));
+  request.turns = true;
+  EXPECT_THAT(objection(request, flat, cost_placement(request, swapped)), testing::Not(HasSubstr("is swapped")));
 }
 
 }  // namespace

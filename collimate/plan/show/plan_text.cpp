@@ -280,7 +280,7 @@ std::string search_text(const Request& request, const SearchResult& result, int6
   text += runner_ups(request, result, columns) + synchrony_text(result, columns);
   return text + "\n" +
          hanging("  ",
-                 fmt::format("placements: {}, of which {} were ruled out by their bound and {} not searched to the end",
+                 fmt::format("placements considered: {}, of which {} could not be the best and {} were searched in part",
                              result.placements, result.pruned, result.cut_short),
                  columns);
 }

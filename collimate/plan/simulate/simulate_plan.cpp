@@ -52,14 +52,6 @@ int64_t simulated_rows(const Request& request, const Plan& plan, const graph::Pl
   return rows;
 }
 
-// Seconds to bring a swapped model's weights in; dropping them is free, as the host keeps them.
-std::map<std::string, double> load_seconds(const Plan& plan) {
-  std::map<std::string, double> seconds;
-  for (const Call& call : plan.calls)
-    if (call.swapped) seconds[call.model] += call.load_seconds;
-  return seconds;
-}
-
 // Seconds of the calls on the device that has most.
 double busiest_device(const Plan& plan) {
   std::map<int, double> busy;

@@ -31,7 +31,7 @@ std::vector<std::string> texts_of(const nlohmann::json& value, const std::string
   return value.get<std::vector<std::string>>();
 }
 
-// Letters count from A on where the data has no labels.
+// Letters count from A on where the data has no labels, and numbers in a text from 0.
 std::optional<size_t> place_of(const std::string& answer, const Question& question) {
   for (const auto* names : {&question.labels, &question.texts})
     if (const auto found = std::ranges::find(*names, answer); found != names->end())
@@ -40,6 +40,8 @@ std::optional<size_t> place_of(const std::string& answer, const Question& questi
     const auto letter = static_cast<size_t>(answer[0] - 'A');
     if (letter < question.texts.size()) return letter;
   }
+  for (size_t place = 0; place < question.texts.size(); ++place)
+    if (answer == std::to_string(place)) return place;
   return std::nullopt;
 }
 

@@ -52,7 +52,7 @@ TEST_F(Choices, EachIsARowOfItsQuestion) {
 
 TEST_F(Choices, AnswersAreNumbersLettersLabelsOrTexts) {
   const auto is_second = ElementsAre(false, true);
-  for (const char* answer : {"1", "\"B\"", "\"34\""})
+  for (const char* answer : {"1", "\"1\"", "\"B\"", "\"34\""})
     EXPECT_THAT(answers(fmt::format(R"({{"prompt": "1=", "choices": ["2", "34"], "answer": {}}})", answer)), is_second)
         << answer;
   for (const char* label : {"2", "y"})

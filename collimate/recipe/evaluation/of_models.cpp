@@ -290,11 +290,14 @@ ModelEvaluation evaluate(const std::string& model, const EvaluationCall& call) {
 
 std::vector<ModelEvaluation> evaluate_each(const std::vector<std::string>& models, EvaluationCall& call,
                                            bool download) {
+  std::vector<std::string> directories;  // a model that is missing is told before any is measured
+  for (const std::string& model : models) directories.push_back(host::model_directory(model, download));
+  for (const std::string& directory : directories) shape::read_model_shape(host::base_directory(directory));
   std::vector<ModelEvaluation> all;
-  for (const std::string& model : models) {
-    base::log_info("eval: {}", model);
-    all.push_back(evaluate(host::model_directory(model, download), call));
-    all.back().model = model;
+  for (size_t i = 0; i < models.size(); ++i) {
+    base::log_info("eval: {}", models[i]);
+    all.push_back(evaluate(directories[i], call));
+    all.back().model = models[i];
     call.measured = all.back().measured;
     call.try_rewards = false;
   }

@@ -117,6 +117,10 @@ void check(const text::Example& example, const text::RenderedTokens& row, const 
   const auto tokens = static_cast<int64_t>(row.ids.size());
   if (row.prompt_tokens == 0 && options.kind != RowKind::kDemonstration)
     throw InputError(expectation(place_of(example), "a prompt of at least one token", "an empty one"));
+  const auto* prompt = std::get_if<std::string>(&example.prompt);
+  if (options.kind == RowKind::kPrompt && prompt != nullptr && prompt->empty() && example.completion)
+    throw InputError(expectation(place_of(example), "a prompt", "an empty one beside an answer, as plain text has",
+                                 "columns: {text: prompt} in data.train, where the column text is the prompt"));
   if (options.kind != RowKind::kPrompt && tokens <= std::max<int64_t>(row.prompt_tokens, 1))
     throw InputError(expectation(place_of(example), "a completion of at least one token",
                                  row.prompt_tokens > 0 ? "an empty one" : "a text whose only token nothing predicts"));

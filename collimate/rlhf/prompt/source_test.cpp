@@ -89,6 +89,12 @@ TEST_F(PromptSource, RowsOfAnotherKindAreNamed) {
               testing::HasSubstr("got a prompt with a completion, which recipe: sft reads"));
 }
 
+TEST_F(PromptSource, PlainTextIsNoPrompt) {
+  EXPECT_THAT(refused(R"({"text": "ab"})", RowKind::kPrompt),
+              testing::HasSubstr("expected a prompt, got an empty one beside an answer, as plain text has; try columns: "
+                                 "{text: prompt} in data.train"));
+}
+
 TEST_F(PromptSource, AnswersLabelledFalseAreNotTrainedTowards) {
   const std::string good = R"({"prompt": "a", "completion": "b", "label": true})";
   const std::string bad = R"({"prompt": "a", "completion": "c", "label": false})";

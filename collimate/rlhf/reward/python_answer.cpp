@@ -104,8 +104,9 @@ void PythonWarnings::tell_raise(const RewardSample& sample, const std::string& t
   if (std::exchange(raise_told_, true)) return;
   base::log().write_once(
       base::LogLevel::kWarning, function_ + trace,
-      fmt::format("reward.python: {} raised; later errors are counted and not shown{}.\n{}{}", function_,
-                  one_by_one ? ", and the samples of such a call are asked one by one" : "", trace, shown(sample)));
+      fmt::format("reward.python: {} raised an exception; further ones are counted and not shown{}.\n{}{}", function_,
+                  one_by_one ? ", and after one the function is called again for each sample alone" : "", trace,
+                  shown(sample)));
 }
 
 }  // namespace collimate::rlhf

@@ -180,8 +180,9 @@ TEST_F(PythonRewardTest, TheFirstRaiseIsLoggedWithItsPlaceAndItsSample) {
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::string file_line = fmt::format("\n  File \"{}\", line ", (directory_ / "r.py").string()), x(300, 'x');
-  EXPECT_THAT(text, testing::HasSubstr(" warning reward.python: score raised; later errors are counted and not shown." +
-                                       file_line + "4, in score\n"));
+  EXPECT_THAT(text, testing::HasSubstr(
+                        " warning reward.python: score raised an exception; further ones are counted and not shown." +
+                        file_line + "4, in score\n"));
   EXPECT_THAT(text, testing::HasSubstr(file_line + "2, in half\n    raise ValueError('no number')\n"));
   EXPECT_TRUE(text.ends_with("\nValueError: no number\nprompt: \"p\"\ncompletion: \"" + x + " [...] " + x + "\"\n"))
       << text;
@@ -199,7 +200,7 @@ TEST_F(PythonRewardTest, ARaiseIsToldOnceForTheCallAndItsSamples) {
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(text.find(" warning"), text.rfind(" warning")) << text;
-  EXPECT_THAT(text, testing::HasSubstr("and the samples of such a call are asked one by one.\n"));
+  EXPECT_THAT(text, testing::HasSubstr("and after one the function is called again for each sample alone.\n"));
 }
 
 TEST_F(PythonRewardTest, AFunctionThatCannotBeCalledSaysHowItWouldBe) {

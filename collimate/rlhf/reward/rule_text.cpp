@@ -1,5 +1,7 @@
 #include "collimate/rlhf/reward/rule_text.h"
 
+#include <fmt/format.h>
+
 #include <cctype>
 
 #include "collimate/base/error.h"
@@ -23,8 +25,11 @@ bool number_at(std::string_view text, size_t i) {
 std::string text_field(const RewardSample& sample, const std::string& field) {
   const auto found = sample.example.find(field);
   if (found == sample.example.end() || found->is_null())
-    throw base::InputError(base::expectation("reward", "a column \"" + field + "\" in the row", "none",
-                                             "a data set with a ground truth, or the option `field`"));
+    throw base::InputError(
+        base::expectation("reward", "a column \"" + field + "\" in the row", "none",
+                          fmt::format("rows that have it (a data set's columns: {{THEIRS: {}}} renames "
+                                      "one), or another rule",
+                                      field)));
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 

@@ -31,7 +31,9 @@ Function load(const char* name, const std::string& what, const std::string& read
 }
 
 void require_read(const std::string& error, const std::string& path, const std::string& expected) {
-  if (!error.empty()) throw base::InputError(base::expectation(path, expected, error));
+  if (!error.empty())
+    throw base::InputError(base::expectation(path, expected, "a damaged one or another format (" + error + ")",
+                                             "getting the file again, or its rows as JSON lines"));
 }
 
 }  // namespace
