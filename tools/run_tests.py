@@ -224,7 +224,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--part", nargs="*", default=[], metavar="PROGRAM=FILTER")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=900)
+    parser.add_argument("--timeout", type=float, default=1500)
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--slowest", type=int, default=0, metavar="N")
     options = parser.parse_args()

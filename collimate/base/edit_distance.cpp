@@ -53,7 +53,11 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
       best_distance = distance;
     }
   }
-  return best;
+  constexpr size_t kWord = 4;  // letters of a word that may be the beginning of a longer name
+  if (best_distance <= 1 || word.size() < kWord) return best;
+  const auto longer = [begin = std::string(word) + "_"](const std::string& name) { return name.starts_with(begin); };
+  const auto found = std::ranges::find_if(candidates, longer);
+  return std::ranges::count_if(candidates, longer) == 1 ? *found : best;
 }
 
 std::string closest(const std::string& word, const std::vector<std::string>& candidates) {

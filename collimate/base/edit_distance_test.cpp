@@ -19,6 +19,8 @@ TEST(EditDistance, CountsEdits) {
 TEST(EditDistance, NearestOrNone) {
   EXPECT_EQ(nearest("temprature", {"top_p", "temperature", "top_k"}), "temperature");
   EXPECT_EQ(nearest("colour", {"top_p", "temperature"}), "");
+  EXPECT_EQ(nearest("samples", {"examples", "samples_per_prompt"}), "samples_per_prompt");
+  EXPECT_EQ(nearest("sample", {"samples", "sample_rows"}), "samples");
   EXPECT_EQ(nearest("x", {"a", "b"}), "") << "a one-letter name is not near to another";
 }
 

@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/host/hub_cache.h"
 #include "collimate/recipe/starter.h"
 
 namespace collimate::cli {
@@ -25,7 +26,7 @@ int init(const Arguments& arguments) {
   CLI::App app{"writes a commented config to begin with", "init"};
   std::string recipe, model = "MODEL", data = "DATA.jsonl", output;
   app.add_option("RECIPE", recipe, "the recipe; collimate help recipes lists them")->required();
-  app.add_option("MODEL", model, "the model: a directory, or a name on a hub");
+  const auto* model_option = app.add_option("MODEL", model, "the model: a directory, or a name on a hub");
   const auto* data_option = app.add_option("DATA", data, "the data file");
   app.add_option("--output", output, "the file to write, or - for standard output; default: RECIPE.yaml");
   if (!parse(app, arguments)) return 0;
@@ -41,6 +42,8 @@ int init(const Arguments& arguments) {
         "--output", "a file that is not there yet", output,
         printed ? fmt::format("leaving out `> {}`, as init writes the file itself", output) : "another --output"));
   host::write_file_atomically(output, text);
+  if (model_option->count() > 0 && !std::filesystem::exists(host::model_directory(model)))
+    fmt::print(stderr, "warning: {} names the model {}, which is not there yet\n", output, model);
   if (data_option->count() > 0 && data.find('*') == std::string::npos && !std::filesystem::exists(data))
     fmt::print(stderr, "warning: {} names the data {}, which is not there yet\n", output, data);
   fmt::print("{}; next: collimate check {}\n", output, output);

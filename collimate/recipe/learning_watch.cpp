@@ -38,10 +38,15 @@ bool prompts_are_solved(const base::MetricsRecord& record) {
   return most == least || value_or(record, "critic/rewards/mean", least) - least >= kNearlyAll * (most - least);
 }
 
+bool rewards_fail(const base::MetricsRecord& record) { return value_or(record, "reward/errors", 0) > 0; }
+
 bool has_rewards(const base::MetricsRecord& record) { return record.find("critic/rewards/mean") != nullptr; }
 
 // The meaning of equal rewards depends on their value, of which rules know 1, right, and 0.
 const char* equal_rewards_text(const base::MetricsRecord& record) {
+  if (rewards_fail(record))
+    return "the samples of each prompt had equal rewards in {} iterations in a row, and nothing can be learned from "
+           "them: rewards failed (reward/errors counts them, the log has the first); mend the reward";
   const double most = value_or(record, "critic/rewards/max", 0.5), least = value_or(record, "critic/rewards/min", 0.5);
   if (most == least && most == 1)
     return "all rewards were 1 in {} iterations in a row, and nothing can be learned from them: the prompts are "
@@ -74,6 +79,12 @@ constexpr Sign kSigns[] = {
               "can be learned from such a prompt: the model solves almost all of them; try harder prompts or a "
               "stricter "
               "reward";
+     },
+     kEqualRewards},
+    {"failed rewards", rewards_fail,
+     [](const base::MetricsRecord&) {
+       return "rewards failed in {} iterations in a row (reward/errors counts them, the log has the first of each): "
+              "what on_error put in their place was trained on; try mending the reward";
      },
      kEqualRewards},
     {"cut completions",

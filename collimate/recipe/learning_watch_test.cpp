@@ -41,6 +41,9 @@ TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
               HasSubstr("the KL divergence from the reference (actor/kl_loss) was above 1 nat a token in 10 iterations "
                         "in a row: try a larger algorithm.beta"));
   EXPECT_THAT(said({{"actor/reward_kl_penalty", 1.5}}), HasSubstr("try a larger algorithm.kl_coefficient"));
+  EXPECT_THAT(said({{"reward/errors", 60}}), HasSubstr("rewards failed in 10 iterations in a row"));
+  EXPECT_THAT(said({{"reward/errors", 16}, {"critic/rewards/frac_zero_std", 1}}),
+              HasSubstr("nothing can be learned from them: rewards failed"));
 }
 
 // One prompt in ten may still teach something; equal rewards alone say nothing of how large they are.

@@ -136,9 +136,24 @@ struct Differences {
   std::vector<std::string> allowed, refused;
 };
 
+// By JSON pointer what a config says of each key: as nlohmann's flatten(), but for a list of plain values, which is
+// one.
+void add_leaves(const nlohmann::json& value, const nlohmann::json::json_pointer& at, nlohmann::json& leaves) {
+  const bool plain_list =
+      value.is_array() && std::ranges::none_of(value, [](const auto& part) { return part.is_structured(); });
+  if (!value.is_structured() || value.empty() || plain_list) {
+    leaves[at.to_string()] = value.is_structured() && value.empty() ? nlohmann::json() : value;
+    return;
+  }
+  for (const auto& [key, part] : value.items())
+    add_leaves(part, value.is_array() ? at / std::stoul(key) : at / key, leaves);
+}
+
 Differences differences(const Config& old, const Config& now) {
   const auto flat = [](const Config& config, bool hashed_only) {
-    return base::to_json(config.section_value(hashed_only)).flatten();
+    nlohmann::json leaves = nlohmann::json::object();
+    add_leaves(base::to_json(config.section_value(hashed_only)), nlohmann::json::json_pointer(), leaves);
+    return leaves;
   };
   const nlohmann::json before = flat(old, false), after = flat(now, false);
   nlohmann::json hashed = flat(old, true);

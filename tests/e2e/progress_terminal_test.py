@@ -62,7 +62,7 @@ class LinesBesideABar(unittest.TestCase):
         shown = shown_on_a_terminal(str(PROGRAM), "train", f"{root}/run.yaml", "--output", f"{root}/run")
         self.assertRegex(shown, BAR)
         lines = ("printed by the reward", "half a line and its end", "complained",
-                 r"[\d:.]{12} warning .* raised; later")
+                 r"[\d:.]{12} warning .* raised an exception; further")
         beside = shown[re.search(BAR, shown).start():]  # the trial of the reward comes ahead of any bar
         for line in lines:  # of a process of a process of the run
             whole = re.findall(CLEARED + f"{line}[^\n]*\r\n", beside)

@@ -1,6 +1,7 @@
 #include "collimate/recipe/evaluation/of_models.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <unordered_map>
 
 #include "collimate/base/at.h"
@@ -292,7 +293,10 @@ std::vector<ModelEvaluation> evaluate_each(const std::vector<std::string>& model
                                            bool download) {
   std::vector<std::string> directories;  // a model that is missing is told before any is measured
   for (const std::string& model : models) directories.push_back(host::model_directory(model, download));
-  for (const std::string& directory : directories) shape::read_model_shape(host::base_directory(directory));
+  for (const std::string& directory : directories) {
+    if (!std::filesystem::is_directory(directory)) text::load_tokenizer(directory);  // says what there is instead
+    shape::read_model_shape(host::base_directory(directory));
+  }
   std::vector<ModelEvaluation> all;
   for (size_t i = 0; i < models.size(); ++i) {
     base::log_info("eval: {}", models[i]);

@@ -115,12 +115,12 @@ bool loses_thoughts(const text::Example& example, const text::Renderer& renderer
 // A demonstration without a prompt is plain text, of which the first token is given.
 void check(const text::Example& example, const text::RenderedTokens& row, const SourceOptions& options) {
   const auto tokens = static_cast<int64_t>(row.ids.size());
-  if (row.prompt_tokens == 0 && options.kind != RowKind::kDemonstration)
-    throw InputError(expectation(place_of(example), "a prompt of at least one token", "an empty one"));
   const auto* prompt = std::get_if<std::string>(&example.prompt);
   if (options.kind == RowKind::kPrompt && prompt != nullptr && prompt->empty() && example.completion)
     throw InputError(expectation(place_of(example), "a prompt", "an empty one beside an answer, as plain text has",
                                  "columns: {text: prompt} in data.train, where the column text is the prompt"));
+  if (row.prompt_tokens == 0 && options.kind != RowKind::kDemonstration)
+    throw InputError(expectation(place_of(example), "a prompt of at least one token", "an empty one"));
   if (options.kind != RowKind::kPrompt && tokens <= std::max<int64_t>(row.prompt_tokens, 1))
     throw InputError(expectation(place_of(example), "a completion of at least one token",
                                  row.prompt_tokens > 0 ? "an empty one" : "a text whose only token nothing predicts"));
