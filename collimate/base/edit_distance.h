@@ -9,8 +9,8 @@ namespace collimate::base {
 // Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`, or "" when none is within a third of its length (at least 2 edits). The only one that
-// goes on behind it ("samples_per_prompt" of "samples") is nearer than what takes more than one edit.
+// The candidate nearest to `word`, or "" when none is within a third of its length (at least 2 edits). The only one
+// that goes on behind it ("samples_per_prompt" of "samples") is nearer than what takes more than one edit.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // The nearest of all candidates, however far: one that begins with `word` or that `word` begins with before others;

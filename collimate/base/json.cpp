@@ -147,7 +147,7 @@ std::string found_at(std::string_view text, size_t byte, const std::string& miss
                      as_written(text.substr(shown, byte - shown)));
 }
 
-// What to try where these mistakes are common; "" for others. `at` is the byte behind the one that was not expected.
+// The remedy of a common mistake; "" for others. `at` is the byte behind the one that was not expected.
 std::string remedy_at(std::string_view text, size_t at) {
   if (at == 0 || at > text.size()) return "";
   const auto found = static_cast<unsigned char>(text[at - 1]);

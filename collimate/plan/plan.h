@@ -62,7 +62,7 @@ struct Plan {
 Plan cost_placement(const Request& request, const graph::Placement& placement);
 // Seconds of an iteration in which each swapped model comes, and what it has changed leaves.
 std::map<std::string, double> load_seconds(const Plan& plan);
-// Those of all models of a device, of the device that has most.
+// The sum of these over the models of a device, of the device that has most.
 double seconds_of_moves(const Plan& plan);
 // The cluster's devices on which a plan has no model.
 std::vector<int> unused_devices(const Request& request, const Plan& plan);

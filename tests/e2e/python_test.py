@@ -345,7 +345,7 @@ class Rows(WithTask):
                             ([*problems(2), {"prompt": float("nan")}], r"train row 3\] expected values that JSON has"),
                             ([{"prompt": object()}], "a value of type object"),
                             (7, "expected rows, each a dict, got int"),
-                            ({"prompt": ["1"]}, "expected a dict with train and eval, or rows, got one with prompt; try ")):
+                            ({"prompt": ["1"]}, "expected a dict with train and eval, or rows, got one with prompt")):
             with self.assertRaisesRegex(collimate.InputError, words):
                 collimate.check(config(self.model), data, [low])
         self.assertEqual(collimate.check(config(self.model), [], [low])["problems"][0],

@@ -279,10 +279,11 @@ std::string search_text(const Request& request, const SearchResult& result, int6
   text += plan_text(request, best, timeline_of(request, best, simulate_plan(request, best)), columns);
   text += runner_ups(request, result, columns) + synchrony_text(result, columns);
   return text + "\n" +
-         hanging("  ",
-                 fmt::format("placements considered: {}, of which {} could not be the best and {} were searched in part",
-                             result.placements, result.pruned, result.cut_short),
-                 columns);
+         hanging(
+             "  ",
+             fmt::format("placements considered: {}, of which {} could not be the best and {} were searched in part",
+                         result.placements, result.pruned, result.cut_short),
+             columns);
 }
 
 }  // namespace collimate::plan

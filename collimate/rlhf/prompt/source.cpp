@@ -88,8 +88,7 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
   if (options.judged && example.completion && example.ground_truth.is_null() && is_undesirable(example))
     throw InputError(expectation(place_of(example), "an answer that can be the ground truth", "one with label: false",
                                  "leaving the row out, or a column ground_truth"));
-  text::RenderedTokens row;
-  row.ids = renderer.prompt_tokens(example.prompt);
+  text::RenderedTokens row{.ids = renderer.prompt_tokens(example.prompt)};
   row.trainable.assign(row.ids.size(), 0);
   row.prompt_tokens = static_cast<int64_t>(row.ids.size());
   return {row};
@@ -115,8 +114,7 @@ bool loses_thoughts(const text::Example& example, const text::Renderer& renderer
 // A demonstration without a prompt is plain text, of which the first token is given.
 void check(const text::Example& example, const text::RenderedTokens& row, const SourceOptions& options) {
   const auto tokens = static_cast<int64_t>(row.ids.size());
-  const auto* prompt = std::get_if<std::string>(&example.prompt);
-  if (options.kind == RowKind::kPrompt && prompt != nullptr && prompt->empty() && example.completion)
+  if (options.kind == RowKind::kPrompt && example.completion && example.prompt == text::Prompt(std::string()))
     throw InputError(expectation(place_of(example), "a prompt", "an empty one beside an answer, as plain text has",
                                  "columns: {text: prompt} in data.train, where the column text is the prompt"));
   if (row.prompt_tokens == 0 && options.kind != RowKind::kDemonstration)

@@ -90,9 +90,10 @@ TEST_F(PromptSource, RowsOfAnotherKindAreNamed) {
 }
 
 TEST_F(PromptSource, PlainTextIsNoPrompt) {
-  EXPECT_THAT(refused(R"({"text": "ab"})", RowKind::kPrompt),
-              testing::HasSubstr("expected a prompt, got an empty one beside an answer, as plain text has; try columns: "
-                                 "{text: prompt} in data.train"));
+  EXPECT_THAT(
+      refused(R"({"text": "ab"})", RowKind::kPrompt),
+      testing::HasSubstr("expected a prompt, got an empty one beside an answer, as plain text has; try columns: "
+                         "{text: prompt} in data.train"));
 }
 
 TEST_F(PromptSource, AnswersLabelledFalseAreNotTrainedTowards) {
