@@ -34,7 +34,8 @@ std::string few_updates_line(const BatchArithmetic& n, const Config& config) {
   const std::optional<double> epochs = config.run.epochs.get();
   const auto iterations = static_cast<double>(config.run.iterations.get());
   const double enough = std::ceil(iterations * kFewUpdates / static_cast<double>(n.total_updates));
-  const double passes = static_cast<double>(n.rows / n.group_size) / static_cast<double>(n.examples);
+  const int64_t read = n.rows / n.group_size;  // examples of an iteration
+  const double passes = static_cast<double>(read) / static_cast<double>(n.examples);
   const int64_t rising = config.train.warmup_updates;  // as many as all are refused elsewhere
   const std::string warmup =
       rising > 0 && rising < n.total_updates ? fmt::format(", {} of them with a rate that still rises", rising) : "";
