@@ -12,6 +12,7 @@
 #include "collimate/cli/process.h"
 #include "collimate/cli/reported_run.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/directory_lock.h"
 #include "collimate/recipe/pipeline_summary.h"
 #include "collimate/recipe/run_directory.h"
@@ -244,8 +245,8 @@ class PipelineRun {
 void show_steps(const nlohmann::ordered_json& summary, const std::string& output) {
   for (const auto& step : summary.at("steps")) {
     if (!step.at("done").get<bool>()) continue;
-    const auto iterations = step.at("iterations").get<int64_t>();
-    fmt::print("{}: {} iteration{} in {}", step.at("folder").get<std::string>(), iterations, iterations == 1 ? "" : "s",
+    fmt::print("{}: {} in {}", step.at("folder").get<std::string>(),
+               recipe::counted(step.at("iterations").get<int64_t>(), "iteration"),
                report::duration(step.at("seconds").get<double>()));
     for (const auto& [name, last] : step.at("last_evaluation").items())
       if (const auto first = step.at("first_evaluation").find(name);

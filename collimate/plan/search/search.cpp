@@ -202,20 +202,25 @@ class Search {
   // nearest miss is kept for why().
   bool runs(Found& found) {
     if (!request_.excess) return true;
-    Excess excess = request_.excess(placement(found));
-    if (excess.bytes > 0 && request_.turns && request_.load.staleness == 0) {
-      found.in_turn = models_on(excess.devices, found);
-      excess = request_.excess(placement(found));
-      found.seconds += seconds_of_moves(cost_placement(request_, placement(found)));
-    }
+    const graph::Placement together = placement(found);
+    Excess excess = request_.excess(together);
     if (excess.bytes <= 0) return true;
+    if (request_.turns && request_.load.staleness == 0) {
+      found.in_turn = models_on(excess.devices, together);
+      const graph::Placement in_turn = placement(found);
+      excess = request_.excess(in_turn);
+      if (excess.bytes <= 0) {
+        found.seconds += seconds_of_moves(cost_placement(request_, in_turn));
+        return true;
+      }
+    }
     if (least_excess_.bytes == 0 || excess.bytes < least_excess_.bytes) least_excess_ = excess;
     return false;
   }
 
-  std::set<std::string> models_on(const std::set<int>& devices, const Found& found) const {
+  static std::set<std::string> models_on(const std::set<int>& devices, const graph::Placement& placement) {
     std::set<std::string> models;
-    for (const auto& [name, group] : placement(found).groups)
+    for (const auto& [name, group] : placement.groups)
       if (std::any_of(group.devices.begin(), group.devices.end(), [&](int d) { return devices.contains(d); }))
         models.insert(group.models.begin(), group.models.end());
     return models;
