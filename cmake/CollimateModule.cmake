@@ -17,6 +17,11 @@ function(collimate_instruction_sets)
   endforeach()
 endfunction()
 
+# Most of what a test's source takes is its headers': sixteen at once, twice as many as of what is optimised.
+function(collimate_sources_of_tests target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)
+endfunction()
+
 # collimate_module(NAME [TORCH] [INCLUDES module...] [LIBRARIES target...] [CHOSEN source...])
 # One folder of collimate/ as one static library `collimate_NAME`; its `*_test.cpp` become the executable `NAME_test`,
 # registered with ctest, and tests/support/NAME/*.cpp, where there are, the library `collimate_NAME_support`, which that
@@ -68,6 +73,7 @@ function(collimate_module name)
   endif()
   if(tests AND COLLIMATE_TESTS)
     add_executable(${name}_test ${tests})
+    collimate_sources_of_tests(${name}_test)
     set(supports "")
     foreach(module IN LISTS name arg_INCLUDES)
       if(TARGET collimate_${module}_support)

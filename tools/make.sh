@@ -30,15 +30,21 @@ jobs() {
   echo $((memory < cores ? memory : cores))
 }
 
-# build PRESET TARGET...: configures once; afterwards ninja itself notices new files and changed options.
-build() {
+# configure PRESET: once; afterwards ninja itself notices new files and changed options.
+configure() {
   local preset=$1
-  shift
   if [ ! -e "build/$preset/build.ninja" ] || [ CMakePresets.json -nt "build/$preset/build.ninja" ]; then
     mkdir -p "build/$preset"
     cmake --preset "$preset" >"build/$preset/configure.log" 2>&1 ||
       { cat "build/$preset/configure.log" >&2; exit 1; }
   fi
+}
+
+# build PRESET TARGET...
+build() {
+  local preset=$1
+  shift
+  configure "$preset"
   ninja -C "build/$preset" -j "$(jobs)" "$@" >&2
 }
 
@@ -66,21 +72,6 @@ make_archive() {
   printf '%s: %s MB, %s MB extracted\n' "build/$name.tar.gz" "$(du -m "build/$name.tar.gz" | cut -f1)" "$(du -sm "$tree" | cut -f1)"
   rm -rf build/archive
 }
-
-# These take minutes under it, in code that shorter ones run too: searches that weigh each of many placements, plans of
-# moves between 256 ranks, training in each of many layouts.
-SANITIZED_PLAN='-Search.IsTheBestOfAll*:Search.ItsWorkIsBounded:Search.TheSimulatorAgrees:LocalSearch.FindsWhatLookingAtAllDoes'
-SANITIZED_PLAN+=':Synchrony.NoPeriodIsShorterThanADevicesWork:Shadow.IsNoSlowerThanOneModel'
-SANITIZED_PLAN+=':PlanText.WholeModelsThatFitNowhereGetOtherLayouts:PlanText.WhatCannotFitGetsTheNumberOfDevicesThatDoes'
-SANITIZED_SHAPE='-TransferPlan.LargeModelsArePlanned'
-SANITIZED_TRAIN='-DataRanks.AnotherLayoutGoesOnFromTheSharesOfOne:DataRanks.AnyLayoutUpdatesAsOneRank'
-# Threads as ranks, which sanitizers slow most, compute every family by the same code: two in ten do there.
-SANITIZED_MODEL='-HuggingFace.FormOfFilesIsKept'
-for digit in 1 2 3 4 5 6 8 9; do SANITIZED_MODEL+=":*Parity.*/*$digit"; done
-# These system tests run under AddressSanitizer too: every phase of a model beside the others, losses over
-# threads, weights that move, and whole runs of the smallest task, with workers as child processes and on two devices.
-SANITIZED_PARITY='Mismatch.*:MovedWeights.*:Progress.*:Invariance.ThreadRanks*'
-SANITIZED_E2E='Walls.AWorkerAsAChildProcess:Walls.GenerationApartFromTrainingHasEqualBits'
 
 case $verb in
   help) show_help ;;
@@ -138,20 +129,11 @@ case $verb in
     build release collimate-goldens
     exec build/release/bin/collimate-goldens "$@"
     ;;
-  sanitize) # asan: unit tests, parts of parity and e2e; tsan: the folders with threads of their own
+  sanitize) # asan or tsan [--minutes N]: what tools/sanitize.py says
     preset=${1:?asan or tsan}
     tools/setup.sh
-    if [ "$preset" = tsan ]; then
-      only=(base host comm cluster flow generate serve)
-      build tsan "${only[@]/%/_test}"
-      arguments=(--only "${only[@]}")
-    else
-      build "$preset" unit_tests parity_test e2e_test
-      arguments=(--part "model_test=$SANITIZED_MODEL" "plan_test=$SANITIZED_PLAN" "shape_test=$SANITIZED_SHAPE"
-        "train_test=$SANITIZED_TRAIN" "parity_test=$SANITIZED_PARITY" "e2e_test=$SANITIZED_E2E")
-    fi
-    # Sanitizers see what a program does once; on the checked device `make test` runs it.
-    exec .venv/bin/python tools/run_tests.py "build/$preset" --kind unit --timeout 1800 --once "${arguments[@]}"
+    configure "$preset"
+    exec .venv/bin/python tools/sanitize.py "$preset" --jobs "$(jobs)" "${@:2}"
     ;;
   cuda)
     tools/setup.sh

@@ -217,6 +217,30 @@ def environment_of(build: pathlib.Path) -> dict:
     return environment
 
 
+def run_all(chosen: list, build: pathlib.Path, timeout: float, jobs: int = 2) -> list:
+    """Runs them, so many at a time, and shows each when it has ended."""
+    results, environment = [], environment_of(build)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(run_program, program, timeout, environment)
+                 for program in sorted(chosen, key=lambda program: program.place)]
+        for task in concurrent.futures.as_completed(tasks):
+            results.append(task.result())
+            show(results[-1])
+    return results
+
+
+def conclude(results: list) -> int:
+    """Prints the sums, the last line among them, and gives the exit code."""
+    passed, failed, skipped = count_once(results)
+    for r in (r for r in results if r.again):
+        print(f"once more, not in the sum: {r.name}: {len(r.passes)} passed, {len(r.failures)} failed, "
+              f"{len(r.skips)} skipped")
+    if skipped and SHARED.is_dir():
+        print(f"a skip counts as an error because {SHARED} exists")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed or (skipped and SHARED.is_dir()) or not passed else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -229,26 +253,12 @@ def main() -> int:
     parser.add_argument("--slowest", type=int, default=0, metavar="N")
     options = parser.parse_args()
     build = options.build.resolve()
-    environment = environment_of(build)
     chosen = programs(build, options.kind, options.only, options.part, options.once)
-    results = []
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        tasks = [pool.submit(run_program, program, options.timeout, environment)
-                 for program in sorted(chosen, key=lambda program: program.place)]
-        for task in concurrent.futures.as_completed(tasks):
-            results.append(task.result())
-            show(results[-1])
-    passed, failed, skipped = count_once(results)
+    results = run_all(chosen, build, options.timeout, options.jobs)
     times = sorted(((seconds, r.name, test) for r in results for seconds, test in r.times), reverse=True)
     for seconds, program, test in times[:options.slowest]:
         print(f"{seconds:7.1f} s  {program}  {test}")
-    for r in (r for r in results if r.again):
-        print(f"once more, not in the sum: {r.name}: {len(r.passes)} passed, {len(r.failures)} failed, "
-              f"{len(r.skips)} skipped")
-    if skipped and SHARED.is_dir():
-        print(f"a skip counts as an error because {SHARED} exists")
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed or (skipped and SHARED.is_dir()) or not passed else 0
+    return conclude(results)
 
 
 if __name__ == "__main__":

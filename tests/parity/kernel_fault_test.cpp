@@ -24,7 +24,7 @@ class Nudged : private base::Immovable {
 };
 
 // A model, and its kernels in the order in which forward runs them.
-struct Case {
+struct KernelCase {
   std::string family;
   std::vector<std::string> kernels;
   tensor::ComputeType compute = tensor::ComputeType::kFloat32;
@@ -57,17 +57,17 @@ std::vector<std::string> with(std::vector<std::string> kernels, const std::vecto
   return kernels;
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all = {{"llama", kLlama},
-                           {"gpt2", kGpt2},
-                           {"opt", kOpt},
-                           {"gpt_neox", kNeox},
-                           {"qwen3", with(kLlama, kQwen3)},
-                           {"mixtral", with(kLlama, kMixtral)},
-                           {"gpt_oss", kGptOss},
-                           {"deepseek_v3", with(kLlama, kMixtral)},
-                           {"qwen2_moe", with(with(kLlama, kMixtral), kSharedGate)},
-                           {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true}};
+std::vector<KernelCase> kernel_cases() {
+  std::vector<KernelCase> all = {{"llama", kLlama},
+                                 {"gpt2", kGpt2},
+                                 {"opt", kOpt},
+                                 {"gpt_neox", kNeox},
+                                 {"qwen3", with(kLlama, kQwen3)},
+                                 {"mixtral", with(kLlama, kMixtral)},
+                                 {"gpt_oss", kGptOss},
+                                 {"deepseek_v3", with(kLlama, kMixtral)},
+                                 {"qwen2_moe", with(with(kLlama, kMixtral), kSharedGate)},
+                                 {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true}};
   for (const auto order : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {
     all.push_back({"llama", with(kLlama, {"round_bf16"}), order});
     all.push_back({"gpt2", with(kGpt2, {"round_bf16"}), order});
@@ -76,7 +76,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-class KernelFault : public testing::TestWithParam<Case> {
+class KernelFault : public testing::TestWithParam<KernelCase> {
  protected:
   void SetUp() override { write_small_model_of(GetParam().family, path()); }
   const fs::path& path() const { return scratch_.path(); }
@@ -145,7 +145,7 @@ TEST_P(KernelFault, OneUlpInWhatIsComparedIsNoticed) {
   EXPECT_GT(mismatch("log_prob@training", false), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, KernelFault, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Models, KernelFault, testing::ValuesIn(kernel_cases()),
                          [](const auto& of) { return of.param.name(); });
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace collimate::test {
 namespace {
 
-constexpr int64_t kRows = 4;
+constexpr int64_t kExtremeRows = 4;
 
 rlhf::Loss loss_of(const std::string& rows, const std::string& type, nlohmann::json options = {}) {
   if (options.is_null()) options = nlohmann::json::object();
@@ -29,7 +29,7 @@ rlhf::Loss loss_of(const std::string& rows, const std::string& type, nlohmann::j
 }
 
 // A loss with the gradients of what it was made of.
-struct Outcome {
+struct ExtremeOutcome {
   double loss = 0;
   std::vector<double> log_probs, values, scores, listed, rest;
 
@@ -62,7 +62,7 @@ Batch moved(const Batch& rows, float shift) {
   return out;
 }
 
-Outcome outcome_of(const rlhf::Loss& loss, const Batch& given, float shift, const batch::GlobalCounts& counts) {
+ExtremeOutcome outcome_of(const rlhf::Loss& loss, const Batch& given, float shift, const batch::GlobalCounts& counts) {
   const Batch rows = moved(given, shift);
   std::vector<float> log_probs;
   for (int64_t r = 0; r < rows.rows(); ++r)
@@ -81,7 +81,7 @@ Outcome outcome_of(const rlhf::Loss& loss, const Batch& given, float shift, cons
     for (const at::Tensor& numbers : loss.survey(asked)) surveys.push_back({numbers, 0});
   rlhf::LossContext context(rows, leaves, counts, surveys);
   const at::Tensor value = loss.value(context);
-  Outcome out{.loss = value.item<double>()};
+  ExtremeOutcome out{.loss = value.item<double>()};
   const auto gradients =
       tensor::gradients_of(value, {leaves.log_probs, leaves.values, leaves.row_scores, leaves.listed, leaves.rest});
   out.log_probs = numbers_of(gradients[0]);
@@ -125,15 +125,15 @@ void for_every_loss(const Check& check) {
 }
 
 TEST(LossExtremes, RowsWithoutATrainableTokenAddNothingButTheirCount) {
-  const Batch rows = training_rows(kRows), masked = with_masked_rows(rows);
+  const Batch rows = training_rows(kExtremeRows), masked = with_masked_rows(rows);
   const batch::GlobalCounts counts = train::count_rows(masked);
   for_every_loss([&](const std::string& kind, const std::string& type) {
     if (type == "orpo") return;  // an empty answer's odds are infinite: pairs have none
     const rlhf::Loss loss = loss_of(kind, type);
-    const Outcome out = outcome_of(loss, masked, 0.1F, counts);
+    const ExtremeOutcome out = outcome_of(loss, masked, 0.1F, counts);
     EXPECT_TRUE(out.is_finite()) << type << " " << out.loss;
     if (kind != "rollouts" && !kind.ends_with("completions") && kind != "values") return;
-    const Outcome alone = outcome_of(loss, rows.slice(0, kRows - 2), 0.1F, counts);
+    const ExtremeOutcome alone = outcome_of(loss, rows.slice(0, kExtremeRows - 2), 0.1F, counts);
     EXPECT_NEAR(out.loss, alone.loss, 1e-6) << type;
     EXPECT_EQ(out.log_probs, alone.log_probs) << type;
   });
@@ -143,7 +143,7 @@ TEST(LossExtremes, AnUpdateOfMaskedRowsAloneHasNoGradient) {
   const Batch rows = with_masked_rows(training_rows(2));
   for_every_loss([&](const std::string& kind, const std::string& type) {
     if (kind != "rollouts") return;
-    const Outcome out = outcome_of(loss_of(kind, type), rows, 0.F, {1, 2, 1});
+    const ExtremeOutcome out = outcome_of(loss_of(kind, type), rows, 0.F, {1, 2, 1});
     EXPECT_EQ(out.loss, 0.0) << type;
     EXPECT_TRUE(out.log_probs.empty()) << type;
   });
@@ -151,11 +151,11 @@ TEST(LossExtremes, AnUpdateOfMaskedRowsAloneHasNoGradient) {
 
 // Log-ratios of 60 nats a token, up and down.
 TEST(LossExtremes, LogRatiosFarBeyondTwentyStayFinite) {
-  const Batch rows = training_rows(kRows);
+  const Batch rows = training_rows(kExtremeRows);
   const batch::GlobalCounts counts = train::count_rows(rows);
   for_every_loss([&](const std::string& kind, const std::string& type) {
     for (const float shift : {60.F, -60.F}) {
-      const Outcome out = outcome_of(loss_of(kind, type), rows, shift, counts);
+      const ExtremeOutcome out = outcome_of(loss_of(kind, type), rows, shift, counts);
       EXPECT_TRUE(out.is_finite()) << type << " " << shift << " " << out.loss;
     }
   });
@@ -164,14 +164,14 @@ TEST(LossExtremes, LogRatiosFarBeyondTwentyStayFinite) {
 // verl's limits are for this: without them the KL of such a token is infinite, and is said to be.
 TEST(LossExtremes, AReferenceThatGivesATokenNothingCostsNoMoreThanTheLimit) {
   const float never = -std::numeric_limits<float>::infinity();
-  const Batch rows = with_reference(training_rows(kRows), never);
+  const Batch rows = with_reference(training_rows(kExtremeRows), never);
   const batch::GlobalCounts counts = train::count_rows(rows);
   const nlohmann::json limited = {{"beta", 0.1}, {"kl_loss_log_ratio_limit", 20}, {"kl_loss_limit", 10}};
   for_every_loss([&](const std::string& kind, const std::string& type) {
     const std::vector<std::string> read = rlhf::loss_options(kind, {type});
     if (std::ranges::find(read, "kl_loss_limit") == read.end()) return;
     EXPECT_TRUE(outcome_of(loss_of(kind, type, limited), rows, 0.1F, counts).is_finite()) << type;
-    const Outcome plain = outcome_of(loss_of(kind, type, {{"beta", 0.1}}), rows, 0.1F, counts);
+    const ExtremeOutcome plain = outcome_of(loss_of(kind, type, {{"beta", 0.1}}), rows, 0.1F, counts);
     EXPECT_TRUE(std::isinf(plain.loss) && plain.loss > 0) << type << " " << plain.loss;
   });
 }
@@ -179,10 +179,10 @@ TEST(LossExtremes, AReferenceThatGivesATokenNothingCostsNoMoreThanTheLimit) {
 // Infinitely better or worse than the reference: the loss of a pair is at a bound or infinite, never no number.
 TEST(LossExtremes, AnInfiniteReferenceOfAChosenAnswerIsAWonPair) {
   const float never = -std::numeric_limits<float>::infinity();
-  const Batch rows = with_reference(training_rows(kRows), never);
+  const Batch rows = with_reference(training_rows(kExtremeRows), never);
   const batch::GlobalCounts counts = train::count_rows(rows);
   for (const char* type : {"sigmoid", "hinge", "apo_zero"}) {
-    const Outcome out = outcome_of(loss_of("pairs", type), rows, 0.1F, counts);
+    const ExtremeOutcome out = outcome_of(loss_of("pairs", type), rows, 0.1F, counts);
     EXPECT_TRUE(out.is_finite()) << type << " " << out.loss;
     EXPECT_EQ(out.log_probs.front(), 0.0) << type << ": a won pair pulls no more";
   }

@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import run_tests  # noqa: E402
+import sanitize  # noqa: E402
 
 
 class Runner(unittest.TestCase):
@@ -168,6 +169,45 @@ class Case(unittest.TestCase):
         self.assertRegex(shown.getvalue(), r"(?s)e2e_test: .*e2e_test \(reparsed\): .*fault_test: .*base_test: ")
         self.assertRegex(shown.getvalue(), r"base_test: 1 passed, 0 failed, 0 skipped, [\d.]+ s \([\d.]+ of CPU\)\n")
         self.assertEqual(shown.getvalue().count("Case.good"), 1)
+
+
+class Sanitizers(unittest.TestCase):
+    """tools/sanitize.py over a build that lists three programs and a git that tells of one change."""
+
+    def ends(self, minutes: str, head: str = "a") -> tuple:
+        """(the folders whose tests ran, in order, what was printed)."""
+        ran = []
+
+        def run_all(programs: list, *_, **__) -> list:
+            ran.extend(programs)
+            return [run_tests.Result(name, passes=["x"]) for name in programs]
+
+        with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()) as printed, \
+                mock.patch.object(sys, "argv", ["sanitize.py", "asan", "--minutes", minutes]), \
+                mock.patch.object(run_tests, "ROOT", pathlib.Path(scratch)), \
+                mock.patch.object(sanitize.subprocess, "run"), \
+                mock.patch.object(sanitize.changes, "changed_files", lambda: ("", ["x.md", "collimate/plan/y.h"])), \
+                mock.patch.object(sanitize.changes, "git", lambda *_: head), \
+                mock.patch.object(run_tests, "programs", lambda build, kind, only, parts, once: only), \
+                mock.patch.object(run_tests, "run_all", run_all):
+            build = pathlib.Path(scratch) / "build" / "asan"
+            build.mkdir(parents=True)
+            (build / "tests.txt").write_text("unit /b/base_test\nunit /b/plan_test\nsystem /b/fault_test\n")
+            self.assertEqual(sanitize.main(), 0)
+        return ran, printed.getvalue()
+
+    def test_all_run_and_what_changed_comes_first(self):
+        ran, printed = self.ends("60")
+        self.assertEqual(ran[0], "plan")
+        self.assertEqual(sorted(ran), sorted({"base", "plan", *sanitize.PARTS["asan"]}))
+        self.assertNotIn("left", printed)
+        self.assertNotEqual(ran, self.ends("60", head="b")[0])
+
+    def test_what_there_is_no_time_for_is_named(self):
+        ran, printed = self.ends("0")
+        self.assertEqual(len(ran), sanitize.AT_ONCE)
+        left = printed.split("minutes are over: ")[1].splitlines()[0].split()
+        self.assertEqual(sorted(ran + left), sorted({"base", "plan", *sanitize.PARTS["asan"]}))
 
 
 class WholeOfCi(unittest.TestCase):

@@ -5,7 +5,7 @@ from checks.lint import STRING
 from checks.tree import Failure, files, lines
 
 # Sources that are compiled one by one: cmake/programs.cmake, cmake/modules.cmake, and those for an instruction set.
-ALONE = re.compile(r"^tests/parity/|^bench/[^/]*$|/main\.cpp$|_(avx2|avx512|avx512bf16|amx|avx2tiles)\.cpp$")
+ALONE = re.compile(r"^bench/[^/]*$|/main\.cpp$|_(avx2|avx512|avx512bf16|amx|avx2tiles)\.cpp$")
 TARGET = re.compile(r"^(collimate/\w+|tests/support/\w+|\w+/\w+)/")
 NAMESPACE = re.compile(r"^(?:inline )?namespace(?: ([\w:]+))? \{")
 TEMPLATE, WORDS = r"^(?:template <.*>\s*)?", r"(?:\[\[\w+\]\] )?(?:(?:static|inline|constexpr|const|thread_local) )*"
