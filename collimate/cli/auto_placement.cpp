@@ -9,7 +9,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/cli/plan_request.h"
+#include "collimate/cli/plan_search.h"
 #include "collimate/cli/this_machine.h"
 #include "collimate/graph/placement.h"
 #include "collimate/plan/search/search.h"
@@ -47,6 +47,11 @@ std::string turns_text(const graph::Placement& placement) {
   return fmt::format(" where {} take turns, as run.memory_budget has no room for all models", fmt::join(models, ", "));
 }
 
+// " with models split over devices, as …"; "" where each is whole.
+const char* split_text(const PlanOptions& options) {
+  return options.layouts->empty() ? "" : ", with layouts of every kind, as whole models fit no device";
+}
+
 }  // namespace
 
 void choose_placement(recipe::Config& config, const std::string& path, const std::vector<std::string>& sets,
@@ -64,7 +69,8 @@ void choose_placement(recipe::Config& config, const std::string& path, const std
   options.sets = sets;
   options.machine = *constants;
   options.iterations = 1;  // the choice is by the time of one
-  plan_::Request request = plan_request(options).request;
+  PlanRequest made = plan_request(options);
+  plan_::Request& request = made.request;
   std::string source = "read from " + *constants;
   if (constants->empty()) {
     const ThisMachine found = this_machine(config.devices);
@@ -72,14 +78,15 @@ void choose_placement(recipe::Config& config, const std::string& path, const std
     source = found.source;
   }
   request.keep = 1;
-  const plan_::SearchResult result = plan_::search_within_staleness(request);
+  const plan_::SearchResult result = search_plans(options, made);
   plan_::require_plan(request, result);
   const plan_::Plan& best = result.plans.front();
   config.placement = graph::to_json(best.placement);
   std::fprintf(stderr,
                "placement: %s (%s)%s, %.3g s an iteration of rows as long as the config allows, by the "
                "planner's constants of this CPU, %s\n",
-               best.form.c_str(), best.parts.c_str(), turns_text(best.placement).c_str(), best.seconds, source.c_str());
+               best.form.c_str(), best.parts.c_str(), (turns_text(best.placement) + split_text(options)).c_str(),
+               best.seconds, source.c_str());
 }
 
 }  // namespace collimate::cli

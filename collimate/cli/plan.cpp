@@ -9,7 +9,7 @@
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_file.h"
-#include "collimate/cli/plan_request.h"
+#include "collimate/cli/plan_search.h"
 #include "collimate/cli/plan_transfers.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/file_io.h"
@@ -154,7 +154,7 @@ int plan(const Arguments& arguments) {
   const std::optional<SimulatedFile> other = other_of_file(request, outputs.why_not);
   std::vector<plan_::Variant> variants;
   if (!outputs.sweep.empty()) variants = plan_::sweep(request, outputs.sweep);
-  const plan_::SearchResult result = plan_::search_within_staleness(request);
+  const plan_::SearchResult result = search_plans(options, made);
   if (variants.empty() || !outputs.yaml.empty() || !outputs.html.empty() || other) plan_::require_plan(request, result);
   if (result.plans.empty()) {
     print_sweep(variants, made.iterations, outputs.json);

@@ -125,12 +125,16 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   made.iterations = config.run.iterations;
   made.request.cluster = {{{1, static_cast<int>(config.devices.get()), made.request.kinds.find("cpu")}}};
   made.request.whole = true;
+  // What is sampled with one log-prob and trained with another stops a run that allows no difference.
+  if (page.rows == rlhf::RowKind::kPrompt && config.train.mismatch_limit == 0)
+    made.sum_chunks = static_cast<int>(config.model("policy").reduction_chunks.get());
   made.memory_budget = config.run.memory_budget;
   if (made.memory_budget > 0 && has_files(page)) made.memory_of = recipe::memory_of(config, page);
 }
 
 void use_module_settings(PlanRequest& made) {
   plan::Request& request = made.request;
+  if (request.cluster.has_cpus()) request.sum_chunks = made.sum_chunks;
   if (!request.whole) {
     request.load.settings = {};
     request.recomputes = request.selective = request.offloads = false;

@@ -25,6 +25,7 @@ struct PlanRequest {
   std::string lengths_key;                             // of a config (machine_file.h)
   std::optional<generate::ServiceOptions> service;     // that a config's recipe generates with
   std::map<std::string, tensor::ComputeType> compute;  // of a config's models
+  int sum_chunks = 0;                                  // plan::Request::sum_chunks of the config's own devices
   int64_t memory_budget = 0;                           // MiB of a device, of a config; 0: none
   recipe::MemoryOf memory_of;                          // where there is one
 };

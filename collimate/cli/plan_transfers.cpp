@@ -1,6 +1,7 @@
 #include "collimate/cli/plan_transfers.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <map>
 #include <string>
@@ -8,9 +9,11 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/cli/plan_request.h"
+#include "collimate/base/terminal.h"
+#include "collimate/cli/plan_search.h"
 #include "collimate/model/lora.h"
 #include "collimate/plan/search/search.h"
+#include "collimate/plan/show/columns.h"
 #include "collimate/plan/show/plan_text.h"
 #include "collimate/plan/show/transfers.h"
 #include "collimate/recipe/config.h"
@@ -27,10 +30,11 @@ namespace plan = collimate::plan;
 constexpr int64_t kMasterBytes = 4,
                   kPlannedBytes = 2;  // of a value: workers send fp32, GPU software is planned in bf16
 
-graph::Placement chosen_placement(const PlanOptions& options, plan::Request& request) {
-  request = plan_request(options).request;
-  request.keep = 1;
-  const plan::SearchResult result = plan::search_within_staleness(request);
+graph::Placement chosen_placement(PlanOptions& options, plan::Request& request) {
+  PlanRequest made = plan_request(options);
+  made.request.keep = 1;
+  const plan::SearchResult result = search_plans(options, made);
+  request = std::move(made.request);
   plan::require_plan(request, result);
   return result.plans.front().placement;
 }
@@ -44,7 +48,7 @@ plan::LinkedWeights weights_of(const nlohmann::json& parameters) {
           [lora](const shape::ParamSpec& spec) { return model::is_changed_by_training(lora, spec); }, kMasterBytes};
 }
 
-std::vector<plan::LinkTransfer> of_config(const PlanOptions& options) {
+std::vector<plan::LinkTransfer> of_config(PlanOptions& options) {
   const recipe::Config config = recipe::load(options.config, options.sets);
   recipe::Plan page = recipe::complete_plan(config, recipe::module_registry());
   plan::Request request;
@@ -62,7 +66,7 @@ std::vector<plan::LinkTransfer> of_config(const PlanOptions& options) {
   return plan::link_transfers(page.graph, placement, calls, weights);
 }
 
-std::vector<plan::LinkTransfer> of_flow(const PlanOptions& options) {
+std::vector<plan::LinkTransfer> of_flow(PlanOptions& options) {
   plan::Request request;
   const graph::Placement placement = chosen_placement(options, request);
   std::map<std::string, plan::LinkedWeights> weights;
@@ -76,12 +80,12 @@ std::vector<plan::LinkTransfer> of_flow(const PlanOptions& options) {
 
 }  // namespace
 
-void print_transfers(const PlanOptions& options, bool json) {
+void print_transfers(PlanOptions& options, bool json) {
   const std::vector<plan::LinkTransfer> transfers = options.config->empty() ? of_flow(options) : of_config(options);
   if (json)
     print_json({{"transfers", plan::transfers_json(transfers)}});
   else
-    fmt::print("{}", plan::transfers_text(transfers));
+    fmt::print("{}", plan::transfers_text(transfers, base::terminal_columns(STDOUT_FILENO, plan::kTextColumns)));
 }
 
 }  // namespace collimate::cli

@@ -16,6 +16,7 @@ struct CalledFunction {
   std::vector<std::string> reserved;  // columns of the data that it cannot be given
   bool together = false;              // it is called with several samples, and gives a list
   std::function<std::string(const std::string& request)> answer;
+  std::function<void()> interrupt;  // makes the calls that go on in Python's code raise KeyboardInterrupt
 };
 
 // Configs may name these rewards while this lives. InputError when a name is taken.

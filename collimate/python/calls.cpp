@@ -62,6 +62,12 @@ void refuse_processes(const recipe::Config& config, const GivenConfig& given) {
                                            "{python: FILE.py:FUNCTION}, or cluster: local"));
 }
 
+// Ends a call at once: rewards in memory first, as the call waits for the threads that run them.
+[[noreturn]] void stop(const std::vector<CalledFunction>& rewards, const std::string& message) {
+  for (const CalledFunction& reward : rewards) reward.interrupt();
+  throw base::StoppedError(message);
+}
+
 // Returns the name that the caller of collimate.evaluate has for a key of `evaluation`.
 std::string argument_name(const std::string& key) {
   if (key == "samples_per_prompt") return "n";
@@ -81,7 +87,10 @@ nlohmann::ordered_json train(const TrainRequest& request) {
   call.worker_command = request.worker_command;
   call.note = [](const std::string& line) { base::log().show(line); };
   call.on_metrics = [&](const base::MetricsRecord& record) { return request.on_metrics(base::to_json_line(record)); };
-  call.on_poll = [&] { signals.throw_if_repeated(); };
+  call.on_poll = [&] {
+    if (signals.repeated())
+      stop(request.config.rewards, "[run] stopped at once; nothing since the last checkpoint is saved");
+  };
   try {
     const recipe::TrainOutcome outcome = cli::train_and_report(config, call);
     if (!outcome.diverged.empty()) base::log_warning("the run has diverged: {}", outcome.diverged);
@@ -120,7 +129,9 @@ nlohmann::ordered_json evaluate(const EvaluateRequest& request) {
   base::apply({{"long_rows", given.at("long_rows")}, {"bad_rows", given.at("bad_rows")}}, "evaluate", rows);
   call.rows = rows.choices();
   SignalScope signals;
-  call.on_poll = [&] { signals.throw_if_asked("evaluate"); };
+  call.on_poll = [&] {
+    if (signals.stop().requested()) stop(request.rewards, "[evaluate] stopped; nothing of it is kept");
+  };
   if (!given.at("measure").is_null())
     call.measured = words_of(recipe::MeasureKind()).parse("measure", given.at("measure").get<std::string>());
   nlohmann::json& list = call.section["reward"];

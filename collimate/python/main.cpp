@@ -3,14 +3,47 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <memory>
+#include <vector>
+
 #include "collimate/base/error.h"
+#include "collimate/base/immovable.h"
 #include "collimate/python/calls.h"
 #include "collimate/python/generate.h"
+#include "collimate/python/process_scope.h"
 
 namespace py = pybind11;
 
 namespace collimate::python {
 namespace {
+
+// The threads that run Python's code of one function; only whoever holds Python's lock looks at them.
+class RunningThreads : private base::Immovable {
+  using Ident = unsigned long;  // NOLINT(google-runtime-int): Python's type
+
+ public:
+  // One thread runs the function while this lives.
+  class Here : private base::Immovable {
+   public:
+    explicit Here(RunningThreads& all) : all_(all), code_(PyThread_get_thread_ident() == all.main_thread_) {
+      all_.threads_.push_back(PyThread_get_thread_ident());
+    }
+    ~Here() { std::erase(all_.threads_, PyThread_get_thread_ident()); }
+
+   private:
+    RunningThreads& all_;
+    CallersCode code_;
+  };
+
+  // Python raises it between two of its instructions: a call that waits outside of Python comes to its end first.
+  void raise_keyboard_interrupt() const {
+    for (const Ident thread : threads_) PyThreadState_SetAsyncExc(thread, PyExc_KeyboardInterrupt);
+  }
+
+ private:
+  Ident main_thread_ = py::cast<Ident>(py::module_::import("threading").attr("main_thread")().attr("ident"));
+  std::vector<Ident> threads_;
+};
 
 // [(name, reserved columns, whether it takes several samples, function of a request)]; the caller's list keeps the
 // functions alive.
@@ -19,13 +52,21 @@ std::vector<CalledFunction> called_functions(const py::list& rewards) {
   for (const py::handle reward : rewards) {
     const auto parts = py::cast<py::tuple>(reward);
     const py::handle function = parts[3];
+    const auto running = std::make_shared<RunningThreads>();
     functions.push_back({.name = py::cast<std::string>(parts[0]),
                          .reserved = py::cast<std::vector<std::string>>(parts[1]),
                          .together = py::cast<bool>(parts[2]),
-                         .answer = [function](const std::string& request) {
-                           const py::gil_scoped_acquire lock;
-                           return py::cast<std::string>(function(request));
-                         }});
+                         .answer =
+                             [function, running](const std::string& request) {
+                               const py::gil_scoped_acquire lock;
+                               const RunningThreads::Here here(*running);
+                               return py::cast<std::string>(function(request));
+                             },
+                         .interrupt =
+                             [running] {
+                               const py::gil_scoped_acquire lock;
+                               running->raise_keyboard_interrupt();
+                             }});
   }
   return functions;
 }

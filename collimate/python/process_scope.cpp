@@ -1,5 +1,7 @@
 #include "collimate/python/process_scope.h"
 
+#include <Python.h>
+
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -15,6 +17,7 @@ namespace {
 constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
 
 std::atomic<bool> g_busy{false};
+std::atomic<int> g_on_main_thread{0};
 
 }  // namespace
 
@@ -50,6 +53,7 @@ void SignalScope::on_signal(int number) {
   if (saved == nullptr) return;
   if (saved->stop.requested()) saved->again.store(true);
   saved->stop.request(number);
+  if (CallersCode::on_main_thread()) PyErr_SetInterruptEx(number);  // which signal handlers may call
 }
 
 SignalScope::SignalScope() : saved_(std::make_unique<Saved>()) {
@@ -65,15 +69,12 @@ SignalScope::~SignalScope() {
   living_.store(nullptr);
 }
 
-base::StopFlag& SignalScope::stop() { return saved_->stop; }
+base::StopFlag& SignalScope::stop() const { return saved_->stop; }
 
-void SignalScope::throw_if_repeated() const {
-  if (saved_->again.load())
-    throw base::StoppedError("[run] stopped at once; nothing since the last checkpoint is saved");
-}
+bool SignalScope::repeated() const { return saved_->again.load(); }
 
-void SignalScope::throw_if_asked(const char* call) const {
-  if (saved_->stop.requested()) throw base::StoppedError(fmt::format("[{}] stopped; nothing of it is kept", call));
-}
+CallersCode::CallersCode(bool on_main_thread) : counted_(on_main_thread) { g_on_main_thread += counted_ ? 1 : 0; }
+CallersCode::~CallersCode() { g_on_main_thread -= counted_ ? 1 : 0; }
+bool CallersCode::on_main_thread() { return g_on_main_thread.load() > 0; }
 
 }  // namespace collimate::python

@@ -30,11 +30,8 @@ class SignalScope : private base::Immovable {
   SignalScope();
   ~SignalScope();
 
-  base::StopFlag& stop();
-  // StoppedError when the signal came a second time.
-  void throw_if_repeated() const;
-  // StoppedError of a call that keeps nothing, by its name, when the signal came.
-  void throw_if_asked(const char* call) const;
+  base::StopFlag& stop() const;
+  bool repeated() const;  // the signal came a second time
 
  private:
   struct Saved;
@@ -42,6 +39,18 @@ class SignalScope : private base::Immovable {
 
   static std::atomic<Saved*> living_;  // of the scope that lives now
   std::unique_ptr<Saved> saved_;
+};
+
+// While it lives, the thread that made it runs functions of the caller. Where that is Python's main thread, which looks
+// for no signal otherwise, a signal raises in them what it raises in Python.
+class CallersCode : private base::Immovable {
+ public:
+  explicit CallersCode(bool on_main_thread);
+  ~CallersCode();
+  static bool on_main_thread();
+
+ private:
+  bool counted_;
 };
 
 // Returns what `call` gives, or {"signal", "message"} where a signal stopped it.

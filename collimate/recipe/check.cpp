@@ -27,6 +27,7 @@
 #include "collimate/recipe/trained_rows.h"
 #include "collimate/recipe/unread.h"
 #include "collimate/rlhf/modules/decoder.h"
+#include "collimate/shape/param_spec.h"
 
 namespace collimate::recipe {
 namespace {
@@ -162,6 +163,23 @@ std::string sharing_text(const Plan& plan, const graph::Placement& placement) {
   return found.empty() ? "" : fmt::format("; {}", fmt::join(found, ", "));
 }
 
+std::string parameters_text(int64_t count) {
+  const auto real = static_cast<double>(count);
+  if (real < 1e6) return fmt::format("{} parameters", count);
+  return real < 1e9 ? fmt::format("{:.1f} million parameters", real / 1e6)
+                    : fmt::format("{:.1f} billion parameters", real / 1e9);
+}
+
+// Says what is trained: the recipe, and the policy with its size.
+std::string recipe_line(const Config& config) {
+  const rlhf::ModelOptions& policy = config.model("policy");
+  const shape::ModelShape shape = shape::read_model_shape(host::base_directory(policy.path));
+  int64_t parameters = 0;
+  for (const shape::ParamSpec& spec : shape::param_specs(shape)) parameters += spec.count();
+  return fmt::format("recipe: {}; policy: {}, a {} of {}{}", config.recipe.get(), policy.path.get(), shape.family,
+                     parameters_text(parameters), policy.from_scratch ? " with random weights" : "");
+}
+
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const int threads = threads_of(config, placement);
   return fmt::format("placement: {}, {} each; {}{}", counted(placement.devices, "device"), counted(threads, "thread"),
@@ -205,7 +223,8 @@ void add_memory(const Config& config, const Plan& plan, const graph::Placement& 
 
 Findings inspect(const Config& config, const Plan& plan, const graph::Placement& placement, const RunData& data) {
   Findings found;
-  found.lines = data.notes;
+  found.lines = {recipe_line(config)};
+  found.lines.insert(found.lines.end(), data.notes.begin(), data.notes.end());
   std::vector<DataPreview> previews = {preview("data.train", *data.train, plan.rows, *data.tokenizer)};
   for (size_t i = 0; i < data.held_out.size(); ++i)
     if (const HeldOutRows& held = data.held_out[i]; held.source)

@@ -49,7 +49,7 @@ constexpr const char* kPrompts =
 constexpr const char* kRollout =
     "reward:\n{reward}"
     "rollout:\n"
-    "  prompts_per_iteration: 16\n"
+    "  prompts_per_iteration: {prompts}\n"
     "  samples_per_prompt: 8        # answers to each prompt\n"
     "  prompt_tokens: {half:<13} # the longest prompt\n"
     "  completion_tokens: {half:<9} # the longest answer\n";
@@ -71,8 +71,8 @@ constexpr const char* kTail =
     "  learning_rate: {rate:<13} # with LoRA take ten times as much\n"
     "run:\n"
     "  epochs: {epochs:<20} # passes over data.train{updates}\n"
-    "  save_every: {every:<16} # a checkpoint every {every} iterations\n"
-    "  # evaluate_every: {every:<10} # measure the held-out rows every {every} iterations\n";
+    "  save_every: {every:<16} # a checkpoint every {iterations}\n"
+    "  # evaluate_every: {every:<10} # measure the held-out rows every {iterations}\n";
 
 // This stands between the head, of whose section `data` some lines are, and the tail, with the rows of an update and
 // those of them that an example has.
@@ -88,8 +88,9 @@ Middle middle_of(const RecipeEntry& entry) {
   return {kRows, entry.name == "dpo" ? kBeta : "", 32, 2};
 }
 
-// The length of the run, with as many passes over the data as change a model.
+// The length of the run, with as many passes over the data as change a model, and updates as small as that takes.
 struct Length {
+  int64_t update = 32;  // rows of one
   int64_t epochs = 1;
   std::string updates;  // says how many they are, "" where the data is not there or cannot be read
   int64_t every = 50;   // iterations from one checkpoint to the next, a quarter of a short run
@@ -99,8 +100,11 @@ struct Length {
 struct RowCount {
   int64_t in_file = 0, used = 0;
 
+  // "3 rows are", "1 of 3 rows fits and is".
   std::string text(const std::string& noun) const {
-    return used == in_file ? fmt::format("{} {}", used, noun) : fmt::format("{} of {} {} fit and", used, in_file, noun);
+    const std::string are = used == 1 ? "is" : "are";
+    if (used == in_file) return counted(used, noun) + " " + are;
+    return fmt::format("{} of {} {} and {}", used, counted(in_file, noun), used == 1 ? "fits" : "fit", are);
   }
 };
 
@@ -119,22 +123,24 @@ RowCount count_used(const std::string& yaml, const std::string& data, int64_t mo
 
 Length length_of(const Middle& middle, const std::string& data, const std::string& yaml) {
   constexpr int64_t kMostEpochs = 10, kLeftOut = 20;  // so many times as many rows are enough whatever is left out
-  const int64_t examples = middle.update / middle.rows_per_example;  // of an update
-  if (!std::filesystem::is_regular_file(data)) return {};
+  int64_t examples = middle.update / middle.rows_per_example;  // of an update
+  Length length{.update = middle.update};
+  if (!std::filesystem::is_regular_file(data)) return length;
   try {
     const RowCount count = count_used(yaml, data, kLeftOut * kFewUpdates * examples);
     const int64_t rows = count.used;
-    if (rows == 0 || rows >= kFewUpdates * examples) return {};
+    if (rows == 0 || rows >= kFewUpdates * examples) return length;
     const auto updates = [&](int64_t epochs) { return (epochs * rows + examples - 1) / examples; };
-    Length length;
+    while (examples > 1 && (examples > rows || updates(kMostEpochs) < kFewUpdates)) examples /= 2;
     while (updates(length.epochs) < kFewUpdates && length.epochs < kMostEpochs) ++length.epochs;
-    length.updates = fmt::format("; {} are {}", count.text(middle.rows_per_example == 2 ? "pairs" : "rows"),
+    length.update = examples * middle.rows_per_example;
+    length.updates = fmt::format("; {} {}", count.text(middle.rows_per_example == 2 ? "pair" : "row"),
                                  counted(updates(length.epochs), "update"));
     length.every = std::clamp<int64_t>(updates(length.epochs) / 4, 1, length.every);
-    return length;
   } catch (const base::Error&) {
-    return {};
+    return {.update = middle.update};
   }
+  return length;
 }
 
 // The options of a recipe that has some of its own, at their defaults.
@@ -221,12 +227,14 @@ std::string starter(const std::string& recipe, const std::string& model, const s
         fmt::arg("teacher", needs_teacher(entry) ? kTeacher : ""),
         fmt::arg("template", lacks_template(model, first) ? kTemplate : ""), fmt::arg("reward", reward_of(first)),
         fmt::arg("row", row), fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)),
-        fmt::arg("data", yaml_word(data)), fmt::arg("update", middle.update),
+        fmt::arg("data", yaml_word(data)), fmt::arg("update", length.update),
+        fmt::arg("prompts", length.update / middle.rows_per_example),
         fmt::arg("unit", middle.rows_per_example == 2 ? "; a pair has two" : ""), fmt::arg("epochs", length.epochs),
         fmt::arg("updates", length.updates), fmt::arg("every", length.every),
+        fmt::arg("iterations", length.every == 1 ? "iteration" : fmt::format("{} iterations", length.every)),
         fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
   };
-  return written(length_of(middle, data, written({})));
+  return written(length_of(middle, data, written({.update = middle.update})));
 }
 
 std::string data_shapes(const std::string& recipe) {

@@ -44,7 +44,7 @@ TEST(Starter, FitsTheModelAndTheData) {
   test::write_text(rows, test::read_text(rows) + "\nno JSON\n");
   EXPECT_EQ(config_of("sft", rows).model("policy").chat_template.get(), "chatml") << "it reads the first row alone";
   EXPECT_EQ(config_of("sft", rows).data.max_tokens.get(), 32);
-  EXPECT_EQ(config_of("sft", root / "demonstrations.jsonl").run.save_every.get(), 3) << "40 rows: 13 updates in all";
+  EXPECT_EQ(config_of("sft", root / "demonstrations.jsonl").run.save_every.get(), 5) << "40 rows: 20 updates in all";
   EXPECT_EQ(config_of("sft", root / "none.jsonl").run.save_every.get(), 50);
   const Config drawn = config_of("grpo", root / "problems.jsonl");
   EXPECT_EQ(drawn.rollout.prompt_tokens + drawn.rollout.completion_tokens, 32);
@@ -101,10 +101,32 @@ TEST(Starter, TakesSmallDataMoreThanOnce) {
   };
   EXPECT_EQ(of("sft", 200), comment(4, "; 200 rows are 25 updates"));
   EXPECT_EQ(of("dpo", 200), comment(2, "; 200 pairs are 25 updates"));
-  EXPECT_EQ(of("grpo", 8), comment(10, "; 8 rows are 5 updates"));
+  EXPECT_EQ(of("grpo", 8), comment(10, "; 8 rows are 20 updates"));
+  EXPECT_EQ(of("sft", 1), comment(10, "; 1 row is 10 updates"));
   EXPECT_EQ(of("sft", 639), comment(1, "; 639 rows are 20 updates"));
   EXPECT_EQ(of("sft", 640, "no JSON\n"), comment(1, ""));
   EXPECT_EQ(of("sft", 1, "no JSON\n"), comment(1, "")) << "check says what is wrong";
+}
+
+// Updates are as small as a run of ten passes takes, and none has more examples than the data.
+TEST(Starter, TakesSmallUpdatesOfSmallData) {
+  const test::Scratch root("starter");
+  const auto of = [&](const std::string& recipe, const std::string& row, int rows) {
+    std::string lines;
+    for (int i = 0; i < rows; ++i) lines += row + "\n";
+    test::write_text(root / "rows.jsonl", lines);
+    Config config;
+    base::apply(base::parse_config(starter(recipe, "org/model", root / "rows.jsonl"), "a.yaml"), config);
+    if (recipe == "grpo") {
+      EXPECT_EQ(config.train.samples_per_update.get(), 8 * config.rollout.prompts_per_iteration.get());
+    }
+    return config.train.samples_per_update.get();
+  };
+  EXPECT_EQ(of("sft", R"({"prompt": "1", "completion": "2"})", 18), 8);
+  EXPECT_EQ(of("sft", R"({"prompt": "1", "completion": "2"})", 70), 32);
+  EXPECT_EQ(of("dpo", R"({"prompt": "1", "chosen": "2", "rejected": "3"})", 5), 4);
+  EXPECT_EQ(of("grpo", R"({"prompt": "1"})", 20), 64);
+  EXPECT_EQ(of("grpo", R"({"prompt": "1"})", 3), 8);
 }
 
 // The run leaves out what is longer than the config that init writes has it: these rows count for nothing.
@@ -117,9 +139,9 @@ TEST(Starter, CountsTheRowsThatTheRunWillUse) {
     lines += R"({"prompt": "12=", "completion": ")" + answer + "\"}\n";
   }
   test::write_text(root / "rows.jsonl", lines);
-  EXPECT_NE(starter("sft", root / "start", root / "rows.jsonl").find("; 40 of 60 rows fit and are 13 updates"),
+  EXPECT_NE(starter("sft", root / "start", root / "rows.jsonl").find("; 40 of 60 rows fit and are 20 updates"),
             std::string::npos);
-  EXPECT_NE(starter("sft", "org/model", root / "rows.jsonl").find("; 60 rows are 19 updates"), std::string::npos);
+  EXPECT_NE(starter("sft", "org/model", root / "rows.jsonl").find("; 60 rows are 23 updates"), std::string::npos);
 }
 
 }  // namespace

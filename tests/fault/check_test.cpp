@@ -234,9 +234,9 @@ TEST_F(Check, ShowsWhatMattersAndAllKeysWhenAsked) {
   const std::string all = shown("sft", {"train.weight_decay=0.5", "rollout.temperature=1"});
   const host::CommandResult result = run_collimate({"check", root_ / "run.yaml"});
   EXPECT_THAT(result.output,
-              testing::AllOf(testing::StartsWith("template: "), HasSubstr("\nbatch: 8 rows per iteration\n"),
-                             testing::Not(HasSubstr("weight_decay"))));
-  EXPECT_THAT(all, testing::AllOf(testing::StartsWith("# template: "), HasSubstr("\n  weight_decay: 0.5\n")));
+              testing::AllOf(testing::StartsWith("recipe: sft; policy: "), HasSubstr("\ntemplate: "),
+                             HasSubstr("\nbatch: 8 rows per iteration\n"), testing::Not(HasSubstr("weight_decay"))));
+  EXPECT_THAT(all, testing::AllOf(testing::StartsWith("# recipe: sft; "), HasSubstr("\n  weight_decay: 0.5\n")));
 }
 
 TEST_F(Check, RefusesMasksWithoutEos) {

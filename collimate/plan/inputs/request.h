@@ -51,6 +51,7 @@ struct Request {
   bool recomputes = false;  // where whole: what train.recompute says of those that train
   bool selective = false;   // or it says so of attention and activations alone
   bool offloads = false;    // where whole: what train.offload says of the optimizer
+  int sum_chunks = 0;       // only tp that divide these give one rank's bits and are looked at; 0: all are
   bool cut_rows = false;    // cp for rows of any length; a search does so where nothing fits without
   int keep = 6;             // plans of different forms to report
   std::string form;         // of form.h; "": any

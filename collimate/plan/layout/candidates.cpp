@@ -42,6 +42,7 @@ std::vector<std::pair<int, int>> cuts(const Job& job, const SearchSpace& space) 
       const bool fixed = space.tp > 0 && space.pp > 0;
       if (!divides(static_cast<int64_t>(tp) * pp, job.devices) || pp > job.model.layers) continue;
       if (tp > 1 && job.model.norm_of_all) continue;
+      if (space.sum_chunks > 0 && !divides(tp, space.sum_chunks)) continue;
       if (fixed || divides(tp, job.model.heads)) found.emplace_back(tp, pp);
     }
   if (found.empty() && (space.tp > 0 || space.pp > 0))

@@ -42,6 +42,7 @@ struct SearchSpace {
   bool offloads = false;     // then: whether its optimizer is off the device
   bool even_stages = false;  // pp any divisor of the layers, else powers of two
   bool cut_rows = false;     // cp for rows of any length
+  int sum_chunks = 0;        // tp divides these; 0: any tp
   int64_t lora_rank = 0;
   double other_bytes = 0;  // that other models hold while the job runs
 };

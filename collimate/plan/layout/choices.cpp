@@ -56,6 +56,7 @@ SearchSpace space_of(const Request& request, const FixedLayout& fixed, const Fun
   space.selective = request.whole && request.selective && work == Work::kTrain;
   space.even_stages = true;
   space.cut_rows = request.cut_rows;
+  space.sum_chunks = request.sum_chunks;
   return space;
 }
 

@@ -116,7 +116,10 @@ class Search {
     }
     for (const Found& each : found) result_.plans.push_back(simulated(each));
     rank();
-    if (found.empty()) result_.why = why();
+    if (found.empty()) {
+      result_.why = why();
+      result_.excess_bytes = least_excess_.bytes;
+    }
     return std::move(result_);
   }
 

@@ -27,6 +27,7 @@ struct SearchResult {
   bool cut_rows = false;             // Request::cut_rows was needed
   double seconds = 0;                // best estimate of an iteration; infinity where nothing fits
   std::string why;                   // nothing fits: what does not
+  double excess_bytes = 0;           // nothing fits: those that the nearest miss lacks by Request::excess
   std::vector<Synchrony> synchrony;  // search_within_staleness: every staleness that was tried
 };
 

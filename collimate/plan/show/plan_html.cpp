@@ -100,12 +100,15 @@ constexpr Word kWords[] = {
      "Forms of a placement. Flattening puts every model on all devices. Interleaving puts the models that train or "
      "generate on all of them and others elsewhere. In a nested placement, groups of devices overlap in another "
      "way. A separation generates and trains on different devices, a standalone placement gives each model devices of "
-     "its "
-     "own, and a split is any other."},
+     "its own, and a split is any other."},
     {"policy+reference 8 | value 4", "The policy and the reference share 8 devices; the value model has 4."},
-    {"tp, pp, dp, ep",
+    {"policy_trainer",
+     "The policy as it is trained: it has devices and layouts of its own, and its new weights go to the policy that "
+     "generates."},
+    {"tp, pp, dp, cp, ep",
      "How many devices share each layer (tensor parallel), follow each other layer by layer (pipeline parallel), hold "
-     "copies that work on other rows (data parallel), share the experts."},
+     "copies that work on other rows (data parallel), share the tokens of a row (context parallel), share the "
+     "experts."},
     {"zero 1, 2, 3",
      "The copies divide the optimizer's state among them (1), also the gradients (2), also the weights (3)."},
     {"rows", "Rows of a micro-batch; “rows at once” are the sequences that decode together."},
@@ -115,6 +118,9 @@ constexpr Word kWords[] = {
     {"tensor, bubble, update, fixed",
      "Seconds in which devices that share layers exchange results; in which pipeline stages wait; of sending gradients "
      "and optimizer steps; that a phase takes however little it does."},
+    {"prefill, logits, workspace",
+     "Memory for reading the prompts, for a number per token of the vocabulary, and for what the software itself "
+     "needs."},
     {"staleness", "Iterations that generation may run ahead of training."}};
 
 std::string glossary() {

@@ -89,7 +89,8 @@ std::string larger_cluster(Request request) {
 // Larger clusters are not searched for a limit that the program counts by itself, placement by placement: that takes
 // minutes, and the user can raise it.
 std::string remedy_of(const Request& request) {
-  if (request.excess) return "a larger run.memory_budget, more devices, or --layouts any";
+  if (request.excess)
+    return fmt::format("a larger run.memory_budget, or more devices{}", request.whole ? ", or --layouts any" : "");
   const std::string larger = larger_cluster(for_one_plan(request));
   if (!request.whole) return larger.empty() ? "more or larger devices" : larger;
   Request any = for_one_plan(request);

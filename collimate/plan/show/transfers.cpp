@@ -10,6 +10,7 @@
 #include "collimate/base/error.h"
 #include "collimate/graph/weight_ranks.h"
 #include "collimate/plan/digits.h"
+#include "collimate/plan/show/columns.h"
 
 namespace collimate::plan {
 namespace {
@@ -89,20 +90,22 @@ std::vector<LinkTransfer> link_transfers(const graph::Graph& graph, const graph:
   return transfers;
 }
 
-std::string transfers_text(const std::vector<LinkTransfer>& transfers) {
+std::string transfers_text(const std::vector<LinkTransfer>& transfers, int columns) {
   if (transfers.empty()) return "no weight links: nothing moves\n";
   std::string text;
   for (const LinkTransfer& transfer : transfers) {
     const graph::WeightLink& link = transfer.link;
-    text += fmt::format("weights {} -> {}, after {}: {} in {} pieces, {} of it between devices\n", link.source,
-                        link.destination,
-                        link.every == 1 ? "every training" : fmt::format("every {} trainings", link.every),
-                        bytes_text(transfer.plan.floats() * transfer.value_bytes), pieces_of(transfer),
-                        bytes_text(transfer.plan.moved_floats() * transfer.value_bytes));
+    text += hanging(
+        "weights ",
+        fmt::format("{} -> {}, after {}: {} in {} pieces, {} of it between devices", link.source, link.destination,
+                    link.every == 1 ? "every training" : fmt::format("every {} trainings", link.every),
+                    bytes_text(transfer.plan.floats() * transfer.value_bytes), pieces_of(transfer),
+                    bytes_text(transfer.plan.moved_floats() * transfer.value_bytes)),
+        columns);
     text += routes_text(transfer);
     if (!transfer.here.empty())
-      text += fmt::format("  in place on device{} {}\n", transfer.here.size() == 1 ? "" : "s",
-                          fmt::join(transfer.here, ", "));
+      text += hanging(fmt::format("  in place on device{} ", transfer.here.size() == 1 ? "" : "s"),
+                      fmt::format("{}", fmt::join(transfer.here, ", ")), columns);
   }
   return text;
 }

@@ -38,7 +38,8 @@ std::vector<LinkTransfer> link_transfers(const graph::Graph& graph, const graph:
 // The functions that a graph's nodes call.
 nlohmann::json calls_of_nodes(const graph::Graph& graph);
 
-std::string transfers_text(const std::vector<LinkTransfer>& transfers);
+// Lists for a person what each link moves, in lines of at most so many characters.
+std::string transfers_text(const std::vector<LinkTransfer>& transfers, int columns);
 nlohmann::ordered_json transfers_json(const std::vector<LinkTransfer>& transfers);
 
 }  // namespace collimate::plan

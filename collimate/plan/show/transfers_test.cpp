@@ -47,10 +47,10 @@ graph::Placement placed(const std::vector<int>& trains, const std::vector<int>& 
   return placement;
 }
 
-std::string text_of(const graph::Placement& placement) {
+std::string text_of(const graph::Placement& placement, int columns = 120) {
   const graph::Graph graph = linked();
-  return transfers_text(
-      link_transfers(graph, placement, calls_of_nodes(graph), {{"trainer", all_weights(small(), 4)}}));
+  return transfers_text(link_transfers(graph, placement, calls_of_nodes(graph), {{"trainer", all_weights(small(), 4)}}),
+                        columns);
 }
 
 // The model has 1576 values.
@@ -67,6 +67,13 @@ TEST(Transfers, TextSaysWhoSendsWhatToWhom) {
             "  in place on devices 0, 1\n");
   EXPECT_THAT(text_of(placed({0, 1}, {1, 2}, 1)), testing::HasSubstr("in place on device 1\n"));
   EXPECT_THAT(text_of(placed({0, 1}, {1}, 2)), testing::HasSubstr("on device 1"));
+}
+
+TEST(Transfers, TextFitsItsColumns) {
+  EXPECT_EQ(text_of(placed({0, 1}, {0, 1}, 1), 80),
+            "weights trainer -> policy, after every training: 0.00 KiB in 0 pieces, 0.00 KiB\n"
+            "        of it between devices\n"
+            "  in place on devices 0, 1\n");
 }
 
 TEST(Transfers, JsonHasTheBytesOfEveryRoute) {

@@ -1,0 +1,57 @@
+#include "collimate/cli/plan_search.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "collimate/base/error.h"
+
+namespace collimate::cli {
+namespace {
+
+namespace plan = collimate::plan;
+
+// A placement that the run refuses lacks more than any memory gives.
+plan::Excess unless_refused(const std::function<plan::Excess(const graph::Placement&)>& excess,
+                            const graph::Placement& placement) {
+  try {
+    return excess(placement);
+  } catch (const base::InputError& error) {
+    return {.bytes = std::numeric_limits<double>::infinity(), .why = error.what(), .devices = {}};
+  }
+}
+
+// Where the run counts more bytes than the cost model does, the cost model gets less memory by what was missing.
+plan::SearchResult search_within_budget(plan::Request& request) {
+  constexpr int kMostSearches = 6;
+  plan::SearchResult result;
+  for (int searches = 0; searches < kMostSearches; ++searches) {
+    result = plan::search_within_staleness(request);
+    if (!result.plans.empty() || result.excess_bytes <= 0 || std::isinf(result.excess_bytes)) break;
+    for (plan::NodeGroup& group : request.cluster.groups)
+      group.gpu.memory_bytes -= result.excess_bytes / request.constants.usable_memory;
+  }
+  return result;
+}
+
+}  // namespace
+
+plan::SearchResult search_plans(PlanOptions& options, PlanRequest& made) {
+  plan::SearchResult whole = plan::search_within_staleness(made.request);
+  if (!whole.plans.empty() || options.config->empty() || !options.layouts->empty()) return whole;
+  options.layouts = "any";
+  PlanRequest any = plan_request(options);
+  plan::Request& request = any.request;
+  request.constants = made.request.constants;
+  request.keep = made.request.keep;
+  if (made.request.excess) {
+    request.constants.workspace_bytes = 0;  // which the run counts for itself
+    request.excess = [excess = made.request.excess](const graph::Placement& placement) {
+      return unless_refused(excess, placement);
+    };
+  }
+  made = std::move(any);
+  return search_within_budget(made.request);
+}
+
+}  // namespace collimate::cli
