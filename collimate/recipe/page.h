@@ -147,7 +147,7 @@ class Page {
   // Throws InputError unless the config names a reward model that is not new. Such a model gives the rewards where no
   // rules do, and has to be trained: a new head gives every sample 0.
   void require_reward_model() const;
-  // The loss that trainer() with this role trains by.
+  // Returns the loss that trainer() with this role trains by.
   rlhf::Loss loss(const Role& role) const;
   // Completes the plan with the page's modules and the options that they read. The evaluations' models join those of
   // the training, with which they share workers and weights. Throws InputError when the config names a role under

@@ -72,7 +72,7 @@ class Recorder : public base::Stateful {
   const RunDirectory& directory_;
   std::optional<base::MetricsWriter> writer_;     // none where the run has ended; load may open it anew
   std::optional<TensorboardWriter> tensorboard_;  // where log.tensorboard asks for it, from the first record on
-  std::optional<WandbWriter> wandb_;              // log.wandb, the same way
+  std::optional<WandbWriter> wandb_;              // where log.wandb asks for it, the same way
   double start_seconds_;
   double seconds_ = 0;  // of the run before it was resumed
   std::optional<base::MetricsRecord> waiting_;

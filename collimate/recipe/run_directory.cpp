@@ -293,7 +293,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
     resolved_ = resolved_text(config, plan);
     if (fs::exists(path_ / kAnewDirectory)) host::remove_directory(path_ / kAnewDirectory);
     if (!writes_anew()) {
-      if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");  // it is trained on
+      if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");  // its training goes on
       host::write_file_atomically(path_ / kResolvedFile, resolved_);
     }
   }
@@ -319,7 +319,7 @@ void RunDirectory::make_way(const Config& config, const TrainCall& call) {
                                  "leaving out one of the two"));
   refuse_to_remove_inputs(path_, config, {{"--resume", call.resume}, {"--replay", call.replay}});
   lock_ = lock_directory(path_);
-  if (!call.overwrite && !is_useless()) return;  // it came to something before the lock was free
+  if (!call.overwrite && !is_useless()) return;  // it learned something before the lock was free
   fresh_ = true;
   removed_ = fmt::format(
       "removed: the run that was in {}{}", path_.string(),

@@ -42,7 +42,7 @@ std::string name_of(const std::vector<Identity>& models) {
 
 void share_bases(Plan& plan) {
   std::map<BaseKey, std::vector<Identity>> bases;
-  std::set<std::string> known, changed;  // identities; those of which nothing stays
+  std::set<std::string> known, changed;  // identities of weights; changed: those of which nothing stays
   for (const auto& [model, module] : plan.modules) {
     if (!module.parameters.contains("weights")) continue;
     rlhf::DecoderOptions options;

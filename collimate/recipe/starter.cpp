@@ -119,7 +119,7 @@ RowCount count_used(const std::string& yaml, const std::string& data, int64_t mo
 }
 
 Length length_of(const Middle& middle, const std::string& data, const std::string& yaml) {
-  constexpr int64_t kMostEpochs = 10, kLeftOut = 20;  // so many times as many rows are enough whatever is left out
+  constexpr int64_t kMostEpochs = 10, kLeftOut = 20;  // so many times the needed rows suffice, whatever is left out
   const int64_t examples = middle.update / middle.rows_per_example;  // of an update
   if (!std::filesystem::is_regular_file(data)) return {};
   try {
