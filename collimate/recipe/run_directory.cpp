@@ -293,7 +293,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
     resolved_ = resolved_text(config, plan);
     if (fs::exists(path_ / kAnewDirectory)) host::remove_directory(path_ / kAnewDirectory);
     if (!writes_anew()) {
-      if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");  // its training goes on
+      if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");  // trained further
       host::write_file_atomically(path_ / kResolvedFile, resolved_);
     }
   }

@@ -167,7 +167,7 @@ class Translation {
   }
 
   void translate(const std::string& section, const std::string& holder, const std::string& model, const Value& value) {
-    if (value.name == "model_config_file" || value.name == "config_dir" || value.name == "args_dict") return;  // read before
+    if (value.name == "model_config_file" || value.name == "config_dir" || value.name == "args_dict") return;  // read
     const json theirs = to_json(value.node);
     ChatLearnKey key{value.node.where, fmt::format("{}.{}", holder, value.name), shown(theirs), "", "", ""};
     const Row* row = chatlearn::find_row(section, value.name);
