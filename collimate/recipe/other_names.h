@@ -11,9 +11,9 @@ namespace collimate::recipe {
 // Maps a key of another program's configuration (TRL, verl, LLaMA-Factory, OpenRLHF), or an earlier key of ours, to
 // ours.
 struct OtherName {
-  std::string_view name;     // the last part or parts of its path: "kl_ctrl.kl_coef"; "vllm_*" for all that begin so
-  std::string_view program;  // whose it is, as "TRL, verl"; "" for an earlier one of ours
-  std::string_view key;      // ours, or an option of the command line; "" where there is none
+  std::string_view name;       // the last part or parts of its path: "kl_ctrl.kl_coef"; "vllm_*" for all that begin so
+  std::string_view program;    // whose it is, as "TRL, verl"; "" for an earlier one of ours
+  std::string_view key;        // ours, or an option of the command line; "" where there is none
   std::string_view note = "";  // how they differ
 };
 
