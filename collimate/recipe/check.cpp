@@ -137,7 +137,8 @@ RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data,
   return extent;
 }
 
-// Names the rows that fill up the last iteration of a run of epochs, which are read once more than all others.
+// Names the rows that fill up the last iteration of a run of epochs. After whole epochs these are read once more than
+// all others.
 std::string rounding_line(const Config& config, const BatchArithmetic& n, const rlhf::RowSource& rows) {
   const double epochs = *config.run.epochs.get();
   const int64_t read = config.run.iterations * n.rows / n.group_size;

@@ -126,9 +126,9 @@ bool is_of_few_losses(const std::string& option) {
   return option.starts_with("algorithm.") && list.contains(option.substr(option.find('.') + 1));
 }
 
-// Returns whether an option is only read by few runs: those with mixtures of experts, latent attention, chat templates
-// that have variables, samples of a given form or from a rounded cache, rounded models, and matrices, blocks and rows
-// that devices share or leave. At their defaults such options say nothing of a run.
+// Returns whether an option concerns few runs: those with mixtures of experts, latent attention, chat templates that
+// have variables, samples of a given form or from a rounded cache, rounded models, and matrices, blocks and rows that
+// devices share or leave. At their defaults such options say nothing of a run.
 bool concerns_few_runs(const std::string& option) {
   const std::string any = of_any_model(option);
   return option == "plugins" || option == "options" || option.starts_with("train.router_") ||
