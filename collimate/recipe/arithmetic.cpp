@@ -9,8 +9,8 @@
 namespace collimate::recipe {
 namespace {
 
-// At most so many micro-batches have `rows` rows, each of at most `longest` tokens, packed in whole units of `unit`
-// rows (see train/micro_batch.h).
+// Returns the most micro-batches that `rows` rows make, each of at most `longest` tokens and packed in whole units of
+// `unit` rows (see train/micro_batch.h). `budget`: the most tokens of a micro-batch.
 int64_t most_micro_batches(int64_t rows, int64_t longest, int64_t budget, int64_t unit) {
   const int64_t units = std::max<int64_t>(1, budget / std::max<int64_t>(1, longest * unit));
   return (rows + units * unit - 1) / (units * unit);
@@ -29,14 +29,14 @@ std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train)
   return line + fmt::format("{} to {} at update {}", schedule, floor, n.total_updates);
 }
 
-// Says that the run is too short to change much, and with which length it would not be.
+// Says that the run is too short to change much, and which length would be enough.
 std::string few_updates_line(const BatchArithmetic& n, const Config& config) {
   const std::optional<double> epochs = config.run.epochs.get();
   const auto iterations = static_cast<double>(config.run.iterations.get());
   const double enough = std::ceil(iterations * kFewUpdates / static_cast<double>(n.total_updates));
   const int64_t read = n.rows / n.group_size;  // examples of an iteration
   const double passes = static_cast<double>(read) / static_cast<double>(n.examples);
-  const int64_t rising = config.train.warmup_updates;  // as many as all are refused elsewhere
+  const int64_t rising = config.train.warmup_updates;  // as many as all updates are refused elsewhere
   const std::string warmup =
       rising > 0 && rising < n.total_updates ? fmt::format(", {} of them with a rate that still rises", rising) : "";
   return fmt::format(
@@ -45,7 +45,7 @@ std::string few_updates_line(const BatchArithmetic& n, const Config& config) {
       epochs ? std::ceil(enough * passes) : enough);
 }
 
-// A run has whole iterations: so many of its examples come after run.epochs.
+// Returns how many examples the run reads beyond run.epochs, as it has whole iterations.
 int64_t beyond_epochs(const Config& config, const BatchArithmetic& n) {
   if (!config.run.epochs.get()) return 0;
   const double asked = *config.run.epochs.get() * static_cast<double>(n.examples);

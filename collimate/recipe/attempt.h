@@ -8,7 +8,8 @@
 
 namespace collimate::recipe {
 
-// Runs `step`; wrong input becomes a problem, told once though several steps find it. False when it did.
+// Runs `step` and returns true. Where it throws, adds the message to `problems` and returns false; wrong input is added
+// once though several steps find it.
 template <class Step>
 bool attempt(std::vector<std::string>& problems, const Step& step) {
   try {

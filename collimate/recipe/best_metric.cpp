@@ -15,8 +15,8 @@ constexpr const char* kOption = "run.best_metric";
 
 bool is_held_out(const std::string& metric) { return metric.starts_with(kHeldOut); }
 
-// A line of an evaluation has the metrics of held-out rows, that of an iteration the others. Where all samples of an
-// evaluation were dropped it has their errors alone.
+// Returns whether a line should have the metric. The line of an evaluation has the metrics of held-out rows, and that
+// of an iteration the others. Where all samples of an evaluation were dropped, its line has their errors alone.
 bool is_measured_by(const base::MetricsRecord& record, const std::string& metric) {
   if (!is_held_out(metric)) return record.step > 0;
   return std::ranges::any_of(
@@ -40,7 +40,7 @@ int best_direction(const std::string& metric) {
   if (const auto found = directions.find(metric); found != directions.end()) return found->second;
   if (!is_held_out(metric)) return 0;
   if (metric.find('@') != std::string::npos) return 1;       // pass@k, mean@n, best@n and maj@n
-  const size_t measure = metric.find('/', kHeldOut.size());  // of a further one: "val/choices/acc"
+  const size_t measure = metric.find('/', kHeldOut.size());  // of a named evaluation: "val/choices/acc"
   return measure == std::string::npos ? 0 : best_direction(std::string(kHeldOut) + metric.substr(measure + 1));
 }
 
@@ -67,7 +67,7 @@ std::string best_metric_problem(const Config& config, bool measures) {
 
 BestMetric::BestMetric(const Config& config, const std::filesystem::path& recorded) : name_(config.run.best_metric) {
   if (!asked() || !std::filesystem::exists(recorded)) return;
-  std::vector<std::string> unreadable;  // which the run's end tells of
+  std::vector<std::string> unreadable;  // of which the run's end tells
   base::for_each_metrics(recorded, &unreadable, [this](const base::MetricsRecord& record) {
     const double* value = record.find(name_);
     note(record, value != nullptr ? value : record.find(base::trl_name(name_)));

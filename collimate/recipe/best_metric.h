@@ -10,25 +10,26 @@
 
 namespace collimate::recipe {
 
-// Gives +1 for a metric whose highest value is the best, -1 for one whose lowest is; 0 for all
-// others.
+// Returns +1 for a metric whose highest value is the best, -1 for one whose lowest value is, and 0 for any other.
 int best_direction(const std::string& metric);
 
-// Why run.best_metric cannot tell a best checkpoint, whatever the run comes to, in the form of base/error.h; "" where
-// it can, or where it is not set. `measures`: held-out rows are measured.
+// Returns why run.best_metric cannot tell the best checkpoint of any run of this config, in the form of base/error.h;
+// "" where it can, or where the option is not set. `measures`: whether held-out rows are measured.
 std::string best_metric_problem(const Config& config, bool measures);
 
-// Values of run.best_metric by the number of iterations that were done, of this run and what it went on from.
+// Holds the values of run.best_metric by the number of completed iterations, of this run and of the run that it went on
+// from.
 class BestMetric {
  public:
-  // `recorded`: metrics.jsonl, with lines of either kind of names.
+  // `recorded`: path of metrics.jsonl, whose lines may have verl's or TRL's names.
   BestMetric(const Config& config, const std::filesystem::path& recorded);
 
   bool asked() const { return !name_.empty(); }
-  // Notes what a line says that is about to be written. InputError with the metrics that there are where it should have
-  // this one and no line had it yet.
+  // Notes the metric of a line that is about to be written. Throws InputError, which lists the metrics that there are,
+  // when the line should have the metric and neither it nor any line before has it.
   void add(const base::MetricsRecord& record);
-  // The higher the better; nothing where that state was not measured.
+  // Returns the metric after `step` iterations, negated where lower is better, so that higher is better; nothing where
+  // the model was not measured then.
   std::optional<double> value(int64_t step) const;
 
  private:

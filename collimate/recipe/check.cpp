@@ -45,7 +45,7 @@ void check_bias(const std::string& section, const generate::SamplingOptions& sam
                                  std::to_string(bias.rbegin()->first)));
 }
 
-// As the first rollout would.
+// Adds the problem that the first rollout would have with the asked form of completions.
 void check_form(const std::string& section, const generate::SamplingOptions& sampling, const text::Tokenizer& tokenizer,
                 std::vector<std::string>& problems) {
   attempt(problems, [&] {
@@ -65,7 +65,7 @@ void check_weights(const Plan& plan, std::vector<std::string>& problems) {
   }
 }
 
-// Models of one directory share its problems: each is told once.
+// Adds the problems that are not there yet, as models of one directory have the same ones.
 void append_fresh(std::vector<std::string>& all, const std::vector<std::string>& more) {
   for (const std::string& problem : more)
     if (std::find(all.begin(), all.end(), problem) == all.end()) all.push_back(problem);
@@ -118,7 +118,7 @@ void check_pairs(const DataPreview& data, Findings& found) {
     found.lines.push_back("warning: " + problem);
 }
 
-// Gives the most that the policy reads: rows, and prompts with their completions.
+// Returns the most that the policy reads: rows, and prompts with their completions.
 RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data, const DataPreview& train) {
   const int64_t drawn = config.rollout.completion_tokens;
   const bool draws = train.kind == rlhf::RowKind::kPrompt;
@@ -138,7 +138,8 @@ RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data,
   return extent;
 }
 
-// Names the rows that a run of epochs reads once more than all others.
+// Names the rows that fill up the last iteration of a run of epochs. After whole epochs these are read once more than
+// all others.
 std::string rounding_line(const Config& config, const BatchArithmetic& n, const rlhf::RowSource& rows) {
   const double epochs = *config.run.epochs.get();
   const int64_t read = config.run.iterations * n.rows / n.group_size;
@@ -148,8 +149,8 @@ std::string rounding_line(const Config& config, const BatchArithmetic& n, const 
                      first_rows(rows.order(read - n.examples_beyond, n.examples_beyond)));
 }
 
-// Names the functions whose ranks share a model's matrices, weights or experts, or the tokens of rows; "" where none
-// do.
+// Names the functions whose ranks share a model's matrices, weights or experts, or the tokens of rows. Returns "" where
+// none do.
 std::string sharing_text(const Plan& plan, const graph::Placement& placement) {
   std::set<std::string> found;
   for (const graph::Node& node : plan.graph.nodes) {
@@ -295,7 +296,7 @@ Findings check(Config config, WeightFiles weights) {
 nlohmann::ordered_json to_json(const Config& config, const Findings& found) {
   nlohmann::ordered_json document = {{"config", base::to_json(config.section_value())},
                                      {"config_hash", base::config_hash(config)}};
-  if (!found.facts.is_null()) document.update(found.facts);  // it is where something could not be read
+  if (!found.facts.is_null()) document.update(found.facts);  // null where something could not be read
   document["notes"] = found.lines;
   document["problems"] = found.problems;
   return document;

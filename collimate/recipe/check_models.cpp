@@ -19,7 +19,8 @@ namespace {
 
 using base::expectation;
 
-// The largest id that is no special token: such may have been added for the policy alone, and are drawn by none.
+// Returns the largest id that is no special token. Special ones may have been added for the policy alone, and are drawn
+// by none.
 int32_t largest_ordinary_id(const text::Tokenizer& tokenizer) {
   int32_t id = tokenizer.vocab_size() - 1;
   while (id > 0 && (tokenizer.is_special(id) || tokenizer.token_bytes(id).empty())) --id;
@@ -57,7 +58,7 @@ void check_tokenizer(const std::string& directory, const text::Tokenizer& policy
                                  "a model of the policy's tokenizer"));
 }
 
-// A teacher's distributions are of the policy's vocabulary.
+// Adds a problem where the teacher's distributions are not of the policy's vocabulary.
 void check_teacher(const Plan& plan, const std::string& policy, std::vector<std::string>& problems) {
   const auto teacher = plan.modules.find("teacher");
   if (teacher == plan.modules.end() || !plan.calls("teacher", "teacher_lists")) return;
@@ -73,7 +74,7 @@ void check_teacher(const Plan& plan, const std::string& policy, std::vector<std:
         "other numbers of unused tokens behind the tokenizer's"));
 }
 
-// Models whose tokens count, and whose directory has a head that gives a score.
+// Adds a problem for each model whose tokens count and whose directory has a head that gives a score.
 void check_heads(const Plan& plan, std::vector<std::string>& problems) {
   std::set<std::string> told;
   for (const auto& [name, module] : plan.modules) {
@@ -105,7 +106,7 @@ void RowExtent::include(const Batch& rows, int64_t more, const std::string& opti
 ModelFindings inspect_models(const Plan& plan, const text::Tokenizer& policy, const RowExtent& rows) {
   ModelFindings found;
   const bool drawn = plan.rows == rlhf::RowKind::kPrompt;
-  RowExtent others = rows;  // what models read that are not the policy: what it draws too
+  RowExtent others = rows;  // models other than the policy also read what it draws
   if (drawn) others.largest_id = std::max(rows.largest_id, largest_ordinary_id(policy));
   for (const auto& [directory, reads] : model_directories(plan)) {
     const bool own = directory == policy.info().directory;

@@ -17,7 +17,7 @@
 namespace collimate::recipe {
 namespace {
 
-// The data set's rows as the samples that rewards will see.
+// Returns the first rows of a data set as the samples that rewards will see.
 TruthRows truths_of(const rlhf::RowSource& source, const text::Tokenizer& tokenizer, int64_t rows) {
   TruthRows truths;
   for (int64_t row = 0; row < std::min(rows, source.examples()); ++row) {
@@ -30,11 +30,12 @@ TruthRows truths_of(const rlhf::RowSource& source, const text::Tokenizer& tokeni
 }
 
 constexpr std::string_view kWarning = "warning: ";
-constexpr const char* kMending = "mending the reward, or the rows";  // where none is judged, on_error leaves nothing
-constexpr size_t kTogether = 5;  // samples of a trial: no number that a function would return by itself
+constexpr const char* kMending = "mending the reward, or the rows";  // where no row is judged, on_error leaves nothing
+constexpr size_t kTogether = 5;  // samples of a trial: as many values as no function would return by itself
 constexpr const char* kRemedy = "mending the reward, or on_error: drop, or a value, for it";
 
-// The problem that a reward fails, with what it may read of a row. An error that has a remedy of its own keeps it.
+// Returns the problem that a reward fails, with what it may read of a row. An error that has a remedy of its own keeps
+// it.
 std::string failure(const std::string& where, const std::string& expected, std::string got,
                     const rlhf::RewardSample& sample, std::string remedy) {
   constexpr std::string_view kTry = "; try ";
@@ -48,7 +49,7 @@ std::string failure(const std::string& where, const std::string& expected, std::
                            remedy);
 }
 
-// Has a reward judge samples; what a function of the user's tells where it raises goes to `raised`.
+// Has a reward judge samples. Where the user's function raises, what it tells first goes to `raised`.
 std::vector<rlhf::RewardResult> score_quietly(const rlhf::RewardSpec& spec,
                                               const std::vector<rlhf::RewardSample>& samples, std::string& raised) {
   spec.reward->on_raise([&raised](const std::string& text) {
@@ -59,7 +60,7 @@ std::vector<rlhf::RewardResult> score_quietly(const rlhf::RewardSpec& spec,
   return results;
 }
 
-// Asks what a reward says of a data set's rows.
+// Asks a reward about a data set's rows, and adds to `found` how it judged them.
 void ask(const std::string& key, const rlhf::RewardSpec& spec, const TruthRows& truths, RewardFindings& found) {
   const std::vector<rlhf::RewardSample>& samples = truths.samples;
   const std::vector<rlhf::RewardResult> results = spec.reward->score(samples);
@@ -94,8 +95,8 @@ void tell_once(const std::string& heading, const std::string& raised, RewardFind
   if (!told) found.raised.push_back(heading + raised);
 }
 
-// The problem that a reward gives nothing for any completion. What it returns of a wrong length, or too late, has
-// nothing to do with the rows.
+// Returns the problem that a reward gives nothing for any completion. It names the data's columns unless the function
+// returned a wrong length or was too late, which has nothing to do with the rows.
 std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spec, const std::string& error,
                            const rlhf::RewardSample& sample) {
   const std::string where = fmt::format("reward {} on {}", spec.name, place);
@@ -112,9 +113,9 @@ std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spe
   return failure(where, "a reward", error, sample, kMending);
 }
 
-// Calls a reward of any kind on a few completions, the data's own answer and some that a model might give, once each,
-// and shows what came. A completion on which it fails is a problem only where none gets a value: a run may never see
-// it. Gives whether it judged one.
+// Calls a reward of any kind once on a few completions, the data's own answer and some that a model might give, and
+// shows what came. A failure is a problem only where every completion fails and on_error stops the run, as a run may
+// never see a single such completion. Returns false where the reward gave "no judgement" of all of them.
 bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf::RewardSample& first,
              RewardFindings& found) {
   std::vector<rlhf::RewardSample> samples;
@@ -125,7 +126,7 @@ bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf:
   }
   const size_t told = samples.size();
   while (spec.reward->judges_together() && samples.size() < kTogether)
-    samples.push_back(samples.front());  // a function of fixed length shows
+    samples.push_back(samples.front());  // so that a function of fixed length shows
   std::vector<std::string> shown;
   std::string error, raised;
   const std::vector<rlhf::RewardResult> results = score_quietly(spec, samples, raised);
@@ -153,7 +154,7 @@ bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf:
   return valued;
 }
 
-// A run stops, or drops all, where no reward judges a sample.
+// Adds a problem where no reward judges any completion, as a run would stop or drop all samples.
 void require_judgement(const std::string& place, const std::vector<rlhf::RewardSpec>& specs, bool judged,
                        RewardFindings& found) {
   if (judged) return;
@@ -176,7 +177,7 @@ void try_all(const std::string& key, const std::vector<rlhf::RewardSpec>& specs,
   require_judgement(place, specs, judged, found);
 }
 
-// A list of rewards judges these rows: its name in errors, and where it was read the data.
+// Returns the rows that a list of rewards judges: their name in errors, and the data, null where it was not read.
 std::pair<std::string, const rlhf::RowSource*> judged_data(const Plan& plan, const RunData& data,
                                                            const std::string& rewards) {
   for (size_t i = 0; i < plan.evaluations.size(); ++i) {

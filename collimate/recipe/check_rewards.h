@@ -10,27 +10,28 @@
 
 namespace collimate::recipe {
 
-// A run's trial asks rules about so many rows of a data set, `check` about these.
+// Rules are asked about at most so many rows of a data set: kTriedRows in the trial before a run, kCheckedRows by
+// `check`.
 constexpr int64_t kTriedRows = 100;
 constexpr int64_t kCheckedRows = 20000;
 
 struct RewardFindings {
   std::vector<std::string> lines, problems;
-  std::set<std::string> failed;     // rewards with errors that are among the problems
-  std::vector<std::string> raised;  // where functions of the user raised: tracebacks, each with its sample
+  std::set<std::string> failed;     // reward name and error of each failure that `problems` has
+  std::vector<std::string> raised;  // tracebacks of the user's functions, each with the sample that raised it
 };
 
-// Builds the rewards of the plan's models, calls each on a few completions of the first row and shows what they get,
-// and asks those that are functions of one sample (rules, C++) about the first `rows` rows of `data` as if the ground
-// truth had been the completion. What a function raises is in `raised` once, on whatever rows. A row on which such a
-// reward fails is a problem when on_error stops the run, or when all rows fail; otherwise a line. A problem names the
-// data's columns. Without data the rewards are built alone.
+// Builds the rewards of the plan's models and calls each on a few completions of the data's first row; `lines` shows
+// what they get. Rewards that are functions of one sample (rules, C++) are also asked about the first `rows` rows of
+// `data`, as if the ground truth had been the completion. An error on one of these rows is a problem when on_error
+// stops the run or when no row gets a value; otherwise it is a line. A problem names the data's columns. `raised` has
+// each traceback once, on whatever rows a function raised it. Without data the rewards are only built.
 RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows);
 
-// InputError with the problems, if there are any, after the tracebacks have been logged.
+// Throws InputError with the problems, if there are any, after it has logged the tracebacks.
 void refuse_rewards(const RewardFindings& found);
 
-// Rows as rewards see them, each with the ground truth's text, as rules read it, as completion.
+// Holds rows as rewards see them. The completion of each is the text of its ground truth, as rules read it.
 struct TruthRows {
   std::vector<rlhf::RewardSample> samples;
   std::vector<std::string> places;  // "test.jsonl:12"
@@ -38,8 +39,8 @@ struct TruthRows {
   void add(const std::string& place, std::string prompt, const nlohmann::json& example);
 };
 
-// This is the trial outside of a run: of rewards, or a config's list of them. InputError, which names the data `key` or
-// the row, where they cannot judge; warns of completions on which one fails.
+// Tries rewards, or a config's list of them, outside of a run. Throws InputError, which names the data by `key` or the
+// row, where they cannot judge. Warns of completions on which one fails.
 void require_rewards(const std::string& key, const std::vector<rlhf::RewardSpec>& specs, const TruthRows& truths);
 void require_rewards(const std::string& key, const nlohmann::json& list, const TruthRows& truths);
 

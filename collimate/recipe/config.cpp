@@ -23,15 +23,15 @@
 namespace collimate::recipe {
 namespace {
 
-// Finds what file and --set say of a key, with the place of each part; null for nothing. `section`: "" for the root.
+// Returns what file and --set say of a key, with the place of each part; null for nothing. `section`: "" for the root.
 const base::ConfigNode* written(const base::ConfigNode& root, const std::string& section, const std::string& key) {
   const base::ConfigNode* parent = section.empty() ? &root : root.find(section);
   const base::ConfigNode* found = parent == nullptr ? nullptr : parent->find(key);
   return found == nullptr || found->kind == base::ConfigNode::Kind::kNull ? nullptr : found;
 }
 
-// Rows of an update where the data has them: 32 examples, as in Ouyang et al. 2022 (appendix C, SFT) and Tunstall et
-// al. 2023 (Zephyr, DPO). Of samples all of an iteration make one update.
+// Returns the rows of an update where a config sets none: 32 examples, as in Ouyang et al. 2022 (appendix C, SFT) and
+// Tunstall et al. 2023 (Zephyr, DPO), or 0 where rows are samples, as all of an iteration make one update.
 int64_t usual_rows(const Config& config) {
   constexpr int64_t kExamples = 32;
   const rlhf::RowKind rows = find_recipe(config.recipe).rows;
@@ -73,7 +73,7 @@ const rlhf::ModelOptions& Config::model(const std::string& role) const {
 
 namespace {
 
-// Lists of entries that have options by kind; none where the config does not have them.
+// Holds the lists of a config whose entries have options by kind; nothing for a list that the config does not have.
 struct Lists {
   std::optional<nlohmann::json> reward, evaluation_reward, measure;
 };
@@ -92,7 +92,7 @@ Lists read_lists(const base::ConfigNode& root, std::vector<std::string>& wrong) 
   return lists;
 }
 
-// The preset that a config names; null for none.
+// Returns the preset that a config names, null for none. Throws InputError for a name that is none.
 const Preset* preset_of(const base::ConfigNode& root) {
   const base::ConfigNode* node = root.find("preset");
   if (node == nullptr || base::to_json(*node).is_null()) return nullptr;
@@ -102,7 +102,7 @@ const Preset* preset_of(const base::ConfigNode& root) {
       node->where, fmt::format("preset to be one of {}", fmt::join(preset_names(), ", ")), node->description()));
 }
 
-// Rows may be as long as data.max_tokens has it by default, or as the policy can read, whichever is less.
+// Returns how long rows may be: as data.max_tokens has it by default, or as the policy can read, whichever is less.
 int64_t usual_tokens(const Config& config) {
   const int64_t usual = config.data.max_tokens;
   const rlhf::ModelOptions* policy = config.models.find("policy");
@@ -114,7 +114,7 @@ int64_t usual_tokens(const Config& config) {
   }
 }
 
-// Every key is looked at before any value. `name` is what an error calls the whole.
+// Reads a config, of which every key is looked at before any value. `name` is what an error calls the whole.
 Config read_config(const base::ConfigSource& source, const std::string& name) {
   const std::vector<std::string> plugins = load_plugins_of(source.root);  // first: all else may name their parts
   Config config;

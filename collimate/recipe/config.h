@@ -59,7 +59,7 @@ struct DataOptions : base::Section {
   rlhf::LongRows long_row_choice() const;                              // long_rows
 };
 
-// How one measure is taken of held-out rows.
+// Says how one measure is taken of held-out rows.
 struct MeasureOptions : generate::SamplingOptions {
   MeasureOptions() : SamplingOptions(0.0) {}
 
@@ -77,7 +77,8 @@ struct MeasureOptions : generate::SamplingOptions {
                    base::at_least(int64_t{1}));
 };
 
-// A list of measures without the rights of their rewards: what the hash of a config reads of it.
+// Returns a list of measures as the hash of a config reads it: without the keys of their rewards that say where and
+// with which rights these run (rlhf::hashed_rewards).
 nlohmann::json hashed_measures(const nlohmann::json& list);
 
 struct EvaluationOptions : MeasureOptions {
@@ -149,7 +150,7 @@ struct LogOptions : base::Section {
       base::outside_hash{});
 };
 
-// The whole configuration of a run: one YAML file.
+// Holds the whole configuration of a run: one YAML file.
 struct Config : base::Section {
   Config();
   base::KeyRemedy section_remedy(const std::string& key) const override;  // recipe/other_names.h
@@ -219,20 +220,20 @@ struct Config : base::Section {
   // Are answers to the data's prompts drawn anew?
   bool redraws() const { return algorithm.on_policy_share > 0; }
 
-  // The model of a role; one that the user does not name is the policy. InputError without a policy.
+  // Returns the model of a role, which is the policy's where the config names none. Throws InputError without a policy.
   const rlhf::ModelOptions& model(const std::string& role) const;
 };
 
-// The rate of the config's recipe, or ten times that with adapters, which a config has that sets none.
+// Returns the learning rate of a config that sets none: the rate of its recipe, or ten times that with adapters.
 double usual_rate(const Config& config);
 
-// Reads and checks a file with `--set a.b=c` overrides; entries of rewards get the defaults of what they leave out. A
-// ChatLearn YAML is translated first (recipe/chatlearn/chatlearn.h).
-// InputError with file and line.
+// Reads and checks a file, with `--set a.b=c` overrides. Entries of reward lists get the defaults of the options that
+// they leave out. A ChatLearn YAML is translated first (recipe/chatlearn/chatlearn.h). Throws InputError with file and
+// line.
 Config load(const std::string& path, const std::vector<std::string>& sets);
-// Does as `load` with a config that a program holds; InputError names "config" in the place of file and line.
+// Does as `load` with a config that a program holds. Its InputError names "config" in the place of file and line.
 Config load_values(const nlohmann::json& values, const std::vector<std::string>& sets);
-// Does as `load` with a config that was read or put together already; InputError calls the whole of it `name`.
+// Does as `load` with a config that was read or put together already. Its InputError calls the whole of it `name`.
 Config load_source(const base::ConfigSource& source, const std::string& name);
 
 }  // namespace collimate::recipe

@@ -20,7 +20,8 @@ constexpr const char *kDataTrain = "data.train", *kDataPtx = "data.ptx";
 constexpr const char* kDropBadRows = "data.bad_rows: drop";
 constexpr double kMaxWeight = 1e6;  // times that a row is used per epoch
 
-// A source that is not the name of a file alone. Values of any type: what reads them says what it expects.
+// Describes a source that is not the name of a file alone. Its values have any type, as what reads them says what it
+// expects.
 struct SourceSection : base::Section {
   COLLIMATE_OPTION(nlohmann::json, path, nullptr, "", "file");
   COLLIMATE_OPTION(nlohmann::json, format, "auto", "", text::format_names());
@@ -49,7 +50,7 @@ std::map<std::string, std::string> columns_of(const nlohmann::json& value, const
   return value.get<std::map<std::string, std::string>>();
 }
 
-// The texts beside samples, of which every token but the first is trained.
+// Reads the texts beside samples (data.ptx), of which every token but the first is trained.
 void read_texts(const Config& config, int64_t positions, RunData& data) {
   if (config.data.ptx->is_null()) return;
   const rlhf::ModelOptions& policy = config.model("policy");
@@ -141,7 +142,7 @@ void RunData::add_left_out(const std::vector<LeftOutNote>& rows) {
   }
 }
 
-// A pair may have a margin, which training reads.
+// Returns no words for pairs, as a pair may have a margin, which training reads.
 std::string readers_of_others(const Config& config) {
   const rlhf::RowKind rows = find_recipe(config.recipe).rows;
   if (rows == rlhf::RowKind::kPrompt) return ", which rewards get";

@@ -26,7 +26,8 @@ nlohmann::json config_values(const std::string& actor, const std::string& critic
   return values;
 }
 
-// The loop has the iterations that it is made with, and the losses of PPO.
+// Throws InputError for a config that the loop cannot follow: it has the iterations that it is made with, the losses of
+// PPO, and one device.
 void require_loop(const Config& config) {
   if (config.recipe != std::string("ppo"))
     throw base::InputError(base::expectation("recipe", "ppo, whose losses the loop returns", config.recipe));
@@ -75,7 +76,7 @@ void DeepSpeedRLHFEngine::save(const std::string& directory) {
 Batch DeepSpeedPPOTrainer::generate_experience(const Batch& prompts) { return engine_.models().experience(prompts); }
 
 PPOLosses DeepSpeedPPOTrainer::train_rlhf(const Batch& experience) {
-  engine_.models().metrics();  // those of the experience
+  engine_.models().metrics();  // drops those of the experience
   engine_.models().train(experience);
   flow::MetricSet measured;
   measured.add(engine_.models().metrics());

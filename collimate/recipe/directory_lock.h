@@ -6,8 +6,9 @@
 
 namespace collimate::recipe {
 
-// Takes the lock of a run's or a pipeline's directory, which is there: it is held until the descriptor is closed, by
-// the process's end too. InputError that names the process that holds it.
+// Takes the lock of an existing directory of a run or a pipeline. The lock is held until the descriptor is closed, at
+// the latest by the end of the process. Throws InputError, which names the holding process, when the lock is taken.
+// Where the file system has no such locks, warns and returns without one.
 host::FileDescriptor lock_directory(const std::filesystem::path& directory);
 
 }  // namespace collimate::recipe

@@ -3,9 +3,9 @@
 
 namespace collimate::recipe {
 
-// Knowledge distillation on prompts and their answers: the student learns, at each token of an answer, the distribution
-// that a frozen teacher has there (Hinton et al. 2015). A share of the answers is drawn by the student itself (GKD,
-// Agarwal et al. 2023). One iteration is one optimizer step.
+// Plans knowledge distillation on prompts and their answers. The student learns, at each token of an answer, the
+// distribution that a frozen teacher has there (Hinton et al. 2015). The student itself draws a share of the answers
+// (GKD, Agarwal et al. 2023). One iteration is one optimizer step.
 Plan distill(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   page.check_taught();

@@ -3,8 +3,8 @@
 
 namespace collimate::recipe {
 
-// Direct preference optimisation (Rafailov et al. 2023) and its kin: pairs and a policy; a frozen reference where the
-// loss compares with one, as ORPO, CPO and SimPO do not.
+// Plans direct preference optimisation (Rafailov et al. 2023) and its kin, on pairs with a policy. There is a frozen
+// reference where the loss compares with one, as ORPO, CPO and SimPO do not.
 Plan dpo(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   const Page::Role trained{.weights = "policy", .trained = true, .rows = "pairs", .loss = "sigmoid"};

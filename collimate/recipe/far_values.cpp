@@ -12,13 +12,13 @@ constexpr double kFew = 1e-3;  // of the usual rate: steps that hardly change a 
 
 std::string shown(double rate) { return fmt::format("{:.2g}", rate); }
 
-// How a model is trained, and by what its rate is judged.
+// Says how a model is trained, and by what its rate is judged.
 struct Trained {
   const char* name;
   int64_t width;
   bool adapters;
   double usual, most;
-  const char* whose;  // that usual rate is
+  const char* whose;  // says whose rate `usual` is
 
   std::string text(const Config& config) const {
     return fmt::format("recipe {}{} and a {} of width {}", config.recipe.get(), adapters ? " with LoRA" : "", name,
@@ -50,14 +50,14 @@ void check_rate(const Config& config, const std::string& key, double rate, const
                                 fmt::format("{}: updates of that size hardly change the model", shown(rate)), remedy));
 }
 
-// A value model is new where its run begins, and learns like one of supervised data.
+// A value model is new where its run begins, and learns like a model of supervised data.
 Trained trained_value(const Config& config, int64_t width) {
   constexpr double kUsual = 1e-5;  // verl's
   const bool adapters = trains_adapters(config, "value");
   return {"value model", width, adapters, kUsual, of_width(kOfSupervised, adapters, width), "as verl has it"};
 }
 
-// A limit that the config names itself and that the model's positions undercut.
+// Adds each limit that the config names itself and that is above the model's positions.
 void check_limits(const Config& config, int64_t positions, std::vector<std::string>& found) {
   const std::string path = config.model("policy").path;
   const bool drawn = find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt;
@@ -79,8 +79,8 @@ void check_limits(const Config& config, int64_t positions, std::vector<std::stri
 
 }  // namespace
 
-// By the rule of Yang et al. 2022 ("Tensor Programs V", table 8) rates of Adam fall with the width. The factors are of
-// trials with models of width 32 to 128; they are above all published rates of large models (docs/decisions/0023).
+// By the rule of Yang et al. 2022 ("Tensor Programs V", table 8) rates of Adam fall with the width. The factors come
+// from trials with models of width 32 to 128, and are above all published rates of large models (docs/decisions/0023).
 // Recipes with a low rate of their own keep the policy near to where it began.
 double most_rate(const Config& config, int64_t width) {
   constexpr double kLowRate = 1e-5;

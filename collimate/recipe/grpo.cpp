@@ -3,8 +3,8 @@
 
 namespace collimate::recipe {
 
-// Group relative policy optimisation (Shao et al. 2024): samples of a prompt are compared with each other, no value
-// model.
+// Plans group relative policy optimisation (Shao et al. 2024), which compares the samples of a prompt with each other
+// and has no value model.
 Plan grpo(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   const auto policy = page.generator("policy", {.weights = "policy", .trained = true});

@@ -2,8 +2,9 @@
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
-// Kahneman-Tversky optimisation (Ethayarajh et al. 2024): single answers that are marked as desirable or not, a policy
-// and a frozen reference. The loss kto compares with z, the KL that both models give to answers of other prompts.
+// Plans Kahneman-Tversky optimisation (Ethayarajh et al. 2024) on single answers that are marked as desirable or not,
+// with a policy and a frozen reference. The loss kto compares with z, the KL that both models give to answers of other
+// prompts.
 Plan kto(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   const Page::Role trained{.weights = "policy", .trained = true, .rows = "marked", .loss = "kto"};

@@ -34,7 +34,7 @@ bool prompts_are_solved(const base::MetricsRecord& record) {
   constexpr double kNearlyAll = 0.9;
   if (value_or(record, "critic/rewards/frac_zero_std", 0) < kNearlyAll) return false;
   const double most = value_or(record, "critic/rewards/max", 0), least = value_or(record, "critic/rewards/min", 0);
-  if (most <= 0) return false;  // one smaller than all others tells nothing of 0
+  if (most <= 0) return false;  // rewards of at most 0 do not say that a prompt is solved
   return most == least || value_or(record, "critic/rewards/mean", least) - least >= kNearlyAll * (most - least);
 }
 
@@ -42,7 +42,7 @@ bool rewards_fail(const base::MetricsRecord& record) { return value_or(record, "
 
 bool has_rewards(const base::MetricsRecord& record) { return record.find("critic/rewards/mean") != nullptr; }
 
-// The meaning of equal rewards depends on their value, of which rules know 1, right, and 0.
+// The meaning of equal rewards depends on their value. Rules give 1 where an answer is right, and else 0.
 const char* equal_rewards_text(const base::MetricsRecord& record) {
   if (rewards_fail(record))
     return "the samples of each prompt had equal rewards in {} iterations in a row, and nothing can be learned from "
@@ -119,7 +119,7 @@ constexpr Sign kSigns[] = {
               "in a row: try a larger algorithm.kl_coefficient or a lower train.learning_rate";
      }}};
 
-// Values that are all 0 are at most half of this away, in squares, from returns that are rewards.
+// Returns the largest squared reward. Values that are all 0 have at most half of it as loss, as returns are rewards.
 double squared_reward(const base::MetricsRecord& record) {
   const double most = value_or(record, "critic/rewards/max", 0), least = value_or(record, "critic/rewards/min", 0);
   return std::max(most * most, least * least);
@@ -131,8 +131,8 @@ double mean(const Losses& losses) {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
-// Do they lie above `least` by more than they differ among each other? In logarithms, as losses differ in proportion to
-// their size: those of updates of single rows, and those that have diverged.
+// Returns whether the losses lie above `least` by more than twice their spread. Logarithms are compared, as losses
+// differ in proportion to their size: those of updates of single rows, and those that have diverged.
 bool lie_above(const Losses& losses, double least) {
   std::vector<double> logs, squares;
   for (const double loss : losses) logs.push_back(std::log(std::max(loss, 1e-300)));
@@ -146,8 +146,8 @@ struct LearningWatch::Loss {
   const char* name;
   const char* metric;
   bool (*says_something)(const base::MetricsRecord& record);
-  double (*least)(const base::MetricsRecord& record);  // of what it has risen from
-  const char* text;                                    // with that, the last mean and the number of iterations
+  double (*least)(const base::MetricsRecord& record);  // the least loss that it has risen from
+  const char* text;                                    // with the first loss, the last mean and how many iterations
 
   std::string risen(double from, double to, size_t iterations) const {
     return fmt::format(fmt::runtime(text), from, to, iterations);
@@ -195,7 +195,7 @@ std::string LearningWatch::diverged() const {
 
 std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
   const size_t before = warnings_.size();
-  std::set<std::string> warned;  // of by this line
+  std::set<std::string> warned;  // signs of which this line has warned
   for (const Sign& sign : kSigns) {
     int64_t& running = running_[sign.name];
     if (running == kSaid) continue;

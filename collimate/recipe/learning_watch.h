@@ -12,18 +12,21 @@
 
 namespace collimate::recipe {
 
-// Looks in a run's metrics, under verl's names, for signs that it cannot learn: for ten iterations in a row all rewards
-// equal, nearly all prompts solved, every completion cut, no gradient, more than a nat a token away from the reference;
-// or a loss (of a recipe without rewards, or of a value model) that is half as large again as at first. Says each once
-// a run, and at its end whether a loss has stayed so. Plain data.
+// Looks in a run's metrics, under verl's names, for signs that it cannot learn. For ten iterations in a row, all
+// rewards are equal, nearly all prompts are solved, rewards fail, every completion is cut, the gradient is 0, or the
+// policy is more than 1 nat a token away from the reference. Or a loss (of a recipe without rewards, or of a value
+// model) is half as large again as at first. Says each sign once a run, and at its end whether a loss has stayed so
+// high. Plain data.
 class LearningWatch {
  public:
-  // Gives the warnings that this iteration's line is the first to cause.
+  // Returns the warnings that this iteration's line is the first to cause.
   std::vector<std::string> add(const base::MetricsRecord& record);
-  // These have been said so far.
+  // Returns all warnings so far.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // Says how a loss has diverged by now: its last values lie half as high again as the first one, by more than twice
-  // their spread. They are ten, or the second half of a run of fewer than 20 iterations. "" where none has.
+  // Says how a loss has diverged by now, "" where none has. A loss has diverged when the mean of its last values is
+  // half as high again as the first one and they lie above that by more than twice their spread, in logarithms. The
+  // last values are the last ten, or the second half of at most ten. A value model's loss is compared with its squared
+  // largest reward where that is more than the first loss.
   std::string diverged() const;
 
   COLLIMATE_MEMBERS(running, losses, diverged, warnings)

@@ -10,7 +10,7 @@
 
 namespace collimate::recipe {
 
-// The pages, a file each.
+// These functions are the pages, a file each.
 Plan sft(const Config& config, const flow::Registry& registry);
 Plan distill(const Config& config, const flow::Registry& registry);
 Plan reward(const Config& config, const flow::Registry& registry);
@@ -23,8 +23,8 @@ namespace {
 
 constexpr const char* kTaught = "taught completions";
 
-// Rates: TRL 0.19's defaults of SFTConfig (of distillation too), DPOConfig, KTOConfig and GRPOConfig, its example of a
-// reward model of which all weights train, and verl 0.4's of an actor.
+// Learning rates are TRL 0.19's defaults of SFTConfig (of distillation too), DPOConfig, KTOConfig and GRPOConfig, that
+// of its example of a reward model of which all weights train, and verl 0.4's of an actor.
 std::vector<RecipeEntry>& recipe_list() {
   using rlhf::RowKind;
   static std::vector<RecipeEntry> list = {
@@ -68,7 +68,8 @@ bool is_word(const std::string& name) {
   return !name.empty() && name.find_first_not_of(kWord) == std::string::npos;
 }
 
-// Numbers are of one kind, but for a fraction where a whole number is the default.
+// Returns whether a value is of the kind of its default. Numbers are of one kind, except that a default which is a
+// whole number takes no fraction.
 bool same_kind(const nlohmann::json& value, const nlohmann::json& standard) {
   if (standard.is_null()) return true;
   if (standard.is_number_float()) return value.is_number();

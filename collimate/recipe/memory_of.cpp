@@ -28,7 +28,8 @@ flow::RunOptions options_of(const Config& config, const Plan& plan) {
 
 int64_t budget_of(const Config& config) { return config.run.memory_budget * (int64_t{1} << 20); }
 
-// "memory: devices 0, 1 plan 54.3 MiB each (…)": of devices that plan the same as the first of them.
+// Returns "memory: devices 0, 1 plan 54.3 MiB each (…)". `planned` is that of the first device, and all plan the
+// same.
 std::string memory_line(const flow::PlannedMemory& planned, const std::vector<int>& devices, int64_t budget) {
   const bool many = devices.size() > 1;
   std::string size = base::byte_size(static_cast<double>(planned.planned_bytes));
@@ -39,7 +40,8 @@ std::string memory_line(const flow::PlannedMemory& planned, const std::vector<in
                      base::memory_text(flow::named_items(planned.items)));
 }
 
-// The run makes the directory where it is missing: the nearest one that exists says whether it can.
+// Throws InputError where the directory cannot be used. The run makes it where it is missing, so the nearest one that
+// exists says whether it can.
 void check_swap_directory(const std::string& directory) {
   if (directory.empty()) return;
   std::error_code error;

@@ -13,20 +13,20 @@ namespace collimate::recipe {
 
 using MemoryOf = std::function<std::vector<flow::PlannedMemory>(const graph::Placement&)>;
 
-// Gives what a run of this config would plan to take of its devices' memory under a placement of the plan's graph, as
-// the executor counts it against run.memory_budget. Holds from any directory.
+// Returns a function of a placement of the plan's graph. It gives what a run of this config would plan to take of its
+// devices' memory, as the executor counts it against run.memory_budget, and may be called from any directory.
 MemoryOf memory_of(const Config& config, const Plan& plan);
 
-// Gives what a run plans each of its devices to hold at a time. `plan` is that of the placement. InputError, as the run
-// says it, where run.memory_budget has no room for that, or where files of models that leave their device cannot be
-// made.
+// Returns what a run plans each of its devices to hold at a time. `plan` is as make_placement left it. Throws
+// InputError, as the run does, where run.memory_budget has no room for that, or where no files can be made for models
+// that leave their device.
 std::vector<flow::PlannedMemory> checked_memory(const Config& config, const Plan& plan,
                                                 const graph::Placement& placement);
 
-// Says so for a person: a line for all devices that plan the same.
+// Returns lines that say so for a person, one for all devices that plan the same.
 std::vector<std::string> memory_lines(const Config& config, const std::vector<flow::PlannedMemory>& planned);
 
-// [{"device", "planned_bytes", "items": [{"item", "planned_bytes"}]}], as summary.json names them.
+// Returns [{"device", "planned_bytes", "items": [{"item", "planned_bytes"}]}], with the names of summary.json.
 nlohmann::ordered_json to_json(const std::vector<flow::PlannedMemory>& planned);
 
 }  // namespace collimate::recipe

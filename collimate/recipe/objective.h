@@ -9,19 +9,19 @@
 
 namespace collimate::recipe {
 
-// A trained model learns by its objective, with what the config leaves to the recipe and the loss.
+// Says by what one trained model learns, with the values that the config leaves to the recipe and the loss.
 struct Objective {
-  std::string model;  // in the graph: policy_trainer
+  std::string model;  // its name in the graph: policy_trainer
   std::vector<std::string> losses;
-  std::vector<double> weights;  // of them
+  std::vector<double> weights;  // of the losses
   std::string advantage;        // "" where the losses read none
-  std::optional<double> beta;   // nothing where they read none
+  std::optional<double> beta;   // nothing where no loss reads it
 };
 
-// Gives the objective of every trained model of the plan.
+// Returns the objective of every trained model of the plan.
 std::vector<Objective> objectives(const Plan& plan);
 
-// "loss: grpo, advantage group, beta 0"; with the model's name where several are trained.
+// Returns a line for each, "loss: grpo, advantage group, beta 0", with the model's name where several are trained.
 std::vector<std::string> objective_lines(const std::vector<Objective>& objectives);
 nlohmann::ordered_json to_json(const std::vector<Objective>& objectives);
 

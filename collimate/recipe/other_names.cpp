@@ -8,14 +8,15 @@
 namespace collimate::recipe {
 namespace {
 
-// Whether `path` is called so: its last parts are `name`, or begin so where that ends in "*".
+// Returns whether `path` is called so: its last parts are `name`, or its last part begins with `name` where that ends
+// in "*".
 bool is_called(const std::string& path, std::string_view name) {
   const std::string dotted = fmt::format(".{}", path);
   if (!name.ends_with('*')) return dotted.ends_with(fmt::format(".{}", name));
   return std::string_view(dotted).substr(dotted.rfind('.') + 1).starts_with(name.substr(0, name.size() - 1));
 }
 
-// "`a`, `b`" of names divided by spaces.
+// Returns "`a`, `b`" of names divided by spaces.
 std::string quoted(std::string_view names) {
   std::string text;
   for (const std::string& name : chatlearn::parts(names, ' '))

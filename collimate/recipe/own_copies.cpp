@@ -11,8 +11,8 @@
 namespace collimate::recipe {
 namespace {
 
-// The workers among which a function has a worker's pieces of the weights, and it: along tp, along pp, and those that
-// share experts. Equal ones have the same pieces.
+// Holds the lines of workers that a worker stands in: along tp, along pp, and those that share experts. Two functions
+// with equal lines have the same pieces of the weights on that worker.
 using Lines = std::vector<std::vector<int>>;
 
 Lines lines_of(const comm::Mesh& mesh, int ep, int worker) {
@@ -31,7 +31,8 @@ std::vector<Lines> lines_of(const Plan& plan, const graph::Placement& placement,
   return all;
 }
 
-// Whether a function cuts a model. A search asks about placements on thousands of devices, which cut none.
+// Returns whether a function cuts a model. This keeps searches short, which ask about placements on thousands of
+// devices that cut none.
 bool cuts(const Plan& plan, const graph::Placement& placement, const std::string& model) {
   return std::ranges::any_of(plan.graph.models.at(model).functions, [&](const graph::FunctionSpec& function) {
     const graph::Layout layout = placement.layout(model, function.name);

@@ -18,12 +18,12 @@
 namespace collimate::recipe {
 namespace {
 
-// Rows of one iteration: prompts × samples.
+// Returns the rows of one iteration: prompts × samples.
 int64_t rollout_rows(const Config& config) {
   return config.rollout.prompts_per_iteration * config.rollout.samples_per_prompt;
 }
 
-// Whether rows are drawn, and for the memory plan those of an iteration and their lengths.
+// Adds whether rows are drawn and, for the memory plan, how many an iteration has and how long they are.
 void add_row_limits(const Config& config, nlohmann::json& parameters) {
   const bool rollout = find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt;
   const int64_t completion = config.rollout.completion_tokens;
@@ -33,7 +33,7 @@ void add_row_limits(const Config& config, nlohmann::json& parameters) {
   parameters["row_tokens"] =
       rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get() + redrawn;
   parameters["predicted_tokens"] = rollout ? completion : std::max(config.data.max_tokens.get(), redrawn);
-  // All roles turn by one rope, whichever of them reads the longest rows.
+  // All roles have one rotary position embedding, whichever of them reads the longest rows.
   int64_t longest = parameters.at("row_tokens").get<int64_t>();
   if (!config.data.ptx->is_null()) longest = std::max(longest, config.data.max_tokens.get());
   for (const AskedMeasure& asked : asked_measures(config)) longest = std::max(longest, longest_row(config, asked));
@@ -42,10 +42,10 @@ void add_row_limits(const Config& config, nlohmann::json& parameters) {
 
 constexpr const char* kMixedGroups = "mixed_groups";
 
-// Rows of one length are measured so many at a time, for the memory plan.
+// For the memory plan, so many rows of one length are measured at a time.
 constexpr int64_t kMeasuredRows = 64;
 
-// The phase of a node that its page gives no other: of a module of the user's own the node's id.
+// Returns the phase of a node that its page gives no other; for a module of the user's own that is the node's id.
 std::string usual_phase(const std::string& kind, const graph::Node& node) {
   if (kind == "generator") return node.function == "generate" ? "gen" : "old_log_prob";
   if (kind == "rewards" || kind == kMixedGroups) return "reward";
@@ -54,7 +54,7 @@ std::string usual_phase(const std::string& kind, const graph::Node& node) {
   return kind.starts_with("advantages.") ? "adv" : node.id;
 }
 
-// " beside models.judge": names of models that may have been meant to judge; "" for none.
+// Returns " beside models.judge", with the names of models that may have been meant to judge; "" for none.
 std::string beside_models(const Config& config) {
   std::string names;
   for (const auto& [name, section] : config.models)
@@ -63,8 +63,9 @@ std::string beside_models(const Config& config) {
   return names.empty() ? "" : " beside " + names;
 }
 
-// Adapters are of models that a recipe trains. One that is not, and has no section of its own, is the policy as it
-// begins: without them.
+// Leaves out the adapters of a model that the recipe does not train, as only trained models have them. Where it has no
+// section of its own it is the policy as that begins: without adapters. Throws InputError for adapters in its own
+// section.
 void leave_out_adapters(const Config& config, const std::string& role, nlohmann::json& parameters) {
   const rlhf::ModelOptions* own = config.models.find(role);
   const nlohmann::json unset = base::to_json(rlhf::LoraSection().section_value());
@@ -75,7 +76,8 @@ void leave_out_adapters(const Config& config, const std::string& role, nlohmann:
   parameters["lora"] = unset;
 }
 
-// Drawn answers' log-probs are compared with those of training, where nothing may then be dropped.
+// Throws InputError for dropout in a recipe that draws answers. Their log-probs are compared with those of training,
+// where nothing may then be dropped.
 void refuse_dropout_of_samples(const std::string& role, const nlohmann::json& parameters) {
   const nlohmann::json& dropout = parameters.at("lora").at("dropout");
   if (parameters.at("sampled") == true && dropout > 0)
@@ -127,7 +129,7 @@ graph::ModelHandle Page::generator(const std::string& model, const Role& role) {
                                         config_.rollout.prompt_tokens + completion_tokens(asked, config_));
   return add(model, "generator", std::move(parameters));
 }
-// The rows are the data's, and so many as an update has.
+// Reads no options of prompts: the rows are the data's, and an update says how many they are.
 graph::ModelHandle Page::redrawer(const std::string& model, const Role& role) {
   static const std::set<std::string> kOfPrompts = {"prompts_per_iteration", "samples_per_prompt", "prompt_tokens",
                                                    "replace_equal_groups"};
@@ -236,7 +238,7 @@ graph::ModelHandle Page::measuring(const std::string& kind, const graph::ModelHa
     links_.push_back({trainer.name(), model});
   } else {
     row_tokens = std::max(row_tokens, made->second.parameters.at("row_tokens").get<int64_t>());
-    modules_.erase(made);  // for one that reads the longer rows too
+    modules_.erase(made);  // the new one reads the longer rows too
   }
   nlohmann::json parameters = decoder_parameters({.weights = "policy", .trained = true});
   parameters["sampled"] = false;
@@ -284,7 +286,7 @@ void Page::require_reward_model() const {
                                              "true", "a model that recipe: reward has trained"));
 }
 
-// A page that asks for mixed_groups() has them.
+// Throws InputError where groups are to be replaced and the page has not asked for mixed_groups().
 void Page::check_replacing() const {
   if (!config_.rollout.replace_equal_groups || modules_.contains(kMixedGroups) ||
       find_recipe(config_.recipe).rows != rlhf::RowKind::kPrompt)

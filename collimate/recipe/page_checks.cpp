@@ -38,7 +38,7 @@ void check_used(const std::string& where, const Plan& plan) {
   }
 }
 
-// Columns that a value carries: what its node makes, and all that led to it.
+// Returns the columns that a value carries: those that its node makes, and those of all that led to it.
 std::set<std::string> carried(const graph::Graph& graph, const std::string& value) {
   std::set<std::string> columns;
   for (const graph::Input& input : graph.inputs)
@@ -53,7 +53,7 @@ std::set<std::string> carried(const graph::Graph& graph, const std::string& valu
   return columns;
 }
 
-// The iteration's samples are recorded by these columns (recipe/records.h).
+// Throws InputError unless the iteration's samples have the columns by which they are recorded (recipe/records.h).
 void check_samples(const std::string& where, const Plan& plan) {
   if (plan.samples_node.empty()) return;
   const auto node = std::ranges::find(plan.graph.nodes, plan.samples_node, &graph::Node::id);

@@ -6,9 +6,9 @@
 
 namespace collimate::recipe {
 
-// Asks what graph::validate asks of a page's graph, and beside it: the plan names a node and a model that are there,
-// every value with columns of its own is read by a node or is the iteration's samples, which have rewards and say how
-// completions ended, and every input is read. InputError.
+// Checks a page's graph by graph::validate, and beside it that the plan names a node and a model that are there, that a
+// node reads every value with columns of its own, that the iteration's samples have rewards and say how completions
+// ended, and that every input is read. The samples themselves need no reader. Throws InputError.
 void check_page(const std::string& recipe, const Plan& plan);
 
 }  // namespace collimate::recipe

@@ -28,7 +28,8 @@ using base::InputError;
 
 constexpr size_t kPpo = 2;
 
-// The most tokens of a row, and of a prompt and an answer, as DeepSpeed-Chat has them where the models have room.
+// A row has at most so many tokens, and a prompt and an answer so many each, as DeepSpeed-Chat has it where the models
+// have room.
 constexpr int64_t kMostRowTokens = 512, kMostPromptTokens = 256;
 
 int64_t positions_of_model(const std::string& directory) {
@@ -99,7 +100,7 @@ SplitRequest Pipeline::split_request() const {
           .seed = static_cast<uint64_t>(options_.seed.get())};
 }
 
-// The part of a step's config that makes it a step of this pipeline, with the lengths of DeepSpeed-Chat.
+// Returns the part of a step's config that makes it a step of this pipeline, with the lengths of DeepSpeed-Chat.
 nlohmann::json Pipeline::wiring(size_t step) const {
   const PipelineStep& entry = pipeline_steps().at(step);
   const std::string rows = (fs::path(output_) / "data" / (std::string(entry.folder) + ".jsonl")).string();

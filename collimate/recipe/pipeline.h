@@ -13,15 +13,15 @@
 
 namespace collimate::recipe {
 
-// One step of a pipeline is a run of a recipe, in a folder of its own below the pipeline's directory.
+// Describes a step of a pipeline: a run of a recipe, in a folder of its own below the pipeline's directory.
 struct PipelineStep {
   const char* folder;
-  const char* recipe;  // and the section of the pipeline's config that holds keys of this step alone
-  const char* words;   // for a person
+  const char* recipe;  // also the section of the pipeline's config that holds keys of this step alone
+  const char* words;   // what the step does, for a person
 };
 const std::array<PipelineStep, kPipelineSteps>& pipeline_steps();
 
-// `collimate pipeline` is told this: by its options, and by a YAML file of the same keys.
+// Holds what `collimate pipeline` is told, by its options and by a YAML file of the same keys.
 struct PipelineOptions : base::Section {
   COLLIMATE_OPTION(std::string, actor_model, "", "",
                    "the model that SFT begins from, and that PPO goes on with: a directory or a hub name");
@@ -56,11 +56,12 @@ struct PipelineOptions : base::Section {
   void section_demands(const std::string& path) const override;
 };
 
-// A pipeline as it was asked for. Nothing is read but the file.
+// Holds a pipeline as it was asked for. The constructor reads no file but the pipeline's own.
 class Pipeline {
  public:
-  // `file`: YAML, "" for none; `sets` as of train. InputError with file and line; without an actor, a reward model or
-  // data; for models that are not there; for multi_node, which this program does not have.
+  // `file` is a YAML file, "" for none, and `sets` are overrides as of train. Throws InputError with file and line for
+  // wrong keys; without an actor, a reward model or data; for models that are not there; for sources with a weight; and
+  // for multi_node, which this program does not have.
   Pipeline(const std::string& file, const std::vector<std::string>& sets, std::string output);
 
   const PipelineOptions& options() const { return options_; }
@@ -68,15 +69,17 @@ class Pipeline {
   std::string model(size_t step) const { return directory(step) + "/model"; }
   SplitRequest split_request() const;
 
-  // The step's config: defaults, what the pipeline says (models, data, seed), `all`, the step's own section.
-  // InputError, which begins with the step's name, for keys that are wrong.
+  // Returns the step's config: defaults, then what the pipeline says (models, data, seed), then `all`, then the step's
+  // own section, of which later ones win. Throws InputError, which begins with the step's folder, for keys that are
+  // wrong.
   Config config(size_t step) const;
-  // Gives the same as YAML that train reads.
+  // Returns the same config as YAML that train reads, without the defaults.
   std::string yaml(size_t step) const;
-  // Check's findings of the step before any step has run: models that earlier steps are to make are taken for those
-  // that they begin from, without weights. A change since the step's run began that train would refuse is a problem.
+  // Returns check's findings of the step before any step has run. Models that earlier steps are to make are replaced by
+  // those that they begin from, whose weights are not read. A change since the step's run began that train would refuse
+  // is a problem.
   Findings check(size_t step) const;
-  // Has any step begun?
+  // Returns whether the run of any step has begun and has learned something or may have.
   bool has_begun() const;
 
  private:

@@ -33,13 +33,13 @@ ordered_json message_json(const text::Message& message) {
   return out;
 }
 
-// An answer to a prompt of messages is a list of one; to another its text.
+// Returns the answer as a list of one message where the prompt has messages, and as its text otherwise.
 ordered_json answer_json(const text::Example& example, const text::Message& answer) {
   if (text::turns_of(example.prompt) == nullptr) return answer.content;
   return ordered_json::array({message_json(answer)});
 }
 
-// The columns of a row that are its prompt.
+// Returns the columns of a row that are its prompt.
 ordered_json prompt_columns(const text::Example& example) {
   ordered_json row;
   const auto* conversation = std::get_if<text::Conversation>(&example.prompt);
@@ -58,7 +58,7 @@ ordered_json prompt_columns(const text::Example& example) {
   return row;
 }
 
-// A row as the step reads it. Columns of the data's own go with pairs (margins) and prompts (rewards).
+// Returns a row as the step reads it. Columns of the data's own go with pairs (margins) and prompts (rewards).
 ordered_json row_of(const text::Example& example, size_t step) {
   ordered_json row = prompt_columns(example);
   if (step == 0) {
@@ -75,7 +75,7 @@ ordered_json row_of(const text::Example& example, size_t step) {
   return row;
 }
 
-// "seed: 1 -> 2" for each value that differs.
+// Returns "seed: 1 -> 2" for each value that differs.
 std::vector<std::string> differences_of(const nlohmann::json& kept, const nlohmann::json& wanted) {
   const nlohmann::json before = kept.flatten(), now = wanted.flatten();
   nlohmann::json all = before;
@@ -164,7 +164,7 @@ std::string PipelineSplit::text() const {
                      fmt::join(parts, ", "), directory_.string());
 }
 
-// A source that is gone has null in the place of its bytes.
+// Describes a request with what its files hold now. A file that is gone is null.
 nlohmann::json PipelineSplit::described(const SplitRequest& request) const {
   nlohmann::json sources = nlohmann::json::array();
   for (const text::DataSource& source : request.sources)

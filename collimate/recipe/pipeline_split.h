@@ -10,19 +10,20 @@
 
 namespace collimate::recipe {
 
-// The steps of a pipeline, in order; each trains on rows of its own.
+// A pipeline has so many steps, in this order: SFT, reward model, PPO. Each trains on rows of its own.
 constexpr size_t kPipelineSteps = 3;
 using StepShares = std::array<double, kPipelineSteps>;
 
-// "2,4,4" as shares of the rows that add up to 1. InputError naming `where` for anything but three numbers that are not
-// negative, one of them above 0.
+// Returns "2,4,4" as shares of the rows that add up to 1. Throws InputError naming `where` for anything but three
+// numbers that are not negative, one of them above 0.
 StepShares split_shares(const std::string& text, const std::string& where);
 
-// The step of each row: rows in an order that the seed alone draws, cut where the shares before a step end (rounded to
-// the nearest row). So the same seed, shares and number of rows give the same split, and no row has two steps.
+// Returns the step of each row. Rows are put in an order that the seed alone draws, and cut where the shares of each
+// step end (rounded to the nearest row). So the same seed, shares and number of rows give the same split, and no row
+// has two steps.
 std::vector<size_t> split_rows(int64_t rows, const StepShares& shares, uint64_t seed);
 
-// A split is made of these.
+// Says what a split is made of.
 struct SplitRequest {
   std::vector<text::DataSource> sources;
   bool drop_bad_rows = false;
@@ -30,19 +31,19 @@ struct SplitRequest {
   uint64_t seed = 0;
 };
 
-// A split that is kept: a directory with 1-sft.jsonl (prompt and the chosen answer), 2-reward.jsonl (pairs),
-// 3-ppo.jsonl (prompts) and, written last, split.json.
+// Keeps a split in a directory with 1-sft.jsonl (prompt and the chosen answer), 2-reward.jsonl (pairs), 3-ppo.jsonl
+// (prompts) and split.json, which is written last.
 class PipelineSplit {
  public:
-  // Makes the split, or takes the one that the directory keeps. Where that is of another request, or of files that have
-  // changed since, it is made again if `may_change`, else it is an InputError that names each difference; files that
-  // are gone are not compared. InputError for data that cannot be read, has rows that are no pairs, or leaves a step
-  // without rows.
+  // Makes the split, or takes the one that the directory keeps. Where the kept one is of another request, or of files
+  // that have changed since, it is made again if `may_change`; otherwise InputError names each difference. Files that
+  // are gone are not compared. Throws InputError for data that cannot be read, has rows that are no pairs, or leaves a
+  // step without rows.
   PipelineSplit(const SplitRequest& request, std::filesystem::path directory, bool may_change);
 
   std::string file(size_t step) const;
   int64_t rows(size_t step) const { return rows_.at(step); }
-  // For a person: the rows of each step, and where they are kept.
+  // Returns for a person how many rows each step has, and where they are kept.
   std::string text() const;
 
  private:

@@ -12,7 +12,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-// Tells of a step what it is, and what its own summary says where it has ended.
+// Returns what a step is and, where it has ended, what its own summary says.
 ordered_json step_summary(const Pipeline& pipeline, const PipelineSplit& split, size_t step) {
   const fs::path run = pipeline.directory(step);
   const PipelineStep& named = pipeline_steps().at(step);

@@ -8,8 +8,8 @@
 
 namespace collimate::recipe {
 
-// summary.json of a pipeline: what it was asked for, and of each step what that run's own summary says, where it has
-// ended. `changes`: of a step, by its metrics.jsonl.
+// Returns summary.json of a pipeline: what it was asked for, and for each step that has ended what the summary of its
+// run says. `changes` says how the metrics of a step have changed, from its metrics.jsonl.
 nlohmann::ordered_json pipeline_summary(
     const Pipeline& pipeline, const PipelineSplit& split,
     const std::function<nlohmann::ordered_json(const std::filesystem::path&)>& changes);

@@ -44,8 +44,8 @@ int64_t sum_parts(int64_t chunks, int tp) { return chunks % tp == 0 ? chunks : c
 
 namespace {
 
-// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused. `zero`
-// is read of names too, the other axes of flattening alone.
+// Checks `devices`, which is read where the placement is a name: a placement with a number of its own may leave some of
+// them unused. Checks that `zero` is set of names alone, and the other axes of flattening alone.
 void check_devices(const Config& config, const graph::Placement& placement) {
   for (const auto& [name, size, usual] : {std::tuple("tp", config.tp.get(), int64_t{1}),
                                           {"pp", config.pp.get(), 1},
@@ -63,7 +63,7 @@ void check_devices(const Config& config, const graph::Placement& placement) {
                                            std::to_string(devices), "leaving it out, or another placement"));
 }
 
-// A model's experts; null of one that has none, or that is no model but code.
+// Returns a model's experts, and nothing for one that has none or that is no model but code.
 std::optional<shape::Experts> experts_in(const Plan& plan, const std::string& model) {
   const auto module = plan.modules.find(model);
   if (module == plan.modules.end() || !module->second.parameters.contains("weights")) return std::nullopt;
@@ -74,11 +74,12 @@ std::optional<shape::Experts> experts_in(const Plan& plan, const std::string& mo
   return experts == nullptr ? std::nullopt : std::optional(*experts);
 }
 
-// Ranks that share the tokens of a row are together among those that share experts, or share these with nobody else.
+// Returns whether groups of ranks that share experts and groups that share the tokens of a row lie one within the
+// other.
 bool fits_context(int ep, int cp) { return ep % cp == 0 || cp % ep == 0; }
 
-// Mixtures alone have experts to share. What does not train has as many replicas as there are groups of ranks that do,
-// or one where all ranks share the weights.
+// Lets ranks share experts, which mixtures alone have. A function that does not train has as many replicas as there are
+// groups of ranks that share experts, or one where all ranks share the weights.
 void share_experts(const Plan& plan, int ep, graph::Placement& placement) {
   const auto fail = [&](const std::string& expected, const std::string& instead) {
     throw base::InputError(base::expectation("ep", expected, std::to_string(ep), instead));
@@ -104,8 +105,8 @@ void share_experts(const Plan& plan, int ep, graph::Placement& placement) {
   if (!shared) fail("1, as no model of the run has experts", "tp, pp or cp, or leaving it out");
 }
 
-// All models on all devices. Where several train the same pieces together they share the optimizer, which costs
-// nothing, or what else `zero` says; of its stage 3 the weights of all models are shared, frozen ones too.
+// Places all models on all devices. Where several devices train the same pieces together they share the optimizer,
+// which costs nothing, or what else `zero` says. At its stage 3 the weights of all models are shared, frozen ones too.
 graph::Placement flattened(const Config& config, const Plan& plan) {
   const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get()),
             pp = static_cast<int>(config.pp.get()), cp = static_cast<int>(config.cp.get()),
@@ -143,7 +144,7 @@ graph::Placement placement_of(const Config& config, const Plan& plan) {
                            : graph::parse_placement(value.dump(), "placement");
 }
 
-// Functions that generate have no tokens to share when they begin.
+// Throws InputError where a function that generates is to share tokens, as it has none to share when it begins.
 void check_context(const graph::Placement& placement, const Plan& plan) {
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
@@ -154,8 +155,8 @@ void check_context(const graph::Placement& placement, const Plan& plan) {
     }
 }
 
-// Experts are shared by neighbours of the ranks that have copies of the rest: each with rows or tokens of its own, so
-// that those of a row are together in a group or share it with nobody else.
+// Checks layouts with ep. Experts are shared by neighbours among the ranks that have copies of the rest, each with rows
+// or tokens of its own. The ranks of a row are together in such a group, or share their experts with nobody else.
 void check_experts(const graph::Placement& placement, const Plan& plan) {
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) {
@@ -178,7 +179,7 @@ void check_experts(const graph::Placement& placement, const Plan& plan) {
     }
 }
 
-// Older weights than those of training are there only where these are not: on other devices.
+// Checks staleness. Weights older than those of training exist only on other devices than these.
 void check_staleness(const graph::Placement& placement, const Plan& plan) {
   if (placement.staleness == 0) return;
   const auto fail = [&](const std::string& expected, const std::string& instead) {
@@ -195,7 +196,8 @@ void check_staleness(const graph::Placement& placement, const Plan& plan) {
   }
 }
 
-// Whether there is a reference follows from the loss: a placement that names it needs one that reads it.
+// Throws InputError for a placement that names a reference where the loss reads none, as then the run has no such
+// model.
 void check_reference(const graph::Placement& placement, const Plan& plan) {
   constexpr const char* kReference = "reference";
   if (plan.graph.models.contains(kReference)) return;
@@ -206,7 +208,7 @@ void check_reference(const graph::Placement& placement, const Plan& plan) {
           plan.graph.name == "grpo" ? "algorithm.beta: 0.04, which reads it, or leaving it out" : "leaving it out"));
 }
 
-// A placement may say more than the recipes' modules do: it is refused, not ignored.
+// Refuses what a placement says beyond what the recipes' modules do, which would otherwise be ignored.
 void check_supported(const graph::Placement& placement, const Plan& plan) {
   check_staleness(placement, plan);
   for (const auto& [model, residency] : placement.residency) {
@@ -224,13 +226,13 @@ void check_supported(const graph::Placement& placement, const Plan& plan) {
     }
 }
 
-// A function of a model in a placement.
+// Holds a function of a model in a placement.
 struct Placed {
   std::string model, function;
   graph::Layout layout;
 };
 
-// The functions that are called of models with these weights, on one of the devices.
+// Returns the functions that are called of models with these weights, on one of the devices.
 std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Company& company, const Plan& plan,
                                  const graph::Placement& placement) {
   std::vector<Placed> found;
@@ -244,7 +246,7 @@ std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Com
   return found;
 }
 
-// A device holds the weights of an identity once: whole, or the pieces of one tp, pp and ep.
+// Checks that a device holds the weights of an identity once: whole, or the pieces of one tp, pp and ep.
 void check_pieces(const graph::Placement& placement, const Plan& plan) {
   for (const graph::Company& company : graph::companies(plan.graph, placement))
     for (const std::string& model : company.models) {
@@ -266,8 +268,8 @@ void check_pieces(const graph::Placement& placement, const Plan& plan) {
     }
 }
 
-// Log-probs of training are those of sampling to the last bit where both add up alike; a run that allows no difference
-// would stop in its first update.
+// Checks that generation and training add up alike, as only then log-probs of training are those of sampling to the
+// last bit. A run that allows no difference would stop in its first update.
 void check_sums(const Config& config, const graph::Placement& placement, const Plan& plan) {
   if (plan.rows != rlhf::RowKind::kPrompt || config.train.mismatch_limit > 0) return;
   for (const graph::WeightLink& link : plan.graph.links) {
@@ -292,7 +294,7 @@ void check_sums(const Config& config, const graph::Placement& placement, const P
   }
 }
 
-// A layout of one of the functions whose ranks share the weights: of all ranks of its group together.
+// Completes the layout of a function whose ranks share the weights: all ranks of its group share them together.
 void share_over_group(const Placed& placed, const Placed& first, graph::Placement& placement, const Plan& plan) {
   const std::vector<int>& devices = placement.group_of(placed.model)->devices;
   const std::string where = fmt::format("placement.layouts.{}.{}", placed.model, placed.function);
@@ -310,8 +312,8 @@ void share_over_group(const Placed& placed, const Placed& first, graph::Placemen
   if (kind != graph::Kind::kTrain) layout.dp = dp;
 }
 
-// Where the ranks of one function share the weights of its model (zero 3), so do those of every function of models with
-// these weights: a call of one is a call of all these ranks, each with some of the rows or none.
+// Where the ranks of one function share the weights of its model (zero 3), has those of every function of models with
+// these weights share them. A call of one is then a call of all these ranks, each with some of the rows or none.
 void share_weights(graph::Placement& placement, const Plan& plan) {
   for (const graph::Company& company : graph::companies(plan.graph, placement))
     for (const std::string& model : company.models) {

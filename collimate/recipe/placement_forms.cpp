@@ -17,7 +17,7 @@ bool is_separation(const nlohmann::json& placement) {
          (placement.is_object() && placement.size() == 1 && placement.contains(kSeparation));
 }
 
-// Devices of `separation` that train.
+// Returns how many devices of `separation` train.
 int training_devices(const nlohmann::json& placement, int devices) {
   const nlohmann::json given = placement.is_object() ? placement.at(kSeparation) : nlohmann::json(0.5);
   const double number = given.is_number() ? given.get<double>() : 0;

@@ -10,17 +10,16 @@
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/reward/functions.h"
 
-// The form of a plugin: a shared library with parts of a user's own, which a config names in `plugins`. A source of it
-// has
+// A plugin is a shared library with parts of a user's own, which a config names in `plugins`. One of its sources has
 //
 //   COLLIMATE_PLUGIN { collimate::register_reward(…); collimate::register_recipe(…); }
 //
-// once, which runs when the plugin is loaded.
+// once. This code runs when the plugin is loaded.
 
 namespace collimate::recipe {
 
-// A hash of the sizes of what a plugin and its program hand to each other: objects of one layout have one number. It is
-// a constant of the headers that a source was compiled with, on both sides.
+// Returns a hash of the sizes of the types that a plugin and its program hand to each other. Both sides compute it as a
+// constant of the headers that they were compiled with, and types of equal sizes have equal hashes.
 constexpr uint64_t plugin_layout() {
   constexpr std::array<size_t, 16> kSizes = {sizeof(RecipeEntry),
                                              sizeof(Plan),
@@ -45,7 +44,8 @@ constexpr uint64_t plugin_layout() {
 
 }  // namespace collimate::recipe
 
-// The version is that of the headers, the rest decides how names and objects of the standard library look.
+// Says what a plugin is built for: the version of the headers, and what decides how names and objects of the standard
+// library look.
 #define COLLIMATE_TEXT_OF(x) #x
 #define COLLIMATE_AS_TEXT(x) COLLIMATE_TEXT_OF(x)
 #define COLLIMATE_PLUGIN_BUILT_FOR \

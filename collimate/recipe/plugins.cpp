@@ -23,7 +23,7 @@ constexpr const char* kPlugins = "plugins";
 
 struct LoadedPlugin {
   uint32_t crc = 0;
-  std::string error;  // with which loading has failed
+  std::string error;  // of the loading, "" where it has not failed
 };
 
 std::map<std::string, LoadedPlugin>& loaded_plugins() {

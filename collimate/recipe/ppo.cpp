@@ -18,8 +18,8 @@ const std::map<std::string, std::string>& ppo_phases() {
 
 }  // namespace
 
-// Proximal policy optimisation with four models (Ouyang et al. 2022): policy, reference, value, and a reward model or
-// rules.
+// Plans proximal policy optimisation with four models (Ouyang et al. 2022): policy, reference, value, and a reward
+// model or rules.
 Plan ppo(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   const auto policy = page.generator("policy", {.weights = "policy", .trained = true});

@@ -18,7 +18,7 @@ namespace {
 constexpr double kMostIterations = 1e12;
 constexpr const char* kModels = "models";
 
-// Finds what only both of its options say to be wrong.
+// Throws InputError for options of sampling that are wrong only together.
 void check_sampling(const Config& config, const Plan& plan) {
   const int64_t completion = config.rollout.completion_tokens;
   if (plan.rows == rlhf::RowKind::kPrompt || config.redraws()) config.rollout.params(completion);
@@ -43,7 +43,8 @@ int64_t iterations_of(double epochs, const RunData& data, const Plan& plan) {
   return static_cast<int64_t>(iterations);
 }
 
-// Checks recipes whose rows the data has: where samples are drawn their number is a multiple anyway.
+// Checks the rows of an update in recipes whose rows the data has. Where samples are drawn their number is a multiple
+// anyway.
 void check_rows(const Plan& plan) {
   const int64_t rows = plan.rows_per_iteration, unit = plan.group_size;
   if (rows <= 0)
@@ -57,8 +58,8 @@ void check_rows(const Plan& plan) {
 
 using Unread = std::function<bool(const std::string& option)>;
 
-// The options of a section, at `path` ("" for the root), but for those that are unread and as by default, and sections
-// of which none is left.
+// Returns the options of a section, at `path` ("" for the root), without those that are unread and as by default, and
+// without sections of which none is left.
 base::ConfigNode without_unread(const base::ConfigNode& section, const base::ConfigNode& standard,
                                 const std::string& path, const Unread& unread) {
   static const base::ConfigNode of_a_model = rlhf::ModelOptions().section_value();

@@ -8,7 +8,7 @@
 namespace collimate::recipe {
 namespace {
 
-// Presets of one program share these lines.
+// Presets of one program share such lines.
 constexpr const char* kTrlTrain = R"(train:
   learning_rate: 1.0e-6
   lr_schedule: linear

@@ -7,8 +7,9 @@
 
 namespace collimate::recipe {
 
-// The constants with which another program computes an algorithm, pinned to its version: names that stay, values that
-// never change. They stand for defaults: a key of the config has the last word. Sizes of batches are not among them.
+// Holds the constants with which another program computes an algorithm, pinned to its version: the names stay, and the
+// values never change. They stand for defaults, so that a key of the config has the last word. Sizes of batches are not
+// among them.
 struct Preset {
   std::string name;    // "trl-grpo", as the key `preset` has it
   std::string source;  // "TRL 1.16, GRPOConfig"
@@ -20,10 +21,10 @@ struct Preset {
 const std::vector<Preset>& presets();
 std::vector<std::string> preset_names();
 
-// The preset's values as a config, which errors call "preset NAME".
+// Returns the preset's values as a config, whose place errors call "preset NAME".
 base::ConfigNode preset_values(const Preset& preset);
 
-// Gives what `collimate help presets` prints.
+// Returns the text that `collimate help presets` prints.
 std::string presets_text();
 
 }  // namespace collimate::recipe

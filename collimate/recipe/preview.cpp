@@ -47,8 +47,8 @@ bool is_stop(const text::Tokenizer& tokenizer, int32_t id) {
   return std::find(stops.begin(), stops.end(), id) != stops.end();
 }
 
-// Returns the last token that is trained, or -1: with white space behind a token that ends a completion that one, as in
-// templates whose {% generation %} encloses the line's end.
+// Returns the last token that is trained, or -1. Where white space follows a token that ends a completion it returns
+// that token, as in templates whose {% generation %} encloses the line's end.
 int32_t last_trained(const text::RenderedTokens& row, const text::Tokenizer& tokenizer) {
   int32_t last = -1;
   for (size_t t = row.ids.size(); t-- > 0;) {

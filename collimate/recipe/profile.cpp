@@ -13,7 +13,7 @@ std::string line(const std::string& name, const std::string& calls, double total
   return fmt::format("{:<44} {:>8} {:>10.4f} {:>10.4f} {:>7.1f}\n", name, calls, total, self, 100 * self / whole);
 }
 
-// The entries of a map, those of most `seconds` first.
+// Returns the entries of a map, those of most `seconds` first.
 template <class Map, class Seconds>
 auto slowest_first(const Map& map, const Seconds& seconds) {
   std::vector<const typename Map::value_type*> entries;

@@ -10,14 +10,14 @@
 
 namespace collimate::recipe {
 
-// A Profile says where an iteration's time went, by function and operation: of the slowest iteration of a run.
+// Says where the time of a run's slowest iteration went, by function and operation.
 class Profile {
  public:
   void add(const flow::CallTimes& times);
   void end_iteration(int64_t iteration, double seconds);
   bool empty() const { return iterations_ == 0; }
-  // A table for a person: functions with their operations, slowest first. A function's own seconds are those that no
-  // operation took; of an operation, those of no operation that it called.
+  // Returns a table for a person: functions with their operations, slowest first. A function's own seconds are those
+  // outside of its operations, and an operation's own seconds those outside of operations that it called.
   std::string table() const;
 
  private:
@@ -33,10 +33,10 @@ class Profile {
     int64_t number = 0;
     double seconds = 0;
     std::map<std::pair<std::string, int>, Function> functions;  // by node and worker
-    std::vector<std::pair<double, double>> busy;                // when a function ran, on whatever worker
+    std::vector<std::pair<double, double>> busy;                // begin and end of each function call, on any worker
   };
 
-  static double idle_seconds(const Iteration& iteration);  // when none ran
+  static double idle_seconds(const Iteration& iteration);  // during which no function ran
 
   std::map<int64_t, Iteration> running_;  // by number
   Iteration slowest_;

@@ -5,15 +5,15 @@
 
 namespace collimate::recipe {
 
-// Appends as many bytes of a number as T has, the lowest first.
+// Appends the bytes of an integer, all that T has, the lowest first.
 template <class T>
 void put_fixed(std::string& out, T value) {
   for (size_t i = 0; i < sizeof(T); ++i) out += static_cast<char>(value >> (8 * i) & 0xffU);
 }
 
-// A message of protocol buffers (proto3, protobuf.dev/programming-guides/encoding): fields in the order in which they
-// are added. An integer of 0 is left out, as proto3 does; other values are written, as they may be entries of a list or
-// a choice.
+// Writes a message of protocol buffers (proto3, protobuf.dev/programming-guides/encoding), with fields in the order in
+// which they are added. An integer of 0 is left out, as proto3 does. Other fields are always written, as they may be
+// entries of a list or a choice.
 class ProtobufMessage {
  public:
   ProtobufMessage& add_double(unsigned field, double value);

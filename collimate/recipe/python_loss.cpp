@@ -28,7 +28,7 @@ std::vector<std::byte> on_host(const at::Tensor& values) {
   return here;
 }
 
-// The quantities that a loss has asked for, by their names in Python.
+// Returns the quantities that a loss has asked for, by their names in Python.
 std::vector<std::pair<std::string, at::Tensor>> quantities_of(const rlhf::LossContext& c) {
   std::vector<std::pair<std::string, at::Tensor>> all = {{"log_probs", c.log_probs()},
                                                          {"entropy", c.entropy()},
@@ -45,7 +45,7 @@ at::Tensor column_of(const rlhf::LossContext& c, const std::string& name) {
   return ragged ? c.per_token(key) : c.per_row(key);
 }
 
-// A number with the given gradients: its value is exact, and so is what each quantity gets.
+// Returns a number with the given gradients. Its value is exact, and so is the gradient that each quantity gets.
 at::Tensor with_gradients(double value, const std::vector<std::pair<at::Tensor, at::Tensor>>& gradients) {
   at::Tensor total;
   for (const auto& [quantity, gradient] : gradients) {
@@ -117,7 +117,7 @@ batch::QuantityNeeds needs_of(const json& told) {
   return needs;
 }
 
-// The keys of `algorithm` that a loss reads, of which each is there.
+// Returns the keys of `algorithm` that a loss reads. Throws InputError for a key that is not there.
 std::vector<std::string> options_of(const json& told) {
   const std::vector<std::string> known = rlhf::AlgorithmOptions().section_value().keys;
   std::vector<std::string> options = told.at("options");

@@ -20,7 +20,7 @@ std::vector<graph::FunctionSpec> specs_of(const json& told) {
   return specs;
 }
 
-// RunError for what the file or the module raises: a run has begun.
+// Throws RunError for what the file or the module raises in the function, as a run has begun.
 template <class Function>
 auto of_the_run(const Function& function) {
   try {

@@ -6,8 +6,8 @@
 
 namespace collimate::recipe {
 
-// Takes the last buffer of an answer, which has so many doubles: numbers that may be infinite or none travel so, as
-// JSON has no word for them.
+// Takes the last buffer of an answer, which has `count` doubles, and returns these. Numbers that may be infinite or NaN
+// travel so, as JSON has no word for them.
 std::vector<double> last_numbers(PythonProcess::Buffers& buffers, size_t count);
 
 }  // namespace collimate::recipe

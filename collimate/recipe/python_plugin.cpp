@@ -44,7 +44,7 @@ Page::Role role_of(const json& given) {
   return role;
 }
 
-// The page of one trace: answers what the flow asks for.
+// Holds the page of one trace, and answers what the flow asks for.
 class TracedPage {
  public:
   TracedPage(const RecipeEntry& entry, const Config& config, const flow::Registry& registry)
@@ -113,7 +113,7 @@ class TracedPage {
     return trainers_.back().handle;
   }
 
-  // The trainer of that name, else the first one; null without any.
+  // Returns the trainer of that name, else the first one; null without any.
   const Decoder* trainer_of(const std::string& name) const {
     const auto found =
         std::ranges::find_if(trainers_, [&](const Decoder& trainer) { return trainer.handle.name() == name; });
@@ -144,14 +144,14 @@ class TracedPage {
     return plan;
   }
 
-  // A frozen scorer that the graph calls; null without one.
+  // Returns a frozen scorer that the graph calls; null without one.
   const graph::ModelHandle* scorer_in(const Plan& plan, const std::string& function) const {
     const auto found = std::ranges::find_if(scorers_, [&](const Decoder& scorer) {
       return !scorer.role.trained && plan.calls(scorer.handle.name(), function);
     });
     return found == scorers_.end() ? nullptr : &found->handle;
   }
-  // The reward model of a flow without rules.
+  // Returns the reward model of a flow without rules; null without one.
   const graph::ModelHandle* judge_in(const Plan& plan) const {
     return generator_ && config_.reward->is_null() ? scorer_in(plan, "score") : nullptr;
   }
@@ -185,7 +185,7 @@ class TracedPage {
   std::vector<std::pair<std::string, std::string>> advantages_;  // rows and default of each
 };
 
-// Gives what the process answers, also in words of the input where it does not answer at all: no run has begun.
+// Returns what the process answers. Where it does not answer, throws InputError and not RunError, as no run has begun.
 json asked_before_a_run(PythonProcess& process, const json& question) {
   try {
     process.revive();

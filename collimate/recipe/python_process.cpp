@@ -14,7 +14,7 @@
 namespace collimate::recipe {
 namespace {
 
-constexpr double kEndSeconds = 1.0;    // from the end of the process's pipe to its own
+constexpr double kEndSeconds = 1.0;    // from the end of the process's pipe to the end of the process
 constexpr double kStopSeconds = 10.0;  // for a trace to end
 
 host::ChildOptions plugin_child(const std::string& path) {

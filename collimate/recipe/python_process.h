@@ -10,18 +10,18 @@
 
 namespace collimate::recipe {
 
-// A Python process that has imported a user's plugin and answers questions about it
-// (python/collimate/plugin_worker.py), one at a time: who asks holds its turn. It ends with this object. What the file
-// prints goes to the log.
+// Runs a Python process that has imported a user's plugin and answers questions about it
+// (python/collimate/plugin_worker.py), one at a time: a caller holds turn() while it asks. The process ends with this
+// object. What the file prints goes to the log.
 class PythonProcess {
  public:
   static constexpr double kAnswerSeconds = 120;  // to import the file, to trace a flow, for a loss of one micro-batch
-  // `crc` is of the file as it was loaded: no process imports another content. RunError for one that has changed;
-  // InputError and RunError as of ask() where it cannot be imported.
+  // `crc` is the CRC-32C of the file as it was loaded, as no process imports another content. Throws RunError for a
+  // file that has changed, and InputError and RunError as ask() does where it cannot be imported.
   PythonProcess(const std::string& path, uint32_t crc, double seconds = kAnswerSeconds);
   ~PythonProcess();
 
-  // The process has said this of the file: {"flows", "losses", "modules"}.
+  // Returns what the process has said of the file: {"flows", "losses", "modules"}.
   const nlohmann::json& told() const { return told_; }
 
   using Buffers = std::vector<std::vector<std::byte>>;
@@ -29,12 +29,13 @@ class PythonProcess {
     nlohmann::json header;
     Buffers buffers;
   };
-  // InputError for an answer that says what went wrong: with Python's own message and the lines of the file. RunError
-  // where none comes in time: the process is killed, and there is none until it is revived.
+  // Asks a question and returns the answer. Throws InputError, with Python's own message and the lines of the file, for
+  // an answer that says what went wrong. Throws RunError where no answer comes in time. The process is then killed, and
+  // there is none until revive().
   Answer ask(const nlohmann::json& question, const Buffers& buffers = {}, double seconds = kAnswerSeconds);
-  // Starts a process again where the last one has ended, without what that had kept. Throws as the constructor does.
+  // Starts a new process where the last one was killed, without what that had kept. Throws as the constructor does.
   void revive();
-  // Ends the trace that asked, which gets no answer. A process that does not say that it has ended is killed.
+  // Ends the trace whose question gets no answer. A process that does not say that the trace has ended is killed.
   void stop();
   std::mutex& turn() { return turn_; }
 

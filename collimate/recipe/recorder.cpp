@@ -13,7 +13,8 @@
 namespace collimate::recipe {
 namespace {
 
-// A node's metric, as "timing_s/policy.generate", under the name of the node's phase; others as they are.
+// Returns a node's metric, as "timing_s/policy.generate", under the name of the node's phase, and other metrics as they
+// are.
 std::string phase_metric(const std::string& metric, const Plan& plan) {
   for (const std::string family : {"timing_s/", "memory/peak_bytes/"}) {
     if (!metric.starts_with(family)) continue;
@@ -34,7 +35,7 @@ double unix_seconds() {
 
 constexpr const char *kRewardErrors = "reward/errors", *kTesting = "timing_s/testing";
 
-// One line where rewards failed: how many, and the first with its reason and what on_error made of it.
+// Logs one line where rewards failed: how many, and the first with its reason and what on_error made of it.
 void warn_of_errors(const std::string& where, const flow::IterationResult& result) {
   const auto note = result.notes.find(kRewardErrors);
   if (note == result.notes.end()) return;
@@ -163,7 +164,7 @@ void Recorder::write(base::MetricsRecord record) {
   if (on_record) on_record(record);
 }
 
-// Copies of metrics.jsonl for other programs, with what stands there; `first` is yet to come.
+// Opens the copies of metrics.jsonl for other programs, with the lines that are there; `first` is yet to come.
 void Recorder::open_copies(const base::MetricsRecord& first) {
   const double wall_start = unix_seconds() - first.time_seconds;
   if (config_.log.tensorboard && !tensorboard_)
@@ -207,7 +208,7 @@ std::string Recorder::details() const {
   return text;
 }
 
-// The lines before a checkpoint are on the disk before it is.
+// Puts the lines before a checkpoint on the disk before the checkpoint is.
 void Recorder::save(base::StateWriter& out) const {
   writer_->sync();
   out.json(kMetricsState, measure_file(directory_.metrics()));
@@ -219,12 +220,12 @@ void Recorder::save(base::StateWriter& out) const {
 void Recorder::load(base::StateReader& in) {
   in.json("recorder").get_to(*this);
   if (!waiting_) return;
-  // The evaluation that the line waits for runs again: what it wrote before the interruption goes.
+  // The evaluation that the line waits for runs again, so what it wrote before the interruption is removed.
   if (evaluates_after(waiting_->step - 1)) {
     writer_.emplace(directory_.metrics(), waiting_->step - 1);
     return;
   }
-  // A shorter run ended there, which this one evaluates elsewhere: its line stays as it was written.
+  // A shorter run ended there, after which this one evaluates nothing, so its line stays as it was written.
   base::MetricsRecord ended = std::move(*std::exchange(waiting_, std::nullopt));
   const std::vector<base::MetricsRecord> lines = base::read_metrics(directory_.metrics());
   if (lines.empty() || lines.back().step < ended.step)

@@ -25,7 +25,7 @@ void add_spread(const std::string& family, const std::vector<double>& values, ba
   record.set(family + "/min", *std::min_element(values.begin(), values.end()));
 }
 
-// The oldest and the newest weights that drew the sample's tokens; null where nobody says.
+// Returns the oldest and the newest weights that drew the sample's tokens; nothing where the rows do not say.
 std::optional<std::pair<int64_t, int64_t>> versions_of(const Batch& rows, int64_t r) {
   if (!rows.has(batch::kWeightsVersion.name)) return std::nullopt;
   std::optional<std::pair<int64_t, int64_t>> found;

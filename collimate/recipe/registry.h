@@ -7,11 +7,12 @@
 
 namespace collimate::recipe {
 
-// The list of module kinds: what recipes' graphs mean by them. Those of the program itself come last.
+// Returns the list of module kinds, which says what recipes' graphs mean by them. Those of the program itself come
+// last.
 flow::Registry module_registry();
 
-// Makes a module of a program's own known to recipes, as Page::model names it. Call it before configs are read and runs
-// start, in every process that works for the run; not thread-safe. InputError when the name is taken.
+// Makes a module of the program's own known to recipes, as Page::model names it. Call it before configs are read and
+// runs start, in every process that works for the run; it is not thread-safe. Throws InputError when the name is taken.
 void register_module(const std::string& kind, flow::ModuleFactory factory);
 
 // Does so for a class whose constructor takes the module's parameters.

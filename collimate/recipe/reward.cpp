@@ -3,7 +3,8 @@
 
 namespace collimate::recipe {
 
-// A reward model from preference pairs (Bradley-Terry on the last token's score), with margins where the data has them.
+// Plans a reward model from preference pairs (Bradley-Terry on the last token's score), with margins where the data has
+// them.
 Plan reward(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   const Page::Role trained{

@@ -31,8 +31,8 @@ InputError unusable(const char* expected, const fs::path& output, const std::err
       expectation("--output", expected, fmt::format("{}: {}", output.string(), error.message()), "another --output"));
 }
 
-// Is anything there but a lock's file, the rows of a run that is to begin, and what one left that was killed as it
-// began? What cannot be looked at is for begin() to make.
+// Is anything there but a lock's file, the rows of a run that is to begin, and the partial config of a run that was
+// killed as it began? A path that cannot be looked at counts as empty, as begin() is to make it.
 bool holds_files(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return false;
@@ -55,7 +55,8 @@ void copy_missing(const fs::path& from, const fs::path& to) {
   if (!fs::exists(to)) host::write_file_atomically(to, host::read_file(from));
 }
 
-// Copies what a run adds to as it goes on, where `to` has none yet. The recording copies itself (flow/recording.h).
+// Copies what a run adds to as it goes on, where `to` has none of it yet. The recording copies itself
+// (flow/recording.h).
 void copy_records(const fs::path& from, const fs::path& to) {
   for (const char* name : {kMetricsFile, kJournalFile})
     if (fs::exists(from / name)) copy_missing(from / name, to / name);
@@ -67,7 +68,7 @@ void copy_records(const fs::path& from, const fs::path& to) {
   }
 }
 
-// The checkpoint that a run goes on from becomes one of `run` where that has none yet: it goes on alone from there.
+// Copies the checkpoint that a run goes on from into `run` where that has none yet, as it goes on alone from there.
 void copy_checkpoint(const std::string& checkpoint, const fs::path& run) {
   flow::Checkpoints own(run);
   if (!own.latest().empty()) return;
@@ -79,13 +80,13 @@ void copy_checkpoint(const std::string& checkpoint, const fs::path& run) {
   own.settle();
 }
 
-// Reads what the run's recorder saved; null in a checkpoint that has none of it.
+// Returns what the run's recorder saved of metrics.jsonl; null in a checkpoint without it.
 nlohmann::json saved_metrics(const std::string& checkpoint) {
   flow::DirectoryReader state(checkpoint + "/state-0");
   return state.has(kMetricsState) ? state.json(kMetricsState) : nlohmann::json();
 }
 
-// Nothing, or an InputError with the newest checkpoint before this one that is as it was written.
+// Throws InputError for a damaged checkpoint, with the newest one before it that is as it was written.
 void check_checkpoint(const std::string& checkpoint, const fs::path& run) {
   const std::string form = flow::other_form_of(checkpoint);
   const std::string damage = form.empty() ? flow::damage_in(checkpoint) : form;
@@ -99,7 +100,7 @@ void check_checkpoint(const std::string& checkpoint, const fs::path& run) {
       fmt::format("{}; try {}, or {}", damage, form.empty() ? "restoring it" : "the program that wrote it", other_way));
 }
 
-// Nothing, a warning where the file is gone, or an InputError where it does not begin with what the checkpoint knows.
+// Warns where metrics.jsonl is gone. Throws InputError where it does not begin with what the checkpoint knows of it.
 void check_metrics(const std::string& checkpoint, const fs::path& run) {
   const nlohmann::json saved = saved_metrics(checkpoint);
   const fs::path path = run / kMetricsFile;
@@ -119,7 +120,7 @@ void check_metrics(const std::string& checkpoint, const fs::path& run) {
                                "restoring the file, or moving it away to go on without those records"));
 }
 
-// A run that has ended loses nothing but what its report says.
+// Warns of metrics that are not as they were written: a run that has ended loses nothing but what its report says.
 void warn_of_metrics(const std::string& checkpoint, const fs::path& run) {
   try {
     check_metrics(checkpoint, run);
@@ -128,16 +129,16 @@ void warn_of_metrics(const std::string& checkpoint, const fs::path& run) {
   }
 }
 
-// Another value of these has the model of a run that has ended written anew.
+// A run that has ended writes its model anew where one of these options has changed.
 constexpr const char* kOfTheExport[] = {"train.export_dtype", "run.best_metric"};
-// Keys of one config or both that differ, as in "train.learning_rate: 1e-06 -> 2e-06". Those outside of the config's
-// hash are allowed.
+// Holds the keys of one config or both that differ, as in "train.learning_rate: 1e-06 -> 2e-06". Keys outside of the
+// config's hash are allowed to differ.
 struct Differences {
   std::vector<std::string> allowed, refused;
 };
 
-// By JSON pointer what a config says of each key: as nlohmann's flatten(), but for a list of plain values, which is
-// one.
+// Adds what a config says of each key by its JSON pointer, as nlohmann's flatten() does. A list of plain values stays
+// one value.
 void add_leaves(const nlohmann::json& value, const nlohmann::json::json_pointer& at, nlohmann::json& leaves) {
   const bool plain_list =
       value.is_array() && std::ranges::none_of(value, [](const auto& part) { return part.is_structured(); });
@@ -167,8 +168,8 @@ Differences differences(const Config& old, const Config& now) {
       return values.contains(pointer) ? values.at(pointer).dump() : "nothing";
     };
     if (text(before) == text(after)) continue;
-    // An earlier program's default, which the policy's positions did not lower: its rows fitted the policy all the
-    // same.
+    // This was an earlier program's default, which the policy's positions did not lower. Its rows fitted the policy all
+    // the same.
     if (pointer == "/data/max_tokens" && now.data.max_tokens.where().empty() &&
         old.data.max_tokens == Config().data.max_tokens)
       continue;
@@ -179,10 +180,10 @@ Differences differences(const Config& old, const Config& now) {
   return found;
 }
 
-// Is the run in the directory one of another config? So is one whose config has keys that there are no more.
+// Is the run in the directory one of another config? A run whose config has keys that there are no more is one too.
 bool is_another_run(const fs::path& run, const Config& config) { return !refused_changes(run, config).empty(); }
 
-// How to begin another run beside the one of this directory, or in its place, in words for "try …".
+// Returns how to begin another run beside the one of this directory, or in its place, in words for "try …".
 std::string anew(const TrainCall& call) {
   const std::string in_its_place = holds_run(call.output) ? "--overwrite, which removes that run, or " : "";
   if (!call.command_for) return in_its_place + "another --output";
@@ -193,7 +194,7 @@ std::string anew(const TrainCall& call) {
   return fmt::format("{}another --output: {}", in_its_place, call.command_for(fmt::format("{}-{}", stem, number)));
 }
 
-// The checkpoints that are there in the place of one that is not, or the remedy where there are none.
+// Returns the checkpoints that stand beside a missing one, or the remedy where there are none.
 std::string checkpoints_beside(const fs::path& missing, const std::string& remedy) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -204,8 +205,8 @@ std::string checkpoints_beside(const fs::path& missing, const std::string& remed
   return names.empty() ? remedy : fmt::format("one that is kept (run.keep_checkpoints): {}", fmt::join(names, ", "));
 }
 
-// Gives the keys that have changed since the run began, or an InputError that says why this directory, which `option`
-// names, is not the run's.
+// Returns the keys that have changed since the run began. Throws InputError, which says why, where this directory,
+// which `option` names, is not the run's.
 std::vector<std::string> check_same_run(const Config& config, const fs::path& directory, const std::string& option,
                                         const std::string& another) {
   const bool resume = option == "--resume";
@@ -287,12 +288,12 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   }
   if (fresh_) begin(resolved_text(config, plan));
   if (own_ && !changed_.empty()) {
-    // First: with these the run would be one that has ended.
+    // The summary goes first: with it and the new config the run would be one that has ended.
     if (goes_on_) fs::remove(path_ / kSummaryFile);
     resolved_ = resolved_text(config, plan);
     if (fs::exists(path_ / kAnewDirectory)) host::remove_directory(path_ / kAnewDirectory);
     if (!writes_anew()) {
-      if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");  // it is trained on
+      if (exports_anew_ && fs::exists(path_ / "model")) host::remove_directory(path_ / "model");  // trained further
       host::write_file_atomically(path_ / kResolvedFile, resolved_);
     }
   }
@@ -305,7 +306,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   copy_checkpoint(checkpoint_, path_);
 }
 
-// Decides whether the run that is there goes, which begin() does when nothing speaks against this one.
+// Decides whether the run that is there makes way. Then begin() removes it, when nothing speaks against this run.
 void RunDirectory::make_way(const Config& config, const TrainCall& call) {
   const bool run = holds_run(path_);
   if (call.overwrite && !run)
@@ -318,7 +319,7 @@ void RunDirectory::make_way(const Config& config, const TrainCall& call) {
                                  "leaving out one of the two"));
   refuse_to_remove_inputs(path_, config, {{"--resume", call.resume}, {"--replay", call.replay}});
   lock_ = lock_directory(path_);
-  if (!call.overwrite && !is_useless()) return;  // it came to something before the lock was free
+  if (!call.overwrite && !is_useless()) return;  // it learned something before the lock was free
   fresh_ = true;
   removed_ = fmt::format(
       "removed: the run that was in {}{}", path_.string(),
@@ -338,7 +339,7 @@ void RunDirectory::begin(const std::string& resolved) {
 
 fs::path RunDirectory::model_to_write() const { return (writes_anew() ? path_ / kAnewDirectory : path_) / "model"; }
 
-// The config last: a call that is cut off before is one that the next call repeats.
+// Writes the config last, so that the next call repeats one that is cut off before.
 void RunDirectory::keep_export() const {
   if (!writes_anew()) return;
   for (const char* model : {"model-ema", "model"})
@@ -378,11 +379,11 @@ void RunDirectory::give_up() const {
   try {
     remove_run(path_);
   } catch (const base::RunError& error) {
-    base::log_warning("{}", error.what());  // why the run was given up is what ends it
+    base::log_warning("{}", error.what());  // the error for which the run was given up is the one that ends it
   }
   if (holds_files(path_)) return;
   fs::remove(path_ / kLockFile, ignored);
-  fs::remove(path_, ignored);  // which may hold rows
+  fs::remove(path_, ignored);  // unless it holds rows
 }
 
 fs::path RunDirectory::samples(int64_t step) const { return path_ / "samples" / fmt::format("step-{:06}.jsonl", step); }

@@ -13,13 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In the order in which they are removed: with the first the run has not ended, with the last it is none.
+// These files are removed in this order: without the first the run has not ended, without the last there is none.
 constexpr const char* kRunFiles[] = {kSummaryFile,   kStoppedFile,  kReportFile,    "model",       "model-ema",
                                      kAnewDirectory, "checkpoints", "samples",      "tensorboard", "wandb",
                                      "trace.json",   "profile.txt", "events.jsonl", kJournalFile,  kMetricsFile,
                                      "logs",         "plan.yaml",   "models.json",  kResolvedFile};
 
-// A path without links and dots, as far as it is there.
+// Returns a path without links and dots, as far as it is there.
 fs::path true_path(const fs::path& path) {
   std::error_code error;
   fs::path found = fs::weakly_canonical(fs::absolute(path, error), error);
@@ -35,7 +35,7 @@ bool is_written(const fs::path& path, const fs::path& run) {
 void remove_entry(const fs::path& path) {
   if (fs::is_directory(fs::symlink_status(path))) return host::remove_directory(path);
   std::error_code error;
-  fs::remove(path, error);  // a link, and not where it leads
+  fs::remove(path, error);  // removes a link, and not where it leads
   if (error) host::throw_io_error(path, "to remove the file", error.value());
 }
 

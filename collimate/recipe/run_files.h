@@ -9,7 +9,7 @@
 
 namespace collimate::recipe {
 
-// Names of files in a run's directory; docs/run-directory.md says what each is.
+// These are the names of files in a run's directory; docs/run-directory.md says what each is.
 constexpr const char* kResolvedFile = "config.resolved.yaml";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kJournalFile = "journal.bin";
@@ -20,24 +20,25 @@ constexpr const char* kLockFile = "run.lock";  // stays, with the last holder's 
 // The model of a run that has ended is written here in another form, then takes the place of the one before.
 constexpr const char* kAnewDirectory = "model.anew";
 
-// A program whose data is in memory writes it here, in the run's directory, before the run: a directory that holds this
-// alone is a new one.
+// A program whose data is in memory writes it here, in the run's directory, before the run. A directory that holds this
+// alone counts as new.
 constexpr const char* kRowsDirectory = "rows";
 
-// The key of a config's value by its place in JSON: "run.seed" of "/run/seed".
+// Returns the key of a config's value from its place in JSON: "run.seed" of "/run/seed".
 std::string config_key(const std::string& pointer);
 
-// Did `train` make the directory? Its config and its lock are there.
+// Returns whether `train` made the directory: its config and its lock are there.
 bool holds_run(const std::filesystem::path& directory);
 
-// Did the run in the directory end before an iteration was done, so that nothing has been learned that could be lost?
-// No for one whose records cannot be read.
+// Returns whether the run in the directory ended before an iteration was done, so that nothing has been learned that
+// could be lost. False for a run whose records cannot be read.
 bool holds_nothing_learned(const std::filesystem::path& run);
 
-// Removes what a run writes, the config last; other files, the lock and the rows from memory stay. RunError.
+// Removes what a run writes, the config last. Other files, the lock and the rows from memory stay. Throws RunError.
 void remove_run(const std::filesystem::path& run);
 
-// InputError where a value of the config, or of `more` (option, path), names something that remove_run would remove.
+// Throws InputError where a value of the config, or of `more` (option, path), names something that remove_run would
+// remove.
 void refuse_to_remove_inputs(const std::filesystem::path& run, const Config& config,
                              const std::vector<std::pair<std::string, std::string>>& more);
 

@@ -21,12 +21,12 @@ namespace fs = std::filesystem;
 constexpr const char* kModelsFile = "models.json";
 constexpr const char* kPlacement = "placement";  // a kind that earlier versions kept: it may change
 
-// Gives the kind of an entry: "data", "weights" (which say nothing), "model", "reward" or "plugin".
+// Returns the kind of an entry: "data", "weights" (for an entry that says no kind), "model", "reward" or "plugin".
 std::string kind_of(const nlohmann::json& input) {
   return input.contains("fingerprint") ? "data" : input.value("kind", "weights");
 }
 
-// Did the run keep inputs of that kind? Those of earlier versions kept weights alone, or weights and data.
+// Did the run keep inputs of that kind? Runs of earlier versions kept weights alone, or weights and data.
 bool kept_kind(const nlohmann::json& kept, const std::string& kind) {
   return kind == "weights" ||
          std::any_of(kept.begin(), kept.end(), [&](const nlohmann::json& input) { return kind_of(input) == kind; });

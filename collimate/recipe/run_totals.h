@@ -9,13 +9,13 @@
 
 namespace collimate::recipe {
 
-// A whole run comes to these totals, from its iterations' metrics: summary.json's sums and best values. Plain data.
+// Adds up the totals of a whole run from its iterations' metrics: summary.json's sums and best values. Plain data.
 class RunTotals {
  public:
-  // One line of the run, under verl's names.
+  // Adds one line of the run, under verl's names.
   void add(const base::MetricsRecord& record);
 
-  // {"tokens", "tokens_per_second", "phase_seconds": {phase: …}, "best_metrics": {name: {"value", "step"}}}.
+  // Returns {"tokens", "tokens_per_second", "phase_seconds": {phase: …}, "best_metrics": {name: {"value", "step"}}}.
   nlohmann::ordered_json summary() const;
 
   COLLIMATE_MEMBERS(tokens, phase_seconds, best)

@@ -3,7 +3,7 @@
 
 namespace collimate::recipe {
 
-// Supervised fine-tuning on prompt + completion: one iteration is one optimizer step.
+// Plans supervised fine-tuning on prompt + completion. One iteration is one optimizer step.
 Plan sft(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   const auto policy =

@@ -11,7 +11,7 @@
 namespace collimate::recipe {
 namespace {
 
-// Weights that agree in these compute alike from one copy.
+// Models of which these agree compute alike from one copy of the weights.
 using BaseKey = std::tuple<std::string, std::string, int64_t>;  // path, compute, chunks
 
 struct Identity {
@@ -19,7 +19,7 @@ struct Identity {
   std::string head;
 };
 
-// Whether some of a model's weights stay as its directory has them, in every run of its graph.
+// Returns whether some of a model's weights stay as its directory has them, in every run of its graph.
 bool keeps_some(const rlhf::DecoderOptions& options) {
   if (options.path->empty() || options.from_scratch || host::holds_adapters(options.path)) return false;
   return !options.trained || options.lora.rank > 0;
@@ -42,7 +42,7 @@ std::string name_of(const std::vector<Identity>& models) {
 
 void share_bases(Plan& plan) {
   std::map<BaseKey, std::vector<Identity>> bases;
-  std::set<std::string> known, changed;  // identities; those of which nothing stays
+  std::set<std::string> known, changed;  // identities of weights; changed: those of which nothing stays
   for (const auto& [model, module] : plan.modules) {
     if (!module.parameters.contains("weights")) continue;
     rlhf::DecoderOptions options;

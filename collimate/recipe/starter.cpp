@@ -74,8 +74,8 @@ constexpr const char* kTail =
     "  save_every: {every:<16} # a checkpoint every {iterations}\n"
     "  # evaluate_every: {every:<10} # measure the held-out rows every {iterations}\n";
 
-// This stands between the head, of whose section `data` some lines are, and the tail, with the rows of an update and
-// those of them that an example has.
+// Holds what stands between the head and the tail: lines of the head's section `data`, and text behind it. `update` is
+// the number of rows of an update, and `rows_per_example` how many of them an example has.
 struct Middle {
   std::string data, text;
   int64_t update = 32, rows_per_example = 1;
@@ -88,7 +88,7 @@ Middle middle_of(const RecipeEntry& entry) {
   return {kRows, entry.name == "dpo" ? kBeta : "", 32, 2};
 }
 
-// The length of the run, with as many passes over the data as change a model, and updates as small as that takes.
+// Holds the length of the run, with as many passes over the data as change a model, and updates as small as that takes.
 struct Length {
   int64_t update = 32;  // rows of one
   int64_t epochs = 1;
@@ -96,7 +96,7 @@ struct Length {
   int64_t every = 50;   // iterations from one checkpoint to the next, a quarter of a short run
 };
 
-// Rows of a file, and those of them that a run would use.
+// Counts the rows of a file, and those of them that a run would use.
 struct RowCount {
   int64_t in_file = 0, used = 0;
 
@@ -108,7 +108,8 @@ struct RowCount {
   }
 };
 
-// Counts them as a run of this config, a starter, would read them, where its model is there and has a tokenizer.
+// Counts rows as a run of this config, a starter, would read them. Where its model is not there or has no tokenizer,
+// all count as used.
 RowCount count_used(const std::string& yaml, const std::string& data, int64_t most) {
   const int64_t rows = text::count_rows(data, most);
   if (rows == most) return {rows, rows};
@@ -122,7 +123,7 @@ RowCount count_used(const std::string& yaml, const std::string& data, int64_t mo
 }
 
 Length length_of(const Middle& middle, const std::string& data, const std::string& yaml) {
-  constexpr int64_t kMostEpochs = 10, kLeftOut = 20;  // so many times as many rows are enough whatever is left out
+  constexpr int64_t kMostEpochs = 10, kLeftOut = 20;  // so many times the needed rows suffice, whatever is left out
   int64_t examples = middle.update / middle.rows_per_example;  // of an update
   Length length{.update = middle.update};
   if (!std::filesystem::is_regular_file(data)) return length;
@@ -143,18 +144,18 @@ Length length_of(const Middle& middle, const std::string& data, const std::strin
   return length;
 }
 
-// The options of a recipe that has some of its own, at their defaults.
+// Returns the options of a recipe that has some of its own, at their defaults.
 std::string own_options(const RecipeEntry& entry) { return entry.options.empty() ? "" : kOptions; }
 
 constexpr const char* kNoShape = "no known shape";
 
-// A path as YAML reads it back.
+// Returns a path as YAML reads it back.
 std::string yaml_word(const std::string& path) {
   constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-";
   return path.find_first_not_of(kPlain) == std::string::npos ? path : nlohmann::json(path).dump();
 }
 
-// The plugins that this process has been told of, one of which may bring the recipe.
+// Returns a line with the plugins that this process has been told of, one of which may bring the recipe.
 std::string plugins_line() {
   std::vector<std::string> files;
   for (const std::string& file : added_plugins()) files.push_back(yaml_word(file));
@@ -173,7 +174,7 @@ std::string plugins_line() {
                   instead == kNoShape ? renaming : "that recipe, or a file of other rows")));
 }
 
-// The first row of a file, where there is one. InputError where the recipe cannot use it.
+// Returns the first row of a file, and nothing where there is none. Throws InputError where the recipe cannot use it.
 std::optional<text::Example> first_example(const RecipeEntry& entry, const std::string& data) {
   if (!std::filesystem::is_regular_file(data)) return std::nullopt;
   std::optional<text::Row> row = text::first_row(data);
@@ -189,14 +190,14 @@ std::optional<text::Example> first_example(const RecipeEntry& entry, const std::
   return example;
 }
 
-// A model directory without a chat template, and data that begins with a conversation.
+// Returns whether the model directory has no chat template and the data begins with a conversation.
 bool lacks_template(const std::string& model, const std::optional<text::Example>& first) {
   return first && std::filesystem::is_directory(model) && text::turns_of(first->prompt) != nullptr &&
          text::load_tokenizer(model)->info().chat_template.empty();
 }
 
-// Rules compare with a ground truth, that of GSM8K with the number behind its marks; without one only a reward of one's
-// own can judge.
+// Returns the lines of a reward that fits the data. Rules compare with a ground truth, in GSM8K with the number behind
+// its marks. Without a ground truth only a reward of one's own can judge.
 const char* reward_of(const std::optional<text::Example>& first) {
   if (!first) return kRule;
   const nlohmann::json& truth = first->ground_truth;

@@ -16,7 +16,7 @@
 namespace collimate::recipe {
 namespace {
 
-// The present second, as "2026-11-24T19:36:22Z".
+// Returns the present second, as "2026-11-24T19:36:22Z".
 std::string now_utc() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -25,7 +25,7 @@ std::string now_utc() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
-// A run's report says these: which rewards ran without a sandbox, and what the watch has seen.
+// Returns what a run's report warns of: which rewards ran without a sandbox, and what the watch has seen.
 std::vector<std::string> warnings_of(const RunSoFar& run) {
   std::vector<std::string> out;
   for (const std::string& name : run.plan.rewards)

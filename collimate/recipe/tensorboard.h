@@ -9,9 +9,9 @@
 
 namespace collimate::recipe {
 
-// A file of events as TensorBoard reads it, one scalar a metric and step: TFRecords (length, masked CRC-32C, data, its
-// CRC) of `Event` messages (tensorflow/core/util/event.proto). It is a copy of metrics.jsonl and is written anew when a
-// run goes on, so that every step stands there once.
+// Writes a file of events that TensorBoard reads, one scalar for each metric and step: TFRecords (length, masked
+// CRC-32C, data, its CRC) of `Event` messages (tensorflow/core/util/event.proto). The file is a copy of metrics.jsonl
+// and is written anew when a run goes on, so that every step stands there once.
 class TensorboardWriter {
  public:
   // `wall_start`: when the run began, in seconds since 1970; a record is `time_seconds` later. Throws RunError naming

@@ -40,8 +40,8 @@ TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
           .seconds = summary.at("seconds").get<double>()};
 }
 
-// Adds what a trial of the rewards on the data's first rows says. InputError where they cannot judge them. With a
-// journal to replay none is asked.
+// Adds the warnings from a trial of the rewards on the data's first rows. Throws InputError where they cannot judge
+// these. With a journal to replay no reward is asked.
 void add_trial(const Plan& plan, const RunData& data, const TrainCall& call, Findings& found) {
   if (!call.replay.empty()) return;
   const RewardFindings rewards = check_rewards(plan, data, kTriedRows);
@@ -50,19 +50,19 @@ void add_trial(const Plan& plan, const RunData& data, const TrainCall& call, Fin
     if (line.starts_with("warning: ")) found.lines.push_back(line);
 }
 
-// Whether a change (RunDirectory::changed) is of how long the run is.
+// Returns whether a change (RunDirectory::changed) is of how long the run is.
 bool is_of_length(const std::string& change) {
   return change.starts_with("run.iterations:") || change.starts_with("run.epochs:");
 }
 
-// How often a line of progress stays, in iterations.
+// Returns how often a line of progress stays, in iterations.
 int64_t lines_every(const Config& config) {
   constexpr int64_t kLines = 20;  // of a run, by default
   if (config.log.every > 0) return config.log.every;
   return (config.run.iterations + kLines - 1) / kLines;
 }
 
-// One run from claiming its directory to its summary.
+// Is one run, from claiming its directory to its summary.
 class Run {
  public:
   Run(const Config& config, const TrainCall& call)
@@ -114,7 +114,7 @@ class Run {
     return outcome_of(told);
   }
 
-  // Tells what a person should know before it starts: batch arithmetic, data shapes, and what would train wrong.
+  // Returns what a person should know before the run starts: batch arithmetic, data shapes, and what would train wrong.
   std::vector<std::string> describe() const {
     std::vector<std::string> lines = found_.lines;
     for (const std::string& problem : found_.problems) lines.push_back("warning: " + problem);
@@ -140,7 +140,7 @@ class Run {
     return make_placement(config_, plan_);
   }
 
-  // Gives what check says of the run. InputError for that with which none begins.
+  // Returns what check says of the run. Throws InputError for problems with which no run begins.
   Findings accept() const {
     Findings found = inspect(config_, plan_, placement_, data_);
     refuse(found.refused);
@@ -161,7 +161,8 @@ class Run {
     host::write_file_atomically(directory_.path() / "plan.yaml", graph::yaml_text(placement_));
   }
 
-  // The graph's iterations, until they are done or patience runs out. StoppedError when a signal asked.
+  // Runs the graph's iterations until they are done, patience runs out or the caller ends them. Throws StoppedError
+  // when a signal or the caller asked to stop.
   void carry_out() {
     const flow::RunOptions options = run_options();
     if (reparse_) note("reparse: every worker is built from reparsed text, every message is reparsed");
@@ -179,7 +180,7 @@ class Run {
     }
   }
 
-  // After an error, which stays the one that is told.
+  // Writes the profile after an error. That error stays the one that is told.
   void try_to_write_profile() const {
     try {
       write_profile();
@@ -188,7 +189,8 @@ class Run {
     }
   }
 
-  // Leaves for the report why the run is not going on. Of wrong input the message alone is told: it is of the config.
+  // Leaves for the report why the run is not going on. Wrong input leaves nothing: its message is of the config and not
+  // of the run.
   void try_to_say_why(const std::exception& error) const {
     const auto* known = dynamic_cast<const base::Error*>(&error);
     const int exit_code = known == nullptr ? 1 : known->exit_code();
@@ -260,7 +262,7 @@ class Run {
     options.keep = recorder_.retention();
     options.exports = {{plan_.trained, directory_.model_to_write()}};
     options.resume = directory_.checkpoint();
-    // Patience may have run out before the process ended that saved the checkpoint.
+    // Patience may have run out before the process that saved the checkpoint ended.
     options.on_resumed = [this] {
       if (recorder_.out_of_patience() && directory_.completed() < config_.run.iterations) stop_.request();
     };
@@ -315,7 +317,7 @@ class Run {
     if (recorder_.out_of_patience()) stop_.request();
   }
 
-  // A run that had ended lacked its model, or wants that of another of its checkpoints.
+  // Ends the call of a run that had ended and lacked its model, or wants that of another form or checkpoint.
   TrainOutcome exported_anew(nlohmann::ordered_json summary) const {
     const nlohmann::ordered_json before = summary;
     summary.update(exported_model(so_far()));
@@ -337,7 +339,7 @@ class Run {
   base::SpanRecorder spans_;
   Profile profile_;  // empty without log.profile
   base::Progress progress_;
-  base::StopFlag stop_;  // by a signal, or out of patience
+  base::StopFlag stop_;  // requested by a signal, by the caller or out of patience
   bool signalled_ = false;
   bool caller_ends_ = false;  // by what on_metrics returned
   const int64_t start_bytes_ = host::resident_bytes();

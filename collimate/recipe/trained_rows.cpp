@@ -16,13 +16,13 @@ size_t hash_of(std::span<const int32_t> ids) {
   return std::hash<std::string_view>()({reinterpret_cast<const char*>(ids.data()), ids.size_bytes()});
 }
 
-// Gives of a row what is compared: all of it, or its prompt, which a row of text alone does not have.
+// Returns what is compared of a row: all of it, or its prompt, which a row of text alone does not have.
 std::span<const int32_t> compared(const text::RenderedTokens& row, bool whole) {
   const std::span<const int32_t> ids = row.ids;
   return whole ? ids : ids.first(static_cast<size_t>(row.prompt_tokens));
 }
 
-// Counts among the first rows of questions those whose prompts are trained on, and all.
+// Returns how many questions have a prompt that is trained on, and how many there are. `rows` has their choices.
 std::pair<int64_t, int64_t> questions_in(const Batch& rows, const Hashes& trained) {
   int64_t both = 0, all = 0;
   for (int64_t r = 0; r < rows.rows(); ++r) {

@@ -11,7 +11,7 @@
 namespace collimate::recipe {
 namespace {
 
-// The options that have another value than by default, with their values: "reward", "train.ppo_epochs".
+// Returns the options that have another value than by default, with their values: "reward", "train.ppo_epochs".
 nlohmann::json set_options(const Config& config) {
   const nlohmann::json values = base::to_json(config.section_value());
   const nlohmann::json defaults = base::to_json(Config().section_value());
@@ -29,7 +29,7 @@ nlohmann::json set_options(const Config& config) {
   return set;
 }
 
-// The remedy for what only recipes that draw samples read.
+// Returns the remedy for what only recipes that draw samples read.
 std::string or_another_recipe() {
   std::vector<std::string> names;
   for (const RecipeEntry& entry : recipes())
@@ -41,7 +41,7 @@ std::string as_json(const nlohmann::json& value) { return value.dump(); }
 std::string as_text(const nlohmann::json& value) { return value.get<std::string>(); }
 std::string unnamed(const nlohmann::json&) { return "a value"; }
 
-// An option that not every recipe reads, and what is said where it is set and not read.
+// Describes an option that not every recipe reads, and what is said where it is set and not read.
 struct PartlyRead {
   std::string option;  // or a section: each of its options
   std::string expected, remedy;
@@ -50,7 +50,7 @@ struct PartlyRead {
   bool covers(const std::string& name) const { return name == option || name.starts_with(option + "."); }
 };
 
-// All of them, in the order in which they are looked at. Those that a plan reads are in Plan::read_options.
+// Returns all of them, in the order in which they are looked at. Plan::read_options has those that a plan reads.
 std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan) {
   const std::string expected = fmt::format("an option that recipe {} reads", recipe);
   const std::string no_samples = expected + ", which draws no samples";
@@ -89,14 +89,14 @@ bool is_of_evaluations(const std::string& option) {
   return option.starts_with("evaluation.") || option == "run.evaluate_every" || option == "run.patience";
 }
 
-// "models.policy.lora.alpha" as descriptions have it.
+// Returns "models.policy.lora.alpha" as descriptions have it: "models.<name>.lora.alpha".
 std::string of_any_model(const std::string& option) {
   if (!option.starts_with("models.")) return option;
   const size_t rest = option.find('.', option.find('.') + 1);
   return rest == std::string::npos ? option : fmt::format("models.<name>{}", option.substr(rest));
 }
 
-// Options that another one beside them switches on.
+// Returns the options that another one beside them switches on.
 const std::map<std::string, base::only_with>& switched_options() {
   static const std::map<std::string, base::only_with> all = [] {
     std::vector<base::OptionInfo> infos;
@@ -117,7 +117,7 @@ bool is_switched_off(const Config& config, const std::string& option) {
   return !found->second.on(base::to_json(config.section_value()).at(nlohmann::json::json_pointer(path)));
 }
 
-// Bounds that only other programs' constants set, and shapes of rewards that few runs have.
+// Returns whether this is a bound that only other programs' constants set, or a shape of rewards that few runs have.
 bool is_of_few_losses(const std::string& option) {
   static const std::set<std::string> list = {
       "log_ratio_min",    "log_ratio_max", "token_loss_limit",       "kl_loss_log_ratio_limit",    "kl_loss_limit",
@@ -126,9 +126,9 @@ bool is_of_few_losses(const std::string& option) {
   return option.starts_with("algorithm.") && list.contains(option.substr(option.find('.') + 1));
 }
 
-// Mixtures of experts read these, latent attention, chat templates that have variables, samples of a given form or from
-// a rounded cache, rounded models, and matrices, blocks and rows that devices share or leave: at their defaults they
-// say nothing of a run.
+// Returns whether an option concerns few runs: those with mixtures of experts, latent attention, chat templates that
+// have variables, samples of a given form or from a rounded cache, rounded models, and matrices, blocks and rows that
+// devices share or leave. At their defaults such options say nothing of a run.
 bool concerns_few_runs(const std::string& option) {
   const std::string any = of_any_model(option);
   return option == "plugins" || option == "options" || option.starts_with("train.router_") ||

@@ -16,11 +16,11 @@ constexpr size_t kBlockBytes = 1 << 15, kHeadBytes = 7;  // of a frame: checksum
 constexpr unsigned char kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4;
 constexpr const char* kPrefix = "offline-run-";
 
-// Fields of Record, and of the entries of a history, a summary and a config.
+// These are fields of Record, and of the entries of a history, a summary and a config.
 enum RecordField : unsigned { kHistory = 2, kSummary = 3, kRun = 17, kExit = 18 };
 enum ItemField : unsigned { kKey = 1, kValueJson = 16 };
 
-// CRC-32 as zlib and gzip have it (ISO 3309), bit by bit: a record is short.
+// Returns CRC-32 as zlib and gzip have it (ISO 3309), computed bit by bit, as a record is short.
 uint32_t crc32(unsigned char type, const std::string& data) {
   uint32_t state = ~0U;
   const auto add = [&](unsigned char byte) {
@@ -38,7 +38,7 @@ ProtobufMessage item(const std::string& key, const std::string& json) {
   return out;
 }
 
-// Numbers as W&B reads them: NaN and Infinity are JSON to it.
+// Returns a number as W&B reads it: NaN and Infinity are JSON to it.
 std::string json_of(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
@@ -52,7 +52,7 @@ std::string new_id() {
   return id;
 }
 
-// "offline-run-20260131_235959-ab12cd34": the newest of a run that goes on, else a new one.
+// Returns "offline-run-20260131_235959-ab12cd34": the newest folder for a run that goes on, else a new one.
 std::string folder_name(const fs::path& directory, double wall_start, bool goes_on) {
   std::string name;
   if (goes_on && fs::is_directory(directory))

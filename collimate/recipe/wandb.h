@@ -12,17 +12,17 @@
 
 namespace collimate::recipe {
 
-// A WandbRun is what Weights & Biases shows of a run beside its metrics.
+// Holds what Weights & Biases shows of a run beside its metrics.
 struct WandbRun {
   std::string name;
   nlohmann::json config;  // an object
   double wall_start = 0;  // when it began, in seconds since 1970
 };
 
-// An offline run of Weights & Biases, which `wandb sync DIRECTORY` uploads: offline-run-TIME-ID/run-ID.wandb below
-// `directory`, a log of `Record` messages (wandb/proto/wandb_internal.proto) in the frames of LevelDB's log with zlib's
-// CRC-32. Like TensorBoard's events it is a copy of metrics.jsonl and written anew, under the same ID, when a run goes
-// on.
+// Writes an offline run of Weights & Biases, which `wandb sync DIRECTORY` uploads. The file is
+// offline-run-TIME-ID/run-ID.wandb below `directory`, a log of `Record` messages (wandb/proto/wandb_internal.proto) in
+// the frames of LevelDB's log with zlib's CRC-32. Like TensorBoard's events it is a copy of metrics.jsonl and is
+// written anew, under the same ID, when a run goes on.
 class WandbWriter {
  public:
   // Throws RunError naming the file when the disk fails.
@@ -30,7 +30,7 @@ class WandbWriter {
               const std::vector<base::MetricsRecord>& earlier);
 
   void append(const base::MetricsRecord& record);
-  // The run has come to its end; without this it counts as failed.
+  // Says that the run has come to its end after `seconds`. Without this it counts as failed.
   void finish(double seconds);
 
  private:

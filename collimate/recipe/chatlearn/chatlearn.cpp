@@ -57,7 +57,7 @@ class Translation {
     if (rollouts_) settle_samples();
     const nlohmann::ordered_json where = placed(source_, ours_);
     for (const auto& [key, value] : where.items()) set(key, value, path_);
-    // Sums of generation and training then have the same parts.
+    // With this, sums of generation and training have the same parts.
     const auto tp = [&](size_t of) { return ours_[of].second->number({"tensor_model_parallel_size"}, 1); };
     if (rollouts_ && ours_.size() > 1 && tp(0) != tp(1))
       set("models.policy.reduction_chunks", std::lcm(tp(0), tp(1)), path_);
@@ -65,7 +65,7 @@ class Translation {
   }
 
  private:
-  // The engine that a model names, or the flow whose models there are.
+  // Returns the recipe of the engine that a model names, or of the flow whose models there are.
   std::string recipe_of() {
     for (const Model& model : source_.models)
       if (const ConfigNode* engine = model.find("trainer_engine"); engine != nullptr && !engine->text.empty())
@@ -94,7 +94,7 @@ class Translation {
         base::expectation(engine.where, "trainer_engine to be rlhf, dpo, online_dpo or grpo", engine.description()));
   }
 
-  // Our models, by the names that the recipe's page has for them.
+  // Chooses the models that ours are made of, by the names that the recipe's page has for ours.
   void choose_models() {
     const auto add = [&](const char* name, std::initializer_list<Role> roles) {
       for (const Role role : roles)
@@ -127,7 +127,7 @@ class Translation {
     return model.role == Role::kPolicy ? 1 : 0;
   }
 
-  // Numbers that ChatLearn has by default: samples of a prompt, rows of an update.
+  // Sets numbers that ChatLearn has by default: samples of a prompt, rows of an update.
   void settle_samples() {
     set("rollout.samples_per_prompt", samples_per_prompt(), path_);
     if (config_.root.find("rollout")->find("prompts_per_iteration") == nullptr &&
@@ -146,7 +146,7 @@ class Translation {
     for (const Value& value : model.values) translate(section, model.name, named, value);
   }
 
-  // The key of `models` that a model's path and adapters go to; "" where this recipe has none of it.
+  // Returns the key of `models` that a model's path and adapters go to; "" where this recipe has none of it.
   std::string model_name(const Model& model) const {
     if (!model.role) return "";
     switch (*model.role) {
@@ -191,9 +191,10 @@ class Translation {
     config_.keys.push_back(std::move(key));
   }
 
-  // Sets what another key has a part in, by our key; returns "key: value", or the key alone where the placement has it.
+  // Sets one of our keys in which another key has a part. Returns "key: value", or the key alone where the placement
+  // has it.
   std::string derive(const std::string& ours, const Value& value, const std::string& model);
-  // Sets a key of rows, lengths or updates; nothing of another key.
+  // Does so for a key of rows, lengths or updates. Returns nothing for another key.
   std::optional<std::string> derive_rows(const std::string& ours, const Value& value);
 
   std::string settle(const std::string& ours, const json& value, const std::string& where) {
@@ -201,7 +202,7 @@ class Translation {
     return fmt::format("{}: {}", ours, shown(value));
   }
 
-  // A number of theirs of at least 1, which more than one section may have.
+  // Returns a number of theirs of at least 1, which more than one section may have; `otherwise` where none has it.
   int64_t number(std::string_view name, int64_t otherwise) const {
     for (const ConfigNode* found : all_of(name))
       if (found->kind != ConfigNode::Kind::kNull) return chatlearn::whole(*found, name);
@@ -214,7 +215,7 @@ class Translation {
       if (const ConfigNode* node = each.find(name)) found.push_back(node);
     return found;
   }
-  // The data's files; of those to train on also their weights, where there are some.
+  // Sets the data's files, and for data.train also their weights where there are some.
   std::string files(const std::string& ours, const ConfigNode& node) {
     const ConfigNode* paths = source_.find(ours == "data.train" ? "data_path" : "eval_data_path");
     if (paths == nullptr) return "";
@@ -234,7 +235,7 @@ class Translation {
     }
     return settle(ours, list.is_array() && list.size() == 1 ? list[0] : list, node.where);
   }
-  // The schedule's name and its floor, which only one schedule of ours has.
+  // Sets the schedule's name or its floor, which only one schedule of ours has.
   std::string schedule(const std::string& ours, const ConfigNode& node) {
     const Model& trainer = *current_;
     const auto find = [&](std::initializer_list<const char*> names) {
@@ -251,7 +252,8 @@ class Translation {
     if (ours == "train.lr_schedule") return settle(ours, falls ? json("cosine_with_min") : to_json(node), node.where);
     return falls ? settle(ours, real(*floor, "min_lr") / real(*rate, "lr"), node.where) : "";
   }
-  // Returns the rank, with ChatLearn's defaults of rank and scaling where the file has none.
+  // Sets the scaling that ChatLearn has by default, and returns the rank, with ChatLearn's default where the file has
+  // none.
   int64_t lora_rank(const std::string& model) {
     set(fmt::format("models.{}.lora.alpha", model), 1.0, path_);
     return current_->number({"lora.lora_dim"}, 8);

@@ -1,4 +1,4 @@
-// A ChatLearn YAML as `load` and `check` have it: what its recipe does not read is left out and said.
+// This file gives a ChatLearn YAML as `load` and `check` have it: what its recipe does not read is left out and said.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ bool is_chatlearn(const std::filesystem::path& path) {
     const bool runtime = has("runtime") || has("runtime_args") || has("rlhf"), models = has("models");
     return (runtime && models) || ((runtime || models) && has("includes"));
   } catch (const base::InputError&) {
-    return false;  // which is said where it is read as a config of ours
+    return false;  // the error is told where it is read as a config of ours
   }
 }
 
@@ -63,7 +63,7 @@ ChatLearnConfig from_chatlearn(const std::filesystem::path& path, const std::vec
     config = load_source(source, path.string());
     plan = make_plan(*config, module_registry());
   } catch (const base::InputError&) {
-    return made;  // which is said where the run is planned
+    return made;  // the error is told where the run is planned
   }
   for (ChatLearnKey& key : made.keys) {
     if (key.option.empty() || key.option == "recipe" || key.option.starts_with("models.") ||

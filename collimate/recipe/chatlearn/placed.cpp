@@ -24,7 +24,7 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// A model of ours on its devices.
+// Holds a model of ours on its devices.
 struct Seat {
   std::string model;  // ours
   const Model* made_of = nullptr;
@@ -44,7 +44,7 @@ Layout layout_of(const Model& model) {
   return layout;
 }
 
-// The names of one entry: "a,b", or a list of names.
+// Returns the names of one entry: "a,b", or a list of names.
 std::vector<std::string> names_in(const base::ConfigNode& entry) {
   if (entry.kind == base::ConfigNode::Kind::kMap)
     throw base::InputError(base::expectation(entry.where, "colocation to be a list of \"a,b\"", entry.description()));
@@ -54,7 +54,8 @@ std::vector<std::string> names_in(const base::ConfigNode& entry) {
   return parts(text, ',');
 }
 
-// The names of models in each group. A list of single names is one group, as in the templates of the main branch.
+// Returns the names of models in each group. A list of single names is one group, as in the templates of the main
+// branch.
 std::vector<std::vector<std::string>> colocated(const Source& source) {
   std::vector<std::vector<std::string>> groups;
   const base::ConfigNode* node = source.find("colocation");
@@ -97,7 +98,7 @@ int64_t seat_group(std::vector<Seat*> seats, int64_t first) {
   return devices;
 }
 
-// Places all seats and returns how many devices there are. Ours that are made of one model are where that is.
+// Places all seats and returns how many devices there are. Seats that are made of one model are on the same devices.
 int64_t seat_all(const Source& source, std::vector<Seat>& seats) {
   int64_t next = 0;
   std::vector<Seat*> alone;

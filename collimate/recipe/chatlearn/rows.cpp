@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// Another key decides.
+// Says that another key decides.
 json derived(const json&) { return json(json::value_t::discarded); }
 
 json no_negative(const json& top_k) { return top_k.is_number() && top_k.get<double>() < 0 ? json(0) : top_k; }

@@ -40,7 +40,7 @@ const ConfigNode& expect_section(const ConfigNode& node, const std::string& name
   throw base::InputError(base::expectation(node.where, fmt::format("{} to be a mapping", name), node.description()));
 }
 
-// The entries of a key that holds one text or a list of them.
+// Returns the entries of a key that holds one text or a list of them.
 std::vector<const ConfigNode*> entries(const ConfigNode* node) {
   std::vector<const ConfigNode*> list;
   if (node == nullptr || node->kind == ConfigNode::Kind::kNull) return list;
@@ -49,8 +49,9 @@ std::vector<const ConfigNode*> entries(const ConfigNode* node) {
   return list;
 }
 
-// Later files win over earlier ones, and the file's own keys over all of them. Files lie in the directory of the first
-// one. `depth` ends what includes itself.
+// Returns the keys of a file with those of the files that it includes. Later files win over earlier ones, and the
+// file's own keys over all of them. All files lie in the directory of the first one. `depth` ends files that include
+// themselves.
 ConfigNode with_includes(const ConfigNode& own, const fs::path& directory, int depth = 0) {
   constexpr int kDeepest = 16;
   const ConfigNode* includes = own.find("includes");
@@ -69,17 +70,17 @@ ConfigNode with_includes(const ConfigNode& own, const fs::path& directory, int d
   return merged;
 }
 
-// The value at "a.b" of a tree; null where there is none.
+// Returns the value at "a.b" of a tree; null where there is none.
 const ConfigNode* value_at(const ConfigNode& tree, const std::string& path) {
   const ConfigNode* found = &tree;
   for (const std::string& part : parts(path, '.')) found = found == nullptr ? nullptr : found->find(part);
   return found;
 }
 
-// Puts in what references stand for. `depth` ends those that lead to each other.
+// Replaces references by what they stand for. `depth` ends references that lead to each other.
 void resolve(ConfigNode& node, const ConfigNode& tree, int depth = 0);
 
-// Gives what one reference, the text between ${ and }, stands for.
+// Returns what one reference, the text between ${ and }, stands for.
 ConfigNode resolved(const std::string& reference, const ConfigNode& node, const ConfigNode& tree, int depth) {
   constexpr int kDeepest = 16;
   constexpr std::string_view kOmegaConf = "oc.env:";
@@ -126,7 +127,8 @@ std::string lower(std::string text) {
 
 bool says(const ConfigNode* node, const nlohmann::json& value) { return node != nullptr && to_json(*node) == value; }
 
-// Models have the names that ChatLearn's examples give them: ppo_policy, policy_trainer, reference, value_trainer.
+// Returns the role of a model by the names of ChatLearn's examples: ppo_policy, policy_trainer, reference,
+// value_trainer.
 std::optional<Role> role_of(const Model& model) {
   const std::string name = lower(model.name);
   const bool trains = has(name, "train") || has(name, "ppo") || model.is_true("trainable");
@@ -137,7 +139,7 @@ std::optional<Role> role_of(const Model& model) {
   return std::nullopt;
 }
 
-// Keys of which the file of arguments wins.
+// The file of arguments wins over the model's own section in these keys.
 constexpr const char* kOfTheFile[] = {"tensor_model_parallel_size", "pipeline_model_parallel_size",
                                       "expert_model_parallel_size", "zero_size", "fsdp_size"};
 

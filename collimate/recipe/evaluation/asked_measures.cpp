@@ -14,7 +14,7 @@ using base::ConfigNode;
 using base::expectation;
 using base::InputError;
 
-// An entry of evaluation.measure. What it leaves out of the options of a measure is as `evaluation` has it.
+// Is an entry of evaluation.measure. Options of a measure that it leaves out are as `evaluation` has them.
 struct EntrySection : MeasureOptions {
   COLLIMATE_OPTION(std::string, measure, "", "", "perplexity, pairs, completions, choices or marked");
   COLLIMATE_OPTION(std::string, name, "", "", "stands before its metrics: val/NAME/accuracy");
@@ -23,7 +23,7 @@ struct EntrySection : MeasureOptions {
 
 constexpr const char* kMeasure = "measure";
 
-// Whole rows are measured as they are: they have no options of drawing and judging.
+// Throws InputError for options of drawing and judging where whole rows are measured as they are.
 void refuse_drawing(const ConfigNode& entry, const std::string& path, MeasureKind measured) {
   static const std::set<std::string> of_every_kind = {kMeasure, "name", "data", "examples"};
   for (size_t i = 0; i < entry.keys.size(); ++i)

@@ -23,27 +23,29 @@ constexpr auto words_of(MeasureKind) {
 }
 rlhf::RowKind rows_of(MeasureKind measured);
 
-// An evaluation that a config asks for.
+// Describes an evaluation that a config asks for.
 struct AskedMeasure {
   std::string key = "evaluation";       // what errors call it: "evaluation.measure.0"
   std::optional<MeasureKind> measured;  // nothing: what the recipe measures by itself
-  std::string name;                     // that the entry gives itself; "" for none
+  std::string name;                     // name that the entry gives the measure; "" for none
   std::string data_key = "data.eval";
   nlohmann::json data;  // as data.eval; null where data.val_size holds rows out
   MeasureOptions options;
 };
 
-// In the order of evaluation.measure; what the recipe measures by itself where that is not set, and nothing where no
-// rows are held out. InputError, by its key, for an entry that has no data.
+// Returns the measures in the order of evaluation.measure. Where that is not set, returns the one that the recipe
+// measures by itself, or nothing where no rows are held out. Throws InputError, which names the entry's key, for an
+// entry without data.
 std::vector<AskedMeasure> asked_measures(const Config& config);
 
-// Gives the length of a measure's completions: its own, else that of the recipe's samples, else 128.
+// Returns how many tokens a measure's completions have at most: its own number, else that of the recipe's samples, else
+// 128.
 int64_t completion_tokens(const AskedMeasure& asked, const Config& config);
-// The longest row that a config allows to be completed or measured.
+// Returns the longest row, in tokens, that a config allows to be completed or measured.
 int64_t longest_row(const Config& config, const AskedMeasure& asked);
 
-// Checks the list that stands at `path` of a config, or its one entry, and gives it with the options of its rewards
-// written out. InputError naming file and line.
+// Checks the list that stands at `path` of a config, or its one entry, and returns it with the options of its rewards
+// written out. Throws InputError naming file and line.
 nlohmann::json resolved_measures(const base::ConfigNode& list, const std::string& path);
 
 }  // namespace collimate::recipe

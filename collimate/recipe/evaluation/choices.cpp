@@ -31,7 +31,8 @@ std::vector<std::string> texts_of(const nlohmann::json& value, const std::string
   return value.get<std::vector<std::string>>();
 }
 
-// Letters count from A on where the data has no labels, and numbers in a text from 0.
+// Returns the place of a choice by its label, its text, a letter or a number. Letters count from A on, where the data
+// has no labels, and numbers in a text from 0.
 std::optional<size_t> place_of(const std::string& answer, const Question& question) {
   for (const auto* names : {&question.labels, &question.texts})
     if (const auto found = std::ranges::find(*names, answer); found != names->end())
@@ -73,7 +74,7 @@ Question question_of(const text::Example& example, const OptionNames& names) {
   return question;
 }
 
-// A question and its choices, each behind the prompt.
+// Holds a question and its choices, each behind the prompt.
 struct Rendered {
   Question question;
   std::vector<text::RenderedTokens> rows;

@@ -48,7 +48,7 @@ Json settings_of(const EvaluationCall& call, MeasureKind measured) {
   return settings;
 }
 
-// Units in the order of the first model that has them, with what every model made of each.
+// Returns the units in the order of the first model that has them, with what every model made of each.
 Json samples_json(const std::vector<ModelEvaluation>& models) {
   Json samples = Json::array();
   std::map<int64_t, size_t> place;

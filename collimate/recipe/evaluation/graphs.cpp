@@ -10,7 +10,7 @@ namespace {
 
 using graph::Value;
 
-// Sum over a row's trainable tokens of a per-token column.
+// Returns the sum of a per-token column over a row's trainable tokens.
 double trainable_sum(const Batch& rows, const Key<float>& key, int64_t r) {
   const auto values = rows.row(key, r);
   const auto trainable = rows.row(batch::kTrainable, r);
@@ -19,7 +19,7 @@ double trainable_sum(const Batch& rows, const Key<float>& key, int64_t r) {
   return sum;
 }
 
-// The log-prob of a choice, or that by character of its text.
+// Returns the log-prob of a choice, or that by character of its text.
 double choice_score(const Batch& rows, int64_t r, bool by_character) {
   const double sum = answer_log_prob(rows, r);
   return by_character ? sum / rows.json(batch::kExample, r).at("characters").get<double>() : sum;
@@ -27,7 +27,7 @@ double choice_score(const Batch& rows, int64_t r, bool by_character) {
 
 bool is_answer(const Batch& rows, int64_t r) { return rows.json(batch::kExample, r).at("is_answer").get<bool>(); }
 
-// Samples of a prompt stand together, in the order of the prompts.
+// Returns the prompts of the rows with their samples, which stand together in the order of the prompts.
 std::vector<GradedPrompt> graded_prompts(const Batch& rows) {
   std::vector<GradedPrompt> prompts;
   const bool answers = rows.has(rlhf::kAnswer.name);
@@ -43,7 +43,7 @@ double completion_tokens(const Batch& rows, int64_t r) {
   return static_cast<double>(rows.length(batch::kIds.name, r) - rows.get(batch::kPromptTokens, r));
 }
 
-// Leaves out what asks for right samples when `scored` by a model: 1 means nothing on its scale.
+// Leaves out what asks for right samples when a model has `scored` them, as 1 means nothing on its scale.
 std::vector<Measure> rollout_measures(const Batch& rows, int64_t samples, bool scored) {
   Measure reward{"reward/mean"}, accuracy{"accuracy"}, length{"response_length/mean"};
   int64_t row = 0;
@@ -92,8 +92,8 @@ struct PairNames {
   std::string accuracy = "accuracy", margin = "margin";
 };
 
-// Part of the pairs (rows 2i, 2i + 1) whose first row has the larger number, ties counting half, and the mean
-// difference.
+// Returns the share of the pairs (rows 2i, 2i + 1) whose first row has the larger number, ties counting half, and the
+// mean difference.
 std::vector<Measure> pair_measures(const Batch& rows, const RowNumber& number, const PairNames& names) {
   Measure accuracy{names.accuracy}, margin{names.margin};
   for (int64_t r = 0; r + 1 < rows.rows(); r += 2) {
@@ -112,8 +112,8 @@ std::vector<Measure> marked_row_measures(const Batch& rows, const RowNumber& num
   return marked_measures(marked, names.accuracy, names.margin);
 }
 
-// Rows of one question stand together: whether the choice that has the largest log-prob is the answer, of the first
-// such.
+// Returns for each question, whose rows stand together, whether the choice with the largest log-prob is the answer. Of
+// equal choices the first counts.
 std::vector<Measure> choice_measures(const Batch& rows) {
   Measure plain{"acc"}, normalised{"acc_norm"};
   for (int64_t first = 0, end = 0; first < rows.rows(); first = end) {
@@ -136,7 +136,7 @@ graph::Input input_for(Answers answers, graph::Input input) {
   return answers == Answers::kOfAskedRows ? asked(std::move(input)) : input;
 }
 
-// Evaluates pairs by a number of each row.
+// Plans an evaluation of pairs by a number of each row.
 EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number, const PairNames& names = {}) {
   EvaluationPlan plan{.measured = MeasureKind::kPairs};
   plan.graph = std::move(graph);
@@ -152,7 +152,7 @@ graph::Graph traced_against(const graph::ModelHandle& policy, const graph::Model
       {input_for(answers, std::move(input))}, "evaluation");
 }
 
-// With the measures of plain log-probs behind those of the implicit reward, where they are asked for by their word.
+// Puts the measures of plain log-probs behind those of the implicit reward, where they are asked for by their word.
 using MeasureRows = std::function<std::vector<Measure>(const Batch& rows)>;
 MeasureRows with_plain(const AskedMeasure& asked, MeasureRows implicit, MeasureRows plain) {
   if (!asked.measured) return implicit;
@@ -163,7 +163,7 @@ MeasureRows with_plain(const AskedMeasure& asked, MeasureRows implicit, MeasureR
   };
 }
 
-// DPO and KTO reward an answer so: beta times its log-ratio of policy and reference.
+// Returns the reward that DPO and KTO give an answer: beta times its log-ratio of policy and reference.
 std::function<double(const Batch& rows, int64_t row)> implicit_reward(double beta) {
   return [beta](const Batch& rows, int64_t r) {
     return beta * (answer_log_prob(rows, r) - trainable_sum(rows, batch::kReferenceLogProbs, r));

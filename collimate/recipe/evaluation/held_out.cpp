@@ -24,7 +24,7 @@ using base::InputError;
 constexpr const char* kDataEval = "data.eval";
 constexpr int64_t kAskedExamples = 8;  // as many as a report shows
 
-// Greedy samples of a prompt are all equal.
+// Throws InputError for several greedy samples of a prompt, which are all equal.
 void check_samples(const MeasureOptions& evaluation, const OptionNames& names) {
   const int64_t samples = evaluation.samples_per_prompt;
   if (samples == 1 || evaluation.values().temperature > 0) return;
@@ -33,8 +33,8 @@ void check_samples(const MeasureOptions& evaluation, const OptionNames& names) {
                                "1, or " + names.with("samples_per_prompt", "1")));
 }
 
-// How many of the rows are held out. InputError for a number that is none, leaves none to train on, or stands beside
-// data.eval.
+// Returns how many of the rows are held out. Throws InputError for a number that is none, leaves none to train on, or
+// stands beside data.eval.
 int64_t val_rows(const DataOptions& options, int64_t rows) {
   const double size = options.val_size;
   if (size == 0) return 0;
@@ -49,18 +49,18 @@ int64_t val_rows(const DataOptions& options, int64_t rows) {
   return static_cast<int64_t>(count);
 }
 
-// The model is asked to answer the prompts of the first examples itself (rlhf::kAsked): a pair's by its first row, and
-// none of a row without a prompt or without an answer.
+// Asks the model to answer the prompts of the first examples itself (rlhf::kAsked): a pair's prompt by its first row,
+// and none of a row without a prompt or without an answer.
 void ask_for_answers(Batch& rows, int64_t rows_of_each) {
   std::vector<uint8_t> asked(static_cast<size_t>(rows.rows()));
   for (int64_t r = 0; r < std::min(rows.rows(), kAskedExamples * rows_of_each); r += rows_of_each) {
-    const int64_t prompt = rows.get(batch::kPromptTokens, r);  // the whole of a row that was truncated within it
+    const int64_t prompt = rows.get(batch::kPromptTokens, r);  // the whole row where it was truncated within its prompt
     base::at(asked, r) = prompt > 0 && prompt < rows.length(batch::kIds.name, r) ? 1 : 0;
   }
   rows.set(rlhf::kAsked, std::move(asked));
 }
 
-// Gives what messages about a measure's rows call the options that matter to them.
+// Returns what messages about a measure's rows call the options that matter to them.
 OptionNames names_of(const AskedMeasure& asked) {
   return {.of = [asked](const std::string& key) {
     if (key == "data") return asked.data_key;
@@ -185,7 +185,7 @@ const text::Dataset& HeldOutData::keep(const std::string& key, text::Dataset dat
   return sets_.try_emplace(key, std::move(dataset)).first->second;
 }
 
-// Choices end no turn.
+// Returns a renderer that ends no turn for choices.
 const text::Renderer& HeldOutData::renderer_of(MeasureKind measured) {
   if (measured != MeasureKind::kChoices) return *data_.renderer;
   if (!unended_) {

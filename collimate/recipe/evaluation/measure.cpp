@@ -20,7 +20,7 @@ double value_of(const Measure& measure) {
   return measure.exponential ? std::exp(ratio) : ratio;
 }
 
-// How much the value moves with each unit; these sum to 0.
+// Returns how much the value moves with each unit; these numbers sum to 0.
 std::vector<double> influences(const Measure& measure) {
   const double weight = total(measure.weights), ratio = total(measure.sums) / weight;
   const double slope = (measure.exponential ? std::exp(ratio) : 1.0) / weight;
@@ -51,7 +51,7 @@ std::map<int64_t, size_t> places(const Measure& measure) {
   return out;
 }
 
-// Powers of two from 2 on, and n.
+// Returns the powers of two from 2 on that are below n, and n.
 std::vector<int64_t> sizes_up_to(int64_t n) {
   std::vector<int64_t> sizes;
   for (int64_t k = 2; k < n; k *= 2) sizes.push_back(k);

@@ -28,7 +28,7 @@ namespace {
 using base::expectation;
 using base::InputError;
 
-// The config of a run whose evaluation this is: of the first recipe that reads such rows.
+// Returns the config of a run whose evaluation this is, with the first recipe that reads such rows.
 Config config_of(const std::string& model, const EvaluationCall& call, MeasureKind measured) {
   const auto same_rows = [&](const RecipeEntry& entry) { return entry.rows == rows_of(measured); };
   Config config;
@@ -50,7 +50,8 @@ Config config_of(const std::string& model, const EvaluationCall& call, MeasureKi
   return config;
 }
 
-// Options of drawing and judging where nothing is drawn. `examples` is of every kind.
+// Throws InputError for options of drawing and judging where nothing is drawn, and without a reward where completions
+// are. Measures of every kind have `examples`.
 void refuse_unused(const Config& config, const EvaluationCall& call, MeasureKind measured) {
   if (measured == MeasureKind::kCompletions) {
     if (config.evaluation.reward->is_null())
@@ -74,7 +75,7 @@ void refuse_unused(const Config& config, const EvaluationCall& call, MeasureKind
                       value.dump(), "leaving it out"));
 }
 
-// One model and the data as it reads them.
+// Holds one model and the data as it reads them.
 class HeldOut {
  public:
   HeldOut(const std::string& model, const EvaluationCall& call)
@@ -135,7 +136,7 @@ class HeldOut {
     recipe::warn_of_room(prompts, {shape_.positions(), call_.completion_tokens}, call_.names);
   }
 
-  // The config has the longest prompt and, where nothing is drawn, at least the longest row.
+  // Sets the config's lengths: the longest prompt and, where nothing is drawn, at least the longest row.
   void settle_lengths() {
     const bool drawn = measured_ == MeasureKind::kCompletions;
     int64_t prompt = 1, row = config_.data.max_tokens;
@@ -194,7 +195,7 @@ class HeldOut {
     if (call_.lines) made.lines = lines_of(rows->second);
   }
 
-  // Warns once for all that failed, with the first.
+  // Warns once for all rewards that failed, with the first.
   static void warn_of_failures(const flow::IterationResult& result, const ModelEvaluation& made) {
     for (const auto& [name, note] : result.notes)
       if (name == "reward/errors")
@@ -226,7 +227,7 @@ class HeldOut {
     return rows;
   }
 
-  // A row scores this value, which `value_name` names.
+  // Returns what a row scores, which `value_name` names.
   double value_of_row(const Batch& rows, int64_t r) const {
     if (rows.has(batch::kReward.name)) return rows.get(batch::kReward, r);
     const double sum = answer_log_prob(rows, r);
@@ -237,7 +238,7 @@ class HeldOut {
     return measured_ == MeasureKind::kChoices ? "log-prob" : "log-prob per token";
   }
 
-  // The first units of the data that have rows, as a person reads them.
+  // Shows the first units of the data that have rows, as a person reads them.
   void show(const Batch& rows, ModelEvaluation& made) const {
     constexpr size_t kMostUnits = 20;
     const std::unordered_map<int64_t, int64_t> asked = rows_by_uid();

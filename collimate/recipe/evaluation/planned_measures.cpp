@@ -20,7 +20,7 @@ EvaluationPlan other_evaluation(Page& page, const AskedMeasure& asked, const gra
   return asked.measured == MeasureKind::kChoices ? choice_evaluation(model) : loss_evaluation(model);
 }
 
-// Without held-out rows people still see what the model answers.
+// Returns an evaluation of the training's rows, so that people see what the model answers even without held-out rows.
 std::vector<EvaluationPlan> answers_alone(const OwnMeasure& own) {
   if (own.measured == MeasureKind::kCompletions) return {};  // the iterations' samples show it
   EvaluationPlan plan = own.plan({});
