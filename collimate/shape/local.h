@@ -42,10 +42,10 @@ struct ModelRank {
 // there are fewer blocks than stages, or fewer experts than expert ranks.
 ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::string& where);
 // Returns that rank's parameters, made from those of the whole model: the same names in the same order. Cut parameters
-// have the rank's sizes and `pieces`; those that another stage reads, or of another rank's experts, have no values. All
-// lie in the rank's own segments. Where ranks share experts, the experts of each block lie in a segment of their own,
-// behind all segments of the whole model (first_expert_segment), because other ranks have copies of them than of the
-// rest.
+// have the rank's sizes and `pieces`. Parameters that only other stages read and those of other ranks' experts have no
+// values. All lie in the rank's own segments. Where ranks share experts, the experts of each block lie in a segment of
+// their own, behind all segments of the whole model (first_expert_segment), because copies of them are on other ranks
+// than copies of the rest.
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of);
 // Returns one parameter as tensor ranks cut it, whatever its stage and expert.
 ParamSpec local(const ParamSpec& whole, const TensorRank& of);

@@ -21,8 +21,8 @@ enum class Head { kLanguageModel, kScore, kValue };
 // A ModelShape holds what a decoder's config.json says about it, in one vocabulary for all families. Sizes are counts,
 // not bytes.
 struct ModelShape {
-  std::string family;        // family of the model with images whose language model this is, or ""
-  std::string text_part_of;  // that of a model that reads images too, of which this is the language model; or ""
+  std::string family;        // model_type in config.json
+  std::string text_part_of;  // model_type of the model with images whose language model this is, or ""
   int64_t vocabulary = 0;
   int64_t hidden = 0;
   int64_t max_positions = 0;

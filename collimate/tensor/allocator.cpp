@@ -17,8 +17,8 @@ namespace collimate::tensor {
 namespace {
 
 constexpr int64_t kHeaderBytes = 64;
-constexpr int64_t kMappedBytes = 1 << 20;    // larger blocks are mapped, so that trimming really gives them back
-constexpr int64_t kHugePageBytes = 4 << 20;  // still larger blocks use huge pages where the system has them
+constexpr int64_t kMappedBytes = 1 << 20;    // blocks of so many bytes are mapped, so that trimming really frees them
+constexpr int64_t kHugePageBytes = 4 << 20;  // blocks of so many bytes use huge pages where the system has them
 constexpr int64_t kClassesPerDoubling = 8;   // rounding costs at most an eighth
 
 // Freed blocks of kMappedBytes or more are kept only while all kept blocks together have at most this many bytes, or

@@ -123,7 +123,7 @@ struct Piece {
   int64_t tokens;
   int64_t kv_head;
   int64_t kv_heads;
-  int64_t head;  // first, among those of the kv head
+  int64_t head;  // first head, among those of the kv head
   int64_t heads;
 };
 

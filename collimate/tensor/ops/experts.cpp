@@ -22,7 +22,7 @@ using shape::Experts;
 constexpr float kLeastSum = 1e-20F;                 // keeps a division away from 0
 constexpr int64_t kSmallExpert = int64_t{1} << 21;  // multiply-adds; one thread does a smaller expert alone
 constexpr int64_t kExpertsOfThread = 4;             // one thread does an expert with at most 1/4 of a thread's rows
-constexpr int kAccumulators = 16;                   // of a dot product
+constexpr int kAccumulators = 16;                   // partial sums of a dot product
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
 
 // Writes the scores of one token. Returns the log of the sum of the logits' exponentials, or 0 for sigmoids.

@@ -12,7 +12,7 @@ struct RopeTable {
   const float* cos = nullptr;
   const float* sin = nullptr;
   int64_t positions = 0;
-  int rotary_dim = 0;  // leading channels of a head that turn; even, at most head_dim
+  int rotary_dim = 0;  // leading channels of a head that are rotated; even, at most head_dim
 };
 
 // Rotates x [rows, heads * head_dim] (stride in floats) in place: with half = rotary_dim / 2, x[i] becomes x[i] c - x[i
