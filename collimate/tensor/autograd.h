@@ -7,9 +7,9 @@
 
 namespace collimate::tensor {
 
-// These few functions stand before ATen's autograd, so that only one translation unit pays for its headers. Losses of
-// users run on it: their leaves are log-probs, entropies and scores, and the gradients of the leaves go back through
-// the model's own backward.
+// These few functions wrap ATen's autograd, so that only one translation unit pays for its headers. Losses of users run
+// on it: their leaves are log-probs, entropies and scores, and the gradients of the leaves go back through the model's
+// own backward.
 
 // Returns a leaf that shares the values' memory and asks for a gradient.
 at::Tensor make_leaf(const at::Tensor& values);

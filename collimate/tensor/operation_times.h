@@ -20,8 +20,8 @@ struct OperationTime {
   COLLIMATE_FIELDS(name, calls, total_seconds, self_seconds)
 };
 
-// While it lives, operations of the CPU that the thread which made it calls are timed. Timing one reads the clock
-// twice, which takes well under 1 us, and does not change results. A thread may have only one at a time.
+// While it lives, the CPU operations that its thread calls are timed. Timing one reads the clock twice, which takes
+// well under 1 us, and does not change results. A thread may have only one OperationTimes at a time.
 class OperationTimes : private base::Immovable {
  public:
   OperationTimes();

@@ -39,8 +39,8 @@
 
 namespace collimate::tensor {
 
-// Operations is one device's table of functions. Their names and contracts are those of the functions that the headers
-// above declare, which call the entry of the device that their Exec names.
+// Operations is a device's table of functions, with the names and contracts of the functions that the headers above
+// declare; these call the entry of the device that their Exec names.
 struct Operations {
 #define COLLIMATE_ENTRY(name) decltype(&tensor::name) name;  // NOLINT(bugprone-macro-parentheses): a declaration
   COLLIMATE_OPERATIONS(COLLIMATE_ENTRY)

@@ -37,8 +37,8 @@ void prepare_panels(const Exec& exec, LinearPanels& panels);
 // max |w| / 127 over the row; the scale is NaN where a weight of the row is not finite.
 void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, ComputeType type, int reduction_chunks,
                  LinearPanels& panels);
-// Packs rows [first, first + rows) of panels that reset() has prepared. So several matrices, as q, k and v, share
-// panels.
+// Packs rows [first, first + rows) of panels that reset() has prepared, so that several matrices, as q, k and v, can
+// lie side by side.
 void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels);
 
 // int8_error() returns how far int8 moves w [n, k], which lies in the host's memory: error = Σ (w - scale q)², total

@@ -70,7 +70,7 @@ struct LogProbOutput {
 };
 
 // Returns the most bytes of logits that log_softmax_gather holds in the calling thread's working memory, which is kept
-// between calls. log_softmax_gather_backward holds up to about 16 MiB there.
+// between calls. log_softmax_gather_backward holds up to 16 MiB there, or up to 384 floats per row where that is more.
 int64_t log_prob_scratch_bytes(int64_t vocab);
 
 // Computes log-probs and what else `out` asks for. Without `out.logits`, logits exist only for a block of rows at a
