@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// 0: as in most families, or as the family's file says.
+// A row of defaults. 0 stands for the default of most families, or for one that the family's own file sets.
 struct ConfigDefaults {
   std::string_view family;
   int64_t kv_heads = 0;
@@ -52,8 +52,8 @@ void add(json& config, const char* key, Number value) {
   if (value > 0 && !config.contains(key)) config[key] = value;
 }
 
-// Whether these key-value heads may belong to the config's heads: the class's number is that of one published size, and
-// transformers cannot run a model of other heads by it.
+// Returns whether so many key-value heads divide the config's heads. The class's number is that of one published size,
+// and transformers cannot run a model by it whose heads it does not divide.
 bool divides_heads(const json& config, int64_t kv_heads) {
   const auto heads = config.find("num_attention_heads");
   return heads != config.end() && heads->is_number_integer() && kv_heads > 0 && heads->get<int64_t>() % kv_heads == 0;

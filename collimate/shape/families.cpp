@@ -4,7 +4,7 @@
 #include "collimate/shape/family.h"
 #include "collimate/shape/missing_parts.h"
 
-// A line for each file of family/: the function that gives its entries.
+// This list has a line for each file of family/: the function that returns its families.
 // clang-format off
 #define COLLIMATE_FAMILIES \
   bloom_families(), \
@@ -40,7 +40,7 @@
 
 namespace collimate::shape {
 
-std::vector<Family> COLLIMATE_FAMILIES;  // declares them
+std::vector<Family> COLLIMATE_FAMILIES;  // declares all of these functions
 
 ModuleNames gpt2_names() {
   return {.embedding = "transformer.wte",

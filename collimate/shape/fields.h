@@ -9,12 +9,12 @@
 
 namespace collimate::shape {
 
-// Largest numbers that a config.json may name.
+// These are the largest numbers that a config.json may name.
 constexpr int64_t kMaxCount = int64_t{1} << 24;
 constexpr int64_t kMaxLayers = 4096;
 constexpr int64_t kMaxHidden = int64_t{1} << 20;
 
-// Typed reading of one config object; every error names the file and the key.
+// Fields reads one config object by type. Every InputError names the file and the key.
 class Fields {
  public:
   Fields(const nlohmann::json& config, std::string where) : config_(config), where_(std::move(where)) {}
@@ -37,7 +37,7 @@ class Fields {
   int64_t count_or(const char* key, int64_t limit, int64_t fallback) const {
     return has(key) ? count(key, limit) : fallback;
   }
-  // A whole number from 0 to `limit`.
+  // Reads a whole number from 0 to `limit`.
   int64_t whole_or(const char* key, int64_t limit, int64_t fallback) const {
     return has(key) && config_.at(key) == 0 ? 0 : count_or(key, limit, fallback);
   }
@@ -54,12 +54,12 @@ class Fields {
       throw base::InputError(base::expectation(at(key), "true or false", config_.at(key).dump()));
     return config_.at(key).get<bool>();
   }
-  // InputError where a flag is not what the family can be.
+  // Throws InputError where a flag is not the one that the family supports, which is also its default.
   void require(const char* key, bool wanted) const {
     if (flag_or(key, wanted) != wanted)
       throw base::InputError(base::expectation(at(key), wanted ? "true" : "false", wanted ? "false" : "true"));
   }
-  // InputError where a text is not what the family can be, which is also the default.
+  // Throws InputError where a text is not the one that the family supports, which is also its default.
   void require(const char* key, const char* wanted) const {
     if (const std::string text = text_or(key, wanted); text != wanted)
       throw base::InputError(base::expectation(at(key), wanted, "'" + text + "'"));

@@ -23,7 +23,7 @@ int64_t part_of(int64_t total, int ranks, const std::string& where, const char* 
 
 bool is_of_vocabulary(const ParamSpec& spec) { return spec.part == Part::kEmbedding || spec.part == Part::kHead; }
 
-// Ranks have whole chunks of the vocabulary's sums, and each has some.
+// Returns whether each rank gets some of the vocabulary where all get whole chunks of the softmax's sums.
 bool cuts_vocabulary(int64_t vocabulary, int ranks) {
   return kVocabChunks % ranks == 0 && vocabulary > kVocabChunks / ranks * (ranks - 1) * vocab_chunk(vocabulary);
 }
@@ -52,7 +52,8 @@ void cut(ParamSpec& spec, const TensorRank& of) {
   }
 }
 
-// visit(offset in the whole's values, offset in the rank's, floats) for runs that are adjacent in both
+// Calls visit(offset in the whole's values, offset in the rank's, floats) for each run of values that is adjacent in
+// both.
 template <class Visit>
 void for_each_run(const ParamSpec& mine, const Visit& visit) {
   COLLIMATE_CHECK(mine.cut >= 0, "{} is not cut", mine.name);
@@ -70,7 +71,7 @@ void for_each_run(const ParamSpec& mine, const Visit& visit) {
   }
 }
 
-// Weights that a token meets in a block, and in the head.
+// block_cost() returns the weights that a token meets in a block, head_cost() those in the head.
 int64_t block_cost(const ModelShape& shape, const Block& block) {
   const Attention& a = block.attention;
   const Mlp& mlp = block.mlp;
@@ -88,8 +89,8 @@ int64_t head_cost(const ModelShape& shape) {
   return shape.head == Head::kLanguageModel ? shape.vocabulary * shape.table_width() : 0;
 }
 
-// Where each stage's blocks begin if no stage costs more than `most`, the last ones as full as may be; each has a block
-// at least. The first does not begin at 0 where that cannot be.
+// Returns where each stage's blocks begin if no stage may cost more than `most`: the last stages are as full as
+// possible, and each has one block at least. Where this is impossible, the first stage does not begin at 0.
 std::vector<int64_t> begins_within(int64_t most, const std::vector<int64_t>& costs, int64_t head, int stages) {
   std::vector<int64_t> begins(static_cast<size_t>(stages));
   int64_t end = std::ssize(costs);
@@ -101,7 +102,7 @@ std::vector<int64_t> begins_within(int64_t most, const std::vector<int64_t>& cos
   return begins;
 }
 
-// The cut whose most costly stage costs the least.
+// Returns the cut whose most expensive stage is the cheapest.
 std::vector<int64_t> best_begins(const std::vector<int64_t>& costs, int64_t head, int stages) {
   int64_t least = std::max(*std::ranges::max_element(costs), costs.back() + head),
           most = std::accumulate(costs.begin(), costs.end(), head);
@@ -116,7 +117,7 @@ std::vector<int64_t> best_begins(const std::vector<int64_t>& costs, int64_t head
   return begins_within(most, costs, head, stages);
 }
 
-// The blocks of each stage; those ahead of the last one are cut likewise among themselves.
+// Returns the blocks of each stage. Once the last stage is fixed, the blocks ahead of it are cut in the same way.
 std::vector<BlockRange> stage_ranges(const ModelShape& whole, int stages) {
   std::vector<BlockRange> ranges(static_cast<size_t>(stages));
   if (stages == 1) return ranges;
@@ -131,14 +132,14 @@ std::vector<BlockRange> stage_ranges(const ModelShape& whole, int stages) {
   return ranges;
 }
 
-// Whether the stage of these blocks reads a parameter.
+// Returns whether the stage with these blocks reads a parameter.
 bool reads(const ParamSpec& spec, const ModelShape& whole, const StageRank& of, const BlockRange& blocks) {
   if (is_second_copy(spec, whole, of)) return true;
   if (spec.runs_in == 0) return of.is_first();
   return spec.runs_in > whole.layers() ? of.is_last() : blocks.has(spec.runs_in - 1);
 }
 
-// The rank has nothing of it.
+// Leaves the rank nothing of a parameter.
 void leave_out(ParamSpec& spec, const std::vector<int64_t>& whole_sizes) {
   spec.sizes = whole_sizes;
   spec.cut = 0;
@@ -159,7 +160,7 @@ void cut_tensors(ModelShape& mine, const TensorRank& of, const std::string& wher
     if (attention.kv_heads > of.ranks || of.ranks % attention.kv_heads != 0)
       attention.kv_heads = part_of(attention.kv_heads, of.ranks, where, "key-value heads");
     else
-      attention.kv_heads = 1;  // which several ranks have
+      attention.kv_heads = 1;  // one head, which several ranks share
     attention.first_head = of.rank * attention.heads;
     Mlp& mlp = block.mlp;
     mlp.intermediate = part_of(mlp.intermediate, of.ranks, where, "channels inside an MLP");
@@ -185,7 +186,7 @@ void cut_experts(ModelShape& mine, const ExpertRank& of, const std::string& wher
   }
 }
 
-// Each segment's parameters one behind the other.
+// Places the parameters of each segment one behind another.
 void place(std::vector<ParamSpec>& specs) {
   std::map<int, int64_t> ends;
   for (ParamSpec& spec : specs) {

@@ -12,7 +12,7 @@ struct Missing {
   std::vector<std::string_view> model_types;
 };
 
-// Published decoders that are refused, by what they need. A family that comes to stand leaves its line.
+// This list names published decoders that are refused, by what they need. When a family is added, its line here goes.
 const std::vector<Missing>& missing() {
   static const std::vector<Missing> kMissing = {
       {"linear attention whose recurrent state stands beside keys and values",

@@ -52,7 +52,7 @@ void validate(const Experts& experts, const std::string& where) {
                                  std::to_string(experts.per_token)));
 }
 
-// LongRoPE has a factor for each pair of channels that turn.
+// Throws InputError unless LongRoPE has a factor for each pair of channels that are rotated.
 void validate_rope(const ModelShape& shape, const std::string& where) {
   const int64_t pairs = shape.turned() / 2;
   for (const char* key : {"short_factor", "long_factor"}) {
@@ -70,7 +70,7 @@ int64_t ModelShape::positions() const {
   if (rope_scaling.is_null()) return max_positions;
   const json& type = rope_scaling.at("rope_type");
   if (type != "yarn" && type != "linear" && type != "dynamic") return max_positions;
-  if (type == "linear" && family == "gemma3_text") return max_positions;  // has them with the factor
+  if (type == "linear" && family == "gemma3_text") return max_positions;  // the factor is in max_positions already
   const auto original = type == "yarn" ? rope_scaling.at("original_max_position_embeddings").get<double>()
                                        : static_cast<double>(max_positions);
   const double reached = std::min(rope_scaling.at("factor").get<double>() * original, static_cast<double>(kMaxCount));

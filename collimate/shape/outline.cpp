@@ -31,7 +31,7 @@ double mlp_parameters(const Outline& m, int64_t intermediate) {
   return (m.gated ? 3.0 : 2.0) * real(m.hidden) * real(intermediate);
 }
 
-// Inputs and outputs of one layer's linear layers, added up.
+// Returns the sum of inputs and outputs over the linear layers of one layer's attention.
 double attention_sides(const Outline& m) {
   const double queries = real(m.heads * m.head_dim), keys = real(m.kv_heads * m.head_dim);
   if (m.latent.kv_rank == 0) return 4 * real(m.hidden) + 2 * queries + 2 * keys;
@@ -46,7 +46,7 @@ double mlp_sides(const Outline& m, int64_t intermediate) {
   return (m.gated ? 3.0 : 2.0) * real(m.hidden + intermediate);
 }
 
-// Sums over all layers, `experts` of them counted in each routed one.
+// Returns the parameters of all layers, counting `experts` experts in each layer that routes.
 double blocks(const Outline& m, int64_t experts) {
   const double attention = real(m.layers) * attention_parameters(m);
   if (m.experts.count == 0) return attention + real(m.layers) * mlp_parameters(m, m.intermediate);
@@ -56,7 +56,7 @@ double blocks(const Outline& m, int64_t experts) {
          routed * (router + mlp_parameters(m, experts * m.experts.intermediate + m.experts.shared));
 }
 
-// Other families than those known are read by the usual keys too, if they have them and are decoders.
+// Throws InputError unless the family is known, or the config has the usual keys and is that of a decoder.
 void require_decoder(const Fields& fields, const std::string& family) {
   if (family.empty() || std::ranges::count(known_families(), family) > 0) return;
   bool usual = !fields.has("type_vocab_size") && !fields.flag_or("is_encoder_decoder", false);

@@ -20,13 +20,14 @@ namespace fs = std::filesystem;
 constexpr const char* kAnyModel = "such a directory, or a name that collimate plan --list models shows";
 constexpr const char* kConfig = "config.json";
 
-// A wholly different family counts as much as 2^4 times the size.
+// A wholly different family counts as much as a size that differs by a factor of 2^4.
 constexpr double kOtherFamily = 4;
 
-// "meta/Llama-2-7b-hf": family "llama2", 7; "8x7b" counts as 7, which its name says.
+// NameParts are family and size of a name: "meta/Llama-2-7b-hf" has the family "llama2" and 7 billions. "8x7b" counts
+// as 7, as its name says.
 struct NameParts {
   std::string family;
-  double billions = 0;  // 0: not said
+  double billions = 0;  // 0: the name has no size
 };
 
 NameParts parts_of(const std::string& name) {
@@ -53,11 +54,11 @@ double far_from(const NameParts& wanted, const Outline& model) {
   return kOtherFamily * family + std::abs(std::log2(billions / wanted.billions));
 }
 
-// Whether a model is meant by its place: it is there or beside what is there, or is written as a path. "org/model",
-// as hubs name theirs, is a name.
+// Returns whether a name is meant as a path: it exists, or its parent does, or it is written as a path. "org/model", as
+// hubs name their models, is a name.
 bool is_path(const std::string& name) {
   const fs::path path(name), parent = path.parent_path();
-  std::error_code unreadable;  // then it is none
+  std::error_code unreadable;  // a path that cannot be read does not exist
   if (name.empty()) return false;
   const bool written = name.front() == '.' || name.front() == '/' || name.back() == '/' || path.filename() == kConfig ||
                        std::count(name.begin(), name.end(), '/') > 1;
@@ -70,7 +71,8 @@ std::string what_is_there(const fs::path& path) {
   return fs::exists(path, unreadable) ? "a file" : "which does not exist";
 }
 
-// The directory of a model that was meant: where the file lies, below the directory, or of a name like the last one's.
+// Returns the model directory that was probably meant: the one that holds the named config.json, one below the named
+// directory, or one beside it with a similar name.
 std::string nearest_directory(const fs::path& path) {
   std::error_code unreadable;
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
@@ -84,7 +86,7 @@ std::string nearest_directory(const fs::path& path) {
   return name.empty() ? kAnyModel : "'" + ((below ? path : parent) / name).string() + "'";
 }
 
-// `dense-300` and the like: a plain decoder of that size, within those there are.
+// Returns `dense-300b` and the like: a plain decoder of the size in the name (7 where it has none), within the bounds.
 std::string nearest_dense(const std::string& name) {
   std::smatch size;
   const bool said = std::regex_search(name, size, std::regex("[0-9]+(?:\\.[0-9]+)?"));

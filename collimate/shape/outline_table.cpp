@@ -9,8 +9,8 @@
 namespace collimate::shape {
 namespace {
 
-// name, layers, hidden, heads, kv heads, head dim, intermediate, vocabulary. Numbers from each model's published
-// config.json; gpt3-175b from Brown et al. 2020, table 2.1.
+// Columns are name, layers, hidden, heads, kv heads, head dim, intermediate and vocabulary. The numbers are those of
+// each model's published config.json; gpt3-175b (below) is from Brown et al. 2020, table 2.1.
 std::vector<Outline> gated_models() {
   return {{"qwen2.5-0.5b", 24, 896, 14, 2, 64, 4864, 151936, true, true},
           {"qwen2.5-1.5b", 28, 1536, 12, 2, 128, 8960, 151936, true, true},
@@ -43,7 +43,7 @@ std::vector<Outline> plain_models() {
           opt("gpt3-175b", 96, 12288, 96, 50257)};
 }
 
-// DeepSeek's attention: a key and a value of 128 from a latent of 512, and 64 that are rotated beside the key.
+// DeepSeek's attention makes keys and values of 128 channels from a latent of 512; beside each key lie 64 rotated ones.
 Outline latent(const char* name, int64_t layers, int64_t hidden, int64_t heads, int64_t intermediate,
                int64_t vocabulary, Experts experts, int64_t dense_layers, int64_t q_rank) {
   Outline made{name, layers, hidden, heads, heads, 128 + 64, intermediate, vocabulary};
@@ -73,7 +73,7 @@ const std::vector<Outline>& outlines() {
   return kModels;
 }
 
-// Letters, digits and, where they count, decimal points: opt-13b is not opt-1.3b.
+// Keeps letters and digits and, with `points`, decimal points, because opt-13b is not opt-1.3b.
 std::string plain(const std::string& name, bool points = false) {
   std::string kept;
   for (const char c : name)
@@ -82,7 +82,7 @@ std::string plain(const std::string& name, bool points = false) {
   return kept;
 }
 
-// Names under which papers speak of a model of the table.
+// These are other names under which papers mention models of the table.
 constexpr std::pair<const char*, const char*> kAliases[] = {
     {"qwen330b3a", "qwen3-30b-a3b"},    {"qwen330b", "qwen3-30b-a3b"},  {"qwen3235b", "qwen3-235b-a22b"},
     {"moonlight", "moonlight-16b-a3b"}, {"qwen2vl72b", "qwen2.5-72b"},  {"qwen2572b", "qwen2.5-72b"},
@@ -104,8 +104,8 @@ const Outline* outline_named(const std::string& name) {
   return nullptr;
 }
 
-// The outline is like LLaMA's: hidden = 128 layers while both are multiples of their steps, an MLP of 8/3 hidden, so 12
-// layers hidden².
+// The proportions are LLaMA's: hidden = 128 layers, as far as both are multiples of their steps, and an MLP of 8/3
+// hidden, so that there are about 12 layers hidden² parameters.
 std::optional<Outline> sized_outline(const std::string& name) {
   double billions = 0;
   int end = 0;

@@ -13,7 +13,7 @@
 namespace collimate::shape {
 namespace {
 
-// Cut over "tp" by rows (outputs), in whole units.
+// Has "tp" cut a parameter by rows (outputs), in whole units.
 void cut_rows(ParamSpec& spec, int64_t unit, bool replicate = false) {
   spec.dims[0].axis = "tp";
   spec.dims[0].unit = unit;
@@ -22,7 +22,7 @@ void cut_rows(ParamSpec& spec, int64_t unit, bool replicate = false) {
 
 ParamKind kind_of(NormKind norm) { return is_offset(norm) ? ParamKind::kOffsetNorm : ParamKind::kNorm; }
 
-// Walks a decoder's parts in the order of its segments and adds the parameters of each.
+// DecoderParams walks a decoder's parts in the order of its segments and adds the parameters of each.
 class DecoderParams {
  public:
   explicit DecoderParams(const ModelShape& shape)
@@ -52,7 +52,7 @@ class DecoderParams {
   }
 
  private:
-  // Between stream and table, where the table has a width of its own.
+  // Adds a projection between stream and table, where the table has a width of its own.
   void add_projection(const std::string& name, Part part, int64_t rows, int64_t columns) {
     if (shape_.embedding_width > 0) out_.add(name + ".weight", part, ParamKind::kLinear, {rows, columns});
   }
@@ -112,14 +112,14 @@ class DecoderParams {
     cut_rows(add_of_layer(prefix + names_.key_value_up, Part::kKeyValueUp, attention.heads * own, latent.kv_rank), own);
   }
 
-  // The weight and, where there is one, the bias of a layer that reads the stream and that every rank has whole.
+  // Adds the weight and, with `bias`, the bias of a layer that reads the stream and that every tensor rank has whole.
   template <class Adjust>
   void add_whole(const std::string& name, Part part, int64_t rows, bool bias, const Adjust& adjust) {
     adjust(add_of_layer(name, part, rows, shape_.hidden));
     if (bias) adjust(add_of_layer(name, part, rows, 0));
   }
 
-  // Says that the file has the rows that turn behind the others of a head.
+  // Says that files have the rotated rows of a head behind its other rows.
   static void turned_last(ParamSpec& spec, const Attention& attention) {
     spec.trailing = attention.turned();
     if (attention.paired) spec.paired = attention.turned();
@@ -157,7 +157,8 @@ class DecoderParams {
     if (is_biased(kind)) out_.add(name + ".bias", part, ParamKind::kBias, {shape_.hidden});
   }
 
-  // A layer of several pieces, cut by its outputs: a parameter a piece, or one that holds all where it has one name.
+  // Adds a layer of several pieces, cut by its outputs: one parameter per piece, or one for all where it has a single
+  // name.
   void add_by_rows(const std::string& prefix, const std::vector<std::string>& names, Part part,
                    const std::vector<int64_t>& rows, int64_t unit, bool bias) {
     for (const bool of_bias : {false, true}) {
@@ -182,7 +183,7 @@ class DecoderParams {
     if (names_.paired && piece < 2) spec.paired = shape_.turned();
   }
 
-  // A layer cut by its inputs; its outputs are the stream's.
+  // Adds a layer that is cut by its inputs; its outputs are the stream's.
   void add_by_columns(const std::string& name, Part part, int64_t columns, int64_t unit, bool bias) {
     ParamSpec& weight = add_of_layer(name, part, shape_.hidden, columns);
     weight.dims[1].axis = "tp";
@@ -190,7 +191,7 @@ class DecoderParams {
     if (bias) add_of_layer(name, part, shape_.hidden, 0);
   }
 
-  // The weight [rows, columns] of a linear layer, or with no columns its bias.
+  // Adds the weight [rows, columns] of a linear layer, or its bias where `columns` is 0.
   ParamSpec& add_of_layer(const std::string& name, Part part, int64_t rows, int64_t columns) {
     const bool bias = columns == 0;
     ParamSpec& spec = bias ? out_.add(name + ".bias", part, ParamKind::kBias, {rows})
@@ -200,7 +201,7 @@ class DecoderParams {
     return spec;
   }
 
-  // Says where a file that has the experts of a block together has those of one.
+  // Says where one expert lies in a file that stacks the experts of a block.
   void stack(ParamSpec& spec, bool bias) const {
     const bool up = spec.part == Part::kExpertUp;
     const std::string& name = up ? names_.stacked_up : names_.stacked_down;
@@ -210,7 +211,7 @@ class DecoderParams {
     if (up && names_.stacked_interleaved) spec.interleaved = 2;
   }
 
-  // A score, or the vocabulary where it is not the embedding.
+  // Adds a score head, or the vocabulary's head where it is not the embedding.
   void add_head() {
     if (shape_.head != Head::kLanguageModel) {
       out_.add("score.weight", Part::kScore, ParamKind::kLinear, {1, shape_.table_width()});
@@ -228,7 +229,7 @@ class DecoderParams {
   const ModelShape& shape_;
   const ModuleNames& names_;
   std::string block_;  // the prefix of the block that is being added
-  int64_t group_ = 1;  // its query heads of a key-value head
+  int64_t group_ = 1;  // query heads per key-value head in that block
   Builder out_;
 };
 
@@ -257,7 +258,7 @@ int64_t ParamSpec::file_row(int64_t row) const {
 int64_t ParamSpec::file_head(int64_t head) const {
   const int64_t of_group = grouped + 2, groups = sizes[0] / dims[0].unit / of_group, queries = groups * grouped;
   if (head < queries) return head / grouped * of_group + head % grouped;
-  const int64_t piece = (head - queries) / groups;  // 0: a key
+  const int64_t piece = (head - queries) / groups;  // 0: a key, 1: a value
   return (head - queries) % groups * of_group + grouped + piece;
 }
 

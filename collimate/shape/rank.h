@@ -2,7 +2,7 @@
 
 namespace collimate::shape {
 
-// One of the ranks that share something; `What` tells their kinds apart.
+// A RankOf is one of several ranks that share something; `What` makes a type of its own for each kind of sharing.
 template <class What>
 struct RankOf {
   int rank = 0;

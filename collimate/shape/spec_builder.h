@@ -12,7 +12,7 @@ constexpr int64_t kAlignFloats = 16;
 
 inline int64_t padded(int64_t count) { return (count + kAlignFloats - 1) / kAlignFloats * kAlignFloats; }
 
-// Collects the parameters of one model and gives each its offset.
+// A Builder collects the parameters of one model and gives each its offset.
 class Builder {
  public:
   void begin_segment(int segment) {
@@ -20,7 +20,7 @@ class Builder {
     next_ = 0;
   }
 
-  // Parameters from here on belong to that expert of their block; -1: to none.
+  // Parameters that are added from now on belong to that expert of their block; with -1 to none.
   void begin_expert(int expert) { expert_ = expert; }
 
   ParamSpec& add(const std::string& name, Part part, ParamKind kind, std::vector<int64_t> sizes) {
@@ -39,7 +39,7 @@ class Builder {
     return specs_.back();
   }
 
-  // The last `members` parameters run as one linear: they move together without gaps.
+  // Has the last `members` parameters run as one linear layer: their offsets close up without gaps.
   void fuse(int members) {
     const size_t first = specs_.size() - static_cast<size_t>(members);
     next_ = specs_[first].offset;

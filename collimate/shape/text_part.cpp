@@ -16,7 +16,8 @@ using base::expectation;
 using base::InputError;
 using nlohmann::json;
 
-// By model_type, that of the language model where the config has no text_config to say it; "": it always has one.
+// Returns, by model_type, the family of the language model where the config has no text_config to name it; "" where it
+// always has one.
 const std::map<std::string, std::string>& readers_of_images() {
   static const std::map<std::string, std::string> kTypes = {
       {"gemma3", ""},        {"mistral3", ""},        {"llava", ""},         {"llava_next", ""}, {"internvl", ""},
@@ -24,7 +25,7 @@ const std::map<std::string, std::string>& readers_of_images() {
   return kTypes;
 }
 
-// The values of keys that a text_config leaves out, as published ones do: those of transformers' classes of configs.
+// Returns values for keys that published text_configs leave out: the defaults of transformers' config classes.
 const std::map<std::string, json>& defaults() {
   static const std::map<std::string, json> kDefaults = {{"gemma3_text",
                                                          {{"vocab_size", 262208},
@@ -55,7 +56,7 @@ const std::map<std::string, json>& defaults() {
   return kDefaults;
 }
 
-// "qwen2" of "qwen2_vl_text".
+// Returns the family of a text_config's model_type, as "qwen2" for "qwen2_vl_text".
 std::string family_of(const std::string& model_type) {
   static const std::map<std::string, std::string> kFamilies = {
       {"qwen2_vl_text", "qwen2"}, {"qwen2_5_vl_text", "qwen2"}, {"qwen3_vl_text", "qwen3"}};
@@ -63,8 +64,8 @@ std::string family_of(const std::string& model_type) {
   return found == kFamilies.end() ? model_type : found->second;
 }
 
-// A text's positions are equal in all sections of a rope for images (Wang et al. 2024: M-RoPE), which then is a plain
-// one.
+// Turns a rope for images (Wang et al. 2024: M-RoPE) into a plain one: a text's positions are equal in all its
+// sections.
 void read_plain_rope(json& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!config.contains(key) || !config.at(key).is_object() || !config.at(key).contains("mrope_section")) continue;
@@ -96,7 +97,7 @@ std::optional<json> text_part_config(const json& config, const std::string& wher
   }
   for (const char* key : {"architectures", "vision_config"}) text.erase(key);
   text["model_type"] = family;
-  // The whole model's word counts where both say it.
+  // Where both configs have such a key, that of the whole model counts.
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings"})
     if (config.contains(key) && !config.at(key).is_null()) text[key] = config.at(key);
   for (const auto& [key, value] : filled->second.items())

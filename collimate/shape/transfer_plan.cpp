@@ -12,7 +12,7 @@
 namespace collimate::shape {
 namespace {
 
-// Cuts local rows or columns [first, first + count) by piece and says where they are in the whole parameter.
+// Cuts local rows or columns [first, first + count) at the pieces, and returns where they are in the whole parameter.
 std::vector<Piece> in_whole(const std::vector<Piece>& pieces, int64_t first, int64_t count) {
   std::vector<Piece> found;
   int64_t local = 0;
@@ -24,7 +24,7 @@ std::vector<Piece> in_whole(const std::vector<Piece>& pieces, int64_t first, int
   return found;
 }
 
-// The values [begin, end) of a matrix so wide.
+// Returns the boxes of the values [begin, end) of a matrix with rows of `width`.
 std::vector<Box> boxes_in(int64_t width, int64_t begin, int64_t end) {
   std::vector<Box> boxes;
   const int64_t last = end / width, behind = end % width;
@@ -45,7 +45,7 @@ std::optional<Box> common(const Box& a, const Box& b) {
   return Box{row, rows, column, columns};
 }
 
-// Adds the parts of a box that lie outside of another, which is inside of it.
+// Adds the parts of a box that lie outside of `taken`, which lies inside of the box.
 void add_rest(const Box& of, const Box& taken, std::vector<Box>& rest) {
   const int64_t row_end = taken.row + taken.rows, column_end = taken.column + taken.columns;
   const Box parts[] = {{of.row, taken.row - of.row, of.column, of.columns},
@@ -56,13 +56,13 @@ void add_rest(const Box& of, const Box& taken, std::vector<Box>& rest) {
     if (part.count() > 0) rest.push_back(part);
 }
 
-// A box and the ranks that keep it, as indices.
+// A Region is a box and the ranks that keep it, as indices.
 struct Region {
   Box box;
   std::vector<int> ranks;
 };
 
-// The ranks of one layout, and what of each parameter they keep.
+// A Side is the ranks of one layout, and says what each of them keeps of each parameter.
 class Side {
  public:
   Side(const TransferRequest& request, const std::vector<WeightRank>& ranks) : request_(request), ranks_(ranks) {
@@ -94,7 +94,7 @@ class Side {
   }
 
  private:
-  // The specs of one place, and the floats of its segments.
+  // Laid holds the parameters of one place, and the floats of its segments.
   struct Laid {
     std::vector<ParamSpec> specs;
     std::vector<int64_t> floats;
@@ -144,11 +144,11 @@ class Side {
   const std::vector<WeightRank>& ranks_;
   std::vector<int> stages_;  // by parameter
   std::map<int, std::vector<int>> by_stage_;
-  std::map<std::pair<int, int>, std::vector<int>> by_experts_;  // by stage and rank among those that share experts
+  std::map<std::pair<int, int>, std::vector<int>> by_experts_;  // by stage and expert rank
   mutable std::map<std::vector<int>, Laid> laid_;
 };
 
-// Finds a source for every value of every destination.
+// A Planner finds a source for every value of every destination.
 class Planner {
  public:
   explicit Planner(const TransferRequest& request)
@@ -182,14 +182,14 @@ class Planner {
                     base::at(request_.params, param).name);
   }
 
-  // The region's rank on that worker, or -1.
+  // Returns the region's rank on that worker, or -1 where there is none.
   int here_of(const Region& region, int worker) const {
     const auto found =
         std::ranges::find_if(region.ranks, [&](int index) { return from_.rank(index).worker == worker; });
     return found == region.ranks.end() ? -1 : *found;
   }
 
-  // Takes what is missing and the region has; of its rank `local`, or -1: the one that has given least.
+  // Takes from a region what is missing: from its rank `local` or, with -1, from the rank that has given the least.
   void take(int param, const Region& region, int local, int destination, std::vector<Box>& missing) {
     std::vector<Box> rest;
     for (const Box& box : missing) {
@@ -210,7 +210,7 @@ class Planner {
 
   const TransferRequest& request_;
   Side from_, to_;
-  std::vector<int64_t> given_;  // to other devices, by source
+  std::vector<int64_t> given_;  // floats that went to other devices, by source
   std::map<std::pair<int, int>, std::vector<Slice>> routes_;
 };
 

@@ -18,7 +18,7 @@ using base::expectation;
 using base::InputError;
 using nlohmann::json;
 
-// Where a config says how positions turn. As in transformers, the later one counts where both do.
+// These keys say how positions rotate heads. As in transformers, the later one counts where a config has both.
 constexpr const char* kRopeKeys[] = {"rope_parameters", "rope_scaling"};
 
 bool says_rope(const Fields& fields, const char* key) { return fields.has(key) && !fields.raw(key).empty(); }
@@ -27,7 +27,7 @@ struct NamedActivation {
   std::string_view name;
   Activation activation;
 };
-// The first name of each is written; the others are of other ways to compute the same.
+// The first name of an activation is the one that is written; the others stand for other ways to compute the same.
 constexpr NamedActivation kActivations[] = {{"gelu", Activation::kGelu},
                                             {"gelu_new", Activation::kGeluTanh},
                                             {"relu", Activation::kRelu},
@@ -38,13 +38,13 @@ constexpr NamedActivation kActivations[] = {{"gelu", Activation::kGelu},
                                             {"gelu_python_tanh", Activation::kGeluTanh},
                                             {"gelu_pytorch_tanh", Activation::kGeluTanh}};
 
-// The length at which a model was trained before its rope was scaled.
+// Returns the length for which a model was trained before its rope was scaled.
 int64_t original_positions(const Fields& scaling, const Fields& config, const ModelShape& shape) {
   constexpr const char* kKey = "original_max_position_embeddings";
   return scaling.count_or(kKey, kMaxCount, config.count_or(kKey, kMaxCount, shape.max_positions));
 }
 
-// Numbers of which each multiplies the wavelength of a pair of channels.
+// Reads numbers that multiply the wavelengths of pairs of channels, one each.
 json read_factors(const Fields& scaling, const char* key) {
   const json factors = scaling.has(key) ? scaling.raw(key) : json();
   bool good = factors.is_array() && !factors.empty();
@@ -53,7 +53,7 @@ json read_factors(const Fields& scaling, const char* key) {
   return factors;
 }
 
-// LongRoPE (Ding et al. 2024): factors for short and for long sequences, and one for cosines and sines.
+// Reads LongRoPE (Ding et al. 2024): factors for short and for long sequences, and one for cosines and sines.
 json read_longrope(const Fields& scaling, const Fields& config, const ModelShape& shape) {
   const int64_t original = original_positions(scaling, config, shape);
   const double longer = static_cast<double>(shape.max_positions) / static_cast<double>(original);
@@ -66,8 +66,8 @@ json read_longrope(const Fields& scaling, const Fields& config, const ModelShape
           {"attention_factor", scaling.real_or("attention_factor", inferred)}};
 }
 
-// YaRN (Peng et al. 2023). mscale is kept for programs that infer the attention factor from it, whatever a config says
-// of that.
+// Reads YaRN (Peng et al. 2023). mscale is kept for programs that infer the attention factor from it, even where the
+// config has an attention factor.
 json read_yarn(const Fields& scaling, const Fields& config, const ModelShape& shape) {
   const int64_t original = original_positions(scaling, config, shape);
   const double longer = static_cast<double>(shape.max_positions) / static_cast<double>(original);

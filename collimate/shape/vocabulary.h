@@ -4,9 +4,9 @@
 
 namespace collimate::shape {
 
-// The softmax of a row of logits sums the vocabulary in so many chunks, then over them in a balanced tree.
+// The softmax of a row of logits sums the vocabulary in so many chunks, whose sums a balanced tree adds.
 constexpr int kVocabChunks = 8;
-// Width of a chunk: a multiple of 16, so that chunk boundaries are vector boundaries.
+// Returns the width of a chunk: a multiple of 16, so that boundaries of chunks are boundaries of vectors.
 constexpr int64_t vocab_chunk(int64_t vocab) { return ((vocab + kVocabChunks - 1) / kVocabChunks + 15) / 16 * 16; }
 
 }  // namespace collimate::shape

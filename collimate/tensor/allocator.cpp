@@ -17,18 +17,18 @@ namespace collimate::tensor {
 namespace {
 
 constexpr int64_t kHeaderBytes = 64;
-constexpr int64_t kMappedBytes = 1 << 20;    // blocks from here on are mapped, so that trimming really gives them back
-constexpr int64_t kHugePageBytes = 4 << 20;  // and from here on backed by huge pages where the system has them
+constexpr int64_t kMappedBytes = 1 << 20;    // blocks of so many bytes are mapped, so that trimming really frees them
+constexpr int64_t kHugePageBytes = 4 << 20;  // blocks of so many bytes use huge pages where the system has them
 constexpr int64_t kClassesPerDoubling = 8;   // rounding costs at most an eighth
 
-// Large freed blocks are kept up to this many bytes, or this part of what is in use: sizes that come once do not pile
-// up.
+// Freed blocks of kMappedBytes or more are kept only while all kept blocks together have at most this many bytes, or
+// this part of what is in use, so that sizes that come only once do not pile up.
 constexpr int64_t kCachedBytes = int64_t{64} << 20;
 constexpr int64_t kCachedShare = 4;
 
-// Stands in the 64 bytes before every block.
+// A Header fills the 64 bytes before every block.
 struct Header {
-  int64_t bytes;  // whole block with this header
+  int64_t bytes;  // of the whole block, this header included
   int32_t tag;
 };
 
@@ -41,7 +41,7 @@ struct State {
   int64_t cached_bytes = 0, used_bytes = 0;
 };
 
-// Never destroyed: tensors in static objects are freed after everything else.
+// This object is never destroyed, because tensors in static objects are freed after everything else.
 State& state() {
   static State* instance = new State;
   return *instance;
@@ -49,7 +49,7 @@ State& state() {
 
 thread_local int current_tag = 0;
 
-// Needs the lock.
+// Returns the number of a tag, which is made at its first use. The caller holds the lock.
 int intern(State& s, int worker, const std::string& purpose) {
   const auto [found, fresh] = s.ids.try_emplace({worker, purpose}, static_cast<int>(s.tags.size()));
   if (fresh) s.tags.push_back({worker, purpose, 0, 0});
@@ -92,7 +92,7 @@ void to_system(Header* header) {
 
 Header* header_of(void* block) { return reinterpret_cast<Header*>(static_cast<char*>(block) - kHeaderBytes); }
 
-// Moves `bytes` onto a tag, or off it with a negative number. Needs the lock.
+// Adds `bytes` to a tag, or takes them off it where the number is negative. The caller holds the lock.
 void account(State& s, int tag, int64_t bytes) {
   MemoryUse& use = base::at(s.tags, tag);
   use.bytes += bytes;

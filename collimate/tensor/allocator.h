@@ -15,7 +15,8 @@ class Tensor;
 
 namespace collimate::tensor {
 
-// One purpose of one worker holds this. Bytes are what the system was asked for, headers and rounding included.
+// A MemoryUse says how much one purpose of one worker holds. Bytes count what the system was asked for, headers and
+// rounding included.
 struct MemoryUse {
   int worker = 0;
   std::string purpose;
@@ -23,17 +24,17 @@ struct MemoryUse {
   int64_t peak_bytes = 0;
 };
 
-// One line of what something holds, or will hold: what for, and how many bytes.
+// A MemoryItem is one line of a list of what something holds or will hold: for which purpose, and how many bytes.
 struct MemoryItem {
   std::string purpose;
   int64_t bytes = 0;
 };
 
-// Every block of the calling thread is tagged with (worker, purpose) while this lives. Scopes nest.
+// Tags every block that the calling thread allocates with (worker, purpose) while this lives. Scopes nest.
 class MemoryScope : private base::Immovable {
  public:
   MemoryScope(int worker, const std::string& purpose);
-  // Another purpose of the worker in force.
+  // Keeps the worker of the scope in force, and changes the purpose.
   explicit MemoryScope(const std::string& purpose);
   ~MemoryScope();
 
@@ -41,49 +42,53 @@ class MemoryScope : private base::Immovable {
   int previous_;
 };
 
-// Worker of the scope in force; 0 outside any.
+// Returns the worker of the scope in force, or of tag_thread_memory() outside any scope; 0 where neither has set one.
 int memory_worker();
-// Sets the tags of this thread's blocks outside scopes from now on: for threads that live as long as their worker.
+// Sets the tag of blocks that this thread allocates outside scopes from now on. It is meant for threads that live as
+// long as their worker.
 void tag_thread_memory(int worker, const std::string& purpose);
 
-// 64-byte aligned, undefined contents. Freed blocks are kept for the next step of any worker (large ones up to a
-// quarter of what is in use). Thread-safe. RunError naming purpose and budget when the worker's budget would be
-// exceeded (nothing is allocated then).
+// Returns a block that is aligned to 64 bytes and has undefined contents. Freed blocks are kept for the next step of
+// any worker, those of 1 MiB or more only up to 64 MiB or a quarter of what is in use, whichever is more. Thread-safe.
+// Throws RunError, which names purpose and budget, and allocates nothing when the worker's budget would be exceeded.
 void* allocate(int64_t bytes);
 void deallocate(void* block) noexcept;
-// Frees without keeping the block: for sizes that do not come again.
+// Gives a block back to the system at once. It is meant for sizes that do not come again.
 void discard(void* block) noexcept;
-// Gives what a block of so many bytes is counted as: header and rounding to one of eight sizes per doubling.
+// Returns the bytes that a block of `bytes` bytes is counted as: with its header, and rounded up to one of eight sizes
+// per doubling.
 int64_t allocated_bytes(int64_t bytes);
-// Gives a block, for instance a received message's, to another worker; its purpose stays. With `holder`, only if it is
-// that worker's. Thread-safe. RunError as of allocate() when the worker's budget would be exceeded: then it stays.
+// Moves the count of a block, for instance of a received message, to another worker; its purpose stays. With `holder`,
+// only a block of that worker is moved. Thread-safe. Throws RunError as allocate() does, and leaves the block where it
+// was, when the new worker's budget would be exceeded.
 void retag(void* block, int worker, std::optional<int> holder = std::nullopt);
-// Retags the block that a tensor lies in; memory that is not of this allocator stays as it is.
+// Retags the block that a tensor lies in; a tensor whose memory is not from this allocator stays as it is.
 void retag(const at::Tensor& tensor, int worker, std::optional<int> holder = std::nullopt);
 
-// Counts a block of so many bytes that lies elsewhere, as on a device, with the tag in force, which it returns;
-// and takes it off again. RunError as of allocate().
+// count_block() counts a block of `bytes` bytes that lies elsewhere, as on a device, under the tag in force, and
+// returns that tag; it throws RunError as allocate() does. uncount_block() takes the block off that tag again.
 int count_block(int64_t bytes);
 void uncount_block(int tag, int64_t bytes) noexcept;
 
-// Limit on a worker's blocks; 0: none.
+// Limits the sum of a worker's blocks; 0 sets no limit.
 void set_memory_budget(int worker, int64_t bytes);
 int64_t memory_used(int worker);
-// The most that a worker held at once, all purposes together, since the last reset of that number.
+// Returns the most bytes that a worker held at once, of all purposes together, since this number was last reset.
 int64_t memory_peak(int worker);
 void reset_memory_peak(int worker);
-// One entry per (worker, purpose) that ever held something, largest first.
+// Returns one entry for each (worker, purpose) that has held something since its peak was last reset, largest first.
 std::vector<MemoryUse> memory_report();
-// Starts a worker's peaks, of every purpose and of their sum, at what it holds now.
+// Sets a worker's peaks, of each purpose and of all together, to what it holds now.
 void reset_memory_peaks(int worker);
-// Bytes of freed blocks kept for reuse, and giving them back to the system (explicit decommit).
+// memory_cached() returns the bytes of freed blocks that are kept for reuse; trim_memory() gives them back to the
+// system.
 int64_t memory_cached();
 void trim_memory();
 
-// Lets ATen's CPU tensors come from this allocator. To be called once by the program before the first tensor.
+// Has ATen's CPU tensors come from this allocator. A program calls it once, before its first tensor.
 void install_aten_allocator();
 
-// A block with an owner: movable memory of at least `bytes` bytes, the host's own or a device's.
+// A Buffer owns one block of at least `bytes` bytes, of the host's memory or of a device's. Movable.
 class Buffer {
  public:
   Buffer() = default;
@@ -100,7 +105,7 @@ class Buffer {
   ~Buffer() {
     if (data_ != nullptr) device_->give_back(data_, /*keep=*/true);
   }
-  // Empty from now on; the memory is not kept for reuse.
+  // Gives the memory back, not to be kept for reuse. The buffer is empty from then on.
   void discard() {
     if (data_ != nullptr) device_->give_back(std::exchange(data_, nullptr), /*keep=*/false);
     bytes_ = 0;

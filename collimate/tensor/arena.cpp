@@ -20,7 +20,8 @@ void Arena::reserve(int64_t floats) {
   if (wanted == 0 || (!chunks_.empty() && chunks_.front().bytes() >= wanted)) return;
   for (Buffer& chunk : chunks_) chunk.discard();
   chunks_.clear();
-  // All of the block that is counted anyway, so that a slightly larger step does not touch new pages.
+  // The chunk has all bytes of the block that is counted anyway, so that a slightly larger step does not touch new
+  // pages.
   chunks_.emplace_back(allocated_bytes(wanted) - allocated_bytes(0), *device_);
 }
 

@@ -4,8 +4,8 @@
 
 namespace collimate::tensor {
 
-// While it lives ATen's CPU tensors come from this program's allocator (install_aten_allocator), for a library in
-// another's process; tensors may outlive it. One at a time.
+// While it lives, ATen's CPU tensors come from this program's allocator (install_aten_allocator). A library that runs
+// in another program's process uses it. Tensors may outlive it. Only one may live at a time.
 class AtenAllocatorScope : private base::Immovable {
  public:
   AtenAllocatorScope();

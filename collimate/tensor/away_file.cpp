@@ -19,10 +19,10 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{16} << 20;  // written at once, and handed to the disk
+constexpr size_t kPieceBytes = size_t{16} << 20;  // so many bytes are written and handed to the disk at a time
 constexpr const char* kAway = "room for what leaves the device";
 
-// Where the file system has no files without a name, one has its name for a moment.
+// Opens a file without a name. Where the file system does not have such files, the file has a name for a moment.
 host::FileDescriptor unnamed_file(const std::filesystem::path& directory) {
   host::FileDescriptor unnamed(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (unnamed.valid()) return unnamed;
@@ -33,7 +33,7 @@ host::FileDescriptor unnamed_file(const std::filesystem::path& directory) {
   return fd;
 }
 
-// posix_fallocate, which a signal may interrupt.
+// Calls posix_fallocate again when a signal has interrupted it. Returns its error number, 0 for success.
 int reserve_room(int fd, int64_t offset, int64_t bytes) {
   int error = EINTR;
   while (error == EINTR) error = ::posix_fallocate(fd, offset, bytes);
@@ -58,7 +58,7 @@ AwayFile::AwayFile(std::filesystem::path directory, std::function<void()> progre
         directory_.string());
 }
 
-// Room is taken of the disk itself, so that a full one is found here and not in the middle of a run.
+// Reserves the space on the disk itself, so that a full disk is found here and not in the middle of a run.
 void AwayFile::reserve(Slot& slot, int64_t bytes) {
   const auto wanted = static_cast<size_t>(bytes);
   const int error = base::allowed_disk_bytes(wanted) < wanted ? ENOSPC : reserve_room(fd_.get(), size_bytes_, bytes);
@@ -72,7 +72,7 @@ void AwayFile::reserve(Slot& slot, int64_t bytes) {
   size_bytes_ += bytes;
 }
 
-// Hands each piece to the disk, whose end is not waited for.
+// Hands each piece to the disk, and does not wait until the disk has written it.
 void AwayFile::write(Slot& slot, std::span<const std::byte> bytes) {
   slot.crc32c = 0;
   for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {

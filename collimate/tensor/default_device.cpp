@@ -1,4 +1,4 @@
-// Alone in this file and compiled alone, so that the linker leaves it out where a program has the function already.
+// This function is alone in its file, so that the linker leaves it out where a program defines it already.
 #include "collimate/tensor/device.h"
 
 namespace collimate::tensor {

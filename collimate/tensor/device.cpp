@@ -10,14 +10,14 @@
 namespace collimate::tensor {
 namespace {
 
-// Places in the list of operations.
+// Each operation's place in the list of operations.
 enum class Place : size_t {
 #define COLLIMATE_PLACE(name) name,
   COLLIMATE_OPERATIONS(COLLIMATE_PLACE)
 #undef COLLIMATE_PLACE
 };
 
-// An operation of the CPU for a thread that times them.
+// Timed wraps an operation of the CPU for a thread that times its operations.
 template <Place place, auto Function>
 struct Timed;
 template <Place place, class Result, class... Arguments, Result (*Function)(Arguments...)>

@@ -12,8 +12,8 @@
 
 namespace collimate::tensor {
 
-// Numbers of a device as the host reads them, and where T is not const changes them, while this lives: opened where
-// both share memory, else a copy that is written back at the end. Movable.
+// While it lives, the host reads numbers of a device through a HostView, and changes them where T is not const. Where
+// host and device share memory the view is the memory itself, else a copy, which is written back at the end. Movable.
 template <class T>
 class HostView {
  public:
@@ -60,8 +60,8 @@ class HostView {
 using HostRead = HostView<const float>;
 using HostEdit = HostView<float>;
 
-// Numbers of the host where a device's operations read them: themselves where it reads the host's memory, and must
-// then stay as they are while this lives; else a copy.
+// While it lives, a device's operations can read numbers of the host through OnDevice. Where the device reads the
+// host's memory, data() is the host's own numbers, which must not change meanwhile; else it is a copy on the device.
 template <class T>
 class OnDevice {
  public:

@@ -4,12 +4,13 @@
 
 namespace collimate::tensor {
 
-// How a cache keeps keys and values: as they are; rounded to bf16; to int8 beside one fp32 scale of a token and kv
-// head, its largest value / 127; or to fp8 with four bits of exponent and three of mantissa (E4M3 of Micikevicius et
-// al. 2022, largest value 448, at which greater ones stay). No standard library: kernels include it.
+// KvType says how a cache keeps keys and values: as they are; rounded to bf16; as int8, with one fp32 scale for each
+// token and kv head, which is the largest absolute value / 127; or as fp8 with four bits of exponent and three of
+// mantissa (E4M3 of Micikevicius et al. 2022), where values beyond 448, the largest, become 448. This header includes
+// nothing of the standard library but <cstdint>, because kernels include it.
 enum class KvType : uint8_t { kFloat32, kBFloat16, kInt8, kFp8 };
 
-// So many values lie in the place of a float.
+// Returns how many values take the space of one float.
 constexpr int64_t values_per_float(KvType type) {
   switch (type) {
     case KvType::kFloat32:

@@ -10,18 +10,18 @@
 
 namespace collimate::tensor {
 
-// An OperationTime is what the operations of one name (operations.h) took.
+// An OperationTime says how often the operations of one name (operations.h) were called, and how long they took.
 struct OperationTime {
   std::string name;
   int64_t calls = 0;
-  double total_seconds = 0;  // with the operations that they called
+  double total_seconds = 0;  // with the operations that they called in turn
   double self_seconds = 0;   // without them
 
   COLLIMATE_FIELDS(name, calls, total_seconds, self_seconds)
 };
 
-// While it lives, those of the CPU's operations that its thread calls are timed. Each costs two looks at the clock,
-// well under 1 us, and gives the same bits. One at a time on a thread.
+// While it lives, the CPU operations that its thread calls are timed. Timing one reads the clock twice, which takes
+// well under 1 us, and does not change results. A thread may have only one OperationTimes at a time.
 class OperationTimes : private base::Immovable {
  public:
   OperationTimes();
@@ -30,19 +30,19 @@ class OperationTimes : private base::Immovable {
   // Returns the times of the operations called since the last take, in the order of operations.h.
   std::vector<OperationTime> take();
 
-  // The calling thread's; null without one.
+  // Returns the OperationTimes of the calling thread, or null where it has none.
   static OperationTimes* current();
 
  private:
   friend class OperationTimer;
   std::vector<OperationTime> times_;  // by place in operations.h
-  double inner_seconds_ = 0;          // of the operations that the running one has called
+  double inner_seconds_ = 0;          // of operations that the running one has called so far
 };
 
 // Times one call, from construction to destruction, for OperationTimes::current().
 class OperationTimer : private base::Immovable {
  public:
-  explicit OperationTimer(size_t place);  // in operations.h
+  explicit OperationTimer(size_t place);  // `place` is the operation's index in operations.h
   ~OperationTimer();
 
  private:

@@ -14,7 +14,7 @@
 #include "collimate/tensor/ops/rope.h"
 #include "collimate/tensor/ops/sample.h"
 
-// Every operation of a device, once: EACH(name) for a function that a header of ops/ declares.
+// This list names every operation of a device once: EACH(name) stands for a function that a header of ops/ declares.
 // clang-format off
 #define COLLIMATE_OPERATIONS(EACH) \
   EACH(copy) EACH(copy_in) EACH(copy_out) EACH(zero) EACH(gather_rows) EACH(copy_heads) EACH(add_heads) \
@@ -39,15 +39,15 @@
 
 namespace collimate::tensor {
 
-// A device's operations under the names, and by the contracts, of the headers above; their functions call the entry of
-// the device that their Exec names.
+// Operations is a device's table of functions, with the names and contracts of the functions that the headers above
+// declare; these call the entry of the device that their Exec names.
 struct Operations {
 #define COLLIMATE_ENTRY(name) decltype(&tensor::name) name;  // NOLINT(bugprone-macro-parentheses): a declaration
   COLLIMATE_OPERATIONS(COLLIMATE_ENTRY)
 #undef COLLIMATE_ENTRY
 };
 
-// The CPU's: each in the source of ops/ that bears its header's name.
+// The CPU's functions are defined in the sources of ops/, each in the source named as the header that declares it.
 namespace cpu {
 #define COLLIMATE_DECLARE(name) decltype(tensor::name) name;  // NOLINT(bugprone-macro-parentheses)
 COLLIMATE_OPERATIONS(COLLIMATE_DECLARE)

@@ -8,19 +8,19 @@
 
 namespace collimate::tensor {
 
-// A collective, a residency move or a transfer returns this: work that finishes elsewhere. Copies share it.
-// Thread-safe.
+// A Pending stands for work that finishes elsewhere: a collective, a residency move or a transfer returns one. Copies
+// share the work. Thread-safe.
 class Pending {
  public:
-  // Work that is finished already.
+  // Stands for work that is finished already.
   Pending();
 
-  // Blocks until it is finished and rethrows its failure. The deadline is one on progress: each Completion::progress
-  // renews it. On expiry RunError naming who waits for whom.
+  // Blocks until the work is finished, and rethrows its failure. The deadline is one on progress: each call of
+  // Completion::progress renews it. Throws RunError, which names who waits for whom, when it expires.
   void wait(double deadline_seconds) const;
   bool finished() const;
-  // Work that `exec` is given from here on runs after it. A device with queues goes on at once and brings a failure up
-  // later; the CPU has none, so that this is wait().
+  // Has work that `exec` is given from now on run after this. A device with queues returns at once and reports a
+  // failure later; the CPU has no queues, so that there this is wait().
   void then(const Exec& exec, double deadline_seconds) const;
 
  private:
@@ -30,10 +30,10 @@ class Pending {
   std::shared_ptr<State> state_;
 };
 
-// The side that does the work. Dropped unfinished, it fails its Pending.
+// A Completion is the side that does the work. When it is destroyed before the work has ended, its Pending fails.
 class Completion {
  public:
-  // Names for the message on expiry: "`waiter` waits for `worker`".
+  // The names are for the message of an expired deadline: "`waiter` waits for `worker`".
   Completion(std::string waiter, std::string worker);
   ~Completion();
   Completion(Completion&&) noexcept = default;

@@ -27,7 +27,7 @@ const float* checked_floats(const at::Tensor& values) {
 at::Tensor empty_result(const Exec& exec, at::IntArrayRef sizes, at::ScalarType type) {
   const int64_t bytes = c10::multiply_integers(sizes) * static_cast<int64_t>(c10::elementSize(type));
   if (bytes == 0 || exec.device == &cpu_device())
-    return at::empty(sizes, type);  // ATen asks the CPU's allocator itself
+    return at::empty(sizes, type);  // ATen asks this program's allocator itself
   const Device* device = exec.device;
   return at::from_blob(
       device->take(bytes), sizes, [device](void* block) { device->give_back(block, /*keep=*/true); },

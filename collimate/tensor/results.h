@@ -8,22 +8,24 @@
 
 namespace collimate::tensor {
 
-// ATen tensors between operations and losses: what a model returns, and what its backward is given. ATen's own
-// operations know where a tensor lies; these are the ways to ours and to the host.
+// These functions handle ATen tensors between operations and losses: the results of a model and the inputs of its
+// backward. ATen's own operations know where a tensor lies; our operations and the host reach its numbers through
+// these.
 
-// A contiguous tensor of undefined contents in the device's memory, where its operations write and ATen's read.
+// Returns a contiguous tensor of undefined contents in the device's memory, for its operations to write and ATen to
+// read.
 at::Tensor empty_result(const Exec& exec, at::IntArrayRef sizes, at::ScalarType type = at::kFloat);
-// Gives the memory that an operation reads or writes; null of an undefined tensor.
+// Returns the memory of a tensor for an operation to read or write; null for an undefined tensor.
 template <class T = float>
 T* device_data(const at::Tensor& values) {
   return values.defined() ? static_cast<T*>(values.data_ptr()) : nullptr;
 }
-// Numbers of the host as a tensor [n] on the device of `beside`, so that ATen's operations take both; on the host where
-// `beside` is undefined.
+// Copies numbers of the host to a tensor [n] on the device of `beside`, so that one operation of ATen can take both; to
+// the host where `beside` is undefined.
 at::Tensor tensor_beside(const at::Tensor& beside, std::span<const float> values);
 at::Tensor tensor_beside(const at::Tensor& beside, std::span<const int64_t> values);
 
-// A contiguous fp32 tensor's numbers as the host reads them, for as long as this lives.
+// A HostTensor lets the host read the numbers of a contiguous fp32 tensor for as long as it lives.
 class HostTensor {
  public:
   HostTensor(const Exec& exec, const at::Tensor& values);

@@ -9,15 +9,15 @@
 
 namespace collimate::tensor {
 
-// An activation [rows, width] and the place of its gradient, both of them on a device. Lives in the host's part of an
-// arena; owns nothing.
+// A Slot is an activation [rows, width] and the place of its gradient, both in a device's memory. The object itself
+// lies in the host's part of an arena, and owns nothing.
 struct Slot {
   float* value = nullptr;
   int64_t rows = 0;
   int64_t width = 0;
-  bool wanted = false;        // does a gradient flow into it? A frozen prefix does not want one
-  float* gradient = nullptr;  // given at its first use in backward; given in advance for a parameter
-  bool written = false;       // holds something already: the next backward adds
+  bool wanted = false;        // whether backward computes its gradient; not within a frozen prefix
+  float* gradient = nullptr;  // memory is taken at its first use in backward; a parameter has it in advance
+  bool written = false;       // the gradient holds something already, and the next backward adds to it
   int64_t count() const { return rows * width; }
 };
 
@@ -27,23 +27,24 @@ struct GradientTarget {
   bool accumulate = false;
 };
 
-// The backward of what ran while recording, as closures in reverse order. One segment of a model is one tape, so that
-// its gradient is complete, and may be reduced and released, before the next segment's backward starts. Not
-// thread-safe.
+// A Tape records the backward of operations as closures, and runs them in reverse order. One segment of a model is one
+// tape, so that the segment's gradient is complete, and may be reduced and released, before the backward of the next
+// segment starts. Not thread-safe.
 class Tape {
  public:
-  // Gradients of activations are taken from `gradients`, on the exec's device; the caller rewinds it after run().
+  // Takes memory for gradients of activations from `gradients`, on exec's device; the caller rewinds that arena after
+  // run().
   explicit Tape(Arena& gradients, const Exec& exec = {}) : gradients_(gradients), exec_(exec) {}
 
   void push(std::function<void()> backward) { nodes_.push_back(std::move(backward)); }
-  // Runs every closure, last first, and forgets it.
+  // Runs every closure, last first, and removes it.
   void run();
 
-  // This is for the writer of a slot's gradient. The first writer must write every element.
+  // Returns where a backward writes a slot's gradient. The first to do so must write every element, others add.
   GradientTarget target(Slot& slot);
-  // Does the same when the writer can only add: zeroed memory at the first use.
+  // Does the same for a backward that can only add: at the first use the memory is zeroed.
   float* zeroed_target(Slot& slot);
-  // This is for the backward that consumes a slot; null when nothing flowed into it.
+  // Returns the gradient for the backward that consumes a slot; null when nothing flowed into it.
   static const float* gradient(const Slot& slot) { return slot.written ? slot.gradient : nullptr; }
 
  private:
@@ -52,9 +53,9 @@ class Tape {
   std::vector<std::function<void()>> nodes_;
 };
 
-// A new slot with memory for its values.
+// Makes a slot with memory for its values.
 Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted);
-// A slot with the values of another, and a gradient of its own.
+// Makes a slot that shares the values of another, and has a gradient of its own.
 Slot* alias_slot(Arena& arena, const Slot& of);
 
 }  // namespace collimate::tensor

@@ -4,8 +4,8 @@
 namespace collimate::shape {
 namespace {
 
-// BLOOM (Scao et al. 2022): GPT-2's blocks without positions but in the scores (ALiBi, Press et al. 2022), and a norm
-// behind the embedding. Older configs have other names of sizes.
+// Reads BLOOM (Scao et al. 2022): GPT-2's blocks, whose only positions are in the scores (ALiBi, Press et al. 2022),
+// and a norm behind the embedding. Older configs have other keys for sizes.
 ModelShape parse_bloom(const Fields& fields, const std::string& family) {
   const auto either = [&](const char* newer, const char* older) { return fields.has(newer) ? newer : older; };
   ModelShape shape = read_sizes(fields, family,

@@ -9,14 +9,15 @@ namespace {
 
 using nlohmann::json;
 
-// Command R (Cohere 2024), Aya 23 and Expanse: both halves read one norm without biases, neighbouring channels turn,
-// and logits have a factor. Command R+ has layer norms of queries' and keys' heads, each by weights of its own. In
-// Command R7B and A (Cohere 2025) three of four layers have a window, and these alone turn.
+// Reads Command R (Cohere 2024), Aya 23 and Expanse: both halves read one norm without biases, neighbouring channels
+// rotate together, and logits have a factor. Command R+ also has layer norms of the heads of queries and keys, each
+// head with weights of its own. In Command R7B and A (Cohere 2025) three of four layers have a window, and only these
+// rotate.
 ModelShape parse_cohere(const Fields& fields, const std::string& family) {
   const bool second = family == "cohere2";
   ModelShape shape = read_swiglu_shape(fields, family, {.theta = second ? 1e4 : 5e5, .positions = 8192, .tied = true});
   const bool normed = !second && fields.flag_or("use_qk_norm", false);
-  // Command R of 2024 names with the latter how far it was trained.
+  // In Command R of 2024, model_max_length says for which length it was trained.
   if (!second) shape.max_positions = std::max(shape.max_positions, fields.count_or("model_max_length", kMaxCount, 1));
   shape.logit_scale = fields.real_or("logit_scale", 0.0625);
   for (Block& block : shape.blocks) {

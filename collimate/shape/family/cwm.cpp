@@ -7,7 +7,7 @@ namespace {
 
 using nlohmann::json;
 
-// The rope of a Code World Model whose config says none, whatever base it names.
+// Sets the rope of a Code World Model whose config has none, whatever base the config names.
 void set_default_rope(ModelShape& shape) {
   shape.rope_theta = 1e6;
   shape.rope_scaling = {{"rope_type", "llama3"},
@@ -17,8 +17,8 @@ void set_default_rope(ModelShape& shape) {
                         {"original_max_position_embeddings", 8192.0}};
 }
 
-// Ministral 8B (Mistral AI 2024): a Mistral in which layer_types name the layers with a window. Code World Model (Meta
-// 2025): a Llama with windows in three of four layers.
+// Reads Ministral 8B (Mistral AI 2024), a Mistral in which layer_types name the layers with a window, and Code World
+// Model (Meta 2025), a Llama with windows in three of four layers.
 ModelShape parse_windowed(const Fields& fields, const std::string& family) {
   const bool world = family == "cwm";
   ModelShape shape = read_swiglu_shape(

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// Keys for which transformers has defaults that differ from version to version: a config has to name them.
+// Throws InputError where one of these keys is missing: transformers' defaults for them differ from version to version.
 void require_keys(const Fields& fields, std::initializer_list<const char*> keys) {
   for (const char* key : keys)
     if (!fields.has(key)) throw base::InputError(base::expectation(fields.at(key), "a number", "nothing"));
@@ -21,8 +21,8 @@ void require_keys(const Fields& fields, std::initializer_list<const char*> keys)
                                              "a model whose later blocks all have experts"));
 }
 
-// The attention of both: `paired` says how files order the channels that turn. With YaRN scores are scaled by its
-// factor twice, once for queries and once for keys.
+// Sets the attention of V2 and V3. `paired` says whether files have the two channels that rotate together side by side.
+// With YaRN scores are scaled by its factor twice, once for queries and once for keys.
 void set_attention(const Fields& fields, ModelShape& shape, bool paired) {
   for (Block& block : shape.blocks) {
     Attention& attention = block.attention;
@@ -38,7 +38,8 @@ void set_attention(const Fields& fields, ModelShape& shape, bool paired) {
   }
 }
 
-// DeepSeek-V2 (DeepSeek-AI 2024): softmax of all experts; of groups those with the best expert are looked at.
+// Reads DeepSeek-V2 (DeepSeek-AI 2024): scores are a softmax over all experts, and groups are compared by their best
+// one.
 ModelShape parse_v2(const Fields& fields, const std::string& family) {
   require_keys(fields, {"kv_lora_rank", "first_k_dense_replace"});
   fields.require("norm_topk_prob", false);
@@ -57,8 +58,8 @@ ModelShape parse_v2(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// DeepSeek-V3 (DeepSeek-AI 2024), R1, Moonlight, Kimi K2: sigmoids with a bias for the choice. Its files may hold
-// blocks that predict further tokens; generation and training use none.
+// Reads DeepSeek-V3 (DeepSeek-AI 2024), R1, Moonlight and Kimi K2: scores are sigmoids, with a bias for the choice.
+// Their files may hold blocks that predict further tokens, which generation and training do not use.
 ModelShape parse_v3(const Fields& fields, const std::string& family) {
   require_keys(fields, {"kv_lora_rank", "first_k_dense_replace", "n_group", "topk_group", "routed_scaling_factor"});
   if (!fields.has("norm_topk_prob"))

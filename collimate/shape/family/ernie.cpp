@@ -4,8 +4,8 @@
 namespace collimate::shape {
 namespace {
 
-// ERNIE 4.5 (Baidu 2025), its dense model: a Llama whose channels turn with their neighbours, with biases of all linear
-// layers of its blocks or none.
+// Reads the dense ERNIE 4.5 (Baidu 2025): a Llama whose neighbouring channels rotate together, with biases in all
+// linear layers of its blocks or in none.
 ModelShape parse_ernie(const Fields& fields, const std::string& family) {
   ModelShape shape = read_swiglu_shape(
       fields, family, {.theta = 5e5, .positions = 131072, .epsilon = 1e-5, .head_dim = 128, .tied = true});

@@ -10,8 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-// By layer, whether it has the window: all but each so many-th, or L and G of a text that is repeated, but for the last
-// layer.
+// Returns which layers have the window. The pattern is a number n, where every n-th layer has none, or a text of L
+// (window) and G (none) that is repeated, where the last layer has none either.
 LayerRule read_pattern(const Fields& fields, int64_t layers) {
   constexpr const char* kKey = "sliding_window_pattern";
   if (!fields.has(kKey) || !fields.raw(kKey).is_string()) {
@@ -26,8 +26,8 @@ LayerRule read_pattern(const Fields& fields, int64_t layers) {
   };
 }
 
-// EXAONE 4 (LG AI Research 2025): a Llama with norms behind the halves and norms of heads. Where layers have a window,
-// these alone turn.
+// Reads EXAONE 4 (LG AI Research 2025): a Llama with norms behind the halves and norms of heads. Where some layers have
+// a window, only these rotate.
 ModelShape parse_exaone(const Fields& fields, const std::string& family) {
   ModelShape shape = read_swiglu_shape(fields, family, {.epsilon = 1e-5});
   for (Block& block : shape.blocks) {
@@ -46,7 +46,7 @@ void add_exaone_config(const ModelShape& shape, json& config) {
   const bool hybrid = std::ranges::any_of(
       shape.blocks, [](const Block& block) { return block.attention.window > 0 || !block.attention.rotary; });
   if (hybrid && config.at("sliding_window").is_null())
-    config["sliding_window"] = shape.max_positions;  // null: all turn
+    config["sliding_window"] = shape.max_positions;  // with null all layers would rotate
   if (hybrid) return;
   config["sliding_window"] = config["sliding_window_pattern"] = nullptr;
   config["layer_types"] = std::vector<std::string>(shape.blocks.size(), kFull);

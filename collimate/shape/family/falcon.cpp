@@ -12,9 +12,9 @@ int64_t read_kv_heads(const Fields& fields, int64_t heads, bool newer) {
   return fields.flag_or("multi_query", true) ? 1 : heads;
 }
 
-// Falcon (Almazrouei et al. 2023): layer norms, an MLP without a gate, queries, keys and values in one tensor. Of 7B
-// all heads share one key and value, and both halves read one norm; of 40B and 180B groups of heads do, and each half
-// has a norm, and of Falcon 2 (11B) both have one again.
+// Reads Falcon (Almazrouei et al. 2023): layer norms, an MLP without a gate, and queries, keys and values in one
+// tensor. In 7B all heads share one key and value, and both halves read one norm. In 40B and 180B groups of heads share
+// them, and each half has a norm. In Falcon 2 (11B) groups share them, and both halves read one norm again.
 ModelShape parse_falcon(const Fields& fields, const std::string& family) {
   if (fields.flag_or("alibi", false))
     throw base::InputError(base::expectation(fields.at("alibi"), "false", "true",

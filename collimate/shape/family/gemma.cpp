@@ -13,9 +13,9 @@ using base::expectation;
 using base::InputError;
 using nlohmann::json;
 
-constexpr double kTheta = 1e6;  // of Gemma 3's layers without windows, where a config says none
+constexpr double kTheta = 1e6;  // base in Gemma 3's layers without windows, where a config has none
 
-// Older configs say "gelu" and mean its approximation.
+// Throws InputError for another activation than tanh-approximated GELU, which older configs call "gelu".
 void check_activation(const Fields& fields) {
   const char* key = fields.has("hidden_activation") ? "hidden_activation" : "hidden_act";
   const std::string activation = fields.text_or(key, "gelu_pytorch_tanh");
@@ -27,7 +27,7 @@ double softcap(const Fields& fields, const char* key, double fallback) {
   return fields.is_null(key) ? 0 : fields.real_or(key, fallback);
 }
 
-// Gemma (2024): a Llama with scaled embeddings, norms by 1 + weight and a gate with GELU.
+// Reads Gemma (2024): a Llama with scaled embeddings, norms that multiply by 1 + weight, and a gate with GELU.
 ModelShape parse_gemma(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(
       fields, family, {.positions = family == "gemma3_text" ? 131072 : 8192, .head_dim = 256, .tied = true});
@@ -43,8 +43,9 @@ ModelShape parse_gemma(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// Gemma 2 (2024): norms around both halves, bounds of scores and logits, a window in every second layer. Gemma 3 (2025)
-// has norms of heads in place of the bounds, and windows in five of six layers, which turn by a base of their own.
+// Reads Gemma 2 (2024): norms around both halves, caps of scores and logits, and a window in every second layer. Gemma
+// 3 (2025) has norms of heads in place of the caps, and windows in five of six layers, which rotate by a base of their
+// own.
 ModelShape parse_gemma2(const Fields& fields, const std::string& family) {
   const bool third = family == "gemma3_text";
   ModelShape shape = parse_gemma(fields, family);
@@ -59,7 +60,7 @@ ModelShape parse_gemma2(const Fields& fields, const std::string& family) {
     Block& block = shape.blocks[layer];
     block.place = NormPlace::kAround;
     block.attention.head_norm = third;
-    // transformers' Gemma 3 reads this bound and applies none.
+    // The Gemma 3 of transformers reads this cap and does not apply it.
     block.attention.softcap = third ? 0 : softcap(fields, "attn_logit_softcapping", 50);
     const int64_t divisor = fields.count_or("query_pre_attn_scalar", kMaxHidden, 256);
     block.attention.scale = 1 / std::sqrt(static_cast<double>(divisor));

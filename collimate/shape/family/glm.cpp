@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// A part of each head turns in all of them, and queries, keys and values have biases where their sum has none.
+// In all GLM models a part of each head rotates, and queries, keys and values may have biases but the output has none.
 void set_glm_attention(const Fields& fields, ModelShape& shape, bool biased) {
   for (Block& block : shape.blocks) {
     Attention& attention = block.attention;
@@ -18,8 +18,8 @@ void set_glm_attention(const Fields& fields, ModelShape& shape, bool biased) {
   }
 }
 
-// GLM-4 (Zeng et al. 2024): a Llama whose files hold gate and up as one. The models of 2025 (GLM-4-0414, GLM-Z1) have a
-// second norm behind each half.
+// Reads GLM-4 (Zeng et al. 2024): a Llama whose files hold gate and up in one tensor. The models of 2025 (GLM-4-0414,
+// GLM-Z1) have a second norm, behind each half.
 ModelShape parse_glm(const Fields& fields, const std::string& family) {
   ModelShape shape = read_swiglu_shape(fields, family, {.positions = 131072, .epsilon = 1.5625e-7, .head_dim = 128});
   for (Block& block : shape.blocks) {
@@ -30,8 +30,8 @@ ModelShape parse_glm(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// GLM-4.5 and 4.6 (Zeng et al. 2025): experts as DeepSeek-V3 routes them, and norms of heads or none. Its files hold
-// blocks that predict further tokens; generation and training use none.
+// Reads GLM-4.5 and 4.6 (Zeng et al. 2025): experts with DeepSeek-V3's routing, and norms of heads or none. Their files
+// hold blocks that predict further tokens, which generation and training do not use.
 ModelShape parse_glm_moe(const Fields& fields, const std::string& family) {
   Experts how = read_grouped_routing(fields);
   how.normalized = fields.flag_or("norm_topk_prob", true);

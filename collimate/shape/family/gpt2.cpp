@@ -6,7 +6,7 @@ namespace {
 
 using nlohmann::json;
 
-// GPT-2 (Radford et al. 2019): learned positions, layer norms, biases everywhere, an MLP with GELU.
+// Reads GPT-2 (Radford et al. 2019): learned positions, layer norms, biases everywhere, and an MLP with GELU.
 ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
   ModelShape shape = read_sizes(fields, family, kGpt2Sizes);
   set_learned_positions(shape, fields.count("n_positions", kMaxCount));

@@ -11,8 +11,8 @@ using nlohmann::json;
 
 constexpr SizeKeys kNeoSizes = {"hidden_size", "num_layers", "num_heads"};
 
-// attention_types, as [[["global", "local"], 12]]: kinds that repeat so many times. By layer, whether it has the
-// window.
+// Returns for each layer whether it has the window, from attention_types, as [[["global", "local"], 12]]: lists of
+// kinds, and how often each list repeats.
 std::vector<bool> read_windows(const Fields& fields, int64_t layers) {
   const json fallback = {{{"global", "local"}, layers / 2}};
   const json& types = fields.has("attention_types") ? fields.raw("attention_types") : fallback;
@@ -36,8 +36,8 @@ std::vector<bool> read_windows(const Fields& fields, int64_t layers) {
   return windows;
 }
 
-// GPT-Neo (Black et al. 2021): GPT-2 with scores that are not scaled, no biases of queries, keys and values, and in
-// some blocks a window.
+// Reads GPT-Neo (Black et al. 2021): GPT-2 whose scores are not scaled, whose queries, keys and values have no biases,
+// and some of whose blocks have a window.
 ModelShape parse_gpt_neo(const Fields& fields, const std::string& family) {
   ModelShape shape = read_sizes(fields, family, kNeoSizes);
   set_learned_positions(shape, fields.count_or("max_position_embeddings", kMaxCount, 2048));

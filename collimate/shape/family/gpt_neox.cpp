@@ -4,8 +4,8 @@
 namespace collimate::shape {
 namespace {
 
-// GPT-NeoX and Pythia (Black et al. 2022, Biderman et al. 2023): a part of each head turns, and attention and MLP read
-// the same stream.
+// Reads GPT-NeoX and Pythia (Black et al. 2022, Biderman et al. 2023): a part of each head rotates, and attention and
+// MLP read the same stream.
 ModelShape parse_gpt_neox(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   Block block = shape.blocks.front();

@@ -9,19 +9,20 @@ namespace {
 
 using nlohmann::json;
 
-// The rope of a config that says none.
+// Returns the rope of a config that has none.
 json default_rope() {
   return {{"rope_type", "yarn"}, {"factor", 32.0},    {"original_max_position_embeddings", 4096}, {"beta_fast", 32.0},
           {"beta_slow", 1.0},    {"truncate", false}, {"attention_factor", yarn_magnitude(32, 1)}};
 }
 
-// Published configs have a weight of 0.9, and say with output_router_logits that it is not applied.
+// Returns the weight of the balance loss that applies. Published configs have a weight of 0.9, but output_router_logits
+// says that it does not apply.
 double applied_balance(const Fields& fields) {
   return fields.flag_or("output_router_logits", false) ? read_balance(fields) : 0;
 }
 
-// gpt-oss (OpenAI 2025): experts whose swish is bounded, with biases of all linear layers, sinks of attention, and a
-// window in every second layer.
+// Reads gpt-oss (OpenAI 2025): experts with a bounded swish, biases in all linear layers, attention sinks, and a window
+// in every second layer.
 ModelShape parse_gpt_oss(const Fields& fields, const std::string& family) {
   ModelShape shape = read_mixture(
       fields, family, {.router_bias = true, .biased = true, .normalized = true, .balance = applied_balance(fields)},
@@ -50,7 +51,7 @@ void add_gpt_oss_config(const ModelShape& shape, json& config) {
   config["attention_bias"] = block.attention.bias;
   config["swiglu_alpha"] = block.mlp.slope;
   config["swiglu_limit"] = block.mlp.bound;
-  if (shape.rope_scaling.is_null()) config["rope_scaling"] = {{"rope_type", "default"}};  // null stands for YaRN
+  if (shape.rope_scaling.is_null()) config["rope_scaling"] = {{"rope_type", "default"}};  // null would stand for YaRN
   add_all_layer_types(shape, config);
 }
 

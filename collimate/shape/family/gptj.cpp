@@ -4,7 +4,7 @@
 namespace collimate::shape {
 namespace {
 
-// GPT-J (Wang and Komatsuzaki 2021): attention and MLP read one norm of the stream, neighbouring channels turn
+// Reads GPT-J (Wang and Komatsuzaki 2021): attention and MLP read one norm of the stream, neighbouring channels rotate
 // together in the leading part of each head, and the head has biases.
 ModelShape parse_gptj(const Fields& fields, const std::string& family) {
   ModelShape shape = read_sizes(fields, family, kGpt2Sizes);

@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-// Granite 3 (IBM 2024): a Llama with factors of embeddings, scores, what each half adds, and logits.
-// HyperCLOVA X (NAVER 2025) has norms behind the halves too, or none, and multiplies logits where Granite divides them.
+// Reads Granite 3 (IBM 2024): a Llama with factors of embeddings, scores, logits and what each half adds. HyperCLOVA X
+// (NAVER 2025) may also have norms behind the halves, and multiplies logits where Granite divides them.
 ModelShape parse_factors(const Fields& fields, ModelShape shape) {
   const std::string& family = shape.family;
   const bool clova = family == "hyperclovax";
@@ -33,7 +33,7 @@ ModelShape parse_granite(const Fields& fields, const std::string& family) {
   return parse_factors(fields, read_swiglu_shape(fields, family));
 }
 
-// Granite 3's mixtures: experts in every block, and in some (granitemoeshared) a part that every token passes.
+// Reads Granite 3's mixtures: experts in every block and, in granitemoeshared, a part that every token passes.
 ModelShape parse_granite_moe(const Fields& fields, const std::string& family) {
   ModelShape shape =
       parse_factors(fields, read_mixture(fields, family, {.normalized = true, .balance = read_balance(fields)}));
@@ -45,7 +45,7 @@ ModelShape parse_granite_moe(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// As a config has it: without the last digits of a quotient.
+// Returns a quotient without its last digits, as a config would have it.
 double short_real(double real) { return std::stod(fmt::format("{:.12g}", real)); }
 
 void add_granite_config(const ModelShape& shape, json& config) {

@@ -4,7 +4,7 @@
 namespace collimate::shape {
 namespace {
 
-// Helium (Kyutai 2025): a Llama whose channels turn with their neighbours.
+// Reads Helium (Kyutai 2025): a Llama whose neighbouring channels rotate together.
 ModelShape parse_helium(const Fields& fields, const std::string& family) {
   ModelShape shape =
       read_swiglu_shape(fields, family, {.theta = 1e5, .positions = 4096, .epsilon = 1e-8, .head_dim = 128});

@@ -8,8 +8,8 @@ namespace {
 
 using nlohmann::json;
 
-// A rope that is called dynamic and has an alpha stretches its base, whatever a text's length (NTK-aware scaling,
-// bloc97 2023).
+// Reads a rope that is called dynamic and has an alpha: a power of alpha multiplies its base, whatever a text's length
+// (NTK-aware scaling, bloc97 2023).
 void read_stretched_rope(const Fields& fields, ModelShape& shape) {
   const double channels = static_cast<double>(shape.turned());
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -21,7 +21,7 @@ void read_stretched_rope(const Fields& fields, ModelShape& shape) {
   }
 }
 
-// Hunyuan (Tencent 2025), its dense models: a Llama with norms of heads behind their turn.
+// Reads Hunyuan's dense models (Tencent 2025): a Llama with norms of heads behind their rotation.
 ModelShape parse_hunyuan(const Fields& fields, const std::string& family) {
   ModelShape shape = read_swiglu_shape(fields, family, {.epsilon = 1e-5});
   read_stretched_rope(fields, shape);

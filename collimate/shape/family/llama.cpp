@@ -5,8 +5,8 @@
 namespace collimate::shape {
 namespace {
 
-// Mistral has a window in every block. Qwen's later models have one where use_sliding_window says so, in the blocks
-// that layer_types names, or from max_window_layers on.
+// Reads the windows. Mistral has one in every block. Qwen2 and Qwen3 have one where use_sliding_window says so, in the
+// blocks that layer_types name, or from block max_window_layers on.
 void read_window(const Fields& fields, ModelShape& shape) {
   if (shape.family == "mistral") return set_windows(shape, read_window_or(fields, 4096), every_layer);
   if (!shape.family.starts_with("qwen")) return;
@@ -14,8 +14,8 @@ void read_window(const Fields& fields, ModelShape& shape) {
   read_windows(fields, shape, read_qwen_window(fields), [first](int64_t layer) { return layer >= first; });
 }
 
-// Llama (Touvron et al. 2023), and those that differ from it by little: Mistral by a window; Qwen2 by biases of
-// queries, keys and values, whatever its config says; Qwen3 by norms of their heads. Only Llama has other biases.
+// Reads Llama (Touvron et al. 2023) and families that differ little from it: Mistral by a window; Qwen2 by biases of
+// queries, keys and values, whatever its config says; Qwen3 by norms of their heads. Only Llama's MLPs have biases.
 ModelShape parse_llama(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   read_rope(fields, shape);

@@ -14,7 +14,7 @@ using base::expectation;
 using base::InputError;
 using nlohmann::json;
 
-// Layers of a list of whole numbers, such as mlp_only_layers.
+// Reads a list of layers, such as mlp_only_layers.
 std::vector<int64_t> read_layers(const Fields& fields, const char* key) {
   if (!fields.has(key)) return {};
   const json& list = fields.raw(key);
@@ -25,7 +25,7 @@ std::vector<int64_t> read_layers(const Fields& fields, const char* key) {
   return list.get<std::vector<int64_t>>();
 }
 
-// Mixtral (Jiang et al. 2024).
+// Reads Mixtral (Jiang et al. 2024).
 ModelShape parse_mixtral(const Fields& fields, const std::string& family) {
   if (fields.has("router_jitter_noise") && fields.raw("router_jitter_noise") != 0)
     throw InputError(expectation(fields.at("router_jitter_noise"), "0", fields.raw("router_jitter_noise").dump(),
@@ -36,7 +36,7 @@ ModelShape parse_mixtral(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// Blocks that mlp_only_layers names and those between the steps of decoder_sparse_step are dense.
+// Makes the blocks dense that mlp_only_layers names, and those between the steps of decoder_sparse_step.
 void read_dense_layers(const Fields& fields, ModelShape& shape) {
   const std::vector<int64_t> dense = read_layers(fields, "mlp_only_layers");
   const int64_t step = fields.count_or("decoder_sparse_step", kMaxLayers, 1);
@@ -45,8 +45,8 @@ void read_dense_layers(const Fields& fields, ModelShape& shape) {
       base::at(shape.blocks, layer).mlp.experts = {};
 }
 
-// Qwen3-MoE has a window in every block, Qwen2-MoE in those that layer_types names. Without that it has one, as
-// transformers reads it, in every second block ahead of max_window_layers.
+// Reads the windows. Qwen3-MoE has one in every block, Qwen2-MoE in those that layer_types names. Without layer_types
+// Qwen2-MoE has one, as transformers reads it, in every second block ahead of max_window_layers.
 void read_qwen_windows(const Fields& fields, ModelShape& shape) {
   const int64_t window = read_qwen_window(fields);
   if (shape.family != "qwen2_moe") return set_windows(shape, window, every_layer);
@@ -54,7 +54,7 @@ void read_qwen_windows(const Fields& fields, ModelShape& shape) {
   read_windows(fields, shape, window, [end](int64_t layer) { return layer % 2 == 0 && layer < end; });
 }
 
-// Qwen2-MoE (Qwen1.5-MoE, 2024) and Qwen3-MoE (Yang et al. 2025): attention as in Qwen2 and Qwen3.
+// Reads Qwen2-MoE (Qwen1.5-MoE, 2024) and Qwen3-MoE (Yang et al. 2025), with the attention of Qwen2 and Qwen3.
 ModelShape parse_qwen_moe(const Fields& fields, const std::string& family) {
   const bool is_second = family == "qwen2_moe";
   if (is_second) fields.count("shared_expert_intermediate_size", kMaxHidden);
@@ -72,7 +72,7 @@ ModelShape parse_qwen_moe(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// dots.llm1 (Huo et al. 2025): attention of Qwen3, experts as DeepSeek-V3 routes them.
+// Reads dots.llm1 (Huo et al. 2025): the attention of Qwen3, and experts with DeepSeek-V3's routing.
 ModelShape parse_dots(const Fields& fields, const std::string& family) {
   ModelShape shape = read_mixture(fields, family, read_grouped_routing(fields));
   const int64_t first = fields.whole_or("max_window_layers", kMaxLayers, shape.layers());

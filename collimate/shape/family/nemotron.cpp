@@ -6,9 +6,9 @@ namespace {
 
 using nlohmann::json;
 
-// Nemotron-4 and Minitron (NVIDIA 2024): layer norms by 1 + weight, an MLP without a gate by squared ReLU, and a part
-// of each head turns. Arcee (2025) is a Llama with such an MLP, Jais 2 (Inception 2025) one with layer norms and biases
-// too.
+// Reads Nemotron-4 and Minitron (NVIDIA 2024): layer norms that multiply by 1 + weight, an MLP without a gate and with
+// squared ReLU, and a part of each head that rotates. Arcee (2025) is a Llama with such an MLP, and Jais 2 (Inception
+// 2025) a Llama with such an MLP, layer norms and biases.
 ModelShape parse_nemotron(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family, {.positions = 4096, .epsilon = 1e-5});
   read_rope(fields, shape);

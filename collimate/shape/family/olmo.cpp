@@ -10,10 +10,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kOlmoTheta = 5e5;  // of OLMo 3, where a config says none
+constexpr double kOlmoTheta = 5e5;  // base in OLMo 3, where a config has none
 
-// Every fourth layer of OLMo 3 reads all keys, and turns as the model's rope says; the others have a window, and turn
-// unscaled.
+// Reads OLMo 3's layers: every fourth one reads all keys and rotates as the model's rope says; the others have a
+// window, and their rotation is not scaled.
 void read_layers_of_third(const Fields& fields, ModelShape& shape) {
   const double local = read_two_ropes(fields, shape, kOlmoTheta, 0);
   const int64_t window = read_window_or(fields, 4096);
@@ -24,8 +24,8 @@ void read_layers_of_third(const Fields& fields, ModelShape& shape) {
     if (differs && sliding[layer]) shape.blocks[layer].attention.rope_theta = local;
 }
 
-// OLMo 2 (OLMo Team 2024) and 3 (2025): a Llama with norms behind the halves, and one of all heads of a query, or key,
-// together.
+// Reads OLMo 2 (OLMo Team 2024) and 3 (2025): a Llama with norms behind the halves, and with one norm over all heads of
+// a query, or of a key, together.
 ModelShape parse_olmo(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family, {.epsilon = 1e-5});
   fields.require("hidden_act", "silu");
@@ -41,7 +41,7 @@ ModelShape parse_olmo(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// OLMoE (Muennighoff et al. 2024): norms ahead of the halves, experts in every block.
+// Reads OLMoE (Muennighoff et al. 2024): norms ahead of the halves, and experts in every block.
 ModelShape parse_olmoe(const Fields& fields, const std::string& family) {
   if (fields.has("clip_qkv"))
     throw base::InputError(base::expectation(fields.at("clip_qkv"), "null", fields.raw("clip_qkv").dump(),
@@ -56,7 +56,7 @@ ModelShape parse_olmoe(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// For readers that know two ropes alone, and for those that know one.
+// Adds OLMo 3's layers and ropes both for readers that only know two ropes and for readers that know one.
 void add_layers_of_third(const ModelShape& shape, json& config) {
   json full = shape.rope_scaling.is_null() ? json{{"rope_type", "default"}} : shape.rope_scaling;
   full["rope_theta"] = shape.rope_theta;

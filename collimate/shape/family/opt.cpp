@@ -6,10 +6,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kUnusedPositions = 2;  // OPT counts positions from 2, whatever is padded
+constexpr int64_t kUnusedPositions = 2;  // OPT counts positions from 2, whether or not a text is padded
 
-// OPT (Zhang et al. 2022). The 350M has its norms behind each half, none behind the last block, and embeddings of a
-// width of their own.
+// Reads OPT (Zhang et al. 2022). The model of 350M has its norms behind each half, none behind the last block, and
+// embeddings with a width of their own.
 ModelShape parse_opt(const Fields& fields, const std::string& family) {
   ModelShape shape = read_sizes(fields, family, kUsualSizes);
   if (const int64_t width = fields.count_or("word_embed_proj_dim", kMaxHidden, shape.hidden); width != shape.hidden)

@@ -4,8 +4,8 @@
 namespace collimate::shape {
 namespace {
 
-// Phi-1, Phi-1.5 and Phi-2 (Gunasekar et al. 2023): both halves read one norm, a part of each head turns, and all
-// linear layers have biases, the head too.
+// Reads Phi-1, Phi-1.5 and Phi-2 (Gunasekar et al. 2023): both halves read one norm, a part of each head rotates, and
+// all linear layers have biases, also the head.
 ModelShape parse_phi(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   read_rope(fields, shape);

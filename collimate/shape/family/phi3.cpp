@@ -5,8 +5,8 @@
 namespace collimate::shape {
 namespace {
 
-// Phi-3 (Abdin et al. 2024): a Llama whose files hold queries, keys and values as one, and gate and up, with a window
-// in every block. Of Phi-4-mini a part of each head turns.
+// Reads Phi-3 (Abdin et al. 2024): a Llama with a window in every block, whose files hold queries, keys and values in
+// one tensor, and gate and up in another. In Phi-4-mini a part of each head rotates.
 ModelShape parse_phi3(const Fields& fields, const std::string& family) {
   ModelShape shape = read_swiglu_shape(fields, family);
   set_windows(shape, read_window_or(fields, 0), every_layer);

@@ -8,8 +8,8 @@ namespace {
 using base::expectation;
 using base::InputError;
 
-// Qwen 1 (Bai et al. 2023). Its intermediate_size counts gate and up together. Within seq_length neither its dynamic
-// RoPE nor its logarithmic scores act; beyond it nothing is run here.
+// Reads Qwen 1 (Bai et al. 2023). Its intermediate_size counts gate and up together. Its dynamic RoPE and logarithmic
+// scores act only beyond seq_length, where nothing runs here.
 ModelShape parse_qwen(const Fields& fields, const std::string& family) {
   ModelShape shape = read_sizes(fields, family, kUsualSizes);
   shape.max_positions = fields.count_or("seq_length", kMaxCount, 2048);
@@ -36,7 +36,7 @@ void add_qwen_config(const ModelShape& shape, nlohmann::json& config) {
   config["layer_norm_epsilon"] = written_real(block.norm_epsilon);
   config["rotary_emb_base"] = shape.rope_theta;
   config["no_bias"] = true;
-  // The classes of its published files: transformers has none of its own.
+  // These are classes of its published files, because transformers has none of its own.
   config["auto_map"] = {{"AutoConfig", "configuration_qwen.QWenConfig"},
                         {"AutoModelForCausalLM", "modeling_qwen.QWenLMHeadModel"}};
 }

@@ -4,7 +4,8 @@
 namespace collimate::shape {
 namespace {
 
-// Seed-OSS (ByteDance 2025): a Llama with biases of queries, keys and values, and as it is published none behind them.
+// Reads Seed-OSS (ByteDance 2025): a Llama with biases of queries, keys and values and, as published, none of the
+// output.
 ModelShape parse_seed_oss(const Fields& fields, const std::string& family) {
   ModelShape shape = read_swiglu_shape(fields, family, {.positions = 524288, .head_dim = 128});
   for (Block& block : shape.blocks) {
@@ -14,7 +15,7 @@ ModelShape parse_seed_oss(const Fields& fields, const std::string& family) {
   return shape;
 }
 
-// Dropout is of a training that transformers does; its default is 0.1.
+// Dropout only acts when transformers trains the model; it is written because its default there is 0.1.
 void add_seed_oss_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
   add_swiglu_config(shape, config);

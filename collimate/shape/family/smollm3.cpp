@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// By layer, whether it turns: 1 or 0 in a list, or all but each fourth.
+// Returns for each layer whether it rotates: a list of 1 and 0 says so, or else all do but every fourth.
 std::vector<bool> read_turning(const Fields& fields, int64_t layers) {
   std::vector<bool> turning;
   if (!fields.has("no_rope_layers")) {
@@ -26,8 +26,8 @@ std::vector<bool> read_turning(const Fields& fields, int64_t layers) {
   return turning;
 }
 
-// SmolLM3 (Bakouch et al. 2025): a Llama in which queries and keys of each fourth layer do not turn. A window is of
-// these layers, where layer_types name no others.
+// Reads SmolLM3 (Bakouch et al. 2025): a Llama in which queries and keys of every fourth layer are not rotated. If
+// there is a window, these layers have it, unless layer_types name others.
 ModelShape parse_smollm3(const Fields& fields, const std::string& family) {
   ModelShape shape = read_swiglu_shape(fields, family, {.theta = 2e6, .positions = 32768, .tied = true});
   const std::vector<bool> turning = read_turning(fields, shape.layers());

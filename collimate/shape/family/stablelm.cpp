@@ -4,8 +4,8 @@
 namespace collimate::shape {
 namespace {
 
-// StableLM (Bellagente et al. 2024): a Llama with layer norms, of whose heads a part turns; in parallel, both halves
-// read one norm.
+// Reads StableLM (Bellagente et al. 2024): a Llama with layer norms, in which a part of each head rotates. Where its
+// halves are parallel, both read one norm.
 ModelShape parse_stablelm(const Fields& fields, const std::string& family) {
   ModelShape shape = read_swiglu_shape(fields, family);
   fields.require("qk_layernorm", false);

@@ -5,8 +5,8 @@
 namespace collimate::shape {
 namespace {
 
-// StarCoder2 (Lozhkov et al. 2024): a Llama with layer norms, an MLP with GELU that has no gate, biases of all linear
-// layers but the head, and a window in every block.
+// Reads StarCoder2 (Lozhkov et al. 2024): a Llama with layer norms, an MLP with GELU and without a gate, biases in all
+// linear layers except the head, and a window in every block.
 ModelShape parse_starcoder2(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family, {.tied = true});
   read_rope(fields, shape);

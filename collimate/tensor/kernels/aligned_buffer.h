@@ -4,7 +4,8 @@
 
 namespace collimate::tensor {
 
-// Growable 64-byte aligned memory, movable, not copyable. Contents are undefined after growth.
+// An AlignedBuffer is memory that can grow, aligned to 64 bytes; movable, not copyable. Contents are undefined after
+// growth.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
@@ -14,7 +15,8 @@ class AlignedBuffer {
   AlignedBuffer(const AlignedBuffer&) = delete;
   AlignedBuffer& operator=(const AlignedBuffer&) = delete;
 
-  // Returns at least `bytes` bytes; the same memory as before when it is large enough. RunError when there is none.
+  // Returns at least `bytes` bytes: the same memory as before where it is large enough. Throws RunError when there is
+  // none.
   void* reserve(int64_t bytes);
   float* floats(int64_t count) { return static_cast<float*>(reserve(count * static_cast<int64_t>(sizeof(float)))); }
   void* data() const { return data_; }

@@ -9,19 +9,19 @@ namespace collimate::tensor {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A product's result cut into row_tasks x column_tasks tasks of nearly equal size, rows in whole tiles and columns in
-// whole panels. Chosen for speed only: no element's bits depend on it.
+// A TaskGrid cuts a product's result into row_tasks x column_tasks tasks of nearly equal size, rows in whole tiles and
+// columns in whole panels. It is chosen for speed only: no element's bits depend on it.
 struct TaskGrid {
   int64_t m = 0, tile_rows = 1, row_tasks = 1;
   int64_t panels = 0, column_tasks = 1;
 
   int64_t tasks() const { return row_tasks * column_tasks; }
-  // These say where the rows of row task i and the panels of column task i begin.
+  // row(i) is the first row of row task i, panel(i) the first panel of column task i.
   int64_t row(int64_t i) const { return std::min(m, ceil_div(m, tile_rows) * i / row_tasks * tile_rows); }
   int64_t panel(int64_t i) const { return panels * i / column_tasks; }
 };
 
-// Row tasks of at most max_rows, smaller ones until every thread has several.
+// Returns row tasks of at most max_rows rows, smaller ones until every thread has several.
 inline TaskGrid row_grid(int64_t m, int64_t tile_rows, int64_t max_rows, int threads) {
   TaskGrid grid{m, tile_rows, ceil_div(m, max_rows)};
   if (threads == 1) return grid;
@@ -32,7 +32,7 @@ inline TaskGrid row_grid(int64_t m, int64_t tile_rows, int64_t max_rows, int thr
   return grid;
 }
 
-// Last come several column tasks.
+// Does the same, and makes column tasks where row tasks alone are too few for the threads.
 inline TaskGrid task_grid(int64_t m, int64_t n, int64_t tile_rows, int64_t max_rows, int threads) {
   TaskGrid grid = row_grid(m, tile_rows, max_rows, threads);
   grid.panels = ceil_div(n, kPanel);
@@ -42,10 +42,11 @@ inline TaskGrid task_grid(int64_t m, int64_t n, int64_t tile_rows, int64_t max_r
   return grid;
 }
 
-// Depth ranges of reduction chunks: [k*c/chunks, k*(c+1)/chunks).
+// Returns where reduction chunk c begins in depth; chunk c covers [k*c/chunks, k*(c+1)/chunks).
 inline int64_t chunk_begin(int64_t k, int chunks, int chunk) { return k * chunk / chunks; }
 
-// Returns where chunk c begins in a bf16 panel, in depth: every chunk is padded to a multiple of 32.
+// padded_begin() returns the depth at which a chunk begins in a bf16 panel, where padded_depth() pads every chunk to a
+// multiple of 32.
 inline int64_t padded_depth(int64_t depth) { return ceil_div(depth, kBf16Step) * kBf16Step; }
 inline int64_t padded_begin(int64_t k, int chunks, int chunk) {
   int64_t begin = 0;

@@ -13,10 +13,10 @@ namespace collimate::tensor {
 namespace {
 
 constexpr int64_t kDepth = 96;
-// One tile, one and a part, two and a part of the next pair, two whole pairs of AMX tiles of 16 rows.
+// These heights are one AMX tile of 16 rows, one and a part, two and a part of the next pair, and two whole pairs.
 constexpr std::array<int64_t, 4> kHeights = {16, 19, 33, 64};
 
-// A small bf16 product of `rows` rows, added to itself: sums begin from zero, then from memory.
+// Computes a small bf16 product of `rows` rows twice: sums begin from zero, then from memory.
 std::vector<float> bf16_product(const Bf16Kernels& kernels, const std::vector<float>& x, const uint16_t* w,
                                 int64_t rows) {
   std::vector<float> sums(static_cast<size_t>(rows * kPanel)), left(static_cast<size_t>(rows * kLeftStride));
@@ -37,7 +37,8 @@ std::vector<float> bf16_product(const Bf16Kernels& kernels, const std::vector<fl
   return sums;
 }
 
-// The order of additions inside bf16 instructions is measured: a machine that has another one must not be believed.
+// Compares the products of two kernels. The order of additions inside bf16 instructions is known by measurement only,
+// so that a machine with another order must be found out.
 bool same_bits(const Bf16Kernels& one, const Bf16Kernels& other) {
   std::vector<float> x(kHeights.back() * kDepth);
   alignas(64) uint16_t w[kDepth * kPanel];

@@ -6,19 +6,19 @@ namespace collimate::tensor {
 
 enum class ComputeType : uint8_t;  // compute_type.h; no standard library where instruction sets are compiled
 
-// The inner loops of matrix products, one table per instruction set. The left operand is packed per block of depth; the
-// right one lies in panels of kPanel columns, depth by depth; sums are kept in fp32 memory between blocks of depth,
-// which loses nothing, so each element is one chain over the whole depth.
+// These are the inner loops of matrix products, one table per instruction set. The left operand is packed for one block
+// of depth at a time; the right one lies in panels of kPanel columns, depth by depth. Between blocks of depth, sums are
+// kept in fp32 memory, which loses nothing, so that each element is one chain over the whole depth.
 constexpr int64_t kPanel = 32;
 constexpr int64_t kDepthBlock = 384;  // a multiple of 32
-constexpr int64_t kLeftStride = 400;  // floats between packed rows; an odd number of cache lines
+constexpr int64_t kLeftStride = 400;  // floats between packed rows, an odd number of cache lines
 constexpr int64_t kBf16Step = 32;     // depth of one AMX step; bf16 depths are padded to it
 
 struct GemmBlock {
   const float* left = nullptr;  // packed by pack_rows or pack_columns
   int64_t rows = 0;
   int64_t depth = 0;            // at most kDepthBlock; for bf16 a multiple of 32
-  const void* right = nullptr;  // the block's first depth in the first panel: fp32, bf16 pairs or int8
+  const void* right = nullptr;  // the first panel at the block's first depth: fp32, bf16 pairs or int8
   int64_t panel_stride = 0;     // elements between panels
   int64_t panels = 0;
   float* sum = nullptr;  // [rows, sum_stride]
@@ -26,8 +26,8 @@ struct GemmBlock {
   bool first = false;  // sums start from zero instead of from memory
 };
 
-// This becomes of the sums: chunks are combined by a balanced tree, multiplied with the columns' scales, then bias and
-// the old value are added.
+// A GemmFinish turns sums into results: a balanced tree adds the chunks, the columns' scales multiply them, then bias
+// and the old value are added.
 struct GemmFinish {
   const float* sum = nullptr;  // [chunks][rows][sum_stride]
   int64_t sum_stride = 0;
@@ -42,10 +42,10 @@ struct GemmFinish {
   int64_t out_stride = 0;
 };
 
-// Products of bf16 operands in one order of additions (tensor/compute_type.h).
+// Bf16Kernels compute products of bf16 operands in one order of additions (tensor/compute_type.h).
 struct Bf16Kernels {
-  // left [rows, depth] and left^T [depth, rows], row-major -> [rows][row_floats], rounded, with zeros up to the next
-  // multiple of 32 of depth; the form is block's own.
+  // pack_rows takes left [rows, depth], pack_columns left^T [depth, rows], both row-major. They write
+  // [rows][row_floats], rounded, with zeros up to the next multiple of 32 of depth, in the form that `block` reads.
   void (*pack_rows)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
   void (*pack_columns)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
   void (*block)(const GemmBlock& block);
@@ -54,7 +54,7 @@ struct Bf16Kernels {
 
 struct GemmKernels {
   int64_t tile_rows;
-  // left [rows, depth] row-major -> [rows][kLeftStride]
+  // left [rows, depth], row-major -> [rows][kLeftStride]
   void (*pack_rows)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
   // left^T [depth, rows] row-major -> tiles of tile_rows: [tile][depth][tile_stride]
   void (*pack_columns)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
@@ -64,7 +64,7 @@ struct GemmKernels {
   void (*block_rows)(const GemmBlock& block);
   void (*block_columns)(const GemmBlock& block);
   void (*block_rows_int8)(const GemmBlock& block);
-  // Packs the same, rounded, as bf16 panels [panel][depth / 32][2 halves][16 pairs][16 columns][2]
+  // right, rounded -> bf16 panels [panel][depth / 32][2 halves][16 pairs][16 columns][2]
   void (*pack_right_bf16)(const float* from, int64_t stride, int64_t depth, int64_t columns, uint16_t* to);
   Bf16Kernels amx, dot;
   void (*finish)(const GemmFinish& finish);
@@ -85,11 +85,12 @@ namespace amx {
 extern const GemmKernels kGemm;
 }
 
-// Gives the kernels of instruction_set(). bf16 instructions are used only if first small products have the bits of the
-// FMA kernels; where they have not, a warning names them once.
+// Returns the kernels of instruction_set(). bf16 instructions are used only if small products at the first call have
+// the bits of the FMA kernels; where they differ, a warning names the instruction once.
 const GemmKernels& gemm_kernels();
 
-// Have small bf16 products in both orders of additions the bits of those of `fma`? A warning with the name if not.
+// Returns whether small bf16 products, in both orders of additions, have the same bits as those of `fma`. Warns with
+// the name of the instruction if not.
 bool has_bits_of_fma(const GemmKernels& kernels, const GemmKernels& fma, const char* instruction);
 
 }  // namespace collimate::tensor

@@ -4,7 +4,8 @@
 
 namespace collimate::tensor {
 
-// Rows per task for an op that touches `width` floats a row: about 64 KiB, so that small calls stay on one thread.
+// Returns the rows per task of an operation that touches `width` floats a row: about 64 KiB, so that small calls stay
+// on one thread.
 inline int64_t row_grain(int64_t width) {
   constexpr int64_t kFloats = 16384;
   return width >= kFloats ? 1 : kFloats / (width > 0 ? width : 1);

@@ -6,7 +6,8 @@
 
 namespace collimate::tensor {
 
-// Row r begins at of(r): rows of `width` lie one behind another, or `group` of them in each `stride` floats.
+// NormStrides say where rows are: row r begins at of(r). Rows of `width` floats lie one behind another, or in groups of
+// `group` rows that begin `stride` floats apart.
 struct NormStrides {
   int64_t width = 0, group = 1, stride = 0;
   int64_t of(int64_t row) const { return row / group * stride + row % group * width; }
@@ -41,10 +42,10 @@ struct NormBackward {
   NormStrides place = {width, 1, width};
 };
 
-// Columns of parameter gradients that one call sums.
+// One call sums at most so many columns of parameter gradients.
 constexpr int64_t kNormStrip = 128;
 
-// Row ranges of a norm, and column ranges of at most kNormStrip for its parameters' gradients.
+// NormKernels work on ranges of rows and, for the gradients of parameters, on ranges of at most kNormStrip columns.
 struct NormKernels {
   void (*rms)(const NormForward& f, int64_t begin, int64_t end);
   void (*layer)(const NormForward& f, int64_t begin, int64_t end);

@@ -4,7 +4,7 @@
 namespace collimate::tensor::avx2 {
 namespace {
 
-// Rows become columns; 32-bit elements.
+// Transposes 8 by 8 elements of 32 bits.
 inline void transpose(__m256 (&r)[8]) {
   __m256 a[8];
   __m256 b[8];
@@ -24,7 +24,7 @@ inline void transpose(__m256 (&r)[8]) {
   }
 }
 
-// 16 floats as 8 pairs of bf16, the lower k in the lower half.
+// Returns up to 16 floats as 8 pairs of bf16, the lower k in the lower half of each.
 inline __m256 pairs_of(const float* p, int64_t count) {
   const Vec x = round_bf16(load_upto(p, count));
   const __m256i lo = _mm256_srli_epi32(_mm256_castps_si256(x.lo), 16);

@@ -13,7 +13,7 @@ struct Gated {
   int64_t width = 0;
   float* y = nullptr;         // forward
   const float* dy = nullptr;  // backward
-  int64_t y_stride = 0;       // of y or dy
+  int64_t y_stride = 0;       // row stride of y or dy
   float* dgate = nullptr;
   float* dup = nullptr;
   float slope = 1, bound = 0;  // of bounded_swish_mul
@@ -31,10 +31,10 @@ struct Rope {
   bool inverse = false;
 };
 
-// Rows of a Dropout (ops/dropout.h).
+// DropoutRows are the rows of a Dropout (ops/dropout.h).
 struct DropoutRows {
-  const int32_t* low = nullptr;   // [rows] halves of the rows' keys
-  const int32_t* high = nullptr;  // [rows]
+  const int32_t* low = nullptr;   // [rows] lower halves of the rows' keys
+  const int32_t* high = nullptr;  // [rows] upper halves
   uint64_t layer = 0;
   uint32_t dropped_below = 0;
   float factor = 1;
@@ -45,7 +45,7 @@ struct DropoutRows {
   bool accumulate = false;
 };
 
-// Scalars of one AdamW update, in the precision that elements use.
+// AdamwScalars are the scalars of one AdamW update, in the precision of the elements.
 struct AdamwScalars {
   float keep;  // 1 - lr * weight_decay
   float one_minus_beta1;
@@ -57,7 +57,7 @@ struct AdamwScalars {
   float grad_scale;
 };
 
-// Row or element ranges.
+// PointwiseKernels work on ranges of rows or of elements.
 struct PointwiseKernels {
   void (*silu_mul)(const Gated& s, int64_t begin, int64_t end);
   void (*silu_mul_backward)(const Gated& s, int64_t begin, int64_t end);

@@ -4,8 +4,9 @@
 
 namespace collimate::tensor {
 
-// Working memory of ops, one set per thread, kept between calls (a first touch of a page is dear). Each use names its
-// own slot, so an op that calls another never shares a slot with it.
+// scratch() returns working memory of operations. Each thread has its own and keeps it between calls, because the first
+// touch of a page is expensive. Each use names its own slot, so that an operation that calls another never shares a
+// slot with it.
 enum class ScratchSlot { kCaller, kLeft, kRight, kSum, kAttention, kLogits, kCount };
 
 inline float* scratch(ScratchSlot slot, int64_t floats) {

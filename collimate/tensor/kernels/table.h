@@ -1,6 +1,6 @@
 #pragma once
 
-// Declares the kernels of an operation, one table per instruction set, and the function that gives the table of
+// Declares the kernels of an operation, one table per instruction set, and the function that returns the table of
 // instruction_set().
 #define COLLIMATE_KERNEL_TABLE(Kernels, table, chosen) \
   namespace avx2 {                                     \

@@ -7,7 +7,7 @@
 namespace collimate::tensor {
 namespace {
 
-// AMX machines run the AVX-512 table except in linear layers.
+// All machines with AVX-512, also those with AMX, use the AVX-512 table; only linear layers know more instruction sets.
 template <typename Table>
 const Table& pick(const Table& avx2, const Table& avx512) {
   return instruction_set() == InstructionSet::kAvx2 ? avx2 : avx512;

@@ -21,7 +21,7 @@ void elementwise_backward(const Exec& exec, void (*kernel)(const float*, const f
                     [&](int64_t begin, int64_t end) { kernel(dy + begin, x + begin, end - begin, dx + begin); });
 }
 
-// Backward it reads and writes twice as much.
+// A gated backward reads and writes twice as much as its forward.
 void gated(const Exec& exec, void (*kernel)(const Gated&, int64_t, int64_t), const Gated& s, int64_t rows) {
   exec.parallel_for(rows, row_grain((s.dy == nullptr ? 2 : 4) * s.width),
                     [&](int64_t begin, int64_t end) { kernel(s, begin, end); });
@@ -29,8 +29,8 @@ void gated(const Exec& exec, void (*kernel)(const Gated&, int64_t, int64_t), con
 
 }  // namespace
 
-// An activation of a gate times what it gates, forward and backward: the CPU's by the kernels of its name, and the
-// device's entry.
+// Defines a gated activation, forward and backward: the CPU's functions, which call the kernels of that name, and the
+// public functions, which call the device's entry.
 #define COLLIMATE_GATED(name)                                                                                          \
   void cpu::name(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width, \
                  float* y, int64_t y_stride) {                                                                         \
@@ -79,7 +79,7 @@ void bounded_swish_mul_backward(const Exec& exec, const SwishBounds& how, const 
   exec.operations().bounded_swish_mul_backward(exec, how, dy, dy_stride, gate, up, in_stride, rows, width, dgate, dup);
 }
 
-// An activation of one input, likewise.
+// Does the same for an activation of one input.
 #define COLLIMATE_ACTIVATION(name)                                                                                    \
   void cpu::name(const Exec& exec, const float* x, int64_t count, float* y) {                                         \
     elementwise(exec, pointwise_kernels().name, x, count, y);                                                         \

@@ -21,7 +21,7 @@
 namespace collimate::tensor {
 namespace {
 
-// `most`: channels of a head.
+// Throws InputError for numbers of heads or channels that do not fit; a head may have at most `most` channels.
 void check_heads(int heads, const KvLayout& layout, int64_t most) {
   const int kv_heads = layout.kv_heads, head_dim = layout.head_dim, value_dim = layout.value_width();
   const bool ok = kv_heads > 0 && heads > 0 && heads % kv_heads == 0 && head_dim > 0 && head_dim % 4 == 0 &&
@@ -40,7 +40,7 @@ uint8_t fp8_of(float x) {
   return c10::detail::fp8e4m3fn_from_fp32_value(std::isfinite(x) ? std::clamp(x, -kLargest, kLargest) : NAN);
 }
 
-// Where a token's values of one head lie: value d at the place first + d step.
+// Places says where a token's values of one head lie: value d is element first + d * step.
 template <typename Floats>
 struct Places {
   Floats* head;
@@ -85,7 +85,7 @@ void write_token(const KvLayout& layout, const float* k, const float* v, float* 
   }
 }
 
-// The way back from write_values.
+// Reverses write_values.
 void read_values(KvType type, const Places<const float>& from, int64_t width, int64_t slot, float* to) {
   switch (type) {
     case KvType::kFloat32:
@@ -109,25 +109,25 @@ void read_token(const KvLayout& layout, const float* block, int64_t slot, float*
   }
 }
 
-// Rows [row, row + tokens) of k and v to the positions from `position` on.
+// Rows [row, row + tokens) of k and v are written to the positions from `position` on.
 struct Appended {
   int64_t row = 0;
   int64_t tokens = 0;
   int64_t position = 0;
 };
 
-// Some tokens and heads of a run, at most kAttentionRows rows.
+// A Piece is some tokens and heads of a run, at most kAttentionRows rows.
 struct Piece {
   const AttentionRun* run;
   int64_t token;
   int64_t tokens;
   int64_t kv_head;
   int64_t kv_heads;
-  int64_t head;  // first, among those of the kv head
+  int64_t head;  // first head, among those of the kv head
   int64_t heads;
 };
 
-// A single token's kv heads are taken together, as many as leave each thread several pieces.
+// Returns how many kv heads of a single token are worked on together: as many as leave each thread several pieces.
 int64_t kv_heads_together(int64_t runs, int64_t kv_heads, int64_t group, int threads) {
   const int64_t fit = std::max<int64_t>(1, kAttentionRows / group);
   const int64_t pieces = int64_t{4} * threads;
@@ -140,7 +140,7 @@ std::vector<Piece> pieces_of(std::span<const AttentionRun> runs, int64_t kv_head
   const int64_t step = kAttentionRows / heads;
   const int64_t together = kv_heads_together(static_cast<int64_t>(runs.size()), kv_heads, group, threads);
   for (const AttentionRun& run : runs) {
-    // Late tokens cost most: handed out first, so that threads end together.
+    // Late tokens cost most, so they are handed out first: then threads end together.
     for (int64_t token = (run.tokens - 1) / step * step; token >= 0 && run.tokens > 0; token -= step) {
       const int64_t tokens = std::min(step, run.tokens - token), most = tokens == 1 ? together : 1;
       for (int64_t kv = 0; kv < kv_heads; kv += most) {

@@ -52,7 +52,8 @@ AttentionGradient gradient_of(const AttentionBackward& a, const Document& docume
 
 int64_t root_of(const Document& d) { return d.prefix > 0 ? d.prefix_start : d.start; }
 
-// Says where the documents of each sequence with its continuations begin in the list; the last entry is the list's end.
+// Returns where in the list the documents of each family (a sequence with its continuations) begin; the last entry is
+// the end of the list.
 std::vector<size_t> families_of(std::span<const Document> documents) {
   std::vector<size_t> first;
   for (size_t i = 0; i < documents.size(); ++i) {

@@ -40,7 +40,7 @@ void cpu::embedding(const Exec& exec, const float* table, int64_t entries, int64
 void cpu::embedding_backward(const Exec& exec, const float* dout, const int32_t* ids, int64_t rows, int64_t entries,
                              int64_t width, float* dtable) {
   check_embedding_ids(ids, rows, entries);
-  constexpr int64_t kStrip = 64;  // columns of a task: every column is summed by one thread, rows ascending
+  constexpr int64_t kStrip = 64;  // columns of a task; one thread sums a whole column, rows ascending
   const int64_t strips = (width + kStrip - 1) / kStrip;
   exec.parallel_for(strips, row_grain(rows * kStrip), [&](int64_t begin, int64_t end) {
     const int64_t first = begin * kStrip;

@@ -20,12 +20,12 @@ namespace {
 using shape::Experts;
 
 constexpr float kLeastSum = 1e-20F;                 // keeps a division away from 0
-constexpr int64_t kSmallExpert = int64_t{1} << 21;  // multiply-adds of an expert that one thread does alone
-constexpr int64_t kExpertsOfThread = 4;             // of even loads that leave all threads busy to the end
-constexpr int kAccumulators = 16;                   // of a dot product
+constexpr int64_t kSmallExpert = int64_t{1} << 21;  // multiply-adds; one thread does a smaller expert alone
+constexpr int64_t kExpertsOfThread = 4;             // one thread does an expert with at most 1/4 of a thread's rows
+constexpr int kAccumulators = 16;                   // partial sums of a dot product
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
 
-// Returns the log of the sum of the logits' exponentials, of sigmoids 0.
+// Writes the scores of one token. Returns the log of the sum of the logits' exponentials, or 0 for sigmoids.
 float score(const Experts& how, const float* logits, float* scores) {
   float max = 0, log_sum = 0, sum = 0;
   if (how.sigmoid) {
@@ -38,7 +38,7 @@ float score(const Experts& how, const float* logits, float* scores) {
   return max + log_sum;
 }
 
-// Chooses the experts of one token after the other, in memory of its own.
+// A Chooser chooses the experts of one token after another, and keeps the memory that it needs for that.
 class Chooser {
  public:
   explicit Chooser(const Experts& how)
@@ -56,7 +56,7 @@ class Chooser {
   }
 
  private:
-  // The numbers of the `count` highest values come first; of equal ones the lower number.
+  // Moves the numbers of the `count` highest values to the front; of equal values the lower number comes first.
   static void put_best_first(std::vector<int32_t>& numbers, const std::vector<float>& values, int64_t count) {
     std::partial_sort(numbers.begin(), numbers.begin() + count, numbers.end(), [&](int32_t a, int32_t b) {
       const float first = base::at(values, a), second = base::at(values, b);
@@ -64,7 +64,7 @@ class Chooser {
     });
   }
 
-  // Experts of the chosen groups.
+  // Lists the experts of the chosen groups.
   void list_candidates() {
     const int64_t each = how_.count / how_.groups;
     groups_.resize(totals_.size());
@@ -78,7 +78,7 @@ class Chooser {
       for (int64_t e = 0; e < each; ++e) candidates_.push_back(static_cast<int32_t>(base::at(groups_, g) * each + e));
   }
 
-  // Gives what a group counts by: its best expert's score, or the best two's.
+  // Returns the value by which a group is compared: the score of its best expert, or the sum of its best two.
   float total(int64_t begin, int64_t count) const {
     float first = kLeast, second = kLeast;
     for (int64_t e = begin; e < begin + count; ++e) {
@@ -106,7 +106,7 @@ void weigh(const Experts& how, const float* scores, const int32_t* choices, floa
   for (int64_t k = 0; k < how.per_token; ++k) weights[k] = scores[choices[k]] / sum * scale;
 }
 
-// d scores [E] of one token, from those of its weights.
+// Writes d scores [E] of one token from the gradients of its weights.
 void weigh_backward(const Experts& how, const float* scores, const int32_t* choices, const float* dweights,
                     float* dscores) {
   const auto scale = static_cast<float>(how.scale);
@@ -117,14 +117,14 @@ void weigh_backward(const Experts& how, const float* scores, const int32_t* choi
   for (int64_t k = 0; k < how.per_token; ++k) dscores[choices[k]] = (dweights[k] - of_sum / sum) / sum * scale;
 }
 
-// d scores becomes d logits.
+// Turns d scores into d logits, in place.
 void score_backward(const Experts& how, const float* scores, float* d) {
   float mean = 0;
   for (int64_t e = 0; !how.sigmoid && e < how.count; ++e) mean += scores[e] * d[e];
   for (int64_t e = 0; e < how.count; ++e) d[e] = scores[e] * (how.sigmoid ? d[e] * (1.0F - scores[e]) : d[e] - mean);
 }
 
-// d (log sum)² of a row's logits is twice it, times their softmax.
+// Adds the gradient of (log sum)² of a row: 2 (log sum) times the softmax. `slope` holds the factors but the softmax.
 void add_square_slope(const Experts& how, const float* scores, float slope, float* dlogits) {
   for (int64_t e = 0; e < how.count; ++e) dlogits[e] += slope * scores[e];
 }
@@ -140,8 +140,8 @@ float dot(const float* a, const float* b, int64_t count) {
   return sums[0];
 }
 
-// body(exec, expert, first row, rows) for each that has rows: most side by side, each by one thread, then by all
-// threads those with more rows than leave every thread several experts.
+// Calls body(exec, expert, first row, rows) for each expert that has rows. Most run side by side, each on one thread;
+// experts with more rows than the share that keeps all threads busy run afterwards, each on all threads.
 template <typename Body>
 void for_each_expert(const Exec& exec, const int32_t* starts, int64_t experts, int64_t work_per_row, const Body& body) {
   const auto rows = [&](int64_t e) { return int64_t{starts[e + 1]} - starts[e]; };
@@ -207,7 +207,7 @@ void cpu::route_backward(const Exec& exec, const Experts& how, const Routed& rou
   });
 }
 
-// An expert's sums are of one thread, over ascending tokens.
+// One thread makes all sums of an expert, over ascending tokens.
 void cpu::measure_routes(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens,
                          const float* counts, float* load) {
   for (int64_t t = 0; t < tokens; ++t)

@@ -6,11 +6,12 @@
 
 namespace collimate::tensor {
 
-// The scale with which these values become int8: 0 where all are 0, NaN where one is not finite.
+// Returns the scale with which these values become int8, their largest absolute value / 127: 0 where all are 0, NaN
+// where one is not finite.
 inline float int8_scale(const float* values, int64_t count) {
   float largest = 0, sum = 0;
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(values[i])), sum += values[i] * 0.0F;
-  return largest / 127.0F + sum;  // sum: NaN of infinities and NaN
+  return largest / 127.0F + sum;  // sum is 0, or NaN where a value is infinite or NaN
 }
 
 }  // namespace collimate::tensor

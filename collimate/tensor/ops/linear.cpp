@@ -10,9 +10,9 @@ namespace collimate::tensor {
 namespace {
 
 constexpr int64_t kMaxTaskRows = 126;
-constexpr int64_t kGroupPanels = 8;                // panels that are worked on between two looks at the left operand
-constexpr int64_t kPackGrain = int64_t{1} << 14;   // floats of x that are worth a second thread when they are packed
-constexpr int64_t kSerialWork = int64_t{1} << 17;  // multiply-adds below which a second thread costs more than it gives
+constexpr int64_t kGroupPanels = 8;                // panels that are worked on before the left operand is read again
+constexpr int64_t kPackGrain = int64_t{1} << 14;   // floats of x; packing more than these is worth a second thread
+constexpr int64_t kSerialWork = int64_t{1} << 17;  // multiply-adds; below them a second thread costs more than it saves
 
 struct Call {
   const float* x;
@@ -27,7 +27,8 @@ struct Call {
 
 bool is_bf16(const Call& c) { return is_bf16(c.panels.type); }
 
-// Floats between panels' beginnings, and where a depth begins in a panel, in elements.
+// panel_stride() returns the elements from the beginning of one panel to that of the next; panel_at() returns where a
+// depth of a chunk begins in a panel.
 int64_t panel_stride(const Call& c) {
   const int chunks = c.panels.reduction_chunks;
   return (is_bf16(c) ? padded_begin(c.panels.k, chunks, chunks) : c.panels.k) * kPanel;
@@ -44,7 +45,7 @@ const void* panel_at(const Call& c, int64_t panel, int chunk, int64_t offset) {
   return static_cast<const float*>(c.panels.data) + element;
 }
 
-// visit(chunk, block's offset in the chunk, depth, running number of the block)
+// Calls visit(chunk, offset of the block in the chunk, depth of the block, running number of the block).
 template <typename Visit>
 void for_each_depth_block(const LinearPanels& panels, const Visit& visit) {
   int64_t number = 0;
@@ -63,7 +64,7 @@ int64_t depth_blocks(const LinearPanels& panels) {
   return blocks;
 }
 
-// Rows [row, row + rows) of x, depth block by depth block: block b begins at to + b * block_stride.
+// Packs rows [row, row + rows) of x, one depth block after another; block b begins at to + b * block_stride.
 void pack_left(const Call& c, int64_t row, int64_t rows, float* to, int64_t block_stride) {
   const auto pack = is_bf16(c) ? c.kernels.bf16(c.panels.type).pack_rows : c.kernels.pack_rows;
   for_each_depth_block(c.panels, [&](int chunk, int64_t offset, int64_t depth, int64_t number) {
@@ -88,7 +89,7 @@ void finish_group(const Call& c, const GemmBlock& block, float* sums, int64_t ro
   c.kernels.finish(f);
 }
 
-// Packed rows, and where they go.
+// Left holds packed rows, and the rows of y to which their products go.
 struct Left {
   const float* data;  // the first depth block
   int64_t block_stride;
@@ -100,7 +101,8 @@ auto block_of(const Call& c) {
   return c.panels.type == ComputeType::kInt8 ? c.kernels.block_rows_int8 : c.kernels.block_rows;
 }
 
-// Sums go straight into y where nothing is to be done to them; else through scratch.
+// Multiplies one group of panels. Sums go straight into y where nothing else is to be done to them, else through
+// scratch.
 void run_group(const Call& c, const Left& left, int64_t panel, int64_t panels) {
   const int chunks = c.panels.reduction_chunks;
   const bool direct = chunks == 1 && c.options.bias == nullptr && c.panels.scales == nullptr && !c.options.accumulate &&
@@ -133,7 +135,7 @@ void run_panels(const Call& c, const Left& left, int64_t begin, int64_t end) {
   }
 }
 
-// Few rows: x is packed once, tasks are groups of panels.
+// Handles few rows: x is packed once, and tasks are groups of panels.
 void run_few_rows(const Exec& exec, const Call& c) {
   const Left left{scratch(ScratchSlot::kCaller, depth_blocks(c.panels) * c.rows * kLeftStride), c.rows * kLeftStride, 0,
                   c.rows};
@@ -144,7 +146,7 @@ void run_few_rows(const Exec& exec, const Call& c) {
   exec.parallel_for(panels, grain, [&](int64_t begin, int64_t end) { run_panels(c, left, begin, end); });
 }
 
-// Several tasks read the same rows, so x is packed by all threads first.
+// Handles a grid in which several tasks read the same rows: all threads pack x first.
 void run_columns(const Exec& exec, const Call& c, const TaskGrid& grid) {
   const int64_t width = is_bf16(c) ? c.kernels.bf16(c.panels.type).row_floats : kLeftStride,
                 stride = c.rows * kLeftStride;
@@ -160,7 +162,7 @@ void run_columns(const Exec& exec, const Call& c, const TaskGrid& grid) {
   });
 }
 
-// A task packs its rows once and walks all panels.
+// Handles a grid in which each task packs its own rows once and walks all panels.
 void run_rows(const Exec& exec, const Call& c, const TaskGrid& grid) {
   exec.parallel_for(grid.tasks(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {

@@ -9,13 +9,14 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kTaskRows = 126;                 // multiples of both tile heights
-constexpr int64_t kTaskRowsTransposed = 252;       // longer runs of the rows that are read
+constexpr int64_t kTaskRows = 126;                 // a multiple of both tile heights, 6 and 14
+constexpr int64_t kTaskRowsTransposed = 252;       // larger, so that longer runs of each row are read
 constexpr int64_t kCachedPanels = 12;              // panels whose block of depth stays in the second-level cache
-constexpr int64_t kSlabFloats = int64_t{1} << 20;  // of the right operand, packed at once for all tasks
+constexpr int64_t kSlabFloats = int64_t{1} << 20;  // floats of the right operand, packed at a time for all tasks
 constexpr int64_t kSerialGradientWork = int64_t{1} << 18;
 
-// out [m, n] (+)= left [m, depth] right [depth, n], both fp32 in memory; left may be given transposed, as [depth, m].
+// A Product is out [m, n] (+)= left [m, depth] right [depth, n], both fp32 in memory; left may be transposed, [depth,
+// m].
 struct Product {
   ComputeType type;
   const float* left;
@@ -33,12 +34,12 @@ bool is_bf16(const Product& p) { return is_bf16(p.type); }
 
 int64_t padded_columns(const Product& p) { return ceil_div(p.n, kPanel) * kPanel; }
 
-// Sums live in `out` itself where it has room for whole panels, else in scratch. A chain that accumulates begins at the
-// old value in both.
+// Returns whether sums live in `out` itself, which they do where it has room for whole panels; else they live in
+// scratch. In both a chain that accumulates begins at the old value.
 bool direct(const Product& p) { return p.n % kPanel == 0; }
 
-// A range of depth whose right operand is packed: block by block, each [panel][depth][32]; bf16 depths are padded to
-// whole steps, which only the last block needs.
+// A Slab is a range of depth whose right operand is packed block by block, each block as [panel][depth][32]. bf16
+// depths are padded to whole steps, which only the last block needs.
 struct Slab {
   int64_t begin, end;
   float* right;
@@ -46,7 +47,7 @@ struct Slab {
 
 struct DepthBlock {
   int64_t begin, depth;
-  int64_t packed;  // depth in memory
+  int64_t packed;  // the block's depth in memory, with padding
 };
 
 DepthBlock depth_block(const Product& p, const Slab& slab, int64_t begin) {
@@ -54,14 +55,14 @@ DepthBlock depth_block(const Product& p, const Slab& slab, int64_t begin) {
   return {begin, depth, is_bf16(p) ? padded_depth(depth) : depth};
 }
 
-// The block's packed columns from `column` on.
+// Returns the block's packed columns from `column` on.
 void* right_at(const Product& p, const Slab& slab, const DepthBlock& block, int64_t column) {
   const int64_t elements = (block.begin - slab.begin) * padded_columns(p) + column * block.packed;
   if (is_bf16(p)) return reinterpret_cast<uint16_t*>(slab.right) + elements;
   return slab.right + elements;
 }
 
-// Panels [begin, end) of the slab's panels, counted block by block.
+// Packs panels [begin, end) of the slab, counted block by block.
 void pack_panels(const Product& p, const GemmKernels& kernels, const Slab& slab, int64_t begin, int64_t end) {
   const int64_t panels = ceil_div(p.n, kPanel);
   for (int64_t i = begin; i < end; ++i) {
@@ -77,7 +78,8 @@ void pack_panels(const Product& p, const GemmKernels& kernels, const Slab& slab,
   }
 }
 
-// The rows of one block of depth, packed into scratch; which of the kernels' block functions reads them.
+// PackedLeft is the rows of one block of depth, packed into scratch, and the block function of the kernels that reads
+// them.
 struct PackedLeft {
   const float* data;
   void (*block)(const GemmBlock&);
@@ -102,7 +104,7 @@ PackedLeft pack_left(const Product& p, const GemmKernels& kernels, const DepthBl
   return {to, kernels.block_rows};
 }
 
-// All columns of one block of depth, for rows whose sums are at block.sum.
+// Adds the products of one block of depth, over all columns, for rows whose sums are at block.sum.
 void add_depth_block(const Product& p, const GemmKernels& kernels, const Slab& slab, int64_t row, int64_t at,
                      GemmBlock block) {
   const DepthBlock depth = depth_block(p, slab, at);
@@ -141,7 +143,7 @@ void run_task(const Product& p, const GemmKernels& kernels, const Slab& slab, in
   kernels.finish(f);
 }
 
-// Depth of a slab for n columns. A product that needs its own sums has one slab.
+// Returns the depth of a slab for n columns. A product whose sums are in scratch has only one slab.
 int64_t slab_depth(int64_t n, int64_t depth) {
   const int64_t most = std::max<int64_t>(1, kSlabFloats / (ceil_div(n, kPanel) * kPanel) / kDepthBlock) * kDepthBlock;
   return n % kPanel == 0 ? std::min(most, depth) : depth;
@@ -166,7 +168,7 @@ void run(const Exec& given, const Product& p) {
   }
 }
 
-// db [n] += column sums, rows ascending from zero.
+// Computes db [n] += the column sums of dy, each summed from zero over ascending rows.
 void add_column_sums(const Exec& exec, const float* dy, int64_t stride, int64_t rows, int64_t n, float* db) {
   constexpr int64_t kStrip = 64;
   exec.parallel_for(ceil_div(n, kStrip), 1, [&](int64_t begin, int64_t end) {

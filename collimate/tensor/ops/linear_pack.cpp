@@ -24,18 +24,19 @@ int64_t element_bytes(ComputeType type) {
   return is_bf16(type) ? 2 : 4;
 }
 
-// Counts the bytes of the panels, without scales.
+// Returns the bytes of the panels, without scales.
 int64_t panel_bytes(int64_t n, int64_t k, ComputeType type, int chunks) {
   return ceil_div(n, kPanel) * panel_elements(k, type, chunks) * element_bytes(type);
 }
 
-// Nearest even, as |w / scale| is at most 127; 0 where the row has no scale above 0.
+// Rounds w / scale to the nearest whole number, ties to even, given that |w / scale| is at most 127; returns 0 where
+// the scale is not above 0.
 int8_t to_int8(float w, float scale) {
-  constexpr float kWhole = 12582912.0F;  // 1.5 * 2^23: sums with it are whole numbers
+  constexpr float kWhole = 12582912.0F;  // 1.5 * 2^23: a sum with it is a whole number
   return scale > 0 ? static_cast<int8_t>((w / scale + kWhole) - kWhole) : int8_t{0};
 }
 
-// `count` rows, at most 8, into neighbouring columns of a panel [k][32].
+// Packs `count` rows, at most 8, into neighbouring columns of a panel [k][32], and sets their scales.
 void pack_int8(const LinearPanels& p, const float* w, int64_t row, int64_t count, int8_t* column) {
   constexpr int64_t kStep = 256;
   int8_t q[8][kStep];
@@ -49,7 +50,7 @@ void pack_int8(const LinearPanels& p, const float* w, int64_t row, int64_t count
   }
 }
 
-// Nearest even; NaN stays NaN.
+// Rounds to the nearest bf16, ties to even; NaN stays NaN.
 uint16_t to_bf16(float x) {
   uint32_t u = 0;
   std::memcpy(&u, &x, sizeof(u));
@@ -57,12 +58,12 @@ uint16_t to_bf16(float x) {
   return static_cast<uint16_t>((u + 0x7fffU + ((u >> 16) & 1U)) >> 16);
 }
 
-// One output's weights into its column of a panel [k][32].
+// Packs one output's weights into its column of a panel [k][32].
 void pack_row_fp32(const float* w, int64_t k, float* column) {
   for (int64_t i = 0; i < k; ++i) column[i * kPanel] = w[i];
 }
 
-// Into a bf16 panel: per chunk and 32-deep step, two tiles of [16 pairs][16 columns][2].
+// Packs a row into a bf16 panel, which holds, for each chunk and 32-deep step, two tiles of [16 pairs][16 columns][2].
 void pack_row_bf16(const float* w, const LinearPanels& p, int64_t column, uint16_t* panel) {
   uint16_t* at = panel + column / 16 * 512 + column % 16 * 2;
   for (int chunk = 0; chunk < p.reduction_chunks; ++chunk) {
@@ -103,7 +104,8 @@ void pack_row(const LinearPanels& p, const float* w, int64_t row) {
   }
 }
 
-// Rows [row, row + 8), row a multiple of 8: eight columns of one panel, and of one of its two halves.
+// Packs rows [row, row + 8), where row is a multiple of 8: they are eight columns of one panel and of one of its
+// halves.
 void pack_eight(const LinearPanels& p, const float* w, int64_t row) {
   const int64_t column = row % kPanel;
   const int64_t panel = row / kPanel * panel_elements(p.k, p.type, p.reduction_chunks);
@@ -145,7 +147,7 @@ LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n) {
   return part;
 }
 
-// Scales lie behind the panels; outputs that fill up the last panel are zeros.
+// The scales lie behind the panels. Outputs that fill up the last panel are zeros.
 void cpu::prepare_panels(const Exec&, LinearPanels& panels) {
   panels.scales = nullptr;
   if (panels.type == ComputeType::kInt8)

@@ -17,14 +17,14 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kLookedAt = 64;  // logits that are compared at once with the least of the largest
+constexpr int64_t kLookedAt = 64;  // logits that are compared at once with the bound
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 std::span<const int32_t> ids_of(const ListedTokens& listed, int64_t row) {
   return {listed.ids + row * listed.count, static_cast<size_t>(listed.count)};
 }
 
-// A row's ids of tokens in [first, first + count), and how many come before them.
+// IdsHere are a row's listed ids within [first, first + count), and the number of listed ids below them.
 struct IdsHere {
   std::span<const int32_t> ids;
   size_t before = 0;
@@ -37,7 +37,7 @@ IdsHere ids_between(const ListedTokens& listed, int64_t row, int64_t first, int6
   return {all.subspan(before, static_cast<size_t>(end - begin)), before};
 }
 
-// Larger logits first, of equal ones the lower place; NaN last.
+// Larger orders places by logit: larger ones first, of equal ones the lower place first, NaN last.
 struct Larger {
   const float* x;
   float of(int32_t i) const { return std::isnan(x[i]) ? kNothing : x[i]; }
@@ -50,7 +50,7 @@ bool any_larger(const float* x, int64_t count, float bound) {
   return found != 0;
 }
 
-// The places of the largest logits so far, more of them than are wanted at times.
+// LargestSoFar keeps the places of the largest logits so far, at times more of them than are wanted.
 class LargestSoFar {
  public:
   LargestSoFar(const float* x, int64_t count) : larger_{x}, count_(static_cast<size_t>(count)) {}
@@ -80,10 +80,10 @@ class LargestSoFar {
   size_t count_;
   std::vector<int32_t> places_;
   bool full_ = false;
-  float bound_ = kNothing;  // the least of them
+  float bound_ = kNothing;  // the least of the largest
 };
 
-// How fast a capped and scaled logit moves with the one of the linear layer.
+// Returns the derivative of a capped and scaled logit by the logit that the linear layer made.
 float slope(const SoftmaxGradient& g, float logit) {
   if (g.softcap <= 0) return g.factor;
   const float t = logit / (g.softcap * g.factor);
@@ -165,10 +165,10 @@ void cpu::part_likely(const Exec& exec, const LogProbHead& head, const float* lo
   });
 }
 
-// With p the probabilities, r the rest's, g_t, g_k and g_r the gradients of the target's, the listed tokens' and the
-// rest's log-probs, and G their sum: d x_i = -p_i G + g_i of a listed token, -p_i (G - g_r / r) of another one, and g_t
-// more of the target. Each is computed as it is written, as both sides of a difference of them would be large where r
-// is small.
+// Let p be the probabilities, r that of the rest, and g_t, g_k and g_r the gradients of the log-probs of the target, of
+// the listed tokens and of the rest, with sum G. Then d x_i = -p_i G + g_i for a listed token and -p_i (G - g_r / r)
+// for another one; the target gets g_t more. Each is computed as written here: with a common term taken out, a small r
+// would make both sides of a difference large.
 void listed_gradient(const ListedGradient& listed, int64_t row, int64_t first, const SoftmaxGradient& g) {
   const IdsHere here = ids_between(listed.tokens, row, first, g.vocab);
   const bool has_target = g.target >= 0 && g.target < g.vocab;

@@ -17,7 +17,7 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kLogitFloats = int64_t{1} << 22;  // of one block of rows: 16 MiB
+constexpr int64_t kLogitFloats = int64_t{1} << 22;  // logits of one block of rows: 16 MiB
 
 int64_t rows_per_block(int64_t vocab) { return std::clamp<int64_t>(kLogitFloats / vocab / 14 * 14, 14, 504); }
 
@@ -35,7 +35,8 @@ void cap_row(float cap, int64_t width, float* x) {
   base::fault_rows("soft_cap", x, 1, width, width);
 }
 
-// logits / temperature of rows [row, row + rows) into `logits`, or scratch, then visit(row, its logits) in parallel.
+// Writes logits / temperature of rows [row, row + rows) to `logits`, or to scratch where it is null, then calls
+// visit(row, its logits) in parallel.
 template <typename Visit>
 void visit_block(const Exec& exec, const LogProbHead& h, int64_t row, int64_t rows, float* logits, const Visit& visit) {
   const int64_t vocab = h.head->n;
@@ -78,13 +79,13 @@ void write_outputs(const LogProbHead& h, const LogProbOutput& out, int64_t row, 
   if (out.max != nullptr) out.max[row] = norm.max, out.log_sum[row] = norm.log_sum;
 }
 
-// A part of the vocabulary on its way from logits to gradients.
+// A VocabularyPart is one piece of the vocabulary, with its logits that become gradients.
 struct VocabularyPart {
   int64_t first, width;
   float* d;  // [rows, width]
 };
 
-// d logits of one part, from the kept logits or from logits computed again by forward's kernels.
+// Writes d logits of one piece, from the kept logits or from logits that forward's kernels compute again.
 void part_gradient(const Exec& exec, const LogProbHead& h, const LogProbGrad& grad, const LogProbForward& f,
                    const VocabularyPart& part) {
   const float factor = inverse_temperature(h.temperature);
@@ -116,7 +117,7 @@ void part_gradient(const Exec& exec, const LogProbHead& h, const LogProbGrad& gr
   });
 }
 
-// Whole panels, and where there are several parts a whole number of blocks of depth.
+// Returns the width of a piece: whole panels and, where there are several pieces, a multiple of kDepthBlock.
 int64_t part_width(int64_t rows, int64_t vocab) {
   const int64_t width = std::max<int64_t>(1, kLogitFloats / rows / kDepthBlock) * kDepthBlock;
   return std::min(width, vocab);

@@ -11,7 +11,7 @@
 namespace collimate::tensor {
 namespace {
 
-// move(a head's channels, their number, where they go), of a row one head after the other.
+// Calls move(a head's channels, their number, where they go) for each head of each row, the heads of a row in order.
 template <class Move>
 void for_each_head(const Exec& exec, const HeadCount& count, const HeadsAt<const float>& from, const HeadsAt<float>& to,
                    const Move& move) {

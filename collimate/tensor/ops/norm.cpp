@@ -14,7 +14,7 @@ namespace {
 
 void backward(const Exec& exec, const NormBackward& b) {
   const NormKernels& k = norm_kernels();
-  // First, because dx may lie over dy.
+  // Parameters come first, because dx may lie over dy.
   if (b.dweight != nullptr || b.dbias != nullptr) {
     const int64_t strips = (b.width + kNormStrip - 1) / kNormStrip;
     exec.parallel_for(strips, row_grain(b.rows * kNormStrip), [&](int64_t begin, int64_t end) {
@@ -27,7 +27,7 @@ void backward(const Exec& exec, const NormBackward& b) {
   exec.parallel_for(b.rows, row_grain(b.width), [&](int64_t begin, int64_t end) { rows(b, begin, end); });
 }
 
-// Heads that have one weight.
+// HeadsOfWeight is a range of heads that share one weight.
 struct HeadsOfWeight {
   int64_t first = 0;
   int64_t heads = 0;

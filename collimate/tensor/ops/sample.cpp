@@ -16,7 +16,8 @@
 namespace collimate::tensor {
 namespace {
 
-// The first of tokens [begin, end) where the sum of weights exceeds goal, else the last of positive weight.
+// Returns the first of tokens [begin, end) at which the sum of weights exceeds goal, else the last with a positive
+// weight.
 int32_t walk_block(const float* e, int64_t begin, int64_t end, double goal) {
   double sum = 0;
   int64_t last = begin;
@@ -29,8 +30,8 @@ int32_t walk_block(const float* e, int64_t begin, int64_t end, double goal) {
   return static_cast<int32_t>(last);
 }
 
-// The first token, in id order, at which the running sum of weights exceeds u times the total. Sums in double, over
-// blocks of 128 first.
+// Returns the first token, in id order, at which the running sum of weights exceeds u times the total. The sums are
+// double, first over the sums of blocks of 128, then within one block.
 int32_t inverse_cdf(const float* e, int64_t vocab, float u) {
   const int64_t blocks = (vocab + kCdfBlock - 1) / kCdfBlock;
   float* sums = scratch(ScratchSlot::kSum, blocks);
@@ -39,7 +40,7 @@ int32_t inverse_cdf(const float* e, int64_t vocab, float u) {
   for (int64_t b = 0; b < blocks; ++b) total += sums[b];
   const double goal = static_cast<double>(u) * total;
   double sum = 0;
-  int64_t chosen = 0;  // the block that holds the goal; by rounding, perhaps the last one with any weight
+  int64_t chosen = 0;  // the block in which the goal is reached; if rounding hides it, the last block with any weight
   for (int64_t b = 0; b < blocks; ++b) {
     if (sums[b] <= 0.0F) continue;
     chosen = b;
@@ -49,13 +50,14 @@ int32_t inverse_cdf(const float* e, int64_t vocab, float u) {
   return walk_block(e, chosen * kCdfBlock, std::min(vocab, (chosen + 1) * kCdfBlock), goal - sum);
 }
 
-// logits / temperature and their normaliser.
+// A TemperedRow holds logits / temperature and their normaliser.
 struct TemperedRow {
   const float* x = nullptr;  // the logits themselves where the factor is 1, else `scaled`
   RowNormalizer norm;
 };
 
-// `weights` [vocab] or null: as in row_normalizer.
+// Divides a row by the temperature and normalises it. `weights` [vocab] may be null, as in row_normalizer. Throws
+// GuardError where the normaliser is not finite.
 TemperedRow temper(const float* logits, int64_t vocab, float temperature, float* scaled, float* weights) {
   const float factor = inverse_temperature(temperature);
   if (factor != 1.0F) scale_logits(logits, vocab, factor, scaled);
@@ -127,7 +129,7 @@ void edit_row(const Draw& draw, std::span<float> row) {
   if (!draw.allowed.empty()) forbid_others(draw.allowed, row);
 }
 
-// The edits are those of log-probs here, which stay unnormalized.
+// Applies the edits to log-probs, which are not normalised again, and lists the tokens with the largest results.
 void score_top(int64_t vocab, const Draw& draw) {
   float* log_probs = scratch(ScratchSlot::kLogits, 2 * vocab);
   const TemperedRow row = temper(draw.logits, vocab, draw.options.temperature, log_probs + vocab, nullptr);

@@ -7,7 +7,7 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kLookTokens = 64;  // compared at once against the last of the largest
+constexpr int64_t kLookTokens = 64;  // values that are compared at once with the least of the largest
 
 bool any_above(const float* values, int64_t count, float bound) {
   int found = 0;
@@ -29,7 +29,7 @@ void RunningTopK::add(const float* values, int64_t first, int64_t count) {
   }
 }
 
-// An equal value shown before keeps its place.
+// A value keeps its place before an equal one that is shown later.
 void RunningTopK::insert(float x, int32_t id) {
   if (size_ == most_ && !(x > value(size_ - 1))) return;
   auto place = static_cast<size_t>(size_ < most_ ? size_++ : size_ - 1);

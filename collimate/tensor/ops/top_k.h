@@ -15,14 +15,14 @@ struct TokenLogProb {
 
 constexpr int64_t kMostTopTokens = 20;  // of one row
 
-// The largest values of a row that is shown chunk by chunk: larger ones first, of equal ones the smaller id first. Only
-// comparisons decide, so that neither the cut into chunks nor the instruction set changes anything. Where a row has NaN
-// the ids are some of the row's.
+// A RunningTopK keeps the largest values of a row that it is shown chunk by chunk: larger ones first, of equal ones the
+// smaller id first. Only comparisons decide, so that neither the cut into chunks nor the instruction set changes
+// anything. Where a row has NaN, the ids are some of the row's ids.
 class RunningTopK {
  public:
   explicit RunningTopK(int64_t most);  // in [1, kMostTopTokens]
 
-  // Values [count] of the ids from `first` on, which lie behind all those shown before.
+  // Shows values [count] of the ids from `first` on, which must be larger than all ids shown before.
   void add(const float* values, int64_t first, int64_t count);
 
   int64_t size() const { return size_; }  // min(most, values shown)

@@ -8,7 +8,7 @@ namespace {
 
 bool above(const float* x, int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); }
 
-// From here on `ids` says what is left.
+// Makes the list of all tokens. From then on `ids` says which are left.
 void list_all(Candidates& row) {
   if (row.listed) return;
   row.listed = true;
@@ -18,7 +18,7 @@ void list_all(Candidates& row) {
 
 bool limits_top_k(const SampleOptions& options, int64_t vocab) { return options.top_k > 0 && options.top_k < vocab; }
 
-// The top_k most likely ones, ids ascending: one selection.
+// Keeps the top_k most likely tokens, ids ascending, by one selection.
 void keep_top_k(const SampleOptions& options, Candidates& row) {
   list_all(row);
   const auto end = row.ids.begin() + std::min<int64_t>(options.top_k, static_cast<int64_t>(row.ids.size()));
@@ -27,8 +27,8 @@ void keep_top_k(const SampleOptions& options, Candidates& row) {
   std::sort(row.ids.begin(), row.ids.end());
 }
 
-// Tokens fall into buckets of 1/64 nat below the maximum, a monotone function of x: only the bucket in which the wanted
-// mass is reached has to be sorted.
+// TopP puts tokens into buckets of 1/64 nat below the maximum. The bucket is a monotone function of x, so that only the
+// bucket in which the wanted mass is reached has to be sorted.
 class TopP {
  public:
   explicit TopP(const Candidates& row) : row_(row) {
@@ -36,7 +36,7 @@ class TopP {
     for (const double mass : mass_) total_ += mass;
   }
 
-  // The smallest set of most likely candidates whose mass reaches top_p of them all; at least one.
+  // Returns the smallest set of most likely candidates whose mass reaches top_p of their total; at least one.
   std::vector<int32_t> keep(float top_p) const {
     const double goal = static_cast<double>(top_p) * total_;
     double sum = 0;
@@ -76,7 +76,7 @@ void keep_top_p(const SampleOptions& options, Candidates& row) {
 
 bool limits_share(const SampleOptions& options, int64_t) { return options.min_p > 0.0F; }
 
-// Weights are parts of the most likely token's.
+// The most likely token's weight is 1, so that weights can be compared with min_p directly.
 void keep_min_p(const SampleOptions& options, Candidates& row) {
   if (row.listed) {
     std::erase_if(row.ids, [&](int32_t id) { return row.weights[id] < options.min_p; });
@@ -91,7 +91,7 @@ constexpr TruncationStage kStagesOfTruncation[] = {
     {"min_p", limits_share, keep_min_p},
 };
 
-// Weights of the listed tokens alone.
+// Keeps the weights of the listed tokens only.
 void clear_others(const Candidates& row) {
   std::vector<float> kept;
   kept.reserve(row.ids.size());
