@@ -28,7 +28,7 @@ struct Call {
   Execution how;
   PhaseTime time;
   double seconds = 0;                         // for an iteration's rows, without the moves of a swapped model
-  double begin_seconds = 0, end_seconds = 0;  // in the iteration that the simulator took as typical
+  double begin_seconds = 0, end_seconds = 0;  // in the simulator's typical iteration
   bool swapped = false;
   double load_seconds = 0;           // of a swapped model's moves in an iteration
   std::vector<HeldItem> held, used;  // held: between phases, unless read in place; used: on top of that, while it runs

@@ -52,7 +52,7 @@ struct Frame {
   }
 };
 
-// Leaves out values that a logarithmic axis cannot show, and all but every n-th point of a very long run.
+// Leaves out values that a logarithmic axis cannot show and, of a very long run, all but every n-th point and the last.
 Series drawable(const Series& series, Scale scale) {
   const size_t stride = (series.x.size() + kMostPoints - 1) / kMostPoints;
   Series out;

@@ -22,7 +22,7 @@ struct Series {
 
 // Returns whether all values are below 1e-7 in size, as the loss of an on-policy update is, or there are none.
 bool is_zero(const Series& series);
-// Returns whether at least three steps all have one number.
+// Returns whether there are at least three steps, all with the same number.
 bool is_constant(const Series& series);
 // Returns whether both have the same steps, at least two, and the same values but for rounding: one fact under two
 // names.
@@ -82,7 +82,7 @@ struct RunData {
   std::vector<SampleFiles> measured;  // those of each further measure that has some, by name
   std::vector<TraceEvent> trace;
   int64_t trace_iteration = -1;     // the iteration whose events were kept; -1: all
-  std::vector<std::string> absent;  // names of the files that are not there
+  std::vector<std::string> absent;  // names of files that are not there, and what cannot be read
 
   // Finds a series by verl's name, also where the run was told to use TRL's; an empty one for an unknown name.
   const Series& series(std::string_view metric) const;

@@ -124,7 +124,7 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
     bound.transient.push_back({"gradients on their way", job.gpu.value_bytes * std::min(whole, two_pieces(job, how))});
   if (!how.layout.offload)
     bound.resident.push_back({"optimizer", (how.layout.zero >= 1 ? sharded : whole) * c.optimizer_bytes});
-  else if (job.gpu.cpu)  // its two moments come from their file by segment, and the weights are the master
+  else if (job.gpu.cpu)  // the moments come from a file by segment, and the weights are the master copy
     bound.transient.push_back({"optimizer on its way", kMomentBytes * std::min(whole, two_pieces(job, how))});
   const double rows = micro_batch_rows(job, how);
   const double tokens = rows * job.load.longest() / how.layout.cp;

@@ -10,14 +10,14 @@ namespace collimate::plan {
 // PhaseTime has the seconds of one function over an iteration's rows, by cause.
 struct PhaseTime {
   double compute = 0;             // arithmetic, or a layer's least time where that is longer
-  double memory = 0;              // decoding: weights, keys and values through memory
+  double memory = 0;              // decoding: weights, keys and values through memory, or longer arithmetic
   double latency = 0;             // decoding: launches, sampling
-  double tensor = 0;              // collectives of tensor and expert parallelism
+  double tensor = 0;              // exchanges of tensor, expert and context parallelism, sends to the next stage
   double bubble = 0;              // idle pipeline stages
   double data = 0;                // gradients and ZeRO's gathers that are not hidden
-  double optimizer = 0;           // steps
+  double optimizer = 0;           // optimizer steps
   double fixed = 0;               // of each phase, whatever its rows
-  double prefill = 0;             // of prompts
+  double prefill = 0;             // of prompts, and of preempted rows again
   double tail = 0;                // of generation, a part of the others: after four fifths of the rows are complete
   Finish finish = at_the_end(1);  // of generation: shares of the total
   double total() const { return compute + memory + latency + tensor + bubble + data + optimizer + fixed + prefill; }

@@ -9,7 +9,7 @@ namespace collimate::plan {
 namespace {
 
 constexpr int kSampledRows = 128;
-constexpr double kPrefillTokens = 8192;  // of one step, as usual in engines
+constexpr double kPrefillTokens = 8192;  // of one step, as is usual in engines
 
 // Returns the share of the weights that a batch of `rows` tokens touches: all dense ones, and experts as they are
 // drawn.

@@ -10,7 +10,7 @@ namespace {
 double data_seconds(const Job& job, const Execution& how, const Constants& c, double micro_batches) {
   const Held gradients = held_trained_parameters(job, how);
   if (how.layout.zero < 2) return (1 - c.overlap) * held_seconds(Collective::kAllReduce, gradients, job, how, c);
-  if (how.layout.zero == 2)  // a shard of every micro-batch's gradients, and the new weights
+  if (how.layout.zero == 2)  // scatters every micro-batch's gradients, and gathers the new weights
     return (1 - c.overlap) * (micro_batches * held_seconds(Collective::kReduceScatter, gradients, job, how, c) +
                               held_seconds(Collective::kAllGather, gradients, job, how, c));
   const double gathers = (how.layout.recompute ? 3 : 2) * gather_seconds(job, how, c);

@@ -28,7 +28,7 @@ struct FixedLayout {
 // An excess is what a placement needs beyond a limit that the program counts itself.
 struct Excess {
   double bytes = 0;       // on the device that lacks most; 0: the placement can run
-  std::string why;        // "" where it can
+  std::string why;        // "" where it can run
   std::set<int> devices;  // all devices that lack memory
 };
 
@@ -50,7 +50,7 @@ struct Request {
   // them holds them for those that read them. Models without an outline of their own that give log-probs share the
   // policy's.
   std::map<std::string, std::string> bases;
-  bool whole = false;       // every rank holds all of its model, as the recipes' modules do: dp, and ZeRO 1 and 2
+  bool whole = false;       // every rank holds all of its model, as the recipes' modules do: only dp and ZeRO 0 to 2
   bool recomputes = false;  // if whole: what train.recompute says for models that train
   bool selective = false;   // or it says so for attention and activations alone
   bool offloads = false;    // if whole: what train.offload says for the optimizer
@@ -58,7 +58,7 @@ struct Request {
   int keep = 6;             // plans of different forms to report
   std::string form;         // one of form_names(); "": any
   std::function<Excess(const graph::Placement&)> excess;  // a limit beside the cost model's bounds; empty: none
-  bool turns = false;  // without staleness, models of devices that lack memory by `excess` may take turns on them
+  bool turns = false;  // without staleness, models on devices that lack memory by `excess` may take turns
   // Placements of more models are not all looked at but found by local search.
   int enumerated_models = 5;
 

@@ -10,8 +10,7 @@
 
 namespace collimate::plan {
 
-// A Choice is one way to run a function. A swapped one moves its frozen model in before its use and drops it
-// afterwards.
+// A Choice is one way to run a function. A swapped one moves its frozen model in before use and drops it afterwards.
 struct Choice : Candidate {
   bool swapped = false;
 };

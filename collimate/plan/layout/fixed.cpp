@@ -16,7 +16,7 @@
 namespace collimate::plan {
 namespace {
 
-constexpr int kMostFixed = 1 << 20;  // the most for any size
+constexpr int kMostFixed = 1 << 20;  // largest value of any size
 constexpr const char* kFixExample = "--fix policy.generate=tp:4,pp:2";
 
 const std::vector<std::pair<std::string, int FixedLayout::*>>& fixed_sizes() {

@@ -68,7 +68,7 @@ class Assignment {
   std::vector<const ChoiceList*> lists_;
   std::vector<bool> beside_base_;  // by function: on the devices of its base
   std::vector<size_t> order_;
-  size_t transfers_known_ = 0;                              // depth from which transfers are decided
+  size_t transfers_known_ = 0;                              // depth from which the choices of all transfers are made
   std::vector<std::vector<double>> left_, left_transient_;  // by depth and cell: least bytes of what is not chosen
   std::vector<Level> levels_;
   Times times_;  // of the choice that is made, else the least that there may be

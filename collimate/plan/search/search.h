@@ -21,8 +21,8 @@ struct Synchrony {
 struct SearchResult {
   std::vector<Plan> plans;           // the best of each form (form.h), the fastest in the simulator first
   int64_t placements = 0;            // whose seconds were bounded
-  int64_t pruned = 0;                // of them, by their bound
-  int64_t cut_short = 0;             // of them, whose layouts were not all looked at: their best may be better
+  int64_t pruned = 0;                // of these, ruled out by their bound
+  int64_t cut_short = 0;             // of these, not looked at in all layouts: their best may be better
   int64_t steps = 0;                 // partial plans that were looked at
   bool cut_rows = false;             // Request::cut_rows was needed
   double seconds = 0;                // best estimate of an iteration; infinity where nothing fits

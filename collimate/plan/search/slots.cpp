@@ -180,7 +180,7 @@ std::vector<Slots> enumerate_slots(int models, int devices, int unit, const std:
       if (partition.empty())
         all.push_back({{shared, 0, devices}});
       else if (partition.size() == 1)
-        continue;  // one slice is all devices: the placement in which all share them
+        continue;  // one slice is all devices: the placement in which all models share them
       else if (borders.empty())
         add_sizes(shared, partition, devices, unit, all);
       else
