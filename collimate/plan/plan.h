@@ -31,7 +31,7 @@ struct Call {
   double begin_seconds = 0, end_seconds = 0;  // in the simulator's typical iteration
   bool swapped = false;
   double load_seconds = 0;           // of a swapped model's moves in an iteration
-  std::vector<HeldItem> held, used;  // held: between phases, unless read in place; used: on top of that, while it runs
+  std::vector<HeldItem> held, used;  // held: between phases (not if read in place); used: beside that, while it runs
 };
 
 // DeviceMemory describes each of `devices`, which are of one kind and have the same models. The peak is what stays plus

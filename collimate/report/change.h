@@ -28,8 +28,8 @@ bool still_falls(const std::vector<double>& losses);
 // Returns the change over these values; nothing without values.
 std::optional<Change> change_over(const std::vector<double>& values);
 
-// Returns {name: {before, after}} of those few numbers of a training that its metrics.jsonl has. Lines that cannot be
-// read are passed over: the run's own report names them.
+// Returns {name: {before, after}} for the loss, reward, KL penalty and completion length of a training, as far as its
+// metrics.jsonl has them. Lines that cannot be read are passed over: the run's own report names them.
 nlohmann::ordered_json changes_in(const std::filesystem::path& metrics);
 
 }  // namespace collimate::report

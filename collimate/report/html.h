@@ -11,8 +11,8 @@ namespace collimate::report {
 
 inline std::string escape(std::string_view text) { return base::html_escape(text); }
 
-// Writes a number with three significant digits: "0.0123", "12.3k", "4.1M". `percent` multiplies by 100 and appends "
-// %".
+// Writes a number with three significant digits, or `digits`: "0.0123", "12.3k", "4.1M"; one from 1000 to 9999 has
+// four. `percent` multiplies the number by 100 and appends the sign.
 std::string short_number(double value, bool percent = false, int digits = 3);
 // Labels the ticks of an axis with as many digits as tell them apart, from three on.
 std::vector<std::string> tick_labels(const std::vector<double>& ticks, bool percent = false);

@@ -32,8 +32,8 @@ const Sample* with_prompt(const SampleFile& file, const std::string& prompt) {
 // Returns whether the sample's text is a completion, which is drawn anew in each file; other texts are the data's own.
 bool is_drawn(const Sample& sample) { return sample.texts.front().label == "completion"; }
 
-// Returns "up" where the value has become better, "down" where worse. The page shows it by colour and, as not all see
-// colours, by the words beside it.
+// Returns "up" where a reward or a loss has become better, "down" where worse, else "flat". The page shows it by colour
+// and, as not all see colours, by the words beside it.
 const char* direction(const SampleText& before, const SampleText& after) {
   const int better = after.measure == "reward" ? 1 : after.measure == "loss" ? -1 : 0;
   const double change = better * (after.value - before.value);

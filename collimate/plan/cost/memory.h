@@ -57,7 +57,8 @@ Item largest_item(const std::vector<Item>& a, const std::vector<Item>& b) {
       if (item.bytes > largest.bytes) largest = item;
   return largest;
 }
-// Returns "" when it fits, else what is too large: "72.1 GB on a device of 40.0 GB, of which optimizer 48.0 GB".
+// Returns "" when it fits, else what is too large: "72.1 GB on a device of 40.0 GB (36.0 usable), of which optimizer
+// 48.0 GB".
 std::string misfit(const MemoryBound& bound, double other_bytes, const DeviceKind& gpu, const Constants& constants);
 
 }  // namespace collimate::plan

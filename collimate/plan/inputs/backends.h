@@ -18,7 +18,8 @@ struct Backend {
   std::string source;
 };
 const std::vector<Backend>& backends();
-// This is Collimate on CPU devices. A request for such devices that names no back end takes its constants.
+// kOwnCpuBackend names Collimate on CPU devices. A request for such devices that names no back end takes these
+// constants.
 constexpr std::string_view kOwnCpuBackend = "collimate-cpu";
 // Returns a back end by its name. Throws InputError with the nearest name.
 const Backend& find_backend(std::string_view name);

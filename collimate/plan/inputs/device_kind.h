@@ -55,7 +55,8 @@ DeviceKind in_step(const DeviceKind& a, const DeviceKind& b);
 class DeviceKinds {
  public:
   // Changes a number of a kind, as `A100-80.memory_bytes=64e9`, or makes a new kind of one that there is, as
-  // `X9=A100-80`. Numbers are in whole units such as bytes or FLOP/s. Throws InputError with the nearest kind or key.
+  // `X9=A100-80`. Numbers have no prefixes: they are in bytes, FLOP/s and so on. Throws InputError with the nearest
+  // kind or key.
   void set(const std::string& assignment);
 
   const std::vector<DeviceKind>& all() const { return kinds_; }

@@ -7,7 +7,7 @@
 
 namespace collimate::plan {
 
-// Returns the models that one function trains and others only read.
+// Returns the models that one function trains and another one only reads.
 std::vector<std::string> models_to_shadow(const graph::Graph& graph);
 // Makes such a model the shadow of a new one, MODEL_trainer, which takes over its training and its adapters, and sends
 // it new weights after every iteration (2312.11819): each then has devices and layouts of its own. Throws InputError

@@ -7,7 +7,7 @@
 
 namespace collimate::plan {
 
-// Assigned has a choice for every function of a placement, and the seconds that it takes with them.
+// Assigned has a choice for every function of a placement, and the seconds of an iteration with these choices.
 struct Assigned {
   std::vector<const Choice*> choices;  // by function
   double seconds = 0;                  // of an iteration

@@ -13,7 +13,7 @@ struct PlanSimulation {
   int64_t typical_iteration = 0;
   double typical_begin_seconds = 0, typical_end_seconds = 0;
   int64_t rows = 0;
-  graph::Placement placement;  // that ran: the plan's, or one with a device for each devices_per_worker of it
+  graph::Placement placement;  // that ran: the plan's, or with one device for each devices_per_worker
   int devices_per_worker = 1;
 };
 
