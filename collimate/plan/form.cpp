@@ -9,9 +9,9 @@ bool overlap(const Seat& a, const Seat& b) {
   return std::any_of(a.places.begin(), a.places.end(), [&](int place) { return b.places.contains(place); });
 }
 
-// Pairs of models say this of the form.
+// Pairs has what a comparison of every two models says about the form.
 struct Pairs {
-  bool generates = false;  // a model does
+  bool generates = false;  // some model does
   bool apart = true;       // nothing trains where something generates
   bool alone = true;       // no two models of different weights meet
   bool partial = false;    // some meet on a part of their devices

@@ -8,25 +8,26 @@
 
 namespace collimate::plan {
 
-// A model where it sits, as far as the name of a placement's form asks.
+// A Seat says where a model sits and what it does there, as far as the name of a placement's form depends on it.
 struct Seat {
-  std::string weights;  // the model that trains them
+  std::string weights;  // name of the model that trains them
   bool trains = false, generates = false;
   std::set<int> places;  // devices, or cells
 };
-// Makes the seat of a model of the graph, in no place yet.
+// Returns the seat of a model of the graph, with no places yet.
 Seat seat_of(const graph::Graph& graph, const std::string& model);
 
-// "flattening": all models on all places, which are so many; "interleaving": models that train or generate on all,
-// others elsewhere; "nested": groups that overlap otherwise; "standalone": every model's weights on devices of their
-// own; "separation": generation apart from training; else "split".
+// Returns the form of a placement on `places` places, the first of these that holds: "flattening", all models are on
+// all places; "interleaving", all models that train or generate are; "nested", models overlap in part of their places;
+// "standalone", only models of the same weights share places; "separation", nothing trains where something generates;
+// else "split".
 std::string form_of(const std::vector<Seat>& seats, int places);
-// Whether a placement may be called so: by its name, or a separation that has a narrower name as well, as a standalone
-// one whose generation is apart from training.
+// Returns whether a placement has this form: the one that form_of() names or, for "separation", any form in which
+// generation is apart from training, as it may be in a standalone placement.
 bool has_form(const std::vector<Seat>& seats, int places, const std::string& form);
 // Returns the names of all forms.
 const std::vector<std::string>& form_names();
-// Names the form of a placement on the devices that it uses.
+// Returns the form of a placement, with the devices that it uses as places.
 std::string form_of(const graph::Graph& graph, const graph::Placement& placement);
 
 }  // namespace collimate::plan

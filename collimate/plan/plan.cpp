@@ -29,7 +29,7 @@ Execution execution_of(const graph::Layout& layout, Work work, int devices) {
   return how;
 }
 
-// The planner's view of a placement, function by function.
+// Costs works out what a placement costs, function by function.
 class Costs {
  public:
   Costs(const Request& request, const graph::Placement& placement)
@@ -87,7 +87,7 @@ class Costs {
                             : (function.work == Work::kGenerate ? 1 : 0);
     bounds_.push_back(memory_of(jobs_.back(), made.how, request_.constants, rows));
     if (made.swapped) made.load_seconds = bounds_.back().resident_bytes() / jobs_.back().gpu.host_bytes_per_second;
-    if (function.work == Work::kTrain) made.load_seconds *= 2;  // what does not change is kept where it comes from
+    if (function.work == Work::kTrain) made.load_seconds *= 2;  // a model that trains is also written back
     made.held = items_of(made, bounds_.back().resident);
     made.used = items_of(made, bounds_.back().largest_phase());
     return made;
@@ -99,8 +99,8 @@ class Costs {
     return made;
   }
 
-  // Where a placement does not say how many rows decode at once, keys and values take what the others leave. Returns
-  // whether there is such a function.
+  // Gives keys and values the memory that others leave, where a placement does not say how many rows decode at once.
+  // Returns whether there is such a function.
   bool fill_pools() {
     bool filled = false;
     for (size_t f = 0; f < calls_.size(); ++f) {
@@ -114,7 +114,7 @@ class Costs {
     return filled;
   }
 
-  // Whether the function's weights are those of its base, in place.
+  // Returns whether the function reads the weights of its base in place.
   bool in_place(size_t f) const {
     const int base = functions_.at(f).base;
     if (base < 0) return false;
@@ -122,8 +122,8 @@ class Costs {
     return mine.devices == other.devices && reads_in_place(other, mine);
   }
 
-  // Gives what other functions hold while f runs on the device of its group that has least room, were that of the
-  // memory that f's job counts on.
+  // Returns the bytes that other functions hold while f runs, on the device of its group that has least room. Memory
+  // that a device has beyond what f's job counts on is subtracted.
   double others(size_t f) const {
     const double usable = usable_bytes(jobs_[f].gpu, request_.constants);
     double most = 0;
@@ -131,7 +131,7 @@ class Costs {
       if (std::find(calls_[f].devices.begin(), calls_[f].devices.end(), memory.devices.front()) ==
           calls_[f].devices.end())
         continue;
-      const double own = calls_[f].swapped ? 0 : bounds_[f].resident_bytes();  // its weights, also where another's
+      const double own = calls_[f].swapped ? 0 : bounds_[f].resident_bytes();  // f's weights, even if read in place
       most = std::max(most, memory.resident_bytes - own - (memory.usable_bytes - usable));
     }
     return most;

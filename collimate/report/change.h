@@ -8,7 +8,8 @@
 
 namespace collimate::report {
 
-// A Change compares a noisy number's mean over a run's first tenth with that of its last, of one value or more each.
+// A Change compares a noisy number's mean over the first tenth of a run with its mean over the last tenth, at least one
+// value each.
 struct Change {
   double before = 0, after = 0;
   size_t part = 0;  // values in each mean
@@ -19,15 +20,16 @@ struct Change {
   std::string basis() const;
 };
 
-// Would more training have lowered these losses further? Of four quarters each mean is lower than the one before, the
-// last by a twentieth of the first, and by then it is not yet far below that. False for a few losses.
+// Returns whether more training would likely have lowered these losses further: of four quarters each has a lower mean
+// than the one before, the last by more than a twentieth of the first quarter's mean, and the last mean is still above
+// 0.4 times the first. Returns false for fewer than 12 losses.
 bool still_falls(const std::vector<double>& losses);
 
-// Nothing without values.
+// Returns the change over these values; nothing without values.
 std::optional<Change> change_over(const std::vector<double>& values);
 
-// By how much numbers of a training have changed, {name: {before, after}} of those that its metrics.jsonl has. Lines
-// that cannot be read are passed over: the run's own report names them.
+// Returns {name: {before, after}} for the loss, reward, KL penalty and completion length of a training, as far as its
+// metrics.jsonl has them. Lines that cannot be read are passed over: the run's own report names them.
 nlohmann::ordered_json changes_in(const std::filesystem::path& metrics);
 
 }  // namespace collimate::report

@@ -20,7 +20,7 @@ constexpr const char* kDashes[] = {"", "6 3", "2 3", "9 3 2 3", "12 4"};
 
 size_t smooth_width(size_t points) { return points / 40 * 2 + 1; }  // odd: as many steps before as after
 
-// Many points that go up and down: their way is longer than three times their range.
+// Returns whether a curve has many points that go up and down: their way is longer than three times their range.
 bool is_noisy(const Series& series) {
   if (series.y.size() <= kSmoothAbove) return false;
   double way = 0;
@@ -39,7 +39,7 @@ struct Range {
   }
 };
 
-// A Frame says where values go on the paper.
+// A Frame maps values to places in the picture.
 struct Frame {
   Range x;
   Range y;
@@ -52,7 +52,7 @@ struct Frame {
   }
 };
 
-// Leaves out values that a logarithmic axis cannot show, and all but every n-th point of a very long run.
+// Leaves out values that a logarithmic axis cannot show and, of a very long run, all but every n-th point and the last.
 Series drawable(const Series& series, Scale scale) {
   const size_t stride = (series.x.size() + kMostPoints - 1) / kMostPoints;
   Series out;
@@ -158,7 +158,7 @@ std::string legend(const std::vector<ChartLine>& lines) {
   return out + "</ul>";
 }
 
-// Gives the script what it needs to show values: positions in the picture's units, and the points themselves.
+// Writes what the script needs to show values: positions in the picture's units, and the points themselves.
 std::string points_json(const Frame& frame, const std::vector<ChartLine>& lines, bool percent) {
   nlohmann::ordered_json data{{"width", kWidth},    {"left", kLeft},        {"right", kRight},
                               {"low", frame.x.low}, {"high", frame.x.high}, {"lines", nlohmann::ordered_json::array()}};
@@ -170,7 +170,7 @@ std::string points_json(const Frame& frame, const std::vector<ChartLine>& lines,
   return data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// The curve in words, for those who do not see it.
+// Tells the curve in words, for those who do not see it.
 std::string spoken(const Chart& chart, const std::vector<ChartLine>& lines) {
   std::string out = chart.title + " over the iterations.";
   for (const ChartLine& line : lines) {

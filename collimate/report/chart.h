@@ -12,7 +12,7 @@ enum class Scale { kLinear, kPercent, kLog };  // kPercent: fractions shown time
 struct ChartLine {
   std::string label;
   Series series;
-  size_t style = 0;  // its colour and dashes
+  size_t style = 0;  // index of its colour and dashes
 };
 
 struct Chart {
@@ -22,16 +22,16 @@ struct Chart {
   std::vector<ChartLine> lines;
 };
 
-// A <figure>: title, legend, the curves over the step with axes and ticks, values under the pointer. A noisy curve of
-// more than 60 points is drawn faintly, and over it its running mean, whose width the legend states.
+// Draws a <figure>: title, legend, the curves over the step with axes and ticks, and values under the pointer. A noisy
+// curve of more than 60 points is drawn faintly, and over it its running mean, whose width the legend states.
 std::string draw_chart(const Chart& chart);
 
-// A row's small curve without axes, 120 x 22.
+// Draws a small curve for a row of a table, without axes, 120 x 22.
 std::string draw_sparkline(const Series& series);
 
 std::vector<double> log_ticks(double low, double high);  // powers of ten around a positive range
 
-// Mean of `width` neighbours (fewer at the ends), same length.
+// Returns the mean of `width` neighbours (fewer at the ends) for each value.
 std::vector<double> running_mean(const std::vector<double>& values, size_t width);
 
 std::string color(size_t index);  // "var(--c0)"...

@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kNothing = "–";
 
-// The last `parts` parts of a path.
+// Returns the last `parts` parts of a path.
 std::string end_of(const fs::path& path, size_t parts) {
   const auto count = static_cast<size_t>(std::distance(path.begin(), path.end()));
   fs::path end;
@@ -33,7 +33,7 @@ std::string end_of(const fs::path& path, size_t parts) {
   return end.string();
 }
 
-// A table with a row's name at the left and a column for each run, under the colour of its curves.
+// Draws a table with each row's name at the left and a column for each run, under the colour of its curves.
 std::string table(const std::vector<RunData>& runs, const std::vector<Difference>& rows) {
   std::string out = R"(<div class="scroll" tabindex="0"><table class="runs"><tr><td></td>)";
   for (size_t r = 0; r < runs.size(); ++r)
@@ -48,7 +48,7 @@ std::string table(const std::vector<RunData>& runs, const std::vector<Difference
   return out + "</table></div>";
 }
 
-// Tells what each run was: a row for each fact that any has.
+// Returns what each run was, with a row for each fact that any run has.
 std::vector<Difference> facts_of(const std::vector<RunData>& runs) {
   std::vector<Difference> rows = {{"recipe", {}}, {"model", {}}, {"data", {}}, {"ended", {}}, {"try it", {}}};
   for (const RunData& run : runs) {
@@ -63,7 +63,8 @@ std::vector<Difference> facts_of(const std::vector<RunData>& runs) {
   return rows;
 }
 
-// The tiles that the page of any of the runs has, of each run; in the order of the first run that has them.
+// Returns the tiles that the page of any of the runs has, with the value in each run, in the order of the first run
+// that has them.
 std::vector<Difference> numbers_of(const std::vector<RunData>& runs) {
   std::vector<Difference> rows;
   const auto row_of = [&](const Tile& tile) {
@@ -87,7 +88,7 @@ std::string warnings_of(const std::vector<RunData>& runs) {
   return out.empty() ? "" : "<h2>Warnings</h2>" + out;
 }
 
-// Keys that a recipe alone reads are many and say little: they are folded away.
+// Draws the differences of the configs. Keys that only some runs have are many and say little: they are folded away.
 std::string difference_tables(const std::vector<RunData>& runs, std::vector<Difference> rows) {
   const auto all_have_it = [&](const Difference& row) {
     for (size_t r = 0; r < runs.size(); ++r)

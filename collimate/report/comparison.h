@@ -7,15 +7,16 @@
 
 namespace collimate::report {
 
-// A key of the configs that is not the same in all runs, with its value in each; "–" where a run has no such key.
+// A Difference is a key of the configs that is not the same in all runs, with its value in each; "–" where a run has
+// no such key.
 struct Difference {
   std::string key;  // "train.learning_rate"
   std::vector<std::string> values;
 };
 std::vector<Difference> config_differences(const std::vector<RunData>& runs);
 
-// Gives each run a name of its own: its directory's, or the shortest end of its path that no other has. InputError
-// where two are one.
+// Names each run by its directory, or by the shortest end of its path that tells all runs apart. Throws InputError
+// where two runs are one directory.
 void name_apart(std::vector<RunData>& runs);
 
 }  // namespace collimate::report

@@ -12,7 +12,7 @@ namespace collimate::report {
 
 namespace {
 
-// `metric` ending in '/' stands for the whole family, labelled by what follows.
+// A Wanted is a metric to draw. One that ends in '/' stands for its whole family, each labelled by what follows.
 struct Wanted {
   const char* metric = nullptr;
   const char* label = "";
@@ -21,7 +21,7 @@ struct Wanted {
 struct ChartKind {
   const char* title;
   const char* unit;
-  Wanted lines[4];  // the rest null
+  Wanted lines[4];  // those not needed have no metric
   Scale scale = Scale::kLinear;
   double factor = 1;  // from the metric's unit to the axis'
 };
@@ -94,7 +94,7 @@ double highest(const Chart& chart) {
 
 std::string name_of(const Chart& chart, const ChartLine& line) { return chart.title + " (" + line.label + ")"; }
 
-// The axis of memory has the unit that its numbers are short in.
+// Takes GiB for the axis of memory where its numbers are too long in MiB.
 void fit_unit(Chart& chart) {
   constexpr double kMebibytesOfGibibyte = 1024;
   if (chart.unit != kMebibyteAxis || highest(chart) < kMebibytesOfGibibyte) return;
@@ -117,8 +117,8 @@ void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& ch
   }
 }
 
-// Takes out the lines that need no picture, and notes them: what stayed zero (a picture would show the rounding), what
-// never changed, and what another curve of the page shows.
+// Takes out the lines that need no picture, and notes them: those that stayed zero (a picture would show the rounding),
+// that never changed, or that another curve of the page shows.
 void keep_telling_lines(Chart& chart, Curves& page) {
   std::vector<ChartLine> kept;
   const auto same_as = [&](const ChartLine& line) -> std::string {
@@ -160,7 +160,7 @@ bool all_lines(const Chart& chart, bool (*holds)(const Series&)) {
   return std::all_of(chart.lines.begin(), chart.lines.end(), [&](const ChartLine& line) { return holds(line.series); });
 }
 
-// "fast 0.001, slow 0.0001": of lines that never change.
+// Writes the values of lines that never change: "fast 0.001, slow 0.0001".
 std::string constants_of(const Chart& chart) {
   std::string out;
   for (const ChartLine& line : chart.lines)
@@ -195,7 +195,7 @@ bool has_kind(std::string_view metric) {
   return false;
 }
 
-// Other held-out numbers that were measured more than once.
+// Returns the held-out numbers of no kind of chart that were measured more than once.
 std::vector<std::string> other_held_out(const RunData& run) {
   std::vector<std::string> metrics;
   for (const auto& [metric, series] : run.metrics)
@@ -205,7 +205,7 @@ std::vector<std::string> other_held_out(const RunData& run) {
 
 std::string held_out_name(const std::string& metric) { return metric.substr(kHeldOut.size()); }
 
-// Metrics of one name with several numbers, as pass@2 and pass@4, share a chart.
+// Adds the other held-out numbers. Metrics of one name with several numbers, as pass@2 and pass@4, share a chart.
 void add_other_held_out(const RunData& run, Curves& page) {
   std::map<std::string, Chart> charts;
   for (const std::string& metric : other_held_out(run)) {

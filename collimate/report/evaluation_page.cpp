@@ -42,7 +42,7 @@ std::string part(const std::string& label, const std::string& text) {
   return fmt::format(R"(<div><div class="label">{}</div><div class="text">{}</div></div>)", label, text);
 }
 
-// A column of what one model made of a row.
+// Draws a column of what one model made of a row.
 std::string outputs_of(const Json& made, const std::string& value_name) {
   std::string out = fmt::format(R"(<div><div class="label">{}</div>)", text_of(made.at("model")));
   for (const Json& output : made.at("outputs"))
@@ -51,7 +51,7 @@ std::string outputs_of(const Json& made, const std::string& value_name) {
   return out + "</div>";
 }
 
-// Rows of the data that a model was not measured on, or not as they stand.
+// Tells the rows of the data on which a model was not measured, or not as they stand.
 std::string left_out(const Json& document) {
   std::string out;
   for (const Json& model : document.at("models"))

@@ -22,7 +22,7 @@ std::string recipe_words(const std::string& recipe) {
   return upper;
 }
 
-// A model's last two directories, of which the last alone is often "model".
+// Returns the last two directories of a model's path, of which the last alone is often "model".
 std::string model_words(const std::string& path) {
   const fs::path normal = fs::path(path).lexically_normal();
   const std::string parent = normal.parent_path().filename().string();
@@ -35,7 +35,7 @@ std::string text_at(const nlohmann::json& tree, const char* pointer) {
   return tree.at(where).get<std::string>();
 }
 
-// Names of data files: a text, a {path: …}, or a list of these.
+// Returns the names of data files; `value` is a text, a {path: …}, or a list of these.
 std::string data_words(const nlohmann::json& value) {
   if (value.is_string()) return fs::path(value.get<std::string>()).filename().string();
   if (value.is_object()) return data_words(value.value("path", nlohmann::json()));
@@ -45,7 +45,7 @@ std::string data_words(const nlohmann::json& value) {
   return out;
 }
 
-// "2026-11-24T19:36:22Z" as a person writes it.
+// Writes "2026-11-24T19:36:22Z" as "2026-11-24 19:36 UTC"; "" for a shorter text.
 std::string time_words(const std::string& ended) {
   constexpr size_t kDate = 10, kMinutes = 16;
   return ended.size() < kMinutes ? "" : ended.substr(0, kDate) + " " + ended.substr(kDate + 1, 5) + " UTC";

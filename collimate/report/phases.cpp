@@ -96,7 +96,7 @@ std::string totals(const PhaseTable& table) {
                            duration(table.total));
 }
 
-// Lanes in order of their first appearance, which is by worker and thread.
+// Returns the lanes of the events, which are sorted by worker and thread.
 std::vector<std::string> lanes_of(const std::vector<TraceEvent>& events) {
   std::vector<std::string> lanes;
   for (const TraceEvent& event : events) {
@@ -113,7 +113,7 @@ std::vector<std::string> names_of(const std::vector<TraceEvent>& events) {
   return names;
 }
 
-// Keeps as much of a lane's name as has place beside it.
+// Keeps as much of a lane's name as fits beside the lane.
 std::string shortened(const std::string& name) {
   constexpr size_t kMostCharacters = 28;
   return name.size() <= kMostCharacters ? name : name.substr(0, kMostCharacters - 1) + "…";

@@ -7,8 +7,9 @@
 
 namespace collimate::report {
 
-// Seconds of one phase, per bar of the picture and in total. Phases are the metrics `timing_s/<name>` except `step`, by
-// phase_words(); then what steps spent outside of them, then what the run spent outside of steps and evaluations.
+// PhaseTimes has the seconds of one phase, per bar of the picture and in total. Phases are the metrics
+// `timing_s/<name>` except `step`, named by phase_words(); then what iterations spent outside of these phases, and what
+// the run spent outside of iterations and evaluations.
 struct PhaseTimes {
   std::string name;
   std::vector<double> per_bar;
@@ -16,13 +17,13 @@ struct PhaseTimes {
 };
 
 struct PhaseTable {
-  std::vector<PhaseTimes> phases;  // longest first, what is left over last
+  std::vector<PhaseTimes> phases;  // longest first; the two for other time come last
   std::vector<double> bar_starts;  // first step of each bar
   double steps_per_bar = 1;
   double total = 0;  // of all phases
 };
 
-// The table has at most 60 bars; a bar of several steps holds their mean.
+// Makes a table of at most 60 bars; a bar of several steps holds their mean.
 PhaseTable phase_table(const RunData& run);
 
 std::string draw_phases(const PhaseTable& table);  // stacked bars over the steps, and the totals; "" without phases

@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kSteps = "steps";
 
-// Reads summary.json; null where it is no pipeline's.
+// Reads summary.json. Returns null where there is none, or none of a pipeline.
 nlohmann::ordered_json read_pipeline(const fs::path& directory) {
   const fs::path file = directory / "summary.json";
   if (!fs::exists(file)) return {};
@@ -33,7 +33,7 @@ nlohmann::ordered_json read_pipeline(const fs::path& directory) {
   return known ? summary : nlohmann::ordered_json();
 }
 
-// A step of the summary with its run, which has no records where it has not begun.
+// A StepRun is a step of the summary with its run, which is empty where the step has not begun.
 struct StepRun {
   std::string folder, words;
   int64_t rows = 0;
@@ -55,7 +55,8 @@ std::vector<StepRun> read_steps(const fs::path& directory, const nlohmann::order
   return steps;
 }
 
-// "0.5 → 0.71": of a number that few steps have, the first and the last; of one that each has, means (report/change.h).
+// Writes "0.5 → 0.71": for a `noisy` number that each iteration has, means (report/change.h), else the first and the
+// last value.
 std::string change_words(const Series& series, bool noisy, double factor, const char* unit) {
   const std::optional<Change> change = change_over(series.y);
   if (!change) return "";
@@ -63,7 +64,7 @@ std::string change_words(const Series& series, bool noisy, double factor, const 
   return fmt::format("{} → {}{}", short_number(before * factor), short_number(after * factor), unit);
 }
 
-// The numbers that say most of a step: of held-out rows where there are some.
+// Returns the numbers that say most of a step: held-out ones first, then those of training.
 std::string result_of(const RunData& run) {
   struct Number {
     const char *metric, *label, *unit = "";
@@ -103,7 +104,7 @@ std::string overview(const std::vector<StepRun>& steps) {
   return out + "</table></div>";
 }
 
-// The curves that come first on the run's own page, and those of KL and length.
+// Returns the curves that come first on the run's own page, and those of KL and length.
 Curves few_curves(const RunData& run) {
   constexpr size_t kFirst = 4;
   Curves all = curves_of(run), few;

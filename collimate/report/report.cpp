@@ -31,13 +31,14 @@ std::string warning_line(const char* about, const std::string& text) {
   return fmt::format(R"(<p class="warning"><b>{}:</b> {}</p>)", about, escape(text));
 }
 
-// "data.train: 2 of 120 rows left out (data.bad_rows: drop); the first: …": of an entry of summary.json's left_out.
+// Describes an entry of summary.json's left_out: "data.train: 2 of 120 rows left out (data.bad_rows: drop); the first:
+// …".
 std::string left_out_words(const nlohmann::ordered_json& rows) {
   return fmt::format("{}: {} of {} rows {}", rows.value("data", ""), rows.value("rows", int64_t{0}),
                      rows.value("of", int64_t{0}), rows.value("what", "") + rows.value("rest", ""));
 }
 
-// "A guard stopped this run after iteration 12": of stopped.json, by the exit code of the command.
+// Describes stopped.json by the exit code of the command: "A guard stopped this run after iteration 12".
 std::string stopped_words(const nlohmann::ordered_json& stopped) {
   constexpr int kBySignal = 3, kByGuard = 4;
   const int code = stopped.value("exit_code", 1);

@@ -56,7 +56,8 @@ Sample parse_sample(const Json& line) {
 
 bool is_held_out(const fs::path& path) { return path.stem().string().starts_with("eval"); }
 
-// A last line without its newline is of a run that is still writing, or was killed: it is left out.
+// Reads a file of samples. A last line without its newline comes from a run that is still writing, or was killed: it is
+// left out.
 SampleFile read_samples(const fs::path& path) {
   SampleFile file;
   file.held_out = is_held_out(path);
@@ -74,8 +75,8 @@ SampleFile read_samples(const fs::path& path) {
   return file;
 }
 
-// Returns the files in order of their steps. Where there are samples of held-out prompts (eval-*), which are the same
-// at each step, only those.
+// Returns the files in order of their names, which is that of their steps. Where there are samples of held-out prompts
+// (eval-*), which are the same at each step, only those are returned.
 std::vector<fs::path> sample_files(const fs::path& directory) {
   std::vector<fs::path> files;
   if (!fs::is_directory(directory)) return files;
@@ -90,7 +91,7 @@ std::vector<fs::path> sample_files(const fs::path& directory) {
   return files;
 }
 
-// Reads parts of a run. Where `unreadable` is given, a part that cannot be read is one of it and absent.
+// Parts reads parts of a run. Where `unreadable` is given, an error is added to it, and the part to `absent`.
 struct Parts {
   RunData& run;
   std::vector<std::string>* unreadable;
@@ -98,7 +99,7 @@ struct Parts {
   void read(const std::string& name, const std::function<void()>& part) const {
     try {
       part();
-    } catch (const std::exception& error) {  // a value of another type than it was written with is the JSON library's
+    } catch (const std::exception& error) {  // the JSON library throws its own for a value of another type
       if (unreadable == nullptr) throw;
       unreadable->emplace_back(error.what());
       run.absent.push_back(name + " that can be read: " + error.what());

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostSamples = 8;
 
-// First sample of each prompt, in file order: nothing is picked by its reward.
+// Returns the first sample of each prompt, in file order: nothing is picked by its reward.
 std::vector<const Sample*> first_of_each_prompt(const SampleFile& file) {
   std::vector<const Sample*> out;
   std::map<std::string_view, bool> seen;
@@ -29,10 +29,11 @@ const Sample* with_prompt(const SampleFile& file, const std::string& prompt) {
   return found == file.samples.end() ? nullptr : &*found;
 }
 
-// Completions are drawn anew in each file; other texts are the data's own.
+// Returns whether the sample's text is a completion, which is drawn anew in each file; other texts are the data's own.
 bool is_drawn(const Sample& sample) { return sample.texts.front().label == "completion"; }
 
-// "up" where the value has become better, "down" where worse: by colour and, as not all see it, by the words beside it.
+// Returns "up" where a reward or a loss has become better, "down" where worse, else "flat". The page shows it by colour
+// and, as not all see colours, by the words beside it.
 const char* direction(const SampleText& before, const SampleText& after) {
   const int better = after.measure == "reward" ? 1 : after.measure == "loss" ? -1 : 0;
   const double change = better * (after.value - before.value);
@@ -53,7 +54,7 @@ std::string column(const std::string& label, const std::string& chips, const std
                      escape(label), chips, text.empty() ? "(nothing)" : escape(text));
 }
 
-// `rows`: of columns, one below the other.
+// Draws a sample with its prompt; `rows` are rows of columns, one below the other.
 std::string card(const Sample& sample, const std::vector<std::string>& rows) {
   const auto part = [](const char* label, const std::string& text) {
     return fmt::format(R"(<div><div class="label">{}</div><div class="text">{}</div></div>)", label, escape(text));
@@ -83,7 +84,7 @@ std::string answer_column(const std::string& whose, const std::optional<std::str
   return answer ? column(whose, "", *answer) : "";
 }
 
-// Texts of the data, each with its value at first and at last.
+// Draws the texts of the data, each with its first and last value.
 std::string data_columns(const Sample& before, const Sample& after) {
   std::string out;
   for (size_t i = 0; i < std::min(before.texts.size(), after.texts.size()); ++i) {
@@ -132,7 +133,8 @@ std::string listed(const SampleFile& file, const char* when) {
 
 const SampleFile& newest(const SampleFiles& files) { return files.last.samples.empty() ? files.first : files.last; }
 
-// One prompt in every run: its completions side by side, or the data's texts with the value that each run gives them.
+// Draws one prompt in every run: its completions side by side, or the data's texts with the value that each run gives
+// them.
 std::string compared(const std::vector<const Sample*>& samples, const std::vector<RunData>& runs) {
   std::string columns;
   const Sample& any = *samples.front();

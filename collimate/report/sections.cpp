@@ -32,14 +32,15 @@ void flatten(const Json& value, std::string name, Rows& rows) {
   rows.emplace_back(std::move(name), std::move(text));
 }
 
-// "best val/accuracy", "0.94 at iteration 4".
+// Adds rows of best values: "best val/accuracy", "0.94 at iteration 4".
 void add_best(const Json& best, Rows& rows) {
   for (const auto& [metric, where] : best.items())
     rows.emplace_back("best " + metric, fmt::format("{:.6g} at iteration {}", where.value("value", 0.0),
                                                     where.value("step", int64_t{0})));
 }
 
-// "data.eval" | "completions of 64 examples: 256 rows, 100 of them in samples/".
+// Adds rows of what was held out: "held out: data.eval", "completions of 64 examples: 256 rows, 100 of them in
+// samples/".
 void add_held_out(const Json& counts, Rows& rows) {
   for (const Json& count : counts)
     rows.emplace_back("held out: " + count.value("data", ""),

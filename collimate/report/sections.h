@@ -8,25 +8,25 @@
 
 namespace collimate::report {
 
-// The curves of a page, in the order of interest; every metric is also in draw_all_metrics().
+// Curves are those of a page, in the order of interest; every metric is also in draw_all_metrics().
 struct Curves {
   std::vector<Chart> charts;
-  std::vector<std::string> zeros;      // "title (line)" of what stayed below 1e-7 and is not drawn
-  std::vector<std::string> constants;  // "title (line) 0.001" of what never changed
-  std::vector<std::string> repeats;    // "title (line), as title (line)" of what another curve shows already
+  std::vector<std::string> zeros;      // "title (line)": stayed below 1e-7 and is not drawn
+  std::vector<std::string> constants;  // "title (line) 0.001": never changed
+  std::vector<std::string> repeats;    // "title (line) is title (line)": another curve shows it already
 };
 Curves curves_of(const RunData& run);
-// A chart for each fact that any of the runs has, with a curve for each run, whose name is its label.
+// Returns a chart for each fact that any of the runs has, with a curve for each run, labelled with the run's name.
 Curves curves_of(const std::vector<RunData>& runs);
 std::string draw_curves(const Curves& curves);  // the section, with what is not drawn and why
 
-// One of the few numbers that one looks for first.
+// A Tile is one of the few numbers that one looks for first.
 struct Tile {
   std::string value, label;
-  std::string detail;  // of how it was taken; ""
+  std::string detail;  // how it was taken; "" where that is plain
 };
-std::vector<Tile> tiles_of(const RunData& run);      // but for those that say nothing of their own
-std::vector<Tile> all_tiles_of(const RunData& run);  // with them, beside another run's
+std::vector<Tile> tiles_of(const RunData& run);      // without those that say nothing of their own
+std::vector<Tile> all_tiles_of(const RunData& run);  // with these too, to stand beside another run's
 
 std::string draw_tiles(const RunData& run);
 std::string draw_samples(const RunData& run);                // the same prompts before and after, with their rewards

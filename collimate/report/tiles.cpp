@@ -12,7 +12,8 @@ namespace collimate::report {
 
 namespace {
 
-// `best`: +1 when higher is better, -1 when lower is; a run that ends below its best says so.
+// Adds the first and the last value of a number. `best` is +1 when higher is better, -1 when lower is; where the last
+// value is not the best one, the tile says so.
 void add_change(const Series& series, const char* label, Scale scale, int best, std::vector<Tile>& tiles) {
   if (series.empty()) return;
   const bool percent = scale == Scale::kPercent;
@@ -38,7 +39,8 @@ void add_noisy(const Series& series, const char* label, std::vector<Tile>& tiles
   tiles.push_back({short_number(change->before) + " → " + short_number(change->after), label, change->basis()});
 }
 
-// Whether a tile is left out that says nothing of its own: a loss of 0, a reward that is the accuracy.
+// Telling says which tiles to make: kOnly leaves out those that say nothing of their own, such as a loss of 0 or a
+// reward that is the accuracy.
 enum class Telling { kOnly, kAll };
 
 void add_held_out(const RunData& run, Telling telling, std::vector<Tile>& tiles) {

@@ -36,7 +36,7 @@ std::vector<RawEvent> complete_events(const Json& events, std::map<int64_t, std:
   return found;
 }
 
-// The last but one iteration: the last may have been cut short, or hold the end of the run.
+// Returns the last but one iteration, as the last may have been cut short, or hold the end of the run.
 int64_t iteration_to_show(const std::vector<RawEvent>& events) {
   std::set<int64_t> seen;
   for (const RawEvent& raw : events) seen.insert(raw.iteration);

@@ -6,8 +6,9 @@
 
 namespace collimate::report {
 
-// Fills run.trace from Chrome's trace format (an array of events, or an object with traceEvents): the complete events
-// of the last iteration that is followed by another, so that a whole one is shown; all events where none names one.
+// Fills run.trace from Chrome's trace format (an array of events, or an object with traceEvents) with the complete
+// events of the last iteration that another one follows, so that a whole one is shown. Takes the only iteration where
+// there is one, and all events where none names an iteration.
 void read_trace(const nlohmann::ordered_json& document, RunData& run);
 
 }  // namespace collimate::report

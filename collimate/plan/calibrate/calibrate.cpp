@@ -12,12 +12,12 @@ namespace {
 
 using C = Constants;
 
-// A constant that the fit moves. Predictions are linear in it, or where it is a share of a speed in its inverse; in
-// units of its starting value this is the unknown.
+// An Unknown is a constant that the fit moves. Predictions are linear in it or, where it is a share of a speed, in its
+// inverse. The fit solves for that in units of its starting value.
 struct Unknown {
   double C::*member;
   bool share;
-  double pull;  // towards the start, of a change by the start itself, against a relative error of all predictions
+  double pull;  // weight of the squared change in units of the start, against the squared relative error
 };
 
 constexpr double kWeak = 1e-8;  // decides only where nothing else does
@@ -26,14 +26,14 @@ constexpr std::array kUnknowns = {
     Unknown{&C::decode_layer_seconds, false, kWeak}, Unknown{&C::decode_step_seconds, false, kWeak},
     Unknown{&C::decode_row_seconds, false, kWeak}, Unknown{&C::update_seconds, false, kWeak},
     Unknown{&C::phase_seconds, false, kWeak},
-    // Where memory bounds no decoding, all that shows of it is a little of the optimizer's step.
+    // Where memory bounds no decoding, its efficiency shows in a little of the optimizer's step only.
     Unknown{&C::memory_efficiency, true, 1e-3}};
 
-constexpr double kUnitOfNothing = 1e-4;  // seconds; of a constant that starts at 0
-constexpr double kLeastEffect = 1e-6;    // of a prediction, by a unit of an unknown that it is said to depend on
+constexpr double kUnitOfNothing = 1e-4;  // seconds: the unit of a constant that starts at 0
+constexpr double kLeastEffect = 1e-6;    // of a unit on a ratio, above which an unknown counts as found
 constexpr int kMostLinearSteps = 50;
 
-// The observations as a problem in the unknowns.
+// Fit poses the observations as a problem in the unknowns.
 class Fit {
  public:
   Fit(const std::vector<Observation>& observations, const Constants& start)
@@ -54,8 +54,9 @@ class Fit {
 
   const std::vector<double>& origin() const { return origin_; }
 
-  // A share at its highest says that the time which it divides is nothing: the runs do not show it beside their other
-  // times, and a plan that is made of it would not count it at all. It keeps its start from now on. Whether one did.
+  // Pins shares that have reached their highest value to their start, and returns whether there were any. At its
+  // highest a share says that the time which it divides is nothing: the runs do not show that time beside their others,
+  // and a plan that is made with the share would not count it at all.
   bool pin_vanished_shares(const std::vector<double>& x) {
     bool pinned = false;
     for (size_t j = 0; j < x.size(); ++j) {
@@ -76,7 +77,7 @@ class Fit {
     return c;
   }
 
-  // Predicted over measured, by observation.
+  // Returns the predicted over the measured seconds, by observation.
   std::vector<double> ratios(const std::vector<double>& x) const {
     const Constants c = constants(x);
     std::vector<double> found;
@@ -92,7 +93,7 @@ class Fit {
     return sum;
   }
 
-  // Returns, by unknown and observation, what a unit of the unknown adds to the ratio, where the ratios are `here`.
+  // Returns, by unknown and observation, what a unit of the unknown adds to the ratio. `here` are the ratios at x.
   std::vector<std::vector<double>> slopes(const std::vector<double>& x, const std::vector<double>& here) const {
     std::vector<std::vector<double>> all;
     for (size_t j = 0; j < x.size(); ++j) {
@@ -105,7 +106,7 @@ class Fit {
     return all;
   }
 
-  // The best x if the slopes held everywhere.
+  // Returns the x that would be best if the slopes at x held everywhere.
   std::vector<double> linear_best(const std::vector<double>& x) const {
     const std::vector<double> here = ratios(x);
     const auto slope = slopes(x, here);
@@ -132,7 +133,7 @@ class Fit {
   std::vector<double> weights_, units_, low_, high_, origin_;
 };
 
-// Goes towards the linear problem's best as far as that helps, until it does not.
+// Goes again and again towards the best x of the linear problem, as far as that lowers the error, until it does not.
 std::vector<double> fit_unknowns(const Fit& fit) {
   std::vector<double> x = fit.origin();
   double error = fit.error(x);
@@ -161,7 +162,7 @@ void check_measured(const std::vector<Observation>& observations) {
                                                "a time above 0", fmt::format("{} s", o.seconds)));
 }
 
-// The seconds are of one row: least squares over the calls, as seconds are proportional to rows.
+// Returns the seconds of one row by least squares over the calls, whose seconds are proportional to their rows.
 double host_row_seconds(const std::vector<HostObservation>& hosts) {
   double product = 0, square = 0;
   for (const HostObservation& o : hosts) {

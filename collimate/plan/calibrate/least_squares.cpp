@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostRounds = 10000;
 
-// Gaussian elimination with partial pivoting over those that are not fixed; the others keep their x.
+// Solves for the numbers that are not fixed, by Gaussian elimination with partial pivoting; the others keep their x.
 void solve_free(const BoundedQuadratic& p, const std::vector<bool>& fixed, std::vector<double>& x) {
   std::vector<size_t> free;
   for (size_t i = 0; i < x.size(); ++i)
@@ -39,7 +39,7 @@ void solve_free(const BoundedQuadratic& p, const std::vector<bool>& fixed, std::
   }
 }
 
-// The number that is farthest outside its bounds.
+// Returns the index of the number that is farthest outside its bounds, if one is.
 std::optional<size_t> worst(const BoundedQuadratic& p, const std::vector<double>& x) {
   std::optional<size_t> found;
   double most = 0;
@@ -51,7 +51,7 @@ std::optional<size_t> worst(const BoundedQuadratic& p, const std::vector<double>
   return found;
 }
 
-// Moves every number to its best between its bounds; the largest relative change.
+// Moves every number to its best value between its bounds. Returns the largest relative change.
 double relax(const BoundedQuadratic& p, std::vector<double>& x) {
   double most = 0;
   for (size_t i = 0; i < x.size(); ++i) {

@@ -9,7 +9,7 @@
 namespace collimate::plan {
 namespace {
 
-// Ends tell by node when the last of its work ended.
+// Ends tell for each node when the last of its work ended.
 using Ends = std::map<int, double>;
 
 std::vector<int> inputs_of(const graph::Graph& graph, int index) {
@@ -22,7 +22,7 @@ std::vector<int> inputs_of(const graph::Graph& graph, int index) {
 
 bool is_host(const graph::Graph& graph, int node) { return graph.spec(node).kind == graph::Kind::kHost; }
 
-// One iteration's seconds, by node; `begin` is the end of the one before.
+// Returns the seconds of one iteration by node. `begin` is when the iteration before it ended.
 std::map<int, double> seconds_of(const graph::Graph& graph, const Ends& ends, double begin) {
   std::map<int, double> seconds;
   double devices_free = begin;

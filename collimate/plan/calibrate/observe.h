@@ -9,24 +9,26 @@
 
 namespace collimate::plan {
 
-// A stretch of a node's work on one worker, as a run's trace has it.
+// A NodeSpan is a stretch of a node's work on one worker, as a run's trace has it.
 struct NodeSpan {
   int node = 0;  // of the graph
   int64_t iteration = 0;
   double begin_seconds = 0, end_seconds = 0;
 };
 
-// Returns for each node its median seconds in the iterations after the first, where all models share all devices. A
-// node on devices takes the time from the end of what they did before it, or of a host function that it waits for, to
-// its own end on the last of them: with the driver's work between, so that an iteration is the sum of its nodes. A host
-// function takes the time from the end of the last node that it reads to its own end. Nodes that did not run are left
-// out. Empty for fewer than two iterations.
+// Returns for each node its median seconds in the iterations after the first, for runs in which all models share all
+// devices. The time of a node on devices begins when they have ended what they did before it, or when a host function
+// ends for which it waits, and ends with the last of its own work. The driver's work between nodes is part of it, so
+// that an iteration is the sum of its nodes. The time of a host function goes from the end of the last node that it
+// reads to its own end. Nodes that did not run are left out. The result is empty for fewer than two iterations.
 std::map<int, double> node_seconds(const graph::Graph& graph, const std::vector<NodeSpan>& spans);
 
-// Writes what --prompt and --completion read: a mean in tokens, from 1 on, as whole lengths.
+// Writes a mean number of tokens, from 1 on, as --prompt and --completion read it: as one whole length, or as a
+// histogram of the two whole lengths around it.
 std::string mean_text(double mean);
-// The text by which Lengths::parse reads how long an iteration's rows were: `longest` of a share of them (at least that
-// of one row, of 128 at most), the others of one length that leaves the mean.
+// Writes how long an iteration's rows were, as Lengths::parse reads it: a share of the rows (at least one row of
+// `rows`, of which 128 count at most) has the length `longest`, and the others have the one length that leaves the
+// mean.
 std::string lengths_text(double mean, double longest, double share_of_longest, double rows);
 
 }  // namespace collimate::plan

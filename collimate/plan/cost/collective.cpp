@@ -7,7 +7,7 @@
 namespace collimate::plan {
 namespace {
 
-// Bytes that cross a rank's link, over the buffer.
+// Returns the bytes that cross a rank's link, over the bytes of the buffer.
 double traffic(Collective kind, int ranks) {
   const double share = (ranks - 1.0) / ranks;
   if (kind == Collective::kAllReduce) return 2 * share;
@@ -29,8 +29,8 @@ double latency(Collective kind, Algorithm algorithm, const RankSet& set, const N
          2 * ((set.in_node - 1) * nccl.link_seconds + std::log2(set.nodes()) * nccl.network_seconds);
 }
 
-// Every rank sends to every other one at once: what stays in the node over its links, what leaves it over the rank's
-// own card.
+// Every rank sends to every other one at once. Data for ranks of the same node go over its links, other data over the
+// rank's own network card.
 double all_to_all_seconds(double bytes, const RankSet& set, const DeviceKind& gpu, const Constants& c) {
   const double each = bytes / set.ranks;
   const double inside = each * (set.in_node - 1) / (gpu.link_bytes_per_second * c.link_efficiency);

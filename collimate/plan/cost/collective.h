@@ -7,21 +7,21 @@ namespace collimate::plan {
 
 enum class Collective { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };
 
-// The ranks of one group on their hardware.
+// A RankSet is the ranks of one group, spread over nodes.
 struct RankSet {
   int ranks = 1;
   int in_node = 1;  // of them on one node
   int nodes() const { return (ranks + in_node - 1) / in_node; }
 };
-// `ranks` ranks `stride` apart, nodes of `per_node` devices.
+// Makes a set of `ranks` ranks that are `stride` devices apart, on nodes of `per_node` devices.
 RankSet rank_set(int ranks, int stride, int per_node);
 
-// Seconds of one collective. `bytes` is the whole buffer: what all-reduce and broadcast leave on each rank, what
-// all-gather leaves and reduce-scatter takes, what a rank of an all-to-all sends in all. The best of NCCL's algorithms
-// and protocols by its own latency model (ring and tree; LL, LL128, Simple).
+// Returns the seconds of one collective, by the best of NCCL's algorithms and protocols in its own latency model (ring
+// and tree; LL, LL128, Simple). `bytes` is the whole buffer: what all-reduce and broadcast leave on each rank, what
+// all-gather leaves and reduce-scatter takes, or what a rank of an all-to-all sends in all.
 double collective_seconds(Collective kind, double bytes, const RankSet& ranks, const DeviceKind& gpu,
                           const Constants& constants);
-// A message from one rank to another.
+// Returns the seconds of a message from one rank to another.
 double send_seconds(double bytes, bool same_node, const DeviceKind& gpu, const Constants& constants);
 
 }  // namespace collimate::plan

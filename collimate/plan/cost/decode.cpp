@@ -5,22 +5,22 @@
 namespace collimate::plan {
 namespace {
 
-constexpr double kSlack = 1 + 1e-9;                                      // of sums that are exact but for rounding
-constexpr std::array<size_t, kFinishParts> kRowsThrough = {4, 6, 7, 8};  // of eight, up to each part
+constexpr double kSlack = 1 + 1e-9;                                      // for sums that are exact but for rounding
+constexpr std::array<size_t, kFinishParts> kRowsThrough = {4, 6, 7, 8};  // rows of eight, up to the end of each part
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Rows of one length that have not begun, or were preempted after `done` tokens.
+// WaitingRows are rows of one length that have not begun, or were preempted after `done` tokens.
 struct WaitingRows {
   double length = 0, done = 0;
 };
 
-// Rows of one length that decode: the rounds in which they end and in which they would have begun had they never
-// stopped.
+// RunningRows are rows of one length that decode, with the rounds in which they end and in which they would have begun
+// had they never stopped.
 struct RunningRows {
   double ends = 0, began = 0;
 };
 
-// The replica's rows from the first round to the last; `each` rows of every length.
+// A DecodingBatch takes a replica's rows from the first round to the last; it has `each_` rows of every length.
 class DecodingBatch {
  public:
   DecodingBatch(const std::vector<double>& lengths, double rows, const DecodeLimits& limits, double prompt)
@@ -64,7 +64,7 @@ class DecodingBatch {
   }
 
  private:
-  // Tokens of one row of each length that decodes, in a round to come.
+  // Returns the tokens, in a round to come, of one row of each length that decodes.
   double contexts(double in_round) const {
     return static_cast<double>(running_.size()) * (prompt_ + in_round) - began_;
   }
@@ -98,8 +98,8 @@ class DecodingBatch {
   size_t room_;
   double pool_;  // tokens for one row of each length
   double prompt_;
-  double now_ = 0, began_ = 0;  // the round; the sum over those that decode
-  double next_end_ = kNever;    // of those
+  double now_ = 0, began_ = 0;  // the present round; the sum over running_
+  double next_end_ = kNever;    // the first end in running_
   size_t complete_ = 0;
   Decoding done_;
 };

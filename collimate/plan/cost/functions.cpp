@@ -13,8 +13,8 @@ Work work_of(graph::Kind kind) {
   return kind == graph::Kind::kTrain ? Work::kTrain : Work::kScore;
 }
 
-// Whether a function reads its model's vocabulary: it samples, or gives log-probs; a model that trains what scores has
-// a head of one value.
+// Returns whether a function has a head over the vocabulary: it samples, gives log-probs, or trains weights that no
+// function reads to score. A model that scores has a head of one value.
 bool needs_head(const graph::Graph& graph, const std::string& model, const graph::FunctionSpec& spec) {
   if (spec.kind == graph::Kind::kGenerate) return true;
   const auto gives_log_probs = [](const graph::FunctionSpec& f) {
@@ -114,8 +114,8 @@ void Functions::add_transfers(const graph::Graph& graph) {
   }
 }
 
-// The trainer of a model holds its weights; a model that gets another's weights may read them where they are, and a
-// frozen one those to which the trainer adds adapters.
+// The trainer of a model holds its weights. A model that gets another's weights may read them where they are, and a
+// frozen model may read those to which a trainer adds adapters.
 void Functions::set_bases(const Request& request) {
   const auto frozen_weights = [&](size_t f) {
     const auto named = request.bases.find(model_of(f));

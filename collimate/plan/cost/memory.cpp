@@ -10,7 +10,7 @@
 namespace collimate::plan {
 namespace {
 
-// Counts the elements of so many experts of one layer.
+// Returns the elements of so many experts of one layer.
 double routed_elements(const shape::Outline& m, int64_t experts) {
   return (m.gated ? 3.0 : 2.0) * static_cast<double>(m.hidden * m.experts.intermediate * experts);
 }
@@ -22,7 +22,8 @@ double sum(const std::vector<MemoryItem>& items) {
 
 constexpr double kPrefillStep = 8192;  // tokens
 
-// Queries, keys, values and what attention makes of them, elements of a token; latent ones are kept compressed too.
+// Returns the elements of a token's queries, keys, values and attention outputs; latent attention keeps the compressed
+// ones too.
 double attention_values(const shape::Outline& m) {
   const auto real = [](int64_t n) { return static_cast<double>(n); };
   const shape::Latent& l = m.latent;
@@ -31,10 +32,10 @@ double attention_values(const shape::Outline& m) {
   return 2 * real(m.heads + m.kv_heads) * real(m.head_dim);
 }
 
-constexpr double kMomentBytes = 8;  // of an element, both of Adam's in fp32
+constexpr double kMomentBytes = 8;  // of an element: both moments of Adam in fp32
 
-// Values that one layer keeps of a token for its backward, with an attention that does not store scores: as of plain
-// attention as wide as the layer, or more. Routed tokens are copied to their experts and back.
+// Returns the values that one layer keeps of a token for its backward. Attention stores no scores, and counts at least
+// as plain attention that is as wide as the layer. Routed tokens are copied to their experts and back.
 double activation_values(const shape::Outline& m) {
   const double hidden = static_cast<double>(m.hidden);
   const double inner = static_cast<double>(
@@ -44,8 +45,8 @@ double activation_values(const shape::Outline& m) {
   return 5 * hidden + ahead + std::max(4 * hidden, attention_values(m)) + routed + (m.gated ? 4 : 2) * inner;
 }
 
-// Counts those of them that attention and activations give, which cost least to compute again; shared experts keep
-// theirs.
+// Returns how many of these values attention and activations give, which cost least to compute again; shared experts
+// keep theirs.
 double selected_values(const shape::Outline& m) {
   const double inner =
       static_cast<double>(m.experts.count > 0 ? m.experts.per_token * m.experts.intermediate : m.intermediate);
@@ -53,7 +54,7 @@ double selected_values(const shape::Outline& m) {
   return static_cast<double>(m.heads * attended) + inner;
 }
 
-// Gives the bytes of a device's share of one layer for so many tokens.
+// Returns the bytes of a device's share of one layer's activations for so many tokens.
 double layer_bytes(const Job& job, const Execution& how, double tokens) {
   return tokens * job.gpu.value_bytes * activation_values(job.model) / how.layout.tp;
 }
@@ -62,13 +63,13 @@ double selected_bytes(const Job& job, const Execution& how, double tokens) {
   return tokens * job.gpu.value_bytes * selected_values(job.model) / how.layout.tp;
 }
 
-// One token has logits in fp32 and in the activations' type.
+// Returns the bytes of a token's logits, which are held in fp32 and in the activations' type.
 double logit_bytes(const Job& job, const Execution& how) {
   if (!job.language_head) return 0;
   return (4 + job.gpu.value_bytes) * static_cast<double>(job.model.vocabulary) / how.layout.tp;
 }
 
-// A model of one layer, routed or plain, of which the block's parameters are one layer's.
+// Returns the model with one layer, routed or plain, so that the block's parameters are that layer's.
 shape::Outline layer_of(const shape::Outline& model, bool routed) {
   shape::Outline one = model;
   one.layers = 1;
@@ -77,7 +78,7 @@ shape::Outline layer_of(const shape::Outline& model, bool routed) {
   return one;
 }
 
-// Elements of the two largest neighbours of a stage's pieces on one device, ZeRO aside.
+// Returns the elements of the two largest neighbours among a stage's pieces on one device, ZeRO aside.
 double two_pieces(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   double layer = 0;
@@ -91,7 +92,7 @@ double two_pieces(const Job& job, const Execution& how) {
   return layer + std::max(layer, shape::table_parameters(m) / how.layout.tp);
 }
 
-// Counts the elements of two of the largest pieces in which new weights pass.
+// Returns the elements of two of the largest pieces in which new weights pass.
 double two_passing(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   const double table = shape::table_parameters(m);
@@ -103,19 +104,19 @@ double two_passing(const Job& job, const Execution& how) {
   return 2 * piece / how.layout.tp;
 }
 
-// Gives the workspace of kernels and collectives, by the class of device.
+// Returns the workspace of kernels and collectives, of CPUs or of GPUs.
 double workspace_of(const Job& job, const Constants& c) {
   return job.gpu.cpu ? c.cpu_workspace_bytes : c.workspace_bytes;
 }
 
-// Adds what new weights pass in; adapters pass all at once.
+// Adds the pieces in which new weights pass; adapters pass all at once.
 void add_passing(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
   if (!job.passes) return;
   const double elements = how.lora_rank > 0 ? adapter_parameters(job, how) : two_passing(job, how);
   bound.passing = {{"new weights", job.gpu.value_bytes * elements}, {"workspace", workspace_of(job, c)}};
 }
 
-// Gradients and activations of a training micro-batch.
+// Adds the gradients, the optimizer state and the activations of a training micro-batch.
 void add_training(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
   const double whole = trained_parameters(job, how), sharded = sharded_trained_parameters(job, how);
   bound.resident.push_back({"gradients", (how.layout.zero >= 2 ? sharded : whole) * c.gradient_bytes});
@@ -123,7 +124,7 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
     bound.transient.push_back({"gradients on their way", job.gpu.value_bytes * std::min(whole, two_pieces(job, how))});
   if (!how.layout.offload)
     bound.resident.push_back({"optimizer", (how.layout.zero >= 1 ? sharded : whole) * c.optimizer_bytes});
-  else if (job.gpu.cpu)  // its two moments come from their file by segment, and the weights are the master
+  else if (job.gpu.cpu)  // the moments come from a file by segment, and the weights are the master copy
     bound.transient.push_back({"optimizer on its way", kMomentBytes * std::min(whole, two_pieces(job, how))});
   const double rows = micro_batch_rows(job, how);
   const double tokens = rows * job.load.longest() / how.layout.cp;
@@ -134,7 +135,7 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
   const double selected = how.selective ? selected_bytes(job, how, tokens) : 0;  // of one layer at a time
   const double kept =
       how.layout.recompute ? tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) : full - selected;
-  // These go into the layers and come out of them, with the last norm and the gradients.
+  // `ends` goes into the layers and comes out of them, with the last norm and the gradients.
   const double ends = 6 * tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) / how.layout.tp;
   bound.transient.push_back(
       {"activations", in_flight * layers * kept + (how.layout.recompute ? full : selected) + ends});

@@ -9,9 +9,10 @@ namespace collimate::plan {
 namespace {
 
 constexpr int kSampledRows = 128;
-constexpr double kPrefillTokens = 8192;  // of one step, as usual in engines
+constexpr double kPrefillTokens = 8192;  // of one step, as is usual in engines
 
-// Share of the weights that a batch of `rows` tokens touches: all that are dense, experts as they are drawn.
+// Returns the share of the weights that a batch of `rows` tokens touches: all dense ones, and experts as they are
+// drawn.
 double touched_share(const shape::Outline& model, double rows) {
   if (model.experts.count == 0) return 1;
   const double total = shape::total_parameters(model), routed = total - shape::active_parameters(model);
@@ -19,7 +20,7 @@ double touched_share(const shape::Outline& model, double rows) {
   return 1 - routed / total * std::pow(1 - drawn, std::max(rows, 1.0) - 1);
 }
 
-// Seconds of one round, split as PhaseTime has them.
+// Round has the seconds of one decoding round, split as PhaseTime has them.
 class Round {
  public:
   Round(const Job& job, const Execution& how, const Constants& c) : job_(job), how_(how), c_(c) {
@@ -55,7 +56,7 @@ class Round {
     const double memory = (weights_ * touched_share(job_.model, meeting) + rows * context * cache_) / bandwidth_;
     return std::max(memory, rows * (flops_ + context * context_flops_) / peak_);
   }
-  // Takes `rows` beginnings with these moments, in steps one after the other.
+  // Returns the seconds of the prefill of `rows` rows whose tokens have these moments, in steps one after the other.
   double prefill(const Moments& tokens, double rows) const {
     const double all = rows * tokens.mean, step = std::min(all, kPrefillTokens);
     if (all <= 0) return 0;
@@ -71,13 +72,13 @@ class Round {
   const Constants& c_;
   double routed_layers_ = 0;
   double layers_, bandwidth_, weights_, cache_, flops_, context_flops_, peak_;
-  // One micro-batch has this share of the rows that decode. Filled, pp of them are in flight and every stage
-  // works; serial, one stage works on all rows.
+  // One micro-batch has this share of the rows that decode. In a filled pipeline pp of them are in flight and every
+  // stage works; in a serial one, one stage works on all rows.
   double share_;
-  double prefill_sends_;  // that a step waits for: filled, the stages send at once
+  double prefill_sends_;  // that a step waits for; in a filled pipeline, stages send at once
 };
 
-// Rows in an order in which long and short ones mix, always the same.
+// Returns lengths of rows in an order in which long and short ones mix, which is always the same.
 std::vector<double> arrival(const Lengths& lengths, double rows) {
   if (lengths.constant()) return {lengths.mean()};
   const int count = static_cast<int>(std::clamp(rows, 1.0, static_cast<double>(kSampledRows)));
@@ -89,13 +90,13 @@ std::vector<double> arrival(const Lengths& lengths, double rows) {
   return mixed;
 }
 
-// Lengths of equal rows, as many as there are waves where not all fit at once.
+// Returns the lengths; where all are equal and not all rows fit at once, the length once for each wave.
 std::vector<double> waves(std::vector<double> lengths, double rows, double limit) {
   if (lengths.size() > 1 || rows <= limit) return lengths;
   return std::vector<double>(static_cast<size_t>(std::ceil(rows / limit)), lengths[0]);
 }
 
-// Prompts and first tokens of rows that were preempted.
+// Returns the seconds in which the prompts and first tokens of preempted rows are prefilled again.
 double recompute_seconds(const Round& round, const Decoding& decoded) {
   if (decoded.preempted_rows <= 0) return 0;
   const double context = decoded.recomputed_tokens / decoded.preempted_rows;

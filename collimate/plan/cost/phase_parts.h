@@ -3,19 +3,20 @@
 #include "collimate/plan/cost/collective.h"
 #include "collimate/plan/cost/phase.h"
 
-// The phases share this; it is not for others.
+// The phases share these functions, which are not for others.
 namespace collimate::plan {
 
-// Exchanges of one layer's forward of `tokens` tokens: two all-reduces over tp and, where ep cuts experts, two
-// all-to-alls of what is routed. Leading dense layers have none of the latter: the mean of all layers.
+// Returns the seconds of exchanges in one layer's forward of `tokens` tokens: two all-reduces over tp and, where ep
+// cuts experts, two all-to-alls of the routed tokens. Leading dense layers have no all-to-all: this is the mean of all
+// layers.
 double exchange_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
-// The parts of a row exchange this in one layer's forward of `tokens` tokens of each: keys and values go around the
-// ring of cp ranks, some of it behind the attention; 0 where there is one part.
+// Returns the seconds in which the parts of a row exchange keys and values in one layer's forward of `tokens` tokens of
+// each part: these go around the ring of cp ranks, some of it behind the attention. Returns 0 where there is one part.
 double ring_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
-// Sending from one pipeline stage to the next takes this long; 0 where there is one.
+// Returns the seconds of sending from one pipeline stage to the next; 0 where there is one stage.
 double stage_send_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
 
-// The forward of one micro-batch through one pipeline stage.
+// StageTime has the seconds of one micro-batch's forward through one pipeline stage.
 struct StageTime {
   double compute = 0;
   double tensor = 0;
@@ -24,11 +25,11 @@ struct StageTime {
 };
 StageTime stage_time(const Job& job, const Execution& how, const Constants& constants, double rows, double efficiency);
 
-// One collective of elements in bf16 among those that hold the same: dense ones over the data-parallel ranks, experts
-// over the ranks that have these.
+// Returns the seconds of one collective of elements in bf16 among the ranks that hold the same: the data-parallel ranks
+// for dense elements, the ranks with the same experts for those of experts.
 double held_seconds(Collective kind, const Held& elements, const Job& job, const Execution& how,
                     const Constants& constants);
-// One gather of a stage's weights from its ZeRO shards.
+// Returns the seconds of one gather of a stage's weights from its ZeRO shards.
 double gather_seconds(const Job& job, const Execution& how, const Constants& constants);
 
 }  // namespace collimate::plan

@@ -5,12 +5,12 @@
 namespace collimate::plan {
 namespace {
 
-// Gradients over the ranks that hold the same weights, once an update or with ZeRO 2 and 3 every micro-batch, and the
-// gathers of the weights.
+// Returns the seconds of an update in which gradients go over the ranks that hold the same weights, once or with ZeRO 2
+// and 3 for every micro-batch, and weights are gathered.
 double data_seconds(const Job& job, const Execution& how, const Constants& c, double micro_batches) {
   const Held gradients = held_trained_parameters(job, how);
   if (how.layout.zero < 2) return (1 - c.overlap) * held_seconds(Collective::kAllReduce, gradients, job, how, c);
-  if (how.layout.zero == 2)  // a shard of every micro-batch's gradients, and the new weights
+  if (how.layout.zero == 2)  // scatters every micro-batch's gradients, and gathers the new weights
     return (1 - c.overlap) * (micro_batches * held_seconds(Collective::kReduceScatter, gradients, job, how, c) +
                               held_seconds(Collective::kAllGather, gradients, job, how, c));
   const double gathers = (how.layout.recompute ? 3 : 2) * gather_seconds(job, how, c);
@@ -18,7 +18,8 @@ double data_seconds(const Job& job, const Execution& how, const Constants& c, do
   return (1 - c.overlap) * micro_batches * (gathers + scatter);
 }
 
-// The update's own traffic: read and write of state and weights, on the device or, where it is off-loaded, the host.
+// Returns the seconds of the update's own traffic: reads and writes of state and weights, on the device or, where it is
+// off-loaded, on the host.
 double update_traffic_seconds(const Job& job, const Execution& how, const Constants& c) {
   const bool spread = how.layout.zero >= 1 || how.layout.offload;
   const double elements = spread ? sharded_trained_parameters(job, how) : trained_parameters(job, how);

@@ -9,7 +9,8 @@ namespace {
 using C = Constants;
 
 const std::vector<Backend> kBackends = {
-    // `collimate bench planner --fit` prints them: the fit to the rows that may be (bench/published/fit.h).
+    // `collimate bench planner --fit` prints the fitted rows: the fit to those published rows that may be used
+    // (bench/published/fit.h).
     {.name = "real",
      .fitted = true,
      .values = {{&C::train_efficiency, 0.75},
@@ -99,15 +100,15 @@ const std::vector<Backend> kBackends = {
                 {&C::batch_rows, 1000000},
                 {&C::mean_tokens, 1370},
                 {&C::length_sigma, 1.5},
-                // Read off verl's documentation of asynchronous training (docs/advance/fully_async.md), medians of its
-                // rows on up to 64 devices: an update's device seconds beside generation over those on devices of its
-                // own, what training waits for rows that are there in time, and seconds of a transfer over the model's
-                // tensors.
+                // These are medians of the rows on up to 64 devices in verl's documentation of asynchronous training
+                // (docs/advance/fully_async.md): an update's device seconds beside generation over those on devices of
+                // its own, the seconds that training waits for rows which are there in time, and the seconds of a
+                // transfer over the model's tensors.
                 {&C::own_training, 1.7},
                 {&C::queue_seconds, 28},
                 {&C::tensor_seconds, 0.0008},
-                // Assumed: routed layers decode without CUDA graphs, in launches of half a millisecond a layer (ReaL's
-                // 7B takes 0.57 in all, from 2406.14088).
+                // This is assumed: routed layers decode without CUDA graphs, in launches of half a millisecond a layer
+                // (ReaL's 7B takes 0.57 in all, from 2406.14088).
                 {&C::decode_expert_seconds, 0.0005}},
      .source = "fitted to its rows on 16 to 64 devices by a descent that was stopped; score efficiency and spread of "
                "lengths set by hand"},

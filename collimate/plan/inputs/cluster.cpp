@@ -40,7 +40,8 @@ std::optional<int> number(const std::string& text) {
   return value;
 }
 
-// Guesses what was meant by a part that is none: its numbers, within limits and as whole nodes, of the nearest kind.
+// Guesses which part was meant by a text that is none: the text's numbers, within limits and as whole nodes, with the
+// nearest kind.
 std::string nearest_part(const std::string& whole, const DeviceKinds& kinds) {
   std::vector<int> numbers;
   std::string kind;
@@ -59,7 +60,7 @@ std::string nearest_part(const std::string& whole, const DeviceKinds& kinds) {
   return fmt::format("{}x{}", std::min(devices, kMaxDevices), gpu.name);
 }
 
-// Does so for a list that commas join.
+// Guesses which list was meant by one whose parts are joined by commas.
 std::string nearest_list(std::string text, const DeviceKinds& kinds) {
   std::replace(text.begin(), text.end(), ',', '+');
   std::string list;
@@ -75,7 +76,7 @@ int count(const std::string& part, const std::string& whole, const DeviceKinds& 
   return *value;
 }
 
-// "400Gb" or "50GB", per node and second.
+// Reads "400Gb" or "50GB" per node and second. Returns bytes per second.
 double network_bytes(const std::string& text, const std::string& whole, const DeviceKinds& kinds) {
   const bool bits = text.ends_with("Gb"), bytes = text.ends_with("GB");
   const std::optional<int> value = text.size() > 2 ? number(text.substr(0, text.size() - 2)) : std::nullopt;
@@ -93,10 +94,10 @@ DeviceKind kind_of(const std::string& kind, const std::string& whole, const Devi
        nearest_part(whole, kinds) + (missing ? ", or 2xcpu for processors" : ""));
 }
 
-// One part of a list.
+// A ClusterPart is one part of a cluster's text.
 struct ClusterPart {
   int nodes = 0;    // 0: as sold
-  int devices = 1;  // of a node; as sold: in all
+  int devices = 1;  // of a node; in nodes as sold: in all
   DeviceKind gpu = {};
   double network = 0;  // bytes per second of a node; 0: the kind's own
 };
@@ -118,7 +119,8 @@ ClusterPart parse_part(const std::string& whole, const DeviceKinds& kinds) {
   return part;
 }
 
-// Whether two numbers of devices of one kind are one number in nodes as sold; then the first has both.
+// Joins `next` into `part` where both are numbers of devices of one kind that make one node or full nodes as sold.
+// Returns whether it did.
 bool join_parts(ClusterPart& part, const ClusterPart& next) {
   const int devices = part.devices + next.devices, sold = part.gpu.per_node;
   if (part.nodes != 0 || next.nodes != 0 || part.gpu != next.gpu || part.network != next.network) return false;
@@ -136,7 +138,7 @@ NodeGroup group_of_part(const ClusterPart& part) {
   return group;
 }
 
-// Ranks of another group follow `before` others.
+// Adds a group whose ranks follow `before` ranks of other groups.
 void add_group(Kinds& kinds, int group, int per_node, int before) {
   kinds.per_node = std::gcd(kinds.per_node, std::gcd(per_node, before));
   const auto at = std::lower_bound(kinds.groups.begin(), kinds.groups.end(), group);

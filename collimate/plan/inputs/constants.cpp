@@ -15,7 +15,7 @@ namespace {
 
 using C = Constants;
 
-// NCCL's tuning constants in microseconds (nccl/src/graph/tuning.cc as of 2.19): base, hop over
+// These are NCCL's tuning constants (nccl/src/graph/tuning.cc as of 2.19), by nccl_index(), in seconds: base, hop over
 // NVLink, hop over the network; then the share of the bandwidth that the protocol leaves.
 constexpr std::array<NcclConstants, 6> kNccl = {{{6.6e-6, 0.6e-6, 2.7e-6, 0.5},
                                                  {14e-6, 1.9e-6, 4.0e-6, 0.92},
@@ -24,8 +24,8 @@ constexpr std::array<NcclConstants, 6> kNccl = {{{6.6e-6, 0.6e-6, 2.7e-6, 0.5},
                                                  {14e-6, 1.25e-6, 8.5e-6, 0.85},
                                                  {8.4e-6, 4.0e-6, 14e-6, 0.92}}};
 
-// name, member, value, low, high, unit, help, source. Shares of the device table's peaks may be above 1: its CPU is a
-// generic core in fp32, of which one with tiles in bf16 does up to 60 times as much.
+// A row has name, member, value, low, high, unit, help and source. Shares of the device table's peaks may be above 1:
+// the table's CPU is a generic core in fp32, and a core with bf16 tiles does up to 60 times as much.
 std::vector<ConstantInfo> speeds() {
   return {{"train_efficiency", &C::train_efficiency, 0.45, 1e-4, 100, "share", "of peak FLOP/s in training kernels",
            "2205.05198 and llm-analysis give 0.35-0.55"},
@@ -141,7 +141,7 @@ Constants constants_of(std::string_view backend) {
 
 namespace {
 
-// NCCL's own, as `nccl.ring_ll.base_seconds`.
+// An NcclKey names one of NCCL's own constants, as `nccl.ring_ll.base_seconds`.
 struct NcclKey {
   std::string name;
   size_t index;

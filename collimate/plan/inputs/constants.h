@@ -10,7 +10,7 @@ namespace collimate::plan {
 enum class Algorithm { kRing, kTree };
 enum class Protocol { kLl, kLl128, kSimple };
 
-// NCCL's own latencies and efficiencies of one algorithm and protocol.
+// NcclConstants are NCCL's own latencies and efficiency for one algorithm and protocol.
 struct NcclConstants {
   double base_seconds = 0;
   double link_seconds = 0;     // a hop inside a node
@@ -18,8 +18,8 @@ struct NcclConstants {
   double efficiency = 1;       // of the bandwidth
 };
 
-// The constants say what software reaches of the hardware, and what it costs beside it. Seconds, bytes or shares;
-// constant_table() says what each is and where its value comes from.
+// Constants say what software reaches of the hardware, and which costs it adds, in seconds, bytes or shares.
+// constant_table() says what each one is and where its value comes from.
 struct Constants {
   double train_efficiency = 0, score_efficiency = 0, memory_efficiency = 0;
   double link_efficiency = 0, network_efficiency = 0;
@@ -37,29 +37,30 @@ struct Constants {
   }
 };
 
-// One line of the table of constants.
+// A ConstantInfo is one line of the table of constants.
 struct ConstantInfo {
   std::string name;
   double Constants::*member;
-  double value;  // where a back end says nothing else
+  double value;  // the default, unless a back end has another one
   double low, high;
   std::string unit;
   std::string help;
   std::string source;
 };
 const std::vector<ConstantInfo>& constant_table();
-// Finds a constant by member, which must be in the table, or by name: InputError at `where` with the nearest one.
+// Finds a constant by its member, which must be in the table, or by its name. Throws InputError at `where`, with the
+// nearest name, for an unknown name.
 const ConstantInfo& constant_info(double Constants::*member);
 const ConstantInfo& constant_info(const std::string& name, const std::string& where);
 bool within_limits(const ConstantInfo& info, double value);
-// Sets a constant that a user gives: `workspace_bytes` is of CPUs too, until `cpu_workspace_bytes` says otherwise.
+// Sets a constant that a user gives. `workspace_bytes` sets `cpu_workspace_bytes` too, which may be given after it.
 void give(Constants& constants, const ConstantInfo& info, double value);
 std::string limits_text(const ConstantInfo& info);  // "a number from 0 to 600 s"
-// The table's values with those of a back end (inputs/backends.h); "" gives the defaults. InputError with the nearest
-// name.
+// Returns the table's values with those of a back end (inputs/backends.h) in place of some; "" gives the defaults.
+// Throws InputError with the nearest name.
 Constants constants_of(std::string_view backend);
-// Sets `NAME=VALUE`; NCCL's are `nccl.ring_ll.base_seconds` and so on (ring or tree; ll, ll128 or simple; base_seconds,
-// link_seconds, network_seconds, efficiency). InputError with the nearest name or the limits.
+// Sets `NAME=VALUE`. NCCL's names are `nccl.ring_ll.base_seconds` and so on (ring or tree; ll, ll128 or simple;
+// base_seconds, link_seconds, network_seconds, efficiency). Throws InputError with the nearest name or the limits.
 void set_constant(Constants& constants, const std::string& assignment);
 
 }  // namespace collimate::plan

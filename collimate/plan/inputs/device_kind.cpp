@@ -15,7 +15,7 @@
 namespace collimate::plan {
 namespace {
 
-// Letters and digits, lower case, without what every row has.
+// Returns the letters and digits of a name in lower case, without endings such as "gb" or "sxm5".
 std::string plain(const std::string& name) {
   std::string kept;
   for (const char c : name)
@@ -44,7 +44,7 @@ constexpr DeviceKey kDeviceKeys[] = {
     {"weight_bytes", &N::weight_bytes, 0.5, 64, InStep::kGreater, "bytes",
      "held of a weight; a CPU's are values and panels, both in fp32"},
     {"value_bytes", &N::value_bytes, 0.5, 8, InStep::kGreater, "bytes", "of an activation, a key or a value"}};
-// A number has 8 bytes, an int by what fills it up.
+// Every number takes 8 bytes, an int with its padding.
 static_assert(sizeof(DeviceNumbers) == std::size(kDeviceKeys) * 8, "a number of DeviceNumbers that has no key");
 
 double number_of(const DeviceNumbers& numbers, const DeviceKey& key) {
@@ -62,7 +62,7 @@ void set_number(DeviceNumbers& numbers, const DeviceKey& key, double value) {
 
 bool whole(const DeviceKey& key) { return std::holds_alternative<int DeviceNumbers::*>(key.member); }
 
-// `now`: what it is, for an error about what is no number.
+// Reads a number within the key's limits. `now` is its present value, which an error suggests in place of no number.
 double read_number(const DeviceKey& key, const std::string& text, const std::string& where, double now) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -85,7 +85,7 @@ void set_number(DeviceKind& kind, const std::string& name, const std::string& te
   kind.price_given = kind.price_given || name == "dollars_per_hour";
 }
 
-// A new kind must have a name that a cluster can say.
+// Throws InputError where a kind has this name already, or a cluster's text could not contain it.
 void check_new_name(const std::string& name, bool known) {
   if (known)
     throw base::InputError(
@@ -139,7 +139,7 @@ std::vector<std::string> DeviceKinds::names() const { return base::names_of(kind
 std::optional<DeviceKind> DeviceKinds::named(const std::string& name) const {
   const std::string wanted = plain(name);
   if (wanted.empty()) return std::nullopt;
-  std::optional<DeviceKind> family;  // the last, largest of a name without its memory
+  std::optional<DeviceKind> family;  // the last one, with most memory, of a name without its memory
   for (const DeviceKind& known : kinds_) {
     if (plain(known.name) == wanted) return known;
     if (plain(known.name.substr(0, known.name.find('-'))) == wanted) family = known;

@@ -127,7 +127,7 @@ constexpr KnownKind kKnownKinds[] = {
       .per_node = 4,
       .dollars_per_hour = 5.5},
      "NVIDIA GB200 NVL72 data sheet; host over NVLink-C2C"},
-    // The runtime's own: fp32 values, panels of up to twice their size (model/memory_plan.h), activations in fp32.
+    // This runtime holds fp32 values, panels of up to twice their size (model/memory_plan.h) and fp32 activations.
     {"cpu",
      {.flops = 0.05e12,
       .memory_bytes = 8e9,

@@ -6,9 +6,9 @@
 
 namespace collimate::plan {
 
-// The iteration of an algorithm with the models and functions that its recipe has: `ppo` (policy, policy_trainer,
-// reference, value, reward) and `grpo` (policy, policy_trainer, reference; rules as rewards). InputError on another
-// name.
+// Returns the graph of an algorithm's iteration, with the models and functions that its recipe has: `ppo` (policy,
+// policy_trainer, reference, value, reward) and `grpo` (policy, policy_trainer, reference; rules as rewards). Throws
+// InputError for another name.
 graph::Graph flow_of(const std::string& algorithm);
 
 }  // namespace collimate::plan

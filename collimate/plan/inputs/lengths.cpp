@@ -13,7 +13,7 @@ namespace {
 constexpr int kBars = 256;
 constexpr double kUsualMean = 400, kUsualSpread = 0.8;
 
-// The inverse of the normal distribution by bisection of its error function.
+// Returns the inverse of the standard normal distribution, by bisection of its error function.
 double normal_quantile(double share) {
   double low = -9, high = 9;
   for (int i = 0; i < 60; ++i) {
@@ -35,7 +35,7 @@ std::vector<std::string> fields(const std::string& text) {
   return parts;
 }
 
-// The number that a text begins with, its size; `otherwise` where there is none.
+// Returns the size, without sign, of the number with which parts[at] begins; `otherwise` where there is none.
 double size_in(const std::vector<std::string>& parts, size_t at, double otherwise) {
   const double value = at < parts.size() ? std::abs(std::strtod(parts[at].c_str(), nullptr)) : 0;
   return std::isfinite(value) && value > 0 ? value : otherwise;

@@ -7,32 +7,34 @@
 
 namespace collimate::plan {
 
-// Mean and mean square of a number of tokens: linear layers cost by the one, attention by the other.
+// Moments are the mean and the mean square of a number of tokens: linear layers cost by the mean, attention by the mean
+// square.
 struct Moments {
   double mean = 0, square = 0;
 };
 
-// How many tokens a prompt or completion has: all one length, log-normal with a cap, or a histogram.
+// Lengths say how many tokens a prompt or completion has: one length for all, log-normal with a cap, or a histogram.
 class Lengths {
  public:
   static Lengths fixed(double tokens);
-  // A log-normal of this median and spread (of the logarithm); what is longer stops at the cap.
+  // Makes a log-normal distribution of this median and spread (`sigma`, of the logarithm). Longer rows stop at the cap.
   static Lengths log_normal(double median, double sigma, double cap);
-  // Makes it from its mean after the cap, which must lie below it; the median is found by bisection.
+  // Makes a log-normal distribution from its mean after the cap, which must lie below the cap; the median is found by
+  // bisection.
   static Lengths capped_mean(double mean, double sigma, double cap);
-  // (tokens, weight) pairs.
+  // Makes a histogram of (tokens, weight) pairs.
   static Lengths histogram(std::vector<std::pair<double, double>> bars);
-  // `512`, `lognormal:MEDIAN,SIGMA,CAP`, `mean:MEAN,SIGMA,CAP` or `histogram:TOKENS=WEIGHT,…`. InputError naming
-  // `where`.
+  // Reads `512`, `lognormal:MEDIAN,SIGMA,CAP`, `mean:MEAN,SIGMA,CAP` or `histogram:TOKENS=WEIGHT,…`. Throws
+  // InputError naming `where`.
   static Lengths parse(const std::string& text, const std::string& where);
 
   double mean() const { return mean_; }
   double mean_square() const { return mean_square_; }
   Moments moments() const { return {mean_, mean_square_}; }
   double largest() const;
-  // The length below which a share of the rows lies; share in [0, 1].
+  // Returns the length up to which a share of the rows lies; `share` is in [0, 1].
   double quantile(double share) const;
-  // `count` representative lengths, ascending: the middles of equal shares.
+  // Returns `count` representative lengths, ascending: the middles of equal shares.
   std::vector<double> sample(int count) const;
   bool constant() const { return bars_.size() == 1; }
 

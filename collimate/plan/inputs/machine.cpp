@@ -18,7 +18,7 @@ constexpr const char* kExpected = "constants: {NAME: VALUE, …}, as collimate c
   throw base::InputError(base::expectation(where, kExpected, got.description()));
 }
 
-// A key's line where it is known, else the file.
+// Returns the line of a key where it is known, else the file.
 std::string line_of(const ConfigNode& node, const std::string& where) {
   return node.where.empty() ? where : node.where;
 }

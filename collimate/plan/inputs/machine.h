@@ -8,7 +8,7 @@
 
 namespace collimate::plan {
 
-// `collimate calibrate` found this on a machine, and how long the rows were of the config that it ran:
+// A Machine is what `collimate calibrate` found on a machine, and how long the rows were of the config that it ran:
 //   # comments
 //   constants: {train_efficiency: 0.31, phase_seconds: 0.004}
 //   lengths: {config: "0123456789abcdef", prompt: "41.5", completion: "histogram:30=0.6,64=0.4"}
@@ -18,9 +18,9 @@ struct Machine {
   std::string prompt, completion;  // as Lengths::parse reads them
 };
 
-// Writes YAML with a line of comment for each of `comments`.
+// Writes YAML that begins with a comment line for each of `comments`.
 std::string machine_text(const Machine& machine, const std::vector<std::string>& comments);
-// Reads it. InputError with `where` and the line, and for a wrong name the nearest one.
+// Reads such YAML. Throws InputError with `where` and the line, and for a wrong name with the nearest one.
 Machine parse_machine(const std::string& text, const std::string& where);
 void apply(const Machine& machine, Constants& constants);
 

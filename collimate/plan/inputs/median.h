@@ -4,7 +4,7 @@
 
 namespace collimate::plan {
 
-// The median of an even number is the mean of the two in the middle; that of nothing is 0.
+// Returns the median. For an even number of values it is the mean of the two in the middle; for none it is 0.
 double median_of(std::vector<double> values);
 
 }  // namespace collimate::plan

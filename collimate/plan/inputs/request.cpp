@@ -12,7 +12,7 @@ namespace {
 
 bool is_cpu(const NodeGroup& group) { return group.gpu.cpu; }
 
-// A placement says one sort for all of its devices.
+// A placement names one sort, CPU or GPU, for all of its devices.
 void check_cluster(const Cluster& cluster) {
   if (cluster.groups.empty()) throw base::InputError(base::expectation("cluster", "at least one device", "none"));
   const auto cpus = std::count_if(cluster.groups.begin(), cluster.groups.end(), is_cpu);

@@ -9,7 +9,7 @@
 namespace collimate::plan {
 namespace {
 
-constexpr double kLongRow = 16384;  // tokens, from which a row may be cut
+constexpr double kLongRow = 16384;  // tokens; rows longer than this may be cut
 constexpr int kMostContextParts = 8;
 
 std::vector<int> powers_of_two(int limit) {
@@ -33,7 +33,7 @@ std::vector<int> stages(const Job& job, const SearchSpace& space, int tp) {
   return space.even_stages ? divisors(job.model.layers, std::min(most, 64)) : powers_of_two(most);
 }
 
-// Pairs of tensor and pipeline sizes that divide the devices.
+// Returns the pairs of tensor and pipeline sizes that divide the devices.
 std::vector<std::pair<int, int>> cuts(const Job& job, const SearchSpace& space) {
   if (space.whole) return {{1, 1}};
   std::vector<std::pair<int, int>> found;
@@ -75,7 +75,7 @@ std::vector<int> zero_stages(const Job& job, const SearchSpace& space, int dp) {
   return job.work == Work::kTrain ? std::vector<int>{1, 2, 3} : std::vector<int>{0, 3};
 }
 
-// Parts of a row: more than one where rows are long, or may be cut whatever their length.
+// Returns into how many parts a row may be cut: more than one where rows are long, or may be cut whatever their length.
 std::vector<int> context_sizes(const Job& job, const SearchSpace& space, int cut) {
   const bool long_rows = (space.cut_rows || job.load.longest() > kLongRow) && job.model.experts.count == 0;
   if (job.work == Work::kGenerate || space.whole) return {1};
@@ -88,7 +88,7 @@ std::vector<int> context_sizes(const Job& job, const SearchSpace& space, int cut
   return sizes;
 }
 
-// The layouts of one cut.
+// Returns the layouts of one pair of tensor and pipeline sizes.
 std::vector<graph::Layout> layouts(const Job& job, const SearchSpace& space, int tp, int pp) {
   std::vector<graph::Layout> all;
   for (const int cp : context_sizes(job, space, tp * pp)) {
@@ -106,7 +106,7 @@ bool allowed(const Job& job, const SearchSpace& space, bool recompute, bool offl
   return (!recompute || (trains && space.recompute)) && (!offload || (trains && space.offload));
 }
 
-// One layout's ways to save memory, the fastest first.
+// Returns a layout's ways to save memory, the fastest first.
 std::vector<Execution> executions(const Job& job, const SearchSpace& space, const graph::Layout& layout) {
   std::vector<Execution> all;
   for (const bool offload : {false, true})
@@ -119,13 +119,13 @@ std::vector<Execution> executions(const Job& job, const SearchSpace& space, cons
   return all;
 }
 
-// Keeps that which needs least of what does not fit.
+// Leanest keeps the execution that needs least memory of those that do not fit.
 struct Leanest {
   double bytes = std::numeric_limits<double>::infinity();
   Execution how;
 };
 
-// The candidate that an execution is, or nothing where it does not fit.
+// Returns an execution as a candidate. Where it does not fit, returns nothing and may note it as the leanest.
 std::optional<Candidate> candidate_of(const Job& job, const Execution& how, const SearchSpace& space,
                                       const Constants& c, Leanest& leanest) {
   // The pool of a replica that generates must hold at least one row of the longest length.

@@ -8,16 +8,17 @@
 
 namespace collimate::plan {
 
-// One way to run a job, and what it costs.
+// A Candidate is one way to run a job, with its costs.
 struct Candidate {
   Execution how;
   double seconds = 0;
-  Finish finish = {};          // seconds after which it has given out so many of its rows
+  Finish finish = {};          // seconds after which it has given out each part of its rows
   double resident_bytes = 0;   // of the fullest device, between phases
-  double transient_bytes = 0;  // beside them while it runs
+  double transient_bytes = 0;  // beside those while it runs
 };
 
-// Returns whether `a`, a Candidate or what is made of one, is no larger than `b` in anything that counts.
+// Returns whether `a`, a Candidate or of a derived type, is no larger than `b` in seconds, bytes and every part of its
+// Finish.
 template <class C>
 bool no_worse(const C& a, const C& b) {
   if (a.seconds > b.seconds || a.resident_bytes > b.resident_bytes || a.transient_bytes > b.transient_bytes)
@@ -27,32 +28,34 @@ bool no_worse(const C& a, const C& b) {
   return true;
 }
 
-// Enumeration may use this space. Fixed sizes (0: free) contradict the devices with an InputError.
+// SearchSpace says which layouts enumerate_candidates() may use. Sizes of 0, and ZeRO stage -1, are free.
 struct SearchSpace {
   int tp = 0, pp = 0, ep = 0, zero = -1;
-  int cp = 0;  // of what does not generate
+  int cp = 0;  // of functions that do not generate
   int64_t micro_batch = 0;
   bool recompute = true;  // may be used
   bool offload = true;
-  bool leanest = true;  // also recompute and off-load where it fits without: slower, but of less memory
-  // Each rank holds all of the model's weights and plans its own micro-batches: layouts of dp, and of ZeRO 1 and 2.
+  bool leanest = true;  // also recompute and off-load what fits without: slower, with less memory
+  // If `whole`, each rank holds all of the model's weights and plans its own micro-batches: only dp and ZeRO 0 to 2
+  // remain.
   bool whole = false;
-  bool recomputes = false;   // then: whether its training does
-  bool selective = false;    // or does so of attention and activations
-  bool offloads = false;     // then: whether its optimizer is off the device
-  bool even_stages = false;  // pp any divisor of the layers, else powers of two
-  bool cut_rows = false;     // cp for rows of any length
-  int sum_chunks = 0;        // tp divides these; 0: any tp
+  bool recomputes = false;   // if whole: whether training recomputes everything
+  bool selective = false;    // or recomputes attention and activations only
+  bool offloads = false;     // if whole: whether the optimizer is off the device
+  bool even_stages = false;  // pp: any divisor of the layers up to 64, else powers of two
+  bool cut_rows = false;     // cp may cut rows of any length
+  int sum_chunks = 0;        // tp has to divide these; 0: any tp may be used
   int64_t lora_rank = 0;
   double other_bytes = 0;  // that other models hold while the job runs
 };
 
-// Every layout of a job that divides its devices and model: tp within a node, pp over layers, ep for experts, ZeRO 1
-// to 3, cp where rows are long, recompute, off-loaded optimizer, micro-batches. Those that do not fit are left out; the
-// reason of the leanest one is in `why` when nothing fits. In order of seconds.
+// Returns, in order of seconds, every layout of a job that divides its devices and model: tp within a node, pp over
+// layers, ep for experts, ZeRO 1 to 3, cp where rows are long, recompute, off-loaded optimizer, micro-batches. Layouts
+// that do not fit are left out; when none fits, `why` says what the leanest one needs. Throws InputError where fixed tp
+// and pp do not divide the devices.
 std::vector<Candidate> enumerate_candidates(const Job& job, const SearchSpace& space, const Constants& constants,
                                             std::string* why = nullptr);
-// The fastest, or nothing.
+// Returns the fastest candidate, or nothing where none fits.
 std::optional<Candidate> fastest(const Job& job, const SearchSpace& space, const Constants& constants,
                                  std::string* why = nullptr);
 

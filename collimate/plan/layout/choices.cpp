@@ -10,7 +10,7 @@
 namespace collimate::plan {
 namespace {
 
-// Rows of a replica over those that decode at once.
+// A replica's rows decode in one of these numbers of waves, one after the other.
 constexpr int kWaves[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 
 bool same_job(const Request& request, const Functions& functions, size_t a, size_t b) {
@@ -21,7 +21,8 @@ bool same_job(const Request& request, const Functions& functions, size_t a, size
          outline_of(request, functions.model_of(a)) == outline_of(request, functions.model_of(b));
 }
 
-// Choices are in order of seconds.
+// Returns the choices that no faster one makes useless; `sorted` is in order of seconds. With `by_cut`, only choices of
+// the same cut and swapping are compared.
 std::vector<Choice> pareto(const std::vector<Choice>& sorted, bool by_cut) {
   std::vector<Choice> kept;
   for (const Choice& choice : sorted)
@@ -60,7 +61,7 @@ SearchSpace space_of(const Request& request, const FixedLayout& fixed, const Fun
   return space;
 }
 
-// The layouts of a job that keep to what is fixed; where there are none, `why`.
+// Returns the layouts of a job that keep to what is fixed; where there are none, `why` gets the reason.
 std::vector<Candidate> candidates_of(const Request& request, const FixedLayout& fixed, const Function& function,
                                      const Job& job, std::string& why) {
   why = why_uncut(fixed, job.devices);
@@ -113,7 +114,8 @@ std::string ChoiceTable::why(size_t function, DeviceRange devices) {
   return found == why_.end() ? "" : found->second;
 }
 
-// Runs the layout with fewer rows at once: slower, but with fewer keys and values. With fixed rows those alone.
+// Returns ways to run a layout with ever fewer rows at once: slower, but with fewer keys and values. With `fixed_rows`
+// above 0 there is only the way with those rows.
 std::vector<Choice> ChoiceTable::waves(const Job& job, const Candidate& candidate, int64_t fixed_rows) const {
   const double rows = replica_rows(job, candidate.how);
   std::vector<Choice> made;

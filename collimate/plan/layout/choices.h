@@ -10,21 +10,22 @@
 
 namespace collimate::plan {
 
-// One way to run a function. A swapped one moves its frozen model in before its use and drops it afterwards.
+// A Choice is one way to run a function. A swapped one moves its frozen model in before use and drops it afterwards.
 struct Choice : Candidate {
   bool swapped = false;
 };
 
-// Whether two layouts cut a model's weights into the same parts.
+// Returns whether two layouts cut a model's weights into the same parts.
 bool same_cut(const graph::Layout& a, const graph::Layout& b);
-// Whether a function reads the weights of its base, on the same devices, in place: the same cut, neither of them
-// sharded differently nor swapped. Of a Choice, or of what else is `swapped` and says `how`.
+// Returns whether a function reads the weights of its base in place, if both have the same devices: that needs the same
+// cut, and neither of them swapped. C is a Choice, or another type with `swapped` and `how`.
 template <class C>
 bool reads_in_place(const C& base, const C& reader) {
   return !base.swapped && !reader.swapped && same_cut(base.how.layout, reader.how.layout);
 }
 
-// The ways of a function on some devices, the fastest first, and the least that any of them holds and takes.
+// A ChoiceList has the ways to run a function on some devices, the fastest first, and the least bytes and seconds of
+// any.
 struct ChoiceList {
   std::vector<Choice> all;
   double least_resident = 0, least_transient = 0;
@@ -32,18 +33,19 @@ struct ChoiceList {
   bool empty() const { return all.empty(); }
 };
 
-// The choices of every function, worked out once for every number and kinds of devices. Pruned, a choice stays only
-// where no other of its cut is at least as good in seconds (of every part of its rows), resident and transient bytes;
-// the cut matters to functions that may share weights or send them, else all are compared.
+// A ChoiceTable has the choices of every function, worked out once for each number and kinds of devices. If `pruned`, a
+// choice stays only where no other one is at least as good in seconds (of every part of its rows), resident and
+// transient bytes. For functions that may share weights or send them, only choices of the same cut are compared, else
+// all.
 class ChoiceTable {
  public:
   ChoiceTable(const Request& request, const Functions& functions, bool pruned);
 
-  // A function on the host has the same list whatever the devices.
+  // Returns the choices of a function on devices. A function on the host has the same list whatever the devices.
   const ChoiceList& of(size_t function, DeviceRange devices);
   const Job& job(size_t function, DeviceRange devices);
   const Constants& constants() const { return request_.constants; }
-  // Why a function does not fit on these devices; "" when it does.
+  // Returns why a function does not fit on these devices; "" when it does.
   std::string why(size_t function, DeviceRange devices);
 
  private:

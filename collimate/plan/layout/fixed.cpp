@@ -16,7 +16,7 @@
 namespace collimate::plan {
 namespace {
 
-constexpr int kMostFixed = 1 << 20;  // of any size
+constexpr int kMostFixed = 1 << 20;  // largest value of any size
 constexpr const char* kFixExample = "--fix policy.generate=tp:4,pp:2";
 
 const std::vector<std::pair<std::string, int FixedLayout::*>>& fixed_sizes() {
@@ -70,7 +70,7 @@ void fix_word(FixedLayout& fixed, const std::string& where, const std::string& w
     base::throw_unknown_choice(where, word, fixed_words());
 }
 
-// "policy.generate" of every call on devices, by node.
+// Returns the name of every call on devices, as "policy.generate", by node.
 std::map<int, std::string> device_calls(const graph::Graph& graph) {
   std::map<int, std::string> names;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -99,7 +99,7 @@ FixedLayout parse_words(const std::string& where, const std::string& list) {
   return fixed;
 }
 
-// The divisor of `whole` nearest to `wanted` and at most `limit`, of two the smaller.
+// Returns the divisor of `whole` nearest to `wanted` and at most `limit`, the smaller one of two.
 int nearest_divisor(int64_t whole, int wanted, int limit) {
   int best = 1;
   for (int size = 2; size <= limit; ++size)
@@ -107,7 +107,7 @@ int nearest_divisor(int64_t whole, int wanted, int limit) {
   return best;
 }
 
-// Checks what is fixed of one function against all that it must suit.
+// FixedCheck checks a function's fixed layout against the request, the function's kind, the model and the devices.
 class FixedCheck {
  public:
   FixedCheck(const Request& request, int node, const std::string& name, const FixedLayout& fixed)

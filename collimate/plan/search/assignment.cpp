@@ -19,7 +19,7 @@ bool beside_base(const Functions& functions, const Slots& slots, size_t function
                                    slot_of_function(functions, slots, static_cast<size_t>(base)));
 }
 
-// Ranks of one replica; a function that trains has a single one.
+// Returns the ranks of one replica. For a function that trains the result does not matter, as it has a single replica.
 int ranks_of(const Execution& how, int devices) {
   const graph::Layout& layout = how.layout;
   if (layout.zero >= 3) return devices;
@@ -138,7 +138,8 @@ double Assignment::own(size_t f, const Choice& choice) const {
   return base == nullptr || reads_in_place(*base, choice) ? 0 : choice.resident_bytes;
 }
 
-// Whether a choice of a function that is not yet chosen may fit beside those that are and the least of the others.
+// Returns whether a choice for f, which has none yet, may fit beside the choices made and the least of the other
+// functions.
 bool Assignment::fits(const Level& level, size_t depth, size_t f, const Choice& choice) const {
   const double mine = own(f, choice), least = beside_base_[f] ? 0 : least_resident(f);
   bool fit = true;
@@ -149,7 +150,7 @@ bool Assignment::fits(const Level& level, size_t depth, size_t f, const Choice& 
   return fit;
 }
 
-// Moves every function that is not chosen to its fastest choice that may fit. False when one has none.
+// Moves every function without a choice to its fastest one that may fit. Returns false when a function has none.
 bool Assignment::narrow(Level& level, size_t depth) {
   for (size_t i = depth; i < order_.size(); ++i) {
     const size_t f = order_[i];
@@ -200,7 +201,7 @@ void Assignment::descend(size_t depth) {
   for (size_t at = level.first[f]; at < all.size() && steps_ <= most_steps_; ++at) {
     times_ = fastest;
     expect(f, all[at]);
-    if (clock_.bound(times_) >= limit_) break;  // those behind it are slower
+    if (clock_.bound(times_) >= limit_) break;  // later ones are slower
     if (!fits(level, depth, f, all[at])) continue;
     take(f, all[at]);
     chosen_[f] = &all[at];

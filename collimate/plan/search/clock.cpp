@@ -54,7 +54,7 @@ void Clock::add_task(size_t f, uint32_t cells, const std::vector<std::vector<siz
   tasks_.push_back(std::move(task));
 }
 
-// A function that shares cells with all that give it rows early waits for their end anyway.
+// A function that shares cells with all producers that give it rows early waits for their end anyway.
 bool Clock::begins_early(size_t f, uint32_t cells, const std::vector<std::vector<size_t>>& tasks_of) const {
   const std::vector<int>& producers = functions_.at(f).producers;
   return functions_.at(f).by_rows && std::any_of(producers.begin(), producers.end(), [&](int producer) {
@@ -121,7 +121,8 @@ double Clock::busy(const Times& times) const {
   return most;
 }
 
-// Tasks begin as soon as their inputs are there and, where iterations do not overlap, their devices free.
+// Returns the seconds of an iteration whose tasks begin as soon as their inputs are there and, where iterations do not
+// overlap, their devices are free.
 double Clock::chain(const Times& times) const {
   std::array<double, kMostCells> free = {};
   std::vector<double> ends(tasks_.size());
@@ -162,7 +163,7 @@ double Clock::period(const Times& times, const std::vector<double>& transfers) c
   ClockRun run(*this, times, transfers, staleness_ == 0 ? 1 : 3 * overlap + 1);
   run.run();
   if (staleness_ == 0) return run.last();
-  // The first iterations end sooner after each other than devices can go on.
+  // The first iterations can end in quicker succession than the devices can keep up.
   return std::max(busy(times), (run.complete(3 * overlap) - run.complete(overlap)) / static_cast<double>(2 * overlap));
 }
 

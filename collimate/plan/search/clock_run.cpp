@@ -53,7 +53,7 @@ bool ClockRun::in_turn(size_t k, const Clock::Task& task) const {
   return true;
 }
 
-// Infinity where something before it has not begun.
+// Returns when a task can begin; infinity where something before it has not begun.
 double ClockRun::begin_of(size_t k, size_t index) const {
   const Clock::Task& task = clock_.tasks_[index];
   if (!in_turn(k, task)) return kInfinity;
@@ -70,7 +70,8 @@ double ClockRun::begin_of(size_t k, size_t index) const {
   return after_moves(task, begin);
 }
 
-// Rows that the destination gives out reach others before its task has ended: these may begin before the transfer.
+// Returns whether a task may begin before the transfer. Rows that the destination gives out reach other tasks before
+// its own task has ended, and these need not wait for new weights.
 bool ClockRun::before_move(size_t t, const Clock::Task& task, double begin) const {
   if ((task.cells & clock_.targets_[t]) != 0 || moves_[t].reader_end < begin) return false;
   const Transfer& transfer = clock_.functions_.transfers[t];

@@ -9,10 +9,10 @@ namespace collimate::plan {
 
 inline constexpr size_t kMostCells = 32;
 
-// One run of a few iterations through a Clock's tasks; not for others.
+// A ClockRun runs a few iterations of a Clock's tasks. Only Clock uses it.
 class ClockRun {
  public:
-  // `at_best`: without what early tasks lose by calls of a few rows.
+  // With `at_best`, early tasks lose nothing by calls of a few rows.
   ClockRun(const Clock& clock, const Times& times, const std::vector<double>& transfers, size_t iterations,
            bool at_best = false);
 
@@ -24,7 +24,7 @@ class ClockRun {
   struct Move {
     bool pending = false;
     double asked = 0;       // when the training ended
-    double reader_end = 0;  // of the destination's last task
+    double reader_end = 0;  // of the latest task of the destination
   };
 
   double free_at(uint32_t cells) const;
@@ -48,7 +48,7 @@ class ClockRun {
   size_t first_ = 0;  // iterations before it are complete
   double last_ = 0;
   std::array<double, kMostCells> free_ = {};
-  std::array<size_t, kMostCells> heads_ = {};  // tasks begun on a cell
+  std::array<size_t, kMostCells> heads_ = {};  // number of tasks begun, by cell
   std::vector<double> ends_;                   // by iteration and task; negative: not begun
   std::vector<Finish> out_;                    // by iteration and task that gives rows out before its end
   std::vector<size_t> left_;                   // by iteration, tasks not begun

@@ -9,18 +9,19 @@
 
 namespace collimate::plan {
 
-// A placement on a subcluster with its choices.
+// Found is a placement on a subcluster with a choice for every function.
 struct Found {
-  size_t subcluster = 0;  // of the search's
+  size_t subcluster = 0;  // index among those of the search
   Slots slots;
   std::vector<const Choice*> choices;
   double seconds = 0;
   std::set<std::string> in_turn = {};  // models that take turns on their devices (residency: swap)
 };
 
-// Moves borders between slices by ever fewer devices, down to a node, while that helps.
+// Moves borders between slices while that makes the plan faster, by ever fewer devices: down to one, or down to a node
+// where the placement has more than four nodes' devices.
 void refine(const Request& request, const Functions& functions, ChoiceTable& table, Found& found);
-// The file that the runtime reads, with the devices of the whole cluster.
+// Returns the placement that the runtime reads, with the device numbers of the whole cluster.
 graph::Placement placement_of(const Subcluster& subcluster, const Functions& functions, const Found& found);
 
 }  // namespace collimate::plan

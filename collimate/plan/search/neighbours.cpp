@@ -6,7 +6,7 @@
 namespace collimate::plan {
 namespace {
 
-// Models on all devices and those that share them out.
+// Shares has the models on all devices, and the slices into which the other models divide the devices.
 struct Shares {
   std::vector<int> shared;
   Slots slices;
@@ -23,7 +23,8 @@ Shares shares_of(const Slots& slots) {
   return made;
 }
 
-// Without models a slice goes to the largest other one; a single slice is all devices.
+// Makes a placement of shares. The devices of a slice without models go to the largest other slice; the models of a
+// single slice go onto all devices.
 Slots slots_of(Shares shares, int devices, const std::vector<int>& borders) {
   int free = 0;
   for (const Slot& slice : shares.slices)
@@ -47,7 +48,8 @@ Slots slots_of(Shares shares, int devices, const std::vector<int>& borders) {
   return made;
 }
 
-// Half of the largest slice, or of all devices, in units; none where it has a single one.
+// Gives the model a slice of its own: half of the largest one, or of all devices where there is none, in units. Returns
+// false where that is less than a unit.
 bool add_slice(Shares& shares, int model, int devices, int unit) {
   if (shares.slices.empty()) shares.slices.push_back({{}, 0, devices});
   Slot& largest = *std::max_element(shares.slices.begin(), shares.slices.end(),
@@ -96,7 +98,7 @@ class Moves {
     everywhere.shared.push_back(model);
     add(std::move(everywhere));
     take_out(alone, model);
-    if (alone.slices.empty()) {  // from all together: one apart, the others on the rest
+    if (alone.slices.empty()) {  // all were together: the others go onto the rest
       alone.slices.push_back({std::move(alone.shared), 0, devices_});
       alone.shared.clear();
     }

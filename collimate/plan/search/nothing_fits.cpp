@@ -13,7 +13,7 @@
 namespace collimate::plan {
 namespace {
 
-// All models on the same devices with the choices that together need least.
+// Together has all models on the same devices, with the choices that need least memory together.
 class Together {
  public:
   Together(const Request& request, const Functions& functions, ChoiceTable& table, DeviceRange devices)
@@ -26,7 +26,7 @@ class Together {
   }
 
   double bytes() const { return bytes_; }
-  // "weights of policy.generate 34.6 GB"
+  // Names the largest item: "weights of policy.generate 34.6 GB".
   std::string largest() const {
     MemoryItem largest{"", 0};
     std::string owner;
@@ -55,7 +55,8 @@ class Together {
     return base >= 0 && reads_in_place(*base::at(chosen_, base), *chosen_[f]);
   }
 
-  // The choices of least resident bytes among those that need no more beside them; kept where they need less in all.
+  // Takes the choices of least resident bytes among those of at most `most_transient` transient bytes, and keeps them
+  // where they need less in all than those kept before.
   void choose(double most_transient) {
     std::vector<const Choice*> chosen(functions_.size());
     double resident = 0, transient = 0;
@@ -70,7 +71,8 @@ class Together {
     chosen_ = std::move(chosen);
   }
 
-  // A function and those that may read its weights in place; infinite where one has no such choice.
+  // Chooses for a function and those that may read its weights in place. Returns their resident bytes, or infinity
+  // where one of them has no such choice.
   double choose_with_readers(size_t base, double most_transient, std::vector<const Choice*>& chosen) const {
     double least = std::numeric_limits<double>::infinity();
     for (const Choice& choice : choices(base)) {
@@ -106,7 +108,7 @@ class Together {
   double bytes_ = std::numeric_limits<double>::infinity(), transient_ = 0;
 };
 
-// Explains the first function that does not fit; "" where each does.
+// Says why the first function that does not fit by itself does not; "" where each does.
 std::string why_alone(const Functions& functions, ChoiceTable& table, DeviceRange devices) {
   for (size_t f = 0; f < functions.size(); ++f)
     if (functions.at(f).model >= 0)

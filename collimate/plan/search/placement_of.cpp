@@ -4,8 +4,9 @@
 namespace collimate::plan {
 namespace {
 
-// A training function has one replica on all devices; others leave dp to the number of replicas unless a replica must
-// be larger: for ZeRO's shards, or for experts over more ranks than tp.
+// Returns a layout as a placement states it, where dp counts the ranks within one replica. A training function has one
+// replica on all devices. Others have dp 1 and a number of replicas, unless a replica must be larger for ZeRO's shards
+// or for experts over more ranks than tp.
 graph::Layout layout_of(const Function& function, const Execution& how) {
   graph::Layout layout = how.layout;
   if (function.work == Work::kGenerate) layout.micro_batch = static_cast<int64_t>(how.decoding_rows);
@@ -14,7 +15,7 @@ graph::Layout layout_of(const Function& function, const Execution& how) {
   return layout;
 }
 
-// Returns the layout that a module has on its own: nothing but dp and zero is said.
+// Returns the layout of a module that holds all weights on each rank: only dp and zero are stated.
 graph::Layout whole_layout(const Function& function, const Execution& how) {
   graph::Layout layout;
   layout.dp = function.work == Work::kTrain ? how.layout.dp : 1;

@@ -10,7 +10,8 @@
 namespace collimate::plan {
 namespace {
 
-// No plan of all models on so many devices is faster; infinite where they do not fit.
+// Returns a lower bound on the seconds of plans with all models on all of `devices` devices; infinity where a model
+// does not fit on them.
 double flat_bound(const Request& request, const Functions& functions, ChoiceTable& table, int devices) {
   Slots slots{{std::vector<int>(functions.models.size()), 0, devices}};
   std::iota(slots[0].models.begin(), slots[0].models.end(), 0);
@@ -18,7 +19,7 @@ double flat_bound(const Request& request, const Functions& functions, ChoiceTabl
   return assignment.feasible() ? assignment.bound() : std::numeric_limits<double>::infinity();
 }
 
-// Every placement in which two models share their devices.
+// Returns every placement in which two models share their devices.
 std::vector<Slots> with_pair(int models, int first, int second, int devices, int unit,
                              const std::vector<int>& borders) {
   const int kept = std::min(first, second), left_out = std::max(first, second);
@@ -32,8 +33,8 @@ std::vector<Slots> with_pair(int models, int first, int second, int devices, int
   return all;
 }
 
-// A local search begins with these: a few, and where with a shadow there is one model too many, those of fewer models:
-// each trainer in turn beside what gets its weights.
+// Returns the placements with which a local search begins. These are a few and, where there is just one model too many
+// because of a shadow, also all in which a trainer shares the devices of the model that gets its weights.
 std::vector<Slots> begin_with(const Request& request, const Functions& functions, int devices, int unit) {
   const int models = static_cast<int>(functions.models.size());
   const std::vector<int> borders = request.cluster.borders();

@@ -5,14 +5,15 @@
 
 namespace collimate::plan {
 
-// Gives all devices of one kind, then fewer of them, which may be the faster: nodes (or devices of the only node) less
-// the last bits of their number, as 7, 6 and 4; then half as many for as long as all models on all of them are faster
-// there. Of several kinds all.
+// Returns the numbers of devices to try. With one kind, these are all devices and then fewer, which may be faster: the
+// number of nodes (of a single node: devices) loses its last set bit until it is a power of two, as 7, 6 and 4 do, and
+// is then halved for as long as that is faster with all models on all devices. With several kinds, only all devices are
+// tried.
 std::vector<int> device_counts(const Request& request, const Functions& functions, ChoiceTable& table);
-// The placements that are looked at, or of many models those to begin from: enumerate_slots or first_slots for each of
-// these counts, from device 0 on.
+// Returns the placements to look at or, for many models, those from which a local search begins: enumerate_slots() or
+// first_slots() for each of device_counts(), from device 0 on.
 std::vector<Slots> all_placements(const Request& request, const Functions& functions, ChoiceTable& table);
-// The least slice of these placements.
+// Returns the devices of the smallest slice of these placements.
 int least_slice(const Cluster& cluster, int devices);
 
 }  // namespace collimate::plan

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int64_t kRefineSteps = 1000;
 
-// Whether moving `unit` devices from one slice to another made the plan faster.
+// Moves `unit` devices from one slice to another, the first such move that makes the plan faster. Returns whether one
+// did.
 bool move_border(const Request& request, const Functions& functions, ChoiceTable& table, Found& found, int unit) {
   const size_t first = nested(found.slots) ? 1 : 0;
   for (size_t from = first; from < found.slots.size(); ++from)

@@ -22,18 +22,19 @@ namespace collimate::plan {
 namespace {
 
 constexpr double kNoPlanSeconds = std::numeric_limits<double>::infinity();
-// Partial plans of one placement; with more staleness each takes longer, and fewer are looked at. Once so many
-// placements' worth is spent, the rest, whose bounds are higher, get a few each.
+// A search looks at up to kMostSteps partial plans of one placement; with staleness each takes longer, and it looks at
+// kMostStepsAhead / (staleness + 1) if that is fewer. Once so many steps are spent as kPlacementsInFull placements may
+// take, the other placements, whose bounds are higher, get kFewSteps each.
 constexpr int64_t kMostSteps = 3000, kMostStepsAhead = 6000, kPlacementsInFull = 100, kFewSteps = 50;
 
 int64_t steps_allowed(int staleness) { return std::min(kMostSteps, kMostStepsAhead / (staleness + 1)); }
 
-// The best plan of each form seen so far; `keep` of them matter.
+// Best has the best plan of each form seen so far, of which the `keep` fastest matter.
 class Best {
  public:
   Best(int keep, double limit) : keep_(static_cast<size_t>(std::max(keep, 1))), limit_(limit), worst_kept_(limit) {}
 
-  // A placement must beat this to be reported.
+  // Returns the seconds that a plan of this form must beat to be reported.
   double limit(const std::string& form) const {
     const auto same = found_.find(form);
     return same == found_.end() ? worst_kept_ : std::min(same->second.seconds, worst_kept_);
@@ -46,7 +47,7 @@ class Best {
     std::sort(all.begin(), all.end());
     worst_kept_ = all.size() >= keep_ ? all[keep_ - 1] : limit_;
   }
-  // Returns what was found, the fastest first.
+  // Returns the plans that are kept, the fastest first.
   std::vector<Found> found() const {
     std::vector<Found> sorted;
     for (const auto& [name, found] : found_) sorted.push_back(found);
@@ -62,7 +63,7 @@ class Best {
   std::map<std::string, Found> found_;
 };
 
-// A subcluster with its placements and what functions cost on it.
+// Ground is a subcluster with its placements and the costs of functions on it.
 struct Ground : private base::Immovable {
   explicit Ground(const Subcluster& on)
       : request(on.request), functions(request), table(request, functions, true), placements() {
@@ -75,7 +76,7 @@ struct Ground : private base::Immovable {
   std::deque<Slots> placements;
 };
 
-// A placement of a subcluster, of which no plan is faster than the bound.
+// Bounded is a placement of a subcluster, none of whose plans is faster than the bound.
 struct Bounded {
   double bound = 0;
   size_t subcluster = 0, placement = 0;
@@ -124,7 +125,7 @@ class Search {
   }
 
  private:
-  // The placements of a subcluster from `first` on.
+  // Bounds the placements of a subcluster from index `first` on, and keeps those that may fit for look_at_all().
   void bound(size_t subcluster, size_t first) {
     Ground& on = grounds_[subcluster];
     for (size_t i = first; i < on.placements.size(); ++i)
@@ -132,7 +133,7 @@ class Search {
         if (const Assignment made(on.request, on.functions, on.table, on.placements[i]); made.feasible())
           order_.push_back({made.bound(), subcluster, i});
   }
-  // A local search may come to the form asked for from another one.
+  // Returns whether to look at a placement. A local search may come to the requested form from another one.
   bool wanted(const Slots& slots) { return request_.form.empty() || searches_locally() || has_asked_form(slots); }
   bool has_asked_form(const Slots& slots) const {
     return has_form(seats_of(request_.graph, grounds_.front().functions.models, slots),
@@ -142,14 +143,14 @@ class Search {
     return static_cast<int>(grounds_.front().functions.models.size()) > request_.enumerated_models;
   }
 
-  // The most promising first: a good plan early prunes the rest.
+  // Looks at the most promising placements first, as an early good plan prunes the rest.
   void look_at_all() {
     std::stable_sort(order_.begin(), order_.end(),
                      [](const Bounded& a, const Bounded& b) { return a.bound < b.bound; });
     for (const Bounded& next : std::exchange(order_, {})) look_at(next);
   }
 
-  // Local search: the neighbours of every plan that is kept, for as long as one of them becomes one.
+  // Searches locally: looks at the neighbours of every plan that is kept, for as long as one of them is kept too.
   void improve() {
     std::set<std::string> seen, left;
     for (bool found = true; found;) {
@@ -201,8 +202,8 @@ class Search {
     return placement_of(subclusters_[found.subcluster], grounds_[found.subcluster].functions, found);
   }
 
-  // Whether Request::excess lets it, if need be with models that take turns, whose moves then add to its seconds. The
-  // nearest miss is kept for why().
+  // Returns whether Request::excess lets a plan run, if need be with models that take turns, whose moves then add to
+  // its seconds. Keeps the nearest miss for why().
   bool runs(Found& found) {
     if (!request_.excess) return true;
     const graph::Placement together = placement(found);
@@ -236,7 +237,7 @@ class Search {
     return plan;
   }
 
-  // With several kinds it explains all devices, and those of each kind.
+  // Says why no plan was found; with several kinds, for all devices together and for those of each kind.
   std::string why() {
     if (least_excess_.bytes > 0) return least_excess_.why;
     if (!request_.form.empty())
@@ -270,7 +271,7 @@ class Search {
   std::deque<Ground> grounds_;  // by subcluster
   Best best_;
   std::vector<Bounded> order_;
-  std::map<std::string, std::string> forms_;  // by who sits with whom
+  std::map<std::string, std::string> forms_;  // by form_text(): which models sit together
   Excess least_excess_;
   SearchResult result_;
 };

@@ -15,7 +15,8 @@ constexpr int kMostSlices = 16, kMostOrderedSlices = 8;
 
 using Partition = std::vector<std::vector<int>>;
 
-// Set partitions of models[at…], each block begun by its smallest member; `chosen` holds the blocks so far.
+// Adds to `out` the set partitions of `models`. Those before `at` are in the blocks of `chosen`, and each block begins
+// with its smallest member.
 void partitions(const std::vector<int>& models, size_t at, Partition& chosen, std::vector<Partition>& out) {
   if (at == models.size()) {
     out.push_back(chosen);
@@ -31,7 +32,7 @@ void partitions(const std::vector<int>& models, size_t at, Partition& chosen, st
   chosen.pop_back();
 }
 
-// Ordered sizes in units that add up to `left`.
+// Adds to `out` every ordered list of `parts` sizes in units that add up to `left`, behind those in `chosen`.
 void compositions(int left, size_t parts, std::vector<int>& chosen, std::vector<std::vector<int>>& out) {
   if (parts == 1) {
     chosen.push_back(left);
@@ -56,7 +57,7 @@ void tile(Slots& slots, size_t first_slice) {
   }
 }
 
-// The kind that has all of a slice; -1 where it lies on several.
+// Returns the index of the kind on which all of a slice lies; -1 where it lies on several.
 int kind_of_slice(const Slot& slice, const std::vector<int>& borders) {
   const auto kind = [&](int device) { return std::upper_bound(borders.begin(), borders.end(), device); };
   const auto first = kind(slice.first);
@@ -67,8 +68,8 @@ size_t largest_of(const std::vector<int>& counts) {
   return static_cast<size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
 }
 
-// The slices of several kinds of device in every order that counts: of neighbours in one kind the block with the lower
-// index comes first.
+// OrderedSlices puts blocks on slices of several kinds of device in every order that counts: of neighbours in one kind
+// the block with the lower index comes first.
 class OrderedSlices {
  public:
   OrderedSlices(const Partition& blocks, int devices, int unit, const std::vector<int>& borders)
@@ -114,7 +115,7 @@ class OrderedSlices {
   std::vector<int> ends_;  // where a slice may end, ascending
   std::vector<bool> used_;
   Slots chosen_;
-  size_t latest_ = 0;  // block chosen
+  size_t latest_ = 0;  // block of the last slice
   std::vector<Slots> found_;
 };
 
@@ -179,7 +180,7 @@ std::vector<Slots> enumerate_slots(int models, int devices, int unit, const std:
       if (partition.empty())
         all.push_back({{shared, 0, devices}});
       else if (partition.size() == 1)
-        continue;  // one slice is all devices: the placement in which all share them
+        continue;  // one slice is all devices: the placement in which all models share them
       else if (borders.empty())
         add_sizes(shared, partition, devices, unit, all);
       else

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMostKinds = 4;
 
-// Takes as many of a group's units as are left: all, or a power of two.
+// Returns a group with all of its nodes (of a single node: devices), or `rounded` down to a power of two of them.
 NodeGroup part_of(const NodeGroup& group, bool rounded) {
   NodeGroup part = group;
   int& units = group.nodes > 1 ? part.nodes : part.per_node;
@@ -17,7 +17,7 @@ NodeGroup part_of(const NodeGroup& group, bool rounded) {
   return part;
 }
 
-// `chosen`: groups, as bits.
+// Returns the subcluster of the `chosen` groups, which are given as bits.
 Subcluster subcluster(const Request& request, uint32_t chosen, bool rounded) {
   Subcluster made{request, {}};
   made.request.cluster.groups.clear();

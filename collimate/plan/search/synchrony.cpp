@@ -9,9 +9,9 @@
 namespace collimate::plan {
 namespace {
 
-constexpr int kPlansOfMoreStaleness = 3;  // simulated for each, at most
+constexpr int kPlansOfMoreStaleness = 3;  // plans of each staleness above 0, at most
 
-// Lists what to try, in order: a few steps up to the bound.
+// Returns the stalenesses to try, in ascending order: a few below the bound, and the bound.
 std::vector<int> staleness_values(int bound) {
   std::vector<int> values;
   for (const int staleness : {0, 1, 2, 4})
@@ -35,8 +35,8 @@ void add_synchrony(SearchResult& all, SearchResult more, int staleness) {
   std::move(more.plans.begin(), more.plans.end(), std::back_inserter(all.plans));
 }
 
-// The plan to take first: of those that are about as fast as the fastest, the one with the least staleness, then with
-// the fewest groups.
+// Sorts plans by seconds and puts the one to take first: of those that are about as fast as the fastest, the one with
+// the least staleness, then with the fewest groups.
 void take_first(std::vector<Plan>& plans) {
   std::stable_sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) { return a.seconds < b.seconds; });
   const double close = kAlike * plans.front().seconds;
@@ -48,7 +48,7 @@ void take_first(std::vector<Plan>& plans) {
   std::rotate(plans.begin(), taken, taken + 1);
 }
 
-// Keeps the first plan of every form.
+// Keeps the first plan of every form, and at most `most` plans.
 void keep_forms(std::vector<Plan>& plans, size_t most) {
   std::set<std::string> seen;
   std::erase_if(plans, [&](const Plan& plan) { return !seen.insert(plan.form).second; });

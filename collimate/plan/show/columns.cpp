@@ -7,7 +7,7 @@
 namespace collimate::plan {
 namespace {
 
-constexpr int kLeastRoom = 24;      // beside a head, or of the widest word
+constexpr int kLeastRoom = 24;      // characters that words beside a head need at least
 constexpr size_t kIndentBelow = 6;  // of words that stand below it
 
 std::string without_end(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1); }

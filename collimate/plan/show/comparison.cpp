@@ -14,14 +14,14 @@
 namespace collimate::plan {
 namespace {
 
-// Leaves no more rows at once than a replica has: more of them mean the same.
+// Limits the rows at once to those of a replica, as more mean the same.
 Execution within_rows(Execution how, double rows) {
   how.decoding_rows = std::min(how.decoding_rows, rows);
   how.layout.micro_batch = std::min(how.layout.micro_batch, static_cast<int64_t>(rows));
   return how;
 }
 
-// Tells what the request has against one call of a plan; `rows` are those of a replica.
+// Says what the request has against one call of a plan, whose replica has `rows` rows; "" when nothing.
 std::string forbidden_call(const Request& request, const Call& call, double rows) {
   const std::string name = call.model + "." + call.function;
   if (request.whole && !graph::holds_all_weights(call.how.layout))
@@ -45,7 +45,7 @@ std::string forbidden_call(const Request& request, const Call& call, double rows
                      fixed_text(found->second));
 }
 
-// The first layout that the request does not allow; "" when it allows all.
+// Says why the first layout that the request does not allow is not allowed; "" when it allows all.
 std::string forbidden_layout(const Request& request, const Plan& plan) {
   const Functions functions(request);
   for (size_t f = 0; f < plan.calls.size(); ++f) {
@@ -58,7 +58,7 @@ std::string forbidden_layout(const Request& request, const Plan& plan) {
   return "";
 }
 
-// Against a plan that is allowed and not slower.
+// Says what still speaks against a plan that is allowed and not slower.
 std::string simplicity(const Plan& chosen, const Plan& other) {
   if (chosen.placement == other.placement) return "it is the choice itself";
   if (other.seconds * kAlike < chosen.seconds)

@@ -15,7 +15,7 @@ double sum_of(const std::vector<HeldItem>& items) {
   return bytes;
 }
 
-// "weights 13.5, gradients 6.7", the largest first; with their owners where they are several's.
+// Writes items in GB, the largest first, "weights 13.5, gradients 6.7"; with `owners`, also the function of each.
 std::string item_list(std::vector<HeldItem> items, bool owners) {
   std::stable_sort(items.begin(), items.end(), [](const HeldItem& a, const HeldItem& b) { return a.bytes > b.bytes; });
   std::string text;

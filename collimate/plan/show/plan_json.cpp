@@ -107,7 +107,7 @@ ordered_json plan_json(const Request& request, const Plan& plan, const Timeline&
                        {"memory", memory_json(request, plan)},
                        {"lanes", timeline_json(timeline)},
                        {"placement", graph::to_json(plan.placement)}};
-  if (plan.estimated_seconds > 0) made["estimated_seconds"] = plan.estimated_seconds;  // by the search alone
+  if (plan.estimated_seconds > 0) made["estimated_seconds"] = plan.estimated_seconds;  // of the search's plans only
   return made;
 }
 

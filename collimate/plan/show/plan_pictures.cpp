@@ -20,16 +20,16 @@ constexpr double kLeft = 124, kRight = 1060, kWidth = 1100, kLane = 30, kTop = 6
 constexpr int kLabelCharacters = 16;
 constexpr const char* kNewWeights = "new weights, loads";
 
-// A bar's place on the axis: `value` of `end`.
+// Returns the x of `value` on an axis that goes to `end`.
 double to_x(double value, double end) { return kLeft + value / end * (kRight - kLeft); }
 
-// Colors of functions are those of the palette that no one takes for the grey of kMoving.
+// Functions have the colours of the palette that nobody takes for the grey of kMoving.
 std::string color(size_t index) {
   constexpr int kColors[] = {0, 1, 2, 3, 4, 6, 7};
   return fmt::format("var(--c{})", kColors[index % std::size(kColors)]);
 }
 
-// Items of memory take the grey too, which nothing else in that picture has.
+// Items of memory may also have the grey of the palette, which nothing else in their picture has.
 std::string memory_color(size_t index) {
   constexpr size_t kLast = 7;
   return index % (kLast + 1) == kLast ? "var(--c5)" : color(index % (kLast + 1));
@@ -40,7 +40,7 @@ std::string box(double x, double y, double width, const std::string& style, cons
                      y, std::max(width, 0.8), kLane - 6, style, html_escape(title));
 }
 
-// The text in a box, where it has room.
+// Draws the text in a box, where it has room.
 std::string inside(double x, double y, double width, const std::string& text) {
   if (width < kCharacter * (width_of(text) + 1)) return "";
   return fmt::format(R"(<text class="on" x="{:.1f}" y="{:.1f}">{}</text>)", x + 5, y + 16, html_escape(text));
@@ -51,7 +51,7 @@ std::string lane_label(double y, const std::string& label) {
                      html_escape(cut_to(label, kLabelCharacters)), html_escape(label));
 }
 
-// Round values below the lanes with grid lines, and what they are.
+// Draws grid lines with round values below the lanes, and the unit of the values.
 std::string axis(double end, double bottom, const char* unit) {
   std::string out;
   for (const double tick : base::ticks(0, end, 8)) {
@@ -86,7 +86,7 @@ std::string figure(const std::string& entries, double bottom, const std::string&
       entries, kWidth, bottom + 42, html_escape(said), body);
 }
 
-// Colours of the functions that run, in the order of the graph.
+// Numbers the colours of the functions on devices, in the order of the graph.
 std::vector<size_t> call_styles(const Plan& plan) {
   std::vector<size_t> styles(plan.calls.size());
   size_t next = 0;
@@ -123,7 +123,7 @@ std::string timeline_said(const Timeline& timeline) {
   return said;
 }
 
-// Colours of what memory holds, in the order of first use.
+// Returns the colour number of an item of memory. Numbers are in the order of first use.
 size_t style_of(const std::string& what, std::vector<std::string>& known) {
   const auto found = std::find(known.begin(), known.end(), what);
   if (found != known.end()) return static_cast<size_t>(found - known.begin());
@@ -154,7 +154,7 @@ constexpr const char* kHatch =
     R"x(<defs><pattern id="passing" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">)x"
     R"(<line x1="0" x2="0" y1="0" y2="8" style="stroke:var(--panel);stroke-width:2;stroke-opacity:.45"/></pattern></defs>)";
 
-// "all that can be used: 75.2 GB", of each kind of device.
+// Writes "all that can be used: 75.2 GB", with each number that kinds of device have.
 std::string limits_text(const std::set<double>& gigabytes) {
   std::string text = "all that can be used: ";
   for (const double limit : gigabytes) text += (limit == *gigabytes.begin() ? "" : " or ") + three_digits(limit, 1);

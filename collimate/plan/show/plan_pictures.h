@@ -6,7 +6,7 @@
 
 namespace collimate::plan {
 
-// Pictures of a plan for its page, as <figure> with a legend; colours are those of base::html_palette().
+// These are pictures of a plan for its page, as <figure> with a legend, in the colours of base::html_palette().
 
 // Draws what each device does in a period, over seconds.
 std::string timeline_figure(const Plan& plan, const Timeline& timeline);

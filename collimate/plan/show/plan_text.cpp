@@ -17,21 +17,21 @@ namespace {
 constexpr int kMemoryWidth = 32, kNameWidth = 26;
 constexpr int kLeastLabelWidth = 11, kNumbers = 7;
 
-// The picture of a period has this width: the text beside it tells of idle time.
+// Returns the width of the picture of a period. The text beside it tells of idle time.
 int time_width(int columns) { return std::clamp(columns / 2, 40, 90); }
 
-// These are the widths of columns of seconds and of names of functions, both smaller where lines are short.
+// These return the widths of columns of seconds and of names of functions, both smaller where lines are short.
 int number_width(int columns) { return columns < 100 ? 7 : 8; }
 int name_width(int columns) { return std::min(kNameWidth, columns - 2 - kNumbers * (number_width(columns) + 1)); }
 
-// The labels of devices have this width: that of the longest, or what a picture of `beside` characters leaves.
+// Returns the width of the labels of devices: that of the longest, or what a picture of `beside` characters leaves.
 int label_width(int longest, int beside, int columns) {
   return std::clamp(longest, kLeastLabelWidth, std::max(kLeastLabelWidth, columns - beside - 6));
 }
 
 char letter(size_t call) { return static_cast<char>((call < 26 ? 'A' : 'a' - 26) + call); }
 
-// Draws where the period goes on one lane: a letter a function, '>' new weights and loads, '.' idle.
+// Draws the period of one lane: a letter for each function, '>' for new weights and loads, '.' for idle time.
 std::string lane_picture(const Lane& lane, double seconds, int width) {
   std::string drawn(static_cast<size_t>(width), '.');
   for (const Block& block : lane.blocks) {
@@ -43,7 +43,7 @@ std::string lane_picture(const Lane& lane, double seconds, int width) {
   return drawn;
 }
 
-// Idle seconds of a lane by what ended them, the longest first.
+// Writes the idle seconds of a lane by what it waited for, the longest first, at most three.
 std::string idle_text(const Lane& lane, double seconds) {
   if (lane.idle_seconds <= 0) return "";
   std::map<std::string, double> causes;
@@ -79,7 +79,7 @@ std::string calls_text(const Plan& plan, int columns) {
   return text;
 }
 
-// "######----    ": what stays, and what the largest phase needs beside it.
+// Draws "######----    ": '#' is what stays, '-' what the largest phase needs beside it.
 std::string memory_bar(const DeviceMemory& memory) {
   const auto columns = [&](double bytes) {
     return std::clamp(static_cast<int>(bytes / memory.usable_bytes * kMemoryWidth + 0.5), 0, kMemoryWidth);
@@ -100,7 +100,7 @@ std::string largest_items(const DeviceMemory& memory) {
   return text;
 }
 
-// A line for every staleness that was tried, the one of the plan marked.
+// Writes a line for every staleness that was tried, and marks that of the best plan.
 std::string synchrony_text(const SearchResult& result, int columns) {
   if (result.synchrony.empty()) return "";
   std::string text = "\n  staleness, the seconds and the best plan of each\n";
@@ -221,7 +221,7 @@ std::string layout_text(const Execution& how) {
   return text;
 }
 
-// The whole cluster's time is the functions' device-seconds and idle ones: the largest difference is the reason.
+// The time of all devices is the seconds of functions on them and idle seconds: the largest difference is the reason.
 std::string loss_text(const Plan& faster, const Plan& slower) {
   const double devices = std::max(slower.placement.devices, faster.placement.devices);
   double idle_more = slower.seconds - faster.seconds, most = 0, idle[2] = {slower.seconds, faster.seconds};

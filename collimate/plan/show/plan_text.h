@@ -9,7 +9,7 @@
 
 namespace collimate::plan {
 
-// A run of so many iterations costs this, in all and by kind of device.
+// RunCost is the cost of a run, and KindCost the part of its devices of one kind.
 struct KindCost {
   DeviceKind gpu;
   int devices = 0;
@@ -21,43 +21,45 @@ struct RunCost {
 };
 RunCost run_cost(const Request& request, double iteration_seconds, int64_t iterations);
 
-// "100 iterations: 3.1 h, 24.8 GPU-hours, $39.70 at $1.60 an hour (assumed: --price)"; of several kinds with the part
-// of each behind a colon.
+// Writes "100 iterations: 3.1 h, 24.8 GPU-hours, $39.70 at $1.60 an hour (assumed: --price)"; for several kinds, the
+// part of each follows behind a colon.
 std::string cost_text(const Request& request, double iteration_seconds, int64_t iterations);
 
-// "1024 rows an iteration, tokens of a prompt: 512, of a completion: 498 on average and at most 1536; constants of
-// collimate-cpu": what was planned for.
+// Says what was planned for: "1024 rows an iteration, tokens of a prompt: 512, of a completion: 498 on average and at
+// most 1536; constants of collimate-cpu".
 std::string workload_text(const Request& request);
 
-// Texts for people, with lines of at most `columns` characters, of which 80 do.
+// These functions write texts for people, with lines of at most `columns` characters, of which 80 suffice.
 //
-// Form, groups, cluster and staleness of a plan; its seconds, tokens per second and what a run costs.
+// Writes form, groups, cluster and staleness of a plan, its seconds, tokens per second and what a run costs.
 std::string heading_text(const Request& request, const Plan& plan, int64_t iterations, int columns = kTextColumns);
-// One plan for people: devices over time as a picture, seconds by cause, memory bars, idle time and what it waits for.
+// Shows one plan for people: devices over time as a picture, with idle time and what it waits for; seconds by cause;
+// and bars of memory.
 std::string plan_text(const Request& request, const Plan& plan, const Timeline& timeline, int columns = kTextColumns);
 // Shows what the search found: the best plan, its cost for a run, the runner-ups and why they lose.
 std::string search_text(const Request& request, const SearchResult& result, int64_t iterations,
                         int columns = kTextColumns);
-// Gives the same as data.
+// These give the cost of a run, a plan and what the search found as JSON.
 nlohmann::ordered_json run_json(const Request& request, double iteration_seconds, int64_t iterations);
 nlohmann::ordered_json plan_json(const Request& request, const Plan& plan, const Timeline& timeline);
 nlohmann::ordered_json search_json(const Request& request, const SearchResult& result, int64_t iterations);
 
-// The parts of plan_text: what devices do in a period; seconds by cause under a heading, a row for each function; bars
-// of memory.
+// These are the parts of plan_text: a picture of what devices do in a period; seconds by cause as a heading and a row
+// for each function; and bars of memory.
 std::string picture_text(const Plan& plan, const Timeline& timeline, int columns = kTextColumns);
 std::string calls_heading(int columns = kTextColumns);
 std::string call_row(const std::string& label, const Call& call, int columns = kTextColumns);
 std::string memory_text(const Request& request, const Plan& plan, int columns = kTextColumns);
-// Every item of memory: what stays on devices with the same models, and what each phase needs beside it, with the sum.
+// Lists every item of memory: what stays on devices with the same models, and what each phase needs beside it, with the
+// sum.
 std::string phase_memory_text(const Request& request, const Plan& plan, int columns = kTextColumns);
-// ", staleness 1"; "" for none.
+// Writes ", staleness 1"; "" for none.
 std::string staleness_text(const Plan& plan);
-// "tp 2 · dp 4 · zero 1 · rows 8 · recompute".
+// Writes "tp 2 · pp 1 · dp 4 · zero 1 · rows 8 · recompute".
 std::string layout_text(const Execution& how);
 // Names what a plan loses most by against a faster one: device time of a function, or idle time.
 std::string loss_text(const Plan& faster, const Plan& slower);
-// InputError that names the reason, and how many devices would do, when there is no plan.
+// Throws InputError when there is no plan, which names the reason and a remedy, such as the devices that would do.
 void require_plan(const Request& request, const SearchResult& result);
 
 }  // namespace collimate::plan

@@ -7,14 +7,14 @@
 namespace collimate::plan {
 namespace {
 
-// The request is made as quick as can be.
+// Returns the request as one that is quick to search: for one plan, without staleness.
 Request for_one_plan(Request request) {
   request.keep = 1;
   request.load.staleness = 0;
   return request;
 }
 
-// Takes over `more` and its plan where there is one.
+// Takes over `more` and its plans where there are some.
 void keep_if_it_fits(Request more, Request& kept, SearchResult& found) {
   SearchResult tried = search(more);
   if (tried.plans.empty()) return;
@@ -22,8 +22,9 @@ void keep_if_it_fits(Request more, Request& kept, SearchResult& found) {
   found = std::move(tried);
 }
 
-// Gives what the planner would take in place of layouts that are fixed, of as few functions and words as it finds: one
-// after another stays where the rest can be chosen. "" where nothing fits without them either.
+// Returns the layouts that the planner would take in place of fixed ones, for as few functions and words as it finds:
+// it keeps one fixed layout, then one fixed word, after another for as long as there is a plan. Returns "" where
+// nothing fits without them either.
 std::string without_fixed(const Request& request) {
   Request kept = for_one_plan(request);
   kept.fixed.clear();
@@ -50,7 +51,7 @@ std::string without_fixed(const Request& request) {
   return text;
 }
 
-// No plan has the form that is asked for.
+// Throws InputError as no plan has the form that is asked for, with the forms of which there are plans.
 [[noreturn]] void throw_without_form(const Request& request, const std::string& why) {
   Request any = request;
   any.form = "";
@@ -63,7 +64,7 @@ std::string without_fixed(const Request& request) {
                                                          : fmt::format("{}", fmt::join(forms, ", "))));
 }
 
-// The smallest cluster of so many times the devices, in whole nodes, on which there is a plan; "" where there is none.
+// Returns the smallest cluster with more devices, in whole nodes, on which it finds a plan; "" where there is none.
 std::string larger_cluster(Request request) {
   const Cluster cluster = request.cluster;
   const auto fits = [&](int devices) {
@@ -75,7 +76,7 @@ std::string larger_cluster(Request request) {
   int fitting = 2 * cluster.devices();
   while (fitting <= kMaxDevices && !fits(fitting)) fitting *= 2;
   if (fitting > kMaxDevices) return "";
-  // The search goes between half of them and these, by whole nodes of each kind.
+  // With one kind, the search goes on between half of these devices and all of them, by whole nodes.
   const int groups = static_cast<int>(cluster.groups.size());
   const int step = groups == 1 ? std::max(cluster.groups[0].per_node, cluster.groups[0].gpu.per_node) : fitting / 2;
   for (int little = fitting / 2; fitting - little >= 2 * step;) {
@@ -85,9 +86,9 @@ std::string larger_cluster(Request request) {
   return cluster_text(*with_devices(cluster, fitting));
 }
 
-// Where every rank holds its whole model, more devices take none of it away, but for other models on devices of theirs.
-// Larger clusters are not searched for a limit that the program counts by itself, placement by placement: that takes
-// minutes, and the user can raise it.
+// Returns what would help. Where every rank holds its whole model, more devices take none of it away, but can take
+// other models. Larger clusters are not searched for a limit that the program counts by itself, placement by placement:
+// that takes minutes, and the user can raise the limit.
 std::string remedy_of(const Request& request) {
   if (request.excess)
     return fmt::format("a larger run.memory_budget, or more devices{}", request.whole ? ", or --layouts any" : "");

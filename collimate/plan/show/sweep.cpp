@@ -27,7 +27,7 @@ int number(const std::string& text, int least, int most, const std::string& what
   return value;
 }
 
-// Another kind in place of a group's, with the network and the price that are given.
+// Puts another kind in place of a group's. Keeps the network that is given and, for the same kind, the price.
 void set_gpu(NodeGroup& group, DeviceKind gpu) {
   if (group.gpu.network_given) gpu.network_bytes_per_second = group.gpu.network_bytes_per_second;
   gpu.network_given = group.gpu.network_given;
@@ -74,7 +74,7 @@ std::vector<std::string> values_of(const std::string& list) {
   return values;
 }
 
-// The first that fits, which the others are compared with.
+// Returns the first variant that fits, with which the others are compared; null where none does.
 const Variant* reference_of(const std::vector<Variant>& variants) {
   for (const Variant& variant : variants)
     if (!variant.result.plans.empty()) return &variant;

@@ -89,7 +89,8 @@ std::string cell(const ordered_json& value) {
   return fmt::format("{:.6g}", value.get<double>());
 }
 
-// Each row under its first cell, a line "key: value" for every other; `lines` begins with the keys.
+// Writes each row as its first cell and, below it, a line "key: value" for every other one; `lines` begins with the
+// keys.
 std::string as_records(const std::vector<std::vector<std::string>>& lines, int columns) {
   std::string text;
   for (size_t row = 1; row < lines.size(); ++row) {

@@ -29,7 +29,7 @@ size_t pieces_of(const LinkTransfer& transfer) {
   return pieces;
 }
 
-// Leaves of a plan what the link carries.
+// Removes from a plan what the link does not carry.
 void keep_carried(const LinkedWeights& weights, shape::TransferPlan& plan) {
   for (shape::Route& route : plan.routes)
     std::erase_if(route.slices, [&](const shape::Slice& slice) {

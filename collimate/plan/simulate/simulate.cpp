@@ -13,13 +13,13 @@ using graph::ActionKind;
 using graph::Event;
 using graph::Task;
 
-// Tells what will happen: an event, or the moment in which a task may begin its next call.
+// A NextStep is what will happen: an event or, without one, the moment in which a task may begin its next call.
 struct NextStep {
   std::optional<Event> event;
   Task task;
 };
 
-// A task's work in virtual time.
+// TaskWork is the state of a task in virtual time.
 struct TaskWork {
   double ready = 0;  // when all that it has begun is done
   std::vector<Action> waiting;
@@ -58,7 +58,7 @@ class Answers {
     return predictions_.transition ? predictions_.transition(action) : predictions_.transition_seconds;
   }
 
-  // The next call of a task that is idle, on all that waits; where nothing will come the task ends.
+  // Begins the next call of an idle task on all rows that wait, or ends the task where none wait and none will come.
   void call(double now, const Task& task) {
     TaskWork& work = work_[task];
     if (now < work.ready) return;
@@ -90,7 +90,7 @@ class Answers {
     return Event::resident_at(action.model, action.worker, action.transition == graph::TransitionKind::kLoad);
   }
 
-  // All that comes in one moment is for one call: it begins when all events of the moment have been answered.
+  // Rows that come in one moment go into one call, which begins when all events of the moment have been answered.
   void wait(double now, const Action& fed) {
     TaskWork& work = work_[fed.task];
     work.waiting.push_back(fed);
@@ -143,7 +143,8 @@ class Answers {
   std::map<Task, TaskWork> work_;
 };
 
-// `open`: the spans of tasks that have not finished, by task; one that starts again has a new span.
+// Records the begin and end of tasks. `open` has the index of the span of each task that has not finished; a task that
+// starts again gets a new span.
 void record_spans(Simulation& simulation, std::map<Task, size_t>& open, double now, const Event& event,
                   std::span<const Action> actions, Answers& answers) {
   if (event.kind == graph::EventKind::kFinished)

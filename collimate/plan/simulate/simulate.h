@@ -9,35 +9,37 @@
 
 namespace collimate::plan {
 
-// The simulator believes this about time, and is told what will happen. All functions must be deterministic.
+// Predictions tell the simulator how long everything takes and what happens from outside. All functions must be
+// deterministic.
 struct Predictions {
-  // Seconds of one call on `rows` rows. A streaming task works on all its feeds at once; another one does what it has
-  // been fed in one call after the other, each on all that is there.
+  // Returns the seconds of one call on `rows` rows. A streaming task works on all its feeds at once. Any other task
+  // makes one call after the other, each on all rows that wait for it.
   std::function<double(const graph::Task& task, int64_t rows)> seconds = [](const graph::Task&, int64_t rows) {
     return static_cast<double>(rows);
   };
-  // Says after which share of the seconds a streaming task's row is done; rows that are done at once come in one event.
-  // Empty: each sample group by itself, all at the end.
+  // Returns the share of the seconds after which a streaming task's row is done; neighbouring rows that are done at the
+  // same time come in one event. Where it is empty, each sample group comes by itself after the seconds of its own
+  // rows.
   std::function<double(const graph::Task& task, int64_t row)> finish;
   double transition_seconds = 1;
-  // Gives the seconds of one transition, where they differ: a load, an off-load, a weight transfer.
+  // Returns the seconds of one load, off-load or weight transfer. Where it is empty, each takes transition_seconds.
   std::function<double(const graph::Action& action)> transition;
-  // Whether a filter drops the sample group that begins at `first`.
+  // Returns whether a filter drops the sample group that begins at `first`.
   std::function<bool(const graph::Task& task, int64_t first)> drops = [](const graph::Task&, int64_t) { return false; };
-  // Events from outside by their time: a worker lost, a stop asked.
+  // Events from outside with their seconds: a worker is lost, a stop is asked for.
   std::vector<std::pair<double, graph::Event>> outside;
 };
 
-// One task as it ran, in virtual seconds.
+// A TaskSpan is one task as it ran, in virtual seconds.
 struct TaskSpan {
   graph::Task task;
   std::vector<int> workers;
   double begin_seconds = 0;
   double end_seconds = 0;                        // 0 when it did not finish
-  std::vector<std::pair<double, double>> calls;  // begins and ends, of a task that does not stream
+  std::vector<std::pair<double, double>> calls;  // begin and end of each, unless the task streams
 };
 
-// One load, off-load or weight transfer.
+// A MoveSpan is one load, off-load or weight transfer.
 struct MoveSpan {
   graph::Action action;
   double begin_seconds = 0;
@@ -45,19 +47,19 @@ struct MoveSpan {
 };
 
 struct Simulation {
-  std::vector<graph::Step> steps;  // a recording, as of a run
+  std::vector<graph::Step> steps;  // events and actions, as a run records them
   std::vector<double> times;       // of each step
   std::vector<TaskSpan> spans;     // in order of their starts
   std::vector<MoveSpan> moves;
   double seconds = 0;
-  bool stopped = false;  // false: nothing was left to happen and the schedule had not stopped
-  std::string waiting;   // who waited for what, when not stopped
+  bool stopped = false;  // by the schedule; false: no event was left before it stopped
+  std::string waiting;   // when not stopped: who waited for what
 };
 
 // Drives the runtime's own Schedule in virtual time: every action is answered by the event that its prediction gives.
 Simulation simulate(const graph::NamedGraphs& graphs, const graph::Placement& placement,
                     const graph::ScheduleOptions& options, const Predictions& predictions = {});
-// Goes on from a schedule that was loaded: a run that goes on in a new process.
+// Continues from a schedule that was loaded, as a run does that continues in a new process.
 Simulation simulate_from(graph::Schedule schedule, const graph::NamedGraphs& graphs,
                          const graph::ScheduleOptions& options, const Predictions& predictions = {});
 

@@ -11,7 +11,7 @@ namespace collimate::plan {
 namespace {
 
 constexpr int64_t kMostRows = 4096;
-constexpr int kFewDevices = 64;  // which are simulated one by one
+constexpr int kFewDevices = 64;  // up to so many are simulated one by one
 
 bool reads(const graph::Graph& graph, int node, int producer) {
   const std::vector<std::string>& inputs = graph.node(node).inputs;
@@ -19,7 +19,7 @@ bool reads(const graph::Graph& graph, int node, int producer) {
                      [&](const std::string& input) { return graph.producer(input) == producer; });
 }
 
-// Whether some of a call's work is where another has none.
+// Returns whether a call works somewhere, on a device or the host, where `other` does not.
 bool beside(const Call& call, const Call& other) {
   if (call.devices.empty()) return call.seconds > 0;
   return std::any_of(call.devices.begin(), call.devices.end(), [&](int device) {
@@ -27,7 +27,7 @@ bool beside(const Call& call, const Call& other) {
   });
 }
 
-// Whether a call works by rows beside one that gives them out early: then these are to be told apart.
+// Returns whether a call works on rows while the call that makes them goes on; then rows must be told apart.
 bool overlaps(const Request& request, const Plan& plan) {
   std::set<int> early;
   for (const int n : graph::topological_order(request.graph)) {
@@ -41,7 +41,8 @@ bool overlaps(const Request& request, const Plan& plan) {
   return std::any_of(early.begin(), early.end(), [&](int n) { return !request.graph.spec(n).streams; });
 }
 
-// Rows in the simulator: as few as give every replica of every function the same number.
+// Returns the rows of a simulated iteration: as few as give every replica of a function the same number, at most
+// kMostRows, and eight times as many where calls overlap by rows.
 int64_t simulated_rows(const Request& request, const Plan& plan, const graph::Placement& placement) {
   int64_t rows = 1;
   for (const Call& call : plan.calls) {
@@ -52,7 +53,7 @@ int64_t simulated_rows(const Request& request, const Plan& plan, const graph::Pl
   return rows;
 }
 
-// Seconds of the calls on the device that has most.
+// Returns the seconds of an iteration's calls on the busiest device.
 double busiest_device(const Plan& plan) {
   std::map<int, double> busy;
   double most = 0;
@@ -73,8 +74,8 @@ int ranks_of(const Request& request, const Plan& plan, const Call& call) {
   return static_cast<int>(graph::replicas(request.graph, plan.placement, call.node).at(0).size());
 }
 
-// Neighbours that belong to the same groups and whose replicas lie within them or cover them: they work in step. 1
-// where a group is not a run of devices.
+// Returns how many neighbouring devices work in step: they belong to the same groups, and every replica lies within
+// them or covers them. Returns 1 for few devices, or where a group is not a run of neighbours.
 int devices_in_step(const Request& request, const Plan& plan) {
   if (plan.placement.devices <= kFewDevices) return 1;
   int unit = plan.placement.devices;
@@ -93,7 +94,7 @@ int devices_in_step(const Request& request, const Plan& plan) {
   return unit;
 }
 
-// The placement of units in place of devices.
+// Returns the placement with one device in place of each `unit` devices.
 graph::Placement in_units(const Request& request, const Plan& plan, int unit) {
   if (unit == 1) return plan.placement;
   graph::Placement made = plan.placement;
@@ -115,7 +116,7 @@ graph::Placement in_units(const Request& request, const Plan& plan, int unit) {
 Predictions predictions_of(const Request& request, const Plan& plan, const graph::Placement& placement, int64_t rows) {
   struct Known {
     double seconds = 0, rows = 1;
-    double call_seconds = 0;  // of the seconds, in every call
+    double call_seconds = 0;  // the part of the seconds that every call costs
     Finish finish = at_the_end(1);
   };
   std::map<int, Known> known;
@@ -129,7 +130,7 @@ Predictions predictions_of(const Request& request, const Plan& plan, const graph
   made.seconds = [known, &graph = request.graph](const graph::Task& task, int64_t fed) {
     const auto found = known.find(task.node);
     if (found == known.end()) return 0.0;
-    // A function that streams works on all its rows at once; another on what there is.
+    // A function that streams works on all its rows at once, any other one on the rows that are there.
     const auto& [seconds, all, each_call, finish] = found->second;
     if (graph.spec(task.node).streams) return seconds;
     return each_call + (seconds - each_call) * static_cast<double>(fed) / all;
@@ -162,7 +163,7 @@ PlanSimulation simulate_plan(const Request& request, const Plan& plan) {
   made.simulation =
       simulate(request.graph, made.placement, options, predictions_of(request, plan, made.placement, made.rows));
   const double first = end_of(made.simulation, overlap), last = end_of(made.simulation, 3 * overlap);
-  // The first iterations end sooner after each other than devices can go on.
+  // The first iterations can end in quicker succession than the devices can keep up.
   made.period_seconds = std::max(busiest_device(plan), (last - first) / static_cast<double>(2 * overlap));
   made.typical_iteration = 2 * overlap;
   made.typical_end_seconds = end_of(made.simulation, made.typical_iteration);

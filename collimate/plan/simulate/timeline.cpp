@@ -21,7 +21,7 @@ std::string move_label(const graph::Action& action) {
   return (action.transition == graph::TransitionKind::kLoad ? "load " : "off-load ") + action.model;
 }
 
-// The workers that a move keeps busy.
+// Returns the workers that a move keeps busy.
 std::vector<int> workers_of(const Request& request, const graph::Placement& placement, const graph::Action& action) {
   if (action.transition != graph::TransitionKind::kWeights) return {action.worker};
   std::vector<int> workers = graph::workers_of(request.graph, placement, action.source);
@@ -36,19 +36,19 @@ int call_of(const Plan& plan, int node) {
   return -1;
 }
 
-// Begins and ends of a task's work: of its calls, between which it may wait.
+// Returns the begin and end of each call of a task, between which it may wait, or of the whole task where it streams.
 std::vector<std::pair<double, double>> work_of(const TaskSpan& span) {
   return span.calls.empty() ? std::vector<std::pair<double, double>>{{span.begin_seconds, span.end_seconds}}
                             : span.calls;
 }
 
-// Work of one device over the whole simulation, in order.
+// DeviceWork finds the work of a device over the whole simulation.
 class DeviceWork {
  public:
   DeviceWork(const Request& request, const Plan& plan, const PlanSimulation& simulated)
       : request_(request), plan_(plan), simulated_(simulated), simulation_(simulated.simulation) {}
 
-  // The simulator's worker of a device.
+  // Returns the simulator's worker that stands for a device.
   int worker_of(int device) const { return device / simulated_.devices_per_worker; }
 
   std::vector<Block> blocks(int device) const {
@@ -79,7 +79,7 @@ class DeviceWork {
       ended = label(span.task.node);
       if (feeds(span.task.node, next.call)) break;
     }
-    for (const TaskSpan& span : simulation_.spans)  // rows that something gives out while it goes on
+    for (const TaskSpan& span : simulation_.spans)  // a producer may give out rows while it goes on
       if (ended.empty() && span.begin_seconds < moment && moment < span.end_seconds && feeds(span.task.node, next.call))
         ended = label(span.task.node);
     return ended.empty() ? "the next iteration" : ended;
@@ -104,7 +104,7 @@ class DeviceWork {
   const Simulation& simulation_;
 };
 
-// The part of a device's work that lies in the window, with what is between.
+// Returns a device's work between the times `begin` and `end`, with the idle times in it.
 Lane lane_of(const DeviceWork& work, const std::vector<int>& devices, double begin, double end) {
   Lane lane{devices, "", {}, {}, 0};
   double at = begin;
@@ -142,7 +142,7 @@ Timeline timeline_of(const Request& request, const Plan& plan, const PlanSimulat
 nlohmann::ordered_json chrome_trace(const Request& request, const Plan& plan, const PlanSimulation& simulated) {
   nlohmann::ordered_json events = nlohmann::ordered_json::array();
   const int unit = simulated.devices_per_worker, devices = plan.placement.devices, workers = devices / unit;
-  // Adds what one of the simulator's workers does on every device that it stands for.
+  // Adds work of one of the simulator's workers to the thread of every device that it stands for.
   const auto add = [&](const std::string& name, const char* category, int worker, double begin, double end) {
     const int first = worker < workers ? worker * unit : devices + worker - workers;
     for (int thread = first; thread < first + (worker < workers ? unit : 1); ++thread)
