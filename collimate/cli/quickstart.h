@@ -8,13 +8,14 @@
 
 namespace collimate::cli {
 
-// `collimate bench quickstart`: a small policy learns to sort digits, first from demonstrations, then by GRPO. With
-// --single one seed, where runs that have ended are not repeated; otherwise three seeds and the controls (shuffled
-// rewards, learning rate 0, SFT continued for at least GRPO's time), run afresh, and a table. InputError when --output
-// holds other files. Returns 1 when a bound is missed (see missed_bounds), of runs as long as the default alone.
+// Runs `collimate bench quickstart`: a small policy learns to sort digits, first from demonstrations, then by GRPO.
+// --single runs one seed and does not repeat runs that have ended. Otherwise it runs three seeds afresh, each with the
+// controls (shuffled rewards, learning rate 0, SFT continued for at least GRPO's time), and prints a table. Throws
+// InputError when a call that runs afresh finds other files in --output. Returns 1 when a bound is missed (see
+// missed_bounds); bounds are checked only for runs of the default length.
 int bench_quickstart(const Arguments& arguments);
 
-// Held-out accuracy in percent around a run.
+// A QuickstartResult holds the held-out accuracy before and after a run, in percent, and the run's seconds.
 struct QuickstartResult {
   double before = 0;
   double after = 0;
@@ -31,8 +32,8 @@ std::vector<std::string> missed_bounds(const QuickstartResult& grpo, const Quick
 struct QuickstartTask {
   int64_t digits = 6;
   int64_t demonstrations = 120;
-  int64_t problems = 20000;  // to train on by reward
-  int64_t held_out = 500;    // to measure on
+  int64_t problems = 20000;  // for training by reward
+  int64_t held_out = 500;    // for measuring accuracy
   int64_t validation = 500;  // demonstrations that say when SFT stops
   uint64_t seed = 1;
 };
