@@ -67,8 +67,8 @@ inline std::vector<LinearLayer> linear_layers(const shape::ModelShape& s) {
           {"down", s.hidden, block.mlp.intermediate}};
 }
 
-// Returns the FLOPs of one forward over sequences of `tokens` tokens each, after `before` tokens whose keys are there
-// already, with the head at `heads` tokens of each. A multiply-add counts as two. Of a mixture's experts, only those
+// Returns the FLOPs of one forward over sequences of `tokens` tokens each, after `before` shared tokens that are not
+// computed, with the head at `heads` tokens of each. A multiply-add counts as two. Of a mixture's experts, only those
 // that a token is routed to count.
 inline double flops_of(const shape::ModelShape& s, double sequences, double before, double tokens, double heads) {
   const double weights = shape::active_block_parameters(shape::outline_of(s));
