@@ -153,7 +153,7 @@ class ManyRows {
  private:
   Exec exec_;
   int rounds_;
-  std::map<ComputeType, double> peaks_;  // GFLOP/s, the best so far
+  std::map<ComputeType, double> peaks_;  // best GFLOP/s of each type so far
 };
 
 void many_rows(const Exec& exec, const std::vector<std::string>& models, const std::vector<std::string>& types,

@@ -17,7 +17,7 @@
 
 namespace collimate::bench {
 
-constexpr double kSampleSeconds = 0.02;  // a sample lasts at least so long
+constexpr double kSampleSeconds = 0.02;  // least duration of a sample
 
 struct Spread {
   double median = 0, least = 0, largest = 0;

@@ -25,7 +25,8 @@ constexpr double kPull = 0.003;  // cost of a constant a factor of e away from i
 std::pair<double, double> limits_of(double Constants::*member) {
   if (member == &Constants::train_efficiency) return {0.02, 0.75};
   if (member == &Constants::score_efficiency) return {0.02, 0.85};
-  // P99 over ten medians (Laminar, DORA) is 1.0; of the 128 lengths that are simulated the last rows are missing.
+  // A 99th percentile of ten medians (Laminar, DORA) is a sigma of 1.0. More is allowed, because the 128 lengths that
+  // are simulated lack the last rows.
   if (member == &Constants::length_sigma) return {0.3, 1.5};
   const ConstantInfo& info = constant_info(member);
   return {info.low, info.high};

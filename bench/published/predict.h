@@ -10,7 +10,7 @@ namespace collimate::plan::published {
 
 // A Prediction is one iteration of a published run as the cost model predicts it.
 struct Prediction {
-  std::map<std::string, PhaseTime> phases;  // generate, log_probs, ref, reward, critic, train, critic_train
+  std::map<std::string, PhaseTime> phases;  // by name: generate, log_probs, ref, reward, critic, train, critic_train
   std::map<std::string, Execution> executions;
   double transfer_seconds = 0;  // for moving new weights to generation
   double waiting_seconds = 0;   // that training waits for exposed generation and for the weights' transfer

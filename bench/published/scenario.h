@@ -14,7 +14,7 @@ namespace collimate::plan::published {
 // models on devices of their own.
 enum class Sharing { kColocated, kTwoSides, kGroups };
 
-// A RoleLayout holds what a role's text says of its layout; 0 where it says nothing.
+// A RoleLayout holds the sizes that a role's text gives for its layout; 0 means that it gives none.
 struct RoleLayout {
   int tp = 0, pp = 0, ep = 0, devices = 0, cp = 0;
   int dp = 0;  // used only together with tp
@@ -43,13 +43,13 @@ struct Scenario {
   double staleness = 0;                         // share of an iteration's rows that may be old; 1: a whole iteration
   bool continuous = false;        // rollouts go on across weight updates: no iteration waits for its last rows
   bool searched = false;          // the system chose each function's layout itself
-  bool sharded_training = false;  // ZeRO-3 or FSDP: no cut of the model unless the row gives one
+  bool sharded_training = false;  // ZeRO-3 or FSDP: tp and pp only in generation unless the row gives them
   bool recomputes_log_probs = false;
-  int generations = 1, rewards = 1;  // passes over the rows: ReMax's greedy baseline, Safe-RLHF's cost model
+  int generations = 1, rewards = 1;  // passes over the rows; 2 with ReMax's greedy baseline, Safe-RLHF's cost model
   int train_sets = 1;                // sets of rows in an actor's update: 2 with a pretraining loss beside it
   bool zero3 = false, offload = false, recompute = false, fp8 = false;
   int64_t lora_rank = 0, micro_batch = 0;
-  bool unfused = false;                       // decoding kernels that are not for this model's layers
+  bool unfused = false;                       // decoding kernels are not fused for this model's layers
   double call_rows = 0;                       // rows that a device decodes in one call; 0: the row does not say
   std::map<std::string, RoleLayout> layouts;  // generate, train, reward, ref, critic; "" for all others
   // Returns the role's layout; sizes that it leaves out are those for all others.

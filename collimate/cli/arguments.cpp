@@ -194,7 +194,7 @@ namespace {
 // never returns on a comma behind a list.
 bool is_in_brackets(const std::string& text) {
   int depth = 0;
-  char quote = 0, before = '[';  // a quote begins an entry, or follows a quote in one
+  char quote = 0, before = '[';  // a quote opens only at the beginning of an entry, or behind a quote
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote != 0) {

@@ -35,7 +35,7 @@ std::optional<std::string> constants_file(const nlohmann::json& placement) {
 nlohmann::json recorded_placement(const std::string& run) {
   const std::filesystem::path file = std::filesystem::path(run) / "config.resolved.yaml";
   if (run.empty() || !std::filesystem::exists(file)) return nullptr;
-  const base::ConfigNode before = base::load_config(file).root;  // read as it stands: its plugins are not loaded
+  const base::ConfigNode before = base::load_config(file).root;  // as plain YAML, without loading plugins
   const base::ConfigNode* placement = before.find("placement");
   return placement != nullptr && placement->kind == base::ConfigNode::Kind::kMap ? base::to_json(*placement) : nullptr;
 }

@@ -9,7 +9,7 @@
 namespace collimate::cli {
 
 struct CalibrateOptions {
-  std::string config;             // YAML of a run
+  std::string config;             // YAML file of a run
   std::vector<std::string> sets;  // overrides of its keys
   int64_t iterations = 6;         // of each run, of which the first is not counted; at least 2
   int64_t devices = 1;            // CPU devices of one thread, each with as many rows as the config has
@@ -22,8 +22,8 @@ struct CalibrationRun {
   PlanRequest asked;               // the run as a request to the planner: graph, rows, realised lengths
   std::string prompt, completion;  // the realised lengths, in the form that Lengths::parse reads
   double longest = 0;              // longest completion, tokens
-  std::map<int, double> seconds;   // by node of the graph, as plan::node_seconds
-  double iteration_seconds = 0;    // median
+  std::map<int, double> seconds;   // by node of the graph, as plan::node_seconds gives them
+  double iteration_seconds = 0;    // median after the first iteration
 };
 
 // Runs the recipe up to three times without evaluation, in a temporary directory: as configured, with half of the rows,

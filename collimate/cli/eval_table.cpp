@@ -28,7 +28,7 @@ std::string cell(const Json& estimate, bool sign) {
 // A Column holds the heading of a column of the table and a cell for each metric.
 using Column = std::vector<std::string>;
 
-constexpr int kBetween = 3;  // spaces
+constexpr int kBetween = 3;  // spaces between columns
 
 int width_of_column(const Column& column) {
   int width = 0;

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// {0} the task's directory, {1} iterations, {2} seed, {3} updates of the warm-up.
+// The config of step 1: {0} is the task's directory, {1} iterations, {2} seed, {3} updates of the warm-up.
 constexpr const char* kSftConfig = R"(# Step 1: learn the form of the task from demonstrations.
 recipe: sft
 models:
@@ -35,7 +35,8 @@ train:
 run: {{iterations: {1}, seed: {2}, evaluate_every: 25, patience: 2}}
 )";
 
-// {0} the task's directory, {1} iterations, {2} seed, {3} the model of step 1, {4} updates of the warm-up.
+// The config of step 2: {0} is the task's directory, {1} iterations, {2} seed, {3} the model of step 1, {4} updates of
+// the warm-up.
 constexpr const char* kGrpoConfig =
     R"(# Step 2: practise on problems without answers shown, rewarded when the answer is right.
 recipe: grpo
@@ -221,7 +222,7 @@ int compare(const Quickstart& base_call, int64_t seeds) {
   return code;
 }
 
-constexpr int kLeastRise = 25, kLeastAccuracy = 70, kMostDrift = 3, kLeastLead = 10;  // points
+constexpr int kLeastRise = 25, kLeastAccuracy = 70, kMostDrift = 3, kLeastLead = 10;  // % points
 
 std::string bound_line(const std::string& expected, double got) {
   return fmt::format("expected {}, got {:.1f}", expected, got);

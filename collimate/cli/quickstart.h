@@ -22,10 +22,10 @@ struct QuickstartResult {
   double seconds = 0;
 };
 
-// Lists the bounds that GRPO's run misses: a rise of at least 25 points, at least 70 % at its end.
+// Lists the bounds that GRPO's run misses: accuracy rises by at least 25 points and is at least 70 % at the end.
 std::vector<std::string> missed_bounds(const QuickstartResult& grpo);
-// Lists the bounds that the controls miss: shuffled rewards and learning rate 0 move by at most 3 points, SFT continued
-// ends at least 10 points below GRPO.
+// Lists the bounds that the controls miss: with shuffled rewards and with learning rate 0 accuracy moves by at most 3
+// points, and continued SFT ends at least 10 points below GRPO.
 std::vector<std::string> missed_bounds(const QuickstartResult& grpo, const QuickstartResult& shuffled,
                                        const QuickstartResult& rate_zero, const QuickstartResult& sft_continued);
 

@@ -19,7 +19,7 @@ namespace collimate::cli {
 // A RankModel is one rank's part of a model, with a whole draft model for speculation.
 struct RankModel {
   OpenModel open;
-  std::unique_ptr<model::Model> draft;  // null: none
+  std::unique_ptr<model::Model> draft;  // null: no draft model
 };
 
 // A LoadingChoice says how a verb's model is loaded. It refers to the caller's options.

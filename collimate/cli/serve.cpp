@@ -46,7 +46,7 @@ uint64_t seed_of(const serve::ServerOptions& options) {
 
 std::string name_of(const ServeCall& call) {
   if (!call.server.name->empty()) return call.server.name;
-  if (!std::filesystem::exists(call.model)) return call.model;  // as on a hub
+  if (!std::filesystem::exists(call.model)) return call.model;  // a name on a hub
   const std::filesystem::path directory = std::filesystem::canonical(call.model);
   const bool of_a_run =
       directory.filename() == "model" && std::filesystem::exists(directory.parent_path() / recipe::kResolvedFile);

@@ -24,7 +24,7 @@ struct Delta {
   std::vector<generate::TokenLogProb> top_log_probs;  // [tokens, k] as in generate::Emission
   std::string thoughts;                               // taken out of the text, if the answer's form marks them
   std::vector<text::ToolCall> calls;                  // taken out of the text, if the request has tools
-  std::string finish_reason;  // "stop", "length", "timeout" or "tool_calls" on the last one, else empty
+  std::string finish_reason;  // last Delta: "stop", "length", "timeout", "error" or "tool_calls"; else empty
 };
 
 // A ChoiceText turns one choice's tokens into the text that a client is shown, as generate::CompletionText does,

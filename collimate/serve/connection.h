@@ -10,7 +10,7 @@
 namespace collimate::serve {
 
 struct ConnectionLimits {
-  double read_seconds = 30;   // for a whole request to arrive, from its first byte on
+  double read_seconds = 30;   // for a whole request to arrive, counted from its first byte
   double write_seconds = 30;  // for the peer to take 64 KiB
   double idle_seconds = 30;   // for the next request to begin
   size_t head_bytes = 0;      // most bytes of a request's first line and headers

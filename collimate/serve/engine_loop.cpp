@@ -99,7 +99,7 @@ int64_t EngineLoop::drain(const base::Deadline& deadline) {
   if (base::wait_until(idle_, lock, deadline, idle)) return 0;
   const int64_t left = status_.in_flight;
   cut_ = true;
-  idle_.wait(lock, idle);  // a step's time at most
+  idle_.wait(lock, idle);  // takes the time of one step at most
   return left;
 }
 
