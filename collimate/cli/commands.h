@@ -17,8 +17,8 @@ struct Command {
   std::string words;                              // "train", "bench quickstart"
   std::string summary;                            // one line
   std::vector<CommandOption> arguments, options;  // without --help, which all have
-  std::vector<std::string> choices;  // the values that the first argument may have; empty: files
-  bool sets_keys = false;            // --set takes keys of a run's config
+  std::vector<std::string> choices;               // the values that the first argument may have; empty: files
+  bool sets_keys = false;                         // --set takes keys of a run's config
 };
 
 // Returns all commands, in the order of help. A command with parts ("bench") lists them as choices, and the parts

@@ -55,7 +55,7 @@ struct ScoringLayoutOptions : LayoutOptions {
   COLLIMATE_OPTION(std::string, cluster, "local", "", "where workers run: as threads or as processes of this machine",
                    base::one_of({"local", "local-processes"}));
 
-  // Returns all of these options as a JSON object.
+  // Returns the options under a config's keys, except reduction_chunks: devices, tp, pp, cp, ep, zero and cluster.
   nlohmann::json config() const;
 };
 
