@@ -151,7 +151,7 @@ class EngineLoop {
   const uint64_t seed_;
   std::list<Flight> flights_;
   std::list<Flight> scoring_;  // wait for their prompts' log-probs; only those of the first one are being computed
-  std::list<Flight> delayed_;  // wait until a choice with the same uid, that is, of an equal request, has ended
+  std::list<Flight> delayed_;  // wait until a choice with the same uid (same seed and prompt) has ended
   std::unordered_map<int64_t, Place> by_uid_;
   int64_t begun_ = 0;
   Histogram between_tokens_{kTokenBounds};
