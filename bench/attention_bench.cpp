@@ -1,9 +1,11 @@
-// Causal attention, forward and backward, beside ATen's scaled_dot_product_attention with its autograd, in one process:
+// Compares causal attention, forward and backward, with ATen's scaled_dot_product_attention and its autograd, in one
+// process:
 //   bench_attention [rounds] [15m 110m] [float32 bfloat16] [128 256 512 1024 2048]
-// The heads of a model, so many sequences that there are 2,048 tokens. Ours: appending keys and values to the cache and
-// the training forward with its softmax statistics, from q, k and v side by side as the model has them; backward to the
-// three. It is fp32 in both types; in bfloat16 theirs alone has bf16 operands. Theirs: [B, T, H, D] seen as
-// [B, H, T, D], as models do. Medians of the rounds (least .. largest); a ratio within the ranges is a tie.
+// Attention has a model's heads and sequences of the given length, 2,048 tokens together. Our forward appends keys and
+// values to the cache and computes attention with its softmax statistics, from q, k and v side by side as the model has
+// them; our backward gives the gradients of the three. Ours computes in fp32 for both types; for bfloat16 only theirs
+// has bf16 operands. Theirs reads [B, T, H, D] as [B, H, T, D], as models do. Numbers are medians of the rounds
+// (least .. largest); if the ranges touch, it is a tie.
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
@@ -23,7 +25,7 @@ using tensor::Exec;
 constexpr int64_t kTokens = 2048;
 
 struct Work {
-  int64_t sequences, tokens;  // of each
+  int64_t sequences, tokens;  // tokens of each sequence
   int heads, head_dim;
   int64_t rows() const { return sequences * tokens; }
   int64_t width() const { return int64_t{heads} * head_dim; }
@@ -101,7 +103,7 @@ class Theirs {
   }
 
  private:
-  // [B, T, H, D] of its own memory
+  // Returns random values [B, T, H, D] in memory of their own.
   static at::Tensor values(const Work& work, at::ScalarType type, uint32_t seed) {
     std::vector<float> x = noise(work.rows() * work.width(), seed);
     return at::from_blob(x.data(), {work.sequences, work.tokens, work.heads, work.head_dim}, at::kFloat)

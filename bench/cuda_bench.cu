@@ -1,6 +1,7 @@
-// Speed of the CUDA operations against this GPU's memory: bench_cuda [rounds]. Each line: shape, median microseconds
-// (least - largest) of a call, bytes read and written once a second, and the share of what a copy on the device of as
-// many bytes reaches, taken in turn with it in the same run.
+// Measures the speed of the CUDA operations against this GPU's memory:
+//   bench_cuda [rounds]
+// Each line has the shape, the median microseconds (least - largest) of a call, GB/s with each byte read and written
+// once, and the share of the speed of a copy of as many bytes on the device, measured in turn with it in the same run.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -14,9 +15,9 @@
 
 namespace {
 
-constexpr int kCalls = 10;           // in a sample
-constexpr int kSets = 4;             // of inputs, used in turn: together they are larger than the second-level cache
-constexpr size_t kFloats = 1 << 27;  // of one set's input: 512 MB
+constexpr int kCalls = 10;           // calls in a sample
+constexpr int kSets = 4;             // sets of inputs, used in turn: together they exceed the second-level cache
+constexpr size_t kFloats = 1 << 27;  // floats in one set's input: 512 MiB
 
 void check(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
@@ -37,7 +38,7 @@ float* noise(size_t count, unsigned seed) {
   return memory;
 }
 
-// Mean microseconds of a call, by events on the device; `body` gets the number of the input's set.
+// Returns the mean microseconds of a call, by events on the device. `body` gets the number of the set of inputs.
 double sample(const std::function<void(int)>& body) {
   cudaEvent_t begin, end;
   check(cudaEventCreate(&begin));

@@ -1,16 +1,17 @@
-// Tokens per second of generation, prefill included, as the peers' decode scripts measure it: greedy, B completions of
-// 128 tokens, prompts of 64.
+// Measures the tokens per second of generation, prefill included, as the peers' decode scripts do: B greedy completions
+// of 128 tokens, from prompts of 64 tokens.
 //   bench_decode MODEL_DIRECTORY [float32, bfloat16 or int8] [repeats] [B …] [--speculation TOKENS] [--period TOKENS]
 //                [--samples N] [--long-tail PLACES]
-// --speculation: a second side, in turns with the first, that guesses so many tokens ahead; its tokens must be the
-// same.
-// --period: prompts repeat themselves after so many tokens. --samples: so many completions of each prompt (B counts
-// completions). --long-tail: instead, 64 requests whose lengths are drawn from a log-normal distribution, of which so
-// many run at once; "utilisation" is the share of places that got a token, over the steps while requests waited.
-// One line of JSON per batch and side: least, median and largest seconds over the repeats (after one warm-up; of one
-// service, whose cache of keys and values is there, as with the peers), tokens per second of the best, prompt tokens
-// that were run and the work that is, seconds of prefill alone, of loading and from the process's start until a first
-// token, i.e. with weights packed, and memory.
+// --speculation adds a second side, measured in turns with the first, that guesses so many tokens ahead; its tokens
+// must be the same.
+// --period lets prompts repeat themselves after so many tokens. --samples draws so many completions of each prompt (B
+// counts completions). --long-tail measures 64 requests instead, whose lengths are drawn from a log-normal distribution
+// and of which so many run at once; "utilisation" is the share of places that got a token, over the steps while
+// requests waited.
+// Each batch and side prints one line of JSON: least, median and largest seconds over the repeats (after one warm-up;
+// all repeats use one service, which already has its key-value cache, as with the peers), tokens per second of the
+// best, prompt tokens that were run and their GFLOP, and memory. The line also has the seconds of prefill alone, of
+// loading, and from the process's start until a first token, that is, with weights packed.
 #include <fmt/core.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,7 +61,7 @@ struct Setting {
 struct Loaded {
   std::unique_ptr<model::Model> model;
   tensor::Exec exec;
-  Line about;  // what every line says
+  Line about;  // fields that every line begins with
 };
 
 int64_t whole_number(const std::string& word, const std::string& where) {
@@ -106,7 +107,8 @@ std::vector<std::vector<int32_t>> prompts_of(int64_t count, int64_t vocabulary, 
   return prompts;
 }
 
-// Repeats each prompt so many times, one after another; lengths: new tokens of each of these rows. Greedy.
+// Returns greedy requests with one row for each of `lengths`, its number of new tokens. Each prompt is repeated equally
+// often, one row after another.
 collimate::Batch requests_of(const std::vector<std::vector<int32_t>>& prompts, const std::vector<int64_t>& lengths) {
   const size_t rows = lengths.size(), samples = rows / prompts.size();
   std::vector<int64_t> uids, prompt_uids;
@@ -133,10 +135,10 @@ struct Run {
   std::vector<std::vector<int32_t>> tokens;  // of each request
 };
 
-// One way of generating, and what it took.
+// A Side is one way of generating, with its measurements.
 struct Side {
   int64_t guesses = 0;
-  std::unique_ptr<generate::Service> service = nullptr;  // the same for all repeats, as a program that goes on has it
+  std::unique_ptr<generate::Service> service = nullptr;  // the same for all repeats, as in a program that keeps running
   std::vector<double> seconds = {};
   Run last = {};
 };
@@ -152,7 +154,8 @@ std::unique_ptr<generate::Service> service_of(const Loaded& loaded, const Settin
   return std::make_unique<generate::Service>(*loaded.model, options);
 }
 
-// Where samples share prompts, the service is a new one: it would know the prompts of the run before.
+// Generates one batch. If samples share prompts, it does so with a new service, because the one of the run before would
+// have those prompts in its cache.
 Run generate_batch(const Loaded& loaded, const Setting& s, int64_t completions, int64_t new_tokens, Side& side) {
   Run run{.tokens = std::vector<std::vector<int32_t>>(static_cast<size_t>(completions))};
   const collimate::Batch requests =
@@ -202,7 +205,7 @@ void print(Line line, int64_t weight_bytes) {
   std::fflush(stdout);
 }
 
-// Counts the weights as they are in a file of the compute type.
+// Returns the bytes of the weights in a file of the compute type.
 int64_t weight_bytes(const Loaded& loaded, const std::string& compute) {
   const int64_t each = compute == "float32" ? 4 : compute == "int8" ? 1 : 2;
   int64_t parameters = 0;
@@ -236,8 +239,8 @@ void measure(const Loaded& loaded, const Setting& s, int64_t completions) {
   }
 }
 
-// New tokens of each request: log-normal, half of them below 64, a sixth above 174; from 4 to what the model has room
-// for, or 512.
+// Returns the new tokens of each request from a log-normal distribution, of which half is below 64 and a sixth above
+// 174. They are clamped to the range from 4 to 512, or to what the model has room for.
 std::vector<int64_t> tail_lengths(int64_t positions) {
   std::mt19937_64 draws(1);
   std::lognormal_distribution<double> length(std::log(64.0), 1.0);
@@ -308,7 +311,7 @@ double seconds_since_start() {
   std::ifstream stat("/proc/self/stat");
   std::string text, word;
   std::getline(stat, text);
-  std::istringstream fields(text.substr(text.rfind(')') + 1));  // from the third on
+  std::istringstream fields(text.substr(text.rfind(')') + 1));  // begins with the third field
   for (int field = 3; field <= 22; ++field) fields >> word;
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -316,7 +319,7 @@ double seconds_since_start() {
          std::stod(word) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// Loads the model and lets it draw one token, for which all weights are packed.
+// Loads the model and lets it draw one token, which packs all weights.
 Loaded load(const Setting& s, const tensor::Exec& exec) {
   Loaded loaded;
   loaded.exec = exec;

@@ -1,8 +1,10 @@
-// A small mixture of experts (29M active of 117M parameters, 16 experts, 2 a token) beside the Llama of equal work:
+// Compares a small mixture of experts (29M active of 117M parameters, 16 experts, 2 for each token) with the Llama of
+// equal work:
 //   bench_experts [rounds] [products models] [float32 bfloat16] [8 32 128]
-// products: of one block, so many rows an expert, all experts as many; the dense block's rows are those tokens.
-// forward: gate and up, then down; backward: both gradients of both. models: a forward and a training step of 512
-// tokens. The share is the dense time by the other; medians of the rounds (least .. largest).
+// products measures the products of one block, where each expert gets so many rows; the dense block has a row for each
+// of these tokens. The forward is gate and up, then down; the backward is both gradients of both. models measures a
+// forward and a training step of 512 tokens. The share is the dense time divided by the mixture's. Numbers are medians
+// of the rounds (least .. largest).
 #include <ATen/ops/ones.h>
 
 #include <memory>
@@ -30,7 +32,7 @@ void print_line(const std::string& name, const Spread& dense, const Spread& rout
   std::fflush(stdout);
 }
 
-// One weight [n, k] an expert, or one in all, and the rows that pass it.
+// A Layer has a weight [n, k] for each expert, or a single one, and the rows that are multiplied with them.
 class Layer {
  public:
   Layer(const Exec& exec, int64_t experts, int64_t rows, int64_t n, int64_t k, ComputeType type)
@@ -114,7 +116,7 @@ shape::ModelShape shape_of(bool routed) {
   return s;
 }
 
-// A model, and one batch of 4 sequences.
+// A Measured is a model with one batch of 4 sequences.
 class Measured {
  public:
   Measured(const Exec& exec, bool routed, ComputeType type)
@@ -129,7 +131,7 @@ class Measured {
     }
     batch_.starts.push_back(kTokens);
   }
-  // Seconds of a forward, and of a step but for the head.
+  // Returns the seconds of a forward, and of a training step's forward and backward without the head.
   std::vector<double> sample() {
     const double forward = seconds_per_call([&] { model_.forward(batch_); });
     return {forward, seconds_per_call([&] {

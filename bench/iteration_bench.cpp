@@ -1,10 +1,11 @@
 // Measures where the time of a GRPO iteration and of an SFT step goes, on Llamas, or models of the shapes that
 // directories with config.json have, with random weights:
 //   bench_iteration [repeats] [15m 260k 110m DIRECTORY/…] [float32 bfloat16] [generation reference update sft]
-// 15m and all phases where none is named. Each line: FLOPs of the work (a multiply-add is two; a prompt's tokens count
-// once for its samples; nothing that is computed twice counts twice), the same with each sample's prompt counted in
-// reference and update, the median, least and largest seconds, CPU seconds of all threads, and FLOPs / peak / time of
-// the first. Peak: the best of MKL's and our GEMM and of a loop in registers, over sizes and repeats, in this run.
+// The default is 15m in float32 and all phases. Each line has the FLOPs of the work (a multiply-add counts as two; a
+// prompt's tokens count once for all of its samples; work that is done twice counts once), the FLOPs with each sample's
+// prompt counted in reference and update, the median, least and largest seconds, CPU seconds of all threads, and
+// FLOPs / peak / time from the first count. The peak is the best of MKL's and our GEMM and of a loop in registers, over
+// sizes and repeats, in this run.
 #include <fmt/core.h>
 #include <sys/resource.h>
 
@@ -53,7 +54,7 @@ double cpu() {
   return seconds(u.ru_utime) + seconds(u.ru_stime);
 }
 
-// FLOPs of a phase: prompts shared, and as each sample with a prompt of its own.
+// Flops are those of a phase: with a prompt counted once for its samples (shared), or once for each sample (apart).
 struct Flops {
   double shared = 0, apart = 0;
   Flops times(double factor) const { return {factor * shared, factor * apart}; }
@@ -95,7 +96,7 @@ class Bench {
     measure("update (GRPO, KL)", forward_flops().times(3), [&] { learner.update(rows, rlhf::objective_of(loss)); });
   }
 
-  // The work of the phases of an iteration that were measured so far.
+  // Prints the work of all phases that were measured so far.
   void total() const { fmt::print("{:20} {:8.1f} {:8.1f}\n", "together", all_.shared / 1e9, all_.apart / 1e9); }
 
   void sft() {
@@ -107,7 +108,8 @@ class Bench {
   }
 
  private:
-  // A prompt is computed once for all of its samples in both; what nothing needs, the forward of a last token, not.
+  // Generation computes a prompt once for all of its samples, so both counts are equal. The forward of a last token,
+  // which nothing needs, does not count.
   Flops generation_flops() const {
     const double all = flops_of(shape_, kPrompts, 0, kPromptTokens, 1) +
                        flops_of(shape_, kPrompts * kSamples, kPromptTokens, kNewTokens - 1, kNewTokens - 1);
@@ -133,7 +135,7 @@ class Bench {
     return prompts;
   }
 
-  // The generated samples, or random ones where generation was not run.
+  // Returns the generated samples, or random ones if generation was not run.
   Batch samples() const {
     const auto prompts = prompt_ids();
     batch::TokenRows tokens;

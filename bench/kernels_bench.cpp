@@ -1,8 +1,8 @@
-// Speed of the kernels against a register FMA loop: kernels_bench [threads] [what...], what = few linear bf16 backward
-// attention head stream.
-// Each line: shape, best of several runs, GFLOP/s, share of the peak of its type measured in this run. Weight-bound
-// lines add GB/s. For work on a kernel; beside ATen and the limits of memory: bench_attention, bench_log_prob,
-// bench_linear.
+// Measures the speed of the kernels against an FMA loop in registers, for work on a kernel:
+//   bench_kernels [threads] [few linear bf16 backward attention head stream]
+// Each line has the shape, the time of the best of several runs, GFLOP/s, and their share of the type's peak, which is
+// measured in the same run. Lines that are bound by reading weights add GB/s. bench_attention, bench_log_prob and
+// bench_linear compare with ATen and with the limits of memory.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ using collimate::tensor::ComputeType;
 using collimate::tensor::Exec;
 using collimate::tensor::LinearPanels;
 
-// Time of the calling thread alone, so that a busy machine does not count; with more threads, the wall clock.
+// Returns the CPU time of the calling thread, so that a busy machine does not count, or, for several threads, the wall
+// clock. Both in seconds.
 double now(bool wall) {
   timespec t{};
   clock_gettime(wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &t);
@@ -114,7 +115,7 @@ void Bench::head(int64_t rows, int64_t vocab, int64_t width) const {
        seconds_of([&] { log_softmax_gather_backward(exec, args, grad, kept); }));
 }
 
-// Memory-bound ops: GB/s of what they must read and write.
+// Measures memory-bound operations, in GB/s of what they must read and write.
 void Bench::stream() const {
   using namespace collimate::tensor;
   constexpr int64_t kCount = 8 << 20;

@@ -1,11 +1,11 @@
-// Costs of several ranks that work on one model:
+// Measures the costs of several ranks that work on one model:
 //   bench_layouts [rounds] [chunks ranks collectives] [15m 260k 110m] [float32 bfloat16]
-// chunks: a layer whose sums are cut into 2, 4 and 8 pieces (reduction_chunks), in times of the whole's.
-// ranks: an SFT update and a generation by 2 ranks of one thread each, over dp, tp or pp, beside one process of 2
-// threads; the ratio is one process's time in that of the ranks. Stages of pp take a row at a time, of 8: without any
-// other cost they would reach 8/9, as each waits for a ninth of the time.
-// collectives: an all-reduce of 1 KiB between two ranks that are pinned to a core each, 100,000 times a round, and of
-// 4 MiB, beside a copy of so many bytes. Medians of the rounds (least .. largest).
+// chunks measures a layer whose sums are cut into 2, 4 and 8 pieces (reduction_chunks), relative to the uncut one.
+// ranks measures an SFT update and a generation by 2 ranks of one thread each, over dp, tp or pp, beside one process of
+// 2 threads; the ratio is one process's time divided by that of the ranks. Stages of pp take one of 8 rows at a time:
+// without any other cost they would reach 8/9, as each waits for a ninth of the time.
+// collectives measures an all-reduce between two ranks that are pinned to a core each, of 1 KiB 100,000 times a round,
+// and of 4 MiB beside a copy of as many bytes. Numbers are medians of the rounds (least .. largest).
 #include <pthread.h>
 
 #include <cstring>
@@ -57,7 +57,7 @@ void chunks_of_layer(const Exec& exec, const std::string& model, const LinearLay
   std::fflush(stdout);
 }
 
-// One rank, which trains and generates: of kRanks over an axis, or the only one.
+// A Rank trains and generates, as one of kRanks ranks over a mesh axis, or alone if `axis` is "".
 class Rank {
  public:
   Rank(const shape::ModelShape& shape, ComputeType compute, const std::string& axis, int threads,
@@ -105,7 +105,7 @@ class Rank {
   std::unique_ptr<train::Learner> learner_;
 };
 
-// body(rank) on kRanks threads at once.
+// Calls body(rank) on kRanks threads at once and returns when all have ended.
 void on_ranks(const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) threads.emplace_back([&, rank] { body(rank); });
@@ -154,7 +154,7 @@ void pin_to(int core) {
   pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
-// Median and 99th percentile of `calls` all-reduces, by rank 0.
+// Returns median and 99th percentile of the seconds of `calls` all-reduces, as rank 0 measures them.
 std::vector<double> all_reduces(const std::string& kind, int64_t floats, int64_t calls) {
   const comm::BackEnd& ends = comm::back_end(kind);
   const auto store = ends.open_store();

@@ -1,10 +1,12 @@
-// Linear layers of the models against the limits of this machine, in one process:
+// Measures linear layers of the models against the limits of this machine, in one process:
 //   bench_linear [rounds] [many one] [260k 15m 110m 0.5b] [float32 bfloat16 int8] [64 256 2048]
-// many: so many rows of each layer, GFLOP/s and their share of the peak of the type: a loop in registers (FMA in fp32;
-// tiles, or pairs of bf16, in bfloat16), measured before each line and as the best of the run; beside ATen's linear.
-// one: M = 1, as decode has it, through one layer of a size and through all layers of a model one after another; GB/s
-// of its packed weights and their share of what a loop that only reads the same memory gets, from the level where so
-// many bytes fit. Medians of the rounds (least .. largest); a ratio within the ranges is a tie.
+// many measures so many rows through each layer, beside ATen's linear: GFLOP/s and their share of the type's peak. The
+// peak is that of a loop in registers (FMA in fp32; tiles, or pairs of bf16, in bfloat16), measured for each line, as
+// the best of the run so far.
+// one measures a single row (M = 1), as in decoding, through one layer of a size and through all layers of a model one
+// after another: GB/s of the packed weights, and their share of what a loop reaches that only reads the same memory.
+// The line names the cache level, or RAM, in which so many bytes fit.
+// Numbers are medians of the rounds (least .. largest); if the ranges touch, it is a tie.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
@@ -23,11 +25,11 @@ namespace {
 using tensor::ComputeType;
 using tensor::Exec;
 
-// Several layers' weights packed one behind the other in one piece of memory.
+// A Stack holds several layers' weights, packed one behind the other in one piece of memory.
 class Stack {
  public:
   Stack(const Exec& exec, const std::vector<LinearLayer>& layers, ComputeType type) : panels_(layers.size()) {
-    constexpr int64_t kSlice = 256;  // rows that have the same random values, so that nothing else of a size is held
+    constexpr int64_t kSlice = 256;  // all slices of so many rows have the same values, so unpacked weights stay small
     std::vector<float> w;
     std::vector<int64_t> begins;
     int64_t most_k = 0, most_n = 0;
@@ -49,7 +51,7 @@ class Stack {
 
   const void* data() const { return memory_.data(); }
   int64_t bytes() const { return bytes_; }
-  // One row through every layer.
+  // Runs one row through every layer.
   void pass(const Exec& exec) {
     for (const tensor::LinearPanels& p : panels_) tensor::linear(exec, x_.data(), p.k, 1, p, y_.data(), p.n);
   }
@@ -69,7 +71,7 @@ std::vector<LinearLayer> stack_of(const shape::ModelShape& shape) {
   return all;
 }
 
-// Bytes of one cache of that level for data, as the system says; 0 where it does not.
+// Returns the bytes of one data cache of that level, as the system says, or 0 if it does not say.
 int64_t cache_bytes(int level) {
   for (int index = 0; index < 8; ++index) {
     const std::string at = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
@@ -82,7 +84,7 @@ int64_t cache_bytes(int level) {
   return 0;
 }
 
-// Names the memory in which so many bytes fit: L1 and L2 are every core's own.
+// Returns the name of the memory in which so many bytes fit. L1 and L2 count once for each thread, L3 once.
 std::string level_of(int64_t bytes, int threads) {
   for (const int level : {1, 2, 3})
     if (bytes <= cache_bytes(level) * (level < 3 ? threads : 1)) return fmt::format("L{}", level);
@@ -151,14 +153,14 @@ class ManyRows {
  private:
   Exec exec_;
   int rounds_;
-  std::map<ComputeType, double> peaks_;  // GFLOP/s, the best so far
+  std::map<ComputeType, double> peaks_;  // best GFLOP/s of each type so far
 };
 
 void many_rows(const Exec& exec, const std::vector<std::string>& models, const std::vector<std::string>& types,
                const std::vector<std::string>& row_counts, int rounds) {
   ManyRows bench_of(exec, rounds);
   for (const std::string& type : types) {
-    if (type == "int8") continue;  // for few rows: its many are fp32's products
+    if (type == "int8") continue;  // int8 is for few rows; with many it computes as fp32
     print_peaks(tensor::compute_type_of(type), peaks_of(exec, tensor::compute_type_of(type)));
     at::set_num_threads(exec.threads());
     for (const std::string& model : models)

@@ -1,10 +1,11 @@
-// Linear + log-prob over the vocabulary, forward and backward, beside ATen's linear, log_softmax and gather with their
-// autograd, in one process:
+// Compares linear + log-prob over the vocabulary, forward and backward, with ATen's linear, log_softmax and gather and
+// their autograd, in one process:
 //   bench_log_prob [rounds] [15m 110m 0.5b] [float32 bfloat16] [512 2048]
-// Width and vocabulary of a model, so many rows; gradients of hidden states and weight. Ours in two ways: "kept" keeps
-// the logits for the backward where they fit what a model records, as training does; "again" computes them twice and
-// never holds [rows, vocabulary]. The weight is packed before, as once per version. Theirs in the same type throughout.
-// Medians of the rounds (least .. largest); a ratio within the ranges is a tie.
+// Width and vocabulary are a model's, with so many rows; the gradients are those of hidden states and weight. Ours runs
+// in two ways: "kept" keeps the logits for the backward if they fit what a model records, as training does; "again"
+// computes them twice and never holds [rows, vocabulary]. The weight is packed beforehand, as happens once per version.
+// Theirs computes in the same type throughout. Numbers are medians of the rounds (least .. largest); if the ranges
+// touch, it is a tie.
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/linear.h>
@@ -30,7 +31,7 @@ struct Work {
   }
 };
 
-// Both sides have the same numbers.
+// Values are the inputs, which both sides share.
 struct Values {
   explicit Values(const Work& work)
       : hidden(noise(work.rows * work.width)),

@@ -1,4 +1,4 @@
-// The benches share this: samples taken in turn and their spread.
+// The benches share these functions, which take samples of several sides in turn and compute their spread.
 #pragma once
 
 #include <fmt/core.h>
@@ -17,19 +17,19 @@
 
 namespace collimate::bench {
 
-constexpr double kSampleSeconds = 0.02;  // that a sample lasts at least
+constexpr double kSampleSeconds = 0.02;  // least duration of a sample
 
 struct Spread {
   double median = 0, least = 0, largest = 0;
 };
 
-// There must be at least one sample.
+// Returns median, least and largest of the samples, of which there must be at least one.
 inline Spread spread_of(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   return {samples[samples.size() / 2], samples.front(), samples.back()};
 }
 
-// Ranges that touch are a tie.
+// Returns whether two sides are a tie, that is, whether their ranges touch.
 inline bool tie(const Spread& a, const Spread& b) { return a.least <= b.largest && b.least <= a.largest; }
 
 inline std::vector<float> noise(int64_t count, uint32_t seed = 12345) {
@@ -48,7 +48,8 @@ inline double seconds_of(const std::function<void()>& body) {
   return base::now_seconds() - begin;
 }
 
-// Mean seconds of a call, over as many as a sample needs; the ones before warm up.
+// Returns the mean seconds of a call, over as many calls as a sample needs. Calls before that, which are too few for a
+// sample, warm up.
 inline double seconds_per_call(const std::function<void()>& body) {
   for (int64_t calls = 1;; calls *= 2) {
     const double seconds = seconds_of([&] {
@@ -58,7 +59,8 @@ inline double seconds_per_call(const std::function<void()>& body) {
   }
 }
 
-// The mean seconds of a body's parts, which it says itself, as forward and backward, with their sum as the last one.
+// Returns the mean seconds of a body's parts (such as forward and backward), which it measures and returns itself, with
+// their sum as the last number.
 inline std::vector<double> seconds_of_parts(const std::function<std::vector<double>()>& body) {
   std::vector<double> mean;
   for (int64_t calls = 1;; calls *= 2) {
@@ -76,8 +78,9 @@ inline std::vector<double> seconds_of_parts(const std::function<std::vector<doub
   }
 }
 
-// Takes a sample, one or more numbers, of every side in turn, `rounds` times after a first that does not count. Before
-// each a pause, in which threads that spin after the other side's work go to sleep. [side][number]
+// Takes a sample, one or more numbers, of every side in turn, for `rounds` rounds after a first one that does not count
+// (with 0 rounds it counts). A pause of 10 ms before each sample lets threads go to sleep that still spin after the
+// other side's work. Returns the spreads as [side][number].
 using Side = std::function<std::vector<double>()>;
 inline std::vector<std::vector<Spread>> take_turns(int rounds, const std::vector<Side>& sides) {
   std::vector<std::vector<std::vector<double>>> samples(sides.size());  // [side][number][round]
@@ -99,7 +102,7 @@ inline std::string in_ms(const Spread& seconds) {
   return fmt::format("{:.3f} ({:.3f} .. {:.3f})", seconds.median * 1e3, seconds.least * 1e3, seconds.largest * 1e3);
 }
 
-// The head of a table, and a line of it: our milliseconds, theirs, how many times as fast we are by the medians.
+// Print the head of a table, or a line of it: our milliseconds, theirs, and the ratio of their median to ours.
 inline void print_sides() {
   fmt::print("{:48} {:>30} {:>30} {:>7}\n", "work", "ours ms (least .. largest)", "ATen ms (least .. largest)",
              "ratio");

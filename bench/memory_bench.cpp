@@ -1,8 +1,9 @@
-// Memory of ranks that train one model together, by the stage of ZeRO:
+// Measures the memory of ranks that train one model together, and of ways to save memory:
 //   bench_memory [zero savings] [15m 260k 110m] [float32 bfloat16]
-// zero, for 2 and 4 ranks and each stage: MiB of the rank with the most at its peak in an SFT update with recompute, by
-// purpose, each in per cent of what the memory plan says; the sum; and the time of a second update. savings, for one
-// rank and each way to save memory: MiB of what passes and optimizer take, and the mean time of five updates.
+// zero prints for 2 and 4 ranks and each stage of ZeRO: the peak MiB, by purpose, of the rank with the most in an SFT
+// update with recompute, each also in per cent of what the memory plan says; the sum; and the time of a second update.
+// savings prints for one rank and each way to save memory: the MiB that passes and optimizer take, and the mean time of
+// five updates.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -24,7 +25,7 @@
 namespace collimate::bench {
 namespace {
 
-constexpr int kFirstWorker = 10;  // in memory reports: of rank 0
+constexpr int kFirstWorker = 10;  // the worker number of rank 0 in memory reports
 constexpr double kWait = 60;      // seconds
 constexpr int64_t kRowsOfAll = 8, kRowTokens = 128;
 
@@ -83,14 +84,14 @@ void stage_of(const std::string& name, tensor::ComputeType compute, int ranks, i
   std::fflush(stdout);
 }
 
-// A way to save memory in training.
+// A Saving is a way to save memory in training.
 struct Saving {
   const char* name;
   model::Recompute recompute = model::Recompute::kNone;
-  bool away = false;  // the optimizer, in the working directory
+  bool away = false;  // the optimizer's state is in a file in the working directory
 };
 
-// One micro-batch of all rows.
+// Measures one way to save memory, with all rows in one micro-batch.
 void saving_of(const std::string& name, tensor::ComputeType compute, const Saving& saving) {
   constexpr int64_t kUpdates = 5, kTokens = kRowsOfAll * kRowTokens;
   const tensor::MemoryScope scope(kFirstWorker, "tensors");

@@ -1,4 +1,4 @@
-// The models that the peers' scripts measure: their shapes, and what work a forward of them is.
+// These are the shapes of the models that the peers' scripts measure, and the FLOPs of a forward pass.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ inline void add_blocks(shape::ModelShape& s, int64_t hidden, size_t layers, cons
   s.blocks.assign(layers, block);
 }
 
-// Llamas but for 0.5b, a Qwen2; all with tied embeddings. A name with a slash is a directory with config.json.
-// InputError for another that is not of model_names().
+// Returns the shape of a model: Llamas, except 0.5b, a Qwen2, all with tied embeddings. A name with a slash is a
+// directory with config.json. Throws InputError for any other name that is not in model_names().
 inline shape::ModelShape model_shape(const std::string& name) {
   if (name.find('/') != std::string::npos) return shape::read_model_shape(name);
   shape::ModelShape s;
@@ -52,7 +52,7 @@ inline shape::ModelShape model_shape(const std::string& name) {
   return s;
 }
 
-// A linear layer, as it runs: q, k and v as one, gate and up as one.
+// A LinearLayer is a linear layer as it runs: q, k and v are one layer, and so are gate and up.
 struct LinearLayer {
   std::string name;
   int64_t n = 0, k = 0;  // outputs, inputs
@@ -67,8 +67,9 @@ inline std::vector<LinearLayer> linear_layers(const shape::ModelShape& s) {
           {"down", s.hidden, block.mlp.intermediate}};
 }
 
-// FLOPs of one forward over sequences of `tokens` tokens after `before` shared ones, with the head at `heads` of them.
-// A multiply-add is two; of a mixture's experts those that a token goes to count.
+// Returns the FLOPs of one forward over sequences of `tokens` tokens each, after `before` shared tokens that are not
+// computed, with the head at `heads` tokens of each. A multiply-add counts as two. Of a mixture's experts, only those
+// that a token is routed to count.
 inline double flops_of(const shape::ModelShape& s, double sequences, double before, double tokens, double heads) {
   const double weights = shape::active_block_parameters(shape::outline_of(s));
   const double pairs = tokens * before + tokens * (tokens + 1) / 2;

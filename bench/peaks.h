@@ -1,4 +1,5 @@
-// The limit that shares of speed are of: the best of MKL's and our GEMM over sizes and of a loop in registers.
+// These functions measure the peak that benches compare speeds with: the best of MKL's GEMM and ours over several sizes
+// and of a loop in registers.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -55,8 +56,8 @@ inline double own_peak(const tensor::Exec& exec, tensor::ComputeType compute) {
   return best;
 }
 
-// The loop in registers with the instruction that products of this type are made of on this machine: tiles, pairs of
-// bf16, or FMA, which does bf16 where there is neither.
+// Returns the GFLOP/s of the loop in registers, with the instruction that computes products of this type on this
+// machine: tiles, dot products of pairs of bf16, or FMA, which also does bf16 if there is neither.
 inline double register_peak(const tensor::Exec& exec, tensor::ComputeType compute) {
   if (compute == tensor::ComputeType::kBFloat16Amx && tensor::instruction_set() == tensor::InstructionSet::kAmx)
     return tensor::tile_peak(exec);
@@ -64,7 +65,7 @@ inline double register_peak(const tensor::Exec& exec, tensor::ComputeType comput
   return dots > 0 ? dots : tensor::fma_peak(exec);
 }
 
-// GFLOP/s of all threads.
+// Peaks are in GFLOP/s of all threads together.
 struct Peaks {
   double mkl = 0, own = 0, loop = 0;
   double best() const { return std::max({mkl, own, loop}); }
@@ -78,8 +79,8 @@ inline void print_machine(const tensor::Exec& exec) {
   fmt::print("{}, isa {}, {} threads\n", host::cpu_model(), tensor::name_of(tensor::instruction_set()), exec.threads());
 }
 
-// A bench measures with this: all cores, and memory that malloc keeps. It begins when all words were understood, and
-// says which machine it is.
+// A Machine is what a bench measures with: all cores, and memory that malloc keeps. The constructor throws InputError
+// for words of the command line that are not known, and prints which machine this is.
 struct Machine {
   explicit Machine(const Words& words) : pool((words.all_known(), host::core_count())) {
     keep_freed_memory();

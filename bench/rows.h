@@ -1,4 +1,4 @@
-// Rows that benches train on.
+// These functions make the rows that benches train on.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace collimate::bench {
 
-// A token of a row that nobody wrote, none of the first three.
+// Returns the i-th token of a pseudo-random text, never one of the first three ids.
 inline int32_t token(uint64_t i, int64_t vocabulary) {
   return static_cast<int32_t>(3 + (i * 2654435761U) % static_cast<uint64_t>(vocabulary - 3));
 }
 
-// Rows [first, first + count), each of so many tokens, of which all but the first are trained.
+// Returns the rows [first, first + count), each of `tokens` tokens, of which all but the first are trained.
 inline Batch sft_rows(int64_t first, int64_t count, int64_t tokens, int64_t vocabulary) {
   batch::TokenRows rows;
   for (int64_t i = first; i < first + count; ++i) {

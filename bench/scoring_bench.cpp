@@ -1,8 +1,9 @@
-// Log-probs of given sequences, as bench/peers/scoring.py compares them with Hugging Face's:
+// Computes log-probs of given sequences, which bench/peers/scoring.py compares with Hugging Face's:
 //   bench_scoring MODEL_DIRECTORY float32|bfloat16 REPEATS ROWS.jsonl VALUES.f32 [ROWS VALUES …]
-// ROWS: a line {"group": g, "ids": […], "given": n} per row: the log-probs of ids[n:] are wanted, which VALUES holds
-// afterwards, row after row; the given tokens of a group's rows are computed once where they are the same. One line of
-// JSON per file: least and largest seconds over the repeats (after one warm-up), tokens of all rows, peak memory.
+// ROWS has a line {"group": g, "ids": […], "given": n} for each row, which asks for the log-probs of ids[n:]. VALUES
+// holds them afterwards, row after row. Given tokens that are the same in a group's rows are computed once. Each file
+// prints one line of JSON: least and largest seconds over the repeats (after one warm-up), tokens of all rows, and peak
+// memory in MiB.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The benches that stand beside ATen share this: which models, types and sizes they compare.
+// The benches that compare with ATen share this loop over models, types and sizes.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -19,7 +19,8 @@ struct SaidSides {
 using CompareSides = void (*)(const tensor::Exec& exec, const std::string& model, const std::string& type, int64_t size,
                               int rounds);
 
-// Prints the machine and the head of the table, and compares for each model, type and size; ATen has as many threads.
+// Prints the machine and the head of the table, then compares for each model, type and size. ATen gets as many threads
+// as we use.
 inline void compare_sides(const Words& words, const SaidSides& said, CompareSides compare) {
   const Machine machine(words);
   const tensor::Exec& exec = machine.exec;

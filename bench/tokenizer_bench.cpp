@@ -1,9 +1,10 @@
-// Tokenizers beside other programs, as bench/peers/tokenizing.py and texts.sh compare them:
+// Measures and checks tokenizers, which bench/peers/tokenizing.py and texts.sh compare with other programs:
 //   bench_tokenizer speed TOKENIZER_DIRECTORY TEXT ROUNDS THREADS
 //   bench_tokenizer equal TOKENIZER_DIRECTORY RECORDS
-// speed: encodes the lines of a text; one line of JSON: least, middle and largest MB/s over the rounds, of encoding and
-// of decoding, after one warm-up. equal: RECORDS are the random texts of tests/golden/make_tokenizers.py --random with
-// the ids and the text that the other program has; prints how many differ, the first five of them too.
+// speed encodes the lines of a text and decodes them again. It prints one line of JSON: least, median and largest MB/s
+// over the rounds, of encoding and of decoding, after one warm-up. equal reads RECORDS, the random texts of
+// tests/golden/make_tokenizers.py --random with the ids and the decoded text of the other program. It prints how many
+// differ, and the first five of each kind.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-// Calls `work(i)` for i below `count` on some threads; seconds.
+// Calls `work(i)` for i below `count` on so many threads and returns the seconds that it took.
 template <class Work>
 double in_parallel(size_t count, int threads, Work work) {
   constexpr size_t kChunk = 64;
@@ -73,7 +74,8 @@ void measure(const std::string& directory, const std::string& path, int rounds, 
   fmt::print("{}\n", nlohmann::json{{"encode", spread(encoded)}, {"decode", spread(decoded)}}.dump());
 }
 
-// One record: its length in bytes as four bytes, then the bytes.
+// Takes one record from the front of `rest`: its length in bytes as four bytes, then the bytes. Throws InputError for a
+// record that is cut.
 std::string_view record(std::string_view& rest) {
   uint32_t size = 0;
   if (rest.size() >= sizeof(size)) std::memcpy(&size, rest.data(), sizeof(size));
@@ -84,7 +86,7 @@ std::string_view record(std::string_view& rest) {
   return out;
 }
 
-// The text as JSON: U+FFFD where it is not well-formed, which is how Hugging Face decodes.
+// Returns the text as JSON, with U+FFFD for bytes that are not well-formed, as Hugging Face decodes them.
 std::string replaced(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }

@@ -1,4 +1,4 @@
-// A bench's command line says a number of rounds, then in any order words that choose what is measured.
+// Words read a bench's command line: a number of rounds, then, in any order, words that choose what is measured.
 #pragma once
 
 #include <fmt/core.h>
@@ -17,7 +17,7 @@
 
 namespace collimate::bench {
 
-// The first word is the rounds where it is a whole number below 100; 5 without.
+// The first word is the number of rounds if it is a whole number below 100; else there are 5 rounds.
 class Words {
  public:
   Words(std::string program, int argc, char** argv) : program_(std::move(program)), words_(argv + 1, argv + argc) {
@@ -29,7 +29,8 @@ class Words {
 
   int rounds() const { return rounds_; }
 
-  // Gives the words of `known` that were said, in its order; where none was, `unsaid`, or all if that is empty.
+  // Returns the words of `known` that the command line has, in the order of `known`. If it has none of them, returns
+  // `unsaid`, or all of `known` if that is empty, too.
   std::vector<std::string> among(const std::vector<std::string>& known, const std::vector<std::string>& unsaid = {}) {
     std::vector<std::string> said;
     for (const std::string& word : known) {
@@ -40,7 +41,7 @@ class Words {
     return unsaid.empty() ? known : unsaid;
   }
 
-  // Gives the words that are directories: they have a slash.
+  // Returns the words that are directories, that is, those with a slash.
   std::vector<std::string> directories() {
     std::vector<std::string> said;
     for (const std::string& word : words_)
@@ -49,7 +50,7 @@ class Words {
     return said;
   }
 
-  // Runs after all among(): InputError for a word that none of them knows.
+  // Throws InputError for a word that no call of among() or directories() knew; call it after all of those.
   void all_known() const {
     for (const std::string& word : words_)
       if (std::find(known_.begin(), known_.end(), word) == known_.end())
@@ -62,7 +63,7 @@ class Words {
   int rounds_ = 5;
 };
 
-// A bench's main(): 2 where the command line is not understood, or anything fails.
+// Runs a bench's main() and returns its exit code: 2 if the command line is not understood or anything fails, else 0.
 inline int run_bench(const std::string& program, int argc, char** argv, void (*run)(Words)) {
   try {
     run(Words(program, argc, argv));
@@ -73,8 +74,8 @@ inline int run_bench(const std::string& program, int argc, char** argv, void (*r
   }
 }
 
-// malloc keeps what is freed instead of giving it back to the system, as the allocators that PyTorch is best with do:
-// else a page fault for each page of each large result would be ATen's time.
+// Makes malloc keep freed memory instead of giving it back to the system, as the allocators do with which PyTorch is
+// fastest. Otherwise ATen's time would contain a page fault for each page of each large result.
 inline void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);

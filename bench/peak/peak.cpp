@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// GFLOP/s of a loop that does `flops` a step.
+// Returns the GFLOP/s of all threads with a loop that does `flops` in each step, as the best of several runs.
 double best_rate(const Exec& exec, float (*loop)(int64_t), double flops) {
   constexpr int64_t kSteps = 200000;
   std::atomic<float> sink{0.0F};
@@ -53,7 +53,7 @@ double fma_peak(const Exec& exec) {
 }
 
 double dot_peak(const Exec& exec) {
-  constexpr double kFlops = 12 * 16 * 4;  // two products a lane
+  constexpr double kFlops = 12 * 16 * 4;  // 12 chains of 16 lanes, two products in each
   return instruction_set() < InstructionSet::kAvx512Bf16 ? 0 : best_rate(exec, &avx512_bf16::dot_loop, kFlops);
 }
 

@@ -6,7 +6,8 @@ namespace collimate::tensor::amx {
 
 float tile_loop(int64_t steps);
 
-// Four chains of tdpbf16ps in registers, as many as the product's kernel has: tiles 0 to 3 += 4, 5 times 6, 7.
+// Runs four chains of tdpbf16ps in registers, as many as the product's kernel has: tiles 0 to 3 sum up the products of
+// tiles 4 and 5 with 6 and 7.
 float tile_loop(int64_t steps) {
   constexpr int kRows = 16, kRowBytes = 64;
   struct alignas(64) {
@@ -18,7 +19,7 @@ float tile_loop(int64_t steps) {
   alignas(64) uint16_t operand[kRows * kRowBytes / 2];
   for (uint16_t& bf16 : operand) bf16 = 0x3c00;  // 2^-7
   alignas(64) float sums[kRows * kRowBytes / 4];
-  asm volatile("ldtilecfg %0" ::"m"(config));  // as in gemm_amx_kernel.inc: the intrinsic names 8 of 64 bytes
+  asm volatile("ldtilecfg %0" ::"m"(config));  // no intrinsic, as in gemm_amx_kernel.inc: it names 8 of the 64 bytes
   _tile_loadd(4, operand, kRowBytes);
   _tile_loadd(5, operand, kRowBytes);
   _tile_loadd(6, operand, kRowBytes);

@@ -4,7 +4,7 @@ namespace collimate::tensor::avx512_bf16 {
 
 float dot_loop(int64_t steps);
 
-// Twelve chains of vdpbf16ps in registers.
+// Runs twelve chains of vdpbf16ps in registers.
 float dot_loop(int64_t steps) {
   constexpr int kChains = 12;
   Vec acc[kChains];

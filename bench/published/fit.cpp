@@ -19,13 +19,14 @@ std::variant<double, std::string> measured(const Sample& sample, const Constants
   return value_of(sample.measure, run, predict(run, c, layouts), {});
 }
 
-constexpr double kPull = 0.003;  // of a factor e away from a default, against a mean error of one per cent
+constexpr double kPull = 0.003;  // cost of a constant a factor of e away from its default; 0.01 is a 1 % mean error
 
-// These limits are of a fit to GPUs. The table's are wider where CPUs need it.
+// Returns the limits of a constant in a fit to GPUs. The limits of the table are wider where CPUs need it.
 std::pair<double, double> limits_of(double Constants::*member) {
   if (member == &Constants::train_efficiency) return {0.02, 0.75};
   if (member == &Constants::score_efficiency) return {0.02, 0.85};
-  // P99 over ten medians (Laminar, DORA) is 1.0; of the 128 lengths that are simulated the last rows are missing.
+  // A 99th percentile of ten medians (Laminar, DORA) is a sigma of 1.0. More is allowed, because the 128 lengths that
+  // are simulated lack the last rows.
   if (member == &Constants::length_sigma) return {0.3, 1.5};
   const ConstantInfo& info = constant_info(member);
   return {info.low, info.high};
@@ -34,14 +35,14 @@ std::pair<double, double> limits_of(double Constants::*member) {
 double objective(const Samples& samples, const Constants& c) {
   double pull = 0;
   for (const auto member : fitted_members()) {
-    if (member == &Constants::batch_rows) continue;  // its default is no limit, which is no guess
+    if (member == &Constants::batch_rows) continue;  // the default means no limit, so it pulls nowhere
     const double ratio = std::log(c.*member / constant_info(member).value);
     pull += kPull * ratio * ratio;
   }
   return mismatch(samples, c) + pull;
 }
 
-// Tries one constant a factor up and down; true when it moved.
+// Tries one constant a factor up and down. Returns true when it moved.
 bool improve(const Samples& samples, Constants& c, double Constants::*member, double factor, double& best) {
   const auto [low, high] = limits_of(member);
   for (const double by : {factor, 1 / factor}) {
@@ -56,7 +57,7 @@ bool improve(const Samples& samples, Constants& c, double Constants::*member, do
   return false;
 }
 
-// Moves every constant by one factor while that helps.
+// Moves every constant by one factor as long as that lowers the objective, for at most 8 rounds.
 void descend(const Samples& samples, Constants& c, double factor) {
   double best = objective(samples, c);
   for (int round = 0; round < 8; ++round) {
@@ -71,7 +72,7 @@ Constants fit_from(Samples samples, Constants c) {
   const Samples given = samples;
   Constants best = c;
   for (const double factor : {3.0, 1.7, 1.7, 1.3, 1.3, 1.1, 1.1, 1.04}) {
-    // Layouts follow the constants from one stage to the next and stand still within it.
+    // Layouts are chosen anew for each factor and kept while constants move by it.
     for (Sample& sample : samples) sample.layouts = predict(with_lengths(sample.scenario, c), c).executions;
     descend(samples, c, factor);
     if (objective(given, c) < objective(given, best)) best = c;
@@ -79,7 +80,7 @@ Constants fit_from(Samples samples, Constants c) {
   return best;
 }
 
-// Fits without the samples of one name and tries on them.
+// Fits without the samples of one paper or size, for each in turn, and adds the error on those samples to `out`.
 void leave_out(const std::string& kind, const std::string& backend, const Samples& samples,
                std::string Sample::*name_of, std::vector<HeldOut>& out) {
   std::set<std::string> names;
@@ -121,11 +122,11 @@ double mismatch(const Samples& samples, const Constants& c) {
 Constants fit(const Samples& samples, const std::string& backend) {
   Constants best = constants_of("");
   if (samples.empty()) return best;
-  for (const ConstantInfo& info : constant_table())  // facts about the software
+  for (const ConstantInfo& info : constant_table())  // constants that no fit moves are facts about the software
     if (!is_fitted_member(info.member)) best.*info.member = constants_of(backend).*info.member;
   const Constants defaults = best;
-  // The layouts that a system chose for itself depend on what splitting a layer costs: one start on each side. A limit
-  // of rows in a call is found from near it only.
+  // The layouts that a system chose for itself depend on what splitting a layer costs, so the fit starts from low and
+  // from high costs. A limit of rows in a call is only found from a start near it.
   struct Start {
     double layer, split, rows;
   };

@@ -1,5 +1,5 @@
-// Predicts published runs and fits constants to them: one JSON document on stdin, as report.py writes it, one on
-// stdout.
+// Predicts published runs and fits constants to them. Reads one JSON document from stdin, as report.py writes it, and
+// writes one to stdout.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -18,7 +18,8 @@ using namespace collimate::plan;
 using namespace collimate::plan::published;
 using nlohmann::json;
 
-// A model of the table whose name ends with the text: `30B-A3B` is one of them only.
+// Returns a model of the table whose name ends with the text, ignoring case, or null. Only texts of at least 6
+// characters count: `30B-A3B` ends the name of only one model.
 const collimate::shape::Outline* by_ending(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   if (text.size() < 6) return nullptr;
@@ -27,7 +28,8 @@ const collimate::shape::Outline* by_ending(std::string text) {
   return nullptr;
 }
 
-// The model that has one of the names, or else that size in billions; null for none.
+// Returns the name of the model that has one of the names, or else of the dense one of that size in billions; null if
+// there is none.
 json model_named(const json& asked) {
   const collimate::shape::Outline* found = nullptr;
   for (const auto& name : asked.at("names"))
@@ -38,7 +40,7 @@ json model_named(const json& asked) {
   return found == nullptr ? json() : json(found->name);
 }
 
-// Asks the tables of the program what they know of texts in a results file, and of back ends.
+// Returns what the program's tables know about models and GPUs named in a results file, and about back ends.
 json known_of(const json& texts, const DeviceKinds& kinds) {
   json known = {{"reasoned_share", kReasonedShare}, {"fitted", json::array()}};
   for (const auto& [text, asked] : texts.at("models").items()) known["models"][text] = model_named(asked);
@@ -53,7 +55,7 @@ json known_of(const json& texts, const DeviceKinds& kinds) {
   return known;
 }
 
-// The features tell how alike two runs are.
+// Returns the features by which report.py tells how alike two runs are.
 json features_of(const Scenario& s) {
   return {{"parameters", collimate::shape::total_parameters(s.models.at("actor"))},
           {"completion", s.load.completion.mean()}};
@@ -120,7 +122,7 @@ json answer_to(const json& asked) {
     for (const std::string set : asked.at("sets")) set_constant(made, set);
     return made;
   };
-  constants("");  // wrong ones are no row's fault
+  constants("");  // throws here for wrong constants, which are no row's fault
   json answer = {{"results", json::array()}, {"fitted", json::array()}};
   Samples may_fit;
   for (const json& row : asked.at("rows")) {

@@ -5,7 +5,7 @@
 namespace collimate::plan::published {
 namespace {
 
-// Papers count a training step as four forwards: theirs recompute.
+// Papers count a training step as four forwards, because their systems recompute.
 constexpr double kCountedTrainPasses = 4;
 
 double forward_of(const Scenario& s, const std::string& role) {
@@ -35,7 +35,7 @@ double part_seconds(const Measure& measure, const Scenario& s, const Prediction&
   return sum;
 }
 
-// Seconds of an iteration in the measure's unit.
+// Converts the seconds of an iteration into the measure's unit and number of iterations or rows.
 double time_of(const Measure& measure, const Scenario& s, double seconds) {
   if (measure.iterations > 0) return seconds * measure.iterations / 3600;
   if (measure.rows > 0) return seconds * measure.rows / s.load.rows / (measure.unit == "min" ? 60 : 3600);
@@ -58,7 +58,7 @@ double throughput_of(const Measure& measure, const Scenario& s, const Prediction
   return flops / seconds / s.devices / 1e12;
 }
 
-// Time of the baseline over time of the system, each by its own software.
+// Returns the baseline's time over the system's, each with the constants of its own software.
 double speed_up(const Scenario& named, const Prediction& prediction, const ConstantsOf& constants) {
   const Constants c = constants(named.backend);
   return predict(with_lengths(named, c), c).step_seconds / prediction.step_seconds;

@@ -5,12 +5,12 @@
 namespace collimate::plan::published {
 namespace {
 
-// Seconds that a decoded token adds in a layer without fused kernels: LLaMA's in DeepSpeed-Chat take 1.1 to 1.8 ms in
-// all (its runs with 128, 384 and 896 generated tokens in 2406.14088).
+// Seconds that a layer without fused kernels adds for a decoded token. LLaMA's layers in DeepSpeed-Chat take 1.1 to
+// 1.8 ms in all (its runs with 128, 384 and 896 generated tokens in 2406.14088).
 constexpr double kUnfusedLayer = 1e-3;
-constexpr double kRowsAtOnce = 16;  // that decode, at least, where users choose a layout
+constexpr double kRowsAtOnce = 16;  // users choose layouts in which at least so many rows decode at once
 
-// Builds the phases of one scenario.
+// A Builder builds the phases of one scenario.
 class Builder {
  public:
   Builder(const Scenario& scenario, const Constants& c, const std::map<std::string, Execution>* layouts)
@@ -23,7 +23,7 @@ class Builder {
     return job;
   }
 
-  // Runs a role's function and keeps its time under `name`.
+  // Costs a role's function and keeps its time and layout under `name`. Does nothing if the run has no such role.
   void add(const std::string& name, const std::string& role, Work work, const std::string& text, int devices) {
     const auto model = s_.models.find(role);
     if (model == s_.models.end()) return;
@@ -46,15 +46,15 @@ class Builder {
 
   Prediction& made() { return made_; }
 
-  // The trained state of all models leaves so much on each device while it generates. Where that is more than half a
-  // device, users off-load the optimizer.
+  // Returns the bytes of the models' state that each device holds while it generates. If that would be more than half
+  // of a device, users off-load the optimizer. Only DeepSpeed-Chat keeps state there; others return 0.
   double resident_bytes() const {
     if (s_.backend != "deepspeed-chat") return 0;
     const double full = state_bytes(2 + c_.gradient_bytes + c_.optimizer_bytes);
     return s_.offload || full > usable_bytes(s_.gpu, c_) / 2 ? state_bytes(2) : full;
   }
-  // Shards of all models, so many bytes an element for the trained ones. On one device the actor is no shard: it is
-  // what generates.
+  // Returns the bytes of the shards of all models on a device, with `trained_bytes` for each element of a trained one
+  // and 2 for others. On one device the actor's own weights do not count, as they are those that generate.
   double state_bytes(double trained_bytes) const {
     double bytes = 0;
     for (const auto& [role, model] : s_.models) {
@@ -79,7 +79,7 @@ class Builder {
     space.offload = s_.offload || s_.sharded_training;
     if (fixed.tp > 0 && job.devices % fixed.tp == 0) space.tp = fixed.tp;
     if (const int cut = std::max(fixed.tp, 1) * fixed.pp; fixed.pp > 0 && job.devices % cut == 0) space.pp = fixed.pp;
-    // "DP4 TP1" of four devices has no pipeline.
+    // A layout such as "DP4 TP1" of four devices leaves one stage, that is, no pipeline.
     if (const int copies = space.tp * fixed.dp;
         space.pp == 0 && copies > 0 && job.devices % copies == 0 && job.devices / copies <= job.model.layers)
       space.pp = job.devices / copies;
@@ -99,8 +99,8 @@ class Builder {
     if (job.work == Work::kGenerate && !s_.searched && allowed.tp == 0) return narrowest(job, allowed);
     std::optional<Candidate> best = fastest(job, allowed, c_);
     if (best) return finished(best->how, job.work);
-    // No layout fits by our count of bytes, yet the published run took place: our count is too high for it. Its seconds
-    // are then those of the published layout in the form that needs the least memory.
+    // No layout fits by our count of bytes, yet the published run took place, so our count is too high for it. Its time
+    // is then that of the published layout in the form that needs the least memory.
     Execution how;
     how.layout.tp = std::max(allowed.tp, 1);
     how.layout.pp = std::max(allowed.pp, 1);
@@ -113,7 +113,7 @@ class Builder {
     return finished(how, job.work);
   }
 
-  // Generation as users set it up: no more tensor parallelism than the weights and some rows at once ask for.
+  // Returns generation as users set it up: with no more tensor parallelism than the weights and some rows at once need.
   Execution narrowest(const Job& job, SearchSpace allowed) const {
     allowed.other_bytes = std::min(resident_bytes(), usable_bytes(s_.gpu, c_) / 2);
     std::optional<Execution> widest;
@@ -132,7 +132,7 @@ class Builder {
     return finished(how, job.work);
   }
 
-  // Adds what the row states, whether or not it would fit without.
+  // Adds the techniques that the row states, even if it would fit without them.
   Execution finished(Execution how, Work work) const {
     how.fp8 = s_.fp8;
     how.layout.offload = how.layout.offload || (work == Work::kTrain && s_.offload);
@@ -148,8 +148,9 @@ class Builder {
 
 constexpr double kLeastBatch = 4;  // rows of a device in the smallest call of DeepSpeed-Chat's recipes
 
-// The plain set-up needs shards of all trained state, and all of the actor's weights while it generates. On one device,
-// where nothing is shared out, the optimizer is on the host as in DeepSpeed-Chat's recipe for one.
+// Returns why the plain set-up does not fit a device, or "". It needs shards of all trained state, and all of the
+// actor's weights while it generates. On one device, where nothing is sharded, the optimizer is on the host as in
+// DeepSpeed-Chat's recipe for one device.
 std::string plain_misfit(const Scenario& s, const Builder& builder, const Constants& c) {
   Job job = builder.job("actor", Work::kGenerate, s.devices);
   MemoryBound bound = memory_of(job, {}, c, std::clamp(s.load.rows / s.devices, 1.0, kLeastBatch));
@@ -157,7 +158,7 @@ std::string plain_misfit(const Scenario& s, const Builder& builder, const Consta
   return misfit(bound, builder.state_bytes(trained), s.gpu, c);
 }
 
-// Devices of a role's functions; generation's are those of "generate".
+// Returns the number of devices of a role's functions. Generation has the role "generate".
 int devices_of_role(const Scenario& s, const std::string& role) {
   if (s.sharing == Sharing::kTwoSides) return role == "generate" ? s.generate_devices : s.train_devices;
   const auto place = s.places.find(role);
@@ -171,7 +172,8 @@ void add_scores(Builder& builder, const Scenario& s) {
     builder.add(role, role, Work::kScore, role, devices_of_role(s, role));
 }
 
-// Roles of one set take turns, sets run side by side, and a set on all devices beside none.
+// Returns the seconds of a stage. Roles of one set take turns and sets run side by side, except that a set on all
+// devices runs alone.
 double stage_seconds(const Scenario& s, const std::vector<std::pair<std::string, double>>& calls) {
   double all = 0;
   std::map<int, double> sets;
@@ -185,7 +187,8 @@ double stage_seconds(const Scenario& s, const std::vector<std::pair<std::string,
   return all + longest;
 }
 
-// Generation of one iteration where rollouts go on across updates: as many iterations' rows decode as may be old.
+// Returns the seconds of one iteration's generation if rollouts go on across updates: rows of further iterations decode
+// at once, as many as the staleness allows, at most 4.
 double continuous_seconds(const Scenario& s, const Prediction& made, const Constants& c) {
   const double ahead = std::min(s.staleness, 4.0);
   Scenario more = s;

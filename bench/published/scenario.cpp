@@ -12,14 +12,15 @@ namespace {
 
 using nlohmann::json;
 
-// A plain decoder of so many layers of that width: heads of 128, an MLP four times as wide.
+// Returns the outline of a model by name, or a plain decoder of so many layers of the given width, with heads of 128
+// and an MLP four times as wide.
 shape::Outline outline_of(const json& model) {
   if (model.is_string()) return shape::find_outline(model);
   const int64_t layers = model.at("layers"), hidden = model.at("hidden");
   return {"gpt", layers, hidden, hidden / 128, hidden / 128, 128, 4 * hidden, 50257, false, true, 2048};
 }
 
-// Returns the kind with the number in a node and the network that are given.
+// Returns the device kind with the devices per node and the network that are given, if they are.
 DeviceKind gpu_of(const json& given, const DeviceKinds& kinds) {
   DeviceKind gpu = kinds.find(given.at("kind"));
   if (const int in_node = given.at("per_node"); in_node > 0) gpu.per_node = in_node;
@@ -27,7 +28,7 @@ DeviceKind gpu_of(const json& given, const DeviceKinds& kinds) {
   return gpu;
 }
 
-// The size that a name ends with: 6.7 of opt-6.7b, 0.35 of opt-350m.
+// Returns the size in billions that a name ends with: 6.7 for opt-6.7b, 0.35 for opt-350m.
 double named_billions(const std::string& name) {
   const double size = std::strtod(name.c_str() + name.rfind('-') + 1, nullptr);
   return name.ends_with('m') ? size / 1000 : size;

@@ -7,60 +7,65 @@
 #include "collimate/plan/cost/job.h"
 #include "collimate/plan/inputs/device_kind.h"
 
-// Published measurements against the cost model: `collimate bench planner`.
+// This namespace compares published measurements with the cost model, for `collimate bench planner`.
 namespace collimate::plan::published {
 
-// How the devices are shared out: all for everything, generation on its own ones, or sets of models.
+// Sharing says how the devices are shared: all of them for everything, generation on devices of its own, or sets of
+// models on devices of their own.
 enum class Sharing { kColocated, kTwoSides, kGroups };
 
-// A RoleLayout holds what a role's text says of its layout; 0 where it says nothing.
+// A RoleLayout holds the sizes that a role's text gives for its layout; 0 means that it gives none.
 struct RoleLayout {
   int tp = 0, pp = 0, ep = 0, devices = 0, cp = 0;
-  int dp = 0;  // of what says its tp too
+  int dp = 0;  // used only together with tp
 };
 
-// A Place is where a role of kGroups runs: roles of one set take turns, sets run at once unless one has all devices.
+// A Place is where a role of kGroups runs. Roles of one set take turns; sets run side by side, except one that has all
+// devices.
 struct Place {
   int devices = 0, set = 0;
 };
 
-// A published run in the terms of the cost model.
+// A Scenario is a published run in the terms of the cost model.
 struct Scenario {
   std::string backend;
   DeviceKind gpu;
   int devices = 0;
-  std::map<std::string, shape::Outline> models;  // actor, and critic, ref, reward where there are any
+  std::map<std::string, shape::Outline> models;  // actor, and critic, ref and reward if the run has them
   Workload load;
-  // Completions that are not all of one length have a mean (0: the row gives none) and a cap.
+  // Mean and cap of completions that are not all of one length, in tokens. Mean 0: the row gives none. Cap 0: all
+  // completions have one length.
   double mean_completion = 0, completion_cap = 0;
-  bool short_answers = false;  // of a model that does not reason at length, where only the cap is given
+  bool short_answers = false;  // only the cap is given, and the model does not reason at length
   Sharing sharing = Sharing::kColocated;
-  int train_devices = 0, generate_devices = 0;  // of kTwoSides
-  std::map<std::string, Place> places;          // of kGroups: actor, critic, ref, reward, generate
+  int train_devices = 0, generate_devices = 0;  // for kTwoSides
+  std::map<std::string, Place> places;          // for kGroups: actor, critic, ref, reward, generate
   double staleness = 0;                         // share of an iteration's rows that may be old; 1: a whole iteration
   bool continuous = false;        // rollouts go on across weight updates: no iteration waits for its last rows
   bool searched = false;          // the system chose each function's layout itself
-  bool sharded_training = false;  // ZeRO-3 or FSDP: no cut of the model unless the row gives one
+  bool sharded_training = false;  // ZeRO-3 or FSDP: tp and pp only in generation unless the row gives them
   bool recomputes_log_probs = false;
-  int generations = 1, rewards = 1;  // passes over the rows: ReMax's greedy baseline, Safe-RLHF's cost model
-  int train_sets = 1;                // of rows of an actor's update: 2 with a pretraining loss beside it
+  int generations = 1, rewards = 1;  // passes over the rows; 2 with ReMax's greedy baseline, Safe-RLHF's cost model
+  int train_sets = 1;                // sets of rows in an actor's update: 2 with a pretraining loss beside it
   bool zero3 = false, offload = false, recompute = false, fp8 = false;
   int64_t lora_rank = 0, micro_batch = 0;
-  bool unfused = false;                       // decoding kernels that are not for this model's layers
-  double call_rows = 0;                       // that a device decodes in one call, where the row says so
+  bool unfused = false;                       // decoding kernels are not fused for this model's layers
+  double call_rows = 0;                       // rows that a device decodes in one call; 0: the row does not say
   std::map<std::string, RoleLayout> layouts;  // generate, train, reward, ref, critic; "" for all others
-  // Gives what is said of the role, else of all.
+  // Returns the role's layout; sizes that it leaves out are those for all others.
   RoleLayout layout(const std::string& role) const;
 };
 
-// The dense model of the table whose name has the size nearest to so many billions, of several the one with the
-// nearest number of parameters; null beyond 12 % from any.
+// Returns the dense model of the table whose name has the size nearest to `billions`, and of several such models the
+// one with the nearest number of parameters. Returns null if no name's size is within 12 %.
 const shape::Outline* dense_outline(double billions);
-// Reads a run as runs.py writes it, with lengths that it does not give as its back end's constants have them.
+// Reads a run as runs.py writes it. Lengths that it does not give come from its back end's constants.
 Scenario scenario_of(const nlohmann::json& run, const DeviceKinds& kinds);
-// The scenario with completions spread, and where only their cap is given as long, as these constants say.
+// Returns the scenario with completions spread around their mean up to the cap. If only the cap is given, the mean of
+// short answers comes from the constants, and that of others is kReasonedShare of the cap.
 Scenario with_lengths(Scenario scenario, const Constants& constants);
-// Mean completion over its cap of models that reason at length: 0.19, 0.34 and 0.40 in Seer's three (2511.14617).
+// The mean completion of models that reason at length, as a share of the cap: 0.19, 0.34 and 0.40 in the three of Seer
+// (2511.14617), of which this is the median.
 constexpr double kReasonedShare = 0.34;
 
 }  // namespace collimate::plan::published

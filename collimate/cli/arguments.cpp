@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kPluginOption = "--plugin";
 
-// Gives the text between two texts; nothing where they are not there.
+// Returns the part of `text` between two texts, nothing if either is missing. An empty `after` stands for the end.
 std::optional<std::string> between(const std::string& text, const std::string& before, const std::string& after) {
   const size_t begin = text.find(before);
   if (begin == std::string::npos) return std::nullopt;
@@ -36,7 +36,8 @@ std::string nearest_option(const CLI::App& app, const std::string& word) {
   return word.starts_with("--") ? base::nearest(word, names) : "";
 }
 
-// at_least() and from_to() say of their option "--n: expected 1 or more, got 0; try 1"; other texts are CLI11's.
+// Turns the message of a parse error into an InputError. Messages such as "--n: expected 1 or more, got 0; try 1" come
+// from at_least() and from_to(); all others are CLI11's.
 [[noreturn]] void throw_parse_error(const CLI::App& app, const std::string& text) {
   const std::string verb = "collimate " + app.get_name(), help = verb + " --help";
   const auto fail = [&](const std::string& where, const std::string& expected, const std::string& got,
@@ -75,7 +76,7 @@ CLI::Validator number_from(double minimum, double maximum, const std::string& wa
       wanted);
 }
 
-// Who wants to see an app, while see_app() is at work.
+// The function that parse() passes its app to while see_app() is at work; else null.
 const std::function<void(const CLI::App&)>* seer = nullptr;
 
 }  // namespace
@@ -92,8 +93,8 @@ namespace {
 
 bool is_pair(const std::string& word) { return !word.starts_with('-') && word.find('=') != std::string::npos; }
 
-// `--set a=b c=d CONFIG` as `--set a=b --set c=d CONFIG`: options that may repeat take one value each, so that a config
-// may stand behind them.
+// Rewrites `--set a=b c=d CONFIG` as `--set a=b --set c=d CONFIG`, and lets options that may repeat take one value
+// each, so that a config may stand behind them.
 Arguments one_value_each(CLI::App& app, const Arguments& words) {
   std::set<std::string> repeating;
   for (CLI::Option* option : app.get_options()) {
@@ -102,7 +103,7 @@ Arguments one_value_each(CLI::App& app, const Arguments& words) {
     for (const std::string& name : option->get_lnames()) repeating.insert("--" + name);
   }
   Arguments made;
-  std::string name;  // of the option whose pairs go on; "" for none
+  std::string name;  // of the option that further pairs belong to; "" for none
   for (size_t i = 0; i < words.size(); ++i) {
     if (!name.empty() && is_pair(words[i]))
       made.push_back(name);
@@ -158,7 +159,7 @@ void require_folder(const std::string& option, const std::string& file) {
 namespace {
 
 bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
-  std::error_code ignored;  // of what is not there, which is compared by its path
+  std::error_code ignored;  // set when a file does not exist: such files are compared by path
   return std::filesystem::equivalent(a, b, ignored) ||
          std::filesystem::weakly_canonical(std::filesystem::absolute(a)) ==
              std::filesystem::weakly_canonical(std::filesystem::absolute(b));
@@ -189,11 +190,11 @@ void print_json(const nlohmann::ordered_json& document) {
 
 namespace {
 
-// Whether the bracket that opens the text is closed by its last character. Behind a list yaml-cpp reads a comma for
-// ever.
+// Returns whether the last character closes the bracket that opens the text. Other texts must not reach yaml-cpp, which
+// never returns on a comma behind a list.
 bool is_in_brackets(const std::string& text) {
   int depth = 0;
-  char quote = 0, before = '[';  // a quote begins an entry, or follows a quote in one
+  char quote = 0, before = '[';  // a quote opens only at the beginning of an entry, or behind a quote
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote != 0) {
@@ -211,8 +212,8 @@ bool is_in_brackets(const std::string& text) {
   return false;
 }
 
-// A list in JSON, or in YAML's flow style, "[a, 'b']". Nothing where it is neither, or where it is one entry without
-// quotes, which is a text in brackets ("[INST]").
+// Reads a list in JSON or in YAML's flow style, "[a, 'b']". Returns nothing if the text is neither, or if it has only
+// one entry, without quotes: that is a text in brackets ("[INST]").
 std::optional<base::ConfigNode> flow_list(const std::string& text, const std::string& flag) {
   if (const auto json = nlohmann::json::parse(text, nullptr, false); json.is_array())
     return base::from_json(json, flag);
@@ -228,7 +229,7 @@ std::optional<base::ConfigNode> flow_list(const std::string& text, const std::st
   return list;
 }
 
-// A flag's value as --set reads it; where texts are meant, what is no list is one text as it stands.
+// Reads a flag's value as --set does. An option of texts takes whatever is no list as one literal text.
 base::ConfigNode flag_value(const std::string& text, const base::OptionInfo& option, const std::string& flag) {
   if (!option.type.ends_with("a string")) return base::parse_yaml_value(text, flag);
   std::optional<base::ConfigNode> list = option.list ? flow_list(text, flag) : std::nullopt;

@@ -20,7 +20,8 @@ namespace {
 
 constexpr const char* kAuto = "auto";
 
-// The file of constants that the placement names, "" for none; nothing where the planner is not asked.
+// Returns the file of constants that the placement names, "" if it names none, and nothing if it does not ask the
+// planner.
 std::optional<std::string> constants_file(const nlohmann::json& placement) {
   if (placement == kAuto) return "";
   if (!placement.is_object() || !placement.contains(kAuto)) return std::nullopt;
@@ -30,16 +31,16 @@ std::optional<std::string> constants_file(const nlohmann::json& placement) {
   return placement.at(kAuto).get<std::string>();
 }
 
-// Reads what the run in a directory was placed by; null where there is none.
+// Reads the placement of the run in a directory. Returns null if there is no run, or its placement is not a map.
 nlohmann::json recorded_placement(const std::string& run) {
   const std::filesystem::path file = std::filesystem::path(run) / "config.resolved.yaml";
   if (run.empty() || !std::filesystem::exists(file)) return nullptr;
-  const base::ConfigNode before = base::load_config(file).root;  // read as it stands: its plugins are not loaded
+  const base::ConfigNode before = base::load_config(file).root;  // as plain YAML, without loading plugins
   const base::ConfigNode* placement = before.find("placement");
   return placement != nullptr && placement->kind == base::ConfigNode::Kind::kMap ? base::to_json(*placement) : nullptr;
 }
 
-// " where policy, value take turns, as run.memory_budget has no room for all models"; "" where none does.
+// Returns " where policy, value take turns, as run.memory_budget has no room for all models", or "" if no model does.
 std::string turns_text(const graph::Placement& placement) {
   std::vector<std::string> models;
   for (const auto& [model, residency] : placement.residency) models.push_back(model);
@@ -68,7 +69,7 @@ void choose_placement(recipe::Config& config, const std::string& path, const std
   options.config = path;
   options.sets = sets;
   options.machine = *constants;
-  options.iterations = 1;  // the choice is by the time of one
+  options.iterations = 1;  // placements are compared by the time of one iteration
   PlanRequest made = plan_request(options);
   plan_::Request& request = made.request;
   std::string source = "read from " + *constants;

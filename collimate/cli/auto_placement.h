@@ -7,9 +7,10 @@
 
 namespace collimate::cli {
 
-// Puts the planner's choice for the config's devices in place of `placement: auto` or `{auto: machine.yaml}`, whose
-// constants it uses then, and says it. Where the directory `run` has a run already, its placement is taken, so that it
-// can go on. `path` and `sets` are those that the config was loaded from. InputError where nothing fits.
+// Replaces `placement: auto` of the config, or `{auto: machine.yaml}`, by the planner's choice for the config's devices
+// and prints the choice to stderr. The planner uses the constants of machine.yaml where it is named. If the directory
+// `run` already holds a run, that run's placement is taken, so that it can go on. `path` and `sets` are those that the
+// config was loaded from. Throws InputError when no placement fits.
 void choose_placement(recipe::Config& config, const std::string& path, const std::vector<std::string>& sets,
                       const std::string& run);
 

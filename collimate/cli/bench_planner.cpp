@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kScript = "bench/published/report.py";
 
-// The checkout in which the program lies: what reads published results is not part of it.
+// Returns the checkout that the program lies in, which has the script that reads published results. Throws InputError
+// for a program outside of a checkout.
 fs::path checkout_of(const fs::path& program) {
   for (fs::path at = program.parent_path(); at != at.root_path(); at = at.parent_path())
     if (fs::exists(at / kScript)) return at;

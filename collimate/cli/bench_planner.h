@@ -4,7 +4,8 @@
 
 namespace collimate::cli {
 
-// `collimate bench planner --results FILE.csv`: every row published and predicted, then medians per source.
+// Runs `collimate bench planner --results FILE.csv`: prints the published and the predicted number of every row, then
+// medians per source.
 int bench_planner(const Arguments& arguments);
 
 }  // namespace collimate::cli

@@ -20,7 +20,7 @@ namespace {
 
 namespace plan_ = collimate::plan;
 
-// One line of what was run: a function, or the whole iteration.
+// A Line is one line of the table: a function of a run, or its whole iteration.
 struct Line {
   std::string run, function;
   double rows, tokens, measured_seconds, fitted_seconds;

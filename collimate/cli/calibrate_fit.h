@@ -9,20 +9,20 @@
 
 namespace collimate::cli {
 
-// The functions of calibration runs, with the seconds that they took.
+// Measured holds the seconds that each function took in calibration runs.
 struct Measured {
   std::vector<collimate::plan::Observation> observations;
   std::vector<collimate::plan::HostObservation> hosts;
 };
-// Throws RunError where a run has no time of a function.
+// Collects the times of all runs. Throws RunError when a run has no time for a function.
 Measured measured_in(const std::vector<CalibrationRun>& runs);
 
-// All models on all devices, as calibration runs them.
+// Returns the costed plan with all models on all devices, which is how calibration runs them.
 collimate::plan::Plan flat_plan(const collimate::plan::Request& request);
 
-// The constants nearest to what was measured, from those of CPU devices (plan::calibrate).
+// Fits constants to the measurements, starting from the constants of CPU devices (plan::calibrate).
 collimate::plan::Calibration fit(const Measured& measured);
-// Each of them that the runs determine, with its value.
+// Returns each constant that the runs determine, with its fitted value.
 std::vector<std::pair<const collimate::plan::ConstantInfo*, double>> found_in(
     const collimate::plan::Calibration& fitted);
 

@@ -26,10 +26,10 @@ namespace fs = std::filesystem;
 namespace plan_ = collimate::plan;
 using Sets = std::vector<std::string>;
 
-// The recipe as calibration needs to know it.
+// A Page holds what calibration needs to know of the recipe.
 struct Page {
   recipe::Config config;
-  bool draws = false;  // completions of prompts
+  bool draws = false;  // whether it draws completions of prompts
   int64_t group_size = 1;
 };
 
@@ -44,7 +44,7 @@ Page read_page(const CalibrateOptions& options) {
   return page;
 }
 
-// These options keep a short run short and quiet.
+// Returns the config keys that make a run short and quiet and give all models all devices.
 Sets common_sets(const CalibrateOptions& options) {
   Sets sets = options.sets;
   for (const char* set :
@@ -57,7 +57,7 @@ Sets common_sets(const CalibrateOptions& options) {
   return sets;
 }
 
-// `share` of the config's rows on each device, in as many updates.
+// Returns the config keys that give each device `share` of the config's rows, without changing the number of updates.
 Sets row_sets(const Page& page, int64_t devices, double share) {
   const auto part = [&](int64_t all, int64_t unit) {
     const auto units = static_cast<int64_t>(static_cast<double>(all * devices) * share) / unit;

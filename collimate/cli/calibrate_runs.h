@@ -9,26 +9,27 @@
 namespace collimate::cli {
 
 struct CalibrateOptions {
-  std::string config;             // YAML of a run
+  std::string config;             // YAML file of a run
   std::vector<std::string> sets;  // overrides of its keys
   int64_t iterations = 6;         // of each run, of which the first is not counted; at least 2
-  int64_t devices = 1;            // CPU devices of one thread, each with the rows of the config
-  bool quiet = false;             // says nothing on stderr of how the runs go
+  int64_t devices = 1;            // CPU devices of one thread, each with as many rows as the config has
+  bool quiet = false;             // prints no progress and no warnings to stderr
 };
 
-// One short run of a config's recipe with all models on all devices, and what it measured.
+// A CalibrationRun is one short run of a config's recipe with all models on all devices, with its measurements.
 struct CalibrationRun {
   std::string name;                // "all rows"
-  PlanRequest asked;               // as the planner sees what was run: graph, rows, realised lengths
-  std::string prompt, completion;  // the lengths, as Lengths::parse reads them
-  double longest = 0;              // completion, tokens
-  std::map<int, double> seconds;   // by node of the graph, as plan::node_seconds
-  double iteration_seconds = 0;    // median
+  PlanRequest asked;               // the run as a request to the planner: graph, rows, realised lengths
+  std::string prompt, completion;  // the realised lengths, in the form that Lengths::parse reads
+  double longest = 0;              // longest completion, tokens
+  std::map<int, double> seconds;   // by node of the graph, as plan::node_seconds gives them
+  double iteration_seconds = 0;    // median after the first iteration
 };
 
-// Runs the recipe in a directory that is removed, without evaluation: as it is, with half of the rows, and where it
-// generates with completions half as long. Takes as long as that many iterations. InputError for what `train` refuses,
-// and for a placement of other devices than CPUs; StoppedError on a signal.
+// Runs the recipe up to three times without evaluation, in a temporary directory: as configured, with half of the rows,
+// and, if it generates, with completions half as long. Each run trains for real and takes options.iterations
+// iterations. Throws InputError for what `train` refuses, for more devices than cores and for a placement on other
+// devices than CPUs; throws StoppedError on a signal.
 std::vector<CalibrationRun> run_for_calibration(const CalibrateOptions& options);
 
 }  // namespace collimate::cli

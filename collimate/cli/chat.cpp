@@ -55,7 +55,7 @@ text::TemplateInputs inputs_of(const ChatCall& call) {
                                          "--tools " + call.tools)};
 }
 
-// A model that answers one request at a time.
+// A Speaker is a loaded model with a service that answers one request at a time.
 struct Speaker {
   Speaker(const std::string& directory, const ModelOptions& options, const LayoutOptions& layout)
       : loaded(directory, options, layout, {.max_batch_sequences = 1}), service(loaded.service()) {}

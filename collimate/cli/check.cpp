@@ -38,7 +38,7 @@ int show_check(const recipe::Config& config, CheckForm form) {
     for (const std::string& line : found.lines) fmt::print("{}{}\n", all ? "# " : "", line);
     if (all) fmt::print("{}\n", found.config);
   }
-  std::fflush(stdout);  // problems stand last on a terminal
+  std::fflush(stdout);  // so that problems come last on a terminal
   for (const std::string& problem : found.problems) fmt::print(stderr, "{}\n", problem);
   return found.problems.empty() ? 0 : 2;
 }
@@ -60,7 +60,7 @@ int check(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   if (download) sets.emplace_back("download=true");
   const CheckForm form = json ? CheckForm::kJson : all ? CheckForm::kAll : CheckForm::kShort;
-  show_translation(config_path, sets, form);  // also of what cannot be loaded
+  show_translation(config_path, sets, form);  // before loading, which may fail
   recipe::Config config = recipe::load(config_path, sets);
   choose_placement(config, config_path, sets, "");
   return show_check(config, form);

@@ -7,15 +7,15 @@
 
 namespace collimate::cli {
 
-// How it is shown: for a reader; that, as comments, above all keys of the resolved config in YAML; one JSON document.
+// How a check is printed. kShort: lines for a reader. kAll: those lines as comments, then all keys of the resolved
+// config in YAML. kJson: one JSON document.
 enum class CheckForm { kShort, kAll, kJson };
 
-// Prints what each key of a ChatLearn YAML comes to; nothing of another file, or in JSON.
+// Prints what each key of a ChatLearn YAML is translated to. Prints nothing for any other file, or with kJson.
 void show_translation(const std::string& path, const std::vector<std::string>& sets, CheckForm form);
 
-// Prints what the config comes to: arithmetic, data
-// shapes and masks, warnings last. Where it would train wrong the reasons come first, on stderr. The exit code: 2 then,
-// else 0.
+// Prints what the config would train: arithmetic, data shapes and masks, then warnings. If it would train wrong, prints
+// the reasons to stderr after that. Returns the exit code: 2 if it would train wrong, else 0.
 int show_check(const recipe::Config& config, CheckForm form);
 
 }  // namespace collimate::cli

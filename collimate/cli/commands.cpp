@@ -31,7 +31,7 @@ Command command_of(const Verb& verb, const std::string& before) {
   return command;
 }
 
-// A path as one would write it: of the model that every recipe has in the place of "<name>".
+// Replaces "<name>" in a path by "policy", a model that every recipe has, so that the path can be used as it is.
 std::string with_a_name(std::string path) {
   const std::string any = "<name>";
   if (const size_t at = path.find(any); at != std::string::npos) path.replace(at, any.size(), "policy");

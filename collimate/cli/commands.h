@@ -5,31 +5,33 @@
 
 namespace collimate::cli {
 
-// The command line as data, from the verbs' own apps: completion scripts and the man page are made of it.
+// These structs describe the command line as the verbs' own apps declare it. Completion scripts and the man page are
+// made from them.
 struct CommandOption {
-  std::string name;       // "--set"; of an argument without dashes "CONFIG"
+  std::string name;       // "--set"; an argument has no dashes: "CONFIG"
   std::string help;       // one line
   bool valued = false;    // takes a value
-  bool required = false;  // of an argument
+  bool required = false;  // set for arguments only
 };
 struct Command {
   std::string words;                              // "train", "bench quickstart"
   std::string summary;                            // one line
   std::vector<CommandOption> arguments, options;  // without --help, which all have
-  std::vector<std::string> choices;  // what the first argument may be, where a list says it; files elsewhere
-  bool sets_keys = false;            // --set takes config keys
+  std::vector<std::string> choices;               // the values that the first argument may have; empty: files
+  bool sets_keys = false;                         // --set takes keys of a run's config
 };
 
-// All commands, in the order of help. One with parts ("bench") has them as choices and they follow it.
+// Returns all commands, in the order of help. A command with parts ("bench") lists them as choices, and the parts
+// follow it as commands.
 std::vector<Command> commands();
 
-// Paths of all config keys, those of models as of the policy.
+// Returns the paths of all config keys; keys of a model are given for the model "policy".
 std::vector<std::string> config_keys();
 
-// These are the kinds that `collimate completion` may be asked for: bash, zsh, fish, man.
+// Returns the kinds that `collimate completion` can print: bash, zsh, fish, man.
 std::vector<std::string> completion_kinds();
 
-// Scripts and the page, whole.
+// Return a whole completion script, or the whole man page.
 std::string bash_completion(const std::vector<Command>& commands);
 std::string zsh_completion(const std::vector<Command>& commands);
 std::string fish_completion(const std::vector<Command>& commands);

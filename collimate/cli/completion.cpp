@@ -18,7 +18,8 @@ struct Kind {
 constexpr std::array<Kind, 4> kKinds = {
     {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}, {"man", man_page}}};
 
-// The help in a single-quoted word of a shell, without characters that the word's reader gives a meaning.
+// Returns a help text as a single-quoted word of a shell. Its single quotes become U+2019, and the characters of
+// `special`, which have a meaning to the reader of the word, are left out.
 std::string quoted(const std::string& text, const std::string& special) {
   std::string word;
   for (const char c : text)
@@ -41,7 +42,7 @@ bool has_parts(const Command& command, const std::vector<Command>& all) {
                      [&](const Command& other) { return other.words.starts_with(command.words + " "); });
 }
 
-// Words of the command line that are a verb, each with its summary.
+// Returns the commands of one word, which are the verbs.
 std::vector<Command> verbs_of(std::vector<Command> all) {
   std::erase_if(all, [](const Command& command) { return command.words.find(' ') != std::string::npos; });
   return all;
@@ -135,7 +136,7 @@ std::vector<std::string> completion_kinds() {
 std::string bash_completion(const std::vector<Command>& all) {
   std::string verbs, cases;
   for (const Command& command : verbs_of(all)) verbs += (verbs.empty() ? "" : " ") + command.words;
-  // Commands of more words come first, as the first case that fits is taken.
+  // Commands of more words come first, because a shell takes the first case that matches.
   std::vector<Command> longest = all;
   std::stable_sort(longest.begin(), longest.end(), [](const Command& a, const Command& b) {
     return std::count(a.words.begin(), a.words.end(), ' ') > std::count(b.words.begin(), b.words.end(), ' ');

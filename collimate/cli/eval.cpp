@@ -99,7 +99,7 @@ bool read_arguments(const Arguments& arguments, EvalCall& call) {
   for (const char* ending : {kPage, kRows})
     if (std::ranges::count_if(call.outputs, [&](const std::string& file) { return file.ends_with(ending); }) > 1)
       throw base::InputError(base::expectation("--output", fmt::format("one file that ends in {}", ending), "several"));
-  call.drawing.params(call.max_tokens);  // says what does not fit, by its flag
+  call.drawing.params(call.max_tokens);  // throws for values that do not fit together, naming the flag
   return true;
 }
 

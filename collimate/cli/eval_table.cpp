@@ -15,20 +15,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "0.838 ± 0.016"; a difference has its sign.
+// Formats an estimate as "0.838 ± 0.016", with `sign` as "+0.838 ± 0.016", and a missing value as "-".
 std::string cell(const Json& estimate, bool sign) {
   if (estimate.at("value").is_null()) return "-";
   const auto exact = estimate.at("value").get<double>();
-  const double value = std::abs(exact) < 1e-12 ? 0 : exact;  // a difference of equal means may be rounding
+  const double value = std::abs(exact) < 1e-12 ? 0 : exact;  // equal means may differ by rounding
   const std::string text = sign ? fmt::format("{:+.4g}", value) : fmt::format("{:.4g}", value);
   const Json& error = estimate.at("standard_error");
   return error.is_null() ? text : fmt::format("{} ± {:.2g}", text, error.get<double>());
 }
 
-// A column of the table: its heading, and a cell for each number.
+// A Column holds the heading of a column of the table and a cell for each metric.
 using Column = std::vector<std::string>;
 
-constexpr int kBetween = 3;  // spaces
+constexpr int kBetween = 3;  // spaces between columns
 
 int width_of_column(const Column& column) {
   int width = 0;
@@ -48,7 +48,8 @@ Column column_of(const std::string& heading, const Json& metrics, const Json& na
   return column;
 }
 
-// The names of the numbers, and a column for each model and each difference. Models are called by `names`.
+// Returns a column with the names of the metrics, then one for each model and each difference. Models are called by
+// `names`.
 std::vector<Column> columns_of(const Json& document, const std::vector<std::string>& names) {
   const Json& metrics = document.at("models").at(0).at("metrics");
   std::vector<Column> columns = {{""}};
@@ -71,7 +72,7 @@ std::vector<std::string> lines_of(const std::vector<Column>& columns) {
   return lines;
 }
 
-// Blocks below each other, each with the names of the numbers and as many columns as fit.
+// Formats the columns as blocks one below the other, each with the names of the metrics and as many columns as fit.
 std::vector<std::string> blocks_of(const std::vector<Column>& columns, int width) {
   std::vector<std::string> lines;
   for (size_t next = 1; next < columns.size();) {
@@ -91,7 +92,8 @@ std::vector<std::string> names_of(const Json& document) {
   return names;
 }
 
-// Where models have long names these stand above the table, which calls them by their number.
+// Formats the table. If the models' names make it too wide, a list above it gives each model a number, which the table
+// uses instead.
 std::vector<std::string> table_of(const Json& document, int width) {
   std::vector<std::string> names = names_of(document), lines;
   const std::vector<Column> columns = columns_of(document, names);
@@ -130,7 +132,7 @@ std::string headline(const Json& document) {
                      document.at("settings").at("seed").get<int64_t>());
 }
 
-// Adds a line for rows that models were not measured on, or not as they stand; one where it is the same of all.
+// Adds lines about rows that models were not measured on, or only in part. Models with the same text share a line.
 void add_left_out(const Json& document, int width, std::vector<std::string>& lines) {
   std::vector<std::pair<std::string, std::vector<std::string>>> told;  // text, models
   for (const Json& model : document.at("models"))
@@ -148,7 +150,7 @@ void add_left_out(const Json& document, int width, std::vector<std::string>& lin
   }
 }
 
-// Explains the table.
+// Explains ±, if the lines have any.
 void add_note(const Json& document, int width, std::vector<std::string>& lines) {
   if (std::ranges::none_of(lines, [](const std::string& line) { return line.find("±") != std::string::npos; })) return;
   lines.emplace_back();

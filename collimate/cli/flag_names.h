@@ -7,7 +7,7 @@
 
 namespace collimate::cli {
 
-// Messages call options as flags: "--long-rows drop".
+// Returns names by which messages call options as flags: "--long-rows drop", and "-n" for samples_per_prompt.
 inline recipe::OptionNames flag_names() {
   const auto flag = [](std::string key) {
     std::ranges::replace(key, '_', '-');

@@ -13,7 +13,7 @@
 namespace collimate::cli {
 namespace {
 
-// Flags that matter only to rows of a file would go unread beside a prompt.
+// Throws InputError for flags about the rows of a file beside --prompt, where nothing would read them.
 void check_rows(const GenerateCall& call) {
   if (!call.data.empty()) return;
   for (const auto& [option, flag] :
@@ -22,7 +22,7 @@ void check_rows(const GenerateCall& call) {
       throw base::InputError(base::expectation(flag, "--data FILE beside it, whose rows it is of", "--prompt"));
 }
 
-// `prompted`: a prompt was given, if only an empty one.
+// Throws InputError for texts and files that do not fit together. `prompted`: --prompt was given, even if empty.
 void check_texts(const GenerateCall& call, bool prompted) {
   if (call.data.empty() && !prompted)
     throw base::InputError(base::expectation("collimate generate", "--prompt TEXT or --data FILE", "neither"));
@@ -33,7 +33,7 @@ void check_texts(const GenerateCall& call, bool prompted) {
   check_outputs({{"--output", call.output}}, {{"--data", call.data}});
 }
 
-// Sets what follows from the flags that were given.
+// Sets the members that follow from other flags: --top-logprobs implies --logprobs, which implies --json.
 void settle(GenerateCall& call) {
   call.log_probs |= call.top_log_probs > 0;
   call.json |= call.log_probs || call.stats;
@@ -83,11 +83,11 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   return true;
 }
 
-// Has the prompts, and for each the columns that rewards see, its text among them.
+// An Asked holds the prompts and, for each, the columns that rewards read, among them its text.
 struct Asked {
   std::vector<std::vector<int32_t>> ids;
   std::vector<nlohmann::json> columns;
-  recipe::TruthRows truths;  // of the first ones
+  recipe::TruthRows truths;  // the first rows, for a trial of the rewards
   std::vector<recipe::LeftOutRows> left_out;
 };
 
@@ -118,7 +118,7 @@ nlohmann::ordered_json stats_json(const generate::ServiceStats& stats) {
   return made;
 }
 
-// A GenerateResult holds what was drawn and what is said of it.
+// A GenerateResult holds the completions with their rewards and the engine's counts.
 struct GenerateResult {
   std::vector<generate::Completion> completions;
   std::vector<std::optional<double>> rewards;  // of each completion; empty where none are asked
@@ -146,7 +146,7 @@ void print_texts(const GenerateCall& call, const text::Tokenizer& tokenizer, con
   }
 }
 
-// The list of completions alone, where nothing else is asked for.
+// Prints the list of completions as JSON, or an object with that list if the call asks for more.
 void print_document(const GenerateCall& call, const CompletingModel& model, const Asked& asked,
                     const GenerateResult& result) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -173,7 +173,7 @@ int generate(const Arguments& arguments) {
   GenerateCall call;
   if (!read_arguments(arguments, call)) return 0;
   const nlohmann::json rewards = rewards_of(call.rewards);
-  std::optional<PromptRows> rows;  // what is none is said before a model is read
+  std::optional<PromptRows> rows;  // read before the model, so that bad rows are found early
   if (!call.data.empty()) rows.emplace(PromptFile{call.data, call.rows.choices(), flag_names()});
   if (!call.output.empty()) {
     generate_rows(call, *rows, rewards);

@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// All that a line depends on. Guessing tokens ahead changes none, nor do devices that add up as one.
+// Returns all that a line of the output depends on. Speculation changes no line, nor does a layout whose sums are added
+// up as one device adds them.
 Json command_of(const GenerateCall& call, const PromptRows& prompts, const nlohmann::json& rewards) {
   const text::Dataset& dataset = prompts.dataset();
   nlohmann::json sampling = base::to_json(call.sampling.section_value());
@@ -42,7 +43,7 @@ Json command_of(const GenerateCall& call, const PromptRows& prompts, const nlohm
   return command;
 }
 
-// Writes completions in order, those that wait for their rewards together.
+// A RowWriter writes completions in order, in batches if they are judged.
 class RowWriter {
  public:
   RowWriter(const GenerateCall& call, const CompletingModel& model, PromptRows& prompts, const nlohmann::json& rewards)
@@ -56,7 +57,7 @@ class RowWriter {
   int64_t written() const { return file_->lines(); }
 
   void take(const generate::Completion& completion) {
-    constexpr size_t kTogether = 64;  // one call of a Python function by default
+    constexpr size_t kTogether = 64;  // completions that are judged together: by default one call of a Python reward
     waiting_.push_back(completion);
     if (!judges_ || waiting_.size() >= kTogether) write();
   }
@@ -67,7 +68,7 @@ class RowWriter {
     waiting_.clear();
   }
 
-  // Before anything is drawn.
+  // Tries the rewards on the first rows; called before anything is drawn.
   void try_rewards() const {
     if (judges_) judges_->try_on("--data", prompts_.truths());
   }
@@ -104,7 +105,7 @@ class RowWriter {
   std::vector<text::Row> rows_;
   std::optional<RowsFile> file_;
   std::optional<Judges> judges_;
-  std::vector<generate::Completion> waiting_;  // for their rewards
+  std::vector<generate::Completion> waiting_;  // not yet judged and written
 };
 
 }  // namespace

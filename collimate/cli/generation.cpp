@@ -17,7 +17,7 @@
 namespace collimate::cli {
 namespace {
 
-// A list for each token: the most likely ones in its place.
+// Returns a list for each token of the completion, with the most likely tokens in its place and their log-probs.
 nlohmann::ordered_json top_json(const generate::Completion& c) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (size_t i = 0; i < c.tokens.size(); ++i) {
@@ -41,7 +41,7 @@ void refuse_search(const GenerateCall& call) {
                                            std::to_string(call.sampling.beams.beams), "tp or pp"));
 }
 
-// Joins what the replicas of a team complete: shows how far they are, and tells of completions in their order.
+// A Listener joins what the replicas of a team complete: it shows their progress and passes completions on in order.
 class Listener {
  public:
   Listener(int64_t prompts, const generate::EngineOptions& options, const RankTeam& team,
@@ -55,7 +55,7 @@ class Listener {
         seen_(static_cast<size_t>(team.replicas())),
         next_(first_) {}
 
-  // Gives its functions for a rank, which throw where another one has failed.
+  // Returns the functions that a rank's engine calls. They throw once another rank has failed.
   generate::EngineListener of(const RankPlace& place) {
     if (!place.leads) return {.on_progress = [this](const auto&) { team_.check(); }};
     return {.on_progress = [this, replica = place.replica](const generate::Progress& p) { show(replica, p); },
@@ -89,7 +89,8 @@ class Listener {
     progress_.update(first_ + finished, fmt::format("{} tokens", tokens));
   }
 
-  // A replica is told of its own in order: those of others may still be missing between.
+  // Passes on all completions up to the first that is missing. A replica delivers its own in order, but completions of
+  // other replicas may be missing between them.
   void take(const generate::Completion& completion) {
     if (!on_completion_) return;
     const std::lock_guard lock(mutex_);
@@ -108,7 +109,7 @@ class Listener {
   base::Progress progress_;
   std::vector<generate::Progress> seen_;  // by replica
   int64_t shown_ = 0, next_;
-  std::map<int64_t, generate::Completion> waiting_;  // by their number
+  std::map<int64_t, generate::Completion> waiting_;  // by number, until all before it are there
   std::vector<generate::Completion> made_;
 };
 

@@ -69,7 +69,7 @@ void print_verbs() {
   fmt::print("{}", kTopics);
 }
 
-// A kind of entry of `reward:`.
+// A RewardKind is a kind of entry of `reward:`.
 struct RewardKind {
   std::string entry, summary;
   std::unique_ptr<base::Section> section;
@@ -89,7 +89,7 @@ std::vector<RewardKind> reward_kinds() {
   return kinds;
 }
 
-// The keys of a section that are not among the first `skipped` ones, and not those that say of what kind the entry is.
+// Prints the keys of a section after the first `skipped` ones, except those that say of what kind the entry is.
 void print_keys(const base::Section& section, size_t skipped) {
   std::vector<base::OptionInfo> keys;
   section.describe_section("", keys);
@@ -126,7 +126,7 @@ void print_recipes() {
 
 constexpr int kHelpColumns = 100;
 
-// A name with a sentence behind it, and below that the keys of `algorithm` that it reads.
+// Prints a name with a sentence behind it, and below that the keys of `algorithm` that it reads.
 void print_choice(const std::string& name, const std::string& about, const std::vector<std::string>& options) {
   constexpr const char* kHead = "  {:<18} {}";
   if (!about.empty()) fmt::print("{}", plan::hanging(fmt::format(kHead, name, ""), about, kHelpColumns));
@@ -137,7 +137,7 @@ void print_choice(const std::string& name, const std::string& about, const std::
     fmt::print("  {}\n", name);
 }
 
-// "recipe sft", "recipes grpo and mine"; "" where no recipe trains by losses on such rows.
+// Returns "recipe sft" or "recipes grpo and mine", and "" if no recipe trains by losses on such rows.
 std::string recipes_of(const std::string& rows) {
   std::vector<std::string> names;
   for (const recipe::RecipeEntry& entry : recipe::recipes())
@@ -185,7 +185,8 @@ void print_advantages() {
   }
 }
 
-// Gives what the word was meant to be, or "": a verb, or a key by its path or by the last part of it ("epsilon_hi").
+// Returns the topic that a mistyped word is nearest to, or "". The word may be meant as a verb, another topic, a key's
+// path, or the last part of a path ("epsilon_hi").
 std::string nearest_topic(const std::string& word) {
   std::vector<std::string> topics = help_topics(), leaves;
   for (const Verb& verb : verbs()) topics.emplace_back(verb.name);
@@ -205,7 +206,8 @@ std::string nearest_topic(const std::string& word) {
       "\"" + word + "\"", "collimate help" + (near.empty() ? "" : " " + near)));
 }
 
-// Explains the keys that a word means without their section, or as another program calls one; "" where there are none.
+// Explains the keys that a word names without their section, or a key by its name in another program. Returns "" if
+// there is none.
 std::string help_of_name(const std::string& word) {
   const recipe::Config config;
   std::vector<base::OptionInfo> options;
@@ -214,7 +216,7 @@ std::string help_of_name(const std::string& word) {
   for (const base::OptionInfo& option : options)
     if (option.path.ends_with("." + word)) text += base::config_help(config, option.path);
   if (text.empty())
-    for (const base::OptionInfo& option : options)  // a part of a name: "warmup"
+    for (const base::OptionInfo& option : options)  // the word may begin a name, as "warmup" does
       if (const std::string name = option.path.substr(option.path.rfind('.') + 1); name.starts_with(word + "_"))
         text += base::config_help(config, option.path);
   if (!text.empty()) return text;

@@ -60,7 +60,7 @@ constexpr const char* kResume =
     "{}\n"
     "A reward in Python may also get other rights, by these keys of its entry:\n\n{}";
 
-// The keys of a config that are outside of its hash, in lines of a page.
+// Returns the keys of a config that are not part of its hash, as lines of a page.
 std::string keys_that_may_change() {
   const recipe::Config config;
   const nlohmann::json all = base::to_json(config.section_value()).flatten();

@@ -12,7 +12,7 @@
 namespace collimate::cli {
 namespace {
 
-// Whether the shell has made this file for what is printed: `collimate init sft > sft.yaml`.
+// Returns whether standard output goes to this file, as in `collimate init sft > sft.yaml`.
 bool is_standard_output(const std::string& path) {
   struct stat file {};
   struct stat output {};

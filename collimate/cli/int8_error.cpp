@@ -13,9 +13,9 @@
 namespace collimate::cli {
 namespace {
 
-constexpr int64_t kProbeTexts = 16, kProbeTokens = 8;  // few steps of many rows: a step's time is that of the weights
+constexpr int64_t kProbeTexts = 16, kProbeTokens = 8;  // few steps of many rows, as reading weights takes the time
 
-// The weights as float32, while it lives.
+// While an AsFloat32 lives, the weights compute in float32.
 class AsFloat32 : private base::Immovable {
  public:
   explicit AsFloat32(model::Weights& weights) : weights_(weights), type_(weights.options().compute) {

@@ -20,18 +20,18 @@ struct MeasureInt8Option : base::Option<bool> {
                "memory of float32") {}
 };
 
-// An Int8Error says what int8 weights change.
+// An Int8Error says how far int8 weights differ from float32 weights.
 struct Int8Error {
   model::RoundingReport weights;
   // |int8's log-prob - float32's|, in nats, of tokens that the float32 model draws by itself at temperature 1.
   double log_prob_mean = 0, log_prob_max = 0;
-  int64_t tokens = 0;  // so many; 0: not measured
+  int64_t tokens = 0;  // number of tokens compared; 0: not measured
 };
 
-// Measures and logs it; nothing for a model of another type. `log_probs` false: the weights alone. The probe is short
-// texts of the model's own, drawn with a fixed seed after the tokenizer's first token (bos, else eos, else id 0): it
-// needs no data, exists for every vocabulary, and is what the model's reported log-probs are about. The model is as
-// before afterwards.
+// Measures and logs the error of an int8 model; returns nothing for a model that computes in another type. With
+// `log_probs` false only the weights are compared. The probe is a set of short texts that the float32 model draws with
+// a fixed seed after a first token (bos, else eos, else id 0): it needs no data, exists for every vocabulary, and is
+// what the model's reported log-probs are about. The model is unchanged afterwards.
 std::optional<Int8Error> measured_int8(model::Model& model, const tensor::Exec& exec, const text::Tokenizer& tokenizer,
                                        bool log_probs);
 

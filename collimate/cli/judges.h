@@ -10,26 +10,27 @@
 
 namespace collimate::cli {
 
-// A flag's value that is a name or, in braces, a map in YAML or JSON: what a config would have in its place.
-// InputError, for `where`, for braces that hold neither.
+// Reads a flag's value as a config would have it: a name is returned as a string, a text in braces as a map read from
+// YAML or JSON. Throws InputError, naming `where`, for a text in braces that is not a map.
 nlohmann::json name_or_map(const std::string& text, const std::string& where);
 
-// The values of --reward as a config's `reward:` list, each option at its default where it is left out: a rule's name,
-// FILE.py or FILE.py:FUNCTION, or an entry in braces, "{rule: regex, pattern: '^4'}". Null for none. InputError as
-// rlhf::resolved_rewards.
+// Returns the values of --reward as a config's `reward:` list with the defaults of omitted options filled in, null for
+// no values. A value is a rule's name, FILE.py, FILE.py:FUNCTION, or an entry in braces, "{rule: regex, pattern:
+// '^4'}". Throws InputError as rlhf::resolved_rewards does.
 nlohmann::json rewards_of(const std::vector<std::string>& values);
 
-// The rewards of a list on completions.
+// Judges score completions by a list of rewards.
 class Judges {
  public:
-  // `list`: as rewards_of gives it, not null.
+  // Takes a list as rewards_of() returns it; it must not be null.
   explicit Judges(const nlohmann::json& list);
-  // Tries them on the first rows of `data`, "--data" or "--prompt", as rewards see them. InputError where they cannot
-  // judge.
+  // Tries the rewards on the first rows of `data` ("--data" or "--prompt", for errors). Throws InputError when they
+  // cannot judge these rows.
   void try_on(const std::string& data, const recipe::TruthRows& rows) const;
-  // The rewards of each sample together; nothing where on_error drops it. RunError where on_error stops.
+  // Returns the sum of all rewards for each sample, nothing for a sample that on_error drops. Throws RunError when a
+  // reward fails whose on_error stops.
   std::vector<std::optional<double>> score(const std::vector<rlhf::RewardSample>& samples);
-  // Warns of rewards that failed so far: how many, and the first.
+  // Logs a warning with the number of failed rewards so far and the first failure, if there was one.
   void warn_of_failures() const;
 
  private:

@@ -11,13 +11,13 @@
 
 namespace collimate::cli {
 
-// A number of devices, of which 1 is the default.
+// Devices is an option that holds a number of devices, by default 1.
 struct Devices : base::Option<int64_t> {
   Devices(base::Section* section, const char* name, const char* help)
       : Option(section, name, 1, "devices", help, base::at_least(int64_t{1})) {}
 };
 
-// On how many devices a verb has its model, and how they share it: the words that a config has for it.
+// LayoutOptions say on how many devices a verb has its model and how they share it, under a config's names.
 struct LayoutOptions : base::Section {
   Devices devices{
       this, "devices",
@@ -36,14 +36,14 @@ struct LayoutOptions : base::Section {
       "of devices by tp and pp"};
   rlhf::ReductionChunksOption reduction_chunks{this};
 
-  // The layout of what generates by the model of a directory, with dp. InputError for sizes that do not divide the
-  // devices, and for ep of a model without so many experts.
+  // Returns the layout for generating with the model of `directory`, dp included. Throws InputError for sizes that do
+  // not divide the devices, and for an ep above 1 that exceeds the model's number of experts.
   graph::Layout layout(const std::string& directory) const;
-  // The parts of which a layer's sums are made: equal numbers give equal bits.
+  // Returns the number of parts that a layer's sums are added up from; layouts with equal numbers give equal bits.
   int64_t sum_parts() const;
 };
 
-// A verb that also scores reads these, and may have its devices in processes of their own.
+// ScoringLayoutOptions are those of a verb that also scores, and that may run its devices as separate processes.
 struct ScoringLayoutOptions : LayoutOptions {
   Devices cp{this, "cp",
              "how many devices share the tokens of each row that is scored (context parallelism); tp times pp times cp "
@@ -55,7 +55,7 @@ struct ScoringLayoutOptions : LayoutOptions {
   COLLIMATE_OPTION(std::string, cluster, "local", "", "where workers run: as threads or as processes of this machine",
                    base::one_of({"local", "local-processes"}));
 
-  // As a config has it.
+  // Returns the options under a config's keys, except reduction_chunks: devices, tp, pp, cp, ep, zero and cluster.
   nlohmann::json config() const;
 };
 

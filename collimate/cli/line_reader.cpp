@@ -1,7 +1,7 @@
 #include "collimate/cli/line_reader.h"
 
 // clang-format off
-#include <cstdio>  // which editline does not include
+#include <cstdio>  // needed by editline, which does not include it
 #include <editline/readline.h>
 // clang-format on
 #include <langinfo.h>
@@ -17,7 +17,7 @@ namespace collimate::cli {
 
 LineReader::LineReader() : terminal_(isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) {
   if (!terminal_) return;
-  // Characters beyond ASCII can be edited only in a locale that has them.
+  // Characters beyond ASCII can be edited only in a UTF-8 locale.
   std::setlocale(LC_CTYPE, "");
   if (std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
   using_history();

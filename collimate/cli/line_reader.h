@@ -5,13 +5,13 @@
 
 namespace collimate::cli {
 
-// Lines of standard input: with editing and history (libedit) where input and output are a terminal, as they come
-// elsewhere. One object in a process, one thread.
+// A LineReader reads lines of standard input, with editing and history (libedit) if input and output are a terminal,
+// else unedited. A process has at most one object, used from one thread.
 class LineReader {
  public:
   LineReader();
 
-  // Blocking; nothing at the end of the input. The prompt is shown on a terminal only.
+  // Waits for a line and returns it, nothing at the end of the input. The prompt is shown on a terminal only.
   std::optional<std::string> read(const char* prompt);
 
  private:

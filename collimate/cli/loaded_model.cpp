@@ -8,9 +8,9 @@
 namespace collimate::cli {
 namespace {
 
-// The longest sequence is one that the cache holds by itself: a longer one could never run.
+// Limits sequences to what the cache can hold for one of them, because a longer one could never run.
 void limit_to_cache(generate::ServiceOptions& options) {
-  const int64_t held = options.cache_blocks * model::KvCache::kBlockTokens + 1;  // the last token is never run
+  const int64_t held = options.cache_blocks * model::KvCache::kBlockTokens + 1;  // the last token needs no place
   if (options.max_sequence_tokens <= held) return;
   base::log_warning("{} cache_blocks hold {} of {} tokens; prompt and completion together are limited to that",
                     options.cache_blocks, held, options.max_sequence_tokens);
@@ -29,7 +29,7 @@ LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& optio
                .measure_int8 = options.measure_int8},
               layout),
       service_options_(std::move(service)) {
-  models_.team().run([&](const RankPlace& place) {  // not in the first request
+  models_.team().run([&](const RankPlace& place) {  // packs weights now, not during the first request
     RankModel& own = models_.of(place);
     own.open.model.weights().pack_all();
     if (own.draft != nullptr) own.draft->weights().pack_all();

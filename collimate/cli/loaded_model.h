@@ -15,7 +15,7 @@
 
 namespace collimate::cli {
 
-// How `serve` and `chat` load a model and generate with it.
+// ModelOptions say how `serve` and `chat` load a model and generate with it.
 struct ModelOptions : base::Section, InferenceOptions {
   ModelOptions() : InferenceOptions(this) {}
 
@@ -27,20 +27,21 @@ struct ModelOptions : base::Section, InferenceOptions {
   MeasureInt8Option measure_int8{this};
 };
 
-// A model directory with what generating from it needs, on the devices of a layout. One thread at a time.
+// A LoadedModel is a model directory loaded on the devices of a layout, with all that generating needs. Only one thread
+// may use it at a time.
 class LoadedModel {
  public:
-  // `service`: limits of a step. InputError when the directory is no model's.
+  // Takes the limits of a step from `service`. Throws InputError when the directory holds no model.
   LoadedModel(const std::string& directory, const ModelOptions& options, const LayoutOptions& layout,
               generate::ServiceOptions service);
 
-  // A new one; it refers to this object.
+  // Returns a new service, which refers to this object.
   std::unique_ptr<generate::Completer> service();
-  // Scores a prompt's tokens; InputError as PromptScore.
+  // Returns an object that scores a prompt's tokens. Throws InputError as PromptScore does.
   std::unique_ptr<PromptScoreRanks> prompt_score(std::span<const int32_t> ids,
                                                  const generate::SamplingParams& sampling);
   const text::Renderer& renderer() const { return models_.first().renderer; }
-  // Prompt and completion, no more than the cache holds.
+  // Returns the most tokens of prompt and completion together, which is never more than the cache holds.
   int64_t max_sequence_tokens() const { return service_options_.max_sequence_tokens; }
   const std::optional<Int8Error>& int8_error() const { return models_.int8_error(); }
 

@@ -8,14 +8,16 @@
 
 namespace collimate::cli {
 
-// Fingerprint of what decides how long a config's rows are: models, training data and rollout, less the number of rows.
+// Returns a fingerprint of what decides how long a config's rows are: recipe, models, training data with its
+// max_tokens, and rollout without the number of rows.
 std::string lengths_key(const recipe::Config& config);
 
-// Reads the file that `--constants` names; nothing without one. InputError as plan::parse_machine.
+// Reads the file that `--constants` names; returns an empty Machine without one. Throws InputError as
+// plan::parse_machine does.
 collimate::plan::Machine machine_of(const PlanOptions& options);
 
-// Takes the lengths of a file that was calibrated with the request's config, where the options give none, and says so
-// on stderr; also that those of another config are not used.
+// Takes lengths that the options do not give from `machine`, if it was calibrated with the request's config, and says
+// so on stderr. Says there, too, that lengths of another config are not used.
 void use_lengths(const collimate::plan::Machine& machine, const PlanOptions& options, PlanRequest& made);
 
 }  // namespace collimate::cli

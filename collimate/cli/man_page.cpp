@@ -11,7 +11,7 @@
 namespace collimate::cli {
 namespace {
 
-// Text as roff reads it: no character is a command, those beyond ASCII are named by their number.
+// Escapes a text for roff: no character acts as a command, and those beyond ASCII are written by their code point.
 std::string roff(std::string_view text) {
   std::string out;
   while (!text.empty()) {

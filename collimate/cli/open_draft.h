@@ -8,9 +8,9 @@
 
 namespace collimate::cli {
 
-// Opens the model that guesses for `open`, in the same type of numbers, over its threads; null where the options ask
-// for none. InputError: the two options contradict each other, the directory is no language model's, or its tokenizer
-// has other tokens, of which the first is named.
+// Opens the draft model that guesses tokens for `open`; it computes in the same type and on the same threads. Returns
+// null when the options ask for none. Throws InputError when speculation and draft_model contradict each other, when
+// the directory holds no language model, or when its tokenizer has other tokens, naming the first.
 std::unique_ptr<model::Model> open_draft(const generate::SpeculationOptions& options, OpenModel& open);
 
 }  // namespace collimate::cli

@@ -12,7 +12,7 @@ model::WeightsOptions mapped_alone(model::WeightsOptions weights) {
   return weights;
 }
 
-// InputError for a directory of a reward model, whose head gives a score where another's gives tokens.
+// Returns the directory. Throws InputError if it holds a reward model, whose head gives a score instead of tokens.
 const std::string& language_model(const std::string& directory) {
   if (shape::read_model_shape(host::base_directory(directory)).head == shape::Head::kLanguageModel) return directory;
   throw base::InputError(base::expectation(

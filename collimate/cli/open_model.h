@@ -15,7 +15,8 @@
 
 namespace collimate::cli {
 
-// How a model computes where it only generates: options of the section that has this as a base.
+// InferenceOptions say how a model computes that only generates. They register as options of the section that has this
+// struct as a base.
 struct InferenceOptions {
   explicit InferenceOptions(base::Section* section)
       : compute(section, tensor::inference_type_words()),
@@ -31,14 +32,14 @@ struct InferenceOptions {
   generate::SpeculationOptions speculation;
 };
 
-// A model directory with all that generating from it needs. One thread at a time.
+// An OpenModel is a model directory loaded with all that generating needs. Only one thread may use it at a time.
 struct OpenModel : private base::Immovable {
-  // The weights of one rank are in the files' memory, of several in each one's own. InputError when the directory is no
-  // model's, or the ranks cannot share it.
+  // Maps the weights from their files if there is one rank; each of several ranks copies its part into memory of its
+  // own. Throws InputError when the directory holds no language model, or the ranks cannot share it.
   OpenModel(const std::string& directory, const rlhf::ChatTemplateOptions& chat, model::WeightsOptions weights,
             int threads = host::thread_count());
 
-  // Fills in the members that the model decides. They refer to this object.
+  // Returns `options` with threads, ends of sequence and tokenizer filled in. They refer to this object.
   generate::ServiceOptions complete(generate::ServiceOptions options) const;
 
   host::CorePool pool;

@@ -33,14 +33,14 @@ struct PipelineWords {
   bool dry_run = false, json = false;
 };
 
-// Options that stand for a key of the pipeline's config.
+// PipelineFlags are options that set a key of the pipeline's config.
 struct PipelineFlags {
   std::string actor, reward, deployment, split;
   std::vector<std::string> data, sft_data;
   std::optional<int64_t> seed;
   bool download = false;
 
-  // As --set has them, ahead of those that are written so.
+  // Returns the flags as values of --set. They go before those given by --set, which therefore win.
   std::vector<std::string> sets() const {
     std::vector<std::string> out;
     const auto add = [&](const char* key, const nlohmann::json& value) {
@@ -107,7 +107,7 @@ bool read_pipeline_words(const Arguments& arguments, PipelineWords& words) {
   return true;
 }
 
-// Neither a folder nor a file that a pipeline writes into its directory.
+// Returns whether a folder or file in a pipeline's directory is none that a pipeline writes there.
 bool is_of_others(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename();
   if (name == recipe::kLockFile || name.starts_with("data") || name.starts_with("report.html") ||
@@ -117,9 +117,9 @@ bool is_of_others(const fs::directory_entry& entry) {
                               [&](const recipe::PipelineStep& step) { return name.starts_with(step.folder); });
 }
 
-constexpr int kDivergedStep = 5;  // the exit code, as of train
+constexpr int kDivergedStep = 5;  // the exit code for a step that has diverged, the same as train's
 
-// One call of the verb: a pipeline, its split and the steps that are asked for.
+// A PipelineRun is one call of the verb: it holds a pipeline with its split and runs the steps that are asked for.
 class PipelineRun {
  public:
   explicit PipelineRun(const PipelineWords& words)
@@ -157,7 +157,7 @@ class PipelineRun {
     return summary();
   }
 
-  // Says what check does of each step, and leaves nothing.
+  // Prints what a check says about each step, and removes the directory if this call made it.
   void show_checks() const {
     for (const std::string& line : lines_) fmt::print("{}\n", line);
     give_up();
@@ -176,7 +176,7 @@ class PipelineRun {
                                                output.string() + ", which holds other files", "another --output"));
   }
 
-  // PPO reads what the steps before it leave.
+  // Throws InputError when step 3 is asked for but a model that it reads is neither there nor made by this call.
   void refuse_missing_steps() const {
     const std::set<int64_t> asked(words_.steps.begin(), words_.steps.end());
     if (!asked.contains(3)) return;
@@ -188,7 +188,7 @@ class PipelineRun {
     }
   }
 
-  // Every step, whichever are asked for: one that would fail after hours is known now.
+  // Checks every step, even those that are not asked for, so that one that would fail after hours is known now.
   void check() {
     std::vector<std::string> problems;
     for (size_t step = 0; step < recipe::kPipelineSteps; ++step) {
@@ -200,7 +200,7 @@ class PipelineRun {
     recipe::refuse(problems);
   }
 
-  // After wrong input, or where nothing is trained, a directory that was not there before is gone again.
+  // Removes the directory if this call made it: after wrong input, or if nothing is trained.
   void give_up() const {
     std::error_code ignored;
     if (fresh_) fs::remove_all(words_.output, ignored);
@@ -237,7 +237,7 @@ class PipelineRun {
   const PipelineWords& words_;
   const recipe::Pipeline pipeline_;
   const bool fresh_;
-  host::FileDescriptor lock_;  // of the whole directory: a step's run has one of its own
+  host::FileDescriptor lock_;  // of the whole directory; the run of a step also locks its own
   std::optional<recipe::PipelineSplit> split_;
   std::vector<std::string> lines_;
 };

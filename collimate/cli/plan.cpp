@@ -76,7 +76,7 @@ void show_in_full(const plan_::Request& request, const plan_::SearchResult& resu
   }
 }
 
-// Where what the sweep begins from does not fit, its rows alone are shown.
+// Prints only the sweep's rows, for a request that has no placement that fits.
 void print_sweep(const std::vector<plan_::Variant>& variants, int64_t iterations, bool json) {
   if (json)
     print_json({{"sweep", plan_::sweep_json(variants, iterations)}});

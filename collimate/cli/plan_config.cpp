@@ -20,14 +20,14 @@ namespace {
 
 namespace plan = collimate::plan;
 
-// Models of a config that are files as seen from a directory; "" is the current one.
+// Replaces models' paths that exist relative to `directory` by paths through it; "" changes nothing.
 void see_models_from(const std::filesystem::path& directory, recipe::Config& config) {
   for (const auto& [name, model] : config.models)
     if (const auto path = directory / model.path.get(); !directory.empty() && std::filesystem::exists(path))
       config.models[name].path = path.lexically_normal().string();
 }
 
-// Ranks of the adapters of what trains.
+// Returns the LoRA ranks of the models that train with adapters.
 std::map<std::string, int64_t> lora_of(const recipe::Plan& page) {
   std::map<std::string, int64_t> ranks;
   for (const auto& [model, module] : page.modules)
@@ -36,7 +36,8 @@ std::map<std::string, int64_t> lora_of(const recipe::Plan& page) {
   return ranks;
 }
 
-// A model may be the name of one that is not at hand: that can be planned, not run.
+// Returns whether all models are directories. A model may also be a name of the planner's table, which can be planned
+// but not run.
 bool has_files(const recipe::Plan& page) {
   return std::all_of(page.modules.begin(), page.modules.end(), [](const auto& entry) {
     const nlohmann::json& parameters = entry.second.parameters;
@@ -46,7 +47,8 @@ bool has_files(const recipe::Plan& page) {
 
 constexpr double kMebi = 1 << 20;
 
-// Tells the excess of the device that needs most, by the plan of bytes that its worker would begin with.
+// Returns which devices need more than `budget` MiB and by how much the one that needs most exceeds it, counted by the
+// memory plans that the workers would begin with.
 plan::Excess excess_of(const std::vector<flow::PlannedMemory>& planned, int64_t budget) {
   plan::Excess most;
   for (const flow::PlannedMemory& device : planned) {
@@ -63,7 +65,7 @@ plan::Excess excess_of(const std::vector<flow::PlannedMemory>& planned, int64_t 
   return most;
 }
 
-// Graph, shapes, precision, adapters and shared weights of a config's models.
+// Fills in graph, shapes, precision, adapters and shared weights of a config's models.
 void read_page_models(const recipe::Plan& page, PlanRequest& made) {
   made.request.graph = page.graph;
   made.request.lora = lora_of(page);
@@ -80,7 +82,7 @@ void read_page_models(const recipe::Plan& page, PlanRequest& made) {
   }
 }
 
-// Rows are as long as they may be: prompts and what is drawn for them, or those of the data.
+// Fills in the longest rows that the config allows: prompts and completions if it draws them, else rows of the data.
 void read_lengths(const recipe::Config& config, const recipe::Plan& page, PlanRequest& made) {
   const bool prompts = page.rows == rlhf::RowKind::kPrompt;
   const bool draws = prompts || config.redraws();
@@ -94,7 +96,7 @@ void read_lengths(const recipe::Config& config, const recipe::Plan& page, PlanRe
   made.service->max_sequence_tokens = prompt + completion;
 }
 
-// How training saves memory.
+// Reads the options by which training saves memory.
 void read_savings(const rlhf::TrainOptions& train, plan::Request& request) {
   request.recomputes = train.recompute == std::string("full");
   request.selective = train.recompute == std::string("selective");

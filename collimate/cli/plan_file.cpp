@@ -6,7 +6,7 @@
 namespace collimate::cli {
 namespace {
 
-// "devices 8-15 of group policy, devices 8-11 of group value"; "" where the cluster has all.
+// Returns "devices 8-15 of group policy, devices 8-11 of group value", or "" if a cluster of `have` devices has all.
 std::string missing_devices(const graph::Placement& placement, int have) {
   std::string text;
   for (const auto& [name, group] : placement.groups) {

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using base::ConfigNode;
 using Words = std::vector<std::string>;
 
-// The flag of an option micro_batch is --micro-batch, with one value of what the option holds.
+// Adds the flag of an option, --micro-batch for micro_batch, which takes one value.
 template <class Value, class T>
 CLI::Option* add_flag(CLI::App& app, base::Option<T>& option) {
   std::string flag = "--" + option.item_name();
@@ -27,7 +27,7 @@ CLI::Option* add_flag(CLI::App& app, base::Option<T>& option) {
       flag, [&option](const Value& given) { option = given; }, option.item_help());
 }
 
-// Puts `prefix` before the relative paths; models are files where they are, as seen from `here`.
+// Puts `prefix` before the relative paths. A model's value counts as a path if it exists relative to `here`.
 void prefix_paths(PlanOptions& options, const fs::path& here, const fs::path& prefix) {
   const auto changed = [&](const std::string& path) { return (prefix / path).lexically_normal().string(); };
   for (PlanOptions::Text* file : {&options.config, &options.machine})
@@ -42,7 +42,7 @@ void prefix_paths(PlanOptions& options, const fs::path& here, const fs::path& pr
 
 fs::path directory_of(const std::string& file) { return fs::weakly_canonical(fs::absolute(file).parent_path()); }
 
-// Gives what the options say beyond the defaults.
+// Returns the options that differ from their defaults.
 ConfigNode said_by(const PlanOptions& options) {
   const ConfigNode all = options.section_value(), standard = PlanOptions().section_value();
   ConfigNode said{.kind = ConfigNode::Kind::kMap};
@@ -52,7 +52,7 @@ ConfigNode said_by(const PlanOptions& options) {
   return said;
 }
 
-// Reads a request and makes its paths hold anywhere.
+// Reads a request and makes its paths absolute.
 PlanOptions request_in(const std::string& text, const std::string& file) {
   PlanOptions options;
   const ConfigNode root = base::parse_config(text, file).root;
@@ -116,7 +116,7 @@ std::string request_text(PlanOptions options, const std::string& file) {
 PlanOptions options_of_file(const std::string& text, const std::string& file, PlanOptions given) {
   prefix_paths(given, fs::current_path(), fs::current_path());
   const ConfigNode said = said_by(given), request = said_by(request_in(text, file));
-  const bool other_run = !given.config->empty() || !given.flow->empty();  // instead of that of the file
+  const bool other_run = !given.config->empty() || !given.flow->empty();  // instead of the file's run
   ConfigNode both{.kind = ConfigNode::Kind::kMap};
   for (size_t i = 0; i < request.keys.size(); ++i) {
     const std::string& key = request.keys[i];

@@ -11,8 +11,8 @@
 
 namespace collimate::cli {
 
-// `plan` and `simulate` are told this of the run: a config, or a flow with models and lengths. A plan file's `request`
-// has the same under the same names; all but the first two are flags.
+// PlanOptions describe a run to `plan` and `simulate`: by a config, or by a flow with models and lengths. The `request`
+// of a plan file holds these options under the same names. All but the first two are flags.
 struct PlanOptions : base::Section {
   using Text = base::Option<std::string>;
   using Texts = base::Option<std::vector<std::string>>;
@@ -79,28 +79,30 @@ struct PlanOptions : base::Section {
   Texts fixed{
       this, "fix", {}, "", "MODEL.FUNCTION=tp:4,pp:2,…: fix the layout of a function, in a placement file's words"};
 
-  std::string file;  // whose request they are and no more, for errors; else ""
+  std::string file;  // the plan file whose `request` all options come from, for errors; "" if any came from elsewhere
 };
-// `name` is what a verb calls the config, and `help` what it says of it.
+// Adds the config as an option or argument with this name and help text.
 void add_config(CLI::App& app, PlanOptions& options, const std::string& name, const std::string& help);
-// A flag for each of the others but `directory`, which says what the option's help says.
+// Adds a flag for each other option except `directory`, with the option's own help text.
 void add_plan_options(CLI::App& app, PlanOptions& options);
 
-// "reward=opt-350m" as ("reward=", "opt-350m").
+// Splits "reward=opt-350m" into ("reward=", "opt-350m"), and a name alone into ("", name).
 std::pair<std::string, std::string> split_model(const std::string& text);
-// Whether a model is said by a directory and not by its name.
+// Returns whether `value` is a model directory, that is, no name in the planner's table of models.
 bool is_model_directory(const std::string& value);
-// The files that they name: config, constants, flow and the models' config.json.
+// Returns the files that the options name: config, constants, flow and the models' config.json.
 std::vector<NamedFile> files_of(const PlanOptions& options);
 
-// These options as the `request` of the plan file `file`, which holds anywhere: paths are seen from the file where it
-// lies in the current directory or below, and may be moved with it; else they are absolute.
+// Writes the options as the `request` of the plan file `file`, such that it can be read from any directory. Paths are
+// relative to the file if it lies in the current directory or below, so that both may be moved together; else they are
+// absolute.
 std::string request_text(PlanOptions options, const std::string& file);
-// The request in the text of the plan file `file`, none without one; options that are given override it. InputError
-// with line and key for what is no request.
+// Reads the `request` in the text of the plan file `file`, if it has one, and overrides it by `given`. Where `given`
+// has a config or a flow, the request's options about the run (models, lengths, rows and so on) are dropped. Throws
+// InputError with line and key for a malformed request.
 PlanOptions options_of_file(const std::string& text, const std::string& file, PlanOptions given);
 
-// Characters in a line of what a verb prints of plans: as many as the terminal has, at least 80.
+// Returns how many characters a line of a printed plan may have: as many as the terminal has, at least 80.
 int output_columns();
 
 }  // namespace collimate::cli

@@ -46,7 +46,7 @@ std::string role_of(const std::string& text, const graph::Graph& graph) {
   base::throw_unknown_choice("--models", role, known);
 }
 
-// "policy_trainer=64", or "policy=64" where the trainer of the policy is a model of its own.
+// Reads --lora: "policy_trainer=64", or "policy=64", which also names the policy's trainer if that is a separate model.
 void read_lora(const PlanOptions& options, plan::Request& request) {
   std::vector<std::string> trains;
   for (const auto& [name, model] : request.graph.models)
@@ -95,7 +95,7 @@ void read_flow(const PlanOptions& options, PlanRequest& made) {
           base::expectation(name, "a value with --flow", "none", "--models llama2-7b --cluster 8xA100"));
 }
 
-// A fixed length is of whole tokens.
+// Reads a length. Throws InputError for a fixed length that is no whole number of tokens.
 plan::Lengths lengths_of(const std::string& text, const std::string& option) {
   const plan::Lengths lengths = plan::Lengths::parse(text, option);
   const double whole = std::max(std::nearbyint(lengths.mean()), 1.0);
@@ -125,7 +125,7 @@ double price_of(const std::string& text) {
   return price;
 }
 
-// "1.6" of every kind, or "KIND=1.6,…".
+// Sets the prices from "1.6", for every kind, or from "KIND=1.6,…".
 void set_prices(const std::string& text, plan::Request& request) {
   std::istringstream list(text + ",");
   for (std::string part; std::getline(list, part, ',');) {
@@ -158,12 +158,12 @@ void read_layouts(const PlanOptions& options, plan::Request& request) {
     request.whole = options.layouts == "dp";
   }
   for (const std::string& text : options.fixed) plan::fix_layout(request, text);
-  // A config's updates may be of several epochs of the rows.
+  // A config may have more updates than rows, as it may train several epochs on them: so it is not checked.
   if (options.config->empty() || options.rows.get() || options.updates.get()) plan::check_workload(request);
   plan::check_fixed(request);
 }
 
-// The back end whose constants are taken where none is named.
+// Returns the back end whose constants are taken if none is named.
 std::string own_back_end(const plan::Cluster& devices) {
   return devices.has_cpus() ? std::string(plan::kOwnCpuBackend) : "";
 }

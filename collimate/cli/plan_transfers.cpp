@@ -28,7 +28,7 @@ namespace {
 namespace plan = collimate::plan;
 
 constexpr int64_t kMasterBytes = 4,
-                  kPlannedBytes = 2;  // of a value: workers send fp32, GPU software is planned in bf16
+                  kPlannedBytes = 2;  // bytes of a value: our workers send fp32; GPU software is planned in bf16
 
 graph::Placement chosen_placement(PlanOptions& options, plan::Request& request) {
   PlanRequest made = plan_request(options);

@@ -4,8 +4,9 @@
 
 namespace collimate::cli {
 
-// Prints what each weight link moves: of the placement that a config says, or, where that is for the planner to choose
-// (`placement: auto`, or no config), of its choice. InputError as plan_request and recipe::make_placement.
+// Prints what each weight link moves in the placement that the config says. With `placement: auto`, with a cluster or a
+// form in the options, or without a config, the planner chooses the placement. Throws InputError as plan_request and
+// recipe::make_placement do.
 void print_transfers(PlanOptions& options, bool json);
 
 }  // namespace collimate::cli

@@ -5,17 +5,18 @@
 
 namespace collimate::cli {
 
-// Signals and ATen's threads are the process's, not the library's. The first SIGINT or SIGTERM asks the run to save and
-// stop after its iteration; a second one ends the process at once, without saving.
+// Installs the process's signal handlers, which only a program does, not the library, and returns the flag that they
+// set. The first SIGINT or SIGTERM asks the run to save and stop after its iteration; a second one ends the process at
+// once, without saving. SIGPIPE is ignored.
 base::StopFlag& stop_on_signals();
 
-// While it lives SIGINT ends nothing but sets its flag.
+// While an InterruptScope lives, SIGINT only sets its flag and ends nothing. Afterwards SIGINT ends the process again.
 class InterruptScope : private base::Immovable {
  public:
   InterruptScope();
   ~InterruptScope();
 
-  // Returns true once for each time the signal came.
+  // Returns whether the signal came since the last take() or the construction.
   bool take();
 };
 

@@ -37,7 +37,7 @@ int run(const Arguments& all) {
                                            "\"" + name + "\"", "collimate " + (near.empty() ? "help" : near)));
 }
 
-// Whether all that was printed arrived; says so where it did not. Some of it waits in the buffer until here.
+// Flushes standard output and returns whether all that was printed arrived. If not, prints an error to stderr.
 bool output_arrived() {
   const int failed = std::fflush(stdout) == 0 ? 0 : errno;
   if (failed == 0 && std::ferror(stdout) == 0) return true;
@@ -51,7 +51,7 @@ bool output_arrived() {
 }  // namespace
 
 int run_program(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails instead, and says so
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit then fails with an error
   tensor::install_aten_allocator();
   tensor::use_one_aten_thread();
   if (const std::string warning = base::test_hook_warning(); !warning.empty())

@@ -2,9 +2,9 @@
 
 namespace collimate::cli {
 
-// The whole of `collimate` but what a program registers before: runs the verb that the words name, prints errors, and
-// returns the exit code. What it sets of the process (allocator, ATen's threads, a signal) holds from then on. Workers
-// that are child processes are this program again, with the verb `worker`.
+// Runs the whole of `collimate`: the verb that the words name. Prints errors and returns the exit code. A program with
+// parts of its own registers them before this call. The allocator, ATen's threads and the handling of SIGXFSZ stay set
+// for the process. Worker processes run this program again, with the verb `worker`.
 int run_program(int argc, char** argv);
 
 }  // namespace collimate::cli

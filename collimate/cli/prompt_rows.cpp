@@ -10,7 +10,7 @@
 namespace collimate::cli {
 namespace {
 
-// Rows of text alone have no prompt.
+// Throws InputError for a row that has only a text and no prompt.
 void require_prompt(const text::Example& example) {
   const auto* text = std::get_if<std::string>(&example.prompt);
   if (text == nullptr || !text->empty()) return;
@@ -42,7 +42,7 @@ void PromptRows::render(const text::Renderer& renderer, int64_t positions, int64
 
 std::vector<text::Row> PromptRows::file_rows() const {
   std::vector<text::Row> rows;
-  int64_t next = 0;  // prompt that is looked for: they are in the file's order
+  int64_t next = 0;  // the prompt whose row is looked for; prompts are in the file's order
   const auto keep = [&](const text::RowLocation& location, text::Row&& row) {
     if (next == source_->examples() || location.text() != source_->place(next)) return;
     rows.push_back(std::move(row));

@@ -15,33 +15,34 @@
 
 namespace collimate::cli {
 
-// A file of rows with prompts that are to be completed.
+// A PromptFile is a file of rows whose prompts are to be completed.
 struct PromptFile {
   std::string path;
   rlhf::RowChoices choices;
-  recipe::OptionNames names;  // of "data", "bad_rows", "long_rows" and "chat_template"
+  recipe::OptionNames names;  // by which messages call "data", "bad_rows", "long_rows" and "chat_template"
 };
 
-// The rows of such a file, read before a model is there, and what a model completes of them. Those that are left out or
-// cut are counted and logged.
+// PromptRows are the rows of such a file. The constructor reads them without a model; render() then makes the prompts
+// that a model completes. Rows that are left out or cut are counted and logged.
 class PromptRows {
  public:
-  // InputError, with file and line, for what is no row with a prompt.
+  // Reads the file. Throws InputError, with file and line, for a row without a prompt.
   explicit PromptRows(PromptFile file);
 
-  // Renders them for a model that draws up to `drawn` tokens. InputError, with file and line, for a prompt that it
-  // cannot read, or a conversation whose turns its template does not mark.
+  // Renders the prompts for a model of so many positions that draws up to `drawn` tokens. Throws InputError, with file
+  // and line, for a prompt that the model cannot read, or a conversation whose turns its template does not mark.
   void render(const text::Renderer& renderer, int64_t positions, int64_t drawn);
 
   const text::Dataset& dataset() const { return dataset_; }
-  // After render(): the ids of the prompts that are used, in order; of one the columns that rewards see and its row.
+  // These hold after render(): the token ids of the prompts that are used, in order, and the columns of one of them, as
+  // rewards read them.
   const std::vector<std::vector<int32_t>>& ids() const { return ids_; }
   const nlohmann::json& columns(int64_t prompt) const { return source_->example(prompt); }
-  // As the file has them, of the prompts that are used.
+  // Reads the file again and returns the rows of the prompts that are used, unchanged.
   std::vector<text::Row> file_rows() const;
-  // Rows of the file that are not used, or not whole.
+  // Counts the rows of the file that are not used, or only cut.
   const std::vector<recipe::LeftOutRows>& left_out() const { return left_out_; }
-  // The first ones, for a trial of rewards.
+  // Returns the first recipe::kTriedRows rows, for a trial of rewards.
   recipe::TruthRows truths() const;
 
  private:
@@ -52,8 +53,8 @@ class PromptRows {
   std::vector<recipe::LeftOutRows> left_out_;
 };
 
-// Says at the end, after a `heading`, how many completions of how many prompts there are, and how many rows have none
-// or were cut. Says nothing where all are used as they stand.
+// Logs, after `heading`, how many completions of how many prompts there are and how many rows have none or were cut.
+// Logs nothing when all rows are used unchanged.
 void log_left_out(const PromptRows& rows, int64_t completions, const std::string& heading);
 
 }  // namespace collimate::cli

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// {0} the task's directory, {1} iterations, {2} seed, {3} updates of the warm-up.
+// The config of step 1: {0} is the task's directory, {1} iterations, {2} seed, {3} updates of the warm-up.
 constexpr const char* kSftConfig = R"(# Step 1: learn the form of the task from demonstrations.
 recipe: sft
 models:
@@ -35,7 +35,8 @@ train:
 run: {{iterations: {1}, seed: {2}, evaluate_every: 25, patience: 2}}
 )";
 
-// {0} the task's directory, {1} iterations, {2} seed, {3} the model of step 1, {4} updates of the warm-up.
+// The config of step 2: {0} is the task's directory, {1} iterations, {2} seed, {3} the model of step 1, {4} updates of
+// the warm-up.
 constexpr const char* kGrpoConfig =
     R"(# Step 2: practise on problems without answers shown, rewarded when the answer is right.
 recipe: grpo
@@ -61,13 +62,13 @@ struct Quickstart {
   int64_t seed = 1;
   int64_t sft_iterations = 0;
   int64_t grpo_iterations = 0;
-  bool judged = false;  // of the default length: bounds hold
-  bool afresh = false;  // what an earlier call has left is run again, else returned or gone on with
+  bool judged = false;  // the runs have the default length, so bounds are checked
+  bool afresh = false;  // runs of an earlier call are run again, else continued or their results returned
 };
 
 void note(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 
-// InputError where the directory holds what no quickstart has left: `afresh` removes runs in it.
+// Throws InputError if the call runs afresh, which removes runs, and the directory holds files of something else.
 void check_output(const Quickstart& q) {
   const fs::path root = q.output;
   const bool empty = !fs::exists(root) || (fs::is_directory(root) && fs::is_empty(root));
@@ -91,7 +92,7 @@ recipe::TrainOutcome train_config(const Quickstart& q, const std::string& name, 
   return recipe::train(recipe::load(path, sets), call);
 }
 
-// A shorter one where the run is not longer than the usual warm-up.
+// Returns the updates of the warm-up, fewer than `usual` if the run is not longer than that.
 int64_t warmup(int64_t iterations, int64_t usual) { return std::min(usual, iterations - 1); }
 
 std::string sft_config(const fs::path& task, int64_t iterations, const Quickstart& q) {
@@ -104,13 +105,13 @@ fs::path task_of(const Quickstart& q) {
   return task;
 }
 
-// The task's files alone, for tutorials and for runs of one's own.
+// Writes only the task's files, for tutorials and for runs of one's own.
 int write_task(const Quickstart& q) {
   fmt::print("{}\n", task_of(q).string());
   return 0;
 }
 
-// Step 1 and the task's files; gives its seconds.
+// Writes the task's files and runs step 1; returns the seconds of step 1.
 double learn_form(const Quickstart& q) {
   const fs::path task = task_of(q);
   const std::string text = sft_config(task, q.sft_iterations, q);
@@ -121,7 +122,7 @@ using Result = QuickstartResult;
 
 double accuracy(const nlohmann::ordered_json& evaluation) { return 100 * evaluation.at("val/accuracy").get<double>(); }
 
-// Step 2 under the name `name`, with more lines of config.
+// Runs step 2 under the name `name`, with further keys of the config set by `sets`.
 Result practise(const Quickstart& q, const std::string& name, const std::vector<std::string>& sets) {
   const fs::path root = q.output;
   const std::string text = fmt::format(kGrpoConfig, (root / "task").string(), q.grpo_iterations, q.seed,
@@ -130,13 +131,13 @@ Result practise(const Quickstart& q, const std::string& name, const std::vector<
   return {accuracy(outcome.first_evaluation), accuracy(outcome.last_evaluation), outcome.seconds};
 }
 
-// 1 when bounds are missed, after a line for each.
+// Prints a line for each missed bound and returns the exit code: 1 if there is any, else 0.
 int judge(const Quickstart& q, const std::vector<std::string>& missed) {
   for (const std::string& line : missed) note(fmt::format("[quickstart, seed {}] {}", q.seed, line));
   return missed.empty() ? 0 : 1;
 }
 
-// The seconds are those that the two runs took, in this call or an earlier one.
+// Runs one seed without controls. The seconds that it prints are those of the two runs, in this call or an earlier one.
 int single(const Quickstart& q) {
   check_output(q);
   const double form_seconds = learn_form(q);
@@ -149,7 +150,7 @@ int single(const Quickstart& q) {
   return q.judged ? judge(q, missed_bounds(result)) : 0;
 }
 
-// SFT continued from the model of step 1, evaluated before and after only; returns its seconds.
+// Continues SFT from the model of step 1, with evaluations before and after only; returns its seconds.
 double continue_sft(const Quickstart& q, const std::string& name, int64_t iterations) {
   const fs::path root = q.output;
   const std::string text = sft_config(root / "task", iterations, q);
@@ -159,7 +160,8 @@ double continue_sft(const Quickstart& q, const std::string& name, int64_t iterat
       .seconds;
 }
 
-// Gives what nine of ten iterations of that run took at least, its beginning left out.
+// Returns the first decile of the seconds of a run's iterations: nine of ten took at least that long. Slow iterations
+// at its beginning do not change it.
 double quick_iteration_seconds(const fs::path& run) {
   std::vector<double> seconds;
   for (const base::MetricsRecord& record : base::read_metrics(run / "metrics.jsonl"))
@@ -169,8 +171,8 @@ double quick_iteration_seconds(const fs::path& run) {
   return seconds[seconds.size() / 10];
 }
 
-// SFT on the same demonstrations for at least as long as GRPO took, then the same evaluation (a GRPO run at learning
-// rate 0).
+// Continues SFT on the same demonstrations for at least `seconds`, the time that GRPO took, then runs the same
+// evaluation, by one iteration of GRPO at learning rate 0.
 Result sft_for(const Quickstart& q, double seconds) {
   continue_sft(q, "sft_probe", std::max<int64_t>(10, q.sft_iterations / 3));
   const double each = quick_iteration_seconds(fs::path(q.output) / "sft_probe");
@@ -185,7 +187,7 @@ Result sft_for(const Quickstart& q, double seconds) {
   return result;
 }
 
-// One seed's rows of the table; 1 when bounds are missed.
+// Runs one seed with its controls and prints its rows of the table; returns the exit code, 1 when bounds are missed.
 int compare_seed(const Quickstart& q) {
   const auto row = [&](const char* name, const Result& r) {
     fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} |\n", q.seed, name, r.before, r.after, r.seconds);
@@ -220,7 +222,7 @@ int compare(const Quickstart& base_call, int64_t seeds) {
   return code;
 }
 
-constexpr int kLeastRise = 25, kLeastAccuracy = 70, kMostDrift = 3, kLeastLead = 10;  // points
+constexpr int kLeastRise = 25, kLeastAccuracy = 70, kMostDrift = 3, kLeastLead = 10;  // % points
 
 std::string bound_line(const std::string& expected, double got) {
   return fmt::format("expected {}, got {:.1f}", expected, got);

@@ -15,7 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr uint32_t kTaskPurpose = 0x7a5c;
 
-// Distinct strings of digits in a fixed random order.
+// Returns `count` distinct strings of digits in a random order that depends on the task's seed alone. Throws InputError
+// for more than half of the strings that there are.
 std::vector<std::string> draw_problems(const QuickstartTask& task, int64_t count) {
   int64_t space = 1;
   for (int64_t i = 0; i < task.digits; ++i) space *= 10;

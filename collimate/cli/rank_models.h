@@ -16,13 +16,13 @@
 
 namespace collimate::cli {
 
-// A RankModel is what one rank has of a model, with the whole draft that guesses for it.
+// A RankModel is one rank's part of a model, with a whole draft model for speculation.
 struct RankModel {
   OpenModel open;
-  std::unique_ptr<model::Model> draft;  // null: none
+  std::unique_ptr<model::Model> draft;  // null: no draft model
 };
 
-// How a verb's model is loaded.
+// A LoadingChoice says how a verb's model is loaded. It refers to the caller's options.
 struct LoadingChoice {
   const std::string& directory;
   const rlhf::ComputeOption& compute;
@@ -32,18 +32,18 @@ struct LoadingChoice {
   bool measure_int8 = true;
 };
 
-// A model directory on the devices of a verb: a RankModel on each.
+// RankModels are a model directory loaded on the devices of a verb: one RankModel for each rank.
 class RankModels {
  public:
-  // InputError when the directory is no model's, or `layout` does not fit it.
+  // Loads the model. Throws InputError when the directory holds no model, or `layout` does not fit it.
   RankModels(const LoadingChoice& choice, const LayoutOptions& layout);
 
   RankTeam& team() { return team_; }
   RankModel& of(const RankPlace& place) { return *base::at(models_, place.rank); }
   const OpenModel& first() const { return models_.front()->open; }
-  // Measured on one device; nothing of several.
+  // Returns what int8 weights change, which is measured on one device only; nothing with several, or another type.
   const std::optional<Int8Error>& int8_error() const { return int8_error_; }
-  // Completes the options for one rank.
+  // Returns `options` with draft model, clock, threads and tokenizer of this rank filled in.
   generate::ServiceOptions service(const RankPlace& place, generate::ServiceOptions options);
 
  private:

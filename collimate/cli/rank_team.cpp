@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kModel = "model";
 constexpr const char* kFunction = "generate";
 
-// Groups of this process are told apart by their names.
+// Returns the number of a new team, which its groups' names begin with: names tell the groups of this process apart.
 int64_t next_team() {
   static std::atomic<int64_t> teams = 0;
   return teams++;
@@ -99,7 +99,7 @@ RankPlace RankTeam::place_of(int rank, const comm::Mesh& mesh) const {
 }
 
 void RankTeam::run(const std::function<void(const RankPlace&)>& work) {
-  if (size() == 1) return work(places_.front());  // nobody waits for it: what fails is the work, not the team
+  if (size() == 1) return work(places_.front());  // no other rank waits, so a failure does not end the team
   {
     const std::lock_guard lock(mutex_);
     if (failure_) throw base::RunError(cause_);
@@ -119,7 +119,7 @@ void RankTeam::check() const {
   if (failure_) throw comm::AbortedByPeer(cause_);
 }
 
-// A rank's thread: work after work, until the team is over.
+// Runs in a rank's thread: carries out one work after the other until the team is over.
 void RankTeam::live(int rank) {
   tensor::use_one_aten_thread();
   const base::LogPrefix prefix(fmt::format("device {}", rank));
@@ -145,7 +145,7 @@ void RankTeam::carry_out(int rank) {
   }
 }
 
-// Keeps the cause, rather one of a rank's own, and wakes those who wait for this rank.
+// Keeps the first cause, or the first that is a rank's own failure if there is one, and ends the waits for this rank.
 void RankTeam::fail(int rank, const std::string& cause, bool own) {
   {
     const std::lock_guard lock(mutex_);

@@ -17,26 +17,27 @@
 
 namespace collimate::cli {
 
-// One device of a verb's model, and who shares the model with it.
+// A RankPlace is one device of a verb's model, with the groups of ranks that share the model with it.
 struct RankPlace {
   int rank = 0;
-  int replica = 0;    // of those that have rows of their own
-  bool leads = true;  // the first rank of its replica, of which all ranks give the same
-  bool ends = true;   // the first one of these that has the head
+  int replica = 0;    // index of the replica, which has rows of its own
+  bool leads = true;  // whether it is the first rank of its replica; all ranks of a replica give equal results
+  bool ends = true;   // whether it is the first rank of its replica that has the model's head
   model::ModelRanks ranks = {};
   int threads = 1;
 
-  // A clock that all ranks of a replica read together and find alike; empty: one rank's is any.
+  // Returns a clock that all ranks of a replica must read together and that gives all of them the same time. Returns an
+  // empty function for a replica of one rank, which may use any clock.
   std::function<double()> clock() const;
 };
 
-// The devices of a verb: ranks of one model, in a mesh over dp, pp and tp, rank 0 in the thread that calls and each
-// other one in a thread of its own. They share the model by the groups that a recipe's workers have.
+// A RankTeam is the devices of a verb: ranks of one model in a mesh over dp, pp and tp. Rank 0 works in the calling
+// thread, each other rank in a thread of its own. They share the model through the same groups as a recipe's workers.
 //   consumes  the work of one `run` after the other
-//   waits for the next one; woken by run and by the destructor
+//   waits for the next `run`; woken by run and by the destructor
 class RankTeam : private base::Immovable {
  public:
-  // `layout`: dp is not 0.
+  // Takes a layout whose dp is not 0.
   explicit RankTeam(const graph::Layout& layout);
   ~RankTeam();
 
@@ -45,10 +46,12 @@ class RankTeam : private base::Immovable {
   const graph::Layout& layout() const { return layout_; }
   const RankPlace& place(int rank) const;
 
-  // Calls `work` on all ranks at once and returns when all have ended. Where it throws on one of them, the others'
-  // waits for it end at once, the first cause is thrown here, and by every later call as a RunError.
+  // Calls `work` on all ranks at once and returns when all have ended. If it throws on a rank, the other ranks stop
+  // waiting for that one, and run() throws the first cause; in a team of several ranks every later call then throws a
+  // RunError with that cause.
   void run(const std::function<void(const RankPlace& place)>& work);
-  // Ends a rank that is busy with rows of its own after another one has failed: throws comm::AbortedByPeer. Any thread.
+  // Throws comm::AbortedByPeer when a rank has failed. A rank that is busy with rows of its own calls it so that it
+  // stops, too. Any thread may call it.
   void check() const;
 
  private:
@@ -67,10 +70,10 @@ class RankTeam : private base::Immovable {
   std::condition_variable begun_, ended_;
   const std::function<void(const RankPlace&)>* work_ = nullptr;
   int64_t round_ = 0;
-  int busy_ = 0;  // ranks beside the first
+  int busy_ = 0;  // ranks other than rank 0 that still work
   bool over_ = false;
   std::exception_ptr failure_;
-  bool is_own_failure_ = false;  // else it is what another rank's has caused
+  bool is_own_failure_ = false;  // false: failure_ is a consequence of another rank's failure
   std::string cause_;
 
   std::vector<std::thread> threads_;

@@ -16,14 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Parts that cannot be read are named on the page and warned of.
+// Writes the run's page. Parts that cannot be read are named on the page and in warnings.
 void write_report(const fs::path& run) {
   std::vector<std::string> unreadable;
   host::write_file_atomically(run / recipe::kReportFile, report::render_report(run, &unreadable));
   for (const std::string& problem : unreadable) base::log_warning("{}", problem);
 }
 
-// Without what says why a run stopped there is no page: the run did not begin, or made way.
+// Writes the page if the directory holds a file that says why a run stopped. Without one the run did not begin, or its
+// directory was cleared for another run.
 void try_to_write_report(const fs::path& run) {
   if (!fs::exists(run / recipe::kStoppedFile)) return;
   try {

@@ -4,9 +4,9 @@
 
 namespace collimate::cli {
 
-// recipe::train, and the run's page in OUTPUT/report.html: also of a run that a guard, an error or a signal stopped,
-// whose page says why. What train throws comes out of here. Wherever the page cannot be read or written after an error,
-// that is a warning, and the error stays the one that is told.
+// Calls recipe::train, then writes the run's page to OUTPUT/report.html. A run that a guard, an error or a signal
+// stopped gets a page, too, which says why; wrong input gets none. Throws what train throws. If the page cannot be
+// written after such an error, that is only logged as a warning.
 recipe::TrainOutcome train_and_report(const recipe::Config& config, const recipe::TrainCall& call);
 
 }  // namespace collimate::cli

@@ -21,7 +21,7 @@ std::string command_file(const std::string& path) { return path + ".command.json
 
 bool has_lines(const std::string& path) { return fs::exists(path) && fs::file_size(path) > 0; }
 
-// "/sampling/top_p" as "sampling.top_p".
+// Returns the name "sampling.top_p" for the JSON pointer "/sampling/top_p".
 std::string name_of(std::string pointer) {
   pointer.erase(0, 1);
   std::ranges::replace(pointer, '/', '.');
@@ -29,7 +29,7 @@ std::string name_of(std::string pointer) {
   return pointer;
 }
 
-// InputError that names the first value that is another one, or missing on one side.
+// Throws InputError that names the first value that differs, or is missing on one side.
 void check_same(const std::string& path, const Json& before, const Json& now) {
   Json all = before.flatten();
   const Json then = all, here = now.flatten();

@@ -8,17 +8,18 @@
 
 namespace collimate::cli {
 
-// A file of JSON lines that one command writes in order and, after it was ended at any point, goes on with. Beside FILE
-// stands FILE.command.json, which says what the lines are of. One process at a time.
+// A RowsFile is a file of JSON lines that one command writes in order. After an end at any point, the same command can
+// continue the file. FILE.command.json beside it records what the lines depend on. Only one process at a time may
+// write.
 class RowsFile {
  public:
-  // `command`: all that the lines depend on, by name. Begins the file, or opens the one that this command began and
-  // drops a last line that was cut. InputError for lines of another command, with the first name that differs, or of
-  // none.
+  // Begins the file, or opens the one that this command began and drops a last line that was cut. `command` holds all
+  // that the lines depend on, by name. Throws InputError for a file of another command, with the first name that
+  // differs, and for one without a record of its command.
   RowsFile(std::string path, const nlohmann::ordered_json& command);
 
-  int64_t lines() const { return lines_; }  // that were there, whole
-  // Adds a line in one write. RunError naming the file.
+  int64_t lines() const { return lines_; }  // whole lines that the file had when it was opened
+  // Appends a line in one write. Throws RunError, naming the file.
   void append(std::string_view line);
 
  private:

@@ -46,14 +46,14 @@ uint64_t seed_of(const serve::ServerOptions& options) {
 
 std::string name_of(const ServeCall& call) {
   if (!call.server.name->empty()) return call.server.name;
-  if (!std::filesystem::exists(call.model)) return call.model;  // as on a hub
+  if (!std::filesystem::exists(call.model)) return call.model;  // a name on a hub
   const std::filesystem::path directory = std::filesystem::canonical(call.model);
   const bool of_a_run =
       directory.filename() == "model" && std::filesystem::exists(directory.parent_path() / recipe::kResolvedFile);
   return (of_a_run ? directory.parent_path() : directory).filename().string();
 }
 
-// Prompts are scored in pieces of as many tokens as a step has.
+// Returns a scorer of prompts that scores `piece_tokens` tokens at a time, as many as a step has.
 serve::PromptScorer scorer_of(LoadedModel& loaded, int64_t piece_tokens) {
   return [&loaded, piece_tokens](std::span<const int32_t> ids, const generate::SamplingParams& sampling) {
     const std::shared_ptr<PromptScoreRanks> score = loaded.prompt_score(ids, sampling);
@@ -77,7 +77,7 @@ std::vector<serve::Gauge> gauges_of(const LoadedModel& loaded) {
   return gauges;
 }
 
-// An address as it stands in a URL.
+// Returns the host as a URL has it: an IPv6 address stands in brackets.
 std::string shown(const std::string& host) { return host.find(':') == std::string::npos ? host : "[" + host + "]"; }
 
 }  // namespace

@@ -23,7 +23,8 @@ int ServiceRanks::least_busy() const {
   return static_cast<int>(std::ranges::min_element(running) - running.begin());
 }
 
-// Whatever is wrong with a request, all ranks find; it is no failure of theirs.
+// All ranks of the replica find the same InputError for a wrong request. It is not a failure of the team, so it is
+// thrown only after all have returned.
 void ServiceRanks::submit(const Batch& requests) {
   const int replica = least_busy();
   std::vector<std::exception_ptr> refused(services_.size());
@@ -87,7 +88,7 @@ PromptScoreRanks::PromptScoreRanks(RankModels& models, std::span<const int32_t> 
   }
 }
 
-// Ranks that share experts with the first replica take part in its forward without tokens.
+// Ranks of other replicas that share experts with the first one take part in its forward, without tokens of their own.
 bool PromptScoreRanks::advance(int64_t tokens) {
   bool done = false;
   models_.team().run([&](const RankPlace& place) {

@@ -11,15 +11,16 @@
 
 namespace collimate::cli {
 
-// The services of a team: each rank has one over its part of the model, all ranks of a replica do the same steps, and
-// every request is of the replica with the fewest of them. One thread at a time.
+// ServiceRanks are the services of a team, one for each rank over its part of the model. All ranks of a replica do the
+// same steps. Requests go to the replica with the fewest in flight. Only one thread may use it at a time.
 class ServiceRanks final : public generate::Completer {
  public:
-  // `options` as RankModels::service completes them. Refers to the models.
+  // Makes a service on each rank from `options`, completed by RankModels::service. Refers to the models.
   ServiceRanks(RankModels& models, const generate::ServiceOptions& options);
 
   void submit(const Batch& requests) override;
-  // A step of all replicas; ends when the last of them has ended. A failure on any rank is final.
+  // Runs a step on all replicas and returns when the last of them has ended. In a team of several ranks a failure on
+  // any rank is final.
   bool step() override;
   std::span<const generate::Emission> take() override;
   void cancel(std::span<const int64_t> uids) override;
@@ -31,10 +32,10 @@ class ServiceRanks final : public generate::Completer {
 
   RankTeam& team_;
   std::vector<std::unique_ptr<generate::Service>> services_;  // by rank
-  std::vector<generate::Emission> taken_;                     // of several replicas
+  std::vector<generate::Emission> taken_;                     // by the last take(), if there are several replicas
 };
 
-// Scores a prompt on the first replica of a team, as generate::PromptScore.
+// A PromptScoreRanks scores a prompt on the first replica of a team, as generate::PromptScore does on one rank.
 class PromptScoreRanks {
  public:
   PromptScoreRanks(RankModels& models, std::span<const int32_t> ids, const generate::SamplingParams& sampling);
@@ -44,7 +45,7 @@ class PromptScoreRanks {
 
  private:
   RankModels& models_;
-  std::vector<std::unique_ptr<generate::PromptScore>> scores_;  // by rank; null of other replicas
+  std::vector<std::unique_ptr<generate::PromptScore>> scores_;  // by rank; null for ranks of other replicas
   int ending_ = 0;                                              // the rank that has the log-probs
 };
 

@@ -7,14 +7,14 @@
 namespace collimate::cli {
 namespace {
 
-constexpr std::string_view kPlain = "_-./:,=+@%";                            // beside letters and digits
-constexpr std::string_view kBreakNames = "nr'\\", kBreakValues = "\n\r'\\";  // after a backslash in $'…'
+constexpr std::string_view kPlain = "_-./:,=+@%";                            // need no quotes, like letters and digits
+constexpr std::string_view kBreakNames = "nr'\\", kBreakValues = "\n\r'\\";  // escapes in $'…': letters, characters
 
 bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != std::string_view::npos;
 }
 
-// Every character of `from` in the word becomes what stands before it, a backslash and its name in `to`.
+// Replaces every character of `from` in the word by a backslash and the character at the same place of `to`.
 std::string with_escapes(const std::string& word, std::string_view from, std::string_view to) {
   std::string text;
   for (const char c : word) {
@@ -27,7 +27,7 @@ std::string with_escapes(const std::string& word, std::string_view from, std::st
   return text;
 }
 
-// '…' has no escapes: a quote ends it, stands alone behind a backslash, and begins the next.
+// Returns the word in '…', which has no escapes: each quote in it is written as '\'', that is, outside of the quotes.
 std::string in_quotes(const std::string& word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);

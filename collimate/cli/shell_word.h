@@ -4,8 +4,8 @@
 
 namespace collimate::cli {
 
-// One word, on one line, as a shell reads it back: bare where nothing in it is special, else in '…', or in $'…' where
-// it has line breaks.
+// Writes a word on one line such that a shell reads it back: bare if no character is special, in $'…' if it has line
+// breaks, else in '…'.
 std::string shell_word(const std::string& word);
 
 }  // namespace collimate::cli

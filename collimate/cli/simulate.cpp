@@ -13,7 +13,8 @@
 namespace collimate::cli {
 namespace {
 
-// The layouts are those of the file: what would make others is no option here, and what made these is of no more use.
+// Returns the request for a placement file. Throws InputError for options that would change its layouts, and drops the
+// options of the file's own request by which plan found them.
 PlanRequest request_of_file(const std::string& text, const std::string& path, const PlanOptions& given,
                             const std::string& trace) {
   for (const auto& [name, said] :

@@ -29,13 +29,13 @@ namespace {
 namespace fs = std::filesystem;
 namespace plan_ = collimate::plan;
 
-// Two widths, so that what a token costs whatever its width is told apart from what grows with it.
+// Two widths are measured, so that a fit can separate a token's constant cost from the cost that grows with the width.
 struct MeasuredModel {
   int64_t width, intermediate, prompts;
 };
 constexpr MeasuredModel kModels[] = {{128, 352, 8}, {320, 880, 4}};
 
-// The file that keeps them; "" where the environment names no directory of the user's.
+// Returns the file that keeps the constants; "" if neither XDG_CACHE_HOME nor HOME is set.
 fs::path cache_file(int64_t devices) {
   fs::path directory = host::environment_variable("XDG_CACHE_HOME");
   if (const std::string home = host::environment_variable("HOME"); directory.empty() && !home.empty())
@@ -56,7 +56,8 @@ std::optional<plan_::Machine> kept_in(const fs::path& file) {
   }
 }
 
-// Writes a config of short GRPO with a reference, and what it names, below `directory`.
+// Writes a config of a short GRPO run with a reference, and the files that it names, below `directory`. Returns its
+// path.
 std::string write_run(const MeasuredModel& model, const fs::path& directory) {
   write_quickstart_task({.demonstrations = 2, .problems = 512, .held_out = 2, .validation = 2}, directory.string());
   const fs::path start = directory / "start";
@@ -96,7 +97,7 @@ plan_::Machine measure(int64_t devices) {
   return {found_in(fit(measured_in(runs))), "", "", ""};
 }
 
-// "and kept in FILE", or why it is not.
+// Writes the constants to the file and returns "and kept in FILE", or why they are not kept.
 std::string keep(const plan_::Machine& machine, int64_t devices, const fs::path& file) {
   if (file.empty()) return "and not kept, as neither XDG_CACHE_HOME nor HOME is set";
   try {

@@ -29,7 +29,7 @@ namespace collimate::cli {
 
 namespace {
 
-constexpr double kRisenFar = 1.5;  // times the first loss
+constexpr double kRisenFar = 1.5;  // a loss above this times its first value has risen far
 constexpr int kDiverged = 5;  // the exit code of a run that came to its end with a model that is worse than at first
 
 std::vector<double> finite_values(const std::vector<base::MetricsRecord>& records, const std::string& name) {
@@ -39,8 +39,8 @@ std::vector<double> finite_values(const std::vector<base::MetricsRecord>& record
   return values;
 }
 
-// "reward 0.12 -> 0.61 (means of the first and the last 5 of 50 iterations)"; "" for a metric that the run has not. A
-// loss that has risen far in between did not fall from what its first mean says.
+// Returns "reward 0.12 -> 0.61 (means of the first and the last 5 of 50 iterations)", or "" if the run has no such
+// metric. For a loss that has risen far in between, its first and largest values are named, too.
 std::string change_of(const std::vector<base::MetricsRecord>& records, const std::string& name,
                       const std::string& label) {
   const std::vector<double> values = finite_values(records, name);
@@ -56,10 +56,10 @@ constexpr const char* kStillFalling =
     "hint: the loss was still falling at the end; more epochs, or a higher train.learning_rate, would lower it "
     "further\n";
 
-// Says what changed, where it is and how to try it.
+// Prints how the metrics changed, where model and report are, and a command to try the model.
 void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outcome, const std::string& output) {
   fmt::print("{} in {}\n", recipe::counted(outcome.iterations, "iteration"), report::duration(outcome.seconds));
-  std::vector<std::string> unreadable;  // which the report names
+  std::vector<std::string> unreadable;  // ignored, because the report names these lines
   const std::string metrics = output + "/metrics.jsonl";
   std::vector<base::MetricsRecord> records;
   if (std::filesystem::exists(metrics)) records = base::read_metrics(metrics, &unreadable);
@@ -122,7 +122,7 @@ bool read_arguments(const Arguments& arguments, TrainWords& words) {
   return true;
 }
 
-// Keys of a ChatLearn YAML that come to nothing.
+// Returns how many keys of a ChatLearn YAML have no meaning here.
 int64_t without_meaning(const std::string& config, const std::vector<std::string>& sets) {
   return std::ranges::count_if(recipe::chatlearn_lines(config, sets),
                                [](const std::string& line) { return line.starts_with("warning: "); });
@@ -153,7 +153,7 @@ int train(const Arguments& arguments) {
   } else {
     show_outcome(config, outcome, call.output);
   }
-  std::fflush(stdout);  // its last line is that of the error
+  std::fflush(stdout);  // so that the error comes last
   if (!outcome.diverged.empty())
     throw base::Error(base::expectation("train", "a loss that falls", "a run that has diverged: " + outcome.diverged),
                       kDiverged);

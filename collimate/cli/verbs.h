@@ -5,8 +5,8 @@
 
 namespace collimate::cli {
 
-// One verb of the command line: its arguments without program and verb, and the exit code. Errors are exceptions of
-// base/error.h; main prints them and takes their exit code.
+// A Verb is one verb of the command line. `run` takes the arguments behind the verb and returns the exit code. Errors
+// are exceptions of base/error.h; main prints them and takes their exit code.
 using Arguments = std::vector<std::string>;
 struct Verb {
   const char* name;
@@ -14,7 +14,7 @@ struct Verb {
   int (*run)(const Arguments& arguments);
 };
 
-// The one list of verbs, in the order in which help prints them.
+// Returns the list of all verbs, in the order in which help prints them.
 const std::vector<Verb>& verbs();
 
 // Returns the benchmarks that `bench NAME` runs.

@@ -16,14 +16,14 @@
 namespace collimate::cli {
 namespace {
 
-constexpr int64_t kReadFloats = int64_t{1} << 20;  // at once
+constexpr int64_t kReadFloats = int64_t{1} << 20;  // values that are read at once
 
-// A tensor's values in the order of its shown sizes. Keeps the last matrix that it turned round.
+// A ShownValues reads a tensor's values in the order of its shown sizes. It keeps the last matrix that it transposed.
 class ShownValues {
  public:
   ShownValues(const model::TensorEntry& entry, const std::string& where) : entry_(entry), where_(where) {}
 
-  // Values [first, first + the size of out).
+  // Reads the values [first, first + out.size()).
   void read(int64_t first, std::span<float> out) {
     const auto begin = static_cast<size_t>(first);
     if (!entry_.upright || entry_.sizes.size() < 2)
@@ -55,7 +55,7 @@ class ShownValues {
   std::vector<float> turned_;
 };
 
-// visit(index of the first, values) of an entry, piece by piece.
+// Calls visit(index of the first value, values) for an entry, piece by piece.
 template <class Visit>
 void for_each_piece(const model::TensorEntry& entry, const std::string& where, const Visit& visit) {
   ShownValues shown(entry, where);
@@ -72,7 +72,7 @@ double distance(float a, float b) {
   return a == b ? 0 : std::abs(static_cast<double>(a) - static_cast<double>(b));
 }
 
-// Equal bits are equal, also of NaN; so are 0 and -0.
+// Returns whether two values are equal. Values of equal bits are, even NaN, and so are 0 and -0.
 bool is_same(float a, float b) { return a == b || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
 
 void compare(const model::TensorEntry& a, const model::TensorEntry& b, TensorDifference& found) {

@@ -10,38 +10,40 @@
 
 namespace collimate::cli {
 
-// A model directory's tensors as they are compared and shown. Values of four or eight bits that have scales beside them
-// are one tensor, whose values are the products, which the log says. InputError where files cannot be read.
+// Opens a model directory's tensors as they are compared and shown. Values of four or eight bits with scales beside
+// them become one tensor whose values are the products, which the log says. Throws InputError when files cannot be
+// read.
 std::unique_ptr<model::TensorDirectory> shown_tensors(const std::string& directory);
-// The sizes that a tensor is shown with: of values of four bits, those that it has in files without scales, where rows
-// and columns are the other way round.
+// Returns the sizes that a tensor is shown with. For values of four bits these are the sizes that it has in files
+// without scales, where rows and columns are swapped.
 std::vector<int64_t> shown_sizes(const model::TensorEntry& entry);
 
-// How a tensor of one model directory differs from that of another.
+// A TensorDifference says how a tensor of model directory a differs from the one of that name in b.
 struct TensorDifference {
   std::string name;
   std::vector<int64_t> sizes;
-  std::string missing_in;        // the directory that has none, or of other sizes; "": both have it
-  double largest = 0;            // |difference|; NaN counts as infinite where the other is none
-  int64_t differing = 0;         // values
-  std::optional<int64_t> first;  // the index of the first one, in the file's order
+  std::string missing_in;        // the directory without it, or b if the sizes differ; "": both have it
+  double largest = 0;            // largest |difference|; infinite where either is NaN and the bits differ
+  int64_t differing = 0;         // number of values that differ
+  std::optional<int64_t> first;  // index of the first value that differs, in the order of the shown sizes
   float first_a = 0, first_b = 0;
   bool differs() const { return !missing_in.empty() || first.has_value(); }
 };
 
-// Every tensor of two model directories, by name; their values as fp32. InputError as of shown_tensors.
+// Compares every tensor of two model directories, in order of name, with values as fp32. Throws InputError as
+// shown_tensors does.
 std::vector<TensorDifference> weight_differences(const std::string& a, const std::string& b);
 
-// The index of a value by dims: "[3, 17]".
+// Returns the index of a value by dimensions, "[3, 17]".
 std::string place_of(int64_t index, const std::vector<int64_t>& sizes);
 
-// The numbers of a tensor, in the order of its shown sizes, as below.
+// A TensorSummary describes the values of a tensor: smallest, largest, mean and L2 norm.
 struct TensorSummary {
   double least = 0, most = 0, mean = 0, norm = 0;
-  int64_t not_finite = 0;  // which count in none of the others
+  int64_t not_finite = 0;  // number of values that are not finite; the other members leave them out
 };
 TensorSummary summary_of(const model::TensorEntry& entry, const std::string& where);
-// The first `count` values of the tensor, at most all.
+// Returns the first `count` values of the tensor in the order of its shown sizes, or all if it has fewer.
 std::vector<float> first_values(const model::TensorEntry& entry, const std::string& where, int64_t count);
 
 }  // namespace collimate::cli

@@ -21,7 +21,7 @@ std::string line_of(const TensorDifference& one) {
                      one.differing, one.largest, place_of(*one.first, one.sizes), one.first_a, one.first_b);
 }
 
-// A number that JSON has: infinity as a text.
+// Returns the number as JSON, an infinite one as a text.
 nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(fmt::format("{}", value));
 }
@@ -40,7 +40,7 @@ nlohmann::ordered_json json_of(const TensorDifference& one) {
   return json;
 }
 
-// 0 where all tensors are equal, else 1.
+// Prints how two model directories differ. Returns 0 if all tensors are equal, else 1.
 int diff(const std::string& a, const std::string& b, bool json) {
   const std::vector<TensorDifference> all = weight_differences(a, b);
   const auto count = std::ranges::count_if(all, &TensorDifference::differs);

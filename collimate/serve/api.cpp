@@ -20,9 +20,10 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kMostTopOfText = 5;  // `logprobs` of a completion, as in OpenAI's interface
 constexpr size_t kStopStrings = 16, kStopBytes = 1024;
-constexpr size_t kSamplingEntries = 1024;  // of a list or map: each completion has its own
+constexpr size_t kSamplingEntries = 1024;  // most entries of a list or map, as each completion has a copy
 
-// A field that would change the result and is not offered is refused unless it says what happens anyway.
+// A RefusedField would change the result in a way that is not offered. It is refused unless its value is harmless, that
+// is, asks for what happens anyway.
 struct RefusedField {
   const char* name;
   bool (*harmless)(const json& value);
@@ -43,7 +44,7 @@ constexpr RefusedField kRefused[] = {
     {"web_search_options", never},
 };
 
-// These fields say nothing about the result.
+// These fields do not change the result and are ignored.
 constexpr const char* kIgnored[] = {"user",         "metadata",          "store",
                                     "service_tier", "safety_identifier", "prompt_cache_key"};
 
@@ -117,7 +118,7 @@ void read_max_tokens(ApiRequest& request, const json& value, const std::string& 
   request.to_the_end = false;
 }
 
-// auto and none say what a request without the field may mean.
+// Reads tool_choice. auto and none do not force a call; none is handled in chat_fields.cpp.
 void read_tool_choice(ApiRequest& request, const json& value) {
   if (value == "none" || value == "auto") return;
   request.must_call = true;
@@ -140,7 +141,7 @@ constexpr OwnField kOwnFields[] = {
        if (!value.is_string()) wrong("model", "a text", value);
        request.model = value.get<std::string>();
      }},
-    {"messages", true, false, read_nothing},  // in the order written: chat_fields.h
+    {"messages", true, false, read_nothing},  // read in the order written, by chat_fields.h
     {"tools", true, false, read_nothing},
     {"chat_template_kwargs", true, false, read_nothing},
     {"reasoning_effort", true, false, read_nothing},
@@ -171,7 +172,7 @@ auto find_named(const List& list, const std::string& name) {
   return std::find_if(std::begin(list), std::end(list), [&](const auto& entry) { return name == entry.name; });
 }
 
-// The field of sampling that a request names so, else null.
+// Returns the sampling field that requests call `name`, or null.
 const generate::SamplingField* sampling_field(const std::string& name) {
   for (const generate::SamplingField& field : generate::kSamplingFields)
     if (field.request != nullptr && name == field.request) return &field;
@@ -202,9 +203,9 @@ void read_field(ApiRequest& request, const std::string& name, const json& value,
   }
 }
 
-// The sampler's own checks, with our name of the field.
+// Reads the sampling fields with the sampler's own checks. Throws ApiError 400 with a field's name as requests have it.
 generate::SamplingParams read_sampling(const json& sampling) {
-  const json any_length = {{"max_tokens", kAny}};  // min_tokens is held against the request's own in check_whole
+  const json any_length = {{"max_tokens", kAny}};  // check_whole compares min_tokens with the request's max_tokens
   for (const auto& [key, value] : sampling.items()) {
     try {
       json one = any_length;
@@ -220,7 +221,7 @@ generate::SamplingParams read_sampling(const json& sampling) {
   return generate::SamplingParams::from_json(all);
 }
 
-// Gives what `read` makes of a body; its errors are the request's.
+// Returns what read() returns, and turns its InputError into ApiError 400.
 template <class Read>
 auto of_request(const Read& read) {
   try {
@@ -281,14 +282,14 @@ std::string error_body(const ApiError& error) {
 ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimits& limits) {
   const json fields = parse_body(body);
   ApiRequest request{.endpoint = endpoint, .to_the_end = endpoint == Endpoint::kChat};
-  request.sampling.max_tokens = 16;  // of a completion, as in OpenAI's interface
+  request.sampling.max_tokens = 16;  // the default for completions in OpenAI's interface
   json sampling = json::object();
   for (const auto& [name, value] : fields.items()) read_field(request, name, value, sampling);
-  ordered_json written = ordered_json::object();  // what shows the order of keys: templates and schemas
+  ordered_json written = ordered_json::object();  // keys in the order written, for templates and schemas
   if (endpoint == Endpoint::kChat || has_form(fields))
     written = of_request([&] { return text::parse_exact_json(body, "request"); });
   if (endpoint == Endpoint::kChat) read_chat(request, fields, written);
-  // `max_completion_tokens` goes before max_tokens, which OpenAI's reference deprecates in its favour.
+  // `max_completion_tokens` wins over max_tokens, which OpenAI's reference deprecates in its favour.
   if (const auto newer = fields.find("max_completion_tokens"); newer != fields.end())
     read_field(request, newer.key(), *newer, sampling);
   const int64_t max_tokens = request.sampling.max_tokens;

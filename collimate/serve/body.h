@@ -8,12 +8,13 @@
 
 namespace collimate::serve {
 
-// Whether the headers announce a body.
+// Returns whether the headers announce a body.
 bool has_body(const httplib::Request& request);
-// ApiError for a body that cannot be taken: no length or two of them, too long, compressed, or a form.
+// Throws ApiError for a body that cannot be taken: without a length (411), with contradicting headers of it (400), too
+// long (413), compressed, or a form (415).
 void check_body_headers(const httplib::Request& request, size_t max_bytes);
-// The body, after which the connection is clean. ApiError: as above, too long after all (413), too slow (408), or cut
-// short (400).
+// Reads the whole body, after which the connection can serve another request. Throws ApiError as check_body_headers
+// does, and for a body that turns out too long (413), comes too slowly (408) or is cut short (400).
 std::string read_body(const httplib::Request& request, const httplib::ContentReader& reader, Connection& connection,
                       size_t max_bytes);
 

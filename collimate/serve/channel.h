@@ -13,7 +13,7 @@
 
 namespace collimate::serve {
 
-// One choice of a request got this piece since it was last taken.
+// A Piece is what one choice of a request got since the reader last took it.
 struct Piece {
   int64_t choice = 0;
   std::vector<int32_t> tokens;
@@ -22,30 +22,34 @@ struct Piece {
   generate::Finish finish = generate::Finish::kRunning;
 };
 
-// One request gets its tokens from the engine by a channel: the engine's thread puts in and never waits, one reader
-// takes. It keeps at most `capacity_tokens` of all choices together; the request of a reader that leaves more lying
-// fails. Without a capacity it keeps what comes: the engine bounds a completion. Thread-safe.
+// A Channel brings the tokens of one request from the engine to its reader. The engine's thread pushes and never waits;
+// one reader takes. A channel keeps at most `capacity_tokens` tokens of all choices together, and the request fails if
+// its reader leaves more unread. Without a capacity it keeps everything, as the engine bounds a completion.
+// Thread-safe.
 class Channel {
  public:
   Channel(int64_t choices, std::optional<int64_t> capacity_tokens);
 
-  // The engine's side.
-  // The request is valid and will run. `prompt_log_probs`: of each prompt, where the request asked for them.
+  // The engine's thread calls these.
+
+  // Tells the reader that the request is valid and will run, with the log-probs of each prompt if it asked for them.
   void accept(std::vector<generate::PromptLogProbs> prompt_log_probs);
-  // False when the reader has let too much lie: the request has then failed with RunError.
+  // Adds what a choice got. Returns false if the request has failed; it fails with RunError when the reader has left
+  // more than the capacity unread.
   bool push(int64_t choice, const generate::Emission& emission);
-  // take and wait_accepted rethrow the first cause. A choice that has finished keeps what it has.
+  // Fails the request: wait_accepted() rethrows the first cause, and so does take() once nothing is left to take.
   void fail(std::exception_ptr cause);
-  // Whether anybody still reads this choice.
+  // Returns whether somebody still reads this choice.
   bool wanted(int64_t choice) const;
 
-  // The reader's side.
-  // False when the deadline passed first. Rethrows what the request failed with.
+  // The reader calls these.
+
+  // Waits until the request is accepted. Returns false when the deadline passed first. Rethrows what it failed with.
   bool wait_accepted(const base::Deadline& deadline);
-  // Takes what is new, one piece for each choice that has something; waits for it, empty when the deadline passed
-  // first. Rethrows what the request failed with.
+  // Waits until there is something new and takes it, one piece for each choice that got something. Returns nothing when
+  // the deadline passed first. Rethrows what the request failed with.
   std::vector<Piece> take(const base::Deadline& deadline);
-  // Nothing more of this choice, or of all, is wanted: the engine cancels them.
+  // Say that nothing more of this choice, or of any choice, is wanted. The engine then cancels them.
   void drop(int64_t choice);
   void drop_all();
   // Gives the log-probs of each prompt; valid once accepted.
@@ -57,11 +61,11 @@ class Channel {
   const std::optional<int64_t> capacity_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // the engine wakes the reader
-  std::vector<Piece> pieces_;        // not yet taken, at most one of a choice
+  std::vector<Piece> pieces_;        // not yet taken, at most one for a choice
   std::vector<char> dropped_;        // by choice
   std::vector<generate::PromptLogProbs> prompt_log_probs_;
   std::exception_ptr cause_;
-  int64_t tokens_ = 0;  // in pieces_
+  int64_t tokens_ = 0;  // pushed since the last take()
   bool accepted_ = false;
 };
 

@@ -24,7 +24,7 @@ constexpr const char* kHelp =
     "/exit          end, as the end of the input does\n"
     "Ctrl-C stops an answer. A line that begins with // is sent without the first of them.\n";
 
-// Rewrites a text so that a terminal shows what it would obey.
+// Replaces control characters by U+FFFD, so that a terminal shows them instead of obeying them.
 std::string harmless(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -46,8 +46,8 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// The ids that an answer to these messages begins from. InputError where the template has no place for a role, or there
-// are more than the model has positions for; `what` is what they are, `remedy` what helps then.
+// Returns the token ids of the prompt for an answer to these messages. Throws InputError if the template has no place
+// for a role, or if there are more tokens than fit; that error calls the messages `what` and suggests `remedy`.
 std::vector<int32_t> prompt_of(const ChatModel& model, const text::Conversation& conversation, const std::string& what,
                                const std::string& remedy) {
   std::vector<int32_t> ids = model.renderer.prompt_tokens(conversation);
@@ -58,7 +58,7 @@ std::vector<int32_t> prompt_of(const ChatModel& model, const text::Conversation&
                                            fmt::to_string(tokens), remedy));
 }
 
-// Shows one answer as it comes, or two side by side.
+// A Display shows one answer as it comes, or two side by side.
 class Display {
  public:
   Display(const ChatPort& port, size_t speakers) : port_(port) {
@@ -107,7 +107,7 @@ void Chat::run() {
   }
 }
 
-// False for the one that ends the conversation.
+// Carries out a command. Returns false for one that ends the conversation.
 bool Chat::command(const std::string& line) {
   const size_t space = std::min(line.find(' '), line.size());
   const std::string name = line.substr(0, space), rest = trimmed(line.substr(space));
@@ -131,7 +131,8 @@ void Chat::clear() {
   set_system(settings_.system);
 }
 
-// Before it takes the place of the one that is there: a conversation that begins with it could not go on.
+// Throws InputError for a system message that a model cannot take, as a conversation that begins with it could not go
+// on. Called before the message replaces the present one.
 void Chat::check_system(const std::string& text) const {
   if (text.empty()) return;
   if (!text::is_valid_utf8(text))
@@ -178,7 +179,7 @@ void Chat::answer(const std::string& line) {
   } catch (const base::InputError&) {
     for (Speaker& speaker : speakers_) {
       speaker.messages.pop_back();
-      const int64_t one[] = {uid()};  // of the other model, when only one refused
+      const int64_t one[] = {uid()};  // the other model may have accepted it
       speaker.model.service.cancel(one);
       speaker.model.service.take();
     }
@@ -195,7 +196,7 @@ std::vector<std::vector<int32_t>> Chat::prompts() const {
   return prompts;
 }
 
-// Both models get the same uid: a copy of a model gives the same answer.
+// Returns the uid of this turn's requests. Both models get the same one, so that two copies of a model answer alike.
 int64_t Chat::uid() const { return std::bit_cast<int64_t>(base::mix(settings_.seed, static_cast<uint64_t>(turn_))); }
 
 void Chat::submit(const std::vector<std::vector<int32_t>>& prompts) {

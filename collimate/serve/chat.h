@@ -13,7 +13,7 @@
 
 namespace collimate::serve {
 
-// One model that answers. Refers to what the caller owns.
+// A ChatModel is one model that answers. It refers to what the caller owns.
 struct ChatModel {
   std::string name;
   const text::Renderer& renderer;
@@ -30,17 +30,17 @@ struct ChatSettings {
 
 // A ChatPort is where the lines come from and the answers go: a terminal, a pipe or a test.
 struct ChatPort {
-  std::function<std::optional<std::string>()> read_line;  // blocking; nothing at the end
-  std::function<void(std::string_view text)> write;       // shown at once
-  std::function<bool()> interrupted;                      // asked while an answer is made: stop it
-  std::function<int()> width;                             // of a line, in characters
+  std::function<std::optional<std::string>()> read_line;  // waits for a line; nothing at the end
+  std::function<void(std::string_view text)> write;       // shows text at once
+  std::function<bool()> interrupted;                      // asked while an answer is made; true stops it
+  std::function<int()> width;                             // characters in a line
 };
 
-// A conversation at a terminal with one model, or with two side by side, each with its own history. Answers appear as
-// they are made. A line that begins with / is a command; /help lists them. One thread.
+// A Chat is a conversation with one model, or with two side by side, each with its own history. Answers appear as they
+// are made. A line that begins with / is a command; /help lists them. Use it from one thread.
 class Chat {
  public:
-  // One or two models. InputError for a system message that one of them cannot take.
+  // Takes one or two models. Throws InputError for a system message that one of them cannot take.
   Chat(std::vector<ChatModel> models, ChatSettings settings, ChatPort port);
 
   // Runs until the lines end or /exit.
@@ -55,7 +55,7 @@ class Chat {
   bool command(const std::string& line);
   void answer(const std::string& line);
   std::vector<std::vector<int32_t>> prompts() const;
-  int64_t uid() const;  // of this turn's requests
+  int64_t uid() const;  // of the last submitted turn's requests
   void submit(const std::vector<std::vector<int32_t>>& prompts);
   void listen(const std::vector<std::vector<int32_t>>& prompts);
   void clear();

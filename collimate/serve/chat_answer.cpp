@@ -27,7 +27,7 @@ std::string ChatAnswer::read(const generate::Emission& emission) {
   show("thinking", part.thoughts, shown);
   show("answer", part.text, shown);
   for (const text::ToolCall& call : part.calls) {
-    part_.clear();  // each has a line of its own
+    part_.clear();  // so that each call begins a line
     show("call", call.name + " " + call.arguments, shown);
   }
   return shown;
@@ -41,7 +41,7 @@ void ChatAnswer::show(const char* part, const std::string& text, std::string& sh
   shown += text;
 }
 
-// Beside calls a message has a content or thoughts: gpt-oss' template takes no more.
+// A message with calls keeps its thoughts only if it has no text, because gpt-oss' template refuses both beside calls.
 text::Message ChatAnswer::message() const {
   text::Message message{"assistant", said_.text};
   if (!said_.thoughts.empty() && (said_.calls.empty() || said_.text.empty()))

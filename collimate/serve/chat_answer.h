@@ -11,27 +11,28 @@
 
 namespace collimate::serve {
 
-// One answer of a conversation as it comes: what is shown of it, and the message that it becomes. An answer in harmony
-// has its parts apart, each on a line that names it: "thinking: …", "answer: …", "call: add {"a": 2}".
+// A ChatAnswer reads one answer of a conversation as it is drawn, and gives the text to show and the message that it
+// becomes. Of an answer in the harmony format each part is shown on a line of its own that begins with its name:
+// "thinking: …", "answer: …", "call: add {"a": 2}".
 class ChatAnswer {
  public:
-  // Keeps a reference to the renderer's tokenizer. `tools`: the definitions of those that may be called, or null.
+  // Keeps a reference to the renderer's tokenizer. `tools` are the definitions of tools that may be called, or null.
   ChatAnswer(const text::Renderer& renderer, const generate::SamplingParams& params, std::span<const int32_t> prompt,
              const nlohmann::ordered_json& tools);
 
-  // Gives what is to be shown now. Nothing once finished.
+  // Returns the text to show for this emission, "" once finished.
   std::string read(const generate::Emission& emission);
   bool finished() const { return text_.finished(); }
-  // Gives what it has said so far, as the next turn's template gets it.
+  // Returns the answer so far as a message, in the form that the next turn's chat template reads.
   text::Message message() const;
 
  private:
   void show(const char* part, const std::string& text, std::string& shown);
 
-  bool parts_;  // of harmony
+  bool parts_;  // whether the answer is in harmony, which has parts
   ChoiceText text_;
   text::CallReader reader_;
-  std::string part_;  // the one that was shown last
+  std::string part_;  // name of the part that was shown last
   bool begun_ = false;
   text::AnswerPart said_;
 };

@@ -13,11 +13,12 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// A refusal of null is a part of what is answered here.
+// Keys that a message may have. Any other key may only be null or empty: our answers have "refusal": null, and clients
+// send them back as messages.
 constexpr const char* kMessageKeys[] = {"role",         "content",           "name",      "tool_calls",
                                         "tool_call_id", "reasoning_content", "reasoning", "thinking"};
 
-// Calls `read` with a field; its errors are the field's.
+// Returns what read() returns, and turns its errors into ApiError 400 that names the field.
 template <class Read>
 auto reading(const std::string& name, const json& value, const Read& read) {
   try {
@@ -29,7 +30,7 @@ auto reading(const std::string& name, const json& value, const Read& read) {
   }
 }
 
-// The one prompt of a chat, whatever field is read first.
+// Returns the one prompt of a chat, which the first field that needs it makes.
 text::Conversation& conversation_of(ApiRequest& request) {
   if (request.prompts.empty()) request.prompts.emplace_back(text::Conversation());
   return std::get<text::Conversation>(request.prompts[0]);
@@ -67,7 +68,8 @@ void read_variables(ApiRequest& request, const json& value, const ordered_json& 
       "chat_template_kwargs", value, [&] { return text::variables_from_json(written, "chat_template_kwargs"); });
 }
 
-// How much a model thinks before it answers, in OpenAI's words, is a variable of its template, under the same name.
+// Reads reasoning_effort, OpenAI's word for how much a model thinks before it answers, into the template's variable of
+// the same name.
 void read_effort(ApiRequest& request, const json& value, const ordered_json&) {
   static const std::vector<std::string> kEfforts = {"none", "minimal", "low", "medium", "high", "xhigh"};
   if (!value.is_string() || std::ranges::count(kEfforts, value.get_ref<const std::string&>()) == 0)
@@ -82,7 +84,7 @@ void read_effort(ApiRequest& request, const json& value, const ordered_json&) {
   request.names_effort = true;
 }
 
-// A call that has to come is of one of the tools.
+// Throws ApiError 400 if the answer has to be a call and there are no tools, or none of the name that is asked for.
 void check_call(const ApiRequest& request, const json& fields) {
   const json choice = fields.value("tool_choice", json());
   if (request.tools.empty()) wrong("tool_choice", "tools beside it", choice, "auto");
@@ -90,7 +92,7 @@ void check_call(const ApiRequest& request, const json& fields) {
     wrong("tool_choice", fmt::format("one of the tools {}", fmt::join(request.tools, ", ")), choice);
 }
 
-// With none, the tools are not shown to the model.
+// Applies tool_choice and parallel_tool_calls. With tool_choice none, the model is not shown the tools.
 void apply_tool_choice(ApiRequest& request, const json& fields) {
   if (request.must_call) return check_call(request, fields);
   if (fields.value("tool_choice", json()) == "none" && !request.tools.empty()) {
@@ -112,7 +114,7 @@ void read_chat(ApiRequest& request, const json& fields, const ordered_json& writ
   read("messages", read_messages);
   read("tools", read_tools);
   read("chat_template_kwargs", read_variables);
-  read("reasoning_effort", read_effort);  // one of those variables
+  read("reasoning_effort", read_effort);  // adds to the variables of chat_template_kwargs
   apply_tool_choice(request, fields);
 }
 

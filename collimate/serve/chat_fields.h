@@ -6,8 +6,9 @@
 
 namespace collimate::serve {
 
-// Reads a chat's messages and tools, and what its template is given, from a request's fields. `written` has them in
-// the order in which they came: templates show the keys of tools and calls so. ApiError 400, naming the field.
+// Reads a chat's messages, tools and template variables from a request's fields. `written` has the same fields with
+// keys in the order of the request, in which templates show the keys of tools and calls. Throws ApiError 400, naming
+// the field.
 void read_chat(ApiRequest& request, const nlohmann::json& fields, const nlohmann::ordered_json& written);
 
 }  // namespace collimate::serve

@@ -50,7 +50,7 @@ void Columns::wrap(Side& side, std::string_view text) const {
   }
 }
 
-// The full line ends at its last space, what follows begins the next one.
+// Ends a full line at its last space; what follows the space begins the next line.
 void Columns::break_line(Side& side) const {
   const size_t space = side.last.rfind(' ');
   std::string rest = space == std::string::npos ? "" : side.last.substr(space + 1);

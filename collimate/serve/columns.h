@@ -7,14 +7,15 @@
 
 namespace collimate::serve {
 
-// Two texts that arrive in pieces as rows of two columns: a row is given out as soon as neither of its halves can
-// change any more, so that nothing ever has to be drawn again. Lines are broken at spaces where that is possible.
+// Columns lay out two texts that arrive in pieces side by side, as rows of two columns. A row is given out as soon as
+// neither of its halves can change any more, so that nothing ever has to be drawn again. Lines are broken at spaces
+// where that is possible.
 class Columns {
  public:
-  // `width` in characters of a terminal, of a whole row; at least 20.
+  // Takes the width of a whole row in characters of a terminal; one below 20 counts as 20.
   explicit Columns(int width);
 
-  // Adds to a side, 0 or 1: the rows that are now certain, each with its newline.
+  // Adds text to a side, 0 or 1, or finishes that side. Returns the rows that are now certain, each with its newline.
   std::string push(int side, std::string_view text);
   std::string finish(int side);
 
@@ -33,7 +34,7 @@ class Columns {
   std::array<Side, 2> sides_;
 };
 
-// Columns of a terminal that a text takes.
+// Returns how many columns of a terminal a text takes.
 int display_width(std::string_view text);
 
 }  // namespace collimate::serve

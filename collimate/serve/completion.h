@@ -15,31 +15,32 @@
 
 namespace collimate::serve {
 
-// One choice of a request became this since the last look.
+// A Delta is what one choice of a request gained since the last look.
 struct Delta {
   int64_t choice = 0;
   std::string text;             // whole characters, well-formed UTF-8
-  std::vector<int32_t> tokens;  // all that were drawn, the one that ended it too; text may lag behind them
+  std::vector<int32_t> tokens;  // all that were drawn, with the one that ended the choice; text may lag behind them
   std::vector<float> log_probs;
   std::vector<generate::TokenLogProb> top_log_probs;  // [tokens, k] as in generate::Emission
-  std::string thoughts;                               // read out of the text of a form that tells them apart
-  std::vector<text::ToolCall> calls;                  // read out of the text, where the request has tools
-  std::string finish_reason;  // "stop", "length", "timeout" or "tool_calls" on the last one, else empty
+  std::string thoughts;                               // taken out of the text, if the answer's form marks them
+  std::vector<text::ToolCall> calls;                  // taken out of the text, if the request has tools
+  std::string finish_reason;  // last Delta: "stop", "length", "timeout", "error" or "tool_calls"; else empty
 };
 
-// Turns one choice's tokens into what a client is shown: generate::CompletionText without an end of sequence or stop id
-// that ended it. Stop strings may be the engine's too or be found here alone.
+// A ChoiceText turns one choice's tokens into the text that a client is shown, as generate::CompletionText does,
+// without the end of sequence or stop id that ended it. Stop strings are found here, whether the engine knows them or
+// not.
 class ChoiceText {
  public:
-  // Keeps a reference to the tokenizer. `shown`: as of generate::CompletionText.
+  // Keeps a reference to the tokenizer. `shown` are special tokens that are shown all the same.
   ChoiceText(const text::Tokenizer& tokenizer, const generate::SamplingParams& params, std::span<const int32_t> prompt,
              std::vector<int32_t> shown = {})
       : text_(tokenizer, params, prompt, std::move(shown)), stop_ids_(params.stop_ids) {}
 
-  // Tokens behind a stop string are left out. Nothing once finished.
+  // Reads a piece and leaves out tokens behind a stop string. Returns an empty Delta once finished.
   Delta read(const Piece& piece);
   bool finished() const { return finished_; }
-  // The text ended by a stop string, so that the engine still draws.
+  // Returns whether the text ended by a stop string. The engine may then still draw tokens.
   bool stopped_by_text() const { return text_.stopped(); }
 
  private:
@@ -50,16 +51,18 @@ class ChoiceText {
   bool finished_ = false;
 };
 
-// One request's choices, taken from its channel as text. One thread.
+// Completions take one request's choices from its channel as text. Use them from one thread.
 class Completions : private base::Immovable {
  public:
-  // `prompts`: each of as many choices, in their order. `shown`: special tokens that have a text.
+  // Takes the prompts in the order of their choices, of which each has equally many. `shown` are special tokens that
+  // are shown all the same.
   Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer,
               const generate::SamplingParams& params, std::span<const std::vector<int32_t>> prompts,
               const std::vector<int32_t>& shown = {});
-  ~Completions();  // what is unfinished is cancelled
+  ~Completions();  // cancels what is unfinished
 
-  // Gives what is new; waits for it, empty when the deadline passed first. Rethrows what the request failed with.
+  // Waits until there is something new and returns it, nothing when the deadline passed first. Rethrows what the
+  // request failed with.
   std::vector<Delta> next(const base::Deadline& deadline);
   bool finished() const { return running_ == 0; }
   Channel& channel() { return *channel_; }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kReceiveBytes = 16 << 10;
 constexpr size_t kSendBytes = 64 << 10;
-constexpr int kKernelBytes = 128 << 10;  // unsent, before the peer counts as slow; Linux keeps twice that
+constexpr int kKernelBytes = 128 << 10;  // the socket's send buffer, before the peer counts as slow; Linux doubles it
 constexpr int kLookMilliseconds = 100;   // how often an idle connection looks whether to leave
 constexpr double kLingerSeconds = 1;
 constexpr size_t kLingerBytes = 1 << 20;
@@ -43,7 +43,7 @@ void address_of(int (*ask)(int, sockaddr*, socklen_t*), socket_t socket, std::st
 }  // namespace
 
 Connection::Connection(socket_t socket, const ConnectionLimits& limits) : socket_(socket), limits_(limits) {
-  const int on = 1;  // tokens go out one by one
+  const int on = 1;  // no delay, as tokens go out one by one
   setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &kKernelBytes, sizeof(kKernelBytes));
 }
@@ -147,7 +147,7 @@ bool Connection::ended() const {
 }
 
 bool Connection::seen(short events) const {
-  pollfd state{socket_, events, 0};  // seen behind bytes that nobody has read, too
+  pollfd state{socket_, events, 0};  // poll() reports these even while received bytes are unread
   return ::poll(&state, 1, 0) > 0 && (state.revents & (events | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 

@@ -21,8 +21,9 @@ uint64_t hash_ids(std::span<const int32_t> ids, uint64_t seed) {
   return seed;
 }
 
-// A choice's uid decides its draws. With a seed it depends on seed, prompt and how often that prompt came before in the
-// request; without, on the order in which requests arrived.
+// Returns a uid for each choice, which decides its draws. If the request has a seed, a uid depends on the seed, the
+// prompt and how often that prompt came before in the request; else on the server's seed and the request's number in
+// the order of arrival.
 std::vector<int64_t> uids_of(const Work& work, int64_t number, uint64_t server_seed) {
   std::vector<int64_t> uids;
   std::unordered_map<uint64_t, uint64_t> seen;
@@ -98,7 +99,7 @@ int64_t EngineLoop::drain(const base::Deadline& deadline) {
   if (base::wait_until(idle_, lock, deadline, idle)) return 0;
   const int64_t left = status_.in_flight;
   cut_ = true;
-  idle_.wait(lock, idle);  // a step's time at most
+  idle_.wait(lock, idle);  // takes the time of one step at most
   return left;
 }
 
@@ -107,7 +108,8 @@ EngineStatus EngineLoop::status() const {
   return status_;
 }
 
-// The loop's first and last words: what even fail_all cannot handle is kept, and every request is told.
+// Runs the loop. An exception that even fail_all cannot handle ends it: the cause is kept as `broken`, and every
+// request fails with it.
 void EngineLoop::run_guarded() {
   const base::LogPrefix prefix("engine");
   try {
@@ -184,7 +186,7 @@ void EngineLoop::start_delayed() {
   }
 }
 
-// Moves it from those delayed to those in flight, or tells its reader why not.
+// Moves a request from the delayed ones to those in flight. If it cannot begin, fails it with the cause.
 void EngineLoop::start(std::list<Flight>::iterator flight) {
   flights_.splice(flights_.end(), delayed_, flight);
   try {
@@ -227,7 +229,7 @@ void EngineLoop::score_piece() {
   if (!busy(*flight)) start(flight);
 }
 
-// True once all its prompts are scored.
+// Scores the next piece of a request's prompts. Returns true once all of them are scored.
 bool EngineLoop::score_next(Flight& flight) const {
   if (!engine_.score) {
     throw base::InputError(base::expectation("serve", "an engine that scores prompts", "one that does not"));
@@ -241,13 +243,13 @@ bool EngineLoop::score_next(Flight& flight) const {
   return flight.prompt_log_probs.size() == work.prompts.size();
 }
 
-// Seconds of its timeout, at least a moment: the service ends what has no time left.
+// Returns the seconds that are left of a request's timeout, always above 0: the service ends requests whose time is up.
 double EngineLoop::time_left(const Flight& flight) const {
   constexpr double kMoment = std::numeric_limits<double>::min();
   return std::max(kMoment, flight.work.sampling.timeout_seconds - (now_seconds_() - flight.submitted_seconds));
 }
 
-// Ends requests that have not begun and have no reader or no time left any more.
+// Ends requests that have not begun and have no reader any more or no time left.
 void EngineLoop::end_waiting() {
   const auto end_one = [this](Flight& flight, int64_t EngineStatus::*count, const char* got) {
     {
@@ -333,7 +335,8 @@ void EngineLoop::fail_all(const std::function<std::exception_ptr()>& cause) {
   publish();
 }
 
-// Before the reader is told: who reads the end of one request may send the next one.
+// Lowers the number of completions in flight. Called before the reader is told of the end, because it may then send the
+// next request at once.
 void EngineLoop::release(int64_t choices) {
   const std::lock_guard lock(mutex_);
   status_.in_flight -= choices;

@@ -88,7 +88,7 @@ Exchange::~Exchange() {
   metrics_.observe_request(base::now_seconds() - begun_seconds_);
 }
 
-// ApiError for what the model's chat template makes nothing of.
+// Throws ApiError 400 for tools or a reasoning_effort that the model's chat template cannot use.
 void Exchange::check_template(const ApiRequest& request) const {
   const text::ChatTemplate& chat = model_.renderer.chat();
   const auto refuse = [&](const std::string& name, const std::string& expected) {
@@ -133,7 +133,7 @@ bool Exchange::opens_thoughts() const {
   return base::stripped(model_.renderer.prompt_text(request_.prompts.at(0))).ends_with("<think>");
 }
 
-// By which an answer is drawn that has to be calls; empty for another.
+// Returns the grammar for drawing an answer that has to be calls, "" if it need not.
 std::string Exchange::call_grammar() const {
   if (!request_.must_call) return "";
   const text::CallForm form = model_.renderer.chat().call_form();
@@ -163,7 +163,8 @@ Work Exchange::work() const {
   return work;
 }
 
-// A client that has closed its half may have gone: what is sent to it tells, at the next look.
+// Throws ClientGone if the client has gone. One that has closed only its sending half may have gone: something is sent
+// to it as a probe, whose effect the next look sees.
 void Exchange::check_client() {
   if (opened_)
     probes_ = connection_.must_probe();
@@ -174,7 +175,7 @@ void Exchange::check_client() {
   throw ClientGone();
 }
 
-// In place of the text that says them.
+// Moves calls and thoughts out of the delta's text into members of their own.
 void Exchange::read_calls(Delta& delta) {
   if (call_readers_.empty()) return;
   text::CallReader& reader = base::at(call_readers_, delta.choice);

@@ -17,35 +17,36 @@
 
 namespace collimate::serve {
 
-// The model as requests see it.
+// A ServedModel is the model as requests see it.
 struct ServedModel {
   std::string name;
   const text::Renderer& renderer;
-  int64_t max_sequence_tokens = 0;  // prompt and completion
+  int64_t max_sequence_tokens = 0;  // most tokens of prompt and completion together
   int64_t created = 0;              // seconds since 1970
-  std::vector<Gauge> gauges = {};   // what /metrics says of it
+  std::vector<Gauge> gauges = {};   // properties of the model that /metrics shows
 };
 
-// The client went away: nobody reads the answer.
+// ClientGone says that the client has closed the connection, so that nobody reads the answer.
 struct ClientGone : std::runtime_error {
   ClientGone() : std::runtime_error("the client has closed the connection") {}
 };
 
-// One request for completions from submission to its last byte, in the thread of its connection. It waits for the
-// engine (a piece in its channel, or the channel's failure, wakes it; `stall_seconds` without either is an error) and,
-// a few times a second, looks whether the client is still there.
+// An Exchange is one request for completions from submission to its last byte, in the thread of its connection. While
+// it waits for the engine, a piece in its channel or the channel's failure wakes it; `stall_seconds` without either is
+// an error (504). It looks a few times a second whether the client is still there.
 class Exchange {
  public:
-  // Tokenizes, submits and waits until the engine has accepted it. Throws ApiError, ClientGone, what EngineLoop::submit
-  // throws and what the engine refused it with (InputError). Keeps references to all but the request.
+  // Tokenizes and submits the request, and waits until the engine has accepted it. Throws ApiError, ClientGone, what
+  // EngineLoop::submit throws, and InputError when the engine refuses the request. Keeps references to all arguments
+  // but the request.
   Exchange(ApiRequest request, const ServedModel& model, EngineLoop& engine, ServerMetrics& metrics,
            Connection& connection, double stall_seconds);
   ~Exchange();
 
-  // The whole answer as JSON. Blocking; throws like the constructor, and what the request failed with.
+  // Waits for the whole answer and returns it as JSON. Throws ApiError, ClientGone and what the request failed with.
   std::string whole();
-  // The next events of the stream, some bytes of text/event-stream; empty after the last. Blocking; throws ClientGone.
-  // Any other failure is an event, and the last one.
+  // Waits for the next events of the stream and returns them as bytes of text/event-stream, "" after the last. Throws
+  // ClientGone. Any other failure becomes an event, which is the last one.
   std::string events();
 
  private:
@@ -68,14 +69,14 @@ class Exchange {
   std::vector<PromptTokens> prompts_;
   std::optional<Completions> completions_;
   std::optional<Reply> reply_;
-  std::vector<text::CallReader> call_readers_;  // of each choice, where an answer is more than its text
+  std::vector<text::CallReader> call_readers_;  // by choice; empty where an answer is only its text
   bool first_token_seen_ = false;
-  bool opened_ = false;  // of a stream
-  bool probes_ = false;  // with a comment, in place of an event
-  bool closed_ = false;
+  bool opened_ = false;  // the stream has begun
+  bool probes_ = false;  // the stream has to send a comment now, to find out whether the client is there
+  bool closed_ = false;  // the stream's last events were returned
 };
 
-// Says what went wrong as the interface does.
+// Returns the ApiError that answers a request which failed with `error`. Logs errors of the server itself (500).
 ApiError to_api_error(std::exception_ptr error);
 
 }  // namespace collimate::serve

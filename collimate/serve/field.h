@@ -11,10 +11,10 @@
 #include "collimate/base/error.h"
 #include "collimate/serve/api.h"
 
-// The values of a request's fields. Each function throws ApiError 400 that names the field.
+// These functions read the values of a request's fields. Each throws ApiError 400 that names the field.
 namespace collimate::serve {
 
-// The beginning of a value, for a message.
+// Returns the first 80 characters of a value as JSON, for a message.
 template <class Json>
 std::string shown(const Json& value) {
   return base::beginning_of(value.dump(-1, ' ', false, Json::error_handler_t::replace), 80);

@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* kAnyObject = R"({"type":"object"})";
 
-// One form: the second is refused.
+// Sets the form of the answer. Throws ApiError 400 for a second one.
 void set_form(std::string& member, std::string text, const std::string& name, generate::SamplingParams& sampling) {
   if (!sampling.regex.empty() || !sampling.json_schema.empty())
     wrong(name, "one form of the answer", ordered_json("another"));

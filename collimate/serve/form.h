@@ -7,15 +7,15 @@
 
 namespace collimate::serve {
 
-// Is it a field that says what an answer has to be? OpenAI's response_format; vLLM's structured_outputs, and the names
-// that it had before: guided_json, guided_regex and guided_choice.
+// Returns whether a field says what form an answer must have: OpenAI's response_format, vLLM's structured_outputs, or
+// vLLM's older names guided_json, guided_regex and guided_choice.
 bool is_form_field(const std::string& name);
-// Has a request's body one?
+// Returns whether a request's body has such a field.
 bool has_form(const nlohmann::json& fields);
 
-// Reads those fields of a request's body, whose schemas keep the order of their properties. ApiError 400, naming the
-// field: of the wrong type, not offered here, or more than one form. What a schema or an expression says is the
-// service's to check.
+// Reads the form fields of a request's body; schemas keep the order of their properties. Throws ApiError 400, naming
+// the field, for a value of the wrong type, a form not offered here, or more than one form. The service checks later
+// whether a schema or an expression itself is valid.
 void read_form(const nlohmann::ordered_json& fields, generate::SamplingParams& sampling);
 
 }  // namespace collimate::serve

@@ -43,7 +43,7 @@ void answer_error(Response& response, const ApiError& error) {
   if (error.status == 401) response.set_header("WWW-Authenticate", "Bearer");
 }
 
-// Why httplib did not come to the end of a request.
+// Returns the error of a request that httplib could not read to its end.
 ApiError unread(const Connection& connection, int status) {
   if (connection.too_slow()) return ApiError(408, "the request did not arrive in time");
   if (!connection.too_large()) return ApiError(status, "the request cannot be read");
@@ -57,7 +57,7 @@ void check_host(const Request& request) {
   throw ApiError(400, base::expectation("request", "one Host header", hosts == 0 ? "none" : fmt::to_string(hosts)));
 }
 
-// The comparison takes as long for a wrong key as for a right one.
+// Compares two keys in a time that does not depend on where they differ.
 bool same_key(const std::string& a, const std::string& b) {
   unsigned char different = a.size() != b.size();
   for (size_t i = 0; i < a.size(); ++i)
@@ -65,7 +65,7 @@ bool same_key(const std::string& a, const std::string& b) {
   return different == 0;
 }
 
-// Gives what follows the scheme Bearer, which may be in any case (RFC 9110, 11.1); empty for another scheme.
+// Returns what follows the scheme Bearer, which may be in any case (RFC 9110, 11.1), or "" for another scheme.
 std::string bearer_token(const std::string& authorization) {
   constexpr std::string_view kScheme = "Bearer ";
   if (strncasecmp(authorization.c_str(), kScheme.data(), kScheme.size()) != 0) return "";
@@ -73,7 +73,7 @@ std::string bearer_token(const std::string& authorization) {
   return begin == std::string::npos ? "" : authorization.substr(begin);
 }
 
-// A label of the metrics; few, whatever clients ask for.
+// Returns the endpoint's label in the metrics. There are only few, whatever paths clients ask for.
 std::string endpoint_name(const std::string& path) {
   for (const char* known : {kChatPath, kCompletionsPath, kModelsPath, "/health", "/metrics"}) {
     if (path == known) return known;
@@ -86,7 +86,7 @@ ListenerOptions listener_options(const ServerOptions& options) {
                          .write_seconds = options.write_seconds,
                          .idle_seconds = options.idle_seconds,
                          .head_bytes = kHeaderBytes,
-                         // Twice the body: chunks have heads of their own.
+                         // A body may take twice its size on the wire, because chunks have heads of their own.
                          .body_bytes = 2 * static_cast<size_t>(*options.max_body_bytes)},
           .connections = options.max_connections};
 }
@@ -123,7 +123,7 @@ struct HttpServer::Impl {
   EngineLoop& engine;
   const std::vector<std::string> keys;
   ServerMetrics metrics;
-  std::mutex parsing;  // one body at a time becomes JSON, which takes many times its memory
+  std::mutex parsing;  // only one body at a time is parsed, as JSON takes many times its memory
   Listener listener;
   int port = 0;
 };
@@ -140,7 +140,7 @@ HttpServer::Impl::Impl(const ServerOptions& the_options, const ServedModel& the_
 
 void HttpServer::Impl::install() {
   listener.set_keep_alive_max_count(1 << 20);
-  listener.set_keep_alive_timeout(static_cast<time_t>(options.idle_seconds));  // what answers say of it
+  listener.set_keep_alive_timeout(static_cast<time_t>(options.idle_seconds));  // only for the Keep-Alive header
   listener.set_pre_routing_handler(
       [this](const Request& request, Response& response) { return route(request, response); });
   for (const auto& [path, endpoint] :
@@ -174,7 +174,7 @@ void HttpServer::Impl::install() {
   });
 }
 
-// Everything but the two paths that have a body.
+// Checks a request and answers it, unless its path is one of the two that complete, which have handlers of their own.
 Handled HttpServer::Impl::route(const Request& request, Response& response) {
   const bool get = request.method == "GET" || request.method == "HEAD";
   const bool completes = request.path == kChatPath || request.path == kCompletionsPath;
@@ -270,7 +270,7 @@ void HttpServer::Impl::stream(std::shared_ptr<Exchange> exchange, const Request&
       return false;
     }
   };
-  if (request.version == "HTTP/1.0") {  // which has no chunks: the end of the connection is the end of the answer
+  if (request.version == "HTTP/1.0") {  // without chunks, the end of the connection ends the answer
     Listener::current().close_after_answer();
     response.set_content_provider(kEvents, provider);
   } else {
@@ -307,7 +307,7 @@ int64_t HttpServer::run(const base::StopFlag& stop) {
                  s.options.shutdown_seconds);
   const auto deadline = base::Deadline::after(s.options.shutdown_seconds);
   const int64_t cut = s.engine.drain(deadline);
-  // A complete answer still has to be written.
+  // Answers that are complete may still have to be written.
   const auto writing = base::Deadline::after(std::max(1.0, deadline.remaining_milliseconds() / 1000.0));
   while (s.listener.connections() > 0 && !writing.expired()) std::this_thread::sleep_for(kStopLook);
   s.listener.cut();

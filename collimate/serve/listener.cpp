@@ -18,11 +18,11 @@ namespace collimate::serve {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr double kGraceSeconds = 1;  // for a silent connection before it makes room for one that waits
+constexpr double kGraceSeconds = 1;  // how long an idle connection may stay while another one waits for a thread
 
 thread_local Connection* current_connection = nullptr;
 
-// Threads that take tasks from a bounded queue.
+// Tasks are threads that take tasks from a bounded queue.
 class Tasks : public httplib::TaskQueue {
  public:
   Tasks(int64_t threads, std::atomic<int64_t>& waiting, std::atomic<int64_t>& serving)
@@ -62,7 +62,7 @@ class Tasks : public httplib::TaskQueue {
 Listener::Listener(ListenerOptions options) : options_(options) {
   new_task_queue = [this] { return new Tasks(options_.connections, waiting_, serving_); };
   set_socket_options([](socket_t socket) {
-    const int on = 1;  // httplib would share the port with another server silently
+    const int on = 1;  // httplib's default would silently share the port with another server
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   });
 }
@@ -74,13 +74,13 @@ int Listener::open(const std::string& host, int port) {
                                              fmt::format("{}:{}: {}", host, port, strerror(errno)),
                                              "another port; 0 takes a free one"));
   }
-  ::listen(svr_sock_, kBacklog);  // httplib asks for 5
+  ::listen(svr_sock_, kBacklog);  // again, because httplib asks for a backlog of 5
   return bound;
 }
 
 void Listener::accept_all() { listen_after_bind(); }
 
-// This does not call stop(), which would cut answers that are being streamed.
+// Closes the listening socket only. httplib's stop() would also cut answers that are being streamed.
 void Listener::close() {
   closing_ = true;
   ::shutdown(svr_sock_, SHUT_RDWR);

@@ -14,29 +14,31 @@ namespace collimate::serve {
 
 struct ListenerOptions {
   ConnectionLimits connection;
-  int64_t connections = 256;  // served at a time, each by a thread; as many wait, further ones in the kernel
+  int64_t connections = 256;  // served at a time, each by a thread; as many wait here, further ones in the kernel
 };
 
-// httplib's server with connections of our own (its own read without an end and know no deadline of a whole request).
-// `accept_all` runs the loop:
-//   consumes  connections from the kernel's queue; produces tasks in a bounded queue, one a connection, and waits while
-//   it is full, woken by a thread that takes one; the threads serve one connection each until it ends.
+// A Listener is httplib's server with our own connections. Those of httplib read without an end and have no deadline
+// for a whole request.
+// `accept_all` runs a loop:
+//   consumes  connections from the kernel's queue
+//   produces  tasks in a bounded queue, one for each connection; each thread serves one connection until it ends
+//   waits while that queue is full; woken by a thread that takes a task
 class Listener : public httplib::Server {
  public:
   explicit Listener(ListenerOptions options);
 
-  // Binds and listens; the port. InputError when the address cannot be had.
+  // Binds and listens; returns the port. Throws InputError when the address cannot be bound.
   int open(const std::string& host, int port);
-  // Accepts until close(); returns when the last connection has ended. Blocking.
+  // Accepts connections until close(), and returns when the last one has ended.
   void accept_all();
-  // No new connections; those that are there end after the request that they are in. Any thread.
+  // Stops accepting; open connections end after the request that they are in. Any thread may call it.
   void close();
-  // Cuts every connection. Any thread.
+  // Cuts every connection at once. Any thread may call it.
   void cut();
 
   int64_t connections() const;
   bool closing() const { return closing_; }
-  // Gives the connection of the request that the calling thread handles.
+  // Returns the connection of the request that the calling thread handles.
   static Connection& current();
 
  private:
@@ -46,7 +48,7 @@ class Listener : public httplib::Server {
   const ListenerOptions options_;
   std::atomic<bool> closing_ = false;
   std::atomic<int64_t> waiting_ = 0;  // accepted connections that no thread serves yet
-  std::atomic<int64_t> serving_ = 0;  // threads that serve one
+  std::atomic<int64_t> serving_ = 0;  // threads that serve a connection
   mutable std::mutex mutex_;
   std::set<socket_t> open_;
 };

@@ -12,7 +12,7 @@ std::string single(const std::string& name, const std::string& type, const std::
   return metric_heading(name, type, help) + fmt::format("{} {}\n", name, value);
 }
 
-// How full batch and cache are.
+// Returns the metrics that say how full the batch and the cache are.
 std::string use_text(const EngineStatus& engine) {
   const generate::ServiceStats& s = engine.service;
   const double used = s.blocks == 0 ? 0.0 : static_cast<double>(s.blocks_used) / static_cast<double>(s.blocks);

@@ -12,23 +12,23 @@
 
 namespace collimate::serve {
 
-// The page shows a gauge beside what it counts: a property of the model.
+// A Gauge is a property of the model that the page shows beside the server's own counts.
 struct Gauge {
   std::string name;
   std::string help;
   double value = 0;
 };
 
-// The server counts this of itself. Thread-safe.
+// ServerMetrics are what the server counts and measures about itself. Thread-safe.
 class ServerMetrics {
  public:
   void count_answer(const std::string& endpoint, int status);
   void count_tokens(int64_t prompt, int64_t completion);
-  void count_gone();  // a client that went away before its answer was complete
+  void count_gone();  // counts a client that went away before its answer was complete
   void observe_first_token(double seconds);
   void observe_request(double seconds);
 
-  // The page /metrics: Prometheus' text format, version 0.0.4.
+  // Returns the page /metrics in Prometheus' text format, version 0.0.4.
   std::string text(const EngineStatus& engine, int64_t connections, std::span<const Gauge> gauges = {}) const;
 
  private:

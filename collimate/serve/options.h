@@ -10,8 +10,8 @@
 
 namespace collimate::serve {
 
-// `collimate serve` may be told this. Limits bound memory: a request beyond one is refused with a reason, a client that
-// does not read is cut off.
+// ServerOptions are the options of `collimate serve`. The limits bound memory: a request beyond one is refused with a
+// reason, and a client that does not read is cut off.
 struct ServerOptions : base::Section {
   COLLIMATE_OPTION(std::string, host, "127.0.0.1", "",
                    "address to listen on; 0.0.0.0 or :: can be reached by everybody, so give keys then",

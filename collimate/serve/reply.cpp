@@ -23,8 +23,8 @@ ordered_json empty_text_log_probs(bool top) {
           {"text_offset", ordered_json::array()}};
 }
 
-// A token's name in the legacy form: bytes that are no characters by themselves as OpenAI writes them, "bytes:\xe2",
-// so that tokens of different bytes have different names.
+// Returns a token's name in the legacy form. Bytes that are no whole characters are written as OpenAI does,
+// "bytes:\xe2", so that tokens of different bytes have different names.
 std::string token_name(const std::string& bytes) {
   if (text::is_valid_utf8(bytes)) return bytes;
   std::string out = "bytes:";
@@ -32,7 +32,7 @@ std::string token_name(const std::string& bytes) {
   return out;
 }
 
-// Nine letters and digits, which all templates take (Mistral's take no other), of one call of one answer.
+// Returns the id of one call of one answer: nine letters and digits, the only form that Mistral's templates take.
 std::string call_id(const std::string& answer, int64_t choice, int64_t number) {
   constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   uint64_t bits = base::stable_hash(fmt::format("{} {} {}", answer, choice, number));
@@ -117,7 +117,8 @@ ordered_json Reply::chat_log_probs(const Delta& delta) const {
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-// Log-probs by token: the most likely ones and the text's own. Of two tokens with one name the more likely stays.
+// Returns log-probs by token's name, of the most likely tokens and the text's own. If two tokens have the same name,
+// the first of them stays, which is the more likely one.
 ordered_json Reply::text_top(std::span<const generate::TokenLogProb> top, const generate::TokenLogProb& own) const {
   ordered_json out = ordered_json::object();
   const auto add = [&](const generate::TokenLogProb& token) {
@@ -131,7 +132,7 @@ ordered_json Reply::text_top(std::span<const generate::TokenLogProb> top, const 
 
 void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, TextPlace& place) const {
   const PromptTokens& prompt = prompt_of(choice);
-  // A bos that is put in front stands in no text.
+  // A bos that was put in front of the tokens has no characters in the text.
   int64_t offset = base::characters_in(prompt.text) - base::characters_in(tokenizer_.decode(prompt.ids, false));
   for (size_t i = 0; i < prompt.ids.size(); ++i) {
     const std::string bytes = tokenizer_.token_bytes(prompt.ids[i]);
@@ -147,7 +148,7 @@ void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, TextPlace
   place.characters = base::characters_in(prompt.text);
 }
 
-// The legacy form: lists side by side.
+// Returns log-probs in the legacy form: lists side by side.
 ordered_json Reply::text_log_probs(const Delta& delta, bool with_prompt, TextPlace& place) const {
   ordered_json out = empty_text_log_probs(request_.top_log_probs > 0);
   if (with_prompt) append_prompt_log_probs(delta.choice, out, place);
