@@ -21,8 +21,8 @@ enum class CallForm {
   kFunction,  // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>: Qwen3-Coder,
               // Nemotron 3
   kKeys,      // <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>, as of GLM 4.5
-  kDeepSeek,  // <｜tool▁calls▁begin｜> … <｜tool▁calls▁end｜>, in it a name and JSON between marks for each
-              // call: V3, V3.1
+  kDeepSeek,  // <｜tool▁calls▁begin｜> … <｜tool▁calls▁end｜>, in it a name and JSON between
+              // marks for each call: V3, V3.1
   kPhi,        // <|tool_call|>[{"name", "arguments"}]<|/tool_call|>: Phi-4-mini
   kGemma,      // <|tool_call>call:NAME{KEY:<|"|>VALUE<|"|>}<tool_call|>: Gemma 4
   kPython,     // <|tool_call_start|>[NAME(KEY='VALUE')]<|tool_call_end|>: LFM2
@@ -30,8 +30,8 @@ enum class CallForm {
   kObject,     // {"name", "parameters"} alone, as of Llama 3; <|python_tag|> may stand ahead
   kList,       // [TOOL_CALLS] [{"name", "arguments"}] alone, as of Mistral; its mark may be a token that is not shown
   kFunctools,  // functools[{"name", "arguments"}] alone, as Phi-4-mini is told to say it
-  kNamed  // [TOOL_CALLS]NAME[ARGS]{…} alone, as of later models of Mistral, some with [CALL_ID]ID ahead of the
-          // arguments; these marks too may be tokens that are not shown
+  kNamed       // [TOOL_CALLS]NAME[ARGS]{…} alone, as of later models of Mistral, some with [CALL_ID]ID ahead of the
+               // arguments; its marks too may be tokens that are not shown
 };
 
 // The texts that stand around the calls of a form whose calls may follow other text. Both are empty for a form whose

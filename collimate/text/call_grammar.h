@@ -22,8 +22,8 @@ bool can_ask_for_calls(CallForm form, const Tokenizer& tokenizer);
 
 // Returns the grammar (TextRule::Kind::kGrammar) of answers that consist of such calls alone. Thoughts (<think> …
 // </think>) come first where the prompt has opened them, and may come first where the tokenizer has a token <think>.
-// Arguments follow the schema that a tool's parameters are. Throws InputError, which names `name`, for parameters that
-// are no schema.
+// Arguments follow a tool's parameters, which are a JSON schema. Throws InputError, which names `name`, for parameters
+// that are none.
 std::string call_grammar(const CallRule& rule, const Tokenizer& tokenizer, const std::string& name);
 
 }  // namespace collimate::text
