@@ -17,12 +17,12 @@ struct ToolCall {
 // The form in which a template writes an assistant's tool calls.
 enum class CallForm {
   kUnknown,
-  kTagged,    // <tool_call>{"name", "arguments"}</tool_call> after a text or none, as of Hermes and Qwen
-  kFunction,  // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>: Qwen3-Coder,
-              // Nemotron 3
-  kKeys,      // <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>, as of GLM 4.5
-  kDeepSeek,  // <｜tool▁calls▁begin｜> … <｜tool▁calls▁end｜>, in it a name and JSON between
-              // marks for each call: V3, V3.1
+  kTagged,     // <tool_call>{"name", "arguments"}</tool_call> after a text or none, as of Hermes and Qwen
+  kFunction,   // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>: Qwen3-Coder,
+               // Nemotron 3
+  kKeys,       // <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>, as of GLM 4.5
+  kDeepSeek,   // <｜tool▁calls▁begin｜> … <｜tool▁calls▁end｜>, in it a name and JSON between
+               // marks for each call: V3, V3.1
   kPhi,        // <|tool_call|>[{"name", "arguments"}]<|/tool_call|>: Phi-4-mini
   kGemma,      // <|tool_call>call:NAME{KEY:<|"|>VALUE<|"|>}<tool_call|>: Gemma 4
   kPython,     // <|tool_call_start|>[NAME(KEY='VALUE')]<|tool_call_end|>: LFM2
