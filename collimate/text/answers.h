@@ -18,7 +18,7 @@ struct Answer {
   bool calls = false;  // the turn calls tools
 };
 
-// Finds the assistant's turns in the text that a template writes of a whole conversation, for a template that writes a
+// Finds the assistant's turns in the text that a template writes for a whole conversation, where the template writes a
 // turn in another way once other turns follow. To see where a content stands, it renders the conversation again with a
 // word in its place that no text has; to see where a turn's header ends, it renders the prompt of that turn. Text after
 // the last turn belongs to that turn's mark. With `last_only` it returns the last turn alone. Throws InputError for a

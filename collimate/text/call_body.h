@@ -44,8 +44,8 @@ CallMarks call_marks(CallForm form);
 std::string_view call_mark_ahead(CallForm form);
 // These marks of kNamed stand behind a name.
 inline constexpr std::string_view kArgumentsMark = "[ARGS]", kIdMark = "[CALL_ID]";
-// Returns all marks by which the calls of a form are read. Their tokens may be special ones, which have no text in
-// other places.
+// Returns all marks by which the calls of a form are read. Some of them may be special tokens, which decoding leaves
+// out elsewhere.
 std::vector<std::string_view> call_tokens(CallForm form);
 
 // Returns the function that a tool's definition names: its member "function", as in OpenAI's form, or the definition

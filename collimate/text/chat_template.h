@@ -47,8 +47,8 @@ class ChatTemplate {
 // conversations with tools where it has one; where it has no template, contents are joined. The others are "chatml",
 // "plain" (contents joined, nothing added) and "user-bot". Where the tokenizer's own cannot be read, rendering messages
 // throws InputError, which names its line and the choices; prompts that are text or ids need no template. `variables`
-// is an object (chat_template_kwargs), over which a conversation's own variables go. Throws InputError for another
-// choice, and for a variable that the template does not read.
+// is an object (chat_template_kwargs); a conversation's own variables take precedence over it. Throws InputError for
+// another choice, and for a variable that the template does not read.
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice = "auto",
                                                  const nlohmann::ordered_json& variables = nullptr);
 
@@ -90,8 +90,8 @@ class Renderer {
   RenderedTokens render_tokens(const Prompt& prompt, const std::string& completion) const;
   RenderedTokens render_tokens(const Prompt& prompt, const Message& answer) const;
   // Renders a conversation that ends with the assistant. `train_on` decides whether that turn, all turns of the
-  // assistant or everything is trained. Throws InputError for another last role, or where a turn has no one place in
-  // the template's text.
+  // assistant or everything is trained. Throws InputError for another last role, or where a turn does not have exactly
+  // one place in the template's text.
   RenderedTokens render_tokens(const Conversation& conversation) const;
 
   // Returns whether the template leaves out the thoughts of an answer that is trained, as DeepSeek-R1's does.

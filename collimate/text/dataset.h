@@ -92,8 +92,8 @@ class Dataset {
   std::vector<std::string> verdict(const std::string& others = "") const;
   const LeftOut& left_out() const { return left_out_; }
   // Moves `count` rows, drawn by the seed alone, to a new data set, where they keep the order of the file and are used
-  // once an epoch. This data set keeps the fingerprint() and verdict() of all rows; the new one has none. 0 < count <
-  // size().
+  // once an epoch. This data set keeps the fingerprint() and verdict() of all rows; the new one has none. `count` is
+  // more than 0 and less than size().
   Dataset hold_out(int64_t count, uint64_t seed);
   // Drops the rows behind the first `count`.
   void keep_first(int64_t count);

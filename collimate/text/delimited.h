@@ -10,10 +10,10 @@ namespace collimate::text {
 // Reads the rows of a table in text form (RFC 4180): the first line has the names of its columns, and a cell in double
 // quotes may hold delimiters, line ends and doubled quotes. Every cell is a text; one that is empty and not in quotes
 // is null, a missing value. A column without a name is called "Unnamed: 0" by its place, as pandas does. With `tabs`
-// tabs separate the cells; else commas do, or semicolons or tabs where the first line has no comma. Throws InputError,
-// which names the line, for UTF-16, two columns of one name, and a quote that nothing closes. A row with more or fewer
-// cells than names, or with a cell that is not UTF-8, goes to `bad` where that is given, as in read_rows; else it is an
-// InputError.
+// tabs separate the cells; else commas do, or semicolons or tabs where the first line has no comma. Throws InputError
+// for UTF-16 and, with the line, for two columns of one name and for a quote that nothing closes. A row with more or
+// fewer cells than names, or with a cell that is not UTF-8, goes to `bad` where that is given, as in read_rows; else it
+// is an InputError.
 void read_delimited(std::istream& in, const std::string& path, bool tabs, const RowSink& sink, const BadRowSink& bad);
 
 }  // namespace collimate::text

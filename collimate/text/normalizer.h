@@ -7,8 +7,8 @@
 
 namespace collimate::text {
 
-// Says where a text between added tokens stands: `first` in the whole text; `continues` where the whole text goes on
-// after earlier text.
+// Says where a text between added tokens stands: `first` where it begins the whole text, `continues` where the whole
+// text goes on after earlier text.
 struct SegmentPlace {
   bool first = true;
   bool continues = false;

@@ -10,10 +10,10 @@
 
 namespace collimate::text {
 
-// `add_special`: put the model's own bos / eos around the text, as its post-processor or tokenizer_config.json says.
-// `parse_special`: a special token written out in the text becomes its id; otherwise it is ordinary text.
-// `continues`: the text goes on after earlier text: no bos, no dummy prefix space (SentencePiece style).
-// `open_end`: more text follows, so that add_special puts nothing after this one.
+// `add_special` puts the model's own bos / eos around the text, as its post-processor or tokenizer_config.json says.
+// With `parse_special` a special token written out in the text becomes its id; otherwise it is ordinary text.
+// `continues` says that the text goes on after earlier text: no bos, no dummy prefix space (SentencePiece style).
+// `open_end` says that more text follows, so that add_special puts nothing after this one.
 struct EncodeOptions {
   bool add_special = false;
   bool parse_special = true;

@@ -20,8 +20,8 @@ struct ToolForm {
   CallForm calls = CallForm::kUnknown;
 };
 
-// Finds the form by what the template writes of one call. Returns the first form whose call can be read again, else the
-// first that is written at all, else that of most templates.
+// Finds the form by what the template writes for one call. Returns the first form whose call can be read again, else
+// the first that is written at all, else that of most templates.
 ToolForm tool_form_of(const jinja::Template& chat, const nlohmann::ordered_json& variables);
 
 // Returns a message as the template gets it.
