@@ -48,8 +48,8 @@ class Constraint {
 // Makes constraints for one vocabulary. Not thread-safe.
 class Constrainer {
  public:
-  // A text has tokens below `vocabulary`, and ends with one of `end_ids`, at least one. No text has other special
-  // tokens.
+  // A text has tokens below `vocabulary` and ends with one of `end_ids`, of which at least one is below `vocabulary`.
+  // No text has other special tokens.
   Constrainer(const Tokenizer& tokenizer, int64_t vocabulary, std::span<const int32_t> end_ids);
   ~Constrainer();
 

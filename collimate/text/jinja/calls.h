@@ -21,8 +21,8 @@ struct Arguments {
 };
 
 // These apply Jinja's filters and tests, call Python's methods of texts, lists and dictionaries, and call the functions
-// that chat templates use. All but is_function throw InputError for names that are not among them, and for values that
-// they do not take.
+// that chat templates use. The first three throw InputError for names that are not among them; call_function takes a
+// name that is_function knows. All throw InputError for values that they do not take.
 Value apply_filter(const std::string& name, const Arguments& arguments);
 bool apply_test(const std::string& name, const Arguments& arguments);
 Value call_method(const std::string& name, const Arguments& arguments);

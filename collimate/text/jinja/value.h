@@ -43,7 +43,7 @@ struct Loop {
   const Node* node = nullptr;       // of a loop that is recursive
   std::shared_ptr<List> last = {};  // what loop.changed() was given last
 };
-// Gives its items in turn: a cycler, or a joiner, which gives nothing first.
+// Gives its items in turn: all of them in a cycle, or, for a joiner, nothing at first and then its one item.
 struct Turns {
   List items;
   size_t at = 0;
