@@ -16,8 +16,8 @@ struct CallRule {
   bool thinking = false;         // the prompt has opened the thoughts
 };
 
-// Returns whether a grammar can ask for such calls: their form is JSON between texts, and no token of these texts is
-// special.
+// Returns whether a grammar can ask for such calls: their form is JSON between texts, and none of the form's marks is a
+// special token.
 bool can_ask_for_calls(CallForm form, const Tokenizer& tokenizer);
 
 // Returns the grammar (TextRule::Kind::kGrammar) of answers that consist of such calls alone. Thoughts (<think> …
