@@ -122,7 +122,7 @@ std::string Charsmap::replace_longest(std::string_view text) const {
 std::string from_base64(std::string_view text, const std::string& where) {
   std::string out;
   uint32_t bits = 0;
-  int count = 0;  // of the lowest bits that wait to be written
+  int count = 0;  // how many of the lowest bits wait to be written
   while (text.ends_with('=')) text.remove_suffix(1);
   for (const char c : text) {
     const int value = base64_value(c);

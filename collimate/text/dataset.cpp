@@ -111,8 +111,8 @@ std::string parts_of(const Example& example) {
   return parts;
 }
 
-// Returns the form in which a message is hashed: its content alone, or a list of its role, where that is not known, its
-// content, and its other members where it has any.
+// Returns the form in which a message is hashed: a list of its role, its content and, where it has any, its other
+// members; or the content alone, for an answer without other members.
 json hashed_form(const Message& message, bool with_role) {
   if (!with_role && message.more.is_null()) return message.content;
   json out = {message.role, message.content};

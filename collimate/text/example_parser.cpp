@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Moves the columns that templates get beside the turns to the prompt. Throws InputError for a prompt without turns.
+// Moves the columns tools and chat_template_kwargs into the prompt's conversation. Throws InputError for a prompt of
+// another kind.
 void take_template_inputs(RowReader& reader) {
   constexpr const char *kTools = "tools", *kVariables = "chat_template_kwargs";
   const auto taken = [&](const char* column) { return reader.has(column) ? reader.take({column}) : ordered_json(); };

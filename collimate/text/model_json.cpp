@@ -90,8 +90,8 @@ bool spells_every_byte(const Vocabulary& vocabulary) {
   return true;
 }
 
-// Where the file names no unk, Hugging Face leaves out what is no token. Byte fallback concerns the spelling of a byte
-// that is none.
+// Reads a BPE model. Where the file names no unk, what is no token is left out, as in Hugging Face tokenizers. Byte
+// fallback matters only where the spelling of a byte is no token.
 VocabularyModel parse_bpe(const json& model, const std::string& where, bool byte_level) {
   refuse_dropout(model, where);
   VocabularyModel out{.vocabulary = read_vocabulary(model.at("vocab"), where)};

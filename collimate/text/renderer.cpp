@@ -114,8 +114,8 @@ RenderedTokens Renderer::render_tokens(const Prompt& prompt, const Message& answ
   return with_all_wanted(std::move(out));
 }
 
-// Trains every token with data.train_on: all_tokens, also what stands behind an answer's stop token, as TRL's full loss
-// does.
+// Marks every token as trained with data.train_on: all_tokens, also what stands behind an answer's stop token, as in
+// TRL's full loss.
 RenderedTokens Renderer::with_all_wanted(RenderedTokens tokens) const {
   if (options_.train_on == TrainOn::kAllTokens) tokens.trainable.assign(tokens.ids.size(), 1);
   return tokens;

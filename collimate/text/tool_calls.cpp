@@ -81,7 +81,7 @@ CallReader::CallReader(CallForm form, nlohmann::ordered_json tools, bool thinkin
   if (alone_) mark_ = call_mark_ahead(form);
 }
 
-// Reads the calls in a body; returns false where it has none.
+// Reads the calls in a body; returns false where it holds none, or one of another function than those of the tools.
 bool CallReader::take_call(std::string_view body, Read& read) {
   std::vector<ToolCall> calls = calls_of(form_, body, tools_);
   if (!call_only(calls, names_)) return false;
