@@ -94,7 +94,7 @@ class Finder {
     const Between here = split_at(rendered(turn, conversation_.turns.size(), false), word_);
     const bool calls = conversation_.turns[turn].calls_tools();
     const size_t same = common_end_size(here.behind, whole_);
-    const size_t replaced = here.behind.size() - same;  // bytes behind `word_` that belong to a call's replaced arguments
+    const size_t replaced = here.behind.size() - same;  // bytes behind `word_` of a call's replaced arguments
     if (replaced > 0 && !calls) refuse("one in which what an answer says changes what stands after it");
     const size_t end = whole_.size() - same;
     const std::optional<size_t> opened = begin_of(turn, here.before, end);
