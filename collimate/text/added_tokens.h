@@ -15,20 +15,22 @@ struct AddedToken {
   int32_t id = 0;
   std::string content;
   bool special = false;
-  bool normalized = false;   // looked for in the normalized text
-  bool spelled = false;      // its content is spelled as normalized text already
-  bool weighed = false;      // not looked for: the model weighs it against other cuts
-  bool single_word = false;  // only where no letter, digit or underscore touches it
-  bool left_strip = false;   // takes the white space before it
+  bool normalized = false;   // the token is looked for in the normalized text
+  bool spelled = false;      // its content already has the form of normalized text
+  bool weighed = false;      // the matcher leaves it out: the model weighs it against other cuts
+  bool single_word = false;  // matches only where no letter, digit or underscore touches it
+  bool left_strip = false;   // the match takes the white space before it
   bool right_strip = false;
 };
 
-// Finds added tokens in a text: leftmost, and of those the longest. Time linear in the text for a fixed list.
+// Finds added tokens in a text: the leftmost match, and the longest of those at one place. Takes time linear in the
+// text for a fixed list of tokens.
 class TokenMatcher {
  public:
   void add(const AddedToken& token);
   bool empty() const { return tokens_.empty(); }
-  // The first match at or after `from`; white space that it takes belongs to `span`, never reaching before `from`.
+  // Finds the first match at or after `from`; false where there is none. `span` holds the white space that the match
+  // takes too, but never begins before `from`.
   bool find(std::string_view text, size_t from, bool parse_special, Span& span, int32_t& id) const;
 
  private:

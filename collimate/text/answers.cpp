@@ -26,7 +26,7 @@ bool has_special(const Tokenizer& tokenizer, std::string_view text) {
                              [&](int32_t id) { return tokenizer.is_special(id); });
 }
 
-// The most of `size` bytes that end where a token of the text ends.
+// Returns the largest size, at most `size` bytes, at which a token of the text ends.
 size_t whole_tokens(const Tokenizer& tokenizer, std::string_view text, size_t size) {
   const std::vector<int32_t> whole = tokenizer.encode(text, {.continues = true});
   for (; size > 0; --size) {
@@ -38,15 +38,15 @@ size_t whole_tokens(const Tokenizer& tokenizer, std::string_view text, size_t si
   return size;
 }
 
-// The length of the text without the beginning of a tag that it ends in: <think> and <tool_call> have <t in common, and
-// it belongs to each.
+// Returns the length of the text without the beginning of a tag at its end: <think> and <tool_call> have <t in common,
+// and it belongs to each.
 size_t without_open_tag(std::string_view text) {
   const size_t tag = text.find_last_of("<[");
   const bool open = tag != std::string_view::npos && text.find_first_of(">]", tag) == std::string_view::npos;
   return open ? tag : text.size();
 }
 
-// The length of the special token that the text begins with, 0 where it begins with none.
+// Returns the length of the special token that the text begins with, 0 where it begins with none.
 size_t special_size(const Tokenizer& tokenizer, std::string_view text) {
   const std::vector<int32_t> ids = tokenizer.encode(text, {.continues = true});
   return !ids.empty() && tokenizer.is_special(ids.front()) ? tokenizer.token_bytes(ids.front()).size() : 0;
@@ -66,7 +66,7 @@ Between split_at(const std::string& text, const std::string& word) {
   return std::move(*found);
 }
 
-// Says something else in the last of the turn's calls of tools; what it calls stays, as results may be named by it.
+// Replaces the arguments of the last call in a turn. The function that it calls stays, as results may be named by it.
 void replace_call(Message& turn, const std::string& word) {
   turn.more["tool_calls"].back()["function"]["arguments"] = {{word, 0}};
 }
@@ -94,7 +94,7 @@ class Finder {
     const Between here = split_at(rendered(turn, conversation_.turns.size(), false), word_);
     const bool calls = conversation_.turns[turn].calls_tools();
     const size_t same = common_end_size(here.behind, whole_);
-    const size_t replaced = here.behind.size() - same;  // of a call's other arguments
+    const size_t replaced = here.behind.size() - same;  // bytes behind `word_` of a call's replaced arguments
     if (replaced > 0 && !calls) refuse("one in which what an answer says changes what stands after it");
     const size_t end = whole_.size() - same;
     const std::optional<size_t> opened = begin_of(turn, here.before, end);
@@ -109,10 +109,10 @@ class Finder {
     return answer;
   }
 
-  // Where a turn's header ends, which the prompt for that turn ends with: all of it, or of a prompt that goes on, as
-  // with an open <think>, as much as both have, which then names the turn by a special token. Nothing without one:
-  // where an answer has no header at all (verl's separator stands in the prompt alone), its prompt stands in that
-  // place, if no other turn is trained.
+  // Returns where a turn's header ends. The prompt for that turn ends with the whole header, or, where the prompt goes
+  // on, as with an open <think>, with as much of it as both have in common, which then has to name the turn by a
+  // special token. Returns nothing without one: where an answer has no header at all (verl's separator stands in the
+  // prompt alone), its prompt stands in the header's place, if no other turn is trained.
   std::optional<size_t> begin_of(size_t turn, const std::string& before, size_t end) const {
     const std::string opening = after_former(turn, rendered(turn, turn, true));
     const std::string header =
@@ -128,8 +128,8 @@ class Finder {
     return start + size;
   }
 
-  // The length of the mark that ends a turn: what stands behind it also where it is the last one, or the special token
-  // right behind it that ends a turn elsewhere, as <|end|> and <|return|> do.
+  // Returns the length of the mark that ends a turn: of the text that stands behind the turn also where it is the last
+  // one, else of the special token right behind it that ends a turn elsewhere, as <|end|> and <|return|> do.
   size_t mark_size(size_t turn, const std::string& behind) const {
     if (turn + 1 == conversation_.turns.size()) return behind.size();
     const std::string closed = split_at(rendered(turn, turn + 1, false), word_).behind;
@@ -141,8 +141,8 @@ class Finder {
     return special > 0 && (special_size(tokenizer_, closed) > 0 || is_stop()) ? special : 0;
   }
 
-  // The conversation's first turns with a word in the place of what one says or calls a tool with, and of the content
-  // of the one before.
+  // Renders the first `turns` turns with `word_` in the place of what `turn` says or calls a tool with. With `prompt`
+  // or `former`, `former_` stands in the place of the content of the turn before it.
   std::string rendered(size_t turn, size_t turns, bool prompt, bool former = false) const {
     Messages messages(conversation_.turns.begin(), conversation_.turns.begin() + static_cast<std::ptrdiff_t>(turns));
     if (turn < turns) {
@@ -155,7 +155,7 @@ class Finder {
     return chat_.render_turns(messages, conversation_.inputs, prompt);
   }
 
-  // The text of the turns before one.
+  // Returns the text of the turns before `turn`.
   std::string before(size_t turn, bool prompt) const {
     return chat_.render_turns(std::span(conversation_.turns).first(turn), conversation_.inputs, prompt);
   }

@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 
 constexpr size_t kEscapeLength = 6;  // of \uXXXX
 
-// The value of the \uXXXX that the text begins with, 0 where it begins otherwise.
+// Returns the value of the \uXXXX that the text begins with, 0 where it begins otherwise.
 unsigned escaped_unit(std::string_view text) {
   unsigned unit = 0;
   if (!text.starts_with("\\u") || text.size() < kEscapeLength) return 0;
@@ -51,7 +51,7 @@ std::string type_of_value(const ordered_json& value) {
 
 using Types = std::set<std::string>;
 
-// Each part of a schema that says no type allows a text.
+// Returns the types that a schema allows. Each part of a schema that names no type allows a text.
 Types types_of(const ordered_json& schema) {
   static const ordered_json kNone = ordered_json::array();
   const auto elements = [&](const char* key) -> const ordered_json& {

@@ -8,7 +8,7 @@ namespace collimate::text {
 namespace {
 
 constexpr uint64_t kEmpty = ~uint64_t{0};
-constexpr size_t kScanLimit = 24;  // below it scanning for the lowest rank beats a queue
+constexpr size_t kScanLimit = 24;  // up to it, scanning for the lowest rank beats a queue
 
 uint64_t key_of(int32_t left, int32_t right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);

@@ -6,7 +6,8 @@
 
 namespace collimate::text {
 
-// (left id, right id) to (rank, id of the merged token); open addressing, immutable after the last insert.
+// Maps (left id, right id) to (rank, id of the merged token). The table uses open addressing and is immutable after the
+// last insert.
 class MergeTable {
  public:
   struct Merge {
@@ -14,7 +15,7 @@ class MergeTable {
     int32_t id = -1;
   };
   explicit MergeTable(size_t merges = 0);
-  // A pair inserted again takes the later rank.
+  // A pair that is inserted again takes the later merge.
   void insert(int32_t left, int32_t right, Merge merge);
   Merge find(int32_t left, int32_t right) const;
 
@@ -40,8 +41,8 @@ struct MergeScratch {
   int64_t operations = 0;
 };
 
-// Byte pair encoding of one word (Sennrich et al. 2016): merges the pair of lowest rank, leftmost first, until none is
-// left, and appends the ids to `out`. O(n log n) in the word's symbols.
+// Encodes one word by byte pair encoding (Sennrich et al. 2016): merges the pair of the lowest rank, the leftmost of
+// equal ones, until no pair merges, and appends the ids to `out`. Takes O(n log n) in the word's symbols.
 void apply_merges(const MergeTable& table, std::span<const int32_t> word, MergeScratch& scratch,
                   std::vector<int32_t>& out);
 

@@ -34,7 +34,7 @@ BpeModel::BpeModel(std::shared_ptr<const Vocabulary> vocabulary, const Merges& m
   for (const Merge& merge : merges) add_merge(merge);
 }
 
-// A right part inside a word has the prefix, which the merged token has once.
+// The right part of a merge stands inside a word and begins with the prefix; the merged token drops that prefix.
 void BpeModel::add_merge(const Merge& merge) {
   const auto id = [&](const std::string& token) {
     return id_in_merge(*vocabulary_, token, options_.where, merge.rank);

@@ -12,27 +12,28 @@
 
 namespace collimate::text {
 
-// Byte pair encoding of words: their characters, or their bytes in GPT-2's spelling, as tokens that merge.
+// Encodes words by byte pair encoding. A word begins as its characters, or as its bytes in GPT-2's spelling, which are
+// tokens that merge.
 class BpeModel : public WordModel {
  public:
   struct Options {
     std::optional<int32_t> unk;
     bool drops_unknown = false;  // without unk, unknown characters are left out; otherwise they are an InputError
-    bool fuse_unk = false;       // unknown characters in a row are one unk
+    bool fuse_unk = false;       // unknown characters in a row become one unk
     bool byte_fallback = false;
-    bool ignore_merges = false;  // a word that is a token is that token
-    bool byte_level = false;     // words are bytes
-    std::string prefix;          // of a character inside a word
-    std::string suffix;          // of a word's last character
+    bool ignore_merges = false;  // a word that is itself a token becomes that token
+    bool byte_level = false;     // words are split into bytes
+    std::string prefix;          // stands ahead of each character but a word's first
+    std::string suffix;          // stands behind a word's last character
     std::string where;           // names the tokenizer in errors
   };
-  // A pair of tokens; the lowest rank merges first, of equal ones the leftmost.
+  // A pair of tokens that merge. The lowest rank merges first, and of equal ranks the leftmost pair.
   struct Merge {
     std::string left, right;
     int32_t rank = 0;
   };
   using Merges = std::vector<Merge>;
-  // InputError at `options.where` for a merge of what are no tokens.
+  // Throws InputError, which names `options.where`, for a merge whose parts or whose result are no tokens.
   BpeModel(std::shared_ptr<const Vocabulary> vocabulary, const Merges& merges, Options options);
   void encode(std::string_view word, std::vector<int32_t>& ids) const override;
   std::string kind() const override;
@@ -42,8 +43,8 @@ class BpeModel : public WordModel {
   void add_merge(const Merge& merge);
   void byte_symbols(std::string_view word, std::vector<int32_t>& symbols) const;
   void character_symbols(std::string_view word, std::vector<int32_t>& symbols) const;
-  // An unk waits until a token follows or the word ends, so bytes of the fallback come before it, as in Hugging Face
-  // tokenizers.
+  // These three hold an unk back until a token follows or the word ends, so that bytes of the fallback come before it,
+  // as in Hugging Face tokenizers.
   void push_character(std::string_view spelled, bool& unk_waits, std::vector<int32_t>& symbols) const;
   void push_token(int32_t id, bool& unk_waits, std::vector<int32_t>& symbols) const;
   void push_unknown(std::string_view bytes, bool& unk_waits, std::vector<int32_t>& symbols) const;

@@ -24,7 +24,7 @@ const std::array<std::string, 256>& spelling() {
   return table;
 }
 
-// Byte for each code point below 512, -1 where there is none.
+// Returns the byte for each code point below 512, -1 where there is none.
 const std::array<int, 512>& inverse_spelling() {
   static const std::array<int, 512> table = [] {
     std::array<int, 512> inverse{};

@@ -15,7 +15,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A text that is read from its beginning. Each part is read or, where it is not there, nothing is.
+// Reads a text from its beginning, blanks between its parts left out. A part that is not there leaves the text as it
+// is.
 class Parts {
  public:
   explicit Parts(std::string_view text) : rest_(base::stripped(text)) {}
@@ -27,7 +28,7 @@ class Parts {
     rest_ = base::stripped(rest_.substr(mark.size()));
     return true;
   }
-  // Takes what stands before a mark, which is read too.
+  // Takes the text before a mark, and the mark.
   std::optional<std::string_view> until(std::string_view mark) {
     const size_t at = rest_.find(mark);
     if (at == std::string_view::npos) return std::nullopt;
@@ -35,7 +36,7 @@ class Parts {
     rest_ = base::stripped(rest_.substr(at + mark.size()));
     return before;
   }
-  // Takes what stands between two marks, untouched.
+  // Takes the text between two marks, untouched, and the marks.
   std::optional<std::string_view> between(std::string_view open, std::string_view close) {
     if (!rest_.starts_with(open)) return std::nullopt;
     rest_.remove_prefix(open.size());
@@ -58,7 +59,7 @@ std::optional<std::string> object_text(std::optional<std::string_view> written) 
   return json_text(*written);
 }
 
-// The call that well-formed JSON says.
+// Returns the call that well-formed JSON says; nothing where it says none.
 std::optional<ToolCall> call_of(std::string_view json) {
   if (!json.starts_with('{')) return std::nullopt;
   std::map<std::string, std::string> members;
@@ -74,7 +75,8 @@ std::optional<ToolCall> call_of(std::string_view json) {
   return ToolCall{ordered_json::parse(members["name"]), arguments};
 }
 
-// Objects or lists of them, which blanks may divide.
+// Reads calls that are objects or lists of objects, which blanks may divide; returns none where the text is anything
+// else.
 std::vector<ToolCall> json_calls(std::string_view text) {
   std::vector<ToolCall> calls;
   for (Parts parts(text); !parts.empty();) {
@@ -92,7 +94,7 @@ std::vector<ToolCall> json_calls(std::string_view text) {
   return calls;
 }
 
-// A name with an object of arguments behind it.
+// Reads a name, an id that may follow it, and an object of arguments behind them.
 std::vector<ToolCall> named_call(std::string_view text) {
   Parts parts(text);
   std::string_view name = parts.rest().substr(0, parts.rest().find('{'));
@@ -123,7 +125,7 @@ std::vector<ToolCall> deepseek_calls(std::string_view text) {
   return calls;
 }
 
-// The schema of a function's parameter, null where there is none.
+// Returns the schema of a function's parameter, null where there is none.
 ordered_json schema_of(const ordered_json& tools, std::string_view function, const std::string& key) {
   for (const ordered_json& tool : tools) {
     const ordered_json& one = function_of(tool);
@@ -134,7 +136,7 @@ ordered_json schema_of(const ordered_json& tools, std::string_view function, con
   return {};
 }
 
-// Arguments that are written one by one; of those with one name the last stays.
+// Collects arguments that are written one by one; of those with one name the last stays.
 class Arguments {
  public:
   Arguments(const ordered_json& tools, std::string_view function) : tools_(tools), function_(function) {}
@@ -158,7 +160,7 @@ class Arguments {
   std::vector<std::pair<std::string, std::string>> all_;
 };
 
-// A value stands on lines of its own.
+// Takes off the line ends around a value, which stands on lines of its own.
 std::string_view without_lines(std::string_view value) {
   if (value.starts_with('\n')) value.remove_prefix(1);
   if (value.ends_with('\n')) value.remove_suffix(1);
@@ -193,7 +195,7 @@ std::vector<ToolCall> keys_call(std::string_view text, const ordered_json& tools
   return {{std::string(name), arguments.json()}};
 }
 
-// One message of harmony, from behind <|start|> to its end.
+// Reads one message of harmony, from its <|start|> to its end.
 std::vector<ToolCall> harmony_call(std::string_view text) {
   const size_t message = text.find(harmony::kMessage);
   if (message == std::string_view::npos) return {};

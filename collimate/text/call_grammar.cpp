@@ -11,15 +11,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Texts around one call, and around all of them.
+// The texts around one call, around all calls, and between two.
 struct CallTexts {
   std::string open, close, begin, end, between;
 };
 
-// A text as the grammar's language has it, whose escapes are JSON's.
+// Returns a text as the grammar's language writes it, whose escapes are JSON's.
 std::string quoted(const std::string& text) { return ordered_json(text).dump(); }
 
-// Line ends between marks and JSON are the model's choice.
+// Returns these texts as parts of a grammar. Line ends between marks and JSON are the model's choice.
 CallTexts texts_of(CallForm form) {
   const std::string line = R"("\n"? )";
   switch (form) {
@@ -32,7 +32,7 @@ CallTexts texts_of(CallForm form) {
   }
 }
 
-// The schema of a tool's arguments.
+// Returns the schema of a tool's arguments.
 ordered_json arguments_of(const ordered_json& tool, const std::string& name) {
   const ordered_json& function = function_of(tool);
   const auto parameters = function.find("parameters");
@@ -53,7 +53,7 @@ bool can_ask_for_calls(CallForm form, const Tokenizer& tokenizer) {
 
 std::string call_grammar(const CallRule& rule, const Tokenizer& tokenizer, const std::string& name) {
   const CallTexts texts = texts_of(rule.form);
-  const bool several = rule.several && rule.form != CallForm::kObject;  // which has one call alone
+  const bool several = rule.several && rule.form != CallForm::kObject;  // kObject has one call alone
   const char* arguments = rule.form == CallForm::kObject ? "parameters" : "arguments";
   std::string any, calls;
   for (size_t i = 0; i < rule.tools.size(); ++i) {

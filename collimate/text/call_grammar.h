@@ -8,20 +8,22 @@
 
 namespace collimate::text {
 
-// Says which calls an answer has to be.
+// Says which tool calls an answer has to consist of.
 struct CallRule {
   CallForm form = CallForm::kUnknown;
-  nlohmann::ordered_json tools;  // definitions of those that may be called, at least one
-  bool several = false;          // one call or more, else one
+  nlohmann::ordered_json tools;  // definitions of the tools that may be called, at least one
+  bool several = false;          // one call or more, else exactly one
   bool thinking = false;         // the prompt has opened the thoughts
 };
 
-// Whether such calls can be asked for: their form is JSON between texts, and none of the texts is a special token.
+// Returns whether a grammar can ask for such calls: their form is JSON between texts, and none of the form's marks is a
+// special token.
 bool can_ask_for_calls(CallForm form, const Tokenizer& tokenizer);
 
-// The grammar (TextRule::Kind::kGrammar) of answers that are such calls and nothing else, but for thoughts
-// (<think> … </think>) ahead of them where the prompt has opened these or the tokenizer has a token for them. Arguments
-// are what a tool's parameters, a schema, allow. InputError naming `name` for parameters that are no schema.
+// Returns the grammar (TextRule::Kind::kGrammar) of answers that consist of such calls alone. Thoughts (<think> …
+// </think>) come first where the prompt has opened them, and may come first where the tokenizer has a token <think>.
+// Arguments follow a tool's parameters, which are a JSON schema. Throws InputError, which names `name`, for parameters
+// that are none.
 std::string call_grammar(const CallRule& rule, const Tokenizer& tokenizer, const std::string& name);
 
 }  // namespace collimate::text

@@ -25,7 +25,7 @@ std::optional<int32_t> special_id(const CharacterVocabulary& vocabulary, const s
   return static_cast<int32_t>(found - vocabulary.specials.begin());
 }
 
-// Tokens of several characters first, longest first, then any single character.
+// Returns a pattern of the tokens of several characters, longest first, and then any single character.
 std::string split_pattern(const std::vector<std::string>& tokens) {
   std::vector<std::string> longer;
   for (const std::string& token : tokens) {
@@ -52,7 +52,7 @@ json added_tokens(const CharacterVocabulary& vocabulary) {
   return added;
 }
 
-// Puts bos before a text; null without bos.
+// Returns the post-processor that puts bos before a text; null without bos.
 json post_processor(const std::string& bos, const std::optional<int32_t>& id) {
   if (!id) return nullptr;
   const json special = {{"SpecialToken", {{"id", bos}, {"type_id", 0}}}};

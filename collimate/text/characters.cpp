@@ -14,7 +14,7 @@ namespace {
 
 int category_of(uint32_t code_point) { return utf8proc_category(static_cast<utf8proc_int32_t>(code_point)); }
 
-// The range that holds a code point; nullptr where none does.
+// Returns the range that holds a code point; nullptr where none does.
 template <class Range, size_t kSize>
 const Range* range_of(const Range (&ranges)[kSize], uint32_t code_point) {
   const auto* range = std::upper_bound(std::begin(ranges), std::end(ranges), code_point,
@@ -27,13 +27,13 @@ bool is_among(const CodePoints (&ranges)[kSize], uint32_t code_point) {
   return range_of(ranges, code_point) != nullptr;
 }
 
-// As of Unicode 16, where utf8proc does not know the character.
+// Returns the category, that of Unicode 16 where utf8proc does not know the character.
 int category_today(uint32_t code_point) {
   const int category = category_of(code_point);
   return category == UTF8PROC_CATEGORY_CN ? category_of(stand_in(code_point)) : category;
 }
 
-// Letters in circles and squares: symbols that Unicode calls alphabetic.
+// Returns whether this is a letter in a circle or square, one of the symbols that Unicode calls alphabetic.
 bool is_enclosed_letter(uint32_t code_point) {
   return (code_point >= 0x24B6 && code_point <= 0x24E9) || (code_point >= 0x1F130 && code_point <= 0x1F149) ||
          (code_point >= 0x1F150 && code_point <= 0x1F169) || (code_point >= 0x1F170 && code_point <= 0x1F189);
@@ -53,7 +53,8 @@ bool is_white_space(uint32_t code_point) {
          category == UTF8PROC_CATEGORY_ZP;
 }
 
-// Unicode's (UTS 18, annex C): alphabetic, marks, decimal digits, connectors, and the joiners U+200C and U+200D.
+// Word characters are Unicode's (UTS 18, annex C): alphabetic, marks, decimal digits, connectors, and the joiners
+// U+200C and U+200D.
 bool is_word(uint32_t code_point) {
   if (code_point < 0x80) return is_ascii_letter(code_point) || is_ascii_digit(code_point) || code_point == '_';
   if (code_point == 0x200C || code_point == 0x200D || is_enclosed_letter(code_point)) return true;
@@ -98,7 +99,7 @@ bool is_mark(uint32_t code_point) {
 
 bool is_inert(uint32_t code_point) { return code_point >= 0x300 && is_among(kInert, code_point); }
 
-// The blocks that BERT's tokenization.py names, as tokenizers have them.
+// The blocks are those that BERT's tokenization.py names, as Hugging Face tokenizers have them.
 bool is_ideograph(uint32_t code_point) {
   static constexpr CodePoints kBlocks[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},
                                            {0x20000, 0x2A6DF}, {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF},

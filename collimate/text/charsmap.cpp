@@ -15,20 +15,22 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "charsmaps are little-endian");
 
-// A unit of a Darts-clone array: a label, the offset of its children, and whether a key ends here; or a value.
+// A unit of a Darts-clone array holds a label, the offset of its children, and whether a key ends here; or it holds a
+// value.
 uint32_t label_of(uint32_t unit) { return unit & (1U << 31 | 0xFF); }
 uint32_t offset_of(uint32_t unit) { return (unit >> 10) << ((unit & (1U << 9)) >> 6); }
 bool ends_key(uint32_t unit) { return ((unit >> 8) & 1) != 0; }
 uint32_t value_of(uint32_t unit) { return unit & ((1U << 31) - 1); }
 
-// A character that graphemes end at where they end at this one: marks of Unicode 17 are to utf8proc no characters yet.
+// Returns a character at which graphemes end where they end at this one: for utf8proc marks of Unicode 17 are no
+// characters yet.
 utf8proc_int32_t known_character(uint32_t code_point) {
   constexpr uint32_t kMark = 0x300;
   const bool mark = (code_point >= 0x1ACF && code_point <= 0x1ADD) || (code_point >= 0x1AE0 && code_point <= 0x1AEB);
   return static_cast<utf8proc_int32_t>(mark ? kMark : stand_in(code_point));
 }
 
-// Bytes of the grapheme at the start of `text`, which is well-formed UTF-8.
+// Returns the bytes of the grapheme at the start of `text`, which is well-formed UTF-8.
 size_t grapheme_size(std::string_view text) {
   Character character = character_at(text, 0);
   size_t size = character.size;
@@ -120,7 +122,7 @@ std::string Charsmap::replace_longest(std::string_view text) const {
 std::string from_base64(std::string_view text, const std::string& where) {
   std::string out;
   uint32_t bits = 0;
-  int count = 0;  // of bits that wait
+  int count = 0;  // how many of the lowest bits wait to be written
   while (text.ends_with('=')) text.remove_suffix(1);
   for (const char c : text) {
     const int value = base64_value(c);

@@ -7,17 +7,18 @@
 
 namespace collimate::text {
 
-// SentencePiece's compiled table of replacements ("precompiled_charsmap"): a double-array trie (Darts-clone) whose
-// values are places in a text of replacements, each ended by a zero byte. Immutable.
+// Holds SentencePiece's compiled table of replacements ("precompiled_charsmap"): a double-array trie (Darts-clone)
+// whose values are offsets into a text of replacements, each ended by a zero byte. Immutable.
 class Charsmap {
  public:
-  // InputError at `where` for bytes that are no such table.
+  // Throws InputError, which names `where`, for bytes that are no such table.
   Charsmap(std::string_view bytes, const std::string& where);
 
-  // Hugging Face tokenizers' reading: each user-perceived character (grapheme) of fewer than 6 bytes that begins with a
-  // key becomes the replacement of the shortest such key; in all others each character does.
+  // Replaces as Hugging Face tokenizers do: a user-perceived character (grapheme) of fewer than 6 bytes that begins
+  // with a key becomes the replacement of the shortest such key; in any other grapheme each character that begins with
+  // a key does.
   std::string replace_graphemes(std::string_view text) const;
-  // SentencePiece's own: the longest key, again and again.
+  // Replaces as SentencePiece itself does: the longest key that the rest of the text begins with, again and again.
   std::string replace_longest(std::string_view text) const;
 
  private:
@@ -33,7 +34,7 @@ class Charsmap {
   std::string replacements_;
 };
 
-// Standard base64 (RFC 4648). InputError at `where`.
+// Decodes standard base64 (RFC 4648). Throws InputError, which names `where`, for any other character.
 std::string from_base64(std::string_view text, const std::string& where);
 
 }  // namespace collimate::text

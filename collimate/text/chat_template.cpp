@@ -17,7 +17,7 @@ namespace {
 using base::expectation;
 using base::InputError;
 
-// The templates that a configuration chooses by name.
+// A template that a configuration can choose by name.
 struct Choice {
   const char* description;
   const char* jinja;
@@ -39,8 +39,8 @@ const std::map<std::string, Choice>& choices() {
 
 constexpr const char* kRemedy = "models.<role>.chat_template (--chat-template) chatml, plain or user-bot";
 
-// A template that leaves out what a user or the system says has no place for it: of an assistant's turns some leave out
-// the thinking, and results of tools may be written as JSON.
+// Refuses a template that leaves out what a user or the system says, as it has no place for it. Other turns are not
+// checked: some templates leave out an assistant's thinking, and results of tools may be written as JSON.
 void check_contents(std::span<const Message> turns, const std::string& text) {
   for (const Message& message : turns) {
     if (message.role == "assistant" || message.role == "tool") continue;
@@ -53,7 +53,7 @@ void check_contents(std::span<const Message> turns, const std::string& text) {
 
 class JinjaTemplate : public ChatTemplate {
  public:
-  // `variables`: the special tokens and those of the user.
+  // `variables` are the special tokens and what the user sets.
   JinjaTemplate(jinja::Template chat, nlohmann::ordered_json variables, std::string description, bool marks_turns)
       : template_(std::move(chat)),
         variables_(std::move(variables)),
@@ -75,7 +75,8 @@ class JinjaTemplate : public ChatTemplate {
   CallForm call_form() const override { return form_.calls; }
   std::string description() const override { return description_; }
 
-  // InputError for a variable of chat_template_kwargs that the template does not read, or that is no option of it.
+  // Throws InputError for a variable of chat_template_kwargs that the template does not read, or that a conversation
+  // sets by itself.
   void check_variables(const nlohmann::ordered_json& variables) const {
     for (const auto& [name, value] : variables.items()) {
       const bool ours = name == "messages" || name == "tools" || name == "add_generation_prompt";
@@ -128,7 +129,7 @@ class JinjaTemplate : public ChatTemplate {
     }
   }
 
-  // Refuses what it looks at and leaves out all the same: the text is what it would be without.
+  // Refuses what the template looks at and leaves out all the same: without it the text would be the same.
   void check_shown(std::span<const Message> turns, const TemplateInputs& inputs, bool add_generation_prompt,
                    const std::string& text) const {
     const auto same = [&](std::span<const Message> others, const TemplateInputs& other_inputs) {
@@ -206,7 +207,7 @@ nlohmann::ordered_json special_tokens(const Tokenizer& tokenizer) {
   return variables;
 }
 
-// A template with the variables that a user sets.
+// Makes a template with the variables that a user sets.
 std::unique_ptr<ChatTemplate> configured(jinja::Template jinja, nlohmann::ordered_json variables,
                                          const nlohmann::ordered_json& set, const std::string& description,
                                          bool marks_turns) {
@@ -216,7 +217,7 @@ std::unique_ptr<ChatTemplate> configured(jinja::Template jinja, nlohmann::ordere
   return chat;
 }
 
-// A template of the model's files.
+// Makes a template from one of the model's files.
 std::unique_ptr<ChatTemplate> template_of_file(const std::string& jinja, const nlohmann::ordered_json& variables,
                                                const nlohmann::ordered_json& set, const std::string& description) {
   std::optional<jinja::Template> readable;

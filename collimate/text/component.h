@@ -7,15 +7,15 @@
 
 namespace collimate::text {
 
-// A list of components by name: functions that read one from a tokenizer.json.
+// Maps the name of a component to the function that reads such a component from a tokenizer.json.
 template <class Function>
 using Components = std::map<std::string, Function, std::less<>>;
 
-// [where] expected one of `known`, got `type`.
+// Throws InputError: `where` expected a `kind` among `known`, and got `type`.
 [[noreturn]] void unknown_component(const std::string& where, const std::string& kind, const std::string& type,
                                     const std::string& known);
 
-// The function of the component `type`; InputError that names those there are.
+// Returns the function of the component `type`. Throws InputError, which names all there are, for another type.
 template <class Function>
 Function component_of(const Components<Function>& list, const std::string& where, const std::string& kind,
                       const std::string& type) {

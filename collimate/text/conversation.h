@@ -38,10 +38,10 @@ struct Conversation {
   bool operator==(const Conversation&) const = default;
 };
 
-// A prompt as data has it: text taken as it is, a conversation to be templated, or ids.
+// A prompt as the data has it: text that is taken as it is, a conversation that a template renders, or ids.
 using Prompt = std::variant<std::string, Conversation, std::vector<int32_t>>;
 
-// The turns of a prompt that is a conversation, else null.
+// Returns the turns of a prompt that is a conversation, else null.
 inline const Messages* turns_of(const Prompt& prompt) {
   const auto* conversation = std::get_if<Conversation>(&prompt);
   return conversation == nullptr ? nullptr : &conversation->turns;

@@ -25,7 +25,7 @@ bool is_data(const fs::path& path) {
   return !name.starts_with('.') && std::ranges::count(kOfDatasets, name) == 0 && format_of(path.string());
 }
 
-// The files that `datasets` lists in state.json.
+// Returns the files that `datasets` lists in state.json.
 std::vector<std::string> saved_files(const fs::path& directory) {
   const std::string state = directory / "state.json";
   const nlohmann::json listed = read_json_file(state);
@@ -39,7 +39,7 @@ std::vector<std::string> saved_files(const fs::path& directory) {
   return files;
 }
 
-// Folders of a directory that have data in them, for a message.
+// Returns the folders of a directory that have data in them, for a message.
 std::string folders_with_data(const fs::path& directory) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory))
@@ -80,7 +80,7 @@ std::vector<std::string> matches(const std::string& pattern) {
   return files;
 }
 
-// Says how a hub's data set comes here, for a path that may be the name of one: "org/name"; "" for any other.
+// Says how a hub's data set can be brought here, for a path that may be the name of one: "org/name"; "" for any other.
 std::string hub_data_remedy(const std::string& path) {
   const std::optional<host::HubName> hub = host::hub_name(path);
   if (!hub || std::ranges::count(hub->model, '/') != 1 || format_of(path) || fs::exists(fs::path(path).parent_path()))

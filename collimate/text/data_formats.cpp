@@ -30,7 +30,7 @@ std::optional<DataFormat> first_format(const Predicate& holds) {
   return found == std::end(kFormats) ? std::nullopt : std::optional(found->format);
 }
 
-// "a, b or c" of a member of every entry.
+// Returns "a, b or c": `words`, and a member of every entry.
 std::string any_of_them(std::vector<std::string_view> words, std::string_view FormatEntry::*member) {
   for (const FormatEntry& entry : kFormats) words.push_back(entry.*member);
   const std::string_view last = words.back();

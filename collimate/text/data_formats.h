@@ -9,19 +9,21 @@ namespace collimate::text {
 // Files hold rows in these formats; data_formats.cpp has the one table of their names and endings.
 enum class DataFormat { kLines, kJson, kCsv, kTsv, kParquet, kArrow, kText };
 
-// Gives the format that a config calls by this name; nothing for none.
+// Returns the format that a config calls by this name; nothing for an unknown name.
 std::optional<DataFormat> format_named(const std::string& name);
-// Gives the format that the ending of a path says, of a compressed file that before it; nothing for none.
+// Returns the format that a path's ending tells, for a compressed file the ending before the last; nothing for an
+// unknown ending.
 std::optional<DataFormat> format_of(const std::string& path);
 
-// ".jsonl", or ".jsonl.gz" of a compressed file.
+// Returns the ending of a path: ".jsonl", or ".jsonl.gz" for a compressed file.
 std::string data_ending(const std::string& path);
 
-// "auto, jsonl, json, csv, tsv, parquet, arrow or text": what a config may say.
+// Returns "auto, jsonl, json, csv, tsv, parquet, arrow or text": the formats that a config may name.
 std::string format_names();
-// ".jsonl, .json, .csv, .tsv, .parquet, .arrow or .txt": the ending of each.
+// Returns ".jsonl, .json, .csv, .tsv, .parquet, .arrow or .txt": one ending of each format.
 std::string format_endings();
-// The endings that say of a file that it has rows: not those of texts, and of JSON, which models keep beside weights.
+// Returns the endings that tell that a file holds rows. Texts and JSON are left out, as models keep such files beside
+// weights.
 std::vector<std::string> likely_endings();
 
 }  // namespace collimate::text

@@ -19,7 +19,7 @@ std::string column_names(const Json& row) {
   return names.empty() ? "none" : names;
 }
 
-// All columns are taken out before any is put, so that two may change names.
+// All columns are taken out before any is put back, so that two may change names.
 void rename_columns(Row& row, const DataSource& source, const RowLocation& location) {
   std::map<std::string, json> taken;
   for (const auto& [from, to] : source.columns) {
@@ -41,7 +41,7 @@ void rename_columns(Row& row, const DataSource& source, const RowLocation& locat
   }
 }
 
-// "frage: prompt, antwort: completion": the first two columns as what most recipes read.
+// Returns "frage: prompt, antwort: completion": the first two columns as what most recipes read.
 std::string columns_by_place(const Row& row) {
   constexpr const char* kOurs[] = {"prompt", "completion"};
   std::string text;
@@ -54,14 +54,15 @@ std::string columns_by_place(const Row& row) {
   return text;
 }
 
-// The column that holds a list of rows, as files of some services have it; "" where none does.
+// Returns the column that holds a list of rows, as files of some services have it; "" where none does.
 std::string column_of_rows(const Row& row) {
   for (const auto& [name, value] : row.items())
     if (value.is_array() && !value.empty() && value.front().is_object() && row.size() == 1) return name;
   return "";
 }
 
-// "{frage: question, optionen: choices, loesung: answer}" of a row whose columns look like these; "" of others.
+// Returns "{frage: question, optionen: choices, loesung: answer}" for a row whose columns look like these; "" for
+// others.
 std::string columns_of_choices(const Row& row) {
   std::string question, choices, answer;
   for (const auto& [name, value] : row.items()) {
@@ -96,7 +97,7 @@ std::string prompt_kind(const Prompt& prompt) {
   return std::holds_alternative<std::string>(prompt) ? "text" : "token ids";
 }
 
-// "prompt (messages), completion, ground truth".
+// Returns "prompt (messages), completion, ground truth": the parts that the example has.
 std::string parts_of(const Example& example) {
   std::string parts = "prompt (" + prompt_kind(example.prompt) + ")";
   if (const auto* conversation = std::get_if<Conversation>(&example.prompt)) {
@@ -110,8 +111,8 @@ std::string parts_of(const Example& example) {
   return parts;
 }
 
-// A message is a text, or a pair with its role where that is not known; with its other members it is a list of one
-// more.
+// Returns the form in which a message is hashed: a list of its role, its content and, where it has any, its other
+// members; or the content alone, for an answer without other members.
 json hashed_form(const Message& message, bool with_role) {
   if (!with_role && message.more.is_null()) return message.content;
   json out = {message.role, message.content};
@@ -165,7 +166,7 @@ Dataset Dataset::read(const std::vector<DataSource>& sources, const BadRows& bad
   return out;
 }
 
-// All rows are read before a bad one is an error, so that it says how many there are.
+// All rows are read before a bad one becomes an error, so that the error says how many there are.
 void Dataset::read_source(const DataSource& source, const BadRows& bad) {
   const size_t before = examples_.size();
   std::optional<DataShape> shape;

@@ -28,15 +28,15 @@ enum class DataShape {
 };
 std::string shape_name(DataShape shape);
 
-// One row in the form that recipes use, whatever shape it had. The columns tools (a list, or its JSON as a text) and
-// chat_template_kwargs (an object) go with a prompt of messages; beside another they are refused. Prompts of shapes
-// made for chat models (messages, verl, alpaca, sharegpt, question + answer) are messages; a prompt that is plain text
-// in the data stays text, unless its answers are messages. Turns that stand before an answer are the prompt; a prompt
-// column must say the same. The columns system and history [[question, answer]…] are turns before the prompt; beside
-// plain text they are refused.
+// One row in the form that recipes use, whatever shape it had. Prompts of shapes made for chat models (messages, verl,
+// alpaca, sharegpt, question + answer) are messages; a prompt that is plain text in the data stays text, unless turns
+// stand before it or its answers are messages. Turns that stand before an answer are the prompt; a prompt column must
+// say the same. The columns system and history [[question, answer]…] become turns before the prompt; beside ids and
+// beside plain text without a prompt of its own they are refused. The columns tools (a list, or its JSON as a text) and
+// chat_template_kwargs (an object) go with a prompt of messages; beside another they are refused.
 struct Example {
   Prompt prompt;                                        // empty text for kText
-  std::optional<Message> completion, chosen, rejected;  // the assistant's
+  std::optional<Message> completion, chosen, rejected;  // messages of the assistant
   nlohmann::json ground_truth;  // reward_model.ground_truth, ground_truth, answer, solution or label; null for none
   std::optional<bool> label;    // KTO's desirable / undesirable
   // Every column that did not become prompt, completion, chosen or rejected; rewards get them by name.
@@ -44,7 +44,8 @@ struct Example {
   RowLocation location;
 };
 
-// `columns` renames the file's columns, all at once, before the shape is recognised: {"problem": "prompt"}.
+// One source of rows. `columns` renames the file's columns, all at once, before the shape is recognised: {"problem":
+// "prompt"}.
 struct DataSource {
   std::string path;
   std::string format = "auto";
@@ -52,18 +53,19 @@ struct DataSource {
   std::map<std::string, std::string> columns;
 };
 
-// Shape of one row by its columns; nullopt when none fits.
+// Returns the shape of one row by its columns; nullopt when none fits.
 std::optional<DataShape> recognise_shape(const Row& row);
-// Throws InputError "[file:line] expected …" when a part that the shape needs is missing, empty or of a wrong type.
+// Makes an example of a row. Throws InputError "[file:line] expected …" when a part that the shape needs is missing,
+// empty or of a wrong type.
 Example to_example(DataShape shape, Row&& row, const RowLocation& location);
 
 // BadRows says what becomes of rows that cannot be used.
 struct BadRows {
-  bool drop = false;   // they are left out; else an error
-  std::string remedy;  // what a user sets to leave them out, for that error; "" for nothing
+  bool drop = false;   // leave them out; else they are an error
+  std::string remedy;  // the setting that leaves them out, for that error; "" for none
 };
 
-// Rows that were left out, and why the first of them was.
+// Counts the rows that were left out, and keeps why the first of them was.
 struct LeftOut {
   int64_t rows = 0;
   std::string first;
@@ -71,35 +73,36 @@ struct LeftOut {
   void add(const std::string& reason) {
     if (rows++ == 0) first = reason;
   }
-  // InputError of the first where they may not be left out; it names the remedy where that would leave a row to use.
+  // Throws the first one's InputError where no row may be left out. It names the remedy where `used` rows would remain.
   void require_none(const BadRows& bad, int64_t used) const;
 };
 
-// All rows of all sources, in order, in memory. Immutable after read().
+// Holds all rows of all sources, in order, in memory. After read() only hold_out() and keep_first() change it.
 class Dataset {
  public:
-  // Throws InputError for no rows, an unrecognised shape (naming the columns and the shapes), or any bad row that may
-  // not be left out.
+  // Reads all sources. Throws InputError for a source without rows to use, an unrecognised shape (naming the columns
+  // and the shapes), or any bad row that may not be left out.
   static Dataset read(const std::vector<DataSource>& sources, const BadRows& bad = {});
 
   int64_t size() const { return static_cast<int64_t>(examples_.size()); }
   const Example& example(int64_t row) const;
   const std::vector<Example>& examples() const { return examples_; }
-  // One line per source for the user: file, rows, recognised shape, which columns became what. `others` says whose the
-  // other columns are: ", which rewards get".
+  // Returns one line per source for the user: file, rows, recognised shape, and which columns became what. `others`
+  // says who gets the other columns: ", which rewards get".
   std::vector<std::string> verdict(const std::string& others = "") const;
   const LeftOut& left_out() const { return left_out_; }
-  // Moves `count` rows, drawn by the seed alone, to a data set of their own, in the order of the file and each used
-  // once in an epoch. fingerprint() and verdict() stay with the rows that are left. 0 < count < size().
+  // Moves `count` rows, drawn by the seed alone, to a new data set, where they keep the order of the file and are used
+  // once an epoch. This data set keeps the fingerprint() and verdict() of all rows; the new one has none. `count` is
+  // more than 0 and less than size().
   Dataset hold_out(int64_t count, uint64_t seed);
-  // Forgets the rows behind the first `count`, where there are more.
+  // Drops the rows behind the first `count`.
   void keep_first(int64_t count);
-  // Returns, for OrderOptions, rows and weight of each source.
+  // Returns the rows and the weight of each source, for OrderOptions.
   const std::vector<RowWeight>& weights() const { return weights_; }
-  // Stable over runs and machines: hash of all rows' normalised content.
+  // Returns a hash of the normalised content of all rows that were read, which is stable over runs and machines.
   uint64_t fingerprint() const { return fingerprint_; }
-  // Throws InputError naming the first row without it; `part` is "completion", "chosen", "rejected", "label" or
-  // "ground_truth", `reader` who needs it.
+  // Throws InputError, which names the first row without the part. `part` is "completion", "chosen", "rejected",
+  // "label" or "ground_truth"; `reader` says who needs it.
   void require(const std::string& part, const std::string& reader) const;
 
  private:
@@ -115,12 +118,12 @@ class Dataset {
   LeftOut left_out_;
 };
 
-// Would the turns of a conversation of `fewest` or more stand one after the other with nothing between, as the template
-// does not mark where one ends?
+// Returns whether the turns of a conversation of `fewest` turns or more would follow each other with nothing between
+// them, as the template does not mark where a turn ends.
 bool joins_turns(const Prompt& prompt, const Renderer& renderer, size_t fewest);
-// Gives what is said then; `remedy` says how the reader chooses another template.
+// Returns the message about such turns. `remedy` says how the reader chooses another template.
 std::string joined_turns_message(const std::string& where, const std::string& remedy);
-// InputError of that.
+// Throws InputError with that message where the example's prompt has such turns.
 void require_marked_turns(const Example& example, const Renderer& renderer, size_t fewest, const std::string& remedy);
 
 }  // namespace collimate::text

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// `joined`: tokens are one text by now.
+// A decoder as it has been read so far. `joined` says that the tokens are one text by now.
 struct Parsed {
   Decoder decoder;
   bool joined = false;
@@ -47,7 +47,7 @@ void parse_metaspace(const json& component, const std::string&, Parsed& out) {
   });
 }
 
-// Joins again what English tokenizers put apart.
+// Joins again what tokenizers of English put apart.
 void clean_up(std::string& text) {
   static constexpr std::pair<const char*, const char*> kJoined[] = {
       {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
@@ -74,7 +74,7 @@ void parse_bpe(const json& component, const std::string& where, Parsed& out) {
   out.decoder.ends.last_differs = true;
 }
 
-// Takes `content` off a token's ends.
+// Takes `ends.stripped` off a token's ends.
 void strip_token(std::string& token, const TextEnds& ends) {
   for (int i = 0; i < ends.start && token.starts_with(ends.stripped); ++i) token.erase(0, ends.stripped.size());
   for (int i = 0; i < ends.stop && token.ends_with(ends.stripped); ++i)

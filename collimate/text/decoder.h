@@ -9,7 +9,8 @@
 
 namespace collimate::text {
 
-// How tokens become text: each token by itself, as its place has it, then the ends of the joined text.
+// Turns tokens into text: `steps` change each token by itself, which may depend on its place, and `ends` are taken off
+// the joined text.
 struct Decoder {
   std::vector<std::function<void(std::string& token, TokenPlace place)>> steps;
   TextEnds ends;
@@ -18,12 +19,12 @@ struct Decoder {
   std::string token(std::string text, TokenPlace place = {}) const;
 };
 
-// "decoder" of a tokenizer.json: ByteLevel, ByteFallback, Metaspace, Replace, WordPiece, BPEDecoder, Fuse, Strip,
-// Sequence or null, which puts a space between tokens. Bytes stay as they are where they are no well-formed UTF-8.
-// Throws InputError naming any other component, or an order of them that is not supported.
+// Reads "decoder" of a tokenizer.json: ByteLevel, ByteFallback, Metaspace, Replace, WordPiece, BPEDecoder, Fuse, Strip,
+// Sequence or null, which puts a space between tokens. Bytes that are not well-formed UTF-8 stay as they are. Throws
+// InputError, which names it, for any other component, and for an order of components that is not supported.
 Decoder parse_decoder(const nlohmann::json& json, const std::string& where);
 
-// Byte of a token spelled "<0x0A>", -1 for any other.
+// Returns the byte of a token spelled "<0x0A>", -1 for any other token.
 int byte_fallback_value(const std::string& token);
 
 }  // namespace collimate::text

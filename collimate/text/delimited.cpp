@@ -19,7 +19,7 @@ using base::InputError;
 
 constexpr std::string_view kUtf8Mark = "\xEF\xBB\xBF";
 
-// A cell is missing where it is empty and stood in no quotes.
+// A cell holds nothing, a missing value, where it is empty and stood in no quotes.
 using Cell = std::optional<std::string>;
 
 // Reads the cells of one row after the other.
@@ -28,11 +28,11 @@ class CellReader {
   CellReader(std::istream& in, std::string path, char delimiter)
       : in_(in), path_(std::move(path)), delimiter_(delimiter) {}
 
-  // The line on which the next row begins.
+  // Returns the line on which the next row begins.
   int64_t line() const { return line_; }
   void skip(int64_t lines) { line_ += lines; }
 
-  // Gives the cells of the next row that is not an empty line; none at the end.
+  // Returns the cells of the next row that is not an empty line; none at the end.
   std::vector<Cell> next() {
     while (in_.peek() == '\n' || in_.peek() == '\r') next_character();
     std::vector<Cell> cells;
@@ -72,7 +72,7 @@ class CellReader {
            (character == '\r' && (in_.peek() == '\n' || in_.peek() == std::istream::traits_type::eof()));
   }
 
-  // Takes what ends a cell, both characters of a line end.
+  // Takes the character that ends a cell, and both of a line end.
   void end(int character) {
     if (character == '\r' && in_.peek() == '\n') character = next_character();
     if (!ends(character) && character != '\r')
@@ -115,7 +115,7 @@ void skip_mark(std::istream& in, const std::string& path) {
   if (first == static_cast<unsigned char>(kUtf8Mark[0])) in.ignore(static_cast<std::streamsize>(kUtf8Mark.size()));
 }
 
-// Delimiter of a table whose first line is this one.
+// Returns the delimiter of a table by its first line.
 char delimiter_of(const std::string& line) {
   for (const char delimiter : {',', ';', '\t'})
     if (line.find(delimiter) != std::string::npos) return delimiter;

@@ -12,7 +12,7 @@ namespace {
 
 const uint32_t kShufflePurpose = static_cast<uint32_t>(base::stable_hash("data order"));
 
-// Fisher-Yates. The remainder's bias is below rows / 2^64.
+// Shuffles by Fisher-Yates. The remainder's bias is below rows / 2^64.
 void shuffle_rows(std::vector<int64_t>& rows, uint64_t seed, uint64_t stream) {
   for (size_t i = rows.size(); i > 1; --i) {
     const uint64_t draw = base::random_bits(seed, kShufflePurpose, stream, static_cast<uint32_t>(i));
@@ -20,7 +20,8 @@ void shuffle_rows(std::vector<int64_t>& rows, uint64_t seed, uint64_t stream) {
   }
 }
 
-// Rows [begin, begin + weight.rows) as often as the weight says; of the fraction another choice each epoch.
+// Appends rows [begin, begin + weight.rows) as often as the weight says; for its fraction each epoch chooses other
+// rows.
 void append_weighted(const OrderOptions& options, const RowWeight& weight, int64_t begin, int64_t epoch,
                      std::vector<int64_t>& order) {
   std::vector<int64_t> rows(static_cast<size_t>(weight.rows));

@@ -14,13 +14,13 @@ struct RowWeight {
 
 struct OrderOptions {
   int64_t rows = 0;                // rows of the data set
-  std::vector<RowWeight> weights;  // empty: every row once; else from 0, and their rows sum to `rows`
+  std::vector<RowWeight> weights;  // empty: every row once; else they cover the rows from 0 on, `rows` in all
   uint64_t seed = 0;
   bool shuffle = true;
 };
 
-// Rows in the order in which an epoch uses them: a Fisher-Yates shuffle from (seed, epoch) alone. Every epoch has the
-// same number of rows; none when the weights are too small.
+// Returns the rows in the order in which an epoch uses them: a Fisher-Yates shuffle from (seed, epoch) alone. Every
+// epoch has the same number of rows, which is 0 when the weights are too small.
 std::vector<int64_t> epoch_order(const OrderOptions& options, int64_t epoch);
 
 }  // namespace collimate::text

@@ -6,8 +6,8 @@
 
 namespace collimate::text {
 
-// A tokenizer beside a model's own, as that of a draft model, has to mean the same by its ids. InputError naming the
-// first that differs; `other_name` is what holds the other tokenizer.
+// Throws InputError, which names the first id that differs, unless both tokenizers mean the same by every id, as that
+// of a draft model has to. `other_name` names what holds the other tokenizer.
 void require_equal_tokens(const Tokenizer& model, const Tokenizer& other, const std::string& other_name);
 
 }  // namespace collimate::text

@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Gives the template what stands beside the turns.
+// Moves the columns tools and chat_template_kwargs into the prompt's conversation. Throws InputError for a prompt of
+// another kind.
 void take_template_inputs(RowReader& reader) {
   constexpr const char *kTools = "tools", *kVariables = "chat_template_kwargs";
   const auto taken = [&](const char* column) { return reader.has(column) ? reader.take({column}) : ordered_json(); };
@@ -28,7 +29,7 @@ void take_template_inputs(RowReader& reader) {
       fmt::format("messages, or data columns: {{{}: hidden_{}}} to train without showing them", column, column)));
 }
 
-// Messages; where the assistant speaks last, that is the completion.
+// Makes messages the prompt; where the assistant speaks last, that message is the completion.
 void split_conversation(RowReader& reader, Messages messages, const std::string& column) {
   if (messages.back().role == "assistant") {
     reader.example().completion = std::move(messages.back());
@@ -49,7 +50,7 @@ void take_flag(RowReader& reader) {
                               ": another_name} if it says something else"));
 }
 
-// The label that stands beside an answer in columns of any shape.
+// Takes the label that stands beside an answer in columns of any shape.
 void find_flag(RowReader& reader) {
   const Example& example = reader.example();
   if (example.completion && !example.label && (reader.has("kto_tag") || reader.has("label"))) take_flag(reader);
@@ -68,8 +69,8 @@ void read_messages(RowReader& reader) {
   split_conversation(reader, messages_from_json(reader.take({"messages"}), reader.where("messages")), "messages");
 }
 
-// chosen and rejected that both begin with the prompt: their common part up to the last assistant's turn (hh-rlhf),
-// else up to the last space.
+// Returns the prompt that both chosen and rejected begin with: their common part up to the last assistant's turn
+// (hh-rlhf), else up to the last space.
 std::string common_prompt(const std::string& chosen, const std::string& rejected) {
   size_t common = 0;
   while (common < std::min(chosen.size(), rejected.size()) && chosen[common] == rejected[common]) ++common;
@@ -117,7 +118,7 @@ void read_labelled(RowReader& reader) {
   if (!reader.example().completion) reader.fail("messages", "a last message by the assistant", "another role");
 }
 
-// Columns stay in `extra`, for reward functions of verl's form.
+// The columns reward_model and reward_spec stay in `extra`, for reward functions of verl's form.
 void read_verl(RowReader& reader) {
   reader.example().prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
   for (const char* column : {"reward_model", "reward_spec"}) {
@@ -132,7 +133,7 @@ void read_prompt(RowReader& reader) {
   reader.example().prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
 }
 
-// system, history and instruction + input as LLaMA-Factory reads them.
+// Reads system, history and instruction + input as LLaMA-Factory does.
 void read_alpaca(RowReader& reader) {
   Messages messages = take_earlier_turns(reader);
   std::string question = reader.take_text({"instruction"});

@@ -7,8 +7,9 @@
 
 namespace collimate::text {
 
-// The pattern {"Regex": text} of the tokenizer file `where`, in the syntax of Oniguruma, with which Hugging Face's
-// `tokenizers` reads it (oniguruma/translate.h). Throws InputError at `where` for what PCRE2 cannot say or compile.
+// Returns the pattern {"Regex": text} of the tokenizer file `where`, in the syntax of Oniguruma, with which Hugging
+// Face's `tokenizers` reads it (oniguruma/translate.h). Throws InputError, which names `where`, for what PCRE2 cannot
+// express or compile.
 Regex read_file_regex(const nlohmann::json& pattern, const std::string& where);
 
 }  // namespace collimate::text

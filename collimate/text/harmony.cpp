@@ -9,7 +9,7 @@ namespace collimate::text {
 namespace harmony {
 namespace {
 
-// The word behind a mark, up to a blank or another mark.
+// Returns the word behind a mark, up to a blank or another mark.
 std::string_view word_behind(std::string_view text, std::string_view mark) {
   const size_t at = text.find(mark);
   if (at == std::string_view::npos) return {};
@@ -41,7 +41,7 @@ namespace {
 
 constexpr std::string_view kEnds[] = {harmony::kEnd, harmony::kCall, harmony::kReturn, harmony::kStart};
 
-// Where a content ends, and the length of the mark there; that of a next message is not its own.
+// Returns where a content ends, and the length of the mark that ends it; the mark of a next message is not part of it.
 std::pair<size_t, size_t> end_of(std::string_view text) {
   std::pair<size_t, size_t> end{text.size(), 0};
   for (const std::string_view mark : kEnds)

@@ -16,7 +16,8 @@ inline constexpr std::string_view kStart = "<|start|>", kChannel = "<|channel|>"
                                   kMessage = "<|message|>", kEnd = "<|end|>", kCall = "<|call|>",
                                   kReturn = "<|return|>", kRecipient = " to=";
 
-// "assistant to=functions.add<|channel|>commentary <|constrain|>json", its parts in this or another order.
+// The parts of a header, such as "assistant to=functions.add<|channel|>commentary <|constrain|>json", in whatever order
+// they come.
 struct Header {
   std::string_view role, channel, recipient;  // empty where there is none
   std::string function() const;               // the recipient without "functions."
@@ -25,20 +26,20 @@ Header header_of(std::string_view text);
 
 }  // namespace harmony
 
-// How much of the end of `text` may be the beginning of `mark`.
+// Returns how many bytes at the end of `text` may be the beginning of `mark`, always fewer than `mark` has.
 size_t begun_size(std::string_view text, std::string_view mark);
 
-// Reads an answer of harmony as it comes, behind a prompt that ends with <|start|>assistant. Of the assistant's
-// messages, those of the channel "analysis" are thoughts, those with a recipient are calls, others are the content;
-// further ones follow on a line of their own. What is none of these, or no call of one of the functions, is content as
-// it was written, marks included; so is an answer without marks.
+// Reads an answer in harmony as it comes, behind a prompt that ends with <|start|>assistant. The assistant's messages
+// of the channel "analysis" are thoughts, those with a recipient are calls, and others are the content; each further
+// message of a kind begins on a line of its own. A message that is none of these, or that calls none of the functions
+// `names`, becomes content as it was written, marks included; so does an answer without marks.
 class HarmonyReader {
  public:
   explicit HarmonyReader(std::vector<std::string> names) : names_(std::move(names)) {}
 
-  // `last`: nothing follows.
+  // Reads a text and returns what is certain by now. With `last` nothing follows.
   AnswerPart read(std::string_view text, bool last);
-  bool any() const { return any_; }  // calls
+  bool any() const { return any_; }  // some call has been read
 
  private:
   enum class Place { kBeginning, kBetween, kHeader, kThoughts, kContent, kWhole };
@@ -51,10 +52,10 @@ class HarmonyReader {
 
   std::vector<std::string> names_;
   std::string held_;
-  std::string header_;  // of the message that is read, as it was written
+  std::string header_;  // header of the message that is being read, as it was written
   Place place_ = Place::kBeginning;
-  bool said_ = false, thought_ = false;  // a message of this kind has a text
-  bool opens_ = false;                   // the message that is read has shown nothing yet
+  bool said_ = false, thought_ = false;  // a message of this kind has shown a text
+  bool opens_ = false;                   // the message that is being read has shown nothing yet
   bool any_ = false;
 };
 

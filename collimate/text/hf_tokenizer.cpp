@@ -12,7 +12,7 @@
 
 namespace collimate::text {
 
-// Buffers of one encode call.
+// The buffers of one encode call.
 struct HfTokenizer::Work {
   explicit Work(WordCache& words_met) : cache(words_met) {}
   WordCache& cache;

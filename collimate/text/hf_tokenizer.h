@@ -20,13 +20,13 @@ struct TokenizerParts {
   std::vector<TextStep> normalizer;
   PreTokenizer pre_tokenizer;
   Decoder decoder;
-  std::vector<int32_t> before, after;  // what add_special puts around a text
+  std::vector<int32_t> before, after;  // ids that add_special puts around a text
 };
 
-// The tokenizer.json pipeline: added tokens, normalizer, pre-tokenizer, model. Immutable.
+// Runs the pipeline of a tokenizer.json: added tokens, normalizer, pre-tokenizer, model. Immutable.
 //
-// Bytes that are not well-formed UTF-8: byte-level tokenizers and those with byte fallback keep them exactly, one token
-// per byte; others give unk. What a BPE file without unk has no token for is left out. A SentencePiece-style tokenizer
+// Byte-level tokenizers and those with byte fallback keep bytes that are not well-formed UTF-8 exactly, one token per
+// byte; others give unk. A BPE file without unk leaves out what it has no token for. A SentencePiece-style tokenizer
 // cannot tell U+2581 from a space, nor restore one leading space under its dummy prefix rule; everything else
 // round-trips.
 class HfTokenizer : public Tokenizer {
@@ -42,7 +42,7 @@ class HfTokenizer : public Tokenizer {
   bool is_special(int32_t id) const override;
   std::optional<int32_t> id_of(std::string_view token) const override;
   int32_t vocab_size() const override { return static_cast<int32_t>(bytes_.size()); }
-  // Copies the files it was read from; throws RunError when one has gone.
+  // Copies the files that the tokenizer was read from. Throws RunError when none of them is left.
   void save(const std::string& directory) const override;
 
  private:
@@ -62,8 +62,8 @@ class HfTokenizer : public Tokenizer {
   std::unordered_map<std::string, int32_t> added_ids_;
   // By id:
   std::vector<std::string> tokens_;       // as the files spell them
-  std::vector<std::string> bytes_;        // what they add in the middle of a text
-  std::vector<char> special_, verbatim_;  // verbatim: the decoder does not concern it
+  std::vector<std::string> bytes_;        // the bytes that they add in the middle of a text
+  std::vector<char> special_, verbatim_;  // verbatim: the decoder leaves the token as it is
 };
 
 }  // namespace collimate::text

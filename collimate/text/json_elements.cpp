@@ -24,7 +24,7 @@ size_t skip_string(const std::string& content, size_t at) {
   return content.size();
 }
 
-// End of the value that starts at `at`: the comma or bracket after it at the same depth.
+// Returns the end of the value that starts at `at`: the comma or bracket after it at the same depth.
 size_t skip_value(const std::string& content, size_t at) {
   int depth = 0;
   while (at < content.size()) {

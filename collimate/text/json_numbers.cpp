@@ -8,7 +8,7 @@
 namespace collimate::text {
 namespace {
 
-// End of the string whose quote stands at `at`, behind its last quote.
+// Returns the end of the string whose quote stands at `at`, behind its last quote.
 size_t string_end(std::string_view json, size_t at) {
   for (++at; at < json.size() && json[at] != '"'; ++at) {
     if (json[at] == '\\') ++at;
@@ -22,21 +22,21 @@ bool is_truth(std::string_view key) {
 
 bool is_fraction(std::string_view number) { return number.find_first_of(".eE") != std::string_view::npos; }
 
-// Tells what becomes of a whole number that reading changes.
+// Returns the number that a whole number becomes by reading; nothing where that keeps it.
 std::optional<std::string> kept_otherwise(std::string_view number) {
   if (is_fraction(number) || number.size() < 19) return std::nullopt;  // 18 digits and a sign fit 64 bits
   const auto value = nlohmann::json::parse(number);
   return value.is_number_integer() ? std::nullopt : std::optional(value.dump());
 }
 
-// Tells that of whole numbers and of all numbers of ground truths.
+// Returns that for whole numbers, and in ground truths for fractions too.
 std::optional<std::string> truth_kept_otherwise(std::string_view number, std::string_view key) {
   if (!is_fraction(number) || !is_truth(key)) return kept_otherwise(number);
   std::string kept = nlohmann::json::parse(number).dump();
   return kept == number ? std::nullopt : std::optional(std::move(kept));
 }
 
-// The first number of which `kept_as(number, key)` gives something.
+// Returns the first number for which `kept_as(number, key)` gives something.
 template <class Kept>
 std::optional<ChangedNumber> find_number(std::string_view json, const Kept& kept_as) {
   std::string_view key;

@@ -17,7 +17,7 @@ using Value = std::optional<std::string>;  // JSON; nothing where there is none
 
 std::string json_of_text(std::string_view text) { return nlohmann::ordered_json(std::string(text)).dump(); }
 
-// The members of an object in their order; of those with one name the last stays.
+// Collects the members of an object in their order; of those with one name the last stays.
 class Members {
  public:
   void set(std::string name, std::string value) {
@@ -43,7 +43,7 @@ class Members {
   std::vector<std::pair<std::string, std::string>> all_;
 };
 
-// A text that is read from its beginning, blanks between its parts left out.
+// Reads a text from its beginning, blanks between its parts left out.
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(base::stripped(text)) {}
@@ -55,7 +55,7 @@ class Reader {
     pass(mark.size());
     return true;
   }
-  // Up to one of the characters, which stays.
+  // Takes the text before one of the characters, which stays.
   std::string_view until(const char* ends) {
     const std::string_view before = rest_.substr(0, rest_.find_first_of(ends));
     pass(before.size());
@@ -68,7 +68,7 @@ class Reader {
     if (Value text = this->text()) return json_of_text(*text);
     return bare(until(",]}) \t\r\n"));
   }
-  // Behind its opening bracket.
+  // Reads an object from behind its opening bracket.
   Value object(int depth) {
     Members members;
     for (bool first = true; !skip("}"); first = false) {
@@ -86,7 +86,7 @@ class Reader {
  protected:
   // Reads a text in quotes and gives what it says; nothing where none begins or it does not end.
   virtual Value text() = 0;
-  // A word without quotes.
+  // Returns the JSON of a word without quotes.
   virtual Value bare(std::string_view word) const = 0;
   std::string_view rest() const { return rest_; }
   void pass(size_t size) { rest_ = base::stripped(rest_.substr(size)); }
@@ -150,7 +150,7 @@ class PythonReader : public Reader {
     return std::nullopt;
   }
 
-  // Adds what stands behind a backslash, and gives its length. What is no escape of Python keeps the backslash.
+  // Adds what stands behind a backslash, and returns its length. The backslash is kept where Python has no such escape.
   static size_t escape(std::string_view behind, std::string& out) {
     constexpr std::string_view kNamed = "nrtbfva\\'\"", kMeant = "\n\r\t\b\f\v\a\\'\"";
     if (behind.empty()) return 0;
@@ -184,7 +184,7 @@ bool is_name(std::string_view text) {
   });
 }
 
-// One call, which is read.
+// Reads one call.
 std::optional<ToolCall> python_call(PythonReader& reader) {
   const std::string_view name = reader.until("(");
   if (!is_name(name) || !reader.skip("(")) return std::nullopt;

@@ -7,17 +7,17 @@
 
 namespace collimate::text {
 
-// Calls whose arguments are literals of another language than JSON. None where the text says anything else; values nest
-// no deeper than JSON's may.
+// These functions read calls whose arguments are literals of another language than JSON. They return none where the
+// text says anything else; values nest no deeper than JSON's may.
 
-// [NAME(KEY='text', KEY=1, KEY=[True, None]), NAME()]: calls in Python, as of LFM2. Texts have Python's escapes; values
-// of JSON (true, null, "text") are read too.
+// Reads [NAME(KEY='text', KEY=1, KEY=[True, None]), NAME()]: calls in Python, as LFM2 writes them. Texts have Python's
+// escapes; values of JSON (true, null, "text") are read too.
 std::vector<ToolCall> python_calls(std::string_view text);
 
-// call:NAME{KEY:<|"|>text<|"|>,KEY:1,KEY:{KEY:[true]}}: one call of Gemma 4.
+// Reads call:NAME{KEY:<|"|>text<|"|>,KEY:1,KEY:{KEY:[true]}}: one call of Gemma 4.
 std::vector<ToolCall> gemma_call(std::string_view text);
 
-// Stands around a text of Gemma 4.
+// Gemma 4 writes this mark before and behind a text.
 inline constexpr std::string_view kGemmaQuote = "<|\"|>";
 
 }  // namespace collimate::text

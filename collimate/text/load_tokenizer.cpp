@@ -19,8 +19,8 @@
 namespace collimate::text {
 namespace {
 
-// The character tokenizer of verl's arithmetic task: its config lists code points only; the four specials before them
-// are fixed: S separates prompt and answer, E ends, P pads, U is unknown.
+// Reads the character tokenizer of verl's arithmetic task. Its config lists code points only, and the four specials
+// before them are fixed: S separates prompt and answer, E ends, P pads, U is unknown.
 std::unique_ptr<Tokenizer> read_characters(const std::string& directory, const TokenizerConfig& config) {
   const std::string path = directory + "/tokenizer_config.json";
   CharacterVocabulary vocabulary{.specials = {"S", "E", "P", "U"},
@@ -44,14 +44,15 @@ std::unique_ptr<Tokenizer> read_characters(const std::string& directory, const T
   return std::make_unique<CharacterTokenizer>(std::move(vocabulary), config.eos_ids, directory);
 }
 
-// A tokenizer.model is SentencePiece's, or, as Meta gave Llama 3 out, a tiktoken file.
+// Reads a tokenizer.model, which is SentencePiece's or, as Meta published Llama 3, a tiktoken file.
 std::unique_ptr<Tokenizer> read_model_file(const std::string& directory, const TokenizerConfig& config) {
   const std::string path = directory + "/tokenizer.model";
   if (looks_like_tiktoken(host::read_file(path))) return read_tiktoken(path, directory, config);
   return read_sentencepiece(path, directory, config);
 }
 
-// The tiktoken file of the directory, Moonlight's or the first by name; "" where there is none.
+// Returns the tiktoken file of the directory: tiktoken.model, else the first *.tiktoken by name; "" where there is
+// none.
 std::string tiktoken_file(const std::string& directory) {
   std::string first = directory + "/tiktoken.model";
   if (file_exists(first)) return first;
@@ -72,14 +73,14 @@ void append_imports(const std::string& path, std::vector<std::string>& modules) 
     modules.push_back(source.substr(match.begin, match.size()));
 }
 
-// The modules that a file's auto_map names.
+// Appends the modules that a file's auto_map names.
 void append_named(const nlohmann::json& file, std::vector<std::string>& modules) {
   for (const nlohmann::json& reference : file.value("auto_map", nlohmann::json()).flatten())
     if (reference.is_string()) modules.push_back(python_module(reference));
 }
 
-// The files of Python of the directory that auto_map leads to, of tokenizer_config.json and, for a model that
-// transformers has no class for (Qwen 1), of config.json; each once.
+// Returns the directory's files of Python to which auto_map leads, each once: that of tokenizer_config.json and, for a
+// model that transformers has no class for (Qwen 1), that of config.json.
 std::vector<std::string> python_files(const std::string& directory) {
   std::vector<std::string> modules, found;
   append_named(read_tokenizer_config(directory).json, modules);

@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 
 bool says_nothing(const ordered_json& value) { return value.is_null() || value.empty() || value == ""; }
 
-// Keys of a message that change what the model sees or learns, and that nothing here reads.
+// Throws InputError for keys of a message that change what the model sees or learns, but that nothing here reads.
 void refuse_unread(const ordered_json& message, const std::string& where) {
   static const std::pair<const char*, const char*> kUnread[] = {
       {"function_call", R"("tool_calls": [{"function": {...}}])"},
@@ -31,12 +31,12 @@ void refuse_unread(const ordered_json& message, const std::string& where) {
       wrong(where, fmt::format("messages without {}, which nothing here reads", key), *found, remedy);
 }
 
-// Gives what stands in a text of JSON, or the value itself.
+// Returns the JSON that stands in a text, or the value itself where it is no text.
 ordered_json unquoted(const ordered_json& value, const std::string& where) {
   return value.is_string() ? parse_exact_json(value.get_ref<const std::string&>(), where) : value;
 }
 
-// Gives the value, or null where it says nothing.
+// Returns the value as `unquoted` does, or null where it says nothing.
 ordered_json said(const ordered_json& value, const std::string& where) {
   if (says_nothing(value)) return nullptr;
   ordered_json read = unquoted(value, where);
@@ -65,7 +65,7 @@ ordered_json calls_from_json(const ordered_json& value, const std::string& where
   return calls;
 }
 
-// The members that templates read beside role and content.
+// Returns the members that templates read beside role and content.
 ordered_json other_members(const ordered_json& message, const std::string& where) {
   ordered_json more;
   const auto keep = [&](const char* key, const char* kept_as) {

@@ -7,17 +7,17 @@
 
 namespace collimate::text {
 
-// [{role, content}] (content a text, or a list of {type: "text", text}), or [{from, value}] with sharegpt's names:
-// human → user, gpt and function_call → assistant, observation → tool. Beside the content tool_calls, tool_call_id,
-// name and reasoning_content (also called thinking or reasoning) are kept; a message with calls needs no content. A
-// call is {type, function: {name, arguments}}, or what stands under function alone; arguments are an object, or its
-// JSON as a text. `where` names file, row and column. Throws InputError for anything else.
+// Read [{role, content}] (content is a text, or a list of {type: "text", text}), or [{from, value}] with sharegpt's
+// names: human → user, gpt and function_call → assistant, observation → tool. Beside the content, tool_calls,
+// tool_call_id, name and reasoning_content (also called thinking or reasoning) are kept; a message with calls needs no
+// content. A call is {type, function: {name, arguments}}, or the object under function alone; arguments are an object,
+// or its JSON as a text. `where` names file, row and column. Both throw InputError for anything else.
 Messages messages_from_json(const nlohmann::ordered_json& json, const std::string& where);
 Message message_from_json(const nlohmann::ordered_json& json, const std::string& where);
 
-// A list of definitions, or its JSON as a text; null where there is none. InputError for anything else.
+// Reads a list of definitions, or its JSON as a text; null where there is none. Throws InputError for anything else.
 nlohmann::ordered_json tools_from_json(const nlohmann::ordered_json& json, const std::string& where);
-// An object, or its JSON as a text; null for an empty one. InputError for anything else.
+// Reads an object, or its JSON as a text; null for an empty one. Throws InputError for anything else.
 nlohmann::ordered_json variables_from_json(const nlohmann::ordered_json& json, const std::string& where);
 
 }  // namespace collimate::text

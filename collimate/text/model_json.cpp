@@ -22,7 +22,7 @@ using nlohmann::json;
   throw base::InputError(base::expectation(where, expected, "none", "the model's complete directory"));
 }
 
-// {"token": id, ...}
+// Reads {"token": id, ...}.
 std::shared_ptr<const Vocabulary> read_vocabulary(const json& vocabulary, const std::string& where) {
   if (!vocabulary.is_object() || vocabulary.empty()) no_vocabulary(where, "a vocabulary of tokens and ids");
   auto out = std::make_shared<Vocabulary>();
@@ -35,7 +35,7 @@ std::shared_ptr<const Vocabulary> read_vocabulary(const json& vocabulary, const 
   return out;
 }
 
-// "left right"; where tokens hold spaces themselves, the first space that leaves tokens on both sides divides.
+// Reads "left right". Where tokens hold spaces themselves, the first space that leaves tokens on both sides divides.
 BpeModel::Merge merge_of_line(const std::string& line, const Vocabulary& vocabulary, const std::string& where,
                               int32_t rank) {
   size_t space = line.find(' ');
@@ -52,7 +52,7 @@ BpeModel::Merge merge_of_line(const std::string& line, const Vocabulary& vocabul
   return {line.substr(0, space), line.substr(space + 1), rank};
 }
 
-// Each merge is "left right" or ["left", "right"].
+// Reads merges, each of which is "left right" or ["left", "right"].
 BpeModel::Merges read_merges(const json& merges, const Vocabulary& vocabulary, const std::string& where) {
   BpeModel::Merges out;
   out.reserve(merges.size());
@@ -72,7 +72,7 @@ std::string text_of(const json& model, const char* key) {
   return found == model.end() || found->is_null() ? "" : found->get<std::string>();
 }
 
-// Dropout draws other ids each time: for a model that is aligned that is an error rather than a surprise.
+// Refuses dropout, which draws other ids each time: for a model that is being aligned that would be a surprise.
 void refuse_dropout(const json& model, const std::string& where) {
   const auto found = model.find("dropout");
   if (found == model.end() || found->is_null() || *found == 0.0) return;
@@ -90,8 +90,8 @@ bool spells_every_byte(const Vocabulary& vocabulary) {
   return true;
 }
 
-// Where the file names no unk, Hugging Face leaves out what is no token. Byte fallback concerns the spelling of a byte
-// that is none.
+// Reads a BPE model. Where the file names no unk, what is no token is left out, as in Hugging Face tokenizers. Byte
+// fallback matters only where the spelling of a byte is no token.
 VocabularyModel parse_bpe(const json& model, const std::string& where, bool byte_level) {
   refuse_dropout(model, where);
   VocabularyModel out{.vocabulary = read_vocabulary(model.at("vocab"), where)};
@@ -111,8 +111,9 @@ VocabularyModel parse_bpe(const json& model, const std::string& where, bool byte
   return out;
 }
 
-// A number as serde_json reads it, which Hugging Face tokenizers use: the quotient of its digits and a power of ten,
-// which is not always the nearest double. So cuts that are equally likely up to rounding fall as they do there.
+// Returns a number as serde_json reads it, which Hugging Face tokenizers use: the quotient of its digits and a power of
+// ten, which is not always the nearest double. So cuts that are equally likely up to rounding come out as they do
+// there.
 double quotient(double number) {
   std::array<char, 32> buffer{};
   const char* end =
@@ -174,7 +175,7 @@ VocabularyModel parse_word_level(const json& model, const std::string& where) {
   return {vocabulary, std::make_unique<WordLevel>(vocabulary, unk, where)};
 }
 
-// Files of old left the type out.
+// Returns the type of a model, which older files left out.
 std::string type_of(const json& model) {
   if (model.contains("type")) return model.at("type");
   if (model.contains("merges")) return "BPE";

@@ -16,8 +16,9 @@ struct VocabularyModel {
   bool byte_level = false;  // the model takes words as bytes, not in GPT-2's spelling of them
 };
 
-// "model" of a tokenizer.json: BPE, Unigram, WordPiece or WordLevel. `byte_level`: words come as bytes, whose spelling
-// the vocabulary has. Throws InputError naming any other model, and an option that is not supported.
+// Reads "model" of a tokenizer.json: BPE, Unigram, WordPiece or WordLevel. With `byte_level` words come as bytes, whose
+// spelling the vocabulary has. Throws InputError, which names it, for any other model and for an option that is not
+// supported.
 VocabularyModel parse_model(const nlohmann::json& file, const std::string& where, bool byte_level);
 
 }  // namespace collimate::text

@@ -1,6 +1,7 @@
-// Where the classes, letter cases and normal forms of Hugging Face tokenizers 0.23.3 differ from those of PCRE2 10.42
-// (Unicode 14) and utf8proc 2.8.0 (Unicode 15): their patterns know Unicode 16, letter cases and numbers Unicode 17,
-// the other classes Unicode 8 and 9, normal forms Unicode 9. tests/golden/make_characters.py prints this file's tables.
+// These tables hold where the classes, letter cases and normal forms of Hugging Face tokenizers 0.23.3 differ from
+// those of PCRE2 10.42 (Unicode 14) and utf8proc 2.8.0 (Unicode 15): their patterns know Unicode 16, letter cases and
+// numbers Unicode 17, the other classes Unicode 8 and 9, normal forms Unicode 9. tests/golden/make_characters.py prints
+// this file's tables.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct Replacement {
   uint32_t first, last, by;
 };
 
-// These have the class here, not there.
+// Characters that have the class for utf8proc, but not for Hugging Face tokenizers.
 inline constexpr CodePoints kNotPunctuation[] = {
     {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},     {0xC84, 0xC84},
     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},   {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59},
@@ -66,8 +67,8 @@ inline constexpr CodePoints kNotMark[] = {
     {0x1CF30, 0x1CF46}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF},
     {0x1E4EC, 0x1E4EF}};
 
-// PCRE2 does not know these or has them in another category; another character stands for each in a text: one of the
-// same category and length in UTF-8, of Han, Hiragana, Katakana or Hangul where it is of one of them.
+// PCRE2 does not know these or has them in another category. In a text the character `by` stands for each: one of the
+// same category and length in UTF-8, and of Han, Hiragana, Katakana or Hangul where the replaced one is of one of them.
 inline constexpr Replacement kStandIns[] = {
     {0x897, 0x897, 0x816},       {0xCF3, 0xCF3, 0x903},       {0xECE, 0xECE, 0x816},       {0x1B4E, 0x1B4F, 0x830},
     {0x1B7F, 0x1B7F, 0x830},     {0x1C89, 0x1C89, 0x10A0},    {0x1C8A, 0x1C8A, 0x10D0},    {0x2427, 0x2429, 0x9FA},
@@ -102,16 +103,16 @@ inline constexpr Replacement kStandIns[] = {
     {0x1FADF, 0x1FADF, 0x10137}, {0x1FAE8, 0x1FAE9, 0x10137}, {0x1FAF7, 0x1FAF8, 0x10137}, {0x1FBCB, 0x1FBEF, 0x10137},
     {0x2B739, 0x2B739, 0x20000}, {0x2EBF0, 0x2EE5D, 0x20000}, {0x31350, 0x323AF, 0x20000}};
 
-// Numbers that have no stand-in.
+// These numbers have no stand-in.
 inline constexpr CodePoints kNewestNumbers[] = {{0x11DE0, 0x11DE9}, {0x16FF4, 0x16FF6}};
 
-// Lower case; `by` is that of the first, and those of the others follow it.
+// The newest lower case: `by` is the lower case of a range's first character, and those of the others follow it.
 inline constexpr Replacement kNewestLower[] = {
     {0x1C89, 0x1C89, 0x1C8A},    {0xA7CB, 0xA7CB, 0x264},    {0xA7CC, 0xA7CC, 0xA7CD}, {0xA7CE, 0xA7CE, 0xA7CF},
     {0xA7D2, 0xA7D2, 0xA7D3},    {0xA7D4, 0xA7D4, 0xA7D5},   {0xA7DA, 0xA7DA, 0xA7DB}, {0xA7DC, 0xA7DC, 0x19B},
     {0x10D50, 0x10D65, 0x10D70}, {0x16EA0, 0x16EB8, 0x16EBB}};
 
-// Normal forms there neither decompose, compose nor move these.
+// The normal forms of Hugging Face tokenizers neither decompose, compose nor move these.
 inline constexpr CodePoints kInert[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},

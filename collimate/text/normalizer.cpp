@@ -22,7 +22,7 @@ TextStep form_step(UnicodeForm form) {
   return [form](std::string& text, SegmentPlace) { text = unicode_form(text, form); };
 }
 
-// A step that looks at one character after the other.
+// Makes a step that changes one character after the other.
 TextStep character_step(void (*append)(std::string& out, uint32_t code_point)) {
   return [append](std::string& text, SegmentPlace) { text = map_characters(text, append); };
 }
@@ -31,7 +31,7 @@ void append_without_mark(std::string& out, uint32_t code_point) {
   if (!is_mark(code_point)) append_utf8(out, code_point);
 }
 
-// White space taken off the ends.
+// Makes a step that takes white space off the ends.
 TextStep strip_step(bool left, bool right) {
   return [left, right](std::string& text, SegmentPlace) {
     if (right) text.resize(skip_spaces_left(text, 0, text.size()));
@@ -71,7 +71,7 @@ std::string replace_matches(const Regex& regex, std::string_view text, const std
 
 using StepMaker = TextStep (*)(const json& component, const std::string& where);
 
-// The components that are one step each.
+// Returns the makers of the components that are one step each.
 const Components<StepMaker>& step_makers() {
   static const Components<StepMaker> table = {
       {"BertNormalizer", [](const json& component, const std::string&) { return bert_normalizer(component); }},

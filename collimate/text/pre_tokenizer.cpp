@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// The regular expression of GPT-2's own tokenizer.
+// GPT-2's own tokenizer splits by this regular expression.
 constexpr const char* kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // Splits the well-formed runs of a piece; the bytes between them are parts of their own.
@@ -41,13 +41,13 @@ void add_splitter(PreTokenizer& out, Splitter splitter) {
   });
 }
 
-// `change(word, begins)` changes a word, which `begins` a whole text or goes on.
+// Adds a step that calls `change(word, place)` to change each word; `place.first` says that it begins a whole text.
 template <class Change>
 void add_change(PreTokenizer& out, Change change) {
   out.steps.push_back([change](Pieces& pieces, SegmentPlace place) {
     std::string text;
     std::string word;
-    size_t done = 0;  // of the old text
+    size_t done = 0;  // bytes of the old text
     for (Span& span : pieces.words) {
       text.append(pieces.text, done, span.begin - done);  // what was removed keeps its place
       word.assign(pieces.text, span.begin, span.size());
@@ -113,7 +113,7 @@ void parse_digits(const json& component, const std::string&, PreTokenizer& out) 
   add_splitter(out, character_splitter(is_numeric, single ? Behavior::kIsolated : Behavior::kContiguous));
 }
 
-// Words of \w, runs of other characters that are no white space.
+// Words are runs of \w, and runs of other characters that are no white space.
 void parse_whitespace(const json&, const std::string&, PreTokenizer& out) {
   add_splitter(out, run_splitter([](uint32_t code_point) {
                  if (is_white_space(code_point)) return -1;

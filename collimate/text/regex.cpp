@@ -13,12 +13,12 @@ namespace collimate::text {
 namespace {
 
 constexpr const char* kUnicodeSpaces = "\\x09-\\x0d\\x{85}\\p{Z}";
-// One search has so many steps at most. A pattern that tries without end is at the first in a tenth of a second.
+// One search takes at most so many steps. A pattern that tries without end is at this limit in a tenth of a second.
 constexpr uint32_t kMostSteps = 10'000'000;
 constexpr uint32_t kMostHeapKib = 64 * 1024;  // of the interpreter, where there is no just-in-time compiler
 constexpr size_t kMostJitStackBytes = 16 * 1024 * 1024;
 
-// Writes `\s` and `\S` out as explicit sets, inside and outside of brackets.
+// Writes out `\s`, inside and outside of brackets, and `\S`, outside of brackets, as explicit sets.
 std::string spell_out_spaces(const std::string& pattern) {
   std::string out;
   bool in_class = false;
@@ -52,7 +52,7 @@ std::string pcre_message(int code) {
   return reinterpret_cast<const char*>(buffer.data());
 }
 
-// Match data and the just-in-time compiler's stack of one thread.
+// Holds the match data and the just-in-time compiler's stack of one thread.
 struct ThreadState {
   pcre2_match_data* data = pcre2_match_data_create(16, nullptr);
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
@@ -76,7 +76,7 @@ struct Regex::Impl {
   pcre2_code* code = nullptr;
   ~Impl() { pcre2_code_free(code); }
 
-  // Gives why the pattern does not compile and at what of it, or "".
+  // Returns why the pattern does not compile and at which part of it, or "".
   std::string compile() {
     const std::string spelled = spell_out_spaces(pattern);
     int error = 0;

@@ -13,7 +13,7 @@ Renderer::Renderer(const Tokenizer& tokenizer, std::unique_ptr<ChatTemplate> cha
   COLLIMATE_CHECK(chat_ != nullptr);
 }
 
-// Nothing where it is text or ids that are taken as they are.
+// Returns nothing where the prompt is text or ids that are taken as they are.
 std::optional<Conversation> Renderer::as_conversation(const Prompt& prompt) const {
   if (const auto* conversation = std::get_if<Conversation>(&prompt)) return *conversation;
   const auto* text = std::get_if<std::string>(&prompt);
@@ -27,8 +27,8 @@ std::string Renderer::prompt_text(const Prompt& prompt) const {
   return std::get<std::string>(prompt);
 }
 
-// Nothing is added to what a template writes, as in transformers (apply_chat_template), TRL and vLLM. Contents that no
-// template joins are a text like any other.
+// Adds nothing to what a template writes, as in transformers (apply_chat_template), TRL and vLLM. Contents that no
+// template joins are encoded as any other text.
 std::vector<int32_t> Renderer::encode_conversation(const std::string& text) const {
   return chat_->marks_turns() ? tokenizer_.encode(text) : encode_text(text);
 }
@@ -54,8 +54,8 @@ void Renderer::append(RenderedTokens& out, const std::string& text, bool trainab
   out.trainable.resize(out.ids.size(), trainable ? 1 : 0);
 }
 
-// Where the tokenizer has no special token for the template's end of a turn, eos stands in its place after the last
-// one: trained on the text of the mark, a model would say it. Between turns the text stays, as a prompt has it. A mark
+// Where the tokenizer has no special token for the template's end of a turn, eos takes its place after the last turn: a
+// model that is trained on the text of the mark would say it. Between turns the text stays, as a prompt has it. A mark
 // is trained up to its stop token, or to its first special one (Cohere's have two).
 void Renderer::append_answer(RenderedTokens& out, const std::string& said, const std::string& end, bool last) const {
   const size_t before = out.ids.size();
@@ -85,8 +85,8 @@ void Renderer::append_answer(RenderedTokens& out, const std::string& said, const
   out.trainable.resize(out.ids.size(), 0);
 }
 
-// How calls of tools look is the template's: its last special token ends the turn. Where it has none, eos stands after
-// the last turn.
+// The template decides how calls of tools look, and their last special token ends the turn. Where they have none, eos
+// stands after the last turn.
 void Renderer::append_calls(RenderedTokens& out, const std::string& answer, bool last) const {
   const std::vector<int32_t> ids = tokenizer_.encode(answer, {.continues = true});
   const auto end = std::find_if(ids.rbegin(), ids.rend(), [&](int32_t id) { return tokenizer_.is_special(id); }).base();
@@ -114,7 +114,8 @@ RenderedTokens Renderer::render_tokens(const Prompt& prompt, const Message& answ
   return with_all_wanted(std::move(out));
 }
 
-// Every token with data.train_on: all_tokens, what stands behind an answer's stop token too, as in TRL's full loss.
+// Marks every token as trained with data.train_on: all_tokens, also what stands behind an answer's stop token, as in
+// TRL's full loss.
 RenderedTokens Renderer::with_all_wanted(RenderedTokens tokens) const {
   if (options_.train_on == TrainOn::kAllTokens) tokens.trainable.assign(tokens.ids.size(), 1);
   return tokens;
@@ -151,8 +152,8 @@ RenderedTokens Renderer::render_marked(const Conversation& conversation) const {
   return out;
 }
 
-// Returns what the last message adds to `opening`, its prompt; nothing where the template writes it in another way. The
-// same words may stand in its thoughts, so that a word that no text has shows where the content ends.
+// Returns what the last message adds to `opening`, its prompt; nothing where the template does not write it behind
+// that. The same words may stand in its thoughts, so that a word that no text has shows where the content ends.
 std::optional<Answer> Renderer::added_answer(std::span<const Message> turns, const TemplateInputs& inputs,
                                              const std::string& opening) const {
   const std::string closed = chat_->render_turns(turns, inputs, false);
@@ -166,7 +167,7 @@ std::optional<Answer> Renderer::added_answer(std::span<const Message> turns, con
   return Answer{.said = closed.substr(opening.size(), end - opening.size()), .mark = split->behind};
 }
 
-// Returns what each turn adds to the text of the turns before it. Nothing where a later turn changes an earlier one's
+// Returns what each turn adds to the text of the turns before it; nothing where a later turn changes an earlier one's
 // text.
 std::optional<std::vector<Answer>> Renderer::added_answers(const Conversation& conversation) const {
   const std::span<const Message> turns(conversation.turns);

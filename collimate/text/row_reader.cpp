@@ -12,7 +12,8 @@ using nlohmann::ordered_json;
 
 constexpr const char* kEarlierTurns[] = {"system", "history"};
 
-// The assistant's message, or messages of which the last is the assistant's; those before it go to `turns`.
+// Returns the assistant's message, or the last of several messages, which is the assistant's; those before it go to
+// `turns`.
 Message parse_answer(const RowReader& reader, const ordered_json& value, const std::string& column, Messages& turns) {
   if (!value.is_object() && !value.is_array()) reader.fail(column, "text or messages", value.type_name());
   turns = value.is_object() ? Messages{message_from_json(value, reader.where(column))}
@@ -36,8 +37,8 @@ void check_first_question(const RowReader& reader, const std::string& prompt, co
                                     reader.prompt_column())));
 }
 
-// Turns before an answer are the whole prompt (TRL: the messages that chosen and rejected share): one that is there
-// already must say the same. Beside an answer that is a message, a text is what the user says.
+// Makes turns before an answer the whole prompt (TRL: the messages that chosen and rejected share). A prompt that is
+// there already must say the same. Beside an answer that is a message, a prompt that is text is what the user says.
 void adopt_turns(const RowReader& reader, std::optional<Prompt>& prompt, Messages turns, const std::string& column) {
   const auto* text = prompt ? std::get_if<std::string>(&*prompt) : nullptr;
   if (turns.empty()) {

@@ -10,7 +10,7 @@
 
 namespace collimate::text {
 
-// One row being turned into an example: columns are taken out of it, what is left becomes `extra`.
+// Turns one row into an example: columns are taken out of the row, and those that are left become `extra`.
 class RowReader {
  public:
   RowReader(Row&& row, const RowLocation& location) : row_(std::move(row)) { example_.location = location; }
@@ -20,7 +20,7 @@ class RowReader {
     const auto found = row_.find(column);
     return found != row_.end() && !found->is_null();
   }
-  // An empty text, list or object.
+  // Returns whether the column has an empty text, list or object.
   bool holds_nothing(const std::string& column) const {
     const nlohmann::ordered_json& value = row_.at(column);
     return value.is_string() ? value.get_ref<const std::string&>().empty() : value.is_structured() && value.empty();
@@ -28,7 +28,7 @@ class RowReader {
   bool has_text(const std::string& column) const { return has(column) && row_.at(column).is_string(); }
   std::string where(const std::string& column) const { return example_.location.text() + " column " + column; }
 
-  // Takes the first of the columns that is there.
+  // Takes the first of the columns that is there. Throws InputError where none is.
   nlohmann::ordered_json take(std::initializer_list<const char*> columns) {
     for (const char* column : columns) {
       if (!has(column)) continue;
@@ -39,11 +39,11 @@ class RowReader {
     fail(*columns.begin(), "a value", "none");
   }
 
-  // Notes what the row calls its prompt.
+  // Notes which column the row has as its prompt.
   void call_prompt(const std::string& column) { prompt_column_ = column; }
   const std::string& prompt_column() const { return prompt_column_; }
 
-  // Leaves a column in `extra`.
+  // Puts a column into the row, so that it becomes part of `extra`.
   void put(const char* column, nlohmann::ordered_json value) { row_[column] = std::move(value); }
 
   std::string text(const nlohmann::ordered_json& value, const std::string& column) const {
@@ -76,18 +76,21 @@ class RowReader {
   Example example_;
 };
 
-// The turns that system and history [[question, answer]…] put before a prompt (LLaMA-Factory, ms-swift).
+// Takes the columns system and history [[question, answer]…] and returns the turns that they put before a prompt
+// (LLaMA-Factory, ms-swift).
 Messages take_earlier_turns(RowReader& reader);
-// Puts them before the prompt, unless it begins with them already. A text is then what the user says.
+// Puts these turns before the prompt, unless it begins with them already. A prompt that is text becomes the user's
+// turn.
 void add_earlier_turns(RowReader& reader);
-// Where a text is no user's turn, no turn can stand before it.
+// Throws InputError for a column system or history in a row whose texts are no user's turns, before which no turn can
+// stand.
 void refuse_earlier_turns(const RowReader& reader, const std::string& shape);
 
-// A prompt as text, messages or ids; an empty one is an error.
+// Reads a prompt as text, messages or ids. Throws InputError for an empty one.
 Prompt parse_prompt(const RowReader& reader, const nlohmann::ordered_json& value, const std::string& column);
 
-// Takes an answer, a text or messages of which the last is the assistant's, from the first of the columns that is
-// there. `prompt` becomes what the messages before it say.
+// Takes an answer from the first of the columns that is there: a text, or messages of which the last is the
+// assistant's. The messages before it become `prompt`.
 Message take_answer(RowReader& reader, std::optional<Prompt>& prompt, std::initializer_list<const char*> columns);
 Message as_answer(std::string text);
 

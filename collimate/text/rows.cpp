@@ -52,7 +52,7 @@ Row parse_row(std::string_view text, const RowLocation& location) {
   return row;
 }
 
-// The row of one line or element to `sink`, or the reason why it is none to `bad`.
+// Gives the row of one line or element to `sink`, or the reason why there is none to `bad`.
 void pass_on(std::string_view text, const RowLocation& location, const RowSink& sink, const BadRowSink& bad) {
   Row row;
   try {
@@ -79,7 +79,7 @@ void read_jsonl(std::istream& in, const std::string& path, const RowSink& sink, 
 
 constexpr const char* kLinesRemedy = "data.train: {path: …, format: jsonl} for one object per line";
 
-// JSON lines under the name of a JSON file: an object that ends with its line, and more after it.
+// Throws InputError for JSON lines under the name of a JSON file: a value that ends with its line, and more after it.
 void refuse_lines(const std::string& path, const std::string& content) {
   const size_t begin = content.find_first_not_of(" \t\r\n"), end = content.find('\n', begin);
   if (end == std::string::npos || content.find_first_not_of(" \t\r\n", end) == std::string::npos) return;
@@ -89,7 +89,7 @@ void refuse_lines(const std::string& path, const std::string& content) {
                                            "another value after the first line's", kLinesRemedy));
 }
 
-// {"column": [values…], …}, all of one length.
+// Reads {"column": [values…], …}, where all lists are of one length.
 void read_columns(const std::string& path, const std::string& content, const RowSink& sink) {
   refuse_lines(path, content);
   const Row columns = parse_row(content, {path, 0, 1});
@@ -165,7 +165,7 @@ DataFormat chosen_format(const std::string& path, const std::string& format) {
       base::expectation("data " + path, "format " + format_names(), "'" + format + "'", remedy(path, "")));
 }
 
-// The whole file is one row.
+// Reads the whole file as one row.
 void read_plain(const std::string& path, const RowSink& sink) {
   std::string content = content_of(path);
   if (!is_valid_utf8(content))
@@ -174,10 +174,10 @@ void read_plain(const std::string& path, const RowSink& sink) {
   sink({path, 0, 1}, {{"text", std::move(content)}});
 }
 
-// Reads one file, of JSON lines no more than `most` rows.
+// Reads one file, and of JSON lines no more than `most` rows.
 void read_file(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad,
                int64_t most) {
-  host::open_for_reading(path);  // refuses what would be waited for
+  host::open_for_reading(path);  // refuses a file that would have to be waited for
   const DataFormat chosen = chosen_format(path, format);
   switch (chosen) {
     case DataFormat::kLines:

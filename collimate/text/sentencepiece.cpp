@@ -45,7 +45,7 @@ std::shared_ptr<const Vocabulary> vocabulary_of(const Model& model, const std::s
   return vocabulary;
 }
 
-// Ranks by id: pieces of the highest score merge first.
+// Returns the ranks by id: pieces of the highest score merge first.
 std::vector<int32_t> ranks_of(const Model& model) {
   std::vector<size_t> order(model.pieces.size());
   std::iota(order.begin(), order.end(), 0);
@@ -72,8 +72,9 @@ float least_score(const Model& model) {
   return least;
 }
 
-// A symbol of the user has a tenth for each of its bytes but the first, more than any logarithm, so that the longest of
-// those that overlap counts: the cuts of SentencePiece 0.2.3 (earlier ones weighed symbols by the likeliest piece).
+// A user-defined symbol has a tenth for each of its bytes but the first, which is more than any logarithm, so that the
+// longest of overlapping symbols counts: the cuts of SentencePiece 0.2.3 (earlier ones weighed symbols by the likeliest
+// piece).
 double unigram_score(const Model::Piece& piece) {
   if (piece.type == Model::kUserDefined) return 0.1F * static_cast<float>(piece.text.size() - 1);
   return is_part(piece) ? piece.score : std::numeric_limits<double>::quiet_NaN();
@@ -106,7 +107,7 @@ std::vector<AddedToken> added_of(const Model& model) {
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const Model::Piece& piece = model.pieces[id];
     const bool special = piece.type == Model::kControl || piece.type == Model::kUnknown;
-    // Symbols of the user are looked for where spaces have become marks, as SentencePiece does.
+    // User-defined symbols are looked for where spaces have become marks, as SentencePiece does.
     if (special || piece.type == Model::kUserDefined)
       added.push_back({.id = static_cast<int32_t>(id),
                        .content = piece.text,
@@ -125,7 +126,7 @@ TokenMatcher symbols_of(const Model& model) {
   return symbols;
 }
 
-// Joins what `change` makes of the well-formed text between symbols, and these.
+// Joins what `change` makes of the well-formed text between symbols, and the symbols.
 std::string apply_between(const TokenMatcher& symbols, std::string_view text,
                           const std::function<std::string(std::string_view)>& change) {
   std::string out;
@@ -139,13 +140,14 @@ std::string apply_between(const TokenMatcher& symbols, std::string_view text,
   return out + apply_to_valid(std::string(text.substr(at)), change);
 }
 
-// No spaces at the beginning of a text and no two in a row.
+// Removes spaces at the beginning of a text, and all but one of spaces in a row.
 void join_spaces(std::string& text, SegmentPlace place) {
   text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }), text.end());
   if (text.starts_with(' ') && place.first && !place.continues) text.erase(0, 1);
 }
 
-// How SentencePiece's normalizer.cc prepares a text: charsmap, spaces, dummy prefix, marks in the place of spaces.
+// Returns the steps by which SentencePiece's normalizer.cc prepares a text: charsmap, spaces, dummy prefix, marks in
+// the place of spaces.
 std::vector<TextStep> steps_of(const Model& model, bool prefix, bool legacy, const std::string& where) {
   std::vector<TextStep> steps;
   if (!model.charsmap.empty()) {
@@ -160,12 +162,12 @@ std::vector<TextStep> steps_of(const Model& model, bool prefix, bool legacy, con
     if (wanted && !text.empty()) text.insert(text.begin(), ' ');
     replace_all(text, " ", std::string(kSpaceMark));
     while (strip && text.ends_with(kSpaceMark))
-      text.resize(text.size() - kSpaceMark.size());  // those written as marks too
+      text.resize(text.size() - kSpaceMark.size());  // also those written as marks
   });
   return steps;
 }
 
-// A text loses as many spaces at its beginning as SentencePiece may have put there or taken away.
+// Returns a decoder that takes as many spaces off a text's beginning as SentencePiece may have put there or taken away.
 nlohmann::json decoder_of(bool prefix, bool strip) {
   const int spaces = strip ? std::numeric_limits<int>::max() : static_cast<int>(prefix);
   return {{"type", "Sequence"},
@@ -176,7 +178,7 @@ nlohmann::json decoder_of(bool prefix, bool strip) {
             {{"type", "Strip"}, {"content", " "}, {"start", spaces}, {"stop", 0}}}}};
 }
 
-// Names of special tokens that the files beside do not give.
+// Sets the names of special tokens that the files beside the model do not give.
 void name_specials(const Model& model, TokenizerConfig& config) {
   const auto name = [&](std::string& own, int64_t id) {
     if (own.empty() && id >= 0 && static_cast<size_t>(id) < model.pieces.size()) own = model.pieces[id].text;

@@ -27,7 +27,7 @@ struct SentencePieceModel {
   bool mark_spaces = true;   // escape_whitespaces
 };
 
-// InputError at `where` for bytes that are no such file.
+// Throws InputError, which names `where`, for bytes that are no such file.
 SentencePieceModel parse_sentencepiece(std::string_view bytes, const std::string& where);
 
 }  // namespace collimate::text

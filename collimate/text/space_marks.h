@@ -10,7 +10,7 @@ namespace collimate::text {
 // SentencePiece writes U+2581 in the place of a space.
 constexpr std::string_view kSpaceMark = "\u2581";
 
-// Appends the parts of `text`, which end before every run of space marks.
+// Appends the parts of `text`: one ends before every run of space marks.
 void divide_at_marks(std::string_view text, std::vector<Span>& words);
 
 }  // namespace collimate::text

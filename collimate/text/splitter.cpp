@@ -15,8 +15,8 @@ struct Part {
   bool match;
 };
 
-// Matches and the gaps between them, in order; with `invert` their parts are exchanged. `find(from, match)` gives the
-// next match. One that is empty parts the text where it stands.
+// Finds the matches and the gaps between them, in order; with `invert` gaps count as matches and matches as gaps.
+// `find(from, match)` gives the next match. An empty match parts the text where it stands.
 template <class Find>
 void find_parts(std::string_view text, bool invert, Find find, std::vector<Part>& parts) {
   parts.clear();
@@ -60,7 +60,7 @@ void append_parts(const std::vector<Part>& parts, Behavior behavior, size_t begi
             out.end());
 }
 
-// A splitter at what `find(text, from, match)` finds; `see(text)` is what it looks at, of the same length.
+// Makes a splitter at what `find(text, from, match)` finds in `see(text)`, which is of the same length as the text.
 template <class Find, class See = std::identity>
 Splitter splitter_at(Find find, Behavior behavior, bool invert, See see = {}) {
   return [find, behavior, invert, see](std::string_view text, Span piece, std::vector<Span>& out) {

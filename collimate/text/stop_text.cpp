@@ -8,7 +8,7 @@
 namespace collimate::text {
 namespace {
 
-// The longest border of a prefix and `c`, given that the prefix has `length` bytes.
+// Returns how many bytes of `text` are matched after `c`, where `length` bytes were matched before it.
 size_t extend(const std::string& text, const std::vector<size_t>& border, size_t length, char c) {
   while (length > 0 && text[length] != c) length = border[length - 1];
   return text[length] == c ? length + 1 : 0;
@@ -26,7 +26,7 @@ StopText::StopText(const std::vector<std::string>& stops) {
   }
 }
 
-// True when `c` completes the stop string; the search goes on from its longest border.
+// Returns true when `c` completes the stop string; the search goes on from its longest border.
 bool StopText::Stop::advance(char c) {
   length = extend(text, border, length, c);
   if (length < text.size()) return false;

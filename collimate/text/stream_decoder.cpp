@@ -51,7 +51,7 @@ std::string StreamDecoder::push(int32_t id) {
   return take_certain(pending_);
 }
 
-// An id without a text, as models have to pad their embedding, is no token.
+// Appends the text of one token. An id without a text, as models have to pad their embedding, is no token.
 void StreamDecoder::join(int32_t id) {
   if ((skip_special_ && tokenizer_.is_special(id)) || tokenizer_.token_bytes(id).empty()) return;
   append(std::exchange(between_, {}));

@@ -12,7 +12,7 @@ struct StringHash {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
-// Values by text; a look-up of a view copies nothing.
+// Maps texts to values; a look-up by a view copies nothing.
 template <class Value>
 using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_to<>>;
 

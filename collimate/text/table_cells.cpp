@@ -11,7 +11,7 @@ namespace collimate::text {
 
 namespace {
 
-// A column, and how a text in it begins that is a list.
+// A column, and the beginning of a text in it that is a list.
 struct ListColumn {
   const char* name;
   const char* begins;

@@ -6,8 +6,9 @@
 
 namespace collimate::text {
 
-// The thoughts of an answer, without blanks around them: its reasoning_content, or what its content has up to
-// </think>, which <think> may open or the prompt; "" for none.
+// Returns the thoughts of an answer, without blanks around them: its reasoning_content, or the part of its content
+// before </think>, from behind <think> or, where the prompt has opened the thoughts, from the beginning. Returns "" for
+// none.
 std::string thoughts_of(const Message& answer);
 
 }  // namespace collimate::text

@@ -25,7 +25,7 @@ struct Family {
   std::string bos, eos, pad;
 };
 
-// Qwen 1: tokenization_qwen.py of its models.
+// Describes Qwen 1 (tokenization_qwen.py of its models).
 Family qwen() {
   Family family{.pattern = kQwen2Pattern,
                 .normalizer = "NFC",
@@ -36,7 +36,7 @@ Family qwen() {
   return family;
 }
 
-// Llama 3: llama/tokenizer.py of meta-llama/llama3.
+// Describes Llama 3 (llama/tokenizer.py of meta-llama/llama3).
 Family llama3() {
   Family family{.pattern = kLlama3Pattern, .bos = "<|begin_of_text|>", .eos = "<|end_of_text|>"};
   const auto reserved = [](int i) { return fmt::format("<|reserved_special_token_{}|>", i); };
@@ -47,9 +47,9 @@ Family llama3() {
   return family;
 }
 
-// Moonlight and Kimi: tokenization_moonshot.py of moonshotai/Moonlight-16B-A3B and tokenization_kimi.py of
-// moonshotai/Kimi-K2-Instruct, whose patterns are one. The config names some of the 256 ids behind the ranks, `first`
-// and those that follow; the others are reserved.
+// Describes Moonlight and Kimi (tokenization_moonshot.py of moonshotai/Moonlight-16B-A3B and tokenization_kimi.py of
+// moonshotai/Kimi-K2-Instruct), whose patterns are one. The config names some of the 256 ids behind the ranks, which
+// begin at `first`; the others are reserved.
 Family moonshot(const std::string& path, const TokenizerConfig& config, int32_t first) {
   if (config.added.empty())
     throw base::InputError(base::expectation(path, "special tokens in tokenizer_config.json (added_tokens_decoder)",
@@ -59,7 +59,7 @@ Family moonshot(const std::string& path, const TokenizerConfig& config, int32_t 
   return family;
 }
 
-// The file of Python that a config names as its tokenizer's ("tokenization_kimi"), or "".
+// Returns the file of Python that a config names as its tokenizer's ("tokenization_kimi"), or "".
 std::string tokenizer_module(const TokenizerConfig& config) {
   const nlohmann::json map = config.json.value("auto_map", nlohmann::json::object());
   nlohmann::json named = map.is_object() ? map.value("AutoTokenizer", nlohmann::json()) : nlohmann::json();
@@ -67,7 +67,8 @@ std::string tokenizer_module(const TokenizerConfig& config) {
   return named.is_string() ? python_module(named) : "";
 }
 
-// A file of a class of its own may split in another way. `first` is the id of the first special token.
+// Returns the family of a file. Throws InputError for one of another class, which may split in another way. `first` is
+// the id of the first special token.
 Family family_of(const std::string& path, const TokenizerConfig& config, int32_t first) {
   const std::string name = std::filesystem::path(path).filename().string(), module = tokenizer_module(config);
   const std::string kind = config.json.value("tokenizer_class", "");
@@ -84,7 +85,7 @@ Family family_of(const std::string& path, const TokenizerConfig& config, int32_t
                                            "the model's tokenizer.json, which says how a text is split"));
 }
 
-// "dGhl 1820": a token in base64, its rank.
+// Adds the token of a line "dGhl 1820": a token in base64, and its rank.
 void add_line(std::string_view line, const std::string& where, Vocabulary& vocabulary) {
   const size_t space = std::min(line.find(' '), line.size());
   int64_t rank = -1;
@@ -108,7 +109,7 @@ std::shared_ptr<const Vocabulary> read_ranks(const std::string& path) {
   return vocabulary;
 }
 
-// The family's special tokens, with ids from `first`, but for those that the config names.
+// Adds the family's special tokens, with ids from `first`, but for those that the config names.
 void add_specials(const Family& family, const TokenizerConfig& config, int32_t first, TokenizerParts& parts) {
   for (int32_t id = first; const std::string& special : family.specials) {
     const auto same = [&](const AddedToken& token) { return token.id == id; };

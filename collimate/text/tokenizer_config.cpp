@@ -24,7 +24,8 @@ json read_optional(const std::string& path) {
   return value;
 }
 
-// Gives what `read` makes of a file's content; a value of another type than it reads is an error of that file.
+// Returns what `read` makes of a file's content; a value of another type than it reads is an InputError that names the
+// file.
 template <class Read>
 auto from_file(const std::string& path, Read read) {
   try {
@@ -34,7 +35,7 @@ auto from_file(const std::string& path, Read read) {
   }
 }
 
-// A special token is written as text, as {"content": text}, or null.
+// Returns the text of a special token, which is written as text, as {"content": text}, or null.
 std::string token_text(const json& entry) {
   if (entry.is_string()) return entry.get<std::string>();
   if (entry.is_object()) return entry.value("content", "");
@@ -47,7 +48,8 @@ std::optional<bool> optional_flag(const json& config, const char* key) {
   return found->get<bool>();
 }
 
-// The templates by name: files of their own go before the config, which has one text or a list of {name, template}.
+// Returns the templates by name: files of their own take precedence over the config, which has one text or a list of
+// {name, template}.
 std::map<std::string, std::string> read_chat_templates(const json& config, const std::string& directory) {
   std::map<std::string, std::string> templates;
   for (const auto& [name, file] : {std::pair{"default", "/chat_template.jinja"}, {"tool_use", kToolTemplateFile}})
@@ -61,7 +63,7 @@ std::map<std::string, std::string> read_chat_templates(const json& config, const
   return templates;
 }
 
-// As in transformers: "tool_use" is for conversations with tools, "default" for all others.
+// Sets the templates as transformers does: "tool_use" is for conversations with tools, "default" for all others.
 void set_chat_templates(const std::map<std::string, std::string>& templates, const std::string& path,
                         TokenizerConfig& config) {
   if (templates.empty()) return;
@@ -75,7 +77,7 @@ void set_chat_templates(const std::map<std::string, std::string>& templates, con
   if (const auto found = templates.find("tool_use"); found != templates.end()) config.tool_template = found->second;
 }
 
-// A tokenizer beside adapters has the configs of the model that they belong to.
+// Returns the ids that end a text. Adapters with a tokenizer have the configs of the model that they belong to.
 std::vector<int32_t> read_eos_ids(const std::string& directory) {
   for (const char* name : {"/generation_config.json", "/config.json"}) {
     const std::string path = host::base_directory(directory) + name;
@@ -102,7 +104,7 @@ void read_added_decoder(const std::string& path, TokenizerConfig& config) {
   }
 }
 
-// added_tokens.json, the older form: {"token": id}. Those that the config names are special.
+// Reads added_tokens.json, the older form: {"token": id}. Tokens that the config names are special.
 void read_older_added(const std::string& path, TokenizerConfig& config) {
   const json names = config.json.value("additional_special_tokens", json::array());
   const json older = read_optional(path);

@@ -11,7 +11,7 @@
 
 namespace collimate::text {
 
-// tokenizer_config.json and the files that complete it; absent files leave their parts empty.
+// Holds tokenizer_config.json and the files that complete it; absent files leave their parts empty.
 struct TokenizerConfig {
   nlohmann::json json = nlohmann::json::object();  // tokenizer_config.json itself
   std::string bos, eos, pad, unk, separator;       // as text
@@ -19,23 +19,23 @@ struct TokenizerConfig {
   nlohmann::json named = nlohmann::json::array();  // the special tokens' entries: texts, or objects with a "content"
   std::vector<AddedToken> added;                   // added_tokens_decoder, added_tokens.json
   std::vector<int32_t> eos_ids;                    // of generation_config.json, else config.json
-  std::string chat_template, tool_template;        // of conversations with tools, "" where it is the same
+  std::string chat_template, tool_template;        // the second for conversations with tools, "" where it is the same
 };
 
 // Throws InputError for a malformed file.
 TokenizerConfig read_tokenizer_config(const std::string& directory);
 
-// The module of a class in auto_map: "tokenization_kimi" of "REPOSITORY--tokenization_kimi.TikTokenTokenizer".
+// Returns the module of a class in auto_map: "tokenization_kimi" of "REPOSITORY--tokenization_kimi.TikTokenTokenizer".
 std::string python_module(const std::string& reference);
 
-// One entry of "added_tokens" or "added_tokens_decoder".
+// Reads one entry of "added_tokens" or "added_tokens_decoder".
 AddedToken parse_added_token(int32_t id, const nlohmann::json& json);
 
-// The ids in `info` from the config's names; `id_of` resolves them.
+// Makes the info of a tokenizer from its config, with ids in the place of names; `id_of` resolves them.
 template <class IdOf>
 TokenizerInfo make_info(const TokenizerConfig& config, const std::string& directory, IdOf id_of);
 
-// eos and eos_ids together, sorted, each once.
+// Returns eos and eos_ids together, sorted, each once.
 std::vector<int32_t> stop_ids(std::optional<int32_t> eos, const std::vector<int32_t>& eos_ids);
 
 template <class IdOf>

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// Reads what a template puts before and after a single text, outside of what others put there.
+// Reads what a template puts before and after a single text, outside of what earlier processors put there.
 void read_template(const json& processor, TokenizerParts& parts) {
   std::vector<int32_t> before;
   bool after = false;
@@ -32,7 +32,7 @@ void read_template(const json& processor, TokenizerParts& parts) {
   parts.before.insert(parts.before.begin(), before.begin(), before.end());
 }
 
-// Ids that a post-processor puts before and after a single text.
+// Reads the ids that a post-processor puts before and after a single text.
 void read_post_processor(const json& processor, const std::string& where, TokenizerParts& parts) {
   if (processor.is_null()) return;
   const std::string type = processor.at("type");
@@ -86,8 +86,8 @@ json pre_tokenizer_of(const TokenizerConfig& config) {
   return split_bytes(kQwen2Pattern);
 }
 
-// The special tokens that the config names and the vocabulary has: they are none of its words, as in transformers. What
-// added_tokens_decoder says of a token goes before.
+// Returns the special tokens that the config names and the vocabulary has: no word contains them, as in transformers.
+// The entry of a token in added_tokens_decoder takes precedence.
 json named_tokens(const TokenizerConfig& config, const json& vocab) {
   std::set<std::string> seen;
   for (const AddedToken& token : config.added) seen.insert(token.content);

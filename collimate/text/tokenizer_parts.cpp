@@ -8,7 +8,8 @@
 namespace collimate::text {
 namespace {
 
-// The vocabulary file's own added tokens, then those that only the files beside it have.
+// Adds to the vocabulary file's own added tokens those that only the files beside it have. Throws InputError for an id
+// with two texts.
 void add_configured(const TokenizerConfig& config, const std::string& where, TokenizerParts& parts) {
   const size_t own = parts.added.size();
   for (const AddedToken& token : config.added) {
@@ -27,13 +28,13 @@ void add_configured(const TokenizerConfig& config, const std::string& where, Tok
   }
 }
 
-// Without a template, tokenizer_config.json's add_bos_token and add_eos_token decide.
+// Adds bos and eos as tokenizer_config.json's add_bos_token and add_eos_token say, which decide without a template.
 void add_configured_specials(const TokenizerConfig& config, const TokenizerInfo& info, TokenizerParts& parts) {
   if (config.add_bos.value_or(false) && info.bos) parts.before = {*info.bos};
   if (config.add_eos.value_or(false) && info.eos) parts.after = {*info.eos};
 }
 
-// The ids around a text must be tokens.
+// Throws InputError where an id around a text is no token.
 void check_template(const TokenizerParts& parts, const std::string& where) {
   std::vector<int32_t> ids = parts.before;
   ids.insert(ids.end(), parts.after.begin(), parts.after.end());

@@ -10,7 +10,7 @@ namespace {
 
 bool is_list(CallForm form) { return form == CallForm::kList || form == CallForm::kFunctools; }
 
-// Whether one of the two begins with the other, so that `text` is the mark or may become it.
+// Returns whether one of the two begins with the other, so that `text` is the mark or may become it.
 bool may_be(std::string_view text, std::string_view mark) { return mark.starts_with(text) || text.starts_with(mark); }
 
 bool reads(CallForm form, std::string_view body, std::string_view name) {
@@ -26,7 +26,7 @@ bool stands_between_marks(CallForm form, std::string_view text, size_t at, std::
   return reads(form, text.substr(begin, close - begin), name);
 }
 
-// The text up to the end of the first JSON value that begins with `bracket`.
+// Returns the text up to the end of the first JSON value that begins with `bracket`.
 std::string_view through_json(std::string_view text, char bracket) {
   const size_t at = std::min(text.find(bracket), text.size());
   return text.substr(0, at + json_length(text.substr(at)));
@@ -81,7 +81,7 @@ CallReader::CallReader(CallForm form, nlohmann::ordered_json tools, bool thinkin
   if (alone_) mark_ = call_mark_ahead(form);
 }
 
-// False where it is none.
+// Reads the calls in a body; returns false where it holds none, or one of another function than those of the tools.
 bool CallReader::take_call(std::string_view body, Read& read) {
   std::vector<ToolCall> calls = calls_of(form_, body, tools_);
   if (!call_only(calls, names_)) return false;
@@ -104,7 +104,7 @@ CallReader::Read CallReader::read(std::string_view text, bool last) {
   return read;
 }
 
-// False once the thoughts, if there are any, have ended.
+// Shows the thoughts at the beginning; returns false once they, if there are any, have ended.
 bool CallReader::show_thoughts(Read& read, bool last) {
   constexpr std::string_view kOpen = "<think>", kClose = "</think>";
   const std::string_view answer = base::stripped(held_);
@@ -118,7 +118,7 @@ bool CallReader::show_thoughts(Read& read, bool last) {
   return thinking_;
 }
 
-// Shows what stands before a mark, but for blanks, which may stand beside a call. False where there is no mark.
+// Shows the text before a mark, but for blanks, which may stand beside a call. Returns false where there is no mark.
 bool CallReader::show_text(Read& read) {
   const size_t mark = held_.find(mark_);
   begins_ = mark != std::string::npos;
@@ -147,7 +147,7 @@ void CallReader::read_calls(Read& read, bool last) {
   }
 }
 
-// Empty where the text begins with no call; nothing where that is not known yet.
+// Returns the place of a call: an empty one where the text begins with no call, nothing where that is not known yet.
 std::optional<CallReader::Place> CallReader::place_of_call(std::string_view text, bool last) const {
   const std::string_view begin = text.substr(std::min(text.find_first_not_of(base::kBlanks), text.size()));
   const size_t blanks = text.size() - begin.size(), brace = begin.find('{');
@@ -167,7 +167,7 @@ std::optional<CallReader::Place> CallReader::place_of_call(std::string_view text
   return at == std::string_view::npos ? std::nullopt : std::optional(Place{at, at + close.size()});
 }
 
-// Whether a call may begin so, in a form without marks around it.
+// Returns whether a call may begin with the text, in a form without marks around it.
 bool CallReader::may_begin(std::string_view text) const {
   if (text.empty()) return true;
   if (form_ != CallForm::kNamed) return text.front() == (is_list(form_) ? '[' : '{');

@@ -12,31 +12,32 @@
 
 namespace collimate::text {
 
-// Found where the text has a call of `name`: by what stands around it. `opening`: the text before the turn.
+// Returns the form in which the text has a call of `name`, found by what stands around the name; kUnknown where it has
+// none. `opening` is the text before the turn.
 CallForm call_form_of(std::string_view text, std::string_view opening, std::string_view name);
 
-// Special tokens that a reader of the form must see as text.
+// Returns the special tokens that a reader of the form must see as text.
 std::vector<int32_t> call_token_ids(CallForm form, const Tokenizer& tokenizer);
 
-// Reads calls out of the text of an answer as it comes. What may be the beginning of a call is held back; what turns
-// out to be none is text, unchanged, and calls behind it are read. Beside a call, white space before and after it is
-// left out. Calls without marks stand at the beginning or behind another; thoughts (<think> … </think>) that the answer
-// begins with have none. Of an answer in harmony see HarmonyReader.
+// Reads calls out of the text of an answer as it comes. Text that may begin a call is held back; if it turns out to be
+// no call it is shown unchanged, and calls behind it are read. White space before and after a call is left out. Calls
+// without marks stand at the beginning or behind another call; thoughts (<think> … </think>) that the answer begins
+// with hold no calls. For an answer in harmony see HarmonyReader.
 class CallReader {
  public:
   using Read = AnswerPart;
 
-  // `tools`: the definitions of those that may be called; something else is no call. `thinking`: the prompt has opened
-  // the thoughts.
+  // `tools` holds the definitions of those that may be called; a call of anything else is text. `thinking` says that
+  // the prompt has opened the thoughts.
   CallReader(CallForm form, nlohmann::ordered_json tools, bool thinking = false);
 
-  // `last`: nothing follows.
+  // Reads a text and returns what is certain by now. With `last` nothing follows.
   Read read(std::string_view text, bool last);
   bool any() const { return any_ || harmony_.any(); }
 
  private:
   struct Place {
-    size_t body, end;  // sizes, from behind the mark ahead
+    size_t body, end;  // of a call and of all up to its end, in bytes from behind the mark ahead
   };
   bool show_thoughts(Read& read, bool last);
   bool show_text(Read& read);

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// As json.dumps writes it.
+// Returns the JSON as json.dumps writes it.
 std::string dumped(const ordered_json& value) { return jinja::to_json(jinja::from_json(value), {}); }
 
 ordered_json shaped_arguments(const ordered_json& arguments, const ToolForm& form) {
@@ -21,14 +21,14 @@ ordered_json shaped_arguments(const ordered_json& arguments, const ToolForm& for
   return parse_exact_json(arguments.get_ref<const std::string&>(), "arguments of a call");
 }
 
-// A call that no conversation has; its id is one that Mistral's templates take.
+// Returns a conversation with a call that no other has; its id is one that Mistral's templates take.
 Messages probe() {
   const ordered_json function = {{"name", "probe_tool"}, {"arguments", {{"probe_key", "probe_value"}}}};
   const ordered_json call = {{"id", "probe0001"}, {"type", "function"}, {"function", function}};
   return {{"user", "probe"}, {"assistant", "", {{"tool_calls", ordered_json::array({call})}}}};
 }
 
-// The text of the probe's first turns; nothing where the template refuses them.
+// Returns the text of the probe's first turns; "" where the template refuses them.
 std::string probed(const jinja::Template& chat, ordered_json variables, const ToolForm& form, size_t turns) {
   variables["messages"] = ordered_json::array();
   const Messages messages = probe();
@@ -41,7 +41,7 @@ std::string probed(const jinja::Template& chat, ordered_json variables, const To
   }
 }
 
-// Whether the template says a word to the model that gets tools.
+// Returns whether the template says a word to a model that gets tools.
 bool tells(const jinja::Template& chat, ordered_json variables, const ToolForm& form, const char* word) {
   variables["tools"] = {{{"type", "function"}, {"function", {{"name", "probe_tool"}, {"description", "probe"}}}}};
   return probed(chat, std::move(variables), form, 1).find(word) != std::string::npos;

@@ -11,8 +11,8 @@ namespace collimate::text {
 
 enum class EmptyContent { kAbsent, kNull, kText };
 
-// How a template takes an assistant's calls of tools. Some write arguments as JSON and need an object, others join
-// texts. A content beside calls that says nothing is left out as transformers leaves it out, unless that writes no
+// Says how a template takes an assistant's calls of tools. Some write arguments as JSON and need an object, others join
+// texts. An empty content beside calls is left out, as transformers leaves it out, unless the template then writes no
 // call.
 struct ToolForm {
   bool arguments_as_text = false;
@@ -20,11 +20,11 @@ struct ToolForm {
   CallForm calls = CallForm::kUnknown;
 };
 
-// Found by what the template makes of one call, that which can be read if there is one; that of most templates where it
-// makes nothing of any form.
+// Finds the form by what the template writes for one call. Returns the first form whose call can be read again, else
+// the first that is written at all, else that of most templates.
 ToolForm tool_form_of(const jinja::Template& chat, const nlohmann::ordered_json& variables);
 
-// A message as the template gets it.
+// Returns a message as the template gets it.
 nlohmann::ordered_json message_json(const Message& message, const ToolForm& form);
 
 }  // namespace collimate::text

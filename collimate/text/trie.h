@@ -8,7 +8,7 @@
 
 namespace collimate::text {
 
-// Strings by their beginnings. Nodes lie in breadth-first order, so that a node's children are neighbours.
+// Finds strings by their beginnings. Nodes lie in breadth-first order, so that a node's children are neighbours.
 class Trie {
  public:
   // `keys` are different from each other; empty ones are left out. A key's value is its place among them.
@@ -29,7 +29,7 @@ class Trie {
   struct Node {
     uint32_t first_child = 0;
     uint16_t children = 0;
-    unsigned char byte = 0;  // that leads here
+    unsigned char byte = 0;  // the byte that leads here
     int32_t value = -1;
   };
   uint32_t child(uint32_t node, unsigned char byte) const {

@@ -29,10 +29,11 @@ std::string form_of_run(std::string_view text, int options) {
   return {reinterpret_cast<const char*>(raw), static_cast<size_t>(length)};
 }
 
-// Composing, utf8proc 2.8 takes it for a final consonant that is none, and loses it after a syllable.
+// When composing, utf8proc 2.8 takes this character for a final consonant, which it is not, and loses it after a
+// syllable.
 constexpr uint32_t kBeforeFinals = 0x11A7;
 
-// Characters between inert ones are brought into the form, inert ones stay.
+// Brings the characters between inert ones into the form; inert ones stay.
 std::string form_around_inert(std::string_view run, int options) {
   std::string out;
   size_t from = 0;

@@ -11,11 +11,11 @@ namespace {
 
 constexpr double kUnknownPenalty = 10.0;
 
-// The best cut of what ends here.
+// The best cut of the bytes that end here.
 struct Cut {
   double score = 0;
   int32_t id = -1;
-  int32_t begin = -1;  // of its last token; -1: none ends here
+  int32_t begin = -1;  // of its last token; -1: no cut ends here
 };
 
 struct Piece {
@@ -23,7 +23,7 @@ struct Piece {
   size_t begin, end;
 };
 
-// The tokens that cuts are made of, by id; empty in the places of others.
+// Returns the tokens that cuts are made of, by id; empty in the places of others.
 std::vector<std::string> parts_of(const Vocabulary& vocabulary, const std::vector<double>& scores) {
   std::vector<std::string> parts = vocabulary.tokens();
   for (size_t id = 0; id < parts.size(); ++id)

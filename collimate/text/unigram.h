@@ -10,16 +10,17 @@
 
 namespace collimate::text {
 
-// The unigram language model of SentencePiece (Kudo 2018): the cut of a word whose tokens' log-probs sum up highest
-// (Viterbi), as Hugging Face tokenizers have it, or SentencePiece's library. A character that is no token costs 10 more
-// than the least likely token; such characters in a row are one unk, or their bytes where all of these are tokens.
+// Cuts words by the unigram language model of SentencePiece (Kudo 2018): into the tokens whose log-probs have the
+// highest sum (Viterbi), as Hugging Face tokenizers cut them, or SentencePiece's library. A character that is no token
+// costs 10 more than the least likely token; such characters in a row are one unk, or their bytes where all of these
+// are tokens.
 class Unigram : public WordModel {
  public:
   struct Options {
     std::optional<int32_t> unk;
     bool byte_fallback = false;
-    bool float_sums = false;  // sums are rounded to float, as SentencePiece's: of cuts equal in it the first counts
-    // The least likely token's log-prob, where `scores` have others that are less.
+    bool float_sums = false;  // sums are rounded to float, as SentencePiece's are; the first cut of equal sums counts
+    // The log-prob of the least likely token, where `scores` holds lower ones of other tokens.
     std::optional<double> least = {};
     std::string where;  // names the tokenizer in errors
   };

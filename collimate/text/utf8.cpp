@@ -7,7 +7,8 @@
 namespace collimate::text {
 namespace {
 
-// Bytes that a lead byte announces (0: not a lead byte) and the range its second byte must lie in (RFC 3629 table).
+// Holds how many bytes a lead byte announces (0: not a lead byte), and the range that its second byte must lie in (RFC
+// 3629 table).
 struct Lead {
   size_t length;
   unsigned char low, high;
@@ -28,7 +29,7 @@ Lead lead_of(unsigned char byte) {
   return {0, 0, 0};
 }
 
-// How many of the character's bytes at the start of `text` are well-formed so far.
+// Returns how many of the character's bytes at the start of `text` are well-formed so far.
 size_t well_formed_prefix(std::string_view text, const Lead& lead) {
   size_t good = 1;
   while (good < lead.length && good < text.size()) {

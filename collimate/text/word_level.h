@@ -8,7 +8,7 @@
 
 namespace collimate::text {
 
-// One id per word.
+// Gives each word one id. A word that is no token is unk.
 class WordLevel : public WordModel {
  public:
   WordLevel(std::shared_ptr<const Vocabulary> vocabulary, std::optional<int32_t> unk, std::string where)
@@ -22,8 +22,9 @@ class WordLevel : public WordModel {
   std::string where_;
 };
 
-// BERT's model (Wu et al. 2016, as tokenization.py of BERT has it): the longest token that begins the rest of the word,
-// again and again; tokens inside a word begin with a prefix. A word that cannot be cut so, or is too long, is unk.
+// Cuts words as BERT's model does (Wu et al. 2016, tokenization.py of BERT): it takes the longest token that begins the
+// rest of the word, again and again; tokens inside a word begin with a prefix. A word that cannot be cut so, or is too
+// long, is unk.
 class WordPiece : public WordModel {
  public:
   struct Options {
@@ -37,12 +38,13 @@ class WordPiece : public WordModel {
 
  private:
   bool cut(std::string_view word, std::vector<int32_t>& ids) const;
-  // The longest token at the start of `rest`, a part of a word at `inside`; its bytes, 0 where there is none.
+  // Finds the longest token at the start of `rest`, a part of a word at `inside`. Returns its bytes, 0 where there is
+  // none.
   size_t longest(std::string_view rest, bool inside, int32_t& id) const;
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   Options options_;
-  size_t longest_token_ = 0;  // bytes
+  size_t longest_token_ = 0;  // bytes of the longest token, its prefix included
 };
 
 }  // namespace collimate::text

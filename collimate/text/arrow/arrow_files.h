@@ -4,26 +4,26 @@
 
 #include "collimate/text/rows.h"
 
-// Files that the libraries of the pyarrow package read, by a library of our own that is loaded at the first call. Each
-// function throws InputError for a build without it, which says how to get it.
+// The libraries of the pyarrow package read these files, by a library of our own that is loaded at the first call. Each
+// reading function throws InputError in a build without it, which says how to get it.
 namespace collimate::text {
 
-// Rows of a Parquet file, column by column as JSON: integers, floats, booleans, text, lists, structs, maps (as lists of
-// {key, value}); dates, times and decimals as text; binary columns as text where a value is UTF-8, else as
-// {"base64": TEXT}; NaN and infinities as null, a missing value. Throws InputError: not a Parquet file, or a column
-// type without a JSON form.
+// Reads the rows of a Parquet file, column by column as JSON: integers, floats, booleans, text, lists, structs, maps
+// (as lists of {key, value}); dates, times, decimals and all other types as Arrow's text; binary columns as text where
+// a value is UTF-8, else as {"base64": TEXT}; NaN and infinities as null, a missing value. Throws InputError for a file
+// that Arrow cannot read as Parquet.
 void read_parquet(const std::string& path, const RowSink& sink);
 
-// Reads the rows of an Arrow file likewise, in either of its forms: the stream that Hugging Face's `datasets` writes
-// and the file with an index.
+// Reads the rows of an Arrow file as read_parquet does, in either of its forms: the stream that Hugging Face's
+// `datasets` writes and the file with an index.
 void read_arrow(const std::string& path, const RowSink& sink);
 
-// Is the ending of this path that of a compressed file (.gz .zst .bz2 .lz4)?
+// Returns whether the path's ending is that of a compressed file (.gz .zst .bz2 .lz4).
 bool is_compressed(const std::string& path);
-// Gives what a compressed file holds. Throws InputError where it is damaged or ends early.
+// Returns what a compressed file holds. Throws InputError where it is damaged or ends early.
 std::string decompressed(const std::string& path);
 
-// The entry points of that library; each returns an error for the user, empty where all went well.
+// These are the entry points of that library; each returns an error for the user, empty where all went well.
 using ReadRowsFunction = std::string (*)(const std::string& path, const RowSink& sink);
 using DecompressFunction = std::string (*)(const std::string& path, const std::string& codec, std::string& content);
 inline constexpr const char* kReadParquetSymbol = "collimate_read_parquet";

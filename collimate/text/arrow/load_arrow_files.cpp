@@ -10,7 +10,7 @@
 namespace collimate::text {
 namespace {
 
-// Arrow's name of the codec of each ending.
+// Maps each ending to Arrow's name of its codec.
 const std::map<std::string, std::string>& codecs() {
   static const std::map<std::string, std::string> all = {
       {".gz", "gzip"}, {".zst", "zstd"}, {".bz2", "bz2"}, {".lz4", "lz4"}};
@@ -19,7 +19,8 @@ const std::map<std::string, std::string>& codecs() {
 
 std::string extension_of(const std::string& path) { return std::filesystem::path(path).extension().string(); }
 
-// `what` was to be read, by the `reader` that is missing where the library is.
+// Returns an entry point of the library, which reads `what`. Throws InputError, which names the `reader` as missing,
+// where there is no library.
 template <class Function>
 Function load(const char* name, const std::string& what, const std::string& reader) {
   void* handle = host::load_beside_libraries(

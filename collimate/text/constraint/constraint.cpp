@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kNoToken = "no token of the vocabulary that goes on";
 
-// The engine's message in one line: without the parser's state, and of an expression's error its last line.
+// Returns the engine's message in one line: without the parser's state, and of an expression's error only its last
+// line.
 std::string cause_of(std::string message) {
   if (message.starts_with("NoExtensionBias")) return kNoToken;
   message.resize(std::min(message.size(), message.find("\n<state>")));
@@ -26,7 +27,7 @@ std::string cause_of(std::string message) {
   return base::beginning_of(message, 300);
 }
 
-// A kind of rule as the engine calls it, and as a message does.
+// A kind of rule in the words of the engine, and in those of an error.
 struct KindWords {
   const char *engine, *expected;
 };
@@ -56,7 +57,7 @@ std::string with_bounded_blanks(const std::string& schema, const std::string& na
   if (parsed == true) return "{" + member + "}";
   if (!parsed.is_object()) return schema;
   const auto options = parsed.find(kOptions);
-  if (options == parsed.end())  // into the text, so that its numbers stay as they are written
+  if (options == parsed.end())  // written into the text, so that its numbers stay as they are
     return "{" + member + (parsed.empty() ? "" : ",") + schema.substr(schema.find('{') + 1);
   const auto says = [&](const char* key) { return options->contains(key); };
   if (!options->is_object() || says("whitespace_pattern") || says("whitespace_flexible")) return schema;
@@ -65,7 +66,7 @@ std::string with_bounded_blanks(const std::string& schema, const std::string& na
   return whole.dump();
 }
 
-// The bytes of all tokens, as the engine keeps them.
+// Holds the bytes of all tokens, as the engine keeps them.
 class Constrainer::Vocabulary {
  public:
   struct FreeMatcher {
@@ -162,10 +163,10 @@ class Constrainer::Followed final : public Constraint {
     followed_.clear();
   }
 
-  // Another matcher takes its place, so that what is asked next, of other tokens, does not depend on what was asked
-  // before.
+  // Notes the error and puts another matcher in place, so that what is asked next, of other tokens, does not depend on
+  // what was asked before.
   bool fail() {
-    problem_ = error_of(matcher_);  // of which it never recovers
+    problem_ = error_of(matcher_);  // from which a matcher never recovers
     restart();
     return false;
   }
@@ -197,8 +198,8 @@ class Constrainer::Followed final : public Constraint {
   std::shared_ptr<const Vocabulary> vocabulary_;  // the matchers use it
   Matcher fresh_;                                 // at the beginning of the text
   Matcher matcher_;
-  std::vector<int32_t> followed_;  // where it is
-  // The last question and its answer.
+  std::vector<int32_t> followed_;  // the tokens that matcher_ has taken
+  // The last question and the answer to it.
   bool answered_ = false, any_ = false;
   std::vector<int32_t> asked_;
   std::vector<uint32_t> mask_;

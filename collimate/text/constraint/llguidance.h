@@ -7,13 +7,13 @@
 
 namespace collimate::text {
 
-// Declares what constraint.cpp calls of llguidance (github.com/guidance-ai/llguidance), which structures output: a part
-// of the interface in C that its version in tools/requirements.txt has, whose header (parser/llguidance.h) says what
-// each function does. Structures and order of members are that interface's.
+// Declares what constraint.cpp calls of llguidance (github.com/guidance-ai/llguidance), which structures output. This
+// is a part of the interface in C of the version in tools/requirements.txt, whose header (parser/llguidance.h) says
+// what each function does. Structures and the order of members are that interface's.
 struct LlgTokenizer;
 struct LlgMatcher;
 
-struct LlgParserLimits {  // 0: the engine's own
+struct LlgParserLimits {  // 0 stands for the engine's own limit
   size_t max_items_in_row;
   uint64_t initial_lexer_fuel;
   uint64_t step_lexer_fuel;
@@ -38,7 +38,7 @@ struct LlgTokenizerInitV2 {
   uint32_t vocab_size;
   uint32_t tok_eos;
   const uint32_t* token_lens;  // [vocab_size]
-  const uint8_t* token_bytes;  // of all tokens, one after the other
+  const uint8_t* token_bytes;  // the bytes of all tokens, one after the other
   const char* tokenizer_json;
   bool tokenize_assumes_string;
   size_t (*tokenize_fn)(const void* data, const uint8_t* bytes, size_t count, uint32_t* tokens, size_t most);
@@ -57,7 +57,7 @@ struct Llguidance {
   LlgMatcher* (*new_matcher)(const LlgConstraintInit*, const char* kind, const char* text);  // never null
   LlgMatcher* (*clone_matcher)(const LlgMatcher*);
   void (*free_matcher)(LlgMatcher*);
-  const char* (*matcher_get_error)(LlgMatcher*);  // null: none. One that has an error stays so
+  const char* (*matcher_get_error)(LlgMatcher*);  // null: no error. A matcher keeps its error
   size_t (*matcher_get_mask_byte_size)(const LlgMatcher*);
   int32_t (*matcher_compute_mask_into)(LlgMatcher*, uint32_t* mask, size_t bytes);
   int32_t (*matcher_validate_tokens)(LlgMatcher*, const uint32_t* tokens, size_t count);  // how many may follow
@@ -69,7 +69,7 @@ struct Llguidance {
                    matcher_validate_tokens, matcher_consume_tokens, matcher_rollback)
 };
 
-// Loads the library at the first call. InputError in a build without it.
+// Returns the library, which the first call loads. Throws InputError in a build without it.
 const Llguidance& llguidance();
 inline constexpr const char* kLlguidanceLibrary = "collimate_llguidance.so";
 

@@ -7,12 +7,12 @@
 
 namespace collimate::text::jinja {
 
-// A statement or an operation costs so much, and so an item that is looked at; a byte that is made or read costs 1.
+// A statement or an operation costs kStepCost, an item that is looked at kItemCost, and a byte that is made or read 1.
 inline constexpr size_t kStepCost = 100, kItemCost = 8;
 inline constexpr int kMostLevels = 200;
 
-// A Budget bounds time and memory of what a thread renders while it stands: 512 MiB of made and read bytes, where steps
-// and items count as bytes too.
+// Bounds the time and memory of what a thread renders while it lives: 512 MiB of made and read bytes, where steps and
+// items count as bytes too.
 class Budget {
  public:
   Budget();
@@ -24,12 +24,13 @@ class Budget {
   size_t outer_;
 };
 
-// Takes so much from the thread's budget. InputError where less is left; without a budget there is no end.
+// Takes `cost` from the thread's budget. Throws InputError where less is left; without a budget there is no limit.
 void charge(size_t cost);
-// InputError where less than `count` times `each` is left. It takes nothing: what is made then is charged as a Value.
+// Throws InputError where less than `count` times `each` is left. Takes nothing: what is made then is charged as a
+// Value.
 void expect_room(size_t count, size_t each);
 
-// One level more of calls and expressions in each other while it stands. InputError for too many.
+// Counts one more level of calls and expressions in each other while it lives. Throws InputError for too many.
 class Level {
  public:
   explicit Level(int& levels);
@@ -41,7 +42,7 @@ class Level {
   int& levels_;
 };
 
-// A text that grows piece by piece, each of which is charged twice: growing may take as much again.
+// Makes a text piece by piece, each of which is charged twice: growing may take as much again.
 class Pieces {
  public:
   Pieces& operator<<(std::string_view piece) {

@@ -15,7 +15,7 @@ class LineError : public base::InputError {
   using base::InputError::InputError;
 };
 
-// Runs something whose errors are of that line.
+// Runs something, and gives its errors the line of the node.
 template <class Run>
 auto at_line(const Node& node, const Run& run) {
   try {
@@ -99,7 +99,7 @@ Evaluator::Flow Evaluator::body(const Node& node, Scope& scope) {
   return Flow::kOn;
 }
 
-// The values see nothing of each other.
+// The values are computed in the scope around, so that they see nothing of each other.
 Evaluator::Flow Evaluator::with(const Node& node, Scope& scope) {
   Scope inner{{}, &scope};
   for (size_t i = 0; i < node.names.size(); ++i) inner.variables[node.names[i]] = value(node.children[i + 1], scope);
@@ -168,7 +168,7 @@ void Evaluator::assign_member(const Node& node, const Value& to, Scope& scope) {
   (same == members.end() ? members.emplace_back(node.text, Value()) : *same).second = to;
 }
 
-// A block's text by its filters, the first of which is the innermost; without one the text.
+// Returns a block's text after its filters, of which the first is the innermost; without a filter the text itself.
 Value Evaluator::filtered(const Node& filter, Scope& scope, Value of) {
   if (filter.op == Op::kNothing) return of;
   Value inner = filtered(filter.children[0], scope, std::move(of));
@@ -184,7 +184,7 @@ std::string Evaluator::captured(const Node& node, Scope& scope) {
   return text;
 }
 
-// Returns what a recursive loop writes of other items.
+// Returns what a recursive loop writes for other items.
 std::string Evaluator::looped(const Loop& of, const Value& items, Scope& scope) {
   std::string text;
   const Restore restore(out_, std::exchange(out_, &text));

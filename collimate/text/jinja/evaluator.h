@@ -14,18 +14,18 @@
 
 namespace collimate::text::jinja {
 
-// Variables of a body; those of the bodies around it are seen, not changed.
+// The variables of a body, which sees those of the bodies around it but does not change them.
 struct Scope {
   std::map<std::string, Value> variables;
   Scope* around = nullptr;
 };
 
-// Runs a template's statements over the variables of a scope. InputError that
-// names the line of what goes wrong. Used once, by one thread.
+// Runs a template's statements over the variables of a scope. Throws InputError, which names the line of what goes
+// wrong. Used once, by one thread.
 class Evaluator {
  public:
   explicit Evaluator(Scope& root) : root_(root) {}
-  // Namespaces may hold each other in any number, in circles too.
+  // Empties all namespaces, as they may hold each other in any number, in circles too.
   ~Evaluator() {
     for (const auto& made : namespaces_) made->members.clear();
   }
@@ -74,7 +74,7 @@ class Evaluator {
 
   Scope& root_;
   MarkedText whole_;
-  std::string* out_ = nullptr;                          // whole_'s, or what is captured
+  std::string* out_ = nullptr;                          // text of whole_, or of what is captured
   std::vector<std::shared_ptr<Namespace>> namespaces_;  // all that were made
   int levels_ = 0;
 };

@@ -204,7 +204,7 @@ Node ExpressionParser::subscript(Node of) {
   return node;
 }
 
-// (a, b, c=d) behind what `node` holds.
+// Reads the arguments (a, b, c=d) of a call, behind the children that `node` has.
 Node ExpressionParser::call(Node node) {
   expect_sign("(");
   while (!take_sign(")")) {

@@ -15,7 +15,7 @@
 
 namespace collimate::text::jinja {
 
-// Reads expressions from tokens, the loosest operators first: what statements stand on.
+// Reads expressions from tokens, the loosest operators first. The parser of statements builds on it.
 class ExpressionParser {
  public:
   explicit ExpressionParser(const std::string& source) : tokens_(tokens_of(source)) {}
@@ -87,7 +87,7 @@ class ExpressionParser {
   Node no_choice();
   Node list_or_one();
   Node rest_of_list(Node first);
-  // `| filter(…)` behind its sign, of a value.
+  // Reads `filter(…)` behind the sign |, applied to a value.
   Node filtered(Node of);
 
   size_t at_ = 0;
@@ -114,7 +114,7 @@ class ExpressionParser {
   Node tested(Node of);
 
   static constexpr int kMostDepth = 100;    // of expressions and statements in each other
-  static constexpr int kMostChained = 200;  // operators, as in a ~ b ~ c
+  static constexpr int kMostChained = 200;  // operators in a row, as in a ~ b ~ c
 
   std::vector<Token> tokens_;
   int depth_ = 0;

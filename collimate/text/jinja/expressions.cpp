@@ -14,7 +14,7 @@ bool holds(const std::string& sign, const Value& a, const Value& b) {
   return compare(sign, a, b);
 }
 
-// Whether it must not outlive a scope: a caller, or a macro of another body than the whole template's.
+// Returns whether the value must not outlive a scope: a caller, or a macro of another body than the whole template's.
 bool is_bound(const Value& value) { return value.is<Macro>() && value.as<Macro>().scope != nullptr; }
 
 Value cycled(const Loop& loop, const Arguments& arguments) {
@@ -22,14 +22,14 @@ Value cycled(const Loop& loop, const Arguments& arguments) {
   return arguments.positional[static_cast<size_t>(loop.index) % arguments.positional.size()];
 }
 
-// Whether the arguments differ from those of the loop's last call.
+// Returns whether the arguments differ from those of the loop's last call.
 Value has_changed(const Loop& loop, const Arguments& arguments) {
   const bool same = !loop.last->empty() && equal(loop.last->front(), Value::tuple(arguments.positional));
   *loop.last = {Value::tuple(arguments.positional)};
   return !same;
 }
 
-// Whether a macro's body looks caller, varargs or kwargs up, as Jinja2 asks: the parser has noted it.
+// Returns whether a macro's body looks up caller, varargs or kwargs, as Jinja2 asks: the parser has noted it.
 bool takes(const Node& macro, const char* name) { return contains(macro.value, name); }
 
 Value macro_attribute(const Node& node, const std::string& name) {
@@ -209,7 +209,7 @@ Value Evaluator::call_known(const Function& function, const Arguments& arguments
   return made;
 }
 
-// A recursive loop over other items; it stands where the loop does.
+// Runs a recursive loop over other items, in the scope where the loop stands.
 Value Evaluator::call_again(const std::string& name, const Arguments& arguments, Scope& scope) {
   const Scope* at = &scope;
   while (!at->variables.contains(name)) at = at->around;
@@ -219,7 +219,7 @@ Value Evaluator::call_again(const std::string& name, const Arguments& arguments,
   return looped(of, arguments.of(), *at->around);
 }
 
-// Gives a macro's parameters their values, by place, by name or by default, and takes those by name.
+// Gives a macro's parameters their values, by place, by name or by default, and removes the arguments that it uses.
 void Evaluator::bind_parameters(const Node& node, Arguments& given, Scope& inner) {
   const size_t places = std::min(node.names.size(), given.positional.size());
   for (size_t i = 0; i < node.names.size(); ++i) {
@@ -240,7 +240,8 @@ void Evaluator::bind_parameters(const Node& node, Arguments& given, Scope& inner
   given.positional.erase(given.positional.begin(), given.positional.begin() + static_cast<int64_t>(places));
 }
 
-// Gives it what is left as varargs, kwargs and caller, where it looks these up.
+// Gives the macro the rest of the arguments as varargs, kwargs and caller, where its body looks these up. Throws
+// InputError for arguments that it does not take.
 void Evaluator::bind_rest(const Node& node, Arguments& rest, const std::optional<Macro>& caller, Scope& inner) {
   if (!rest.positional.empty() && !takes(node, "varargs"))
     refuse(fmt::format("at most {} arguments of '{}'", node.names.size(), node.text),

@@ -8,13 +8,13 @@
 namespace collimate::text::jinja {
 
 using Filter = Value (*)(const Arguments&);
-// Filters of texts, and those of lists and dictionaries.
+// The first returns the filters of texts, the second those of lists and dictionaries.
 const std::map<std::string, Filter>& text_filters();
 const std::map<std::string, Filter>& list_filters();
 
-// The text of what a filter or test is of.
+// Returns the text of the value that a filter or test is applied to.
 std::string text_of(const Arguments& a);
-// The text with & < > ' " as HTML writes them.
+// Returns the text with & < > ' " as HTML writes them.
 std::string escaped(const std::string& text);
 
 }  // namespace collimate::text::jinja

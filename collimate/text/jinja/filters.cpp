@@ -55,8 +55,7 @@ Value whole_of(double number) {
   return static_cast<int64_t>(number);
 }
 
-// Python's int() of a text, which may have a sign and, in bases of 2, 8 and 16,
-// a prefix.
+// Reads a number as Python's int() of a text, which may have a sign and, in bases of 2, 8 and 16, a prefix.
 bool read_whole(std::string text, int base, int64_t& number) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.erase(0, 1);
@@ -69,7 +68,7 @@ bool read_whole(std::string text, int base, int64_t& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Python's int(), or that of float() where it takes none.
+// Returns Python's int() of a value, or of its float() where it is no whole number.
 Value to_whole(const Arguments& a) {
   const Value& of = a.of();
   if (of.is_number() && !of.is<double>()) return of.whole();
@@ -123,7 +122,7 @@ bool has_items(const Arguments& a) {
   return a.of().is_list() || a.of().is_dict() || a.of().is_text() || a.of().is<Undefined>();
 }
 
-// Python's `is`: values that are one.
+// Returns whether two values are one, for Python's `is`.
 bool same(const Arguments& a) {
   const Value &of = a.of(), other = a.get(1, "other");
   const bool kinds = of.is<bool>() == other.is<bool>() && of.is<double>() == other.is<double>();
@@ -164,7 +163,7 @@ const std::map<std::string, Test>& tests() {
   return kTests;
 }
 
-// Signs, and words for them; null for others.
+// Returns the sign that a test stands for, as a sign or as a word; null for others.
 const char* comparison_of(const std::string& test) {
   static const std::map<std::string, const char*> kSigns = {
       {"eq", "=="},         {"equalto", "=="}, {"==", "=="},      {"ne", "!="}, {"!=", "!="},

@@ -15,7 +15,7 @@
 namespace collimate::text::jinja {
 namespace {
 
-// How a value is written, in the terms of Python's format specification.
+// Says how a value is written, in the terms of Python's format specification.
 struct Form {
   std::string fill = " ";
   char align = 0, sign = '-', type = 0, grouping = 0;
@@ -35,7 +35,7 @@ int64_t read_number(std::string_view& text, int64_t otherwise) {
   return text.size() == begin ? otherwise : number;
 }
 
-// Digits in groups of three from the end of the whole part.
+// Writes `sign` between groups of three digits, from the end of the whole part.
 std::string grouped(const std::string& digits, char sign) {
   const size_t whole = std::min(digits.find_first_not_of("0123456789"), digits.size());
   std::string out;
@@ -103,7 +103,7 @@ std::string first_characters(const std::string& text, int64_t most) {
 
 // ---- format % values
 
-// Gives a place its value: the next one, or that of a name.
+// Gives a place its value: the next one, or the one of a name.
 class GivenValues {
  public:
   explicit GivenValues(const Value& values) : values_(values) {}
@@ -166,7 +166,7 @@ std::string character_of(const Value& value) {
   return out;
 }
 
-// Gives what `%d` and the like write of a number.
+// Returns what `%d` and the like write of a number.
 std::string percent_number(const Value& value, Form form) {
   constexpr std::string_view kWhole = "diuxXo", kAny = "diu";
   const bool whole = kWhole.find(form.type) != std::string_view::npos;
@@ -195,7 +195,7 @@ std::string converted(const Value& value, Form form) {
   }
 }
 
-// One place, behind its %.
+// Writes one place, behind its %.
 std::string placed(std::string_view& rest, GivenValues& given) {
   Form form;
   std::optional<Value> named;
@@ -229,7 +229,7 @@ char take(std::string_view& rest) {
   return c;
 }
 
-// [[fill]align][sign][#][0][width][grouping][.precision][type]
+// Reads [[fill]align][sign][#][0][width][grouping][.precision][type].
 Form form_of(std::string_view rest) {
   constexpr std::string_view kAligns = "<>^=";
   Form form;
@@ -276,7 +276,7 @@ std::string formatted(const Value& value, const std::string& spec) {
   return padded(text, form.width, form.align && form.align != '=' ? form.align : '>', form.fill);
 }
 
-// The value that a place names: its number or name, with attributes and items behind it.
+// Returns the value that a place names by a number or name, with attributes and items behind it.
 Value value_of(std::string_view name, const Arguments& arguments, int64_t& counted) {
   const size_t end = std::min(name.find_first_of(".["), name.size());
   std::string_view first = name.substr(0, end), rest = name.substr(end);

@@ -21,7 +21,7 @@ void append_upper(std::string& out, uint32_t c) {
     append_utf8(out, large_of(c));
   }
 }
-// The first letter of a word.
+// Appends the first letter of a word.
 void append_title(std::string& out, uint32_t c) {
   if (c == 0xDF) {
     out += "Ss";

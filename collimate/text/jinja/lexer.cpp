@@ -41,7 +41,7 @@ class Lexer {
     return source_.size();
   }
 
-  // Text up to a tag, without what the tags on both sides take.
+  // Adds the text up to a tag, without what the tags on both sides take.
   void add_text(size_t tag) {
     std::string text = source_.substr(at_, tag - at_);
     const int lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
@@ -79,7 +79,8 @@ class Lexer {
     add(block ? TokenKind::kEndBlock : TokenKind::kEndPrint, "");
   }
 
-  // Behind the end of a tag with "-" whitespace goes, behind that of a block or comment one newline.
+  // Notes what a tag's end takes from the text behind it: all white space with "-", and one newline for a block or
+  // comment.
   void after_tag(bool block, char sign) {
     strip_next_ = sign == '-';
     trimmed_newline_ = false;
@@ -100,7 +101,8 @@ class Lexer {
     after_tag(true, sign);
   }
 
-  // The end of a tag that is this word and no more, from behind its sign on, and the sign at its end; npos for others.
+  // Returns the end of a tag that is this word and no more, read from behind its first sign, and sets `sign` to the one
+  // at its end; npos for another tag.
   size_t end_of_word(size_t at, std::string_view word, char& sign) const {
     at = skip(source_, at, is_space);
     if (source_.compare(at, word.size(), word) != 0) return std::string::npos;
@@ -109,7 +111,8 @@ class Lexer {
     return source_.compare(at, 2, "%}") == 0 ? at + 2 : std::string::npos;
   }
 
-  // {% raw %} … {% endraw %}: tags on both sides take from the text between as from any other.
+  // Reads {% raw %} … {% endraw %} where it stands here. The tags on both sides take from the text between them as
+  // from any other.
   bool is_raw() {
     char sign = ' ';
     const size_t begin = end_of_word(at_, "raw", sign);

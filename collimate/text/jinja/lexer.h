@@ -21,12 +21,13 @@ enum class TokenKind {
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
-  std::string text;  // of a string what it stands for
+  std::string text;  // of a string, the text that it stands for
   int line = 0;
 };
 
-// The tokens of a template, as Jinja2 has them with trim_blocks and lstrip_blocks: a block's line leaves nothing of
-// itself, comments nothing at all, and "-" takes the whitespace beside it. InputError naming the line.
+// Returns the tokens of a template, as Jinja2 has them with trim_blocks and lstrip_blocks: a block alone on its line
+// leaves nothing of the line, comments leave nothing at all, and "-" takes the white space beside it. Throws
+// InputError, which names the line.
 std::vector<Token> tokens_of(const std::string& source);
 
 }  // namespace collimate::text::jinja

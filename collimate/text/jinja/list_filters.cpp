@@ -17,8 +17,8 @@ bool is_place(const std::string& name) {
 
 bool is_given(const Value& value) { return !value.is<Undefined>() && !value.is<None>(); }
 
-// Gives what stands at an attribute: a number, or names and numbers with dots between; `fallback` where one of these is
-// not there.
+// Returns what stands at an attribute: a number, or names and numbers with dots between; `fallback` where one of these
+// is not there.
 Value at_path(Value item, const Value& path, const Value& fallback = {}) {
   const auto step = [&](const Value& key) {
     item = item_of(item, key);
@@ -46,7 +46,7 @@ Value folded(const Value& value, bool case_sensitive) {
   return value.is_text() && !case_sensitive ? Value(lower(value.text())) : value;
 }
 
-// Gives what items are sorted by: attributes with commas between.
+// Returns what an item is sorted by; `attributes` may be several, with commas between.
 Value sort_key(const Value& item, const Value& attributes, bool exact) {
   if (!attributes.is_text() || attributes.text().find(',') == std::string::npos)
     return folded(key_of(item, attributes), exact);
@@ -112,7 +112,7 @@ Value reversed(const Arguments& a) {
   return text;
 }
 
-// The arguments of a filter or test that is named among those of another, for one item.
+// Returns, for one item, the arguments of the filter or test that another's argument at `name` names.
 Arguments inner_arguments(const Arguments& a, const Value& item, size_t name) {
   Arguments inner{{item}, a.named};
   inner.positional.insert(inner.positional.end(), a.positional.begin() + static_cast<int64_t>(name) + 1,
@@ -135,7 +135,8 @@ Value map(const Arguments& a) {
   return out;
 }
 
-// select, reject and those by attribute: the first argument behind the attribute names a test, true without one.
+// Does select, reject and those by attribute: the first argument (behind the attribute) names a test; without one the
+// value's truth counts.
 Value chosen(const Arguments& a, bool wanted, bool by_attribute) {
   const size_t test = by_attribute ? 2 : 1;
   if (by_attribute && a.positional.size() < 2) refuse("the name of an attribute", "none");
@@ -250,7 +251,7 @@ Value last_of(const Arguments& a) {
   return items->empty() ? Value(Undefined{"the last item"}) : items->back();
 }
 
-// Attributes alone, as Python has them: a dictionary's members are none.
+// Returns an attribute, as Python has them: a dictionary's members are none.
 Value attribute(const Arguments& a) {
   const std::string name = to_text(a.get(1, "name"));
   const bool has = a.of().is<std::shared_ptr<Namespace>>() || a.of().is<Loop>();

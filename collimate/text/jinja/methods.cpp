@@ -29,7 +29,7 @@ std::string strip(const std::string& text, const Arguments& a, bool left, bool r
   return text.substr(begin, end - begin);
 }
 
-// Splits at runs of whitespace, at most `most` times; below 0 without limit.
+// Splits at runs of white space, at most `most` times; without limit where that is negative.
 List split_spaces(const std::string& text, int64_t most) {
   List parts;
   for (size_t at = skip(text, 0, is_space); at < text.size();) {
@@ -79,7 +79,7 @@ Value split_lines(const std::string& text, const Arguments& a) {
   return lines;
 }
 
-// Python's replacement of the empty text: before each character and at the end.
+// Replaces the empty text as Python does: before each character and at the end.
 Value between_all(const std::string& text, const std::string& put, int64_t most) {
   Pieces out;
   int64_t done = 0;
@@ -105,7 +105,7 @@ Value replace(const std::string& text, const Arguments& a) {
   return out.take();
 }
 
-// A text or any of a list of them at an end.
+// Returns whether a text, or any of a list of them, stands at the beginning or end.
 Value at_end(const std::string& text, const Arguments& a, bool begin) {
   const Value what = a.get(1, "prefix");
   const std::shared_ptr<const List> all = what.is_list() ? items_of(what) : items_of(List{what});
@@ -158,7 +158,7 @@ Value justified(const std::string& text, const Arguments& a, char align) {
   return padded(text, a.get(1, "width").whole(), align, fill.text());
 }
 
-// Python puts the odd blank in front where the width is odd too.
+// Centers a text as Python does, which puts the odd blank in front where the width is odd too.
 Value centered(const std::string& text, const Arguments& a) {
   const int64_t width = a.get(1, "width").whole(), missing = width - base::characters_in(text);
   if (missing <= 0) return text;
@@ -173,14 +173,14 @@ Value centered(const std::string& text, const Arguments& a) {
   return justified(front.text(), both, '<');
 }
 
-// Zeros go behind a sign.
+// Fills a text with zeros, which go behind a sign.
 Value filled(const std::string& text, const Arguments& a) {
   const bool has_sign = text.starts_with('-') || text.starts_with('+');
   const int64_t width = a.get(1, "width").whole();
   return text.substr(0, has_sign ? 1 : 0) + padded(text.substr(has_sign ? 1 : 0), width - (has_sign ? 1 : 0), '>', "0");
 }
 
-// Gives what stands before a text, the text and what stands behind it.
+// Returns what stands before a text, the text and what stands behind it.
 Value parted(const std::string& text, const Arguments& a, bool last) {
   const std::string what = to_text(a.get(1, "sep"));
   if (what.empty()) refuse("a separator", "an empty text");
@@ -284,8 +284,7 @@ Value range(const Arguments& a) {
   return numbers;
 }
 
-// dict(): members of a dictionary or pairs of a list, and those by name over
-// them.
+// Does dict(): takes the members of a dictionary or the pairs of a list, and sets those given by name over them.
 Value made_dict(const Arguments& a) {
   Dict members;
   const auto set = [&](const Value& key, const Value& member) {
@@ -314,8 +313,7 @@ Value turns(List items, bool joins) {
   return std::make_shared<Turns>(Turns{std::move(items), 0, joins});
 }
 
-// next() and reset() of a cycler, and the call of a joiner, whose name is
-// empty.
+// Does next() and reset() of a cycler, and the call of a joiner, whose name is empty.
 Value turn_method(const std::string& name, Turns& turns) {
   if (turns.joins != name.empty()) refuse("next or reset of a cycler, or a joiner's call", fmt::format("'{}'", name));
   if (turns.joins) return std::exchange(turns.at, 1) == 0 ? Value("") : turns.items[0];

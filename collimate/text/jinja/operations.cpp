@@ -47,14 +47,14 @@ Value joined(const List& a, const List& b) {
   return out;
 }
 
-// The value as a tuple or as markup where `of` is so.
+// Returns the value as a tuple or as markup where `of` is such.
 Value like(const Value& of, const Value& value) {
   if (of.is_tuple()) return Value::tuple(value.list());
   return of.is_markup() ? Value::markup(value.text()) : value;
 }
 
 std::string as_markup(const Value& text) { return text.is_markup() ? text.text() : escaped(text.text()); }
-// Values as markup takes them into its places.
+// Returns values as markup takes them into its places: escaped.
 Value escaped_all(const Value& values) {
   if (values.is_text()) return as_markup(values);
   if (!values.is_tuple() && !values.is_dict()) return values;
@@ -115,7 +115,7 @@ Value number_result(const std::string& sign, const Value& a, const Value& b) {
 
 int64_t place_in(int64_t index, size_t size) { return index < 0 ? index + static_cast<int64_t>(size) : index; }
 
-// Places of a slice, as Python's slice.indices().
+// Returns the places of a slice, as Python's slice.indices() gives them.
 std::vector<size_t> places(size_t size, const Value& first, const Value& last, const Value& step) {
   const auto given = [](const Value& value) { return !value.is<Undefined>() && !value.is<None>(); };
   const int64_t count = static_cast<int64_t>(size);
@@ -131,10 +131,10 @@ std::vector<size_t> places(size_t size, const Value& first, const Value& last, c
   return all;
 }
 
-// The name is for errors; what holds it is copied.
+// Names what is missing, for errors. At most 100 characters of the name are kept, as values are copied.
 Value missing(const std::string& name) { return Undefined{base::beginning_of(name, 100)}; }
 
-// Whether `what` stands there; charges the bytes that are compared.
+// Returns whether `what` stands at `at`; charges the bytes that are compared.
 bool stands_at(const std::string& what, const std::string& in, size_t at) {
   const auto end = std::mismatch(what.begin(), what.end(), in.begin() + static_cast<int64_t>(at)).first;
   charge(static_cast<size_t>(end - what.begin()) + 1);

@@ -46,7 +46,7 @@ class Parser : private ExpressionParser {
     expect_word(end);
     end_of_block();
   }
-  // A body with its end.
+  // Reads a body with its end.
   Node body_until(const char* end) {
     end_of_block();
     Node body = statements({end});
@@ -155,7 +155,7 @@ class Parser : private ExpressionParser {
     return node;
   }
 
-  // (a, b=1): names and their defaults.
+  // Reads (a, b=1): names and their defaults.
   void parameters(Node& node) {
     expect_sign("(");
     while (!take_sign(")")) {

@@ -5,7 +5,7 @@
 namespace collimate::text::jinja {
 namespace {
 
-// Whether the predicate holds of the node or of one within.
+// Returns whether the predicate holds of the node or of one within it.
 template <class Predicate>
 bool any_node(const Node& node, const Predicate& holds) {
   return holds(node) || std::ranges::any_of(node.children, [&](const Node& n) { return any_node(n, holds); }) ||

@@ -7,11 +7,11 @@
 // Finds what a template may look at, whatever it is given.
 namespace collimate::text::jinja {
 
-// The template looks a variable of that name up somewhere.
+// Returns whether the template looks up a variable of that name somewhere.
 bool reads(const Node& body, const std::string& variable);
-// The word stands in it as a name, an attribute or a text.
+// Returns whether the word stands in it as a name, an attribute or a text.
 bool mentions(const Node& body, const std::string& word);
-// The template has {% generation %} somewhere.
+// Returns whether the template has {% generation %} somewhere.
 bool marks(const Node& body);
 
 }  // namespace collimate::text::jinja

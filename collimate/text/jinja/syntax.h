@@ -10,7 +10,7 @@
 namespace collimate::text::jinja {
 
 enum class Op {
-  // Statements: `children` hold what they hold.
+  // Statements. Each comment lists the node's `children` in order, and then its other members.
   kText,         // text
   kPrint,        // expression
   kFor,          // items, condition or kNothing, body, else; `names` the variables;
@@ -21,7 +21,7 @@ enum class Op {
   kWith,         // body, values; `names` their variables
   kMacro,        // body, defaults as `named`; `names` its parameters; `value` says which of caller, varargs and kwargs
                  // it reads
-  kCallBlock,    // call, body; `names` the parameters of the caller; `value` as of a macro
+  kCallBlock,    // call, body; `names` the parameters of the caller; `value` as for a macro
   kFilterBlock,  // body; a filter in `text` with its arguments behind
   kGeneration,   // body: what an assistant writes
   kBreak,
@@ -37,7 +37,7 @@ enum class Op {
   kItem,       // of, key
   kSlice,      // of, first, last, step, each or kNothing
   kCall,       // callee, arguments; `named`
-  kEach,       // of a call's arguments: all items of a list, or with `text` of a
+  kEach,       // an argument of a call: all items of a list, or with `text` of a
                // dictionary
   kFilter,     // of, arguments; `text`, `named`
   kTest,       // of, arguments; `text`
@@ -58,10 +58,11 @@ struct Node {
   std::vector<Node> children = {};
   std::vector<std::pair<std::string, Node>> named = {};
   std::vector<std::string> names = {};
-  int levels = 0;  // of expressions in each other, which a chain of operators has too
+  int levels = 0;  // how deep expressions stand in each other, as operators in a chain do too
 };
 
-// A template as its statements. InputError naming the line for what the language has not, or has and is not built.
+// Returns a template as its statements. Throws InputError, which names the line, for what the language does not have,
+// and for what it has but is not built here.
 Node parse(const std::string& source);
 
 }  // namespace collimate::text::jinja

@@ -8,7 +8,7 @@
 
 namespace collimate::text::jinja {
 
-// A text and, in bytes of it, where {% generation %} stands around a part of it: [begin, end), in order. A part inside
+// A text, and the ranges of its bytes, [begin, end) and in order, around which {% generation %} stands. A part inside
 // of a macro or of another captured text has no place of its own and is left out.
 struct MarkedText {
   std::string text;
@@ -20,14 +20,15 @@ struct MarkedText {
 // namespaces, and ends: see budget.h. Immutable; may be used by several threads.
 class Template {
  public:
-  // InputError naming the line of what is not of the language.
+  // Throws InputError, which names the line, for what is not of the language.
   explicit Template(const std::string& source);
   Template(Template&& other) noexcept;
   ~Template();
-  // `variables`: a JSON object. InputError naming the line of what goes wrong, as raise_exception does.
+  // Renders the template with `variables`, a JSON object. Throws InputError, which names the line of what goes wrong,
+  // also for raise_exception.
   std::string render(const nlohmann::ordered_json& variables) const { return render_marked(variables).text; }
   MarkedText render_marked(const nlohmann::ordered_json& variables) const;
-  // As in search.h.
+  // search.h describes these three.
   bool reads(const std::string& variable) const;
   bool mentions(const std::string& word) const;
   bool marks() const;

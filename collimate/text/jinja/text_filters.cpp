@@ -12,7 +12,7 @@
 namespace collimate::text::jinja {
 namespace {
 
-// Markup stays markup.
+// Returns the text as markup where `of` is markup.
 Value markup_like(const Value& of, std::string text) {
   return of.is_markup() ? Value::markup(std::move(text)) : Value(std::move(text));
 }
@@ -42,7 +42,8 @@ Value indent(const Arguments& a) {
   return out.take();
 }
 
-// Jinja2's: a word begins behind spaces, hyphens and opening brackets, not behind each other sign as Python's does.
+// Capitalizes words as Jinja2 does: a word begins behind spaces, hyphens and opening brackets, not behind every other
+// sign as Python's does.
 Value title(const Arguments& a) {
   const std::string text = text_of(a);
   const auto starts_words = [](std::string_view each) {
@@ -91,7 +92,7 @@ Value truncate(const Arguments& a) {
   return kept + end;
 }
 
-// Percent encoding of all but letters, digits, "_.-~" and `safe` (RFC 3986).
+// Encodes all bytes but letters, digits, "_.-~" and `safe` by percent signs (RFC 3986).
 std::string percent_encoded(const std::string& text, std::string_view safe) {
   charge(3 * text.size());
   std::string out;
@@ -108,7 +109,7 @@ std::string percent_encoded(const std::string& text, std::string_view safe) {
   return out;
 }
 
-// A form's fields have + for a blank.
+// Encodes a value as a form's field, which has + for a blank.
 std::string field(const Value& value) {
   std::string text = percent_encoded(to_text(value), " ");
   std::replace(text.begin(), text.end(), ' ', '+');

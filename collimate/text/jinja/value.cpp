@@ -14,7 +14,7 @@
 namespace collimate::text::jinja {
 namespace {
 
-// repr() of a float: the fewest digits that read as it, with an exponent below 1e-4 and from 1e16 on.
+// Returns repr() of a float: the fewest digits that read as it, with an exponent below 1e-4 and from 1e16 on.
 std::string real_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -83,7 +83,7 @@ std::string json_text(const std::string& text, bool ascii) {
   return nlohmann::json(text).dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
 }
 
-// Gives JSON's word for none, a truth value or a number.
+// Returns JSON's word for none, a truth value or a number.
 std::string json_word(const Value& value) {
   if (value.is<bool>()) return value.as<bool>() ? "true" : "false";
   if (value.is<None>()) return "null";
@@ -153,13 +153,13 @@ class JsonWriter {
   const JsonFormat& format_;
 };
 
-// A number, whole ones of 64 bits without rounding.
+// Returns a number, whole ones of 64 bits without rounding.
 long double exact(const Value& number) {
   static_assert(std::numeric_limits<long double>::digits >= 63);
   return number.is<double>() ? number.as<double>() : static_cast<long double>(number.whole());
 }
 
-// The bytes that a text takes beside its own.
+// A text takes so many bytes beside its own.
 constexpr size_t kTextCost = 64;
 
 }  // namespace

@@ -20,7 +20,7 @@ using Dict = std::vector<std::pair<Value, Value>>;  // in the order in which key
 using Named = std::vector<std::pair<std::string, Value>>;
 
 struct Undefined {
-  std::string name;  // of what was looked up, for errors
+  std::string name;  // the name that was looked up, for errors
 };
 struct None {};
 // A namespace: the one thing that templates may change.
@@ -30,7 +30,7 @@ struct Namespace {
 // A macro, or the body of a call block, which sees the variables where it stands.
 struct Macro {
   const Node* node = nullptr;
-  Scope* scope = nullptr;  // null: that of the whole template
+  Scope* scope = nullptr;  // null: the scope of the whole template
 };
 // One of the functions that templates have, by its name.
 struct Function {
@@ -40,18 +40,19 @@ struct Function {
 struct Loop {
   int64_t index = 0, depth = 0;
   std::shared_ptr<const List> items;
-  const Node* node = nullptr;       // of one that is recursive
+  const Node* node = nullptr;       // of a loop that is recursive
   std::shared_ptr<List> last = {};  // what loop.changed() was given last
 };
-// Gives its items in turn: a cycler, or a joiner, which gives nothing first.
+// Gives its items in turn: all of them in a cycle, or, for a joiner, nothing at first and then its one item.
 struct Turns {
   List items;
   size_t at = 0;
   bool joins = false;
 };
 
-// A value of the template language: Python's, as far as templates see them. Texts, lists and dictionaries are shared,
-// as nothing changes them; making one is charged to the budget. InputError for more than 200 levels of lists.
+// A value of the template language, which is Python's as far as templates see it. Texts, lists and dictionaries are
+// shared, as nothing changes them; making one is charged to the budget. Throws InputError for more than 200 levels of
+// lists.
 class Value {
  public:
   using Held = std::variant<Undefined, None, bool, int64_t, double, std::shared_ptr<const std::string>,
@@ -68,10 +69,9 @@ class Value {
   Value(List items);
   Value(Dict members);
   static Value tuple(List items);
-  // A tuple whose parts have the names grouper and list too.
+  // Makes a tuple whose parts have the names grouper and list too.
   static Value group(Value grouper, List items);
-  // A text that is markup already, so that it is not escaped (again): Markup of
-  // MarkupSafe.
+  // Makes a text that is markup already (Markup of MarkupSafe), so that it is not escaped again.
   static Value markup(std::string text);
 
   template <class T>
@@ -82,7 +82,7 @@ class Value {
   const T& as() const {
     return std::get<T>(held_);
   }
-  bool is_list() const { return is<std::shared_ptr<const List>>(); }  // a tuple too
+  bool is_list() const { return is<std::shared_ptr<const List>>(); }  // true for a tuple too
   bool is_tuple() const { return is_list() && special_ != Special::kNone; }
   bool is_group() const { return special_ == Special::kGroup; }
   bool is_markup() const { return special_ == Special::kMarkup; }
@@ -106,25 +106,25 @@ class Value {
   int levels_ = 0;  // of lists and dictionaries in each other
 };
 
-// InputError for a whole number beyond 64 bits with a sign.
+// Throws InputError for a whole number beyond 64 bits with a sign.
 Value from_json(const nlohmann::ordered_json& json);
 bool truth(const Value& value);
-// Whether Python takes it as a key: no list and no dictionary.
+// Returns whether Python takes the value as a key: no list and no dictionary, but a tuple of keys.
 bool is_key(const Value& value);
 bool equal(const Value& a, const Value& b);
-// a < b as Python orders numbers, texts and lists. InputError for others.
+// Returns a < b as Python orders numbers, texts and lists. Throws InputError for others.
 bool less(const Value& a, const Value& b);
-// One of == != < <= > >=.
+// Returns `a <sign> b` for a sign of == != < <= > >=.
 bool compare(const std::string& sign, const Value& a, const Value& b);
-// These give what str() and repr() of Python give.
+// These return what str() and repr() of Python return.
 std::string to_text(const Value& value);
 std::string to_repr(const Value& value);
-// The member of that name or key, or null.
+// These return the member of that name or key, or null.
 const Value* find(const Named& members, const std::string& name);
 const Value* find(const Dict& dict, const Value& key);
 const Value* find(const Dict& dict, const std::string& key);
 
-// A JsonFormat writes as json.dumps does: in one line without an `indent`, which is written once a level.
+// Says how JSON is written, as by json.dumps: in one line without an `indent`, which is written once a level.
 struct JsonFormat {
   std::optional<std::string> indent = {};
   bool ascii = false, sort_keys = false;
@@ -132,10 +132,10 @@ struct JsonFormat {
 };
 std::string to_json(const Value& value, const JsonFormat& format);
 
-// Characters of UTF-8; a byte that begins none is one of its own.
+// Returns the characters of UTF-8; a byte that begins none is one of its own.
 std::vector<std::string_view> characters(const std::string& text);
 
-// Throws InputError as the evaluator wants it: it adds the line.
+// Throws InputError for the template; the evaluator adds the line.
 [[noreturn]] void refuse(const std::string& expected, const std::string& got);
 
 }  // namespace collimate::text::jinja

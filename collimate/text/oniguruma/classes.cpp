@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostClasses = 100;
 
-// `members` as PCRE2 writes them between brackets, and expressions of one character each.
+// Joins `members`, as PCRE2 writes them between brackets, and `others`, expressions of one character each.
 struct Union {
   std::string members;
   std::vector<std::string> others;
@@ -67,7 +67,7 @@ class ClassReader {
   }
 
  private:
-  // A "]" at the start is a member.
+  // Takes a "]" at the start, which is a member where another one ends the class.
   bool take_first_bracket() {
     return reader_.at("]") && reader_.rest().find(']', 1) != std::string_view::npos && reader_.take("]");
   }

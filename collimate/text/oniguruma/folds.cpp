@@ -58,7 +58,7 @@ std::string alternatives(std::u32string_view characters, const std::vector<uint3
   return out += ")";
 }
 
-// Characters from `at` on that one equals, "" where there are none.
+// Returns the longest run of characters from `at` on that equals one character, folded; "" where there is none.
 std::u32string longest_folded(const std::u32string& text, size_t at) {
   for (size_t size = std::min<size_t>(3, text.size() - at); size > 1; --size) {
     std::u32string folded;

@@ -102,7 +102,7 @@ uint32_t Reader::number(std::string_view digits, int base) const {
 }
 
 void Reader::refuse(const std::string& what, const std::string& remedy) const {
-  size_t end = at_;  // whole characters are shown
+  size_t end = at_;  // moves on, so that whole characters are shown
   while (end < pattern_.size() && (static_cast<unsigned char>(pattern_[end]) & 0xC0) == 0x80) ++end;
   std::string got(pattern_);
   if (end > 0 && end < pattern_.size()) got += fmt::format(", at the end of '{}'", pattern_.substr(0, end));

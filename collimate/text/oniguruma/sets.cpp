@@ -14,13 +14,13 @@ namespace {
 
 using Sets = std::map<std::string, CharacterSet, std::less<>>;
 
-// Characters that became alphabetic, or small, in Unicode 16, and are older than it.
+// These sets name the characters that became alphabetic, or small, in Unicode 16, though they are older than it.
 constexpr const char* kAlphabetic =
     "\\p{Alphabetic}\\x{363}-\\x{36f}\\x{c04}\\x{f82}\\x{f83}\\x{1dd3}-\\x{1de6}\\x{11080}\\x{11081}";
 constexpr const char* kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 constexpr const char* kOutsideWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}²³¹¼½¾";
 
-// The sets that brackets and properties name alike.
+// Returns the sets that brackets and properties name alike.
 const Sets& posix_sets() {
   static const Sets table = {{"alnum", {kAlphabetic + std::string("\\p{Nd}")}},
                              {"alpha", {kAlphabetic}},
@@ -39,7 +39,7 @@ const Sets& posix_sets() {
   return table;
 }
 
-// Long names of general categories, which PCRE2 lacks.
+// PCRE2 lacks these long names of general categories.
 constexpr std::pair<std::string_view, std::string_view> kCategories[] = {
     {"closepunctuation", "Pe"},
     {"combiningmark", "M"},
@@ -81,7 +81,7 @@ constexpr std::pair<std::string_view, std::string_view> kCategories[] = {
     {"uppercaseletter", "Lu"},
 };
 
-// Properties that mean something else in brackets, or that only Oniguruma has.
+// Returns the properties that mean something else in brackets, or that only Oniguruma has.
 const Sets& other_sets() {
   static const Sets table = {{"assigned", {"\\p{Cn}", true}},
                              {"casedletter", {"\\p{Lu}\\p{Ll}\\p{Lt}"}},
@@ -91,7 +91,7 @@ const Sets& other_sets() {
   return table;
 }
 
-// PCRE2's own property, a script before all others: \p{Greek} alone holds what is used with Greek, too.
+// Returns PCRE2's own property, a script before all others: \p{Greek} alone also holds what is used with Greek.
 std::optional<CharacterSet> property_of_pcre2(const std::string& name) {
   for (const auto& [longer, category] : kCategories)
     if (name == longer) return CharacterSet{fmt::format("\\p{{{}}}", category)};

@@ -7,24 +7,24 @@
 
 namespace collimate::text::oniguruma {
 
-// A named set of characters: `members` as PCRE2 writes them between brackets, or, negated, all that are not among them.
+// A set of characters: `members` as PCRE2 writes them between brackets or, if negated, all that are not among them.
 struct CharacterSet {
   std::string members;
   bool negated = false;
 
-  // An expression that matches one character.
+  // Returns an expression that matches one character.
   std::string expression() const;
 };
 
-// The set that an escape stands for whose backslash is read: \d \w \s \h, their opposites, \p{…}, \P{…}; nothing where
-// it is another. `in_class` tells \w between brackets, which lacks ¼, ½, ¾, ¹, ² and ³, from that outside. Names are
-// those of Oniguruma 6.9 (its doc/RE). InputError for one that PCRE2 lacks.
+// Reads the set that an escape stands for, whose backslash has been read: \d \w \s \h, their opposites, \p{…},
+// \P{…}; nothing where it is another. `in_class` says that the escape stands between brackets, where \w lacks ¼, ½,
+// ¾, ¹, ² and ³. Names are those of Oniguruma 6.9 (its doc/RE). Throws InputError for one that PCRE2 lacks.
 std::optional<CharacterSet> take_set(Reader& reader, bool in_class);
 
-// The set of a bracket ("[:alpha:]") in a class, whose "[:" is not read; nothing where there is none.
+// Reads the set of a bracket in a class, from its "[:" on ("[:alpha:]"); nothing where there is none.
 std::optional<CharacterSet> take_bracket(Reader& reader);
 
-// The expression for \b, or negated for \B.
+// Returns the expression for \b, or for \B with `negated`.
 std::string word_boundary(bool negated);
 
 }  // namespace collimate::text::oniguruma

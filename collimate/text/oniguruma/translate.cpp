@@ -25,7 +25,7 @@ struct Options {
   bool extended = false;  // spaces and comments mean nothing
 };
 
-// Whether groups have names, with which those without are not counted.
+// Returns whether groups have names; beside them groups without a name are not counted.
 bool has_named_groups(std::string_view pattern) {
   for (size_t at = 0; at < pattern.size(); at += pattern[at] == '\\' ? 2 : 1) {
     const std::string_view rest = pattern.substr(at);
@@ -37,7 +37,7 @@ bool has_named_groups(std::string_view pattern) {
 
 bool are_digits(std::string_view text) { return text.find_first_not_of(kDigits) == std::string_view::npos; }
 
-// The mark of PCRE2 for what says how often the part before it comes, "" where there is none. {3,1} is {1,3} that gives
+// Reads how often the part before comes. Returns PCRE2's mark for it, "" where there is none. {3,1} is {1,3} that gives
 // nothing back, and a + behind braces repeats once more.
 std::string take_quantifier(Reader& reader) {
   if (const std::string_view sign = reader.take_while("*+?", 1); !sign.empty())
@@ -70,7 +70,7 @@ class Translator {
   }
 
  private:
-  // Up to the end of the group, or of the pattern.
+  // Translates up to the end of the group, or of the pattern.
   std::string branches(Options options) {
     if (++depth_ > kMostGroups) reader_.refuse("more than 200 groups inside of each other", "fewer");
     std::string out;
@@ -96,7 +96,7 @@ class Translator {
     return out;
   }
 
-  // Comments, and with (?x) spaces.
+  // Skips comments, and with (?x) spaces.
   void skip(Options options) {
     for (;;) {
       if (reader_.take("(?#")) {
@@ -109,7 +109,8 @@ class Translator {
     }
   }
 
-  // Goes on behind each {1}, which repeats nothing.
+  // Returns whether a mark of repetition stands here, and leaves it there. Goes on behind each {1}, which repeats
+  // nothing.
   bool is_repeated() {
     const size_t before = reader_.place();
     std::string mark = take_quantifier(reader_);
@@ -135,9 +136,9 @@ class Translator {
     return out;
   }
 
-  // The characters of a group (?:…) that holds nothing else and comes once: they stand as if there were no group, and
-  // may equal one character together with those beside it. Empty where there is no such group, of which nothing is
-  // read.
+  // Takes the characters of a group (?:…) that holds nothing else and comes once: they stand as if there were no
+  // group, and may equal one character together with those beside it. Returns "" and reads nothing where there is no
+  // such group.
   std::u32string take_plain_group(Options options, int depth) {
     const size_t before = reader_.place();
     std::u32string all;
@@ -157,7 +158,7 @@ class Translator {
     return {};
   }
 
-  // A character that stands for itself, or for which an escape stands.
+  // Takes a character that stands for itself, or for which an escape stands; nothing where anything else stands here.
   std::optional<char32_t> take_literal() {
     static constexpr std::string_view kSyntax = "^$.[|()*+?";
     if (!reader_.at("\\")) {
@@ -170,7 +171,7 @@ class Translator {
     return escaped ? *escaped : reader_.take_character();
   }
 
-  // Whether an escape is more than a character.
+  // Returns whether an escape is more than a character.
   bool means_more(std::string_view escape) const {
     static constexpr std::string_view kLetters = "AZzGbBKRNOXyYdDwWsShH";
     if (escape.empty()) return false;
@@ -210,7 +211,7 @@ class Translator {
     return call ? called(group) : reference(group);
   }
 
-  // The name, or the number from the start, of a group.
+  // Returns the name of a group, or its number from the start.
   std::string target(std::string_view written) {
     const size_t sign = written.find_first_of("+-");
     const std::string_view digits = written.substr(std::min(sign + 1, written.size()));
@@ -234,7 +235,7 @@ class Translator {
     return are_digits(group) ? "(?" + group + ")" : "(?&" + group + ")";
   }
 
-  // Behind "(".
+  // Translates a group from behind its "(".
   std::string group(Options options) {
     for (const char* start : {"?:", "?=", "?!", "?<=", "?<!", "?>"})
       if (reader_.take(start)) return closed(std::string("(") + start, options);
@@ -268,7 +269,7 @@ class Translator {
     return written;
   }
 
-  // (?i) holds to the end of its group, whose other branches are its own.
+  // Translates options. (?i) holds to the end of its group, and further branches of that group become its own.
   std::string with_options(Options options) {
     const std::string_view letters = reader_.take_while("imx-", reader_.rest().size());
     if (letters.empty() || !(reader_.at(")") || reader_.at(":")))
@@ -288,8 +289,8 @@ class Translator {
   Reader reader_;
   bool named_;
   int depth_ = 0;
-  int groups_ = 0;                 // that count, up to here
-  std::vector<std::string> open_;  // numbers and names of the groups around
+  int groups_ = 0;                 // groups that count, up to here
+  std::vector<std::string> open_;  // numbers and names of the groups that are open here
   bool references_ = false, calls_ = false;
 };
 
