@@ -48,7 +48,8 @@ ordered_json arguments_of(const ordered_json& tool, const std::string& name) {
 
 bool can_ask_for_calls(CallForm form, const Tokenizer& tokenizer) {
   const bool json = form == CallForm::kTagged || form == CallForm::kObject || form == CallForm::kFunctools;
-  return json && call_token_ids(form, tokenizer).empty();
+  // The mark that may stand ahead of an object is one that the grammar never writes.
+  return json && (form == CallForm::kObject || call_token_ids(form, tokenizer).empty());
 }
 
 std::string call_grammar(const CallRule& rule, const Tokenizer& tokenizer, const std::string& name) {

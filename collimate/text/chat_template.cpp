@@ -51,6 +51,21 @@ void check_contents(std::span<const Message> turns, const std::string& text) {
   }
 }
 
+// Throws InputError for a variable of chat_template_kwargs that the template does not read, or that a conversation sets
+// by itself. `variables` is an object or null.
+void check_variables(const ChatTemplate& chat, const nlohmann::ordered_json& variables) {
+  if (!variables.is_object()) return;
+  for (const auto& [name, value] : variables.items()) {
+    const bool ours = name == "messages" || name == "tools" || name == "add_generation_prompt";
+    if (!ours && chat.reads(name)) continue;
+    throw InputError(
+        expectation("chat_template_kwargs", ours ? "options of the template" : "variables that the chat template reads",
+                    fmt::format("{}, which {} ({})", name, ours ? "a conversation says by itself" : "it does not",
+                                chat.description()),
+                    "leaving it out"));
+  }
+}
+
 class JinjaTemplate : public ChatTemplate {
  public:
   // `variables` are the special tokens and what the user sets.
@@ -74,19 +89,6 @@ class JinjaTemplate : public ChatTemplate {
   bool reads(const std::string& variable) const override { return template_.reads(variable); }
   CallForm call_form() const override { return form_.calls; }
   std::string description() const override { return description_; }
-
-  // Throws InputError for a variable of chat_template_kwargs that the template does not read, or that a conversation
-  // sets by itself.
-  void check_variables(const nlohmann::ordered_json& variables) const {
-    for (const auto& [name, value] : variables.items()) {
-      const bool ours = name == "messages" || name == "tools" || name == "add_generation_prompt";
-      if (!ours && template_.reads(name)) continue;
-      throw InputError(expectation(
-          "chat_template_kwargs", ours ? "options of the template" : "variables that the chat template reads",
-          fmt::format("{}, which {} ({})", name, ours ? "a conversation says by itself" : "it does not", description_),
-          "leaving it out"));
-    }
-  }
 
  private:
   jinja::MarkedText checked(std::span<const Message> turns, const TemplateInputs& inputs,
@@ -117,7 +119,7 @@ class JinjaTemplate : public ChatTemplate {
 
   // Refuses what no line of the template looks at.
   void check_read(std::span<const Message> turns, const TemplateInputs& inputs) const {
-    if (inputs.variables.is_object()) check_variables(inputs.variables);
+    check_variables(*this, inputs.variables);
     if (!inputs.tools.is_null() && !template_.reads("tools")) refuse_unwritten("tools");
     for (const Message& turn : turns) {
       if (turn.calls_tools() && !template_.mentions("tool_calls")) refuse_unwritten("calls of tools (tool_calls)");
@@ -166,6 +168,7 @@ class Unreadable : public ChatTemplate {
     throw InputError(fmt::format("{}; try {}", why_, kRemedy));
   }
   std::string description() const override { return fmt::format("none: the model's cannot be read, set {}", kRemedy); }
+  bool reads(const std::string&) const override { return true; }  // it might
 
  private:
   std::string why_;
@@ -185,6 +188,7 @@ class ToolTemplates : public ChatTemplate {
   jinja::MarkedText render_marked(const Conversation& conversation) const override {
     return of(conversation.inputs).render_marked(conversation);
   }
+  bool reads(const std::string& variable) const override { return without_->reads(variable) || with_->reads(variable); }
   CallForm call_form() const override { return with_->call_form(); }
   std::string description() const override {
     return fmt::format("{}; with tools: {}", without_->description(), with_->description());
@@ -212,9 +216,7 @@ std::unique_ptr<ChatTemplate> configured(jinja::Template jinja, nlohmann::ordere
                                          const nlohmann::ordered_json& set, const std::string& description,
                                          bool marks_turns) {
   if (set.is_object()) variables.update(set);
-  auto chat = std::make_unique<JinjaTemplate>(std::move(jinja), std::move(variables), description, marks_turns);
-  if (set.is_object()) chat->check_variables(set);
-  return chat;
+  return std::make_unique<JinjaTemplate>(std::move(jinja), std::move(variables), description, marks_turns);
 }
 
 // Makes a template from one of the model's files.
@@ -247,13 +249,15 @@ std::unique_ptr<ChatTemplate> own_template(const Tokenizer& tokenizer, const nlo
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice,
                                                  const nlohmann::ordered_json& variables) {
   const nlohmann::ordered_json tokens = special_tokens(tokenizer);
-  if (choice == "auto") return own_template(tokenizer, tokens, variables);
   const auto found = choices().find(choice);
-  if (found == choices().end())
+  if (choice != "auto" && found == choices().end())
     throw InputError(expectation("chat_template", "auto, chatml, plain or user-bot", "'" + choice + "'"));
-  return configured(jinja::Template(found->second.jinja), tokens, variables,
-                    std::string(found->second.description) + ", as configured",
-                    /*marks_turns=*/true);
+  auto chat = choice == "auto" ? own_template(tokenizer, tokens, variables)
+                               : configured(jinja::Template(found->second.jinja), tokens, variables,
+                                            std::string(found->second.description) + ", as configured",
+                                            /*marks_turns=*/true);
+  check_variables(*chat, variables);
+  return chat;
 }
 
 void save_chat_template(const std::string& choice, const std::string& directory) {

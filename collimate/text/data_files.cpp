@@ -29,6 +29,7 @@ bool is_data(const fs::path& path) {
 std::vector<std::string> saved_files(const fs::path& directory) {
   const std::string state = directory / "state.json";
   const nlohmann::json listed = read_json_file(state);
+  if (!listed.is_object()) throw InputError(expectation(state, "a JSON object", listed.type_name()));
   std::vector<std::string> files;
   for (const auto& file : listed.value("_data_files", nlohmann::json::array())) {
     if (!file.is_object() || !file.contains("filename") || !file["filename"].is_string())

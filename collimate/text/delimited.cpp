@@ -127,6 +127,9 @@ std::vector<std::string> names_of(std::vector<Cell> cells, const std::string& pa
   std::set<std::string> seen;
   for (size_t i = 0; i < cells.size(); ++i) {
     names.push_back(cells[i] ? *cells[i] : fmt::format("Unnamed: {}", i));
+    if (!is_valid_utf8(names.back()))
+      throw InputError(
+          expectation(path + ":1", "names of columns in UTF-8", "other bytes", "iconv -f LATIN1 -t UTF-8 " + path));
     if (!seen.insert(names.back()).second)
       throw InputError(expectation(path + ":1", "each column's name once", "'" + names.back() + "' twice"));
   }

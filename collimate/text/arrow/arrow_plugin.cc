@@ -88,7 +88,9 @@ json cell(const arrow::Array& array, int64_t row) {
                      read_one_of<StructArray>(array, [&](const auto& own) { out = structure(own, row); }) ||
                      read_one_of<MapArray>(array, [&](const auto& own) { out = map_entries(own, row); }) ||
                      read_one_of<DictionaryArray>(array, [&](const auto& own) { out = dictionary_value(own, row); });
-  return known ? out : json(array.GetScalar(row).ValueOrDie()->ToString());  // the rest: dates, times, decimals
+  if (known) return out;
+  const auto scalar = array.GetScalar(row);  // the rest: dates, times, decimals
+  return scalar.ok() ? json((*scalar)->ToString()) : json();
 }
 
 // Delivers the rows of one batch after those before it.

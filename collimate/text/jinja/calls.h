@@ -33,6 +33,8 @@ bool is_function(const std::string& name);
 // undefined value. Throws InputError for others.
 std::shared_ptr<const List> items_of(const Value& value);
 Value attribute_of(const Value& of, const std::string& name);
+// Returns whether a dictionary of Python has a method of that name, which `.name` means ahead of a member.
+bool is_dict_method(const std::string& name);
 Value item_of(const Value& of, const Value& key);
 // Returns `a <sign> b` for a sign of + - * / // % ** ~.
 Value calculate(const std::string& sign, const Value& a, const Value& b);

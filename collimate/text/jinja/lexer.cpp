@@ -231,7 +231,9 @@ class Lexer {
       const std::string hex = source_.substr(at_ + 1, digits);
       if (hex.size() < digits || hex.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos)
         refuse_here("hexadecimal digits of a character", hex);
-      append_utf8(text, static_cast<uint32_t>(std::stoul(hex, nullptr, 16)));
+      const auto code = static_cast<uint32_t>(std::stoul(hex, nullptr, 16));
+      if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) refuse_here("the number of a character", hex);
+      append_utf8(text, code);
       at_ += digits;
     } else if (c != '\n') {
       text += '\\';

@@ -105,8 +105,23 @@ Value replace(const std::string& text, const Arguments& a) {
   return out.take();
 }
 
+// A part of a text, as the arguments `start` and `end` of Python's methods of texts say it, in characters.
+struct Part {
+  std::string text;
+  int64_t first = 0;
+};
+
+Part part_of(const std::string& text, const Arguments& a) {
+  const Value start = a.get(2, "start", None{}), end = a.get(3, "end", None{});
+  if (start.is<None>() && end.is<None>()) return {text};
+  const int64_t size = base::characters_in(text);
+  const int64_t first = start.is<None>() ? 0 : start.whole() < 0 ? start.whole() + size : start.whole();
+  return {slice_of(text, start, end, None{}).text(), std::max<int64_t>(first, 0)};
+}
+
 // Returns whether a text, or any of a list of them, stands at the beginning or end.
-Value at_end(const std::string& text, const Arguments& a, bool begin) {
+Value at_end(const std::string& whole, const Arguments& a, bool begin) {
+  const std::string text = part_of(whole, a).text;
   const Value what = a.get(1, "prefix");
   const std::shared_ptr<const List> all = what.is_list() ? items_of(what) : items_of(List{what});
   return std::any_of(all->begin(), all->end(), [&](const Value& each) {
@@ -116,16 +131,17 @@ Value at_end(const std::string& text, const Arguments& a, bool begin) {
   });
 }
 
-Value position(const std::string& text, const Arguments& a, bool last, bool strict) {
+Value position(const std::string& whole, const Arguments& a, bool last, bool strict) {
+  const auto [text, first] = part_of(whole, a);
   const std::string what = to_text(a.get(1, "sub"));
   const size_t at = last ? last_place_of(what, text, text.size()) : place_of(what, text, 0);
   if (at == std::string::npos && strict) refuse("a text that has the other", "one that has not");
   if (at == std::string::npos) return -1;
-  return base::characters_in(std::string_view(text).substr(0, at));
+  return first + base::characters_in(std::string_view(text).substr(0, at));
 }
 
-Value count(const std::string& text, const Arguments& a) {
-  const std::string what = to_text(a.get(1, "sub"));
+Value count(const std::string& whole, const Arguments& a) {
+  const std::string text = part_of(whole, a).text, what = to_text(a.get(1, "sub"));
   if (what.empty()) return base::characters_in(text) + 1;
   int64_t found = 0;
   for (size_t at = place_of(what, text, 0); at != std::string::npos; at = place_of(what, text, at + what.size()))
@@ -342,7 +358,10 @@ const std::map<std::string, FunctionPointer>& functions() {
          auto made = std::make_shared<Namespace>();
          if (!a.positional.empty() && a.of().is_dict())
            for (const auto& [key, member] : a.of().dict()) made->members.emplace_back(to_text(key), member);
-         made->members.insert(made->members.end(), a.named.begin(), a.named.end());
+         for (const auto& [name, member] : a.named) {
+           std::erase_if(made->members, [&](const auto& earlier) { return earlier.first == name; });
+           made->members.emplace_back(name, member);
+         }
          return Value(made);
        }},
       {"raise_exception",
@@ -359,7 +378,7 @@ const std::map<std::string, FunctionPointer>& functions() {
 Value call_method(const std::string& name, const Arguments& arguments) {
   const Value& of = arguments.of();
   if (of.is_dict()) {
-    if (const Value* member = find(of.dict(), name); member == nullptr) return dict_method(name, arguments);
+    if (is_dict_method(name) || find(of.dict(), name) == nullptr) return dict_method(name, arguments);
     refuse("a function", fmt::format("the member '{}' of a dictionary", name));
   }
   if (of.is_list()) return list_method(name, arguments);

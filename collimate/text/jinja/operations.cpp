@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -230,6 +231,12 @@ std::shared_ptr<const List> items_of(const Value& value) {
   return Value(std::move(items)).shared_list();
 }
 
+bool is_dict_method(const std::string& name) {
+  static constexpr std::array kNames = {"clear", "copy",    "fromkeys",   "get",    "items", "keys",
+                                        "pop",   "popitem", "setdefault", "update", "values"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
 Value attribute_of(const Value& of, const std::string& name) {
   if (of.is_group() && (name == "grouper" || name == "list")) return of.list()[name == "list" ? 1 : 0];
   if (of.is<std::shared_ptr<Turns>>() && name == "current") {
@@ -240,6 +247,7 @@ Value attribute_of(const Value& of, const std::string& name) {
   if (of.is<Undefined>())
     refuse(fmt::format("a value that has '{}'", name),
            fmt::format("'{}', which is undefined", of.as<Undefined>().name));
+  if (of.is_dict() && is_dict_method(name)) return fmt::format("<built-in method {} of dict object>", name);
   const Value* member = of.is_dict()                          ? find(of.dict(), name)
                         : of.is<std::shared_ptr<Namespace>>() ? find(of.as<std::shared_ptr<Namespace>>()->members, name)
                                                               : nullptr;
@@ -247,6 +255,7 @@ Value attribute_of(const Value& of, const std::string& name) {
 }
 
 Value item_of(const Value& of, const Value& key) {
+  if (const Value* member = key.is_text() && of.is_dict() ? find(of.dict(), key) : nullptr) return *member;
   if (key.is_text()) return attribute_of(of, key.text());
   if (of.is<Undefined>()) return attribute_of(of, to_text(key));
   if (of.is_dict()) {

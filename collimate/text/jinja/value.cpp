@@ -37,7 +37,7 @@ void write_quoted(const std::string& text, Pieces& out) {
       out << "\\r";
     } else if (c == '\t') {
       out << "\\t";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       out << fmt::format("\\x{:02x}", static_cast<unsigned>(c));
     } else {
       if (c == quote || c == '\\') out << '\\';
