@@ -51,7 +51,7 @@ std::string nonfinite_name(double value) {
   return value > 0 ? "inf" : "-inf";
 }
 
-// Says where the file is to be cut: after the last whole line whose step is at most `keep_through`.
+// Returns where the file is to be cut: after the last whole line before the first with a step above `keep_through`.
 int64_t kept_bytes(const std::filesystem::path& path, int64_t keep_through) {
   if (!std::filesystem::exists(path)) return 0;
   std::istringstream file(read_file(path));
