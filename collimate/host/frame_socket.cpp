@@ -20,7 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the wire is little endian");
 constexpr uint32_t kFrameMagic = 0x31464c43;        // "CLF1"
 constexpr size_t kJoinedBytes = 1 << 16;            // a frame up to this size leaves in one write
-constexpr size_t kTrustedBytes = size_t{16} << 20;  // allocated on a peer's word; beyond it memory grows as bytes come
+constexpr size_t kTrustedBytes = size_t{16} << 20;  // allocated on a peer's word; beyond it memory grows as data comes
 
 struct Prefix {
   uint32_t magic = kFrameMagic;

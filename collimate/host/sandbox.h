@@ -14,7 +14,7 @@ struct Sandbox {
   bool network = false;                  // ours; otherwise one of its own alone
   std::vector<std::string> environment;  // names of our variables that the program gets
   std::vector<std::string> readable;     // files and directories
-  std::vector<std::string> files;        // with all beside them but what begins with a dot; so is our directory
+  std::vector<std::string> files;        // with all beside them but names that begin with a dot; so is our directory
   int64_t memory_bytes = int64_t{4} << 30;
   int64_t processes = 256;   // counts threads too
   int64_t cpu_seconds = 60;  // of each process that the program starts
