@@ -82,7 +82,7 @@ bool has_bare_reference(std::string_view line) {
   return false;
 }
 
-// A regular expression may begin with a bracket, which opens a list in YAML.
+// This remedy is for a text such as a regular expression that begins with a bracket, which opens a list in YAML.
 constexpr const char* kQuotes = "quotes around a value that is a text: '[0-9]+'";
 
 // Returns the remedy for a syntax error. Inside { } or [ ] YAML takes the brace of a bare ${NAME} for its own.

@@ -7,8 +7,8 @@
 
 #include "collimate/base/immovable.h"
 
-// Hooks for tests. A program links tests/support/fault.cpp, which has them, or no_fault.cpp, in which they do nothing:
-// `collimate` and the benchmarks link the latter, test programs and `collimate-hooked` the former.
+// This file has hooks for tests. Test programs and `collimate-hooked` link tests/support/fault.cpp, which implements
+// them; `collimate` and the benchmarks link no_fault.cpp, in which they do nothing.
 namespace collimate::base {
 
 bool has_test_hooks();

@@ -160,7 +160,7 @@ MetricsWriter::MetricsWriter(std::filesystem::path path, int64_t keep_through) :
 
 MetricsWriter::~MetricsWriter() { ::close(fd_); }
 
-// A record is in the file as a whole or not at all.
+// Afterwards a record is in the file as a whole or not at all.
 void MetricsWriter::append(const MetricsRecord& record) {
   const std::string line = to_json_line(record);
   const off_t before = ::lseek(fd_, 0, SEEK_END);

@@ -143,7 +143,7 @@ class Option : public ConfigItem {
 #define COLLIMATE_OPTION(type, name, ...) \
   ::collimate::base::Option<type> name { this, #name, __VA_ARGS__ }
 
-// An option prints as its value.
+// An option is printed as its value.
 template <class T>
 struct fmt::formatter<collimate::base::Option<T>> : fmt::formatter<T> {
   template <class FormatContext>

@@ -21,7 +21,7 @@ class SavedTensors {
   // Errors name `where`, the place of everything that was saved.
   SavedTensors(std::string where, Open open) : where_(std::move(where)), open_(std::move(open)) {}
   void add(const std::string& array, const std::string& file, std::vector<TensorPart> parts);
-  // Reads as StateReader::tensors.
+  // Reads as StateReader::tensors does.
   void read(const std::string& array, std::span<const TensorPart> parts, std::span<float> floats) const;
 
  private:

@@ -16,8 +16,8 @@ class StateWriter {
   virtual ~StateWriter() = default;
   virtual void json(const std::string& name, const nlohmann::json& value) = 0;
   virtual void bytes(const std::string& name, std::span<const std::byte> value) = 0;
-  // Takes a rank's parts of tensors that several ranks may have parts of. `array` says which numbers of the tensors
-  // these are (weights, a moment of the optimizer); `piece` tells several calls of one array apart.
+  // Writes this rank's parts of tensors that may be divided among ranks. `array` says which numbers of the tensors
+  // these are (weights, a moment of the optimizer); `piece` tells several calls for one array apart.
   virtual void tensors(const std::string& array, int piece, std::span<const TensorPart> parts,
                        std::span<const float> floats) = 0;
 };

@@ -14,7 +14,7 @@ namespace collimate::flow {
 // the worker's thread uses it.
 class MemoryLedger : private base::Immovable {
  public:
-  // Sets the worker's budget in the allocator (0: none) and starts its peaks.
+  // Sets the worker's budget in the allocator (0: none) and starts measuring its peaks.
   MemoryLedger(int worker, int64_t budget_bytes);
   ~MemoryLedger();
 

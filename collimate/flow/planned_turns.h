@@ -23,8 +23,8 @@ class PlannedTurns {
   const std::vector<tensor::MemoryItem>& items() const { return items_; }  // all items
   // Returns the items that are always there together with those of the turn that takes the most.
   std::vector<tensor::MemoryItem> largest_turn() const;
-  // Returns the most that is there at one time. Without a budget that is the largest turn. With a budget models stay as
-  // far as it goes, so it is all items or the budget, whichever is less.
+  // Returns the most that is there at one time. Without a budget that is the largest turn. With a budget models that
+  // take turns stay as far as it goes, so it is all items or the budget, whichever is less.
   int64_t bytes(int64_t budget_bytes) const;
 
  private:

@@ -45,7 +45,7 @@ class Recording {
   std::string path_;
   graph::RecordingWriter writer_;
   int64_t bytes_ = 0;
-  uint32_t crc32c_ = 0;  // of them
+  uint32_t crc32c_ = 0;  // of these bytes
 };
 
 }  // namespace collimate::flow

@@ -22,7 +22,7 @@ std::string join(const std::vector<std::string>& words);
 template <class T>
 T read_json(const nlohmann::json& value, const std::string& where);
 
-// A JsonFields reads one JSON object key by key, as strictly: finish() refuses keys that were not read.
+// A JsonFields reads one JSON object key by key, equally strictly: finish() refuses keys that were not read.
 class JsonFields {
  public:
   // The object must outlive this.

@@ -84,7 +84,7 @@ class AtomicDirectory : private base::Immovable {
   ~AtomicDirectory();
 
   const std::filesystem::path& building() const { return building_; }
-  void commit();  // as move_directory
+  void commit();  // as move_directory does
 
  private:
   std::filesystem::path path_;
