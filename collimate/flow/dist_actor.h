@@ -35,7 +35,7 @@ class DistActor {
   // their metrics count.
   const std::vector<int>& reporting() const { return reporting_; }
   // Returns indices into workers() of the ranks whose results count, in dp order: tp 0, cp 0, last pp. There is one for
-  // Collect::kFirst and none for kNone.
+  // Collect::kFirst or a dispatch other than kSplit, and none for kNone.
   const std::vector<int>& collecting() const { return collecting_; }
   // Returns the results of the ranks as one batch; `parts` are in the order of collecting().
   Batch collect(std::span<const Batch> parts) const;

@@ -107,7 +107,7 @@ class Drive : public base::Stateful {
   using IterationKey = std::pair<int, int64_t>;  // graph and iteration, as of a Task
   // A Moving stands for weights on their way along a link.
   struct Moving {
-    std::vector<int> from;  // workers
+    std::vector<int> from;  // workers of the source
     std::set<int> waiting;  // workers that do not have all of them yet
     graph::Event arrived;   // the event that the schedule then gets
   };

@@ -24,8 +24,7 @@ void ScheduleCore::advance_save() {
   if (!barrier_.save()) return;
   Barrier::Save& save = *barrier_.save();
   if (save_lacks_weights()) {
-    save.models =
-        facts_->saved_in_turn();  // weights that come now are newer than those already saved
+    save.models = facts_->saved_in_turn();  // weights that come now are newer than those already saved
     return;
   }
   if ((options().exact_versions || !save.models.empty()) && !workers_free()) return;
