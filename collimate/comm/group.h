@@ -20,10 +20,10 @@ class AbortedByPeer : public base::RunError {
 
 // A Group has the collectives over an ordered set of ranks. Each rank has an object of its own, which only that rank's
 // thread uses (any thread may call abort). Every rank calls the same collectives in the same order with the same sizes.
-// A collective that returns a Pending is done when the Pending is finished, which owns the buffers until then; back
-// ends on the CPU return it finished. Waits have a deadline. When it expires, the group is aborted with a cause that
-// says which ranks were waited for; sizes that differ abort it too. After an abort every waiting and later call on any
-// rank throws RunError with the cause, once no other rank reads the caller's buffers.
+// A collective that returns a Pending is done when the Pending is finished and owns its buffers until then; back ends
+// on the CPU return it finished. Waits have a deadline. When it expires, the group is aborted with a cause that says
+// which ranks were waited for; sizes that differ abort it too. After an abort every waiting and later call on any rank
+// throws RunError with the cause, once no other rank reads the caller's buffers.
 //
 // Sums are fp32 by a balanced binary tree over the rank index: sum(lo, hi) = sum(lo, mid) + sum(mid, hi) with mid = (lo
 // + hi) / 2. All back ends use this order, so their results are equal bit by bit.
@@ -108,7 +108,7 @@ void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, flo
 // Computes the maximum over rows in the same way.
 void max_over(std::span<const float* const> parts, size_t begin, size_t end, float* out);
 
-// Return on every rank the sum of the ranks' values in rank order, for types that all_reduce does not take.
+// These return on every rank the sum of the ranks' values in rank order, for types that all_reduce does not take.
 double sum_in_order(Group& group, double value, double deadline_seconds);
 uint64_t sum_in_order(Group& group, uint64_t value, double deadline_seconds);
 

@@ -25,8 +25,9 @@ class DistActor {
   const comm::Mesh& mesh() const { return mesh_; }
   const std::vector<int>& workers() const { return mesh_.ranks(); }
   // Returns the rows of each rank, in the order of workers(). Dispatch kSplit splits them over dp in near-equal runs of
-  // whole units (a unit is `group_size` rows for granularity group, else one row), and repeats them over tp, cp and pp.
-  // kBroadcast gives all rows to each rank; kWhole gives all rows to dp rank 0 and none to the others.
+  // whole units (a unit is `group_size` rows for granularity group if the rows make whole groups, else one row), and
+  // repeats them over tp, cp and pp. kBroadcast gives all rows to each rank; kWhole gives all rows to dp rank 0 and
+  // none to the others.
   std::vector<Batch> split(const Batch& rows, int64_t group_size) const;
   // Splits an optimizer update, whose rows may be in any order. Rows of one prompt stay side by side, `unit` rows stay
   // together, and the numbers of tokens of the ranks are as equal as runs of such units allow.

@@ -71,7 +71,7 @@ struct CallTimes {
   int worker = 0;
   int64_t iteration = 0;
   double begin_seconds = 0, end_seconds = 0;             // base::now_seconds() of the worker's machine
-  double busy_seconds = 0;                               // part of the time between that was spent in the function
+  double busy_seconds = 0;                               // how much of that time was spent in the function
   const std::vector<tensor::OperationTime>& operations;  // of its thread on the device
 };
 

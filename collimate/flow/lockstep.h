@@ -13,9 +13,9 @@ namespace collimate::flow {
 
 // A Lockstep is a stream of one rank that steps together with equal streams of other ranks. Their steps meet in
 // collectives, so all must take the same steps over the same rows, although a feed, a close or a pause reaches each
-// rank at another time. Requests to this stream are kept until a border. At a border, before each step, the ranks agree
-// on how many requests all of them have; each carries out that many, in order, and then all step. When one rank has
-// been told to end, all end. One thread uses it on each rank.
+// rank at a different time. Requests to this stream are kept until a border. At a border, before each step, the ranks
+// agree on how many requests all of them have; each carries out that many, in order, and then all step. When one rank
+// has been told to end, all end. One thread uses it on each rank.
 //
 // Ranks that share the experts of a mixture also step together, each over rows of its own or none (`apart`): their
 // forwards meet in every layer of experts, and one step of the stream is a step of all of them (generate::Service).
@@ -28,8 +28,8 @@ namespace collimate::flow {
 //  - A rank comes to a border when it has a request to carry out, or when its last step said that there is more to do.
 //    The latter holds on all ranks or on none, because their streams are equal after a border or have agreed on it at
 //    the end of the step. A request comes to all ranks, because the driver sends it to each before it waits for
-//    anything; ranks with rows of their own get it too, even when they have none. So a rank that waits here is not
-//    alone for long, and a rank without anything to do stays away and reads its messages.
+//    anything; ranks that step `apart` get every feed too, even one without rows for them. So a rank that waits here
+//    is not alone for long, and a rank without anything to do stays away and reads its messages.
 //  - In a step a rank makes its own forwards, and forwards without tokens as long as other ranks still have some. A
 //    rank's own rows bound the number of its forwards.
 //  - A rank that is waited for may still handle an earlier message. It finishes that by itself, or by collectives of an

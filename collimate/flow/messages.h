@@ -105,7 +105,7 @@ struct Rows {
   std::vector<Metric> metrics;
   double begin_seconds = 0;  // base::now_seconds() of the worker's machine; 0: there was no work
   double end_seconds = 0;
-  double busy_seconds = 0;                        // part of the time between that was spent in the function
+  double busy_seconds = 0;                        // how much of that time was spent in the function
   int64_t peak_bytes = 0;                         // most memory of the worker meanwhile
   std::vector<tensor::OperationTime> operations;  // if RunOptions::on_call asks for them
 

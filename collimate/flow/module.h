@@ -77,7 +77,7 @@ class Module : public base::Stateful {
   virtual void reside(bool /*on_device*/) {}
   // Writes what a user takes away (a Hugging Face directory) into `directory`, which exists. It is called at once on
   // all ranks that together hold the model's first copy: the first ep copies over dp and cp, or all ranks where ZeRO
-  // divides the weights. The checksum of the first of them counts.
+  // divides the weights. Only the first one's checksum is used.
   virtual void save_checkpoint(const std::string& directory, int64_t iteration);
   // Returns the weights that links read and write, or null.
   virtual WeightsPort* weights() { return nullptr; }

@@ -24,7 +24,7 @@ struct DeviceMemory {
   std::set<std::string> stateless = {};
   bool operator==(const DeviceMemory&) const = default;
 
-  // Return the bytes that these models take together, and the items that make them up.
+  // These return the bytes that these models take together, and the items that make them up.
   int64_t bytes(int worker, const std::vector<std::string>& models) const;
   std::map<std::string, int64_t> together(int worker, const std::vector<std::string>& models) const;
 

@@ -184,8 +184,8 @@ struct NamedGraphs {
   const Graph& of(int graph) const { return graph == 0 ? run : base::at(evaluations, graph - 1).graph; }
 };
 
-// Return one readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8". An evaluation's task begins
-// with the name of the evaluation: "rows evaluation held-out 0/policy.generate/r0 0+8".
+// These return one readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8". An evaluation's task
+// begins with the name of the evaluation: "rows evaluation held-out 0/policy.generate/r0 0+8".
 std::string describe(const NamedGraphs& graphs, const Task& task);
 std::string describe(const NamedGraphs& graphs, const Event& event);
 std::string describe(const NamedGraphs& graphs, const Action& action);

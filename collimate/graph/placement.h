@@ -48,7 +48,7 @@ constexpr auto words_of(Residency) { return base::Words<Residency, 2>{"residency
 // A Placement says where a graph runs. It is written by hand or by the planner, as YAML or JSON of one schema:
 //   version: 1
 //   devices: {count: 2, kind: cpu}
-//   groups: {main: {devices: [0, 1], models: [policy, policy_trainer]}}  # devices: 2: the first ones left
+//   groups: {main: {devices: [0, 1], models: [policy, policy_trainer]}}  # or devices: 2, the first two left
 //   layouts: {policy_trainer: {train: {dp: 2}}}
 //   residency: {reference: swap}
 //   hosts: {reward: 2}            # workers of a model in no group, default 1

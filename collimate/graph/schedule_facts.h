@@ -63,7 +63,7 @@ struct ScheduleFacts : GraphFacts {
   uint64_t fingerprint = 0;  // of the run's own graph, rows and group size
   uint64_t placed = 0;       // of the placement without residencies
 
-  // Return the facts of a graph by its number, and of a task's node.
+  // These return the facts of a graph by its number, and of a task's node.
   const GraphFacts& of(int graph) const { return graph == 0 ? *this : base::at(evaluations, graph - 1); }
   const NodeFacts& node(const Task& task) const { return of(task.graph).node(task.node); }
   using GraphFacts::node;

@@ -20,7 +20,7 @@ bool fits(const Swaps::Room& room, std::vector<std::string> together, const std:
 
 }  // namespace
 
-// Off-loads models, those first that were not used for longest, until what stays leaves room for all that is used.
+// Off-loads models, the least recently used first, until what stays leaves room for all that is used.
 void Swaps::make_room(const Room& room, const std::vector<std::string>& used, std::vector<Move>& moves) {
   std::vector<std::string> stay, idle;
   for (const std::string& model : room.swapped) {

@@ -13,9 +13,9 @@
 namespace collimate::graph {
 
 // Swaps says which models with residency swap are on which workers. A model stays until its room is wanted; then the
-// models leave first that were not used for longest. A load begins when everything that is there or still leaving,
-// together with the model, is within the budget. Without a budget it begins when only models that are used together
-// with it are there. A move that has begun is not begun again. Internal to schedule*.cpp.
+// least recently used models leave first. A load begins when everything that is there or still leaving, together with
+// the model, is within the budget. Without a budget it begins when only models that are used together with it are
+// there. A move that has begun is not begun again. Internal to schedule*.cpp.
 class Swaps {
  public:
   struct Move {

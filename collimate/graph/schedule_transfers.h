@@ -42,8 +42,8 @@ class Transfers {
   const std::vector<Transfer>& all() const { return transfers_; }  // in the order in which they are to begin
   const WeightLink& link(const Transfer& transfer) const { return base::at(facts_->graph.links, transfer.link); }
 
-  // Request a transfer of the newest weights along every link: to all workers of its destination, or to the one that is
-  // back.
+  // These request a transfer of the newest weights along every link: to all workers of its destination, or to the one
+  // that is back.
   void request_all();
   void request_for(int worker);
   // Notes that the model has this version now, and requests transfers along those of its links that are due.
@@ -60,8 +60,8 @@ class Transfers {
   bool running() const;
   // Says whether a worker that is there, or may come back, has got no weights since its setup.
   bool lacking(const Workers& workers) const;
-  // Say whether workers of the destination, or of any destination, have unlike versions, as after a loss, when the
-  // worker got the newest.
+  // These say whether workers of the destination, or of any destination, have unlike versions, as after a loss, when
+  // the worker got the newest.
   bool uneven(const std::string& destination) const;
   bool uneven() const;
   // Requests the newest weights for all workers of such destinations.
