@@ -25,8 +25,8 @@ class AbortedByPeer : public base::RunError {
 // which ranks were waited for; sizes that differ abort it too. After an abort every waiting and later call on any rank
 // throws RunError with the cause, once no other rank reads the caller's buffers.
 //
-// Sums are fp32 by a balanced binary tree over the rank index: sum(lo, hi) = sum(lo, mid) + sum(mid, hi) with mid = (lo
-// + hi) / 2. All back ends use this order, so their results are equal bit by bit.
+// Sums are fp32 by a balanced binary tree over the rank index: with mid = (lo + hi) / 2 it is sum(lo, hi) = sum(lo,
+// mid) + sum(mid, hi). All back ends use this order, so their results are equal bit by bit.
 class Group {
  public:
   virtual ~Group() = default;
@@ -46,8 +46,8 @@ class Group {
   virtual tensor::Pending broadcast(std::span<std::byte> bytes, int root) = 0;
   // Sends piece r of out [size · n bytes] to rank r; in [size · n bytes] gets the pieces of all ranks in rank order.
   virtual tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in) = 0;
-  // Exchanges pieces of any length, which lie side by side in rank order: the piece from rank f to rank t has bytes[f
-  // · size + t] bytes. `bytes` [size · size] must be equal on all ranks.
+  // Exchanges pieces of any length, which lie side by side in rank order: `bytes` [size · size], equal on all ranks,
+  // has the length of the piece from rank f to rank t at [f · size + t].
   virtual tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in,
                                      std::span<const size_t> bytes) = 0;
   // Each send matches a receive of the other rank; their sizes must be equal.
