@@ -4,7 +4,8 @@
 
 namespace collimate::base {
 
-// The element of a vector, span or array at an index of any integral type, from 0. As unchecked as operator[].
+// Returns the element of a vector, span or array at an index of any integral type, counted from 0. The index is not
+// checked, as with operator[].
 template <class Sequence, class Index>
 constexpr decltype(auto) at(Sequence&& sequence, Index index) {
   return sequence[static_cast<std::size_t>(index)];

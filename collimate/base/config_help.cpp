@@ -14,7 +14,7 @@ bool below_prefix(const std::string& path, const std::string& prefix) {
   return prefix.empty() || path == prefix || path.rfind(prefix + ".", 0) == 0;
 }
 
-// Takes the first part of a path away from it.
+// Removes the first part of a path from it and returns that part.
 std::string_view next_part(std::string_view& path) {
   const size_t dot = path.find('.');
   const std::string_view part = path.substr(0, dot);
@@ -22,7 +22,8 @@ std::string_view next_part(std::string_view& path) {
   return part;
 }
 
-// Whether a path is below `prefix`, of which a part may be what the user calls <name>: "models.policy.path".
+// Says whether a path is at or below `prefix`, in which a name that the user chose may stand for <name>:
+// "models.policy.path".
 bool below_topic(std::string_view path, std::string_view prefix) {
   while (!prefix.empty()) {
     const std::string_view wanted = next_part(prefix), part = next_part(path);
@@ -32,12 +33,12 @@ bool below_topic(std::string_view path, std::string_view prefix) {
   return true;
 }
 
-// "8 samples", "1e-06", "" for a section.
+// Returns "8 samples" or "1e-06", and "" for a section.
 std::string default_text(const OptionInfo& option) {
   return option.unit.empty() ? option.default_value : fmt::format("{} {}", option.default_value, option.unit);
 }
 
-// A cell of a Markdown table: a bar would end it.
+// Returns a cell of a Markdown table with its bars escaped, as a bar would end the cell.
 std::string cell(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -46,7 +46,7 @@ std::string read_config_file(const fs::path& path, const std::string& included_a
   return read_file(path);
 }
 
-// Holds the forms of values that the options declare, by path.
+// Forms says in which forms the values of the declared options may be written, by path.
 struct Forms {
   explicit Forms(const Section* schema) {
     std::vector<OptionInfo> options;
@@ -58,16 +58,16 @@ struct Forms {
   }
 
   std::set<std::string> lists;
-  std::map<std::string, std::string> scalar_keys;  // of maps of sections
+  std::map<std::string, std::string> scalar_keys;  // by path of a map of sections
 };
 
-// Null where there is none.
+// Returns null where the node has no such key.
 ConfigNode* child_of(ConfigNode& node, const std::string& key) {
   const auto found = std::find(node.keys.begin(), node.keys.end(), key);
   return found == node.keys.end() ? nullptr : &node.children[static_cast<size_t>(found - node.keys.begin())];
 }
 
-// Makes a section of each scalar that stands for one, so that it may be merged with another.
+// Turns each scalar that stands for a section into that section, so that it can be merged with another.
 void widen_scalars(ConfigNode& root, const Forms& forms) {
   for (const auto& [path, key] : forms.scalar_keys) {
     ConfigNode* map = &root;
@@ -117,7 +117,7 @@ bool is_index(const std::string& part) {
   return !part.empty() && part.size() < 7 && part.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Entry `part` of a list; what is no list is the one entry of it.
+// Returns entry `part` of a list. A node that is no list counts as its own only entry.
 ConfigNode& list_entry(ConfigNode& node, const std::string& part, const std::string& where) {
   const bool alone = node.kind == Kind::kMap || node.kind == Kind::kScalar;
   const size_t count = alone ? 1 : node.children.size();
@@ -127,7 +127,7 @@ ConfigNode& list_entry(ConfigNode& node, const std::string& part, const std::str
   throw InputError(expectation(where, expected, count == 0 ? "none" : part));
 }
 
-// `list`: the options declare one here.
+// `list` says that the options declare a list here.
 ConfigNode& descend(ConfigNode& node, const std::string& part, const std::string& where, bool list) {
   if (node.kind == Kind::kList || (list && is_index(part))) return list_entry(node, part, where);
   if (node.kind == Kind::kScalar) {

@@ -7,27 +7,27 @@
 
 namespace collimate::base {
 
-// One node of a configuration as it was written: text is not typed before an option asks for a type.
+// A ConfigNode is one node of a configuration as it was written: a text has no type until an option asks for one.
 struct ConfigNode {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
   std::string text;     // of a scalar, after ${ENV} was expanded
-  bool quoted = false;  // a quoted scalar is a string, whatever it looks like; but for "${ENV}"
+  bool quoted = false;  // a quoted scalar is a string, whatever it looks like (except "${ENV}")
   std::string where;    // "config.yaml:12": the line of the key that holds the node; "--set a.b" for an override
-  std::vector<std::string> keys;  // of a map, in the order written; keys[i] holds children[i]
+  std::vector<std::string> keys;  // of a map, in written order; keys[i] holds children[i]
   std::vector<ConfigNode> children;
 
   const ConfigNode* find(std::string_view key) const;
-  ConfigNode& child(const std::string& key);  // found or appended
-  // "a mapping", "a list", "nothing", or the scalar in quotes: what an error says it got.
+  ConfigNode& child(const std::string& key);  // appended when absent
+  // Returns what an error says it got: "a mapping", "a list", "nothing", or the scalar in quotes.
   std::string description() const;
 };
 
 // Plain scalars become null, bool, integer, number or string by the part of YAML 1.2's core rules that config_scalar.h
-// names; quoted ones stay strings.
+// names. Quoted scalars stay strings.
 nlohmann::json to_json(const ConfigNode& node);
-// `where` is what errors about any part of it will name.
+// Errors about any part of the node name `where`.
 ConfigNode from_json(const nlohmann::json& value, const std::string& where);
 
 }  // namespace collimate::base

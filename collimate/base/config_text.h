@@ -6,10 +6,11 @@
 
 namespace collimate::base {
 
-// YAML of a node in one line: `[1, 2]`, `{a: "x y"}`. Reads back as the same node; "${" in strings becomes "$${".
+// Returns the YAML of a node in one line: `[1, 2]`, `{a: "x y"}`. Reading it gives the same node; "${" in strings is
+// written as "$${".
 std::string flow_yaml(const ConfigNode& node);
 
-// YAML of a map, one key a line, nested maps indented; lists of scalars in one line.
+// Returns the YAML of a map, one key per line. Nested maps are indented, and a list of scalars stays in one line.
 std::string block_yaml(const ConfigNode& map);
 
 }  // namespace collimate::base

@@ -18,7 +18,8 @@ namespace {
 using Kind = ConfigNode::Kind;
 constexpr int64_t kMaxNodes = 1'000'000;
 
-// Converts the parser's tree. Lines come from the file, or every node gets the one `fixed_where`.
+// A Converter converts the parser's tree. Lines come from the file unless `fixed_where` is set, which every node then
+// gets.
 class Converter {
  public:
   Converter(std::string file_name, std::string fixed_where, bool last_wins = false)
@@ -81,10 +82,10 @@ bool has_bare_reference(std::string_view line) {
   return false;
 }
 
-// A regular expression may begin with a bracket, which opens a list in YAML.
+// This remedy is for a text such as a regular expression that begins with a bracket, which opens a list in YAML.
 constexpr const char* kQuotes = "quotes around a value that is a text: '[0-9]+'";
 
-// Between { } or [ ] YAML takes the brace of a bare ${NAME} for its own.
+// Returns the remedy for a syntax error. Inside { } or [ ] YAML takes the brace of a bare ${NAME} for its own.
 std::string syntax_remedy(const std::string& text, const YAML::Mark& mark) {
   std::istringstream lines(text);
   std::string line;
@@ -97,7 +98,7 @@ std::string syntax_remedy(const std::string& text, const YAML::Mark& mark) {
                                                        : kQuotes;
 }
 
-// Notes where a document starts; its content passes by.
+// A DocumentStart notes where a document starts and ignores its content.
 class DocumentStart : public YAML::EventHandler {
  public:
   std::optional<YAML::Mark> mark;
@@ -113,8 +114,8 @@ class DocumentStart : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// Returns where a second document starts, if one does. (YAML::LoadAll never ends on "[a], [b]": the comma is a document
-// to it that takes nothing of the text.)
+// Returns where a second document starts, if one does. (YAML::LoadAll never ends on "[a], [b]", because it takes the
+// comma for a document that uses up nothing of the text.)
 std::optional<YAML::Mark> second_document(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -123,7 +124,7 @@ std::optional<YAML::Mark> second_document(const std::string& text) {
   return second.mark;
 }
 
-// The parser's word for what stops it, in words of a person who writes YAML.
+// Returns the parser's message about what stops it in words of a person who writes YAML.
 std::string plain_words(const std::string& problem) {
   static const std::map<std::string, std::string> kWords = {
       {"end of map not found", "keys that do not stand below each other"},
@@ -154,7 +155,7 @@ ConfigNode parse(const std::string& text, Converter converter) {
   }
 }
 
-// The value of "NAME" or "NAME:default".
+// Returns the value of "NAME" or "NAME:default".
 std::string variable_value(const std::string& reference, const std::string& where) {
   const size_t colon = reference.find(':');
   const std::string name = reference.substr(0, colon);

@@ -10,7 +10,7 @@
 
 namespace collimate::base {
 
-// The clock of deadlines and spans: std::chrono::steady_clock, or a ManualClock's time while a test has one.
+// Clock is the clock of deadlines and spans: std::chrono::steady_clock, or a ManualClock's time while a test has one.
 struct Clock {
   using duration = std::chrono::steady_clock::duration;
   using rep = duration::rep;
@@ -20,7 +20,8 @@ struct Clock {
   static time_point now();
 };
 
-// A ManualClock is for tests: while it lives, time stands still for all threads but for advance(). One at a time.
+// A ManualClock is for tests: while it lives, time stands still for all threads and only advance() moves it. Only one
+// may live at a time.
 class ManualClock : private Immovable {
  public:
   ManualClock();
@@ -28,10 +29,10 @@ class ManualClock : private Immovable {
   void advance(double seconds);
 };
 
-// Seconds since an arbitrary fixed point; for measuring, never for decisions that change results.
+// Returns seconds since an arbitrary fixed point. This is for measuring, never for decisions that change results.
 double now_seconds();
 
-// The time of the last sign of life of whatever somebody waits for. Thread-safe.
+// A Heartbeat holds the time of the last sign of life of something that another thread waits for. Thread-safe.
 class Heartbeat {
  public:
   Heartbeat() { beat(); }
@@ -42,8 +43,8 @@ class Heartbeat {
   std::atomic<Clock::rep> last_;
 };
 
-// The moment until which a wait may last: `limit` seconds after the start, or after the last beat of a heartbeat, so
-// that progress renews it. A value: copy it freely. The heartbeat is not owned.
+// A Deadline is the moment until which a wait may last: `seconds` after its start, or after the last beat of a
+// heartbeat if that is later, so that progress renews it. It is a value: copy it freely. The heartbeat is not owned.
 class Deadline {
  public:
   static Deadline never() { return Deadline(); }
@@ -55,7 +56,7 @@ class Deadline {
   Clock::time_point at() const;  // must not be never()
   bool expired() const { return !never_ && Clock::now() >= at(); }
   double limit_seconds() const { return limit_seconds_; }
-  // Time left as poll() wants it: -1 for never, 0 when expired, else rounded up.
+  // Returns the time left as poll() wants it: -1 for never, 0 when expired, otherwise milliseconds, rounded up.
   int remaining_milliseconds() const;
 
  private:
@@ -69,11 +70,11 @@ class Deadline {
   const Heartbeat* heartbeat_ = nullptr;
 };
 
-// How long a wait may sleep until it looks at the clock again: until the deadline, or, where a test moves time without
-// waking anyone, a moment.
+// Returns how long a wait may sleep before it looks at the clock again: until the deadline, or 1 ms while a ManualClock
+// lives, whose time moves without waking anyone.
 std::chrono::steady_clock::duration nap_before(const Deadline& deadline);
 
-// Waits until `ready()`; false when the deadline, renewed as it may be, has passed first.
+// Waits until `ready()`. Returns false when the deadline, however often it was renewed, passes first.
 template <class Ready>
 bool wait_until(std::condition_variable& condition, std::unique_lock<std::mutex>& lock, const Deadline& deadline,
                 Ready ready) {

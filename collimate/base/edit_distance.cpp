@@ -27,7 +27,7 @@ std::string lower_case(std::string text) {
 
 }  // namespace
 
-// The "optimal string alignment" distance: three rows of the dynamic programme are enough.
+// This is the "optimal string alignment" distance, for which three rows of the dynamic programme are enough.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   std::iota(last.begin(), last.end(), size_t{0});

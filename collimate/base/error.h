@@ -7,7 +7,7 @@
 
 namespace collimate::base {
 
-// Base of every error that a user can cause or meet. `exit_code()` is what the command line returns for it.
+// Error is the base of every error that a user can cause or meet. The command line exits with `exit_code()`.
 class Error : public std::runtime_error {
  public:
   Error(const std::string& message, int exit_code) : std::runtime_error(message), exit_code_(exit_code) {}
@@ -37,16 +37,16 @@ struct GuardError : Error {
   explicit GuardError(const std::string& message) : Error(message, 4) {}
 };
 
-// "[where] expected X, got Y; try Z". The part after ';' is left out when `remedy` is empty.
+// Returns "[where] expected X, got Y; try Z". The part from ';' on is left out when `remedy` is empty.
 std::string expectation(const std::string& where, const std::string& expected, const std::string& got,
                         const std::string& remedy = "");
 
-// Throws std::logic_error naming file, line and condition. Used by COLLIMATE_CHECK only.
+// Throws std::logic_error naming file, line and condition. Only COLLIMATE_CHECK calls it.
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& detail);
 
 }  // namespace collimate::base
 
-// This is for invariants that only a defect of Collimate can break; never for a user's mistake.
+// COLLIMATE_CHECK is for invariants that only a defect of Collimate can break, never for a user's mistake.
 #define COLLIMATE_CHECK(condition, ...)                                                               \
   do {                                                                                                \
     if (!(condition)) [[unlikely]]                                                                    \

@@ -8,7 +8,7 @@ namespace collimate::base {
 std::string test_hook_warning() {
   std::vector<const char*> names = {"COLLIMATE_TEST_KILL_AT", "COLLIMATE_TEST_NUDGE_AT", "COLLIMATE_TEST_DISK_BYTES",
                                     "COLLIMATE_TEST_REPARSE"};
-  if (!has_test_hooks()) names.push_back("COLLIMATE_TEST_DEVICE");  // of those with the hooks, some have the device
+  if (!has_test_hooks()) names.push_back("COLLIMATE_TEST_DEVICE");  // some programs with the hooks have the device
   std::string set;
   for (const char* name : names) {
     const char* text = std::getenv(name);

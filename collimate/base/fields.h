@@ -4,19 +4,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-// A struct names its fields once: COLLIMATE_FIELDS(lost, cause) in its body makes of them a static function that a
-// visitor goes through. COLLIMATE_MEMBERS(lost, cause) does so for a class whose members are lost_ and cause_. One that
-// says more of a field is written out:
+// A struct names its fields once: COLLIMATE_FIELDS(lost, cause) in its body defines a static function that passes each
+// field to a visitor. COLLIMATE_MEMBERS(lost, cause) does so for a class whose members are lost_ and cause_. A function
+// that says more about a field is written out:
 //
 //   static void fields(auto& self, auto&& field) {
 //     field("lost", self.lost_);
 //     field("cause", self.cause_, "why the worker went");
 //   }
 //
-// JSON follows in both directions, nested and in containers: `json(value)`, `in.at("workers").get_to(workers_)`.
-// Reading wants every field (nlohmann::json::exception otherwise), as from a saved state: what people write is read
-// with graph::JsonFields or base::Section, which name the place. What follows a field's value is for visitors that show
-// it, such as serve's metrics.
+// Conversion to and from JSON follows, nested and in containers: `json(value)`, `in.at("workers").get_to(workers_)`.
+// Reading requires every field (nlohmann::json::exception otherwise), as a saved state has them. Text that people write
+// is read with graph::JsonFields or base::Section instead, which name the place of an error. Arguments after a field's
+// value are for visitors that show the field, such as serve's metrics.
 #define COLLIMATE_FIELD(name) field(#name, self.name);
 #define COLLIMATE_FIELDS(...) \
   static void fields(auto& self, auto&& field) { NLOHMANN_JSON_PASTE(COLLIMATE_FIELD, __VA_ARGS__) }
@@ -50,7 +50,7 @@ struct nlohmann::adl_serializer<T> {
   }
 };
 
-// Nothing is null.
+// An empty optional is null in JSON.
 template <class T>
 requires(!nlohmann::detail::is_basic_json<T>::value) struct nlohmann::adl_serializer<std::optional<T>> {
   template <class Json>

@@ -2,7 +2,8 @@
 
 namespace collimate::base {
 
-// A base class of what is neither copied nor moved: its destructor undoes something once, or others hold its address.
+// Immovable is a base class of objects that may be neither copied nor moved, because the destructor undoes something
+// once or because others hold their address.
 class Immovable {
  public:
   Immovable(const Immovable&) = delete;

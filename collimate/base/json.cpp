@@ -19,7 +19,8 @@ std::string place(std::string_view text, size_t offset, const std::string& where
   return fmt::format("{}:{}", where, first_line + std::count(before.begin(), before.end(), '\n'));
 }
 
-// One look at brackets and strings, for what the parser would let pass. Text that is no JSON it leaves to the parser.
+// A Scan looks once at brackets and strings to find what the parser would accept though it is not allowed. It leaves
+// text that is no JSON to the parser.
 class Scan {
  public:
   explicit Scan(std::string_view text) : text_(text) {
@@ -35,12 +36,12 @@ class Scan {
   }
 
   static constexpr size_t npos = std::string_view::npos;
-  // Offset of the bracket that opens the first level too many, or npos.
+  // Returns the offset of the bracket that opens the first level too many, or npos.
   size_t too_deep() const { return too_deep_; }
-  // Offset of the first key found that its object has already, or npos; and the key, as its text is written.
+  // Returns the offset of the first key that its object already has, or npos; key() returns that key without escapes.
   size_t again() const { return again_.at; }
   std::string_view key() const { return again_.written; }
-  // The most keys that an object has.
+  // Returns the largest number of keys that an object has.
   size_t most_keys() const { return most_keys_; }
 
  private:
@@ -49,7 +50,7 @@ class Scan {
     size_t at = npos;
   };
 
-  // Gives the offset of the closing quote.
+  // Returns the offset of the closing quote.
   size_t read_string(size_t begin) {
     size_t end = begin;
     bool escaped = true;
@@ -100,14 +101,15 @@ class Scan {
   }
 
   std::string_view text_;
-  std::vector<size_t> levels_;     // of those open: where their keys begin
+  std::vector<size_t> levels_;     // of the open levels: where their keys begin
   std::vector<Key> keys_;          // of the objects that are open
   std::deque<std::string> plain_;  // keys that are written with escapes
   size_t too_deep_ = npos, most_keys_ = 0;
   Key again_;
 };
 
-// Says what the parser's message finds missing, " than \":\"": of a list or an object it names the end alone.
+// Returns what is missing by the parser's message, such as " than \":\"". For a list or an object the parser names only
+// the end, so the comma is added.
 std::string missing_of(std::string_view message) {
   constexpr std::pair<std::string_view, const char*> kWords[] = {{"expected ':'", " than \":\""},
                                                                  {"expected '}'", " than \",\" or \"}\""},
@@ -119,7 +121,7 @@ std::string missing_of(std::string_view message) {
   return "";
 }
 
-// A part of a text as it stands, without bytes that are no characters.
+// Returns a part of a text as it is written, with bytes that are no characters replaced.
 std::string as_written(std::string_view part) {
   std::string text = nlohmann::json(std::string(part)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text = text.substr(1, text.size() - 2);
@@ -128,8 +130,8 @@ std::string as_written(std::string_view part) {
   return text;
 }
 
-// Describes the place where the text stops being JSON; `byte` is the parser's count of bytes, 0 where it has none, and
-// `missing` what it says to be missing there.
+// Describes the place where the text stops being JSON. `byte` is the parser's count of bytes, 0 where it has none, and
+// `missing` is what missing_of returned.
 std::string found_at(std::string_view text, size_t byte, const std::string& missing) {
   constexpr size_t kShownBytes = 20;
   constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
@@ -147,7 +149,8 @@ std::string found_at(std::string_view text, size_t byte, const std::string& miss
                      as_written(text.substr(shown, byte - shown)));
 }
 
-// The remedy of a common mistake; "" for others. `at` is the byte behind the one that was not expected.
+// Returns the remedy for a common mistake, or "" for others. `at` is the number of bytes up to and including the one
+// that was not expected.
 std::string remedy_at(std::string_view text, size_t at) {
   if (at == 0 || at > text.size()) return "";
   const auto found = static_cast<unsigned char>(text[at - 1]);
@@ -168,7 +171,7 @@ Json parse(std::string_view text, const std::string& where, int64_t first_line) 
   if (scan.too_deep() != Scan::npos)
     throw InputError(expectation(place(text, scan.too_deep(), where, first_line),
                                  fmt::format("JSON of at most {} levels", kMaxJsonDepth), "deeper nesting"));
-  // An ordered object finds its keys one by one.
+  // An ordered object searches its keys one by one.
   constexpr size_t kMostOrderedKeys = 10'000;
   if (std::is_same_v<Json, nlohmann::ordered_json> && scan.most_keys() > kMostOrderedKeys)
     throw InputError(expectation(place(text, 0, where, first_line),

@@ -7,13 +7,14 @@
 
 namespace collimate::base {
 
-// Nesting that is read from text; copying and writing JSON recurse, so deeper text could overflow the stack.
+// Text may nest JSON up to this depth. Copying and writing JSON recurse, so deeper text could overflow the stack.
 constexpr int kMaxJsonDepth = 200;
 
-// Text that a user gives as JSON. InputError for malformed text, for more than kMaxJsonDepth levels and for an object
-// with a key twice, naming `where`, or "where:LINE" when `first_line`, the line on which `text` begins, is not 0.
+// Parses text that a user gives as JSON. Throws InputError for malformed text, for more than kMaxJsonDepth levels and
+// for an object that has a key twice. The error names `where`, or "where:LINE" when `first_line`, the line on which
+// `text` begins, is not 0.
 nlohmann::json parse_json(std::string_view text, const std::string& where, int64_t first_line = 0);
-// This one keeps the keys in the order written.
+// Does the same and keeps the keys in written order. An object may have at most 10,000 keys.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& where, int64_t first_line = 0);
 
 }  // namespace collimate::base

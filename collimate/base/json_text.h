@@ -4,7 +4,7 @@
 
 namespace collimate::base {
 
-// An option of this type is a text, or a mapping, of which the text is its JSON in the order written.
+// An option of this type is given as a text or as a mapping; `text` is then the JSON of the mapping in written order.
 struct JsonText {
   std::string text;
   bool operator==(const JsonText&) const = default;

@@ -19,11 +19,12 @@ namespace {
 constexpr const char* kLevelNames[] = {"info", "warning", "error"};
 constexpr const char* kClearLine = "\r\x1b[2K";
 constexpr std::string_view kMark =
-    "\x1e of what is told once: ";  // a line with a hash before a text, and without after
+    "\x1e of what is told once: ";  // followed by a hash before a marked text, by nothing after it
 
 thread_local std::string thread_prefix;
 
-// One write; a log that cannot be written must not stop the run.
+// Writes all of the text in one call if possible. Errors are ignored, as a log that cannot be written must not stop the
+// run.
 void put(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(fd, text.data(), text.size());
@@ -49,7 +50,7 @@ std::string line_of(LogLevel level, std::string_view text) {
 }  // namespace
 
 struct Log::Impl {
-  // The bar stays the last line of the terminal: removed before a line, drawn again after it.
+  // The progress bar stays the last line of the terminal: it is removed before a line and drawn again after it.
   void show(std::string_view line) const {
     put(STDERR_FILENO, bar.empty() ? std::string(line) : fmt::format("{}{}{}", kClearLine, line, bar));
   }

@@ -15,28 +15,29 @@ namespace collimate::base {
 
 enum class LogLevel { kInfo, kWarning, kError };
 
-// Log lines "12:03:11.042 info  [rank 0 policy] text" on stderr and in every LogFile. Thread-safe; lines never
-// mix.
+// A Log writes lines "12:03:11.042 info  [rank 0 policy] text" to stderr and to every open LogFile. Thread-safe; lines
+// never mix.
 class Log {
  public:
   Log();
   ~Log();
 
   void write(LogLevel level, std::string_view text);
-  // A line for the files alone, which stderr shows in another form: of info, or a warning where the text begins with
-  // "warning: ", which the line's level then says.
+  // Writes a line to the files alone, when stderr shows it in another form. The level is info; it is warning for a text
+  // that begins with "warning: ", which is then left out.
   void record(std::string_view text);
-  // A line of stderr alone, as it is: neither time nor level, nothing for the files.
+  // Writes a line to stderr alone, as it is, without time and level.
   void show(std::string_view line);
-  // A line that another process wrote, as it is, on stderr and in the files.
+  // Writes a line of another process, as it is, to stderr and to the files.
   void pass_on(std::string_view line);
-  // Writes what several parts of a run meet, each under the same key, but the first of them alone: once since the
-  // newest file was opened, and every time where none is open. A worker's process leaves the choice to who reads its
-  // lines.
+  // Writes a text that several parts of a run may report under the same key, and drops all but the first: the first
+  // since the newest file was opened. Where no file is open it writes every one. A worker's process, in which
+  // mark_for_reader was called, writes all of them and leaves the choice to the process that reads its lines.
   void write_once(LogLevel level, const std::string& key, std::string_view text);
-  // From now on what write_once writes is marked: a PassedLines of another process reads it.
+  // From now on write_once marks its lines, so that a PassedLines in another process recognises them.
   void mark_for_reader();
-  // Replaces the progress line at the bottom of a terminal, or writes a plain line elsewhere; empty removes it.
+  // Replaces the progress line at the bottom of a terminal, where an empty text removes it. Elsewhere it writes a plain
+  // line.
   void progress_line(std::string_view text, bool terminal);
 
  private:
@@ -46,11 +47,11 @@ class Log {
   std::unique_ptr<Impl> impl_;
 };
 
-// The process's log.
+// Returns the process's log.
 Log& log();
 
-// Passes on the lines that one other process writes, in their order; of what it wrote by write_once those for which it
-// is the first time here.
+// A PassedLines passes on the lines of one other process, in their order. Lines that the process wrote by write_once
+// are dropped when this log has already written one of the same key.
 class PassedLines {
  public:
   explicit PassedLines(Log& log = base::log()) : log_(&log) {}
@@ -58,10 +59,11 @@ class PassedLines {
 
  private:
   Log* log_;
-  bool told_ = false;  // the text that is read now
+  bool told_ = false;  // the marked text that is read now was already written and is dropped
 };
 
-// While it lives, a log's lines are appended to `path` too; several may live at once. RunError naming the path.
+// While a LogFile lives, the lines of a log are appended to `path` too; several may live at once. Throws RunError
+// naming the path when the file cannot be opened.
 class LogFile : private Immovable {
  public:
   explicit LogFile(const std::filesystem::path& path, Log& log = base::log());
@@ -72,7 +74,7 @@ class LogFile : private Immovable {
   int fd_;
 };
 
-// Puts "[prefix]" before this thread's lines while it lives; inner prefixes replace outer ones.
+// While a LogPrefix lives, this thread's lines have "[prefix]" before their text; inner prefixes replace outer ones.
 class LogPrefix : private Immovable {
  public:
   explicit LogPrefix(std::string prefix);

@@ -10,10 +10,10 @@
 
 namespace collimate::base {
 
-// A state in memory: of a schedule that is replayed, and for tests.
+// A MemoryState holds a saved state in memory, for a schedule that is replayed and for tests.
 class MemoryState : public StateWriter, public StateReader {
  public:
-  // The value is kept as text, since a file gives that back.
+  // The value is kept as text, because a state that is read from a file also goes through text.
   void json(const std::string& name, const nlohmann::json& value) override { json_[name] = value.dump(); }
   void bytes(const std::string& name, std::span<const std::byte> value) override {
     bytes_[name].assign(value.begin(), value.end());
@@ -28,7 +28,7 @@ class MemoryState : public StateWriter, public StateReader {
     for (const auto& [file, saved] : saved_) index.add(saved.array, file, saved.parts);
     index.read(array, parts, floats);
   }
-  // Gives the tensors that a rank with another state has saved to this one's readers too.
+  // Adds the tensors that another rank saved in its own state, so that readers of this state see them too.
   void add_tensors_of(const MemoryState& other, const std::string& rank) {
     for (const auto& [file, saved] : other.saved_) saved_[rank + "/" + file] = saved;
   }

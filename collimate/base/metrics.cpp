@@ -51,7 +51,7 @@ std::string nonfinite_name(double value) {
   return value > 0 ? "inf" : "-inf";
 }
 
-// Says where the file is to be cut: after the last whole line whose step is at most `keep_through`.
+// Returns where the file is to be cut: after the last whole line before the first with a step above `keep_through`.
 int64_t kept_bytes(const std::filesystem::path& path, int64_t keep_through) {
   if (!std::filesystem::exists(path)) return 0;
   std::istringstream file(read_file(path));
@@ -160,7 +160,7 @@ MetricsWriter::MetricsWriter(std::filesystem::path path, int64_t keep_through) :
 
 MetricsWriter::~MetricsWriter() { ::close(fd_); }
 
-// A record is in the file as a whole or not at all.
+// Afterwards a record is in the file as a whole or not at all.
 void MetricsWriter::append(const MetricsRecord& record) {
   const std::string line = to_json_line(record);
   const off_t before = ::lseek(fd_, 0, SEEK_END);

@@ -5,7 +5,7 @@
 
 namespace collimate::base {
 
-// Gives the names of a list's entries, in its order.
+// Returns the names of a list's entries, in the order of the list.
 template <class List>
 std::vector<std::string> names_of(const List& list) {
   std::vector<std::string> names;

@@ -4,8 +4,8 @@
 
 namespace collimate::base {
 
-// The number within the limits that is nearest to the one that `text` is, as text; `otherwise` where it is none.
-// `whole`: rounded.
+// Returns, as text, the number within the limits that is nearest to the number in `text`, rounded first with `whole`.
+// Returns `otherwise` when `text` is no number.
 std::string nearest_number(const std::string& text, double low, double high, const std::string& otherwise = "",
                            bool whole = false);
 

@@ -31,8 +31,8 @@ std::string lower(std::string text) {
 
 constexpr size_t kFar = std::numeric_limits<size_t>::max();
 
-// Edits between two names without their endings, as a long ending that both have says nothing; 0 for another ending
-// alone, and kFar for a name that is not meant by the other.
+// Returns the edits between two names without their endings, because a long ending that both have says nothing. Returns
+// 0 when only the endings differ, and kFar when neither name can be meant by the other.
 size_t distance_of_names(const std::string& a, const std::string& b) {
   constexpr size_t kShortestBeginning = 4;
   const fs::path left = lower(a), right = lower(b);
@@ -63,7 +63,8 @@ bool has_ending(const std::string& name, const std::vector<std::string>& endings
   return std::ranges::any_of(endings, [&](const std::string& ending) { return name.ends_with(ending); });
 }
 
-// A file of this name in one of the directories above, where the one that holds it is named and is not there; else "".
+// Looks in the directories above a missing file for a file of its name. The path names a directory that is not there.
+// Returns the file in words for "try …", or "" when there is none.
 std::string above(const fs::path& missing) {
   std::error_code ignored;
   for (fs::path up = missing.parent_path(); up.has_relative_path();) {

@@ -1,4 +1,4 @@
-// Programs that are not for tests link this file: no variable and no call changes what they do or compute.
+// Programs that are not for tests link this file, so no environment variable and no hook changes what they do.
 #include "collimate/base/fault.h"
 
 namespace collimate::base {

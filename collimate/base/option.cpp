@@ -70,7 +70,7 @@ struct Scalar<std::string> {
   static ConfigNode write(const std::string& value) { return {ConfigNode::Kind::kScalar, value, true}; }
 };
 
-// How one type of option is read and written: scalars, optionals and lists of them, any subtree.
+// A Codec reads and writes one type of option: scalars, optionals and lists of them, and any subtree.
 template <class T>
 struct Codec {
   static std::string type_name() { return Scalar<T>::kName; }
@@ -114,7 +114,8 @@ struct Codec<nlohmann::json> {
   static ConfigNode write(const nlohmann::json& value) { return from_json(value, ""); }
 };
 
-// As JSON has it; of numbers YAML's infinite ones and NaN have no place there.
+// Converts a node to JSON with its keys in written order. Throws InputError for infinite numbers and NaN, which JSON
+// lacks.
 nlohmann::ordered_json ordered(const ConfigNode& node, const std::string& path) {
   if (node.kind == ConfigNode::Kind::kList) {
     auto out = nlohmann::ordered_json::array();

@@ -17,9 +17,9 @@ namespace collimate::base {
 
 namespace detail {
 
-// The types an option may have: bool, int64_t, double, std::string, std::vector of the last three, nlohmann::json (any
-// subtree), and std::optional of the scalars (`null` is no value). `read_value` throws InputError naming `path`, the
-// type expected and what came; for a list option a scalar is the list of it.
+// An option has one of these types: bool, int64_t, double, std::string, std::vector of the last three, std::optional of
+// all four (`null` is no value), nlohmann::json (any subtree) or JsonText. `read_value` throws InputError naming
+// `path`, the expected type and what was found. For a list option a scalar is read as a list of that one entry.
 template <class T>
 struct ConfigValue {
   static std::string type_name();
@@ -40,9 +40,9 @@ std::string value_as_yaml(const ConfigNode& value);
 
 }  // namespace detail
 
-// One option: key, default, unit ("" for none), help and checks declared once; YAML reading, --set, help, the reference
-// page and the resolved configuration follow from it. Reads as `const T&`; assignment from code is checked by
-// Section::check_section only. COLLIMATE_OPTION declares one whose member is called like its key.
+// An Option declares key, default, unit ("" for none), help and checks once; YAML reading, --set, help, the reference
+// page and the resolved configuration follow from it. It reads as `const T&`. A value that code assigns is checked only
+// by Section::check_section. COLLIMATE_OPTION declares an option whose member is named like its key.
 template <class T>
 class Option : public ConfigItem {
  public:
@@ -72,7 +72,7 @@ class Option : public ConfigItem {
   auto end() const requires requires(const T& t) { t.end(); }
   { return value_.end(); }
 
-  // "config.yaml:12" where the user set it, empty while it is the default.
+  // Returns "config.yaml:12" where the user set the option, or "" while it has its default.
   const std::string& where() const { return where_; }
 
   template <class U>
@@ -92,8 +92,8 @@ class Option : public ConfigItem {
       }
     }
   }
-  // Serves Section::section_demands: throws InputError of this option of the section at `section_path`, which was
-  // expected to be `expected`, with the place where it was set and, where that is not plain, why it is not so.
+  // Throws, for Section::section_demands, the InputError that this option of the section at `section_path` is not
+  // `expected`. The error names the place where the option was set; `why` gives the reason where that is not plain.
   [[noreturn]] void item_refuse(const std::string& section_path, const std::string& expected,
                                 const std::string& why = "") const {
     detail::refuse_value(where_, join_path(section_path, item_name()), expected,
@@ -139,11 +139,11 @@ class Option : public ConfigItem {
 
 }  // namespace collimate::base
 
-// In a Section: COLLIMATE_OPTION(int64_t, save_every, 50, "iterations", "how often a checkpoint is saved", checks...);
+// In a Section write COLLIMATE_OPTION(int64_t, save_every, 50, "iterations", "how often to save", checks...);
 #define COLLIMATE_OPTION(type, name, ...) \
   ::collimate::base::Option<type> name { this, #name, __VA_ARGS__ }
 
-// An option prints as its value.
+// An option is printed as its value.
 template <class T>
 struct fmt::formatter<collimate::base::Option<T>> : fmt::formatter<T> {
   template <class FormatContext>

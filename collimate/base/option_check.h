@@ -34,7 +34,7 @@ struct Element<std::vector<T>> {
   using type = T;
 };
 
-// True when `test` holds of a scalar, of every entry of a list, of what an optional holds.
+// Returns whether `test` holds for a scalar, for every entry of a list, or for the value of an optional if it has one.
 template <class T, class Test>
 bool holds_everywhere(const T& value, const Test& test) {
   if constexpr (std::is_same_v<T, typename Element<T>::type>) {
@@ -49,7 +49,7 @@ bool holds_everywhere(const T& value, const Test& test) {
   }
 }
 
-// A test of one element, which becomes the Check of the option it is given to.
+// An ElementCheck is a test of one element. It converts to the Check of the option that it is given to.
 template <class Test>
 struct ElementCheck {
   std::string text;
@@ -68,8 +68,8 @@ ElementCheck(std::string, Test, std::vector<std::string>) -> ElementCheck<Test>;
 
 }  // namespace detail
 
-// Given after the help text of an Option. On a list they hold of each entry, on an optional of what it holds. NaN
-// fails.
+// These checks are given after the help text of an Option. On a list they must hold for each entry, on an optional for
+// its value if it has one. NaN fails them.
 template <class V>
 auto at_least(V low) {
   return detail::ElementCheck{fmt::format("at least {}", low), [low](const auto& value) { return value >= low; }};
@@ -104,7 +104,7 @@ inline auto one_of(std::vector<std::string> choices) {
   };
   return detail::ElementCheck{fmt::format("one of \"{}\"", fmt::join(choices, "\", \"")), test, choices};
 }
-// Any other property; `text` completes "expected KEY to be ...".
+// The value has any other property; `text` completes "expected KEY to be ...".
 template <class Test>
 auto satisfying(std::string text, Test test) {
   return detail::ElementCheck{std::move(text), std::move(test)};
@@ -119,16 +119,16 @@ struct at_least_entries {
   }
 };
 
-// The option is a list, for which one entry alone may stand: `--set key.0…` reaches that entry. So are lists of
-// scalars, without it.
+// The option is a list, of which a single entry may be written without the list; `--set key.0…` reaches that entry.
+// Options that are lists of scalars behave so without this trait.
 struct entry_list {};
 
-// Leaves the option out of `config_hash`, which says what is trained: its value says where, for how long, or what is
-// kept. It may change between a run and its resumption.
+// Leaves the option out of `config_hash`, which covers what is trained. Such an option says where or for how long a run
+// trains or what is kept, and may change between a run and its resumption.
 struct outside_hash {};
 
-// Leaves out of the hash what this does not give of the value: of entries with options of their own, those that are
-// outside of it.
+// Hashes only what `of` returns for the value. An option whose entries have options of their own leaves out those that
+// are outside the hash.
 template <class T>
 struct hashed_part {
   T (*of)(const T& value);

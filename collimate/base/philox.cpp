@@ -8,7 +8,8 @@ std::array<uint32_t, 4> draw(uint64_t seed, uint32_t purpose, uint64_t uid, uint
                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
 }
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection in which every input bit reaches every output bit.
+// Applies the finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection in which every input bit reaches every
+// output bit.
 uint64_t finalise(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
@@ -32,7 +33,7 @@ float uniform(uint64_t seed, uint32_t purpose, uint64_t uid, uint32_t position) 
   return static_cast<float>(draw(seed, purpose, uid, position)[0] >> 8) * 0x1p-24f;
 }
 
-// The two words that `uniform` does not read, so that both may be used at the same coordinates.
+// Uses the two words that `uniform` does not read, so that both may be called with the same coordinates.
 uint64_t random_bits(uint64_t seed, uint32_t purpose, uint64_t uid, uint32_t position) {
   const auto words = draw(seed, purpose, uid, position);
   return static_cast<uint64_t>(words[3]) << 32 | words[2];

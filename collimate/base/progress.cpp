@@ -21,7 +21,7 @@ std::string bar(double fraction, int width) {
   return out;
 }
 
-// Cut to `columns` characters (UTF-8 code points), so that a bar never wraps.
+// Cuts a text to `columns` characters (UTF-8 code points), so that a line with a bar never wraps.
 std::string cut_to_columns(const std::string& text, int columns) {
   size_t end = 0;
   for (; end < text.size() && columns >= 0; ++end)
@@ -29,7 +29,7 @@ std::string cut_to_columns(const std::string& text, int columns) {
   return text.substr(0, end);
 }
 
-// "  2.1 s/it  ETA 34 s"; "" before the first step, without ETA after the last.
+// Returns "  2.1 s/it  ETA 34 s", "" before the first step, and no ETA after the last.
 std::string pace_text(const ProgressState& state) {
   const int64_t fresh = state.done - state.first;
   if (fresh <= 0) return "";

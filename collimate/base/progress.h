@@ -9,7 +9,7 @@
 
 namespace collimate::base {
 
-// "1:02:03", "4:05" or "12 s".
+// Returns "1:02:03", "4:05" or "12 s".
 std::string format_duration(double seconds);
 
 struct ProgressState {
@@ -20,17 +20,18 @@ struct ProgressState {
   double elapsed_seconds = 0;  // since `first`
 };
 
-// "grpo  ██████████░░░░  34/50  reward 0.61  2.1 s/it  ETA 34 s  kl 0.1": the text of a progress line, no escapes. Of
-// the details, which two spaces part, the first comes before the time. `bar_columns` 0 leaves the bar out.
+// Returns the text of a progress line, without escapes: "grpo  ██████████░░░░  34/50
+// reward 0.61  2.1 s/it  ETA 34 s  kl 0.1". Two spaces separate the details, and the first of them comes before the
+// time. `bar_columns` 0 leaves the bar out.
 std::string progress_text(const ProgressState& state, std::string_view details, int bar_columns);
 
-// This text has a bar and at most `columns` characters: a narrow terminal loses the end of the details, then the bar,
-// then the time.
+// Returns this text with a bar in at most `columns` characters: on a narrow terminal the end of the details is cut off
+// first, then the bar, then the time.
 std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns);
 
-// Progress of a run: one plain line that stays every `every` steps, for the first and for the last; when stderr is a
-// terminal also a bar with the time left. 0: nothing. The pace of later steps leaves out the first one, which has what
-// comes before it (models are set up). One thread.
+// Progress shows how far a run is: a plain line that stays every `every` steps, at the first and at the last step, and
+// on a terminal (stderr) also a bar with the time left. With `every` 0 it shows nothing. The pace of later steps leaves
+// out the first step, which includes setting up the models. Only one thread may use it.
 class Progress : private Immovable {
  public:
   Progress(std::string label, int64_t total, int64_t first = 0, int64_t every = 1);

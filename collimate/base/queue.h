@@ -12,7 +12,7 @@
 
 namespace collimate::base {
 
-// Names for the error of a wait that expired: "trainer waits for rollout at queue samples".
+// QueueNames are names for the error of a wait that expired: "trainer waits for rollout at queue samples".
 struct QueueNames {
   std::string queue;
   std::string owner;  // who pops
@@ -25,14 +25,14 @@ namespace detail {
 [[noreturn]] void queue_push_closed(const QueueNames& names);
 }  // namespace detail
 
-// Bounded first-in first-out queue between threads. Thread-safe; waits take a deadline and throw RunError, saying who
-// waits for whom, when it expires.
+// A Queue is a bounded first-in first-out queue between threads. Thread-safe. A wait takes a deadline and throws
+// RunError, which says who waits for whom, when it expires.
 template <class T>
 class Queue {
  public:
   Queue(size_t capacity, QueueNames names) : capacity_(capacity), names_(std::move(names)) {}
 
-  // Waits for a place. Throws RunError on expiry or when the queue is closed, the cause when it was aborted.
+  // Waits for a place. Throws RunError on expiry or when the queue is closed, and the cause when the queue was aborted.
   void push(T item, const Deadline& deadline) {
     std::unique_lock lock(mutex_);
     const bool in_time =
@@ -45,7 +45,7 @@ class Queue {
     not_empty_.notify_one();
   }
 
-  // False when there is no place now; then `item` is untouched.
+  // Returns false when there is no place now; then `item` is untouched.
   bool try_push(T& item) {
     std::unique_lock lock(mutex_);
     if (cause_) std::rethrow_exception(cause_);
@@ -57,7 +57,8 @@ class Queue {
     return true;
   }
 
-  // Waits for an item; nothing once the queue is closed and drained. Throws RunError on expiry, the cause after abort.
+  // Waits for an item. Returns nothing once the queue is closed and drained. Throws RunError on expiry, and the cause
+  // after abort.
   std::optional<T> pop(const Deadline& deadline) {
     std::unique_lock lock(mutex_);
     const bool in_time = wait_until(not_empty_, lock, deadline, [&] { return !items_.empty() || closed_ || cause_; });
@@ -66,14 +67,14 @@ class Queue {
     return take_front(lock);
   }
 
-  // Nothing when there is no item now.
+  // Returns nothing when there is no item now.
   std::optional<T> try_pop() {
     std::unique_lock lock(mutex_);
     if (cause_) std::rethrow_exception(cause_);
     return take_front(lock);
   }
 
-  // No further pushes; what is inside can still be popped. Wakes all waiters.
+  // Ends pushing; items that are inside can still be popped. Wakes all waiters.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;

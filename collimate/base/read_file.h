@@ -7,7 +7,7 @@
 
 namespace collimate::base {
 
-// An owned file descriptor; -1 is none.
+// A FileDescriptor owns a file descriptor; -1 is none.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -27,9 +27,10 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Opens a regular file and gives its size where asked. InputError for what is none or cannot be opened; never blocks.
+// Opens a regular file without ever blocking and stores its size in `size` when that is given. Throws InputError when
+// the path is no regular file or cannot be opened.
 FileDescriptor open_for_reading(const std::filesystem::path& path, int64_t* size = nullptr);
-// The whole of a regular file. Throws InputError when it cannot be opened, RunError when reading fails.
+// Returns the whole of a regular file. Throws InputError when it cannot be opened, RunError when reading fails.
 std::string read_file(const std::filesystem::path& path);
 
 }  // namespace collimate::base

@@ -15,12 +15,13 @@ std::string described(const Box& box) {
                      box.column + box.columns);
 }
 
-// Where the first float of `box`, which lies inside the part, is among the part's.
+// Returns the index of the first float of `box`, which lies inside the part, among the floats of the part.
 int64_t place_of(const Box& box, const TensorPart& part) {
   return (box.row - part.box.row) * part.box.columns + box.column - part.box.column;
 }
 
-// Goes through a box that two parts have: act(place in one, place in the other, floats).
+// Goes through a box that lies in two parts and calls act(index in one, index in the other, number of floats) for each
+// contiguous run.
 template <class Act>
 void each_run(const Box& box, const TensorPart& one, const TensorPart& other, Act act) {
   const int64_t from = place_of(box, one), to = place_of(box, other);

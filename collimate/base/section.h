@@ -10,22 +10,22 @@
 
 namespace collimate::base {
 
-// Holds what to write in the place of a key that no section has.
+// A KeyRemedy says what to write in the place of a key that no section has.
 struct KeyRemedy {
-  std::string key;   // the path of the one that has its meaning, "" where none has
+  std::string key;   // path of the key with this meaning, "" where there is none
   std::string text;  // for an error; "" where nothing is known of the name
 };
 
 class Section;
 
-// A trait of an option that is read only where another option of its section has such a value, and by nothing else.
+// This trait marks an option that nothing reads unless another option of its section has a value for which `on` holds.
 struct only_with {
   std::string option;                                        // "" for none
-  bool (*on)(const nlohmann::json& value) = is_switched_on;  // of the other one's value
+  bool (*on)(const nlohmann::json& value) = is_switched_on;  // given the other option's value
   static bool is_switched_on(const nlohmann::json& value);   // neither null, false, 0 nor "off"
 };
 
-// Help and the reference page say this of one option or section.
+// An OptionInfo holds what help and the reference page say of one option or section.
 struct OptionInfo {
   std::string path;           // "rollout.samples_per_prompt"
   std::string type;           // "section" for a section
@@ -33,13 +33,13 @@ struct OptionInfo {
   std::string unit;
   std::string help;
   std::string limits;      // texts of its checks, joined
-  bool list = false;       // a list, for which one entry alone may stand
-  std::string scalar_key;  // of a map of sections: a scalar in the place of one is its value of this key
+  bool list = false;       // a list; a single entry may be written without the list
+  std::string scalar_key;  // of a map of sections: a scalar in the place of a section is the value of this key
   only_with read = {};
 };
 
-// A member of a Section: an option, a nested section, or a map of sections. The names begin with `item_` so
-// that an option may be called `name` or `value`.
+// A ConfigItem is a member of a Section: an option, a nested section, or a map of sections. The names of its functions
+// begin with `item_` so that an option may be called `name` or `value`.
 class ConfigItem {
  public:
   ConfigItem(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
@@ -63,7 +63,8 @@ class ConfigItem {
   std::string help_;
 };
 
-// A struct whose members are options, in declaration order. Copyable: members are found by their offset.
+// A Section is a struct whose members are options, in declaration order. It can be copied, as members are found by
+// their offset.
 //   struct RolloutOptions : base::Section {
 //     COLLIMATE_OPTION(int64_t, samples_per_prompt, 8, "samples", "completions per prompt", base::at_least(1));
 //   };
@@ -78,16 +79,18 @@ class Section {
   void add_item(ConfigItem* item);  // called by the members' constructors
   std::vector<const ConfigItem*> section_items() const;
 
-  // Reads a map of known keys (base::apply refuses others); the rest keep their value. `path`: "" for the root.
+  // Reads a map whose keys are all known (base::apply refuses others). Options without a key keep their value. `path`
+  // is "" for the root.
   void read_section(const ConfigNode& node, const std::string& path);
   // Runs all checks, for values that were assigned from code. Throws InputError naming the option.
   void check_section(const std::string& path = "") const;
   ConfigNode section_value(bool hashed_only = false) const;
   void describe_section(const std::string& path, std::vector<OptionInfo>& out) const;
-  // Throws InputError where the section's options do not fit together, or one of them needs more than a Check, by
-  // Option::item_refuse. check_section calls it, of the section at `path`, when every option has held its own checks.
+  // Throws InputError, by Option::item_refuse, where the section's options do not fit together or where one of them
+  // must satisfy more than a Check can say. check_section calls it with the section's path after all checks of the
+  // options have passed.
   virtual void section_demands(const std::string& /*path*/) const {}
-  // Says what to write for a key that no section has, as "num_epochs" or "trainer.num_epochs".
+  // Returns what to write for a key that no section has, such as "num_epochs" or "trainer.num_epochs".
   virtual KeyRemedy section_remedy(const std::string& /*key*/) const { return {}; }
 
  protected:
@@ -95,19 +98,19 @@ class Section {
   Section& operator=(const Section&) { return *this; }
 
  private:
-  std::vector<std::ptrdiff_t> offsets_;  // of the ConfigItems, from this object
+  std::vector<std::ptrdiff_t> offsets_;  // of the ConfigItems, relative to this object
 };
 
 std::string join_path(const std::string& path, const std::string& name);
 std::vector<std::string> split_path(const std::string& path);
-// "section train", or "the configuration" for the root.
+// Returns "section train", or "the configuration" for the root.
 std::string section_title(const std::string& path);
 
-// A section inside a section; used as the section itself: `options.rollout.samples_per_prompt`.
+// A Nested is a section inside a section. It is used as the section itself: `options.rollout.samples_per_prompt`.
 template <class S>
 class Nested : public S, public ConfigItem {
  public:
-  // Unlikely names: a parameter called like an option of S would hide it.
+  // The parameters have unlikely names, because a parameter named like an option of S would hide the option.
   Nested(Section* item_parent, std::string item_key, std::string item_text)
       : ConfigItem(std::move(item_key), std::move(item_text)) {
     item_parent->add_item(this);

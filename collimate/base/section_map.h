@@ -9,9 +9,9 @@
 
 namespace collimate::base {
 
-// Sections of one kind under names that the user chooses: `models: {policy: {path: ...}, reference: {...}}`. Keeps the
-// order in which they were written. A name read again changes the section it names. With `scalar_key` a scalar stands
-// for a section of that key alone: `models: {policy: DIR}`.
+// A SectionMap holds sections of one kind under names that the user chooses: `models: {policy: {path: ...}, reference:
+// {...}}`. It keeps them in written order. When a name is read again, its section is changed. With `scalar_key` a
+// scalar stands for a section with that key alone: `models: {policy: DIR}`.
 template <class S>
 class SectionMap : public ConfigItem {
  public:
@@ -26,21 +26,21 @@ class SectionMap : public ConfigItem {
   auto end() const { return entries_.end(); }
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  // "config.yaml:12" where the user named it; empty for a name that code added, or none has.
+  // Returns "config.yaml:12" where the user named the section, or "" when code added the name or there is none such.
   std::string where(const std::string& name) const {
     for (size_t i = 0; i < entries_.size(); ++i) {
       if (entries_[i].first == name) return places_[i];
     }
     return "";
   }
-  // Null when absent.
+  // Returns null when the name is absent.
   const S* find(const std::string& name) const {
     for (const auto& entry : entries_) {
       if (entry.first == name) return &entry.second;
     }
     return nullptr;
   }
-  // Added with its defaults when absent.
+  // Returns the section, which is added with its defaults when the name is absent.
   S& operator[](const std::string& name) { return entries_[position(name)].second; }
 
   void item_read(const ConfigNode& node, const std::string& path) override;
@@ -72,11 +72,13 @@ class SectionMap : public ConfigItem {
   std::vector<std::string> places_;  // by entry
 };
 
-// Throws InputError unless `node` is a map or nothing. It shows a map with `key`, where that is not empty.
+// Throws InputError unless `node` is a map or nothing. The error shows a map with `key` as an example unless `key` is
+// empty.
 void expect_map(const ConfigNode& node, const std::string& path, const std::string& key = "");
-// A scalar as the section that has it at `key`; any other node, and all of them where `key` is empty, as it is.
+// Returns a scalar as a section that has it at `key`. Returns any other node, and every node where `key` is empty, as
+// it is.
 ConfigNode section_of_scalar(ConfigNode node, const std::string& key);
-// The entries of a list, or `node` itself as the only one; empty for nothing.
+// Returns the entries of a list, or `node` itself as the only entry. Returns none for a null node.
 std::vector<const ConfigNode*> list_entries(const ConfigNode& node);
 
 template <class S>

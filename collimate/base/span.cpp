@@ -7,7 +7,7 @@
 namespace collimate::base {
 namespace {
 
-// Small numbers for threads, in the order of their first span.
+// Returns a small number for this thread; threads are numbered in the order of their first span.
 int thread_number() {
   static std::atomic<int> next{0};
   thread_local const int number = next++;

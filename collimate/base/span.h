@@ -11,7 +11,7 @@
 
 namespace collimate::base {
 
-// One named stretch of time on one thread of one worker. Times are nanoseconds since the recorder was made.
+// A Span is one named stretch of time on one thread of one worker. Times are nanoseconds since the recorder was made.
 struct Span {
   std::string name;
   int worker = 0;
@@ -21,8 +21,8 @@ struct Span {
   int64_t end_ns = 0;
 };
 
-// Collects spans. Thread-safe; a span costs a lock and a push (well under 1 us). Past `capacity` spans are counted
-// only.
+// A SpanRecorder collects spans. Thread-safe; a span costs a lock and a push (well under 1 us). Beyond `capacity` spans
+// are only counted.
 class SpanRecorder {
  public:
   explicit SpanRecorder(size_t capacity = 1 << 20) : capacity_(capacity) {}
@@ -32,7 +32,8 @@ class SpanRecorder {
   void name_worker(int worker, std::string name);
   std::vector<Span> spans() const;
   size_t dropped() const;
-  // Chrome's trace format (chrome://tracing, ui.perfetto.dev): a process per worker, a row per thread, times in us.
+  // Returns Chrome's trace format (chrome://tracing, ui.perfetto.dev): a process per worker, a row per thread, times in
+  // us.
   std::string chrome_trace() const;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace collimate::base {
 
-// Asks a run to stop at the next place where it can save its state. Thread-safe; `request` may be called by a signal
-// handler.
+// A StopFlag asks a run to stop at the next place where it can save its state. Thread-safe; a signal handler may call
+// `request`.
 class StopFlag {
  public:
   // `signal` is the signal's number, 0 when code asked.

@@ -6,7 +6,7 @@ namespace collimate::base {
 
 inline constexpr std::string_view kBlanks = " \t\r\n";
 
-// The text without blanks at both ends.
+// Returns the text without blanks at both ends.
 inline std::string_view stripped(std::string_view text) {
   const size_t begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return {};

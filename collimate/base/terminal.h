@@ -2,7 +2,8 @@
 
 namespace collimate::base {
 
-// Columns of the terminal that the descriptor writes to; `otherwise` where it is none, or does not say.
+// Returns the columns of the terminal that the descriptor writes to, or `otherwise` where it is no terminal or does not
+// say.
 int terminal_columns(int descriptor, int otherwise);
 
 }  // namespace collimate::base

@@ -16,7 +16,7 @@ using Kind = ConfigNode::Kind;
 constexpr size_t kKeysListed = 12;
 constexpr size_t kPlacesNamed = 2;
 
-// The keys of a section in declaration order, and what is under each; "<name>" stands for any.
+// A KeyTree holds the keys of a section in declaration order and the tree below each; "<name>" stands for any name.
 struct KeyTree {
   std::vector<std::string> names;
   std::map<std::string, KeyTree> under;
@@ -65,8 +65,8 @@ class UnknownKeys {
     }
   }
 
-  // An unknown section of which the names inside say more than its own is reported by these. One that is misspelt is
-  // looked into as what it was meant to be.
+  // Reports an unknown key. A section inside which the remedies know some names is reported by these names instead of
+  // its own. A misspelt section is searched as the section that it was meant to be.
   void report(const std::string& key, const ConfigNode& node, const KeyTree& known, const std::string& path) {
     if (knows_inside(key, node)) return report_inside(key, key, node, path);
     add(node, path, key, remedy(key, known));
@@ -83,7 +83,7 @@ class UnknownKeys {
     return false;
   }
 
-  // `outer` is the unknown section's own name, of which the remedy serves where nothing else does.
+  // `outer` is the unknown section's own name. Its remedy is used where nothing else is known.
   void report_inside(const std::string& outer, const std::string& name, const ConfigNode& node,
                      const std::string& path) {
     if (!node.keys.empty() && (section_.section_remedy(name).text.empty() || knows_inside(name, node))) {
@@ -100,8 +100,8 @@ class UnknownKeys {
     found_.push_back(expectation(node.where, "a key of " + section_title(path), quoted(key), text));
   }
 
-  // Gives what the section says of another program's name. A counterpart that the config has already is not written
-  // twice.
+  // Returns what the section says of another program's name. When the config already has the counterpart, it advises to
+  // leave the name out.
   std::string other_name(const std::string& key) const {
     const KeyRemedy known = section_.section_remedy(key);
     const ConfigNode* node = known.key.empty() ? nullptr : whole_;
@@ -125,7 +125,7 @@ class UnknownKeys {
     return fmt::format("{}", fmt::join(same, " or "));
   }
 
-  // A short key is no evidence: every other short one is near it.
+  // A short key is no evidence, because every other short key is near it.
   std::string nearest_elsewhere(const std::string& key) const {
     constexpr size_t kLongEnough = 6;
     if (key.size() < kLongEnough) return "";
@@ -136,7 +136,7 @@ class UnknownKeys {
   }
 
   const Section& section_;
-  const ConfigNode* whole_ = nullptr;  // where all of a config is looked at
+  const ConfigNode* whole_ = nullptr;  // set when a whole config is looked at
   std::vector<std::string> paths_;
   KeyTree tree_;
   std::vector<std::string> found_;

@@ -11,16 +11,16 @@
 
 namespace collimate::base {
 
-// Words of an enumeration in the order of its values. Beside the enumeration stands
+// A Words holds the words of an enumeration in the order of its values. Beside the enumeration stands
 //   constexpr auto words_of(Residency) { return base::Words<Residency, 2>{"residency", {"device", "swap"}}; }
-// and JSON has the words instead of numbers.
+// and JSON then has the words instead of numbers.
 template <class Enum, size_t N>
 struct Words {
   const char* what;
   std::string_view words[N];
 
   std::string name(Enum value) const { return std::string(at(words, value)); }
-  // InputError that lists the words.
+  // Returns the value of a word. Throws InputError that lists the words when `word` is none of them.
   Enum parse(const std::string& where, std::string_view word) const {
     for (size_t i = 0; i < N; ++i)
       if (words[i] == word) return static_cast<Enum>(i);

@@ -11,24 +11,28 @@
 
 namespace collimate::cluster {
 
-// A bounded first-in first-out queue of messages with one consumer and any number of producers; all methods are
-// thread-safe. Producers never block: a full mailbox refuses, and `on_space` tells them when to come back.
+// A Mailbox is a bounded first-in first-out queue of messages with one consumer and any number of producers; all
+// methods are thread-safe. Producers never block: a full mailbox refuses, and the callback given to `on_space` tells
+// them when to come back.
 class Mailbox {
  public:
   explicit Mailbox(size_t capacity);
 
-  // False, with the message untouched, when the mailbox is full. A closed mailbox takes the message and forgets it.
+  // Returns false, with the message untouched, when the mailbox is full. A closed mailbox accepts the message and drops
+  // it.
   bool try_push(Message& message);
-  // Waits for a message at most `seconds`; nullopt after that, when poked, or when closed and empty.
+  // Waits for a message for at most `seconds`. Returns nullopt after that, when poked, or when the mailbox is closed
+  // and empty.
   std::optional<Message> pop(double seconds);
   std::optional<Message> try_pop();
 
-  // Wakes the consumer once without a message; remembered when nobody waits.
+  // Wakes the consumer once without a message. When nobody waits, the next wait ends at once.
   void poke();
   void close();
   bool closed() const;
   size_t size() const;
-  // Called after each pop, by the consumer's thread, outside the lock. To be set before the first push.
+  // Sets a callback that the consumer's thread calls after each pop, outside the lock. It must be set before the first
+  // push.
   void on_space(std::function<void()> callback) { on_space_ = std::move(callback); }
 
  private:

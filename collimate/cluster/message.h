@@ -18,15 +18,15 @@ namespace collimate::cluster {
 
 using Bytes = std::vector<std::byte>;
 
-// A message on the wire: one JSON header and raw frames.
+// A Wire is a message on the wire: one JSON header and raw frames.
 struct Wire {
   nlohmann::json header;
   std::vector<Bytes> frames;
 };
 
-// FrameForm<T> stands beside a type that goes as raw frames instead of JSON. Its static `write(const T&,
-// std::vector<Bytes>&)` appends them and returns JSON that describes them; its static `read(const nlohmann::json&,
-// NextFrame)` makes the value again and throws where it cannot.
+// FrameForm<T> stands beside a type that is sent as raw frames instead of JSON. Its static `write(const T&,
+// std::vector<Bytes>&)` appends the frames and returns JSON that describes them. Its static `read(const
+// nlohmann::json&, NextFrame)` makes the value again and throws when it cannot.
 template <class T>
 struct FrameForm;
 using NextFrame = std::function<Bytes()>;  // throws when none is left
@@ -35,8 +35,8 @@ concept HasFrameForm = requires(const T& value, std::vector<Bytes>& frames) {
   FrameForm<T>::write(value, frames);
 };
 
-// The content of a message: a struct with the name of its kind, `kKind`, and a list of its fields (base/fields.h).
-// Between threads the struct itself is moved; between processes it goes as a Wire.
+// A Content is the content of a message: a struct with the name of its kind, `kKind`, and a list of its fields
+// (base/fields.h). Between threads the struct itself is moved; between processes it is sent as a Wire.
 class Content {
  public:
   virtual ~Content() = default;
@@ -64,7 +64,7 @@ class ContentOf final : public Content {
   T value;
 };
 
-// One message. It has either a content (it came from a thread of this process) or what came over a wire.
+// A Message has either a content (it came from a thread of this process) or the Wire that it came as.
 struct Message {
   std::unique_ptr<Content> content;
   Wire wire;
@@ -83,11 +83,11 @@ Message message_of(T content, uint64_t incarnation = 0) {
 }
 
 Wire to_wire(const Message& message);
-// RunError when the header is not what to_wire writes.
+// Reads a message from the wire. Throws RunError when the header is not what to_wire writes.
 Message from_wire(Wire wire);
 
-// Reads the content of a message that came over a wire, field by field. A field that is absent or cannot be read, and
-// frames of which nobody knows, are RunErrors that name the kind, the field and the sender.
+// A ContentReader reads the content of a message that came over a wire, field by field. Throws RunError naming the
+// kind, the field and the sender for a field that is absent or cannot be read, and for frames that no field uses.
 class ContentReader {
  public:
   explicit ContentReader(Message& message) : message_(message) {}
@@ -118,8 +118,8 @@ class ContentReader {
 
 [[noreturn]] void refuse_kind(const Message& message, const std::vector<std::string_view>& known);
 
-// Returns the content as one of the structs of `Protocol`, a std::variant. RunError, naming the sender, for any
-// other kind, and as ContentReader.
+// Returns the content as one of the structs of `Protocol`, a std::variant. Throws RunError, naming the sender, for any
+// other kind, and where ContentReader does.
 template <class Protocol>
 Protocol content_of(Message message) {
   std::optional<Protocol> taken;

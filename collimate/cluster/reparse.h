@@ -5,9 +5,10 @@
 
 namespace collimate::cluster {
 
-// The message as its receiver in another process would see it: header dumped and parsed, payload turned to frames.
+// Returns the message as its receiver in another process would see it: the header is dumped and parsed, the payload
+// turned into frames.
 Message reparse(const Message& message);
-// The texts as a worker in another process would get them.
+// Returns the spec as a worker in another process would get it.
 WorkerSpec reparse(const WorkerSpec& spec);
 
 }  // namespace collimate::cluster

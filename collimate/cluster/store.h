@@ -13,7 +13,7 @@ class Store {
  public:
   virtual ~Store() = default;
   virtual void set(const std::string& key, const std::string& value) = 0;
-  // Waits until somebody has set it. RunError after `seconds`, naming the key and who waits.
+  // Returns the value of a key and waits until somebody has set it. Throws RunError after `seconds`, naming the key.
   virtual std::string get(const std::string& key, double seconds) = 0;
   // Adds to a counter that starts at 0; returns the new value.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;

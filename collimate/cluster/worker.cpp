@@ -7,7 +7,7 @@
 namespace collimate::cluster {
 namespace {
 
-// How long an idle worker sleeps before it looks around again; a push, a poke and space in the outbox wake it at once.
+// An idle worker sleeps this long before it looks around again. A push, a poke and space in the outbox wake it at once.
 constexpr double kIdleSeconds = 1.0;
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 namespace collimate::cluster {
 
-// All that a worker is built from; functions are names in its program's registry. Hence a thread, a process and an
-// actor of another engine are the same worker.
+// A WorkerSpec is all that a worker is built from. Functions are names in its program's registry. Therefore a thread, a
+// process and an actor of another engine can be the same worker.
 struct WorkerSpec {
   static constexpr const char* kKind = "spec";
   std::string config;     // resolved config, JSON text
@@ -33,49 +33,50 @@ struct Ready {
   static void fields(auto&, auto&&) {}
 };
 
-// The last word of a worker that ended by itself, or of its link when its process is gone.
+// Died is the last message of a worker that ended by itself, or of its link when its process is gone.
 struct Died {
   static constexpr const char* kKind = "died";
   std::string cause;
   int exit_code = 1;  // of the error that ended it (base/error.h)
-  bool lost = false;  // its process is gone: another one may take its place
+  bool lost = false;  // its process is gone, and another may take its place
 
   COLLIMATE_FIELDS(cause, exit_code, lost)
 };
 
-// A handler puts its replies into an Outbox. It never blocks; order is kept.
+// A handler puts its replies into an Outbox, which never blocks and keeps their order.
 class Outbox {
  public:
   virtual ~Outbox() = default;
   virtual void send(Message message) = 0;
 };
 
-// A worker runs a handler: the part that knows modules. Used by the worker's thread alone.
+// A Handler is the part of a worker that knows modules. Only the worker's thread uses it.
 class Handler {
  public:
   virtual ~Handler() = default;
-  // One message, to its end. An exception that leaves it stops the worker, which reports it as its own failure.
+  // Handles one message to its end. An exception that leaves it stops the worker, which reports it as its own failure.
   virtual void handle(Message message, Outbox& out) = 0;
-  // One bounded step of the open streams. False when there is nothing to do before the next message.
+  // Takes one bounded step of the open streams. Returns false when there is nothing to do before the next message.
   virtual bool step(Outbox& out) = 0;
 };
 using HandlerFactory = std::function<std::unique_ptr<Handler>(const WorkerSpec&)>;
 
-// The loop of one device. Consumes `inbox`, in order; produces into `outbox`; waits for a message only when no stream
-// has work; woken by a push, by `poke` and by space in the outbox. Replies that find the outbox full wait in a queue of
-// the worker's own, and while that is not empty no stream steps, so that memory is bounded by what was dispatched. Says
-// Ready when the handler is built. Ends when the inbox is closed and empty, or when the handler throws (Died says why).
+// A Worker is the loop of one device. It consumes `inbox` in order and sends into `outbox`. It waits for a message only
+// when no stream has work, and is woken by a push, by `poke` and by space in the outbox. Replies that find the outbox
+// full wait in the worker's own queue; no stream steps while that is not empty, so memory is bounded by what was
+// dispatched. It sends Ready when the handler is built. It ends when the inbox is closed and empty, or when the handler
+// throws (Died says why).
 class Worker : private Outbox {
  public:
   Worker(WorkerSpec spec, const HandlerFactory& make, Mailbox& inbox, Mailbox& outbox);
   ~Worker() override;
-  // Blocks until the worker ends. Throws nothing.
+  // Blocks until the worker ends. Does not throw.
   void run();
 
  private:
   void send(Message message) override;
   void loop();
-  bool flush();  // true when nothing is left to send
+  bool flush();  // returns true when nothing is left to send
 
   WorkerSpec spec_;
   const HandlerFactory& make_;
@@ -86,7 +87,7 @@ class Worker : private Outbox {
   bool stopped_ = false;
 };
 
-// The driver's end of one worker, whatever runs it.
+// A WorkerLink is the driver's end of one worker, whatever runs it.
 class WorkerLink {
  public:
   virtual ~WorkerLink() = default;
@@ -94,10 +95,10 @@ class WorkerLink {
   virtual uint64_t incarnation() const = 0;
   // The driver sends into this mailbox; the worker's replies arrive in the driver's mailbox.
   virtual Mailbox& inbox() = 0;
-  // Ends it: closes the inbox and waits at most `seconds`, then kills a process and abandons a thread. Safe to call
-  // twice.
+  // Ends the worker: closes the inbox and waits at most `seconds`, then kills a process or abandons a thread. It may be
+  // called twice.
   virtual void stop(double seconds) = 0;
-  // "thread of this process", "process 4711": for messages.
+  // Returns "thread of this process" or "process 4711", for messages.
   virtual std::string describe() const = 0;
 };
 

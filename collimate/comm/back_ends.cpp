@@ -13,7 +13,7 @@
 
 namespace collimate::comm {
 
-BackEnd COLLIMATE_BACK_ENDS;  // declares them
+BackEnd COLLIMATE_BACK_ENDS;  // declares these functions
 
 const std::vector<BackEnd>& back_ends() {
   static const std::vector<BackEnd> all = {COLLIMATE_BACK_ENDS};

@@ -11,27 +11,29 @@ struct Axis {
   bool operator==(const Axis&) const = default;
 };
 
-// Ranks with ordered named axes, the last one fastest (row major). A value; all methods are pure. An axis that is not
-// there has size 1 and coordinate 0, so code asks for "tp" without asking whether there is one.
+// A Mesh gives ranks ordered named axes, the last one fastest (row major). It is a value, and all methods are pure. An
+// absent axis has size 1 and coordinate 0, so code uses "tp" without checking that there is one.
 class Mesh {
  public:
-  // One rank, no axes.
+  // Makes a mesh of one rank without axes.
   Mesh();
-  // Ranks 0 … product - 1. InputError: a size below 1, a repeated name.
+  // Makes a mesh of ranks 0 … product - 1. Throws InputError for a size below 1 or a repeated name.
   explicit Mesh(std::vector<Axis> axes);
-  // `ranks` in row-major order of `axes`; their number must be the product.
+  // Takes `ranks` in row-major order of `axes`. Throws InputError as above, and when their number is not the product of
+  // the sizes.
   Mesh(std::vector<Axis> axes, std::vector<int> ranks);
 
   int size() const { return static_cast<int>(ranks_.size()); }
   int size(const std::string& axis) const;
   const std::vector<Axis>& axes() const { return axes_; }
   const std::vector<int>& ranks() const { return ranks_; }
-  // Returns where `rank` stands on the axis. InputError when the rank is not in the mesh.
+  // Returns where `rank` stands on the axis. Throws InputError when the rank is not in the mesh.
   int coordinate(int rank, const std::string& axis) const;
-  // The ranks that differ from `rank` on this axis only, in order of the axis: the members of its group.
+  // Returns the ranks that differ from `rank` on this axis only, in order of the axis: the members of its group.
   std::vector<int> line(int rank, const std::string& axis) const;
 
-  // Adjacent axes replaced by one of their product.
+  // Returns the mesh with adjacent axes replaced by one axis of the product of their sizes. Throws InputError when they
+  // are not adjacent.
   Mesh flatten(const std::vector<std::string>& axes, const std::string& name) const;
 
  private:

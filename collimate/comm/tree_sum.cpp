@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kBlock = 256;
 
-// out[0 … count) = Σ parts[lo … hi)[begin …] by the tree; count ≤ kBlock.
+// Computes out[0 … count) = Σ parts[lo … hi)[begin …] by the tree, with count ≤ kBlock.
 void sum_block(std::span<const float* const> parts, size_t begin, size_t count, float* out) {
   if (parts.size() == 1) {
     std::copy_n(parts[0] + begin, count, out);

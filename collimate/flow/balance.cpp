@@ -8,7 +8,7 @@
 namespace collimate::flow {
 namespace {
 
-// The ends of runs of at most `most`, each as long as it may be.
+// Returns the ends of runs that cost at most `most`, each as long as possible.
 std::vector<int64_t> filled(std::span<const int64_t> costs, int64_t most) {
   std::vector<int64_t> ends;
   int64_t sum = 0;
@@ -29,7 +29,7 @@ std::vector<int64_t> balanced_ends(std::span<const int64_t> costs, int64_t parts
   COLLIMATE_CHECK(parts > 0, "{} parts", parts);
   int64_t most = std::accumulate(costs.begin(), costs.end(), int64_t{0});
   int64_t least = costs.empty() ? 0 : *std::ranges::max_element(costs);
-  while (least < most) {  // the smallest limit that so many runs keep
+  while (least < most) {  // finds the smallest limit that this many runs can keep
     const int64_t middle = least + (most - least) / 2;
     if (std::ssize(filled(costs, middle)) <= parts) {
       most = middle;

@@ -6,9 +6,9 @@
 
 namespace collimate::flow {
 
-// Cuts units of these costs, in their order, into `parts` runs whose most costly one costs as little as any such cut
-// allows; of equal ones that which fills the earlier runs. Gives where each run ends: [parts], the last one all units.
-// Runs are empty where there are fewer units than parts.
+// Cuts units with these costs, in their order, into `parts` runs so that the most costly run costs as little as
+// possible. Among equally good cuts it chooses the one that fills the earlier runs. Returns where each run ends:
+// [parts], the last one at the number of units. Runs are empty where there are fewer units than parts.
 std::vector<int64_t> balanced_ends(std::span<const int64_t> costs, int64_t parts);
 
 }  // namespace collimate::flow

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kLookSeconds = 0.2;
 
-// The rows of the input that came back, in pieces of any order, with the columns that they came with.
+// Returns the rows of the input that came back, with the columns that they came with. The pieces may be in any order.
 Batch joined(const Batch& input, const std::vector<Batch>& pieces) {
   if (pieces.empty()) return input.slice(0, 0);
   const Batch made = Batch::concatenate(pieces);
@@ -32,7 +32,7 @@ Batch joined(const Batch& input, const std::vector<Batch>& pieces) {
   return input.gather(kept).merge(made.gather(order));
 }
 
-// The graph on one device, with room in the budget.
+// Checks the graph and returns its placement on one device. Throws InputError where the budget has no room for it.
 graph::Placement checked(const graph::Graph& graph, const Registry& registry, const RunOptions& options) {
   graph::validate(graph);
   const graph::Node* first = nullptr;
@@ -52,7 +52,7 @@ graph::Placement checked(const graph::Graph& graph, const Registry& registry, co
   return placement;
 }
 
-// The columns of all values that a node reads.
+// Returns the columns of all values that a node reads.
 Batch input_of(const graph::Node& node, const std::map<std::string, Batch>& values) {
   Batch merged = values.at(node.inputs.at(0));
   for (size_t i = 1; i < node.inputs.size(); ++i) merged = merged.merge(values.at(node.inputs[i]));

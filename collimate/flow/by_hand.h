@@ -12,31 +12,33 @@
 
 namespace collimate::flow {
 
-// The iterations of a graph in a loop of the caller's own, on one device: the modules of a run, without its schedule,
-// journal, checkpoints and evaluations. The same rows give a run's bits. Used by one thread.
+// A ByHand runs the iterations of a graph in a loop of the caller's own, on one device: it has the modules of a run,
+// without schedule, journal, checkpoints and evaluations. Equal rows give results with the same bits as a run's. Only
+// one thread may use it.
 class ByHand {
  public:
-  // Sets all modules up. Of the options all are read that workers are told. InputError for what does not fit the
-  // budget; else what a module's setup throws.
+  // Sets all modules up. Uses those of the options that workers are told. Throws InputError for what does not fit the
+  // budget, and what a module's setup throws.
   ByHand(const graph::Graph& graph, const Registry& registry, const RunOptions& options);
 
-  // Runs the nodes that do not train on the rows of an iteration's input, each on what led to it, and returns what
-  // those that train read. Throws the first cause of a failure, of its class.
+  // Runs the nodes that do not train on the rows of an iteration's input, each on all columns that led to it, and
+  // returns the rows that the training nodes read. Throws the first cause of a failure, as its own class.
   Batch experience(const Batch& input);
-  // Runs the nodes that train on rows of `experience`, in the updates that their parameters cut, and brings the weights
+  // Runs the nodes that train on rows of `experience`, cut into updates by their parameters, and brings the weights
   // along the graph's links.
   void train(const Batch& rows);
-  // The calls from now on are those of that iteration, which draws and schedules follow. The first is 0.
+  // Makes the following calls belong to that iteration, on which draws and schedules depend. The first is 0.
   void begin_iteration(int64_t iteration) { iteration_ = iteration; }
-  // Returns what modules have measured since this was asked last, in their order.
+  // Returns what modules have measured since the last call, in the order of the measurements.
   std::vector<Metric> metrics();
-  // The model's save_checkpoint into a directory, which is made.
+  // Calls the model's save_checkpoint with a directory, which is made.
   void save_checkpoint(const std::string& model, const std::string& directory);
 
  private:
   int worker_of(const std::string& model) const;
   bool trains(int node) const { return graph_.spec(node).kind == graph::Kind::kTrain; }
-  // Rows with the columns that a node makes, without those that it drops; the same rows of a node that trains.
+  // Returns the rows with the columns that a node makes, without the rows that it drops. A node that trains returns
+  // `rows`.
   Batch call(int node, const Batch& rows);
 
   const graph::Graph graph_;

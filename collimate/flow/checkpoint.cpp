@@ -13,7 +13,7 @@ namespace collimate::flow {
 namespace fs = std::filesystem;
 namespace {
 
-// A name as a file: anything but letters, digits, '-', '_' and '.' becomes %XX.
+// Returns a name as a file's: anything but letters, digits, '-', '_' and '.' becomes %XX, and so does a leading '.'.
 std::string file_name(const std::string& name) {
   std::string safe;
   for (unsigned char c : name) {
@@ -27,7 +27,7 @@ std::string file_name(const std::string& name) {
   throw base::RunError(base::expectation(directory, "an entry " + name, "none"));
 }
 
-// "runs/a/" and "runs/a" name the same directory.
+// Returns the path without a trailing slash, because "runs/a/" and "runs/a" name the same directory.
 fs::path named_path(const std::string& directory) {
   const fs::path path = fs::path(directory).lexically_normal();
   return path.has_filename() ? path : path.parent_path();
@@ -38,9 +38,9 @@ bool is_step_name(const std::string& name) {
 }
 
 constexpr int kForm = 2;                                // of checkpoints
-constexpr const char* kFiles = "files.json";            // of a folder: what measure() says of each other file
+constexpr const char* kFiles = "files.json";            // of a folder: measure() of each other file
 constexpr const char* kTensors = "tensors.json";        // of a folder: file → {array, parts}
-constexpr const char* kCheckpoint = "checkpoint.json";  // {form, step, folders: what measure() says of their kFiles}
+constexpr const char* kCheckpoint = "checkpoint.json";  // {form, step, folders: measure() of their kFiles}
 
 nlohmann::json measure(const fs::path& path) {
   const host::MappedFile file(path);
@@ -69,7 +69,7 @@ std::string folder_of(const fs::path& file, const fs::path& checkpoint) {
   return file.parent_path().lexically_relative(checkpoint).generic_string();
 }
 
-// Gives the names of each folder's files, after a look into all of them.
+// Checks all folders that the list names and their files. Returns the list of each folder's files.
 std::map<std::string, nlohmann::json> check_folders(const fs::path& checkpoint) {
   const nlohmann::json list = read_object(checkpoint / kCheckpoint);
   if (list.at("step") != checkpoint_step(checkpoint))
@@ -87,7 +87,7 @@ std::map<std::string, nlohmann::json> check_folders(const fs::path& checkpoint) 
   return folders;
 }
 
-// Gives what a rank saved beside tensors, to compare with another's.
+// Returns what a rank saved beside tensors, to compare with another rank's.
 nlohmann::json own_state(const std::string& folder) {
   nlohmann::json files = read_object(folder + "/" + kFiles);
   if (!files.contains(kTensors)) return files;

@@ -14,14 +14,14 @@
 
 namespace collimate::flow {
 
-// A checkpoint is a directory: one folder per Stateful, for models one of each rank (models/NAME/rank-N), with
-// state.json, one raw file per `bytes` or `tensors` entry, tensors.json, which says what parts of which tensors these
-// have, and files.json, the size and CRC-32C of each; and checkpoint.json, the form, the step and the size and CRC-32C
-// of each folder's files.json. It is written under a temporary name, fsynced and renamed (Checkpoints): complete or
-// absent.
+// A checkpoint is a directory with one folder per Stateful; for models there is one per rank (models/NAME/rank-N). A
+// folder has state.json, one raw file per `bytes` or `tensors` entry, tensors.json, which says what parts of which
+// tensors these files have, and files.json with the size and CRC-32C of each file. checkpoint.json has the form, the
+// step and the size and CRC-32C of each folder's files.json. A checkpoint is written under a temporary name, fsynced
+// and renamed (Checkpoints), so that it is complete or absent.
 
-// Writes one Stateful's folder (made here). Everything is written, but not fsynced, after finish(). RunError naming the
-// file and the reason (disk full) from any method.
+// A DirectoryWriter makes and writes one Stateful's folder. After finish() everything is written, but not fsynced.
+// Every method throws RunError naming the file and the reason (disk full).
 class DirectoryWriter : public base::StateWriter {
  public:
   explicit DirectoryWriter(std::string directory);
@@ -43,8 +43,8 @@ class DirectoryWriter : public base::StateWriter {
 
 class DirectoryReader : public base::StateReader {
  public:
-  // `ranks`: the folders of all ranks, whose tensors are read. RunError when there is no state.json or it cannot be
-  // parsed.
+  // `ranks` are the folders of all ranks, from which tensors are read. Throws RunError when there is no state.json or
+  // it cannot be parsed.
   explicit DirectoryReader(std::string directory, std::vector<std::string> ranks = {});
   bool has(const std::string& name) const override;
   nlohmann::json json(const std::string& name) override;
@@ -58,37 +58,38 @@ class DirectoryReader : public base::StateReader {
   std::string directory_;
   std::vector<std::string> ranks_;
   nlohmann::json values_;
-  std::optional<base::SavedTensors> saved_;         // of all ranks, from the first call of tensors() on
+  std::optional<base::SavedTensors> saved_;         // of all ranks; made by the first call of tensors()
   std::map<std::string, host::MappedFile> mapped_;  // during a call of tensors()
 };
 
-// Says which form a checkpoint has that this version does not read, with the versions that wrote it; "" where it has
-// the present one, or is damaged so that none can be read.
+// Returns an error text that says which form a checkpoint has that this version does not read, and which versions write
+// it. Returns "" where it has the present form, or is so damaged that none can be read.
 std::string other_form_of(const std::string& checkpoint);
-// InputError where it has another form.
+// Throws InputError where the checkpoint has another form.
 void check_form(const std::string& checkpoint);
 
-// The first folder or file of a checkpoint that is missing, foreign (of another step, say) or not as it was written,
-// with what was expected and what is there; "" where there is none. Reads every file.
+// Returns a text about the first folder or file of a checkpoint that is missing, foreign (of another step, say) or not
+// as it was written, with what was expected and what is there, or "" where there is none. Reads every file.
 std::string damage_in(const std::string& checkpoint);
 
-// The last file of a checkpoint: says which folders it has, and binds them to each other and to its step.
+// Writes the last file of a checkpoint, which lists its folders and binds them to each other and to its step.
 void write_list(const std::string& checkpoint, int64_t step);
 
 void save_state(const base::Stateful& object, const std::string& directory);
 void load_state(base::Stateful& object, const std::string& directory);
-// The folder of a model's rank in a checkpoint.
+// Returns the folder of a model's rank in a checkpoint.
 std::string rank_folder(const std::string& checkpoint, const std::string& model, int rank);
-// Loads a model on one of `ranks`, whatever their number was when it was saved: its tensors from the folders of all
-// ranks; what else they saved from that of this rank or, if that was the same on all of them, of the first one.
-// InputError where it was not and their number is another now.
+// Loads a model on one of `ranks`, whatever their number was when it was saved. Its tensors are read from the folders
+// of all ranks. Its other state is read from the folder of this rank or, when the number of ranks has changed, from the
+// first one. Throws InputError when their number has changed and that state was not the same on all of them.
 void load_rank(base::Stateful& object, const std::string& checkpoint, const std::string& model, int rank, int ranks);
 
-// The directory of the run that a checkpoint's directory belongs to.
+// Returns the directory of the run that a checkpoint's directory belongs to.
 std::string run_of_checkpoint(const std::string& directory);
-// Is that a path of a directory that is named like a checkpoint, step-N?
+// Says whether that is a path of a directory that is named like a checkpoint, step-N.
 bool is_checkpoint(const std::string& path);
-// Iterations complete in that checkpoint, from its name. InputError when the name is not step-N.
+// Returns how many iterations are complete in that checkpoint, from its name. Throws InputError when the name is not
+// step-N.
 int64_t checkpoint_step(const std::string& directory);
 
 }  // namespace collimate::flow

@@ -75,7 +75,7 @@ std::string Checkpoints::best() const {
 
 std::vector<std::string> Checkpoints::outdated_by(const std::string& next) const {
   std::vector<std::string> old = list();
-  std::erase(old, next);                                        // where a run that has gone back comes to it again
+  std::erase(old, next);                                        // may be there when a run that has gone back reaches it
   const int64_t kept = std::max<int64_t>(1, keep_.newest) - 1;  // beside the next one
   old.resize(static_cast<size_t>(std::max<int64_t>(0, std::ssize(old) - kept)));
   std::erase(old, best());

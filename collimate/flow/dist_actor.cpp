@@ -26,7 +26,7 @@ std::vector<int64_t> unit_tokens(const Batch& rows, int64_t unit) {
   return tokens;
 }
 
-// Rows of one prompt side by side, in the order of their prompts' uids; else the rows as they were.
+// Sorts rows stably by the uids of their prompts, so that the rows of one prompt are side by side.
 Batch by_prompt(const Batch& rows) {
   const std::vector<int64_t> prompts = rows.all(batch::kPromptUid);
   std::vector<int64_t> order(prompts.size());

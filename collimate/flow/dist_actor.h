@@ -13,30 +13,32 @@
 
 namespace collimate::flow {
 
-// One replica over its ordered ranks, as a pure value: what each rank is given and from which ranks results are taken.
-// The mesh's axes are dp, cp, pp, tp (tp fastest), so that a worker has the same part of a model whatever dp and cp its
-// functions have; its ranks are workers.
+// A DistActor is one replica over its ordered ranks, as a pure value: it says what rows each rank is given and from
+// which ranks results are taken. The mesh's axes are dp, cp, pp, tp (tp fastest), so that a worker has the same part of
+// a model whatever dp and cp its functions have; its ranks are workers.
 class DistActor {
  public:
-  // `workers` in the replica's order; their number is dp·cp·pp·tp with the layout's dp, or dp = the rest when that is
-  // 0.
+  // Takes `workers` in the replica's order. Their number is dp·cp·pp·tp with the layout's dp; where that is 0, dp
+  // follows from their number.
   DistActor(const graph::FunctionSpec& spec, const graph::Layout& layout, std::vector<int> workers);
 
   const comm::Mesh& mesh() const { return mesh_; }
   const std::vector<int>& workers() const { return mesh_.ranks(); }
-  // The rows of each rank, in the order of workers(): split over dp in near-equal runs of whole units (a unit is
-  // `group_size` rows for granularity group, else one row), repeated over tp, cp and pp. Broadcast: all rows to each;
-  // whole: all rows to dp rank 0, none to the others.
+  // Returns the rows of each rank, in the order of workers(). Dispatch kSplit splits them over dp in near-equal runs of
+  // whole units (a unit is `group_size` rows for granularity group if the rows make whole groups, else one row), and
+  // repeats them over tp, cp and pp. kBroadcast gives all rows to each rank; kWhole gives all rows to dp rank 0 and
+  // none to the others.
   std::vector<Batch> split(const Batch& rows, int64_t group_size) const;
-  // Splits an optimizer update, whose rows may be in any order: rows of a prompt stay side by side and a unit of
-  // `unit` rows together, and the ranks have as equal a number of tokens as runs of such units allow.
+  // Splits an optimizer update, whose rows may be in any order. Rows of one prompt stay side by side, `unit` rows stay
+  // together, and the numbers of tokens of the ranks are as equal as runs of such units allow.
   std::vector<Batch> split_update(const Batch& rows, int64_t unit) const;
-  // Indices into workers() that speak for their dp rank, in dp order: tp 0, cp 0, last pp. Their metrics count.
+  // Returns indices into workers() of the ranks that speak for their dp rank, in dp order: tp 0, cp 0, last pp. Only
+  // their metrics count.
   const std::vector<int>& reporting() const { return reporting_; }
-  // Indices into workers() whose results count, in dp order: tp 0, cp 0, last pp. One for Collect::kFirst, none for
-  // kNone.
+  // Returns indices into workers() of the ranks whose results count, in dp order: tp 0, cp 0, last pp. There is one for
+  // Collect::kFirst or a dispatch other than kSplit, and none for kNone.
   const std::vector<int>& collecting() const { return collecting_; }
-  // The results of the ranks as one batch; parts are in the order of collecting().
+  // Returns the results of the ranks as one batch; `parts` are in the order of collecting().
   Batch collect(std::span<const Batch> parts) const;
 
  private:
@@ -47,8 +49,8 @@ class DistActor {
   std::vector<int> collecting_;
 };
 
-// By function of a model that is on devices: the mesh of the replica that has this worker. Nothing of those of which
-// none has it.
+// Returns, by function of a model that is on devices, the mesh of the replica that has this worker. A function without
+// such a replica has no entry.
 std::map<std::string, comm::Mesh> meshes_of(const graph::Graph& graph, const graph::Placement& placement,
                                             const std::string& model, int worker);
 

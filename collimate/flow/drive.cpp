@@ -11,10 +11,10 @@
 namespace collimate::flow {
 namespace {
 
-// How long the driver sleeps at most before it looks at timers and the stop flag.
+// The driver sleeps at most this long before it looks at timers and the stop flag.
 constexpr double kPollSeconds = 0.2;
 
-// The evaluations' graphs over the models as the run's own knows them.
+// Returns the graphs of the evaluations over the models as the run's own graph knows them.
 std::vector<graph::EvaluationGraph> known_graphs(const graph::Graph& graph,
                                                  const std::vector<Evaluation>& evaluations) {
   std::vector<graph::EvaluationGraph> graphs = graphs_of(evaluations);
@@ -99,8 +99,8 @@ void Drive::apply(const graph::Event& event) {
   for (const graph::Action& action : actions) act(action);
 }
 
-// This runs only where the schedule can go on without what the worker held, and before it is told anything: what
-// follows, be it the end of the run, asks every worker.
+// Starts a lost worker again. It is called only where the schedule can go on without what the worker held, and before
+// any action is sent, because what follows, even the end of the run, asks every worker.
 void Drive::start_again(int worker, const std::string& cause) {
   if (!driver_.restart(worker)) throw_failure(cause, 1);
   base::log_warning("{}; starting it again", cause);
@@ -177,7 +177,7 @@ void Drive::expire_timers() {
 }
 
 void Drive::on(const message::Failed& failed, int worker) {
-  if (failed.follows) return;  // the rank that has aborted the group says why, or its worker has died
+  if (failed.follows) return;  // the rank that aborted the group says why, or its worker has died
   const graph::Task task = failed.task;
   auto found = tasks_.find(task);
   if (found == tasks_.end()) return;
@@ -191,7 +191,7 @@ void Drive::on(const message::Failed& failed, int worker) {
     first_cause_ = cause;
     first_exit_code_ = failed.exit_code;
   }
-  if (cause != first_cause_) base::log_warning("{}", cause);  // that one ends the run, which says it
+  if (cause != first_cause_) base::log_warning("{}", cause);  // the first cause ends the run, which reports it
   cancel(task);
   events_.push_back(graph::Event::failed(task, retryable, cause));
 }
@@ -255,7 +255,7 @@ void Drive::bring(const std::string& model) {
                     message::Reside{.model = move.model, .on_device = move.transition == graph::TransitionKind::kLoad});
 }
 
-// Finds what the unfinished iterations' metrics say of themselves: why no rows were left, say.
+// Returns the first note among the metrics of unfinished iterations, which may say why no rows were left, or "".
 std::string Drive::first_note() const {
   for (const auto& [where, iteration] : iterations_)
     for (const auto& [key, measured] : iteration.metrics)
@@ -278,7 +278,7 @@ void Drive::save(base::StateWriter& out) const {
   nlohmann::json open = nlohmann::json::array();
   for (const auto& [key, iteration] : iterations_) {
     const auto [graph, number] = key;
-    if (graph != 0) continue;  // an evaluation begins anew
+    if (graph != 0) continue;  // an evaluation starts again
     open.push_back(iteration);
     open.back()["iteration"] = number;
     iteration.rows.save(out, fmt::format("rows/{}/", number));

@@ -24,16 +24,16 @@
 
 namespace collimate::flow {
 
-// The iteration that an evaluation's calls count as one of, where that before the first one is of the first.
+// Returns the iteration to which a task's calls count. An evaluation before the first iteration counts to the first.
 inline int64_t counted(const graph::Task& task) { return std::max<int64_t>(task.iteration, 0); }
 
-// The way of a run's graphs through the workers, its own and those of its evaluations: owns their Schedule, turns
-// workers' messages into events and actions into messages. Consumes the driver's messages, produces theirs; waits in
-// Driver::receive only. Used by the driver's thread alone.
+// A Drive takes a run's graphs, its own and those of its evaluations, through the workers: it owns their Schedule,
+// turns workers' messages into events and actions into messages. It consumes the driver's messages and waits in
+// Driver::receive only. Only the driver's thread uses it.
 class Drive : public base::Stateful {
  public:
   struct Parts {
-    const graph::Graph& graph;  // with the models of all
+    const graph::Graph& graph;  // with the models of all graphs
     const graph::Placement& placement;
     graph::ScheduleOptions schedule;
     RowSource next_rows;
@@ -43,36 +43,37 @@ class Drive : public base::Stateful {
   };
   Drive(Driver& driver, ResultJournal& journal, Parts parts);
 
-  // These answer SaveModel and Save; unset, both are answered by nothing.
+  // These answer the actions kSaveModel and kSave. When unset, nothing happens for them.
   std::function<void(int64_t iteration, const std::string& model)> on_save_model;
   std::function<void(int64_t iteration)> on_save;
-  // Writes every event with its actions to a new file; a loaded drive goes on with the recording `source` of the run
-  // that it was saved in, cut back to the checkpoint (and copied where it is another file). Where `source` lacks what
-  // the checkpoint tells of, or is of another placement, a new file begins with the loaded schedule, which is logged:
-  // it serves replays alone.
+  // Writes every event with its actions to a new file. A loaded drive continues the recording `source` of the run in
+  // which it was saved, cut back to the checkpoint (and copied where it is another file). Where `source` lacks what the
+  // checkpoint lists, or is of another placement, a warning is logged and a new file begins with the loaded schedule,
+  // which only serves replays.
   void record(const std::string& path, const std::string& source);
 
-  // Runs to the end of the schedule: returns how it stopped (done or asked). Throws the first cause of a failure.
+  // Runs to the end of the schedule. Returns how it stopped (done or asked). Throws the first cause of a failure.
   graph::StopKind run();
-  // When nothing runs, before or after `run`: of all swapped models this one alone is on its workers; "": none is.
+  // Makes this the only one of all swapped models that is on its workers; "" makes it none. Nothing may run: it is
+  // called before or after `run`.
   void bring(const std::string& model);
   int64_t completed() const { return schedule_.completed(); }
   const graph::Graph& graph() const { return parts_.graph; }
   const nlohmann::ordered_json& last_metrics() const { return last_metrics_; }
 
-  // Schedule, rows and metrics of the iterations in progress.
+  // These save and load the schedule, and the rows and metrics of the iterations in progress.
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
 
  private:
-  // One of the graphs.
+  // A Flow is one of the graphs.
   struct Flow {
     const graph::Graph& graph;
     int64_t rows = 0;
     int64_t group_size = 1;
     RowSource next_rows;
-    std::string name;                            // of an evaluation
-    std::vector<std::vector<int>> sources = {};  // by node: of its input
+    std::string name;                            // the name of an evaluation
+    std::vector<std::vector<int>> sources = {};  // by node: the sources of its input
   };
   struct OpenFeed {
     std::vector<int64_t> numbers;
@@ -85,37 +86,37 @@ class Drive : public base::Stateful {
     const graph::Node* node = nullptr;
     const graph::FunctionSpec* spec = nullptr;
     DistActor actor;
-    std::vector<int64_t> held;           // fed rows of a function that wants all at once
-    std::map<int64_t, int64_t> numbers;  // uid → row number of what was sent
+    std::vector<int64_t> held;           // fed rows of a function that needs all at once
+    std::map<int64_t, int64_t> numbers;  // uid → row number of rows that were sent
     std::map<int64_t, OpenFeed> feeds;   // sent and not fully answered, by feed number
     int64_t next_feed = 0;
-    std::set<int64_t> answered;  // uids that came back since they were sent
-    size_t finished = 0;         // ranks
+    std::set<int64_t> answered;  // uids that have come back since they were sent
+    size_t finished = 0;         // ranks that have finished
   };
   struct Iteration {
     RowTable rows;
     int64_t fetched = 0;  // input rows asked of the source
     std::map<MetricKey, std::vector<Metric>> metrics;
     std::map<std::pair<int, int>, double> seconds;      // (node, worker) → time spent
-    std::map<std::pair<int, int>, int64_t> peak_bytes;  // the same → most memory of the worker meanwhile
+    std::map<std::pair<int, int>, int64_t> peak_bytes;  // (node, worker) → most memory of the worker meanwhile
     int64_t sequence = 0;
     double began_seconds = base::now_seconds();
 
-    COLLIMATE_FIELDS(fetched, sequence, metrics)  // kept in a checkpoint, beside the rows
+    COLLIMATE_FIELDS(fetched, sequence, metrics)  // saved in a checkpoint, beside the rows
   };
   using IterationKey = std::pair<int, int64_t>;  // graph and iteration, as of a Task
-  // Weights on their way along a link.
+  // A Moving stands for weights on their way along a link.
   struct Moving {
-    std::vector<int> from;  // workers
-    std::set<int> waiting;  // workers that have not all of them
-    graph::Event arrived;   // what the schedule is told
+    std::vector<int> from;  // workers of the source
+    std::set<int> waiting;  // workers that do not have all of them yet
+    graph::Event arrived;   // the event that the schedule then gets
   };
 
   // drive.cpp
   void apply(const graph::Event& event);
   void act(const graph::Action& action);
   void handle(Received received);
-  // Take what a worker said. Driver keeps puts and heartbeats to itself.
+  // These handle a worker's messages. Driver handles puts and heartbeats itself.
   void on(const cluster::Ready&, int worker) {
     gone_.erase(worker);
     events_.push_back(graph::Event::back(worker));
@@ -133,7 +134,7 @@ class Drive : public base::Stateful {
   void add_flow(Flow flow);
   void finish_iterations();
   void finish_evaluation(const graph::Action& action);
-  // Gives `take` the metrics and rows of an iteration.
+  // Passes the metrics and rows of an iteration to `take`.
   void report(const Flow& flow, const Iteration& iteration, int64_t number, double seconds,
               const std::function<void(const IterationResult&)>& take);
   graph::NamedGraphs graphs() const { return {parts_.graph, evaluation_graphs_}; }
@@ -151,16 +152,16 @@ class Drive : public base::Stateful {
   std::vector<int64_t> serve_from_journal(TaskState& state, const std::vector<int64_t>& numbers);
   const Flow& flow_of(const graph::Task& task) const { return base::at(flows_, task.graph); }
   Iteration& iteration_of(const graph::Task& task) { return iterations_[{task.graph, task.iteration}]; }
-  // The node's name in the journal.
+  // Returns the node's name in the journal.
   static std::string journal_name(const TaskState& state);
   template <class Said>
   void send_to_ranks(const TaskState& state, const Said& said);
-  // To each rank its batches, as one feed.
+  // Sends each rank its batches, as one feed.
   void send_feed(TaskState& state, std::vector<int64_t> numbers, std::vector<std::vector<Batch>> batches);
   Batch rows_for(const TaskState& state, const std::vector<int64_t>& numbers);
   void fetch_inputs(const graph::Task& task, int64_t end);
   void report_call(const TaskState& state, const message::Rows& rows, int worker) const;
-  // The call's number among those of its task: what its metrics are kept under.
+  // Notes the metrics and times of a call, and returns the number of the call under which its metrics are kept.
   int64_t note_call(const TaskState& state, const message::Rows& rows, int worker);
   void feed_done(TaskState& state, const OpenFeed& feed, int64_t sequence);
   void outputs(TaskState& state, const Batch& rows, const std::vector<int64_t>& fed, int64_t sequence);
@@ -168,7 +169,7 @@ class Drive : public base::Stateful {
                const std::vector<int64_t>& dropped, int64_t sequence);
   ResultJournal::Call call_made(const TaskState& state, int64_t sequence);
   void count_journaled_call(const TaskState& state, const ResultJournal::Key& key);
-  // The keys name what the node is asked about each row, as the journal knows it.
+  // Returns the keys under which the journal knows each row: they include a digest of the columns that the node needs.
   std::vector<ResultJournal::Key> journal_keys(const TaskState& state, const Batch& rows) const;
   void push_runs(const graph::Task& task, std::vector<int64_t> numbers, bool dropped);
 
@@ -179,25 +180,25 @@ class Drive : public base::Stateful {
   void transfer_between(const std::shared_ptr<Moving>& moving, message::WeightsOut asked);
   void pass_bucket(const std::shared_ptr<Moving>& moving, int from, const message::WeightsOut& asked, int64_t transfer,
                    const std::function<void()>& sent);
-  // A worker of a transfer has its weights, or will not have them: with the last one the transfer ends.
+  // Notes that a worker of a transfer has its weights, or will not get them. With the last worker the transfer ends.
   void settle(Moving& moving, int worker);
-  void forget_transfers_of(int worker);  // which has died
+  void forget_transfers_of(int worker);  // the worker has died
 
   Driver& driver_;
   ResultJournal& journal_;
   Parts parts_;
   std::vector<graph::EvaluationGraph> evaluation_graphs_;
   graph::Schedule schedule_;
-  std::deque<Flow> flows_;  // by number, as Task::graph
+  std::deque<Flow> flows_;  // by graph, as Task::graph
   std::deque<graph::Event> events_;
   std::map<graph::Task, TaskState> tasks_;
   std::map<IterationKey, Iteration> iterations_;
-  std::map<int64_t, std::function<void(Received)>> answers_;  // to its requests, by number
+  std::map<int64_t, std::function<void(Received)>> answers_;  // to requests of this drive, by number
   std::map<int, double> timers_;                              // timer → base::now_seconds() when it expires
-  int64_t next_ask_ = -1;                                     // negative, apart from Driver::request's
-  int64_t transfers_ = 0;                                     // number of the last one between workers
+  int64_t next_ask_ = -1;                                     // negative, unlike those of Driver::request
+  int64_t transfers_ = 0;                                     // number of the last transfer between workers
   std::vector<std::shared_ptr<Moving>> moving_;
-  std::map<int, double> swap_seconds_;  // worker → time in which models came and left since the last report
+  std::map<int, double> swap_seconds_;  // worker → time spent moving models since the last report
   std::set<int> gone_;                  // workers that have died and are not back
   int64_t reported_ = 0;                // iterations given to on_iteration
   double last_end_seconds_ = 0;
@@ -208,7 +209,7 @@ class Drive : public base::Stateful {
   nlohmann::ordered_json last_metrics_;
   std::optional<Recording> recording_;
   Recorded recorded_;   // at the last save or load
-  bool moved_ = false;  // it was loaded, and saved under another placement
+  bool moved_ = false;  // it was loaded from a save under another placement
   bool ran_ = false;
 };
 

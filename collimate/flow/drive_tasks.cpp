@@ -15,7 +15,7 @@ namespace {
 
 bool trains(const graph::FunctionSpec& spec) { return spec.kind == graph::Kind::kTrain; }
 
-// Functions that get all their rows in one message, when nothing more comes.
+// Says whether a function gets all its rows in one message, once nothing more comes.
 bool wants_all(const graph::FunctionSpec& spec) {
   return !spec.streams && (trains(spec) || spec.granularity == graph::Granularity::kIteration);
 }
@@ -122,7 +122,8 @@ void Drive::send_feed(TaskState& state, std::vector<int64_t> numbers, std::vecto
 
 namespace {
 
-// The columns that a function makes, of rows that it gave: all else is the rows' own, which may have changed since.
+// Returns the columns that a function makes, of rows that it returned. All other columns belong to the rows themselves
+// and may have changed since.
 Batch made_columns(const graph::FunctionSpec& function, const Batch& rows) {
   std::vector<std::string> made;
   for (const std::string& name : rows.names())
@@ -167,7 +168,7 @@ std::vector<ResultJournal::Key> Drive::journal_keys(const TaskState& state, cons
   return keys;
 }
 
-// The measurements of a call count once, whichever of its rows is served first.
+// Counts the measurements of a call once, whichever of its rows is served first.
 void Drive::count_journaled_call(const TaskState& state, const ResultJournal::Key& key) {
   const ResultJournal::Call* call = journal_.call_of(key);
   if (call == nullptr) return;
@@ -257,7 +258,7 @@ void Drive::on(message::Rows& rows, int worker) {
 }
 
 void Drive::feed_done(TaskState& state, const OpenFeed& feed, int64_t sequence) {
-  if (trains(*state.spec) || state.actor.collecting().empty()) return;  // Finished says that the rows are done
+  if (trains(*state.spec) || state.actor.collecting().empty()) return;  // Finished says when the rows are done
   std::vector<Batch> parts;
   bool said = false;
   for (int rank : state.actor.collecting()) {
@@ -270,7 +271,7 @@ void Drive::feed_done(TaskState& state, const OpenFeed& feed, int64_t sequence) 
     push_runs(state.task, feed.numbers, false);
 }
 
-// Rows that came out; those of `fed` that did not are dropped.
+// Handles rows that came out of a task. Rows of `fed` that are not among them were dropped.
 void Drive::outputs(TaskState& state, const Batch& rows, const std::vector<int64_t>& fed, int64_t sequence) {
   std::vector<int64_t> uids = rows.empty() ? std::vector<int64_t>() : rows.all(batch::kUid);
   std::vector<int64_t> numbers;

@@ -26,7 +26,7 @@ void Drive::transition(const graph::Action& action) {
       });
 }
 
-// The time counts for the first iteration that is not complete.
+// Notes how long a move took. The time counts for the first iteration that is not complete.
 void Drive::note_move(const graph::Action& action, const message::Resided& done) {
   const int64_t number = parts_.schedule.first_iteration + reported_;
   swap_seconds_[action.worker] += done.end_seconds - done.begin_seconds;
@@ -40,14 +40,14 @@ void Drive::note_move(const graph::Action& action, const message::Resided& done)
                 at(done.begin_seconds), at(done.end_seconds));
 }
 
-// Every worker of the destination that has the same part of the source takes the weights there; the others get them
-// from the source's workers, bucket by bucket.
+// Begins a transfer. Every worker of the destination that has the same part of the source takes the weights there; the
+// others get them from the source's workers, bucket by bucket.
 void Drive::transfer(const graph::Action& action) {
   const graph::LinkEnds ends = graph::link_ends(parts_.graph, parts_.placement, action.source, action.model,
                                                 calls_of(parts_.graph, driver_.options()));
   std::vector<int> to = {action.worker};
   if (action.worker < 0) to = graph::workers_of(parts_.graph, parts_.placement, action.model);
-  std::erase_if(to, [&](int worker) { return gone_.contains(worker); });  // they get theirs when they are back
+  std::erase_if(to, [&](int worker) { return gone_.contains(worker); });  // they get weights when they are back
   const std::vector<int> from = graph::workers_of(parts_.graph, parts_.placement, action.source);
   auto moving = std::make_shared<Moving>(Moving{
       .from = from,
@@ -80,8 +80,9 @@ void Drive::transfer_between(const std::shared_ptr<Moving>& moving, message::Wei
   }
 }
 
-// A bucket is asked for when the one ahead of it is in its place: of each pair of workers one is on its way. Nothing
-// more goes to a worker that has died meanwhile: what it is when it is back gets a transfer of its own.
+// Asks for a bucket and passes it on. The next one is asked for when this one has arrived, so one is on its way for
+// each pair of workers. Nothing more goes to a worker that has died meanwhile; its next life gets a transfer of its
+// own.
 void Drive::pass_bucket(const std::shared_ptr<Moving>& moving, int from, const message::WeightsOut& asked,
                         int64_t transfer, const std::function<void()>& sent) {
   ask(from, asked, [this, moving, from, asked, transfer, sent](const message::Weights& weights) {
@@ -108,7 +109,7 @@ void Drive::forget_transfers_of(int worker) {
   for (const auto& moving : std::vector(moving_)) {
     settle(*moving, worker);
     if (std::ranges::find(moving->from, worker) == moving->from.end()) continue;
-    moving->waiting.clear();  // the schedule begins it anew
+    moving->waiting.clear();  // the schedule begins the transfer anew
     std::erase(moving_, moving);
   }
 }

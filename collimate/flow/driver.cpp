@@ -37,7 +37,7 @@ std::string unique_run_name() {
   return fmt::format("run-{}-{}", getpid(), runs++);
 }
 
-// The collectives of such workers.
+// Returns the back end for collectives of such workers.
 const comm::BackEnd& back_end_of(Transport transport) {
   return comm::back_end(transport == Transport::kProcesses ? "shm" : "threads");
 }
@@ -91,7 +91,7 @@ void throw_if_died(const Received& received) {
   if (const auto* died = std::get_if<cluster::Died>(&received.content)) throw_failure(died->cause, died->exit_code);
 }
 
-// Gives the number of the request that it answers; 0 where it is no answer.
+// Returns the number of the request that a message answers, or 0 where it is no answer.
 int64_t request_of(const message::ToDriver& content) {
   return std::visit(
       [](const auto& said) -> int64_t {
@@ -238,7 +238,7 @@ std::optional<Received> Driver::receive(double seconds, const std::function<std:
 }
 
 std::optional<Received> Driver::next_in_time(double seconds, const std::function<std::string()>& waiting) {
-  const double before = base::now_seconds();  // whatever comes while this thread does not run is progress
+  const double before = base::now_seconds();  // messages that come while this thread does not run count as progress
   std::optional<Received> received = next(seconds);
   if (!received && before - last_progress_ > options_.deadline_seconds) expired(waiting());
   return received;

@@ -28,7 +28,8 @@ std::vector<int> all_workers(const Driver& driver) {
   return workers;
 }
 
-// Loops over services are traced, validated, scheduled and planned, but their environments have no runtime here.
+// Refuses loops over services. These are traced, validated, scheduled and planned, but their environments have no
+// runtime here.
 void check_runnable(const graph::Graph& graph) {
   for (const graph::Node& node : graph.nodes)
     if (!node.services.empty())
@@ -37,7 +38,7 @@ void check_runnable(const graph::Graph& graph) {
                                                "a function of the environment that calls no service"));
 }
 
-// One run: the workers, the journal, the run's drive and what answers its Save and Evaluate.
+// An Execution is one run: the workers, the journal, the run's drive and the code that answers its saves.
 class Execution {
  public:
   Execution(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
@@ -92,7 +93,8 @@ class Execution {
     options_.on_end(end_);
   }
 
-  // The models of a checkpoint that have to be saved one after the other, while they are on their workers, come first.
+  // Saves a model that takes turns, while it is on its workers. These models come first in a checkpoint, one after the
+  // other.
   void save_model(int64_t iteration, const std::string& model) {
     if (saving_.empty()) saving_ = checkpoints_->begin(iteration + 1);
     driver_.request(graph::workers_of(drive_.graph(), placement_, model),
@@ -107,7 +109,7 @@ class Execution {
     for (const auto& [model, content] : drive_.graph().models)
       if (!saved_in_turn_.contains(model)) rest.models.push_back(model);
     saved_in_turn_.clear();
-    driver_.request(all_workers(driver_), rest);  // first: answers bring their puts
+    driver_.request(all_workers(driver_), rest);  // first, as answers bring the puts of workers
     save_state(drive_, directory + "/drive");
     save_state(driver_.store(), directory + "/store");
     for (size_t i = 0; i < options_.state.size(); ++i)
@@ -115,8 +117,8 @@ class Execution {
     saved_ = checkpoints_->commit();
   }
 
-  // The models become those of the best checkpoint, to be exported. A run that was stopped may have measured none, or
-  // have changed its weights since the last one.
+  // Loads the best checkpoint into the models, to export it. A run that was stopped may have measured none, or have
+  // changed its weights since the last one.
   void load_best(graph::StopKind end) {
     const std::string best = checkpoints_->best();
     if (best.empty())
@@ -149,7 +151,8 @@ class Execution {
     if (answers.at(0).checksum) end_.checksums[model] = *answers[0].checksum;
   }
 
-  // The workers that hold the model's first copy between them, in order: with weights that ranks share, all.
+  // Returns the workers that together hold the model's first copy, in order; these are all workers when ranks share the
+  // weights.
   std::vector<int> holders_of(const std::string& model) const {
     const int first = graph::workers_of(drive_.graph(), placement_, model).at(0);
     const nlohmann::json calls = calls_of(drive_.graph(), options_);
@@ -173,8 +176,8 @@ class Execution {
   Drive drive_;
   std::optional<Checkpoints> checkpoints_;
   std::string saved_;
-  std::string saving_;                   // where swapped models have begun a checkpoint; "" else
-  std::set<std::string> saved_in_turn_;  // those that are there already
+  std::string saving_;                   // directory of a checkpoint that swapped models have begun, or ""
+  std::set<std::string> saved_in_turn_;  // models that are already saved there
   RunEnd end_;
 };
 

@@ -8,13 +8,13 @@
 
 namespace collimate::flow {
 
-// A host function over a batch: rows in, the columns it makes out (see Module::call). `parameters` are the node's.
+// A HostFunction takes rows and returns the columns that it makes (see Module::call). `info.parameters` are the node's.
 using HostFunction = std::function<Batch(const Batch& input, const CallInfo& info, std::vector<Metric>& metrics)>;
 
-// A module made of host functions, each with its spec: advantages, filters, anything without state or weights.
+// A HostModule is made of host functions, each with its spec: advantages, filters, anything without state or weights.
 class HostModule : public Module {
  public:
-  // InputError when the name is there already.
+  // Adds a function. Throws InputError when the name is there already.
   void add(const graph::FunctionSpec& spec, HostFunction function);
 
   std::vector<graph::FunctionSpec> functions() const override;

@@ -16,7 +16,8 @@ std::vector<int> copies_line(const comm::Mesh& mesh, int worker) {
   return mesh.flatten({"dp", "cp"}, kCopies).line(worker, kCopies);
 }
 
-// The ep neighbours of a worker among its copies, and those copies that have its place among their neighbours.
+// Adds the line of a worker's ep neighbours among its copies, and the line of the copies that have the same place among
+// their own neighbours.
 void add_expert_lines(const comm::Mesh& mesh, int worker, int ep, std::vector<Line>& lines) {
   const std::vector<int> copies = copies_line(mesh, worker);
   const int place = copy_number(mesh, worker);

@@ -11,36 +11,37 @@
 
 namespace collimate::flow {
 
-// The line of ranks that hold the same pieces of a model's weights, where they differ along both dp and cp.
+// This names the line of ranks that hold the same pieces of a model's weights, where they differ along both dp and cp.
 inline constexpr const char* kCopies = "copies";
-// The ep neighbours among kCopies that share the experts of a mixture, and those that have the same ones as this
-// worker.
+// kExperts names the line of the ep neighbours among kCopies that share the experts of a mixture. kExpertCopies names
+// the line of the ranks that have the same experts as this worker.
 inline constexpr const char* kExperts = "ep";
 inline constexpr const char* kExpertCopies = "expert copies";
 
-// A worker's place on its line of kCopies: by dp, then cp.
+// Returns a worker's place on its line of kCopies: ordered by dp, then cp.
 int copy_number(const comm::Mesh& mesh, int worker);
 
-// The groups of one model on one worker: one for each line of more than one rank, of any axis of its functions' meshes
-// of kCopies, kExperts and kExpertCopies. Lines with the same ranks share one. Used by the worker's thread alone.
+// LineGroups holds the groups of one model on one worker: one for each line of more than one rank along an axis of its
+// functions' meshes, kCopies, kExperts or kExpertCopies. Lines with the same ranks share one group. Only the worker's
+// thread uses it.
 class LineGroups {
  public:
-  // Joins the group of `ranks`, of which this worker is the place-th; returns when all of them have.
+  // Joins the group of `ranks`, in which this worker has index `place`. Returns when all of them have joined.
   using Join = std::function<std::unique_ptr<comm::Group>(const std::vector<int>& ranks, int place)>;
 
   LineGroups() = default;
   LineGroups(LineGroups&&) = default;
   LineGroups& operator=(LineGroups&&) = default;
-  // Aborts them: whoever still waits for this worker waits in vain.
+  // Aborts the groups, because nobody should wait for this worker any more.
   ~LineGroups();
-  // `expert_ranks`: ep by function, 1 where it says none. Joins by function, then by axis, the lines that are no axis
-  // last. Every worker of a run goes through its models in one order and
-  // through each in this one, so that of all groups not yet complete the first in this order is one for which nobody
-  // who is missing waits elsewhere.
+  // Joins the groups by function, then by axis, with the lines that are no axis last. `expert_ranks` is ep by function,
+  // 1 for a function without an entry. Every worker of a run goes through its models, and through each model's lines,
+  // in this one order. So of all incomplete groups the first in this order never lacks a rank that waits in another
+  // group.
   LineGroups(const std::map<std::string, comm::Mesh>& meshes, const std::map<std::string, int>& expert_ranks,
              int worker, const Join& join);
 
-  // By function and axis; nothing of a line of one rank.
+  // Returns the groups by function and axis; a line of one rank has none.
   const std::map<std::string, std::map<std::string, comm::Group*>>& lines() const { return lines_; }
   void beat();
   void abort(const std::string& cause);

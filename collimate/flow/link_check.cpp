@@ -12,13 +12,13 @@
 namespace collimate::flow {
 namespace {
 
-// A worker holds a part of a model's weights: the place-th of `of` parts along each way of cutting.
+// A Part is what a worker holds of a model's weights: for each way of cutting, which of how many parts.
 struct Part {
   int tensor_of = 1, tensor = 0;
   int stage_of = 1, stage = 0;
   int expert_of = 1, experts = 0;
-  int zero_of = 1, shard = 0;    // cut over dp and cp
-  std::vector<int> tensor_line;  // the workers with which it has all of a stage
+  int zero_of = 1, shard = 0;    // ZeRO's stage 3 cuts over dp and cp
+  std::vector<int> tensor_line;  // the workers that together have all of a stage
   bool operator==(const Part&) const = default;
 };
 
@@ -29,7 +29,7 @@ struct Check {
 
   graph::Layout layout(int node) const { return placement.layout(graph.node(node).model, graph.node(node).function); }
 
-  // There is none where the node does not run.
+  // Returns the part that a node uses on a worker, or nothing where the node does not run.
   std::optional<Part> part(int node, int worker) const {
     const graph::Layout cut = layout(node);
     for (const graph::Replica& replica : graph::replicas(graph, placement, node)) {
@@ -54,7 +54,7 @@ struct Check {
     return all;
   }
 
-  // `line`: workers that are named, or none.
+  // Returns a description of a node's layout; `line` are workers to name in it, or none.
   std::string text(int node, const std::vector<int>& line = {}) const {
     const graph::Layout cut = layout(node);
     const std::string workers = line.empty() ? "" : fmt::format(" (workers {})", fmt::join(line, ", "));

@@ -36,7 +36,8 @@ bool Lockstep::step() {
   return more_ || behind();
 }
 
-// Every rank has carried out the same requests, so that the fewest left are those that all have.
+// Agrees with the other ranks. All have carried out the same requests, so the smallest number left is what all of them
+// have.
 Lockstep::Agreed Lockstep::agree() const {
   std::vector<float> most = {-static_cast<float>(requests_.size()), ending_ ? 1.0F : 0.0F};
   for (comm::Group* line : ranks_.lines) line->all_reduce_max(most).wait(ranks_.deadline_seconds);

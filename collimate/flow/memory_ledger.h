@@ -10,25 +10,25 @@
 
 namespace collimate::flow {
 
-// The ledger compares what one worker was planned to take of its device's memory with what it took. Used by the
-// worker's thread alone.
+// A MemoryLedger compares how much of its device's memory one worker was planned to take with how much it took. Only
+// the worker's thread uses it.
 class MemoryLedger : private base::Immovable {
  public:
-  // Sets the worker's budget in the allocator (0: none) and starts its peaks.
+  // Sets the worker's budget in the allocator (0: none) and starts measuring its peaks.
   MemoryLedger(int worker, int64_t budget_bytes);
   ~MemoryLedger();
 
   void plan(PlannedTurns planned) { planned_ = std::move(planned); }
   int64_t planned_bytes() const { return planned_.bytes(budget_bytes_); }
-  // InputError naming the items, largest first, when those that are there at a time are above the budget.
+  // Throws InputError naming the items, largest first, when those that are there at one time are above the budget.
   void check_budget() const;
 
-  // Around a call: the most that the worker held during it.
+  // These stand around a call: call_bytes() is the most that the worker held since begin_call().
   void begin_call();
   int64_t call_bytes() const { return tensor::memory_peak(worker_); }
 
-  // {"worker", "budget_bytes", "planned_bytes", "peak_bytes", "items": [{"item", "planned_bytes", "peak_bytes"}]},
-  // largest item first; what nobody planned has planned_bytes 0.
+  // Returns {"worker", "budget_bytes", "planned_bytes", "peak_bytes", "items": [{"item", "planned_bytes",
+  // "peak_bytes"}]}, with the planned items first, largest first; items that nobody planned have planned_bytes 0.
   nlohmann::json report() const;
 
  private:

@@ -16,12 +16,13 @@
 #include "collimate/graph/event.h"
 #include "collimate/tensor/operation_times.h"
 
-// The protocol between the driver and the workers of a run: one struct for each kind of message. Each worker gets its
-// messages in the order in which the driver sent them, and the driver gets a worker's in its order.
+// This is the protocol between the driver and the workers of a run, one struct for each kind of message. Each worker
+// gets its messages in the order in which the driver sent them, and the driver gets those of a worker in the worker's
+// order.
 namespace collimate::flow::message {
 
-// Both ways, ahead of the message that they come with: what models have put into the SharedStore and the receiver has
-// not been told. A worker puts them into its replica; the driver keeps them and tells the other workers.
+// A Puts goes both ways, ahead of the message that it comes with: it has what models have put into the SharedStore and
+// the receiver has not been told. A worker puts it into its replica; the driver keeps it and tells the other workers.
 struct Puts {
   static constexpr const char* kKind = "puts";
   std::vector<StoreEntry> entries;
@@ -30,11 +31,12 @@ struct Puts {
 
 // ---- from the driver to a worker: tasks
 
-// Begins a task, on every rank of its replica. Nothing answers it but what is done with what is fed, or Failed.
+// A Start begins a task on every rank of its replica. It is answered only by what comes of the rows that are fed, or by
+// Failed.
 struct Start {
   static constexpr const char* kKind = "start";
   graph::Task task;
-  int64_t iteration = 0;  // that its calls count as one of
+  int64_t iteration = 0;  // the iteration to which its calls count
   std::string node;
   std::string model;
   std::string function;
@@ -46,33 +48,33 @@ struct Start {
   COLLIMATE_FIELDS(task, iteration, node, model, function, parameters, trains, streams, rank)
 };
 
-// Rows for a task, this rank's share. A function that streams answers with Rows as they are finished, every other one
-// with Rows of the same number. A task that has failed forgets it.
+// A Feed has this rank's share of rows for a task. A function that streams answers with Rows as they are finished, any
+// other with Rows of the same number. A task that has failed ignores it.
 struct Feed {
   static constexpr const char* kKind = "feed";
   graph::Task task;
   int64_t feed = 0;            // its number in the task
-  std::vector<Batch> batches;  // one; of a function that trains one for each update
+  std::vector<Batch> batches;  // one, or one for each update of a function that trains
 
   COLLIMATE_FIELDS(task, feed, batches)
 };
 
-// Nothing more is fed: answered by Finished when all that was fed is done.
+// A Close says that nothing more is fed. Finished answers it when all that was fed is done.
 struct Close {
   static constexpr const char* kKind = "close";
   graph::Task task;
   COLLIMATE_FIELDS(task)
 };
 
-// Ends a task at once, one whose ranks step in lockstep at their next step. No answer; what still comes of it counts no
-// more.
+// A Cancel ends a task at once, or at the next step where ranks step in lockstep. There is no answer; what still comes
+// of the task is ignored.
 struct Cancel {
   static constexpr const char* kKind = "cancel";
   graph::Task task;
   COLLIMATE_FIELDS(task)
 };
 
-// The streams of a model stop between two steps, while its weights change, or go on. No answer.
+// A Pause makes the streams of a model stop between two steps, while its weights change, or go on. There is no answer.
 struct Pause {
   static constexpr const char* kKind = "pause";
   std::string model;
@@ -81,7 +83,8 @@ struct Pause {
   COLLIMATE_FIELDS(model, paused)
 };
 
-// An iteration has ended: the SharedStore keeps the newest values alone. No answer.
+// An Ended says that an iteration has ended, so that the SharedStore forgets values that newer ones have replaced.
+// There is no answer.
 struct Ended {
   static constexpr const char* kKind = "ended";
   int64_t iteration = 0;
@@ -91,43 +94,44 @@ struct Ended {
 
 // ---- from the worker to the driver: tasks
 
-// Rows that came out of a task, and what its work since the last ones took. Answers a Feed; of a stream, as they come.
+// Rows are the rows that came out of a task, and what its work since the last ones took. They answer a Feed; a stream
+// sends them as they come.
 struct Rows {
   static constexpr const char* kKind = "rows";
   graph::Task task;
-  std::optional<int64_t> feed;  // nothing: of a stream
+  std::optional<int64_t> feed;  // nothing for a stream
   int rank = 0;                 // of the worker in the replica
-  Batch rows;                   // those fed and not among them were dropped; no columns at all: nothing is said of them
+  Batch rows;                   // fed rows that are missing were dropped; no columns at all: nothing is said of them
   std::vector<Metric> metrics;
   double begin_seconds = 0;  // base::now_seconds() of the worker's machine; 0: there was no work
   double end_seconds = 0;
-  double busy_seconds = 0;                        // of the time between, in the function
-  int64_t peak_bytes = 0;                         // of the worker's memory meanwhile
-  std::vector<tensor::OperationTime> operations;  // where RunOptions::on_call asks for them
+  double busy_seconds = 0;                        // how much of that time was spent in the function
+  int64_t peak_bytes = 0;                         // most memory of the worker meanwhile
+  std::vector<tensor::OperationTime> operations;  // if RunOptions::on_call asks for them
 
   COLLIMATE_FIELDS(task, feed, rank, rows, metrics, begin_seconds, end_seconds, busy_seconds, peak_bytes, operations)
 };
 
-// A task that was closed has done everything on this rank: the last message of it.
+// A Finished says that a task that was closed has done everything on this rank. It is the last message of the task.
 struct Finished {
   static constexpr const char* kKind = "finished";
   graph::Task task;
   COLLIMATE_FIELDS(task)
 };
 
-// A task that threw is gone on this rank: the last message of it.
+// A Failed says that a task threw and is gone on this rank. It is the last message of the task.
 struct Failed {
   static constexpr const char* kKind = "failed";
   graph::Task task;
   std::string cause;
   int exit_code = 1;       // of the error (base/error.h)
-  bool retryable = false;  // a RetryableError, of a rank that is in no group: an aborted one works no more
-  bool follows = false;    // from the failure of another rank, which says itself what its cause is
+  bool retryable = false;  // a RetryableError on a rank without a group, as an aborted group works no more
+  bool follows = false;    // follows from the failure of another rank, which reports the cause itself
 
   COLLIMATE_FIELDS(task, cause, exit_code, retryable, follows)
 };
 
-// A sign of life from inside long work, which nothing answers.
+// A Heartbeat is a sign of life from inside long work. Nothing answers it.
 struct Heartbeat {
   static constexpr const char* kKind = "heartbeat";
   static void fields(auto&, auto&&) {}
@@ -141,7 +145,7 @@ struct Done {
   COLLIMATE_FIELDS(request)
 };
 
-// A model has been moved in this time, by base::now_seconds() of the worker's machine.
+// A Resided says when a model was moved, by base::now_seconds() of the worker's machine.
 struct Resided {
   static constexpr const char* kKind = "resided";
   int64_t request = 0;
@@ -149,7 +153,7 @@ struct Resided {
   COLLIMATE_FIELDS(request, begin_seconds, end_seconds)
 };
 
-// Moves a model to its devices or off them, by Module::reside.
+// A Reside moves a model to its devices or off them, by Module::reside.
 struct Reside {
   static constexpr const char* kKind = "reside";
   using Answer = Resided;
@@ -160,18 +164,20 @@ struct Reside {
   COLLIMATE_FIELDS(request, model, on_device)
 };
 
-// The worker writes the parts that these models have of a checkpoint into the directory. All are on their devices.
+// On a Save the worker writes its parts of these models into a checkpoint's directory. All models that keep state are
+// on their devices.
 struct Save {
   static constexpr const char* kKind = "save";
   using Answer = Done;
   int64_t request = 0;
   std::string directory;
-  std::vector<std::string> models;  // those of them that the worker has
+  std::vector<std::string> models;  // the worker saves those that it has
 
   COLLIMATE_FIELDS(request, directory, models)
 };
 
-// The worker reads its part of the checkpoint in the directory. Swapped models are away before and after.
+// On a Load the worker reads its part of the checkpoint in the directory. Swapped models are off their devices before
+// and after.
 struct Load {
   static constexpr const char* kKind = "load";
   using Answer = Done;
@@ -189,7 +195,7 @@ struct MemoryReport {
   COLLIMATE_FIELDS(request, memory)
 };
 
-// Asks for the memory that a worker has used, when a run has ended.
+// An AskMemory asks how much memory a worker has used, when a run has ended.
 struct AskMemory {
   static constexpr const char* kKind = "ask_memory";
   using Answer = MemoryReport;
@@ -200,12 +206,12 @@ struct AskMemory {
 struct Exported {
   static constexpr const char* kKind = "exported";
   int64_t request = 0;
-  std::optional<uint64_t> checksum;  // of the model's weights, where it has any
+  std::optional<uint64_t> checksum;  // of the model's weights, if it has any
 
   COLLIMATE_FIELDS(request, checksum)
 };
 
-// To the workers that hold a model's first copy between them: Module::save_checkpoint.
+// An Export calls Module::save_checkpoint on the workers that together hold a model's first copy.
 struct Export {
   static constexpr const char* kKind = "export";
   using Answer = Exported;
@@ -217,7 +223,7 @@ struct Export {
   COLLIMATE_FIELDS(request, model, directory, iteration)
 };
 
-// A link's transfer to a worker that has the same part of both of its models.
+// A WeightsHere is a link's transfer within a worker that has the same part of both of its models.
 struct WeightsHere {
   static constexpr const char* kKind = "weights_here";
   using Answer = Done;
@@ -231,13 +237,13 @@ struct WeightsHere {
 struct Weights {
   static constexpr const char* kKind = "weights";
   int64_t request = 0;
-  std::shared_ptr<const WeightBucket> bucket;  // null: there are no more
+  std::shared_ptr<const WeightBucket> bucket;  // null when there are no more
 
   COLLIMATE_FIELDS(request, bucket)
 };
 
-// Asks a worker of the source for one of the buckets that go from it to a worker of the destination. All workers to
-// which the transfer goes are named, as who gives what depends on them (shape::plan_transfer).
+// A WeightsOut asks a worker of the source for one of the buckets that go from it to a worker of the destination. It
+// names all workers to which the transfer goes, as who sends what depends on them (shape::plan_transfer).
 struct WeightsOut {
   static constexpr const char* kKind = "weights_out";
   using Answer = Weights;
@@ -251,20 +257,20 @@ struct WeightsOut {
   COLLIMATE_FIELDS(request, source, destination, workers, to, bucket)
 };
 
-// One of the buckets, to the worker of the destination.
+// A WeightsIn brings one of the buckets to the worker of the destination.
 struct WeightsIn {
   static constexpr const char* kKind = "weights_in";
   using Answer = Done;
   int64_t request = 0;
   std::string source;
   std::string destination;
-  int64_t transfer = 0;  // its number: what came of an earlier one counts no more
+  int64_t transfer = 0;  // its number; what came of an earlier transfer is ignored
   std::shared_ptr<const WeightBucket> bucket;
 
   COLLIMATE_FIELDS(request, source, destination, transfer, bucket)
 };
 
-// All buckets have gone to that worker.
+// A WeightsEnd says that all buckets have gone to that worker.
 struct WeightsEnd {
   static constexpr const char* kKind = "weights_end";
   using Answer = Done;
@@ -276,10 +282,10 @@ struct WeightsEnd {
   COLLIMATE_FIELDS(request, source, destination, transfer)
 };
 
-// A worker understands these: WorkerHost has an `on` for each.
+// These are the messages that a worker understands: WorkerHost has an `on` for each.
 using ToWorker = std::variant<Puts, Start, Feed, Close, Cancel, Pause, Ended, Reside, Save, Load, AskMemory, Export,
                               WeightsHere, WeightsOut, WeightsIn, WeightsEnd>;
-// The driver understands these: Drive has an `on` for each that Driver does not take itself.
+// These are the messages that the driver understands: Drive has an `on` for each that Driver does not handle itself.
 using ToDriver = std::variant<cluster::Ready, cluster::Died, Puts, Rows, Finished, Failed, Heartbeat, Done, Resided,
                               MemoryReport, Exported, Weights>;
 

@@ -10,32 +10,34 @@
 
 namespace collimate::flow {
 
-// How values of one metric from several calls, parts or ranks of an iteration become one number.
+// Reduce says how values of one metric from several calls, parts or ranks of an iteration become one number.
 enum class Reduce { kMean, kSum, kMax, kMin, kLast };
 constexpr auto words_of(Reduce) { return base::Words<Reduce, 5>{"reduce", {"mean", "sum", "max", "min", "last"}}; }
 
-// One measured number. `weight` counts for kMean only: tokens or rows that the value is a mean over.
+// A Metric is one measured number. `weight` counts for kMean only: it is the number of tokens or rows that the value is
+// a mean over.
 struct Metric {
   std::string name;  // as in metrics.jsonl: "actor/pg_loss"
   double value = 0.0;
   Reduce reduce = Reduce::kMean;
   double weight = 1.0;
-  std::string note = {};  // UTF-8: what a person should know of the value; of several, the first is kept
+  std::string note = {};  // UTF-8: what a person should know of the value; the first of several is kept
 };
 
-// [name, value, reduce, weight], and the note where there is one. NaN is null.
+// In JSON a metric is [name, value, reduce, weight], and the note where there is one. A value that is not finite is
+// written as null and read as NaN.
 void to_json(nlohmann::json& out, const Metric& metric);
 void from_json(const nlohmann::json& in, Metric& metric);
 
-// An iteration's metrics in order of first appearance. The order of `add` decides sums' bits: callers add in a fixed
-// order.
+// A MetricSet holds an iteration's metrics in order of first appearance. The order of `add` decides the bits of sums,
+// so callers add in a fixed order.
 class MetricSet {
  public:
   void add(const Metric& metric);
   void add(const std::vector<Metric>& metrics);
-  // name → value, reduced. An object in order of first appearance.
+  // Returns name → reduced value, as an object in order of first appearance.
   nlohmann::ordered_json values() const;
-  // name → note, of those that have one.
+  // Returns name → note for the metrics that have one.
   std::map<std::string, std::string> notes() const;
   bool empty() const { return entries_.empty(); }
   void clear() { entries_.clear(); }

@@ -7,7 +7,7 @@
 
 namespace collimate::flow {
 
-// A call of a task of an iteration, and the rank that measured it: metrics are added up in this order.
+// A MetricKey names a call of a task of an iteration and the rank that measured it. Metrics are added up in this order.
 struct MetricKey {
   int node = 0, replica = 0, part = 0;
   int64_t sequence = 0;
@@ -15,7 +15,7 @@ struct MetricKey {
   auto operator<=>(const MetricKey&) const = default;
 };
 
-// [node, replica, part, sequence, rank], as checkpoints have it.
+// Checkpoints have a key as [node, replica, part, sequence, rank].
 inline void to_json(nlohmann::json& out, const MetricKey& key) {
   out = {key.node, key.replica, key.part, key.sequence, key.rank};
 }

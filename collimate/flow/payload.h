@@ -11,13 +11,14 @@
 
 namespace collimate::flow {
 
-// A batch as one text (journal, checkpoints) and back.
+// These turn a batch into one text (for journal and checkpoints) and back.
 std::string pack(const Batch& batch);
 Batch unpack(std::string_view text);
 
 }  // namespace collimate::flow
 
-// These go as frames between processes. Between threads batches are shared views and weights one object: never copied.
+// These types are sent as frames between processes. Between threads batches are shared views and weights one object, so
+// nothing is copied.
 namespace collimate::cluster {
 
 template <>

@@ -17,7 +17,7 @@ std::set<std::string> in_place_of(const RunOptions& options) {
   return models;
 }
 
-// Asks modules what they will take, without setting them up.
+// An Asker asks modules what they will take, without setting them up.
 class Asker {
  public:
   Asker(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
@@ -70,8 +70,9 @@ class Asker {
   host::CorePool pool_;
 };
 
-// Devices that hold all of their models plan alike, the first a little more where ZeRO divides unevenly. A search of
-// placements asks of thousands of them, and a layout of each is made from all devices of its group.
+// Says whether every device with these models holds all of each. Such devices plan alike, except that the first takes a
+// little more where ZeRO divides unevenly. A search of placements asks about thousands of them, and making a layout of
+// each takes all devices of its group.
 bool holds_whole(const graph::Graph& graph, const graph::Placement& placement, const std::vector<std::string>& models) {
   return std::ranges::all_of(models, [&](const std::string& model) {
     return std::ranges::all_of(graph.models.at(model).functions, [&](const graph::FunctionSpec& function) {
@@ -109,7 +110,7 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& own, const graph::
   for (const auto& [model, content] : graph.models)
     for (const int worker : graph::workers_of(graph, placement, model))
       if (worker < placement.devices) models_on[worker].push_back(model);
-  std::map<std::vector<std::string>, PlannedMemory> of_whole;  // models → what the first device plans that has them so
+  std::map<std::vector<std::string>, PlannedMemory> of_whole;  // models → plan of the first device with just these
   for (const auto& [worker, models] : models_on) {
     const bool whole = holds_whole(graph, placement, models);
     if (const auto alike = of_whole.find(models); whole && alike != of_whole.end()) {
@@ -157,7 +158,7 @@ std::vector<PlannedMemory> memory_within_budget(const graph::Graph& graph, const
     const graph::DeviceMemory memory = device_memory(all, placement, registry, options);
     const graph::Schedule checked(all, placement, options.schedule, evaluations, memory);
   }
-  // A budget for the device that plans the most is one for all.
+  // A budget that is enough for the device that plans the most is enough for all.
   const auto most = std::ranges::max_element(devices, {}, &PlannedMemory::bytes);
   if (most != devices.end()) require_room(most->worker, most->items, options.memory_budget_bytes);
   return devices;

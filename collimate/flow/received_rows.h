@@ -7,19 +7,20 @@
 
 namespace collimate::flow {
 
-// Purpose of what is not of a planned item: rows, messages, ATen's temporaries.
+// This purpose counts memory of no planned item: rows, messages, ATen's temporaries.
 constexpr const char* kRowMemory = "tensors";
-// Account of what lies with the driver, beside those of the workers.
+// This is the account of memory that lies with the driver, beside those of the workers.
 constexpr int kDriverAccount = -1;
 
-// Gives the blocks of rows that came in a message to the account of their receiver. RunError above its budget.
+// Moves the blocks of rows that came in a message to the account of their receiver. Throws RunError above its budget.
 void take_over(const Batch& rows, int account);
 
-// This counts them while a worker handles the message. Between threads the driver keeps what it sends: when this ends,
-// blocks that came so and that nobody else has received since are the driver's again.
+// A ReceivedRows counts such rows for a worker while it handles the message. Between threads the driver keeps what it
+// sends: when this ends, blocks that came so and that nobody else has received since count for the driver again.
 class ReceivedRows : private base::Immovable {
  public:
-  // `batches`: of the message. They outlive this. `shared`: with the driver, as it came from a thread.
+  // `batches` are those of the message and outlive this. `shared` says that the driver has them too, as the message
+  // came from a thread.
   ReceivedRows(const std::vector<Batch>& batches, int worker, bool shared);
   ~ReceivedRows();
 

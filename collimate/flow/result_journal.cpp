@@ -12,7 +12,7 @@
 namespace collimate::flow {
 namespace {
 
-// Entries of calls have the node's name with this behind it, uid and digest of the call's first row.
+// The entry of a call has the node's name with this suffix, and uid and digest of the call's first row.
 constexpr std::string_view kCallSuffix = "#call";
 
 }  // namespace

@@ -11,18 +11,19 @@
 
 namespace collimate::flow {
 
-// The rows of one iteration: what entered (source kInputs) and what each node made, by row number. Batches are kept as
-// they came and handed out as views.
+// A RowTable holds the rows of one iteration by row number: the inputs (source kInputs) and what each node made.
+// Batches are kept as they came and handed out as views.
 class RowTable {
  public:
   static constexpr int kInputs = -1;
 
   void put(int source, std::span<const int64_t> numbers, const Batch& rows);
-  // Row numbers that the source has, ascending.
+  // Returns the row numbers that the source has, ascending.
   std::vector<int64_t> numbers(int source) const;
-  // The columns that one source gave those rows. Broken invariant when one is missing.
+  // Returns the columns that one source gave those rows. A missing row is a broken invariant.
   Batch rows_of(int source, std::span<const int64_t> numbers) const;
-  // The columns of several sources joined by row number; later sources win, sources that gave nothing are left out.
+  // Returns the columns of several sources joined by row number. Later sources win; sources that gave nothing are left
+  // out.
   Batch join(std::span<const int> sources, std::span<const int64_t> numbers) const;
 
   void save(base::StateWriter& out, const std::string& prefix) const;
@@ -40,7 +41,7 @@ class RowTable {
   std::map<int, Source> sources_;
 };
 
-// Sources whose columns a node's input has: the inputs, then every node that leads to it, producers first.
+// Returns the sources whose columns a node's input has: the inputs, then every node that leads to it, producers first.
 std::vector<int> input_sources(const graph::Graph& graph, int node);
 
 }  // namespace collimate::flow

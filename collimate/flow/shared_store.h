@@ -12,7 +12,7 @@
 
 namespace collimate::flow {
 
-// One value put at one iteration.
+// A StoreEntry is one value put at one iteration.
 struct StoreEntry {
   std::string name;
   int64_t version = 0;  // iteration
@@ -21,21 +21,21 @@ struct StoreEntry {
   COLLIMATE_FIELDS(name, version, value)
 };
 
-// Small values that models hand to each other, versioned by iteration (an adaptive KL coefficient). Each worker holds a
-// replica; puts travel to the driver with the reply and to other workers with their next message, so a value put in
-// iteration i is seen by every later task. Not thread-safe: it belongs to one worker's thread.
+// A SharedStore holds small values that models hand to each other, versioned by iteration (an adaptive KL coefficient).
+// Each worker holds a replica. Puts are sent to the driver with the reply and to other workers with their next message,
+// so every later task sees a value put in iteration i. Not thread-safe: it belongs to one worker's thread.
 class SharedStore : public base::Stateful {
  public:
-  // Visible from `version` on. A second put of the same name and version replaces the first.
+  // Puts a value that is visible from `version` on. A second put of the same name and version replaces the first.
   void put(const std::string& name, int64_t version, nlohmann::json value);
-  // The newest value whose version is ≤ `version`; nullopt when there is none.
+  // Returns the newest value whose version is ≤ `version`, or nullopt when there is none.
   std::optional<nlohmann::json> get(const std::string& name, int64_t version) const;
 
-  // Puts since the last drain, in order: what the reply carries.
+  // Returns the puts since the last drain, in order, for the reply.
   std::vector<StoreEntry> drain();
-  // Entries from elsewhere: stored, and not drained again.
+  // Stores entries from elsewhere, which are not drained again.
   void apply(const std::vector<StoreEntry>& entries);
-  // Forgets all but the newest version ≤ `version` of every name.
+  // Forgets for every name the versions older than its newest version ≤ `version`.
   void trim(int64_t version);
   std::vector<StoreEntry> all() const;
 

@@ -12,7 +12,7 @@
 namespace collimate::flow {
 namespace {
 
-// Rows ordered by `key(uid of the row or its pair)`; rows of equal key keep their order.
+// Returns rows ordered by `key(uid of the row or its pair)`; rows of equal key keep their order.
 template <class Key>
 std::vector<int64_t> order_by(const std::vector<int64_t>& uids, std::vector<int64_t> rows, Key key) {
   std::stable_sort(rows.begin(), rows.end(),

@@ -34,7 +34,7 @@ void require_same_model(const std::string& link, uint64_t source, const WeightsP
 
 int64_t width_of(const ParamSpec& whole) { return whole.count() / whole.sizes[0]; }
 
-// visit(the device's values, count) for the values of a box in its order.
+// Calls visit(values on the device, count) for the values of a box, in the order of the box.
 template <class Visit>
 void for_each_kept_run(const std::string& link, const Kept& kept, const Box& box, const Visit& visit) {
   const auto refuse = [&] {
@@ -50,7 +50,7 @@ void for_each_kept_run(const std::string& link, const Kept& kept, const Box& box
 
 constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
-// Appends a box's values.
+// Appends the values of a box to `values`.
 void read_box(const std::string& link, WeightsPort& port, const shape::Slice& slice, std::vector<float>& values) {
   auto next = static_cast<int64_t>(values.size());
   values.resize(values.size() + static_cast<size_t>(slice.box.count()));
@@ -61,7 +61,7 @@ void read_box(const std::string& link, WeightsPort& port, const shape::Slice& sl
   });
 }
 
-// The checksum of what is kept of a parameter.
+// Returns the checksum of what is kept of a parameter.
 uint64_t sum_of(const std::string& link, WeightsPort& port, int param) {
   const Kept kept = port.kept(param);
   const ParamSpec& whole = base::at(port.whole_params(), param);
@@ -106,7 +106,7 @@ int64_t transfer_here(const std::string& link, WeightsPort& source, WeightsPort&
     floats += std::ssize(from.values);
   }
   for (int i = 0; i < params_of(source); ++i)
-    if (source.kept(i).values.data() != destination.kept(i).values.data())  // both are over one base
+    if (source.kept(i).values.data() != destination.kept(i).values.data())  // else both share the base's memory
       check_sum(link, base::at(source.whole_params(), i).name, sum_of(link, source, i), sum_of(link, destination, i));
   destination.updated(version);
   return floats * kFloatBytes;

@@ -13,7 +13,7 @@
 namespace collimate::flow {
 namespace {
 
-// Adds the uid column of the input where the result has the same rows and none of its own.
+// Adds the uid column of the input to a result that has none but as many rows.
 Batch with_uids(Batch made, const Batch& input, const CallInfo& info) {
   const std::string& uid = batch::kUid.name;
   if (made.has(uid) || !input.has(uid) || (made.rows() == 0 && input.rows() != 0 && made.names().empty())) return made;
@@ -29,10 +29,12 @@ int exit_code_of(const std::exception& error) {
   return known == nullptr ? 1 : known->exit_code();
 }
 
-// Ranks that differ on these axes work on the same rows; those of kExperts on rows of their own.
+// Ranks that differ on these axes step together: those on kExperts over rows of their own, the others over the same
+// rows.
 constexpr const char* kSteppedTogether[] = {"pp", "cp", "tp", kExperts};
 
-// Whether a message asks for something that a stream may be in the middle of: what it is fed, a close, a pause, an end.
+// Says whether a message may be handled while a stream has requests to carry out: a feed, a close, a pause or an end,
+// which are such requests, and puts.
 template <class Asked>
 constexpr bool concerns_streams() {
   return std::is_same_v<Asked, message::Feed> || std::is_same_v<Asked, message::Close> ||
@@ -62,7 +64,7 @@ void WorkerHost::handle(cluster::Message message, cluster::Outbox& out) {
   const auto content = cluster::content_of<message::ToWorker>(std::move(message));
   try {
     std::visit([this](const auto& asked) { obey(asked); }, content);
-  } catch (const std::exception& error) {  // ends this worker
+  } catch (const std::exception& error) {  // this ends the worker
     for (const auto& [model, hosted] : models_) hosted->groups.abort(error.what());
     throw;
   }
@@ -98,7 +100,7 @@ void WorkerHost::fail(const graph::Task& key, const std::exception& error) {
   reply(message::Failed{key, error.what(), exit_code_of(error), retryable, follows});
 }
 
-// Aborts the groups of a model, and of those that have its weights: whose ranks may wait for each other by these.
+// Aborts the groups of a model and of models with the same weights, as ranks may wait for each other in these.
 void WorkerHost::abort_groups(const Hosted& failed, const std::string& cause) {
   const WeightsPort* weights = failed.module->weights();
   for (const auto& [model, hosted] : models_) {
@@ -108,7 +110,7 @@ void WorkerHost::abort_groups(const Hosted& failed, const std::string& cause) {
   }
 }
 
-// Ends a task that is cancelled or has failed: what its stream still works on is let go.
+// Ends a task that is cancelled or has failed, and cancels what its stream still works on.
 void WorkerHost::drop(const graph::Task& key) {
   auto found = tasks_.find(key);
   if (found == tasks_.end()) return;
@@ -122,8 +124,8 @@ void WorkerHost::drop(const graph::Task& key) {
   }
 }
 
-// A sign of life from inside long work, for the driver and for the ranks that wait for this one. It brings no news of
-// the store: when those become known must not depend on the clock.
+// Gives a sign of life from inside long work, for the driver and for the ranks that wait for this one. It sends no puts
+// of the store, because when they become known must not depend on the clock.
 void WorkerHost::beat() {
   for (const auto& [model, hosted] : models_) hosted->groups.beat();
   const double now = base::now_seconds();
@@ -132,7 +134,8 @@ void WorkerHost::beat() {
   out_->send(cluster::message_of(message::Heartbeat()));
 }
 
-// Ranks that hold the same part of the weights: after training they must be equal, or gradients were not reduced.
+// Checks after training that ranks with the same part of the weights have equal values. Otherwise gradients were not
+// reduced.
 void WorkerHost::check_ranks_agree(Running& task) {
   const Context& context = task.hosted->context;
   WeightsPort* weights = task.hosted->module->weights();
@@ -208,7 +211,7 @@ void WorkerHost::on(const message::Feed& feed) {
   } else if (!batches.at(0).empty() || task.hosted->context.line(task.function, kExperts) != nullptr) {
     made = with_uids(module.call(task.function, batches[0], task.info), batches[0], task.info);
   } else if (task.hosted->context.shares_weights(task.function)) {
-    module.call(task.function, batches[0], task.info);  // its weights are those of all ranks, who call together
+    module.call(task.function, batches[0], task.info);  // ranks share the weights and call together
   }
   task.busy_seconds = base::now_seconds() - task.busy_since;
   task.peak_bytes = ledger_.call_bytes();
@@ -252,7 +255,7 @@ void WorkerHost::reply_rows(Running& task, std::optional<int64_t> feed, Batch ro
 
 void WorkerHost::begin_call() {
   ledger_.begin_call();
-  if (operation_times_) operation_times_->take();  // of loading, of moved weights
+  if (operation_times_) operation_times_->take();  // drops the times of loading and of moved weights
 }
 
 void WorkerHost::note_operations(Running& task) {

@@ -22,29 +22,29 @@
 
 namespace collimate::flow {
 
-// The host does what messages ask of the worker of one device: builds the modules of its models from the worker's
-// texts, calls them, steps their streams, and answers. Used by the worker's thread alone.
+// A WorkerHost does what messages ask of the worker of one device: it builds the modules of its models from the
+// worker's texts, calls them, steps their streams, and answers. Only the worker's thread uses it.
 class WorkerHost : public cluster::Handler {
  public:
-  // Sets every module up; blocks for as long as loading takes. Throws what a module's setup throws.
+  // Sets every module up, which blocks for as long as loading takes. Throws what a module's setup throws.
   WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry);
   ~WorkerHost() override;
   void handle(cluster::Message message, cluster::Outbox& out) override;
   bool step(cluster::Outbox& out) override;
 
  private:
-  // One model's module with its context.
+  // A Hosted is one model's module with its context.
   struct Hosted {
     Context context;
     LineGroups groups;
     std::unique_ptr<Module> module;
   };
-  // This worker among those that hold a model.
+  // A Place is this worker's index among the workers that hold a model.
   struct Place {
     int rank = 0;
     int ranks = 1;
   };
-  // One task.
+  // A Running is one task.
   struct Running {
     graph::Task key;
     std::string model;
@@ -53,18 +53,18 @@ class WorkerHost : public cluster::Handler {
     Hosted* hosted = nullptr;
     bool trains = false;
     std::unique_ptr<Stream> stream;
-    Lockstep* lockstep = nullptr;  // the stream, where it steps together with those of other ranks
+    Lockstep* lockstep = nullptr;  // the stream, if it steps together with those of other ranks
     std::vector<int64_t> fed;      // uids given to the stream
     double busy_since = 0;         // base::now_seconds() of the first work not yet reported; 0 when there is none
     double busy_seconds = 0;
-    int64_t peak_bytes = 0;                                   // of the worker's memory in the work not yet reported
-    std::map<std::string, tensor::OperationTime> operations;  // timed ones of that work, by name
+    int64_t peak_bytes = 0;                                   // most memory of the worker in the work not yet reported
+    std::map<std::string, tensor::OperationTime> operations;  // timed operations of that work, by name
   };
 
   void build(const std::string& model, const Registry& registry, const WorkerOptions& options);
   Place place_of(const std::string& model) const;
   void join_groups(Hosted& hosted, const WorkerOptions& options);
-  // Does what a message asks; a request's answer is returned.
+  // These do what a message asks and return the answer to a request.
   void on(const message::Puts& puts) { store_.apply(puts.entries); }
   void on(const message::Start& start);
   void on(const message::Feed& feed);
@@ -88,7 +88,7 @@ class WorkerHost : public cluster::Handler {
 
   template <class Asked>
   void obey(const Asked& asked);
-  // Says what the store has got meanwhile, then this.
+  // Sends what was put into the store meanwhile, then this.
   template <class Said>
   void reply(Said said);
   void abort_groups(const Hosted& failed, const std::string& cause);
@@ -108,12 +108,12 @@ class WorkerHost : public cluster::Handler {
   WeightsPort& port(const std::string& model);
   Hosted& hosted(const std::string& model);
 
-  // A link's buckets for just these workers, by worker.
+  // An Outgoing holds a link's buckets for just these workers, by worker.
   struct Outgoing {
     std::vector<int> workers;
     std::map<int, std::vector<std::vector<shape::Slice>>> buckets;
   };
-  // A link's weights that have come of the transfer of that number.
+  // An Incoming holds a link's weights that have come of the transfer of that number.
   struct Incoming {
     int64_t transfer = 0;
     IncomingWeights weights;
@@ -127,15 +127,15 @@ class WorkerHost : public cluster::Handler {
   std::map<std::string, Outgoing> outgoing_;  // by link
   std::map<std::string, Incoming> incoming_;
   MemoryLedger ledger_;
-  std::optional<tensor::OperationTimes> operation_times_;  // where the driver asks for them; of this thread
+  std::optional<tensor::OperationTimes> operation_times_;  // if the driver asks for them; of this thread
   std::unique_ptr<host::CorePool> pool_;
   SharedStore store_;
   SharedObjects objects_;
   std::map<std::string, std::unique_ptr<Hosted>> models_;
   std::map<graph::Task, std::unique_ptr<Running>> tasks_;
   cluster::Outbox* out_ = nullptr;  // while a message or step is handled
-  bool shares_rows_ = false;        // with the driver: the message that is handled came from a thread
-  double beat_seconds_ = 0;         // between heartbeats to the driver, at least
+  bool shares_rows_ = false;        // the driver shares the rows: the message that is handled came from a thread
+  double beat_seconds_ = 0;         // least time between heartbeats to the driver
   double last_beat_ = 0;            // base::now_seconds()
 };
 

@@ -55,7 +55,7 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
   ledger_.check_budget();
   for (auto& [model, hosted] : models_) {
     hosted->module->setup(hosted->context);
-    if (placement_.swaps(model)) hosted->module->reside(false);  // before the next one is there
+    if (placement_.swaps(model)) hosted->module->reside(false);  // before the next model is set up
   }
 }
 
@@ -115,7 +115,7 @@ message::Done WorkerHost::on(const message::Save& save) {
   return {};
 }
 
-// The driver's store has what those of all workers had.
+// The saved store is the driver's, which has the entries of all workers.
 message::Done WorkerHost::on(const message::Load& load) {
   load_state(store_, load.directory + "/store");
   for (auto& [model, hosted] : models_) {

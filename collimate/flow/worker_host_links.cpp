@@ -1,4 +1,4 @@
-// A worker's part of weight links.
+// This file has a worker's part of weight links.
 #include <algorithm>
 
 #include "collimate/base/error.h"
@@ -26,7 +26,7 @@ message::Done WorkerHost::on(const message::WeightsHere& here) {
   return {};
 }
 
-// Buckets from this worker to others are planned once: all workers plan alike.
+// Returns the buckets from this worker to another. They are planned once, and all workers plan alike.
 const std::vector<std::vector<shape::Slice>>& WorkerHost::buckets_for(const message::WeightsOut& out) {
   Outgoing& outgoing = outgoing_[link_name(out)];
   if (outgoing.workers != out.workers) {

@@ -9,7 +9,7 @@
 
 namespace collimate::flow {
 
-// A model's module, as a worker makes it (ModuleChoice).
+// A WorkerModule says how a worker makes a model's module (ModuleChoice).
 struct WorkerModule {
   std::string kind;
   nlohmann::json parameters = nlohmann::json::object();
@@ -18,14 +18,15 @@ struct WorkerModule {
   COLLIMATE_FIELDS(kind, parameters, in_place)
 };
 
-// The driver tells every worker this beside config, graph and placement: the JSON of cluster::WorkerSpec::options.
+// WorkerOptions is what the driver tells every worker beside config, graph and placement: the JSON of
+// cluster::WorkerSpec::options.
 struct WorkerOptions {
   uint64_t seed = 0;
-  std::string run;                                  // a name that no other run of the machine has
-  std::map<std::string, WorkerModule> modules;      // by model; one that is not among them has the kind of its name
+  std::string run;                                  // a name that no other run on the machine has
+  std::map<std::string, WorkerModule> modules;      // by model; an absent model has the kind of its name
   nlohmann::json calls = nlohmann::json::object();  // calls_of (planned_memory.h)
   std::string back_end, group_store;                // of collectives
-  int threads_per_worker = 1;                       // of devices; others have one
+  int threads_per_worker = 1;                       // of workers on devices; other workers have one thread
   int64_t memory_budget_bytes = 0;                  // 0: none
   std::string swap_directory;
   bool times_operations = false;

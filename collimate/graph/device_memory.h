@@ -10,21 +10,21 @@
 
 namespace collimate::graph {
 
-// The memory that models take of a device while they are on it, by item. Items of one name are one piece that models
-// share, of which the largest size counts.
+// A DeviceMemory says how much memory models take on a device while they are on it, by item. Models share one piece for
+// all items of the same name, of which the largest size counts.
 struct DeviceMemory {
-  // The limit of each device. 0: nobody knows it; of models that take turns a device then has those alone that are used
-  // together.
+  // This is the limit of each device. 0 means that nobody knows it; then of the models that take turns only those that
+  // are used together are on a device at a time.
   int64_t budget_bytes = 0;
   std::map<int, std::map<std::string, std::map<std::string, int64_t>>> items;  // worker → model → item → bytes
-  // Models that read the weights of their link's source where they are on one worker with it: a transfer moves nothing
-  // there, and wants neither of them on the device.
+  // These models read the weights of their link's source where the source is, when both are on one worker. A transfer
+  // then moves nothing there and needs neither of them on the device.
   std::set<std::string> in_place = {};
-  // Models that keep nothing from one iteration to the next: no save brings them to their device.
+  // These models keep nothing from one iteration to the next, so no save brings them to their device.
   std::set<std::string> stateless = {};
   bool operator==(const DeviceMemory&) const = default;
 
-  // The bytes of these models together, and the items that they are made of.
+  // These return the bytes that these models take together, and the items that make them up.
   int64_t bytes(int worker, const std::vector<std::string>& models) const;
   std::map<std::string, int64_t> together(int worker, const std::vector<std::string>& models) const;
 

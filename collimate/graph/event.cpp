@@ -48,7 +48,7 @@ Event Event::asked(Ask ask) { return {.kind = EventKind::kAsked, .ask = ask}; }
 
 namespace {
 
-// "evaluation held-out ", of the run's own graph "".
+// Returns "evaluation held-out ", or "" for the run's own graph.
 std::string begin_of(const NamedGraphs& graphs, int graph) {
   if (graph == 0) return "";
   const std::string& name = base::at(graphs.evaluations, graph - 1).name;

@@ -15,34 +15,34 @@
 
 namespace collimate::graph {
 
-// An iteration as messages and metrics (`step`) count it: from 1, where events, tasks and files count from 0.
+// Returns an iteration as messages and metrics (`step`) count it, from 1; events, tasks and files count from 0.
 constexpr int64_t step_of(int64_t iteration) { return iteration + 1; }
 
-// One call of a node on one replica in one iteration. A node that is called there again in the same iteration (rows
-// moved from a failed replica, filtered rows refilled) has the next part. An evaluation's task is of the iteration
-// after which it takes place, -1 before the first.
+// A Task is one call of a node on one replica in one iteration. When the node is called there again in the same
+// iteration (rows moved from a failed replica, filtered rows refilled), the new task has the next part. An evaluation's
+// task has the iteration after which it takes place, -1 before the first.
 struct Task {
   int64_t iteration = 0;
-  int node = 0;  // index in Graph::nodes
+  int node = 0;  // index in Graph::nodes of its graph
   int replica = 0;
   int part = 0;
-  int graph = 0;  // 0: of the run's own graph; n: of its evaluation n - 1
+  int graph = 0;  // 0: the run's own graph; n: that of its evaluation n - 1
   auto operator<=>(const Task&) const = default;
 };
 
-// [iteration, node, replica, part], and the graph where it is not the run's own
+// In JSON a task is [iteration, node, replica, part], and the graph where it is not the run's own.
 void to_json(nlohmann::json& out, const Task& task);
 void from_json(const nlohmann::json& in, Task& task);
 
-// Rows are numbered within an iteration: row r is sample r % group_size of sample group r / group_size; refilled rows
+// Events number rows within an iteration: row r is sample r % group_size of sample group r / group_size; refilled rows
 // get new numbers after the first `rows`. Every node that handles a sample uses its number, so a row's columns are
 // joined by it.
 enum class EventKind {
-  kBegin,    // first event; on a loaded schedule: start again what was open
+  kBegin,    // first event; on a loaded schedule: what was open is started again
   kRows,     // task: rows [first, first + count) have their outputs; of an iteration-granular node only Finished counts
-  kDropped,  // task: rows [first, first + count) were fed and will have none
-  kFinished,   // task: it was closed, its workers are free; fed rows of which nothing was said have their outputs
-  kFailed,     // task, retryable, cause: the task is gone; rows not yet given are to be done again, or the run stops
+  kDropped,  // task: rows [first, first + count) were fed and will have no outputs
+  kFinished,   // task: it was closed, and its workers are free; fed rows without another event have outputs
+  kFailed,     // task, retryable, cause: the task is gone; its open rows are done again, or the run stops
   kResident,   // model, worker, resident: a load or off-load is complete
   kWeightsAt,  // model, version, worker as in its Transition: a weight transfer is complete
   kLost,       // worker, cause: it and its tasks are gone; rows already given stay
@@ -58,7 +58,7 @@ constexpr auto words_of(EventKind) {
 enum class Ask { kStop, kSave, kEvaluate };
 constexpr auto words_of(Ask) { return base::Words<Ask, 3>{"ask", {"stop", "save", "evaluate"}}; }
 
-// Fields that a kind does not name keep their defaults.
+// An Event tells a schedule what happened. Fields that its kind does not name keep their defaults.
 struct Event {
   EventKind kind = EventKind::kBegin;
   Task task;
@@ -74,7 +74,7 @@ struct Event {
   std::string cause;
   bool operator==(const Event&) const = default;
 
-  // Gives `field` the event's kind, and the fields that this kind has.
+  // Passes to `field` the event's kind and the fields that this kind has.
   static void fields(auto& self, auto&& field) {
     using enum EventKind;
     const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };
@@ -106,17 +106,16 @@ struct Event {
 };
 
 enum class ActionKind {
-  kStart,       // task, workers: call the node's function there
-  kFeed,        // task: rows [first, first + count) are its input; their columns are those of the node's input values
+  kStart,       // task, workers: call the node's function on these workers
+  kFeed,        // task: rows [first, first + count) are its input, with the columns of the node's input values
   kClose,       // task: nothing more is fed
-  kCancel,      // task: stop it where it still runs; no event of it counts any more
+  kCancel,      // task: stop it if it still runs; its events no longer count
   kPause,       // model: its running service stops stepping
   kResume,      // model
   kTransition,  // transition, model, worker: kLoad, kOffload → Resident; kWeights, source, version → WeightsAt
   kArm,         // timer, seconds → Expired
-  kSaveModel,   // iteration, model: the part of a checkpoint that a swapped model has, which is on its workers; Save
-                // follows
-  kSave,        // iteration: a checkpoint of the state after it; no later training has started
+  kSaveModel,   // iteration, model: save that swapped model, now on its workers, for the checkpoint of the next kSave
+  kSave,        // iteration: save the state after it; no later training has started
   kEvaluated,   // graph, iteration: that evaluation's tasks after the iteration are all done
   kStop,        // stop, cause: the last action ever
 };
@@ -143,7 +142,7 @@ struct Action {
   TransitionKind transition = TransitionKind::kLoad;
   std::string model;
   std::string source;
-  int worker = -1;  // of a weight transfer's destination: -1 is all of the model's
+  int worker = -1;  // of a weight transfer's destination; -1: all of the model's workers
   int64_t version = 0;
   int timer = -1;
   double seconds = 0;
@@ -151,7 +150,7 @@ struct Action {
   std::string cause;
   bool operator==(const Action&) const = default;
 
-  // Gives `field` the action's kind, and the fields that this kind has.
+  // Passes to `field` the action's kind and the fields that this kind has.
   static void fields(auto& self, auto&& field) {
     using enum ActionKind;
     const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };
@@ -174,7 +173,8 @@ struct Action {
   }
 };
 
-// The graphs that tasks are of, for those who read about them: the run's own and its evaluations'. References.
+// A NamedGraphs refers to the graphs that tasks belong to, for texts that people read: the run's own and those of its
+// evaluations.
 struct NamedGraphs {
   NamedGraphs(const Graph& of_run,
               std::span<const EvaluationGraph> of_evaluations = {})  // NOLINT: a graph alone is one
@@ -184,8 +184,8 @@ struct NamedGraphs {
   const Graph& of(int graph) const { return graph == 0 ? run : base::at(evaluations, graph - 1).graph; }
 };
 
-// One readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8"; an evaluation's task begins with its
-// name: "rows held-out after 0/policy.generate/r0 0+8".
+// These return one readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8". An evaluation's task
+// begins with the name of the evaluation: "rows evaluation held-out 0/policy.generate/r0 0+8".
 std::string describe(const NamedGraphs& graphs, const Task& task);
 std::string describe(const NamedGraphs& graphs, const Event& event);
 std::string describe(const NamedGraphs& graphs, const Action& action);

@@ -15,7 +15,7 @@ std::vector<int> range(int first, int count) {
   return made;
 }
 
-// Names the models that need a device.
+// Returns the names of the models that need a device.
 std::vector<std::string> placed_models(const Graph& graph) { return flattening(graph, 1).groups["all"].models; }
 
 bool generates(const Model& model) {

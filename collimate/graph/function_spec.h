@@ -13,21 +13,21 @@ namespace collimate::graph {
 
 enum class Kind { kGenerate, kScore, kTrain, kHost };
 constexpr auto words_of(Kind) { return base::Words<Kind, 4>{"kind", {"generate", "score", "train", "host"}}; }
-// The least that one feed may hold: any rows; whole sample groups; all rows of the iteration at once.
+// Granularity is the least that one feed may hold: any rows; whole sample groups; all rows of the iteration at once.
 enum class Granularity { kRow, kGroup, kIteration };
 constexpr auto words_of(Granularity) {
   return base::Words<Granularity, 3>{"granularity", {"row", "group", "iteration"}};
 }
-// How the rows of a task reach the dp ranks of a replica: in near-equal runs of rows, all to each, or all to rank 0
-// only.
+// Dispatch says how the rows of a task reach the dp ranks of a replica: in near-equal runs of rows, all rows to each
+// rank, or all rows to rank 0 only.
 enum class Dispatch { kSplit, kBroadcast, kWhole };
 constexpr auto words_of(Dispatch) { return base::Words<Dispatch, 3>{"dispatch", {"split", "broadcast", "whole"}}; }
-// Says what comes back: rows concatenated in dp order, those of dp rank 0, or nothing.
+// Collect says what comes back: rows concatenated in dp order, the rows of dp rank 0, or nothing.
 enum class Collect { kConcat, kFirst, kNone };
 constexpr auto words_of(Collect) { return base::Words<Collect, 3>{"collect", {"concat", "first", "none"}}; }
 
-// A column by name and, where known, type ("f32", "i64", "json", …; the empty type matches every type).
-// Text form "name" or "name:type".
+// A Column is a column's name and, where known, its type ("f32", "i64", "json", …; the empty type matches every
+// type). Its text form is "name" or "name:type".
 struct Column {
   Column(const char* text) : Column(std::string_view(text)) {}         // NOLINT: a literal is a column
   Column(const std::string& text) : Column(std::string_view(text)) {}  // NOLINT
@@ -42,10 +42,10 @@ struct Column {
 void to_json(nlohmann::json& out, const Column& column);
 void from_json(const nlohmann::json& in, Column& column);
 
-// The planner knows this of a function's work. 0 means unknown.
+// A Cost is what the planner knows of a function's work. 0 means unknown.
 struct Cost {
   double forward_passes = 0;   // over each row's tokens
-  double backward_passes = 0;  // idem; a pass costs two forwards
+  double backward_passes = 0;  // over each row's tokens; a pass costs two forwards
   std::vector<std::string> columns;
   double seconds_per_row = 0;  // of host work
   bool operator==(const Cost&) const = default;
@@ -53,7 +53,7 @@ struct Cost {
   COLLIMATE_FIELDS(forward_passes, backward_passes, columns, seconds_per_row)
 };
 
-// One function of a module, as scheduler, planner and validator know it.
+// A FunctionSpec is one function of a module, as scheduler, planner and validator know it.
 struct FunctionSpec {
   std::string name;
   Kind kind = Kind::kHost;
@@ -62,10 +62,10 @@ struct FunctionSpec {
   Granularity granularity = Granularity::kRow;
   Dispatch dispatch = Dispatch::kSplit;
   Collect collect = Collect::kConcat;
-  bool streams = false;         // takes rows while it works and gives each out when done
+  bool streams = false;         // takes rows while it works and gives each out when it is done
   bool writes_weights = false;  // of its own model
-  bool drops_rows = false;      // a filter: what it drops is replaced by new prompts
-  bool deterministic = true;    // else its results go to the journal
+  bool drops_rows = false;      // a filter: dropped rows are replaced by new prompts
+  bool deterministic = true;    // otherwise its results go to the journal
   bool retry_safe = true;       // may run again on the same rows after a failure
   Cost cost;
   bool operator==(const FunctionSpec&) const = default;
@@ -74,8 +74,8 @@ struct FunctionSpec {
                    deterministic, retry_safe, cost)
 };
 
-// In JSON every field is written; on reading all but the name may be absent. Unknown keys and words: InputError naming
-// the function and listing the known ones.
+// In JSON every field is written; on reading all but the name may be absent. Throws InputError naming the function and
+// listing the known ones for unknown keys and words.
 FunctionSpec function_spec_from_json(const nlohmann::json& json);
 
 }  // namespace collimate::graph

@@ -51,7 +51,7 @@ bool Graph::trains(std::string_view model) const {
 
 namespace {
 
-// Nodes that must come before node i: producers of its inputs and its control dependencies.
+// Returns the nodes that must come before a node: producers of its inputs and its control dependencies.
 std::vector<int> predecessors(const Graph& graph, const Node& node) {
   std::vector<int> made;
   for (const std::string& value : node.inputs) made.push_back(graph.producer(value));

@@ -15,7 +15,8 @@ namespace collimate::graph {
 
 inline constexpr int kGraphVersion = 1;
 
-// A model as the graph sees it: the functions that can be called on it. A host function is a model of one function.
+// A Model is a model as the graph sees it: the functions that can be called on it. A host function is a model of one
+// function.
 struct Model {
   std::vector<FunctionSpec> functions;
   bool operator==(const Model&) const = default;
@@ -29,23 +30,23 @@ struct Input {
   COLLIMATE_FIELDS(name, columns)
 };
 
-// One call of a model's function in an iteration, on one or more values. A node with `services` is a loop: the
-// environment `model` drives those models itself, and holds their devices while it runs (on one replica). A value's
-// columns are those its node makes and those of the node's inputs: a value carries all that led to it.
+// A Node is one call of a model's function in an iteration, on one or more values. A value carries all that led to it:
+// the columns that its node makes and those of the node's inputs. A node with `services` is a loop: the environment
+// `model` drives those models itself, and holds their devices while it runs (on one replica).
 struct Node {
   std::string id;
   std::string model;
   std::string function;
-  std::vector<std::string> inputs;    // value names: graph inputs or outputs of nodes
-  std::vector<std::string> outputs;   // value names; usually {id}
+  std::vector<std::string> inputs;    // names of values: graph inputs or outputs of nodes
+  std::vector<std::string> outputs;   // names of values; usually {id}
   std::vector<std::string> after;     // node ids that must be complete in the same iteration before this one starts
   std::vector<std::string> services;  // model names
-  nlohmann::json parameters;          // of this call; null when none
+  nlohmann::json parameters;          // of this call; null when there are none
   bool operator==(const Node&) const = default;
   COLLIMATE_FIELDS(id, model, function, inputs, outputs, after, services, parameters)
 };
 
-// After every `every`-th training of source, destination gets source's weights.
+// A WeightLink copies source's weights to destination after every `every`-th training of source.
 struct WeightLink {
   std::string source;
   std::string destination;
@@ -54,7 +55,7 @@ struct WeightLink {
   COLLIMATE_FIELDS(source, destination, every)
 };
 
-// One iteration of an algorithm as data. Nodes stand in the order in which they were traced.
+// A Graph is one iteration of an algorithm as data. Nodes stand in the order in which they were traced.
 struct Graph {
   std::string name;
   std::map<std::string, Model> models;
@@ -71,18 +72,18 @@ struct Graph {
   bool trains(std::string_view model) const;  // some node's function writes its weights
 };
 
-// JSON in canonical order with two-space indent: parse(text(g)) == g and, for text written by it, text(parse(t)) == t.
-// parse: InputError for broken JSON, another version, unknown keys. It does not validate.
+// These write and read JSON in canonical order with two-space indent: parse(text(g)) == g and, for text written by it,
+// text(parse(t)) == t. parse throws InputError for broken JSON, another version and unknown keys; it does not validate.
 std::string text(const Graph& graph);
 Graph parse(std::string_view text);
 
-// Node indices so that producers and `after` come first; ties keep the traced order. InputError naming the nodes of a
-// cycle.
+// Returns node indices in an order in which producers and `after` come first; ties keep the traced order. Throws
+// InputError naming the nodes of a cycle.
 std::vector<int> topological_order(const Graph& graph);
 
-// Everything about the graph that can be wrong before a worker exists: duplicate names, unknown model, function, value
-// or control dependency, cycles, links without training, missing or mistyped columns (naming the node that should have
-// made it). InputError.
+// Checks everything about the graph that can be wrong before a worker exists: duplicate names, unknown model, function,
+// value or control dependency, cycles, links without training, missing or mistyped columns (naming the node that should
+// have made the column). Throws InputError.
 void validate(const Graph& graph);
 
 }  // namespace collimate::graph

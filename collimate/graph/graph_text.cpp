@@ -7,7 +7,7 @@ namespace {
 
 using nlohmann::json;
 
-// A struct of its fields, of which `required` must be there.
+// Reads a struct from its fields, of which `required` must be present.
 template <class Item>
 Item item(const json& value, const std::string& where, std::initializer_list<const char*> required) {
   JsonFields fields(value, where);

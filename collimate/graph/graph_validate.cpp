@@ -65,7 +65,7 @@ void check_links(const Graph& graph) {
   }
 }
 
-// A column that reached a node, and who made it.
+// A Made is the type of a column that reached a node, and who made the column.
 struct Made {
   std::string type;
   std::string maker;

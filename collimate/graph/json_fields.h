@@ -13,23 +13,23 @@
 
 namespace collimate::graph {
 
-// "a, b, c" for messages.
+// Returns "a, b, c", for messages.
 std::string join(const std::vector<std::string>& words);
 
-// Strict reading of what a person may have written: a struct that names its fields (base/fields.h), of which any may be
-// absent, a table of such, or a plain value. A wrong type, an unknown key and an unknown word are InputErrors naming
-// the place under `where`.
+// Reads strictly what a person may have written: a struct that names its fields (base/fields.h), any of which may be
+// absent, a table of such structs, or a plain value. Throws InputError naming the place under `where` for a wrong type,
+// an unknown key and an unknown word.
 template <class T>
 T read_json(const nlohmann::json& value, const std::string& where);
 
-// Reads one JSON object key by key, as strictly: finish() refuses the keys that nobody asked for.
+// A JsonFields reads one JSON object key by key, equally strictly: finish() refuses keys that were not read.
 class JsonFields {
  public:
-  // The object outlives it.
+  // The object must outlive this.
   JsonFields(const nlohmann::json& object, std::string where);
   JsonFields(nlohmann::json&&, std::string) = delete;
 
-  // The value of `key`, or `fallback` when absent.
+  // Returns the value of `key`, or `fallback` when absent.
   template <class T>
   T get(const char* key, T fallback) {
     const nlohmann::json* found = find(key);
@@ -41,9 +41,9 @@ class JsonFields {
     if (found == nullptr) missing(key);
     return read_json<T>(*found, where_ + "." + key);
   }
-  // The value of `key` or null, for nested objects.
+  // Returns the value of `key` or null, for nested objects.
   const nlohmann::json* find(const char* key);
-  // This is to be called last: throws when the object has other keys than those asked for.
+  // Throws InputError when the object has keys that were not asked for. It must be called last.
   void finish() const;
   const std::string& where() const { return where_; }
 

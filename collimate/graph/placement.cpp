@@ -31,7 +31,7 @@ std::vector<std::string> device_models(const Graph& graph) {
   return names;
 }
 
-// Ranks of one replica of a device node on a group of `devices`.
+// Returns the number of ranks of one replica of a device node on a group of `devices`.
 int ranks_of(const Layout& layout, Kind kind, int devices) {
   const int inner = layout.tp * layout.pp * layout.cp;
   if (layout.dp > 0) return inner * layout.dp;
@@ -97,7 +97,7 @@ std::vector<Company> companies(const Graph& graph, const Placement& placement) {
   std::vector<Company> made(1);
   std::vector<size_t> of_device(static_cast<size_t>(placement.devices));  // index in `made`
   for (const auto& [model, spec] : graph.models) {
-    std::map<size_t, size_t> joined;  // a company -> the one that the model makes of it
+    std::map<size_t, size_t> joined;  // a company -> the company that it becomes with the model
     for (const int worker : workers_of(graph, placement, model)) {
       if (worker >= placement.devices) continue;
       size_t& company = base::at(of_device, worker);

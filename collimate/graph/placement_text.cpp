@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kPlacementVersion = 1;
-constexpr int64_t kMostCounted = 1 << 20;  // devices of a group that says a number
+constexpr int64_t kMostCounted = 1 << 20;  // devices of a group that gives a number instead of a list
 
 json to_json(const Layout& layout) {
   json made = layout;
@@ -20,8 +20,9 @@ json to_json(const Layout& layout) {
   return made;
 }
 
-// Groups that say how many devices they have, and not which, take the first ones that no group has or took before.
-// Their numbers become lists, and the placement has as many devices as that makes.
+// Groups that give the number of their devices instead of a list take the first devices that no group lists and no
+// group before took. The numbers become lists. A placement that does not say how many devices it has gets as many as
+// the lists need.
 json with_lists(json value) {
   if (!value.is_object() || !value.contains("groups") || !value.at("groups").is_object()) return value;
   std::set<int> taken;
@@ -51,7 +52,7 @@ Placement from_json(const json& given, const std::string& where) {
   if (int version = fields.get("version", kPlacementVersion); version != kPlacementVersion)
     throw base::InputError(
         base::expectation(where + ".version", std::to_string(kPlacementVersion), std::to_string(version)));
-  fields.find("request");  // the planner's own: what was asked for
+  fields.find("request");  // the planner's request, which is ignored
   Placement placement;
   const json devices_json = fields.require<json>("devices");
   JsonFields devices(devices_json, where + ".devices");
@@ -65,7 +66,7 @@ Placement from_json(const json& given, const std::string& where) {
   return placement;
 }
 
-// Maps of maps in block style, everything else in flow style, where JSON is YAML.
+// Writes maps of maps in block style and everything else in flow style, where JSON is YAML.
 void write_yaml(const json& value, int depth, int block_depth, std::string& out) {
   for (const auto& [key, child] : value.items()) {
     const bool block = child.is_object() && !child.empty() && depth < block_depth;

@@ -21,7 +21,7 @@ void check_known(const Graph& graph, const std::string& where, const std::string
   misplaced(where, "a model out of " + join(known), "'" + model + "'");
 }
 
-// The sum of what the groups use, where that is more than there are: "devices.count: 4, as generation has 2, …".
+// Returns the remedy for groups that use more devices than there are: "devices.count: 4, as generation has 2, …".
 std::string count_of_all(const Placement& placement) {
   std::set<int> all;
   std::vector<std::string> parts;
@@ -75,7 +75,7 @@ void check_sizes(const std::string& where, const Layout& layout) {
   if (layout.micro_batch < 0) misplaced(where + ".micro_batch", "0 or more rows", std::to_string(layout.micro_batch));
 }
 
-// One layout on the devices of its model's group.
+// Checks one layout on the devices of its model's group.
 void check_layout(const std::string& where, const Layout& layout, const FunctionSpec& spec, int devices) {
   check_sizes(where, layout);
   const int inner = layout.tp * layout.pp * layout.cp;

@@ -9,14 +9,14 @@
 
 namespace collimate::graph {
 
-// A step is what a run decided: an event and the actions it led to.
+// A Step is what a run decided at one point: an event and the actions that followed.
 struct Step {
   Event event;
   std::vector<Action> actions;
   bool operator==(const Step&) const = default;
 };
 
-// A run as the first line of its recording has it.
+// A RecordedRun is a run as the first line of its recording describes it.
 struct RecordedRun {
   Graph graph;
   Placement placement;
@@ -26,20 +26,20 @@ struct RecordedRun {
   Schedule schedule() const { return Schedule(graph, placement, options, evaluations, memory); }
 };
 
-// A recording: a first line {"graph", "placement", "options"}, "evaluations" where the run has some, "memory" where its
-// models take turns within a budget, and "state" where it begins with the loaded schedule `resumed`; then one JSON line
-// {"event", "actions"} per step. Steps that say that rows came and feed each of them on to the same tasks share a line:
-// {"rows": task, "to": [tasks], "runs": [[first, count], …]}. A Begin that is not the first event is that of a schedule
-// that was saved after the step before and loaded.
+// A recording has a first line {"graph", "placement", "options"}, with "evaluations" if the run has some, "memory" if
+// its models take turns within a budget, and "state" if it begins with the loaded schedule `resumed`. Then it has one
+// JSON line {"event", "actions"} per step. Steps in which rows come and are fed on to the same tasks share a line:
+// {"rows": task, "to": [tasks], "runs": [[first, count], …]}. A Begin that is not the first event means that the
+// schedule was saved after the step before and loaded.
 std::string recording_header(const RecordedRun& run, const Schedule* resumed = nullptr);
 std::string recording_line(const Event& event, std::span<const Action> actions);
 
-// Writes steps in that form.
+// A RecordingWriter writes steps in that form.
 class RecordingWriter {
  public:
-  // Adds a step; returns the lines that are complete, often none.
+  // Adds a step. Returns the lines that are complete, often none.
   std::string step(const Event& event, std::span<const Action> actions);
-  // The line that is still open.
+  // Returns the line that is still open, or "".
   std::string flush();
 
  private:

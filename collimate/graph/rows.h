@@ -6,13 +6,14 @@
 
 namespace collimate::graph {
 
-// Rows [first, end).
+// A RowRange is the rows [first, end).
 struct RowRange {
   int64_t first = 0, end = 0;
   bool operator==(const RowRange&) const = default;
 };
 
-// A set of row numbers as sorted, disjoint, non-touching ranges. Every operation costs the number of ranges involved.
+// A RowSet is a set of row numbers as sorted, disjoint, non-touching ranges. Every operation costs the number of ranges
+// involved.
 class RowSet {
  public:
   RowSet() = default;
@@ -29,7 +30,7 @@ class RowSet {
   RowSet clip(RowRange window) const;
   bool contains(RowRange range) const;
   bool contains(const RowSet& other) const;
-  // The whole groups of `size` rows that lie inside.
+  // Returns the rows of the whole groups of `size` rows that lie inside.
   RowSet whole_groups(int64_t size) const;
   bool operator==(const RowSet&) const = default;
 
@@ -37,7 +38,7 @@ class RowSet {
   std::vector<RowRange> ranges_;
 };
 
-// A list of [first, end).
+// In JSON a row set is a list of [first, end].
 void to_json(nlohmann::json& out, const RowSet& rows);
 void from_json(const nlohmann::json& in, RowSet& rows);
 

@@ -1,20 +1,20 @@
 #include "collimate/graph/schedule_core.h"
 
-// Takes place between two iterations, when no task of the run's own graph runs: saves of models that take turns, and
-// evaluations.
+// This file has what takes place between two iterations, when no task of the run's own graph runs: saves of models that
+// take turns, and evaluations.
 namespace collimate::graph {
 
-// Has what runs end with what it has. A lost worker that may still come back would take part with the weights of the
-// start: it is waited for.
+// Lets running tasks end with the rows that they have, and returns whether all workers are free. A lost worker that may
+// still come back is waited for, because it would take part with the weights of the start.
 bool ScheduleCore::workers_free() {
   for (const WorkerState& state : workers_.all())
     if (state.task) cut(*state.task);
   return workers_.idle() && !workers_.awaited();
 }
 
-// Saves the state after an iteration: at once, or where models are away when each has been on its workers for it, and
-// with exact_versions when what runs has ended, so that no row is drawn in part. Then stops for the cause, if there is
-// one.
+// Saves the state after an iteration and then stops for the cause, if there is one. The save happens at once, with two
+// exceptions: models that are away are first brought to their workers, one after the other, and with exact_versions
+// running tasks end first, so that no row is drawn in part.
 void ScheduleCore::save_after(int64_t number, const std::string& stop_cause) {
   barrier_.want({number, facts_->saved_in_turn(), stop_cause});
   if (barrier_.save()->models.empty()) advance_save();
@@ -24,8 +24,7 @@ void ScheduleCore::advance_save() {
   if (!barrier_.save()) return;
   Barrier::Save& save = *barrier_.save();
   if (save_lacks_weights()) {
-    save.models =
-        facts_->saved_in_turn();  // weights that come now are newer than those of models that are saved already
+    save.models = facts_->saved_in_turn();  // weights that come now are newer than those already saved
     return;
   }
   if ((options().exact_versions || !save.models.empty()) && !workers_free()) return;

@@ -48,7 +48,7 @@ void ScheduleCore::handle(const Event& event) {
   }
 }
 
-// Rows that came out of a task or were dropped by it.
+// Handles rows that came out of a task or were dropped by it.
 void ScheduleCore::given(const Event& event) {
   ReplicaRun* run = running(event.task);
   if (run == nullptr) return;
@@ -57,7 +57,7 @@ void ScheduleCore::given(const Event& event) {
                   facts_->describe(event.task));
   IterationRun& now = *run_of(event.task);
   if (event.kind == EventKind::kDropped) return rows_dropped(now, event.task, range);
-  if (facts_->node(event.task).whole) return;  // its call counts as a whole, when it has finished
+  if (facts_->node(event.task).whole) return;  // the call counts as a whole, when it has finished
   run->fed.subtract(RowSet(range.first, range.end));
   rows_done(now, event.task.node, RowSet(range.first, range.end));
 }

@@ -15,14 +15,13 @@
 #include "collimate/graph/schedule_transfers.h"
 #include "collimate/graph/schedule_workers.h"
 
-// The state behind Schedule, of values that know nothing of each other's decisions: iterations, workers, swaps,
-// transfers, barrier; and what follows from all of them, one .cpp per concern: rows (what is fed to whom), start (what
-// runs next), weights (links and residency), failure, iterations (begin, stop), between (saves and evaluations), state
-// (save and load).
-// Internal to schedule*.cpp.
+// A ScheduleCore is the state behind Schedule. It consists of values that know nothing of each other's decisions
+// (iterations, workers, swaps, transfers, barrier) and of what follows from all of them, one .cpp per concern: rows
+// (what is fed to whom), start (what runs next), weights (links and residency), failure, iterations (begin, stop),
+// between (saves and evaluations), state (save and load).
 namespace collimate::graph {
 
-// Why a replica of a node does not start.
+// A Wait says why a replica of a node does not start.
 enum class Wait { kNothing, kDone, kRows, kInputs, kWorker, kOrder, kAfter, kTransfer, kBarrier };
 constexpr auto words_of(Wait) {
   return base::Words<Wait, 9>{"wait",
@@ -46,7 +45,7 @@ class ScheduleCore {
 
  private:
   template <class Self>
-  static void fields(Self& self, auto&& field);  // schedule_state.cpp, as the next
+  static void fields(Self& self, auto&& field);  // in schedule_state.cpp, like the next function
   void place_anew();
 
   // schedule_core.cpp
@@ -54,7 +53,7 @@ class ScheduleCore {
   void given(const Event& event);
   const ScheduleOptions& options() const { return facts_->options; }
   const GraphFacts& facts_of(const IterationRun& run) const { return facts_->of(run.graph); }
-  std::vector<IterationRun*> runs();  // of an evaluation, then the iterations in progress
+  std::vector<IterationRun*> runs();  // the run of an evaluation, then the iterations in progress
   std::vector<const IterationRun*> runs() const;
   IterationRun* run_of(const Task& task);
   ReplicaRun* running(const Task& task);  // null when that task is gone
@@ -129,11 +128,11 @@ class ScheduleCore {
   std::vector<Action> actions_;  // of the current event
   bool begun_ = false;
   bool stopped_ = false;
-  bool changed_ = false;  // something that may let a task start
-  int64_t front_ = 0;     // all iterations before it are complete
-  int64_t next_ = 0;      // the first that is not begun
+  bool changed_ = false;  // something changed that may let a task start
+  int64_t front_ = 0;     // all iterations before this one are complete
+  int64_t next_ = 0;      // the first iteration that is not begun
   std::deque<IterationRun> active_;
-  std::vector<IterationRun> evaluations_;  // the one that runs, or none
+  std::vector<IterationRun> evaluations_;  // the one evaluation that runs, or none
   Workers workers_;
   Swaps swaps_;
   Transfers transfers_;

@@ -47,7 +47,7 @@ NodeFacts own_facts(const GraphFacts& facts, const Placement& placement, int ind
   return made;
 }
 
-// Marks every node from which a filter gets its rows.
+// Marks every node from which a filter gets rows, and the filter itself.
 void mark_deciding(GraphFacts& facts, int index) {
   NodeFacts& node = base::at(facts.nodes, index);
   if (node.decides) return;
@@ -69,7 +69,8 @@ bool share_worker(const NodeFacts& a, const NodeFacts& b) {
   return false;
 }
 
-// A node may wait for refilled rows only on workers of its own: others may have to do these rows first.
+// Says whether a node may wait for refilled rows. It may only if it has its workers for itself, because other nodes on
+// them may have to do these rows first.
 bool may_hold(const GraphFacts& facts, size_t index) {
   if (facts.filters.empty() || facts.nodes[index].whole) return false;
   for (size_t other = 0; other < facts.nodes.size(); ++other)
@@ -110,7 +111,8 @@ void fill_workers(ScheduleFacts& facts) {
   }
 }
 
-// A worker has these at a time: its models that are always there, some that take turns beside them, and when that is.
+// A Held is a set of models that a worker has at one time: those that are always there, some that take turns beside
+// them, and when that is.
 struct Held {
   int worker = 0;
   std::vector<std::string> models;
@@ -118,7 +120,7 @@ struct Held {
   int64_t bytes = 0;
 };
 
-// Keeps of two the one that takes more, so that a budget for it is one for all.
+// Keeps the larger of two sets, so that a budget that is enough for it is enough for all.
 void keep_larger(const ScheduleFacts& facts, Held& most, int worker, const std::vector<std::string>& models,
                  const std::string& when) {
   std::vector<std::string> together = base::at(facts.always_on, worker);
@@ -127,7 +129,8 @@ void keep_larger(const ScheduleFacts& facts, Held& most, int worker, const std::
   if (bytes > most.bytes) most = {worker, std::move(together), when, bytes};
 }
 
-// Models that are used together are there together, and each by itself, as saves have it.
+// Returns the largest set. Models that are used together are there together; each is also there alone, as saves need
+// it.
 Held most_held(const ScheduleFacts& facts) {
   Held most;
   for (int number = 0; number <= std::ssize(facts.evaluations); ++number) {
@@ -180,7 +183,7 @@ void check_evaluation(const EvaluationGraph& evaluation, const ScheduleFacts& fa
   if (evaluation.every.value_or(0) < 0) refuse("every 0 or more iterations", std::to_string(*evaluation.every));
 }
 
-// An evaluation's graph knows the run's models as the run does.
+// Adds an evaluation, whose graph gets the models of the run.
 void add_evaluation(ScheduleFacts& facts, const EvaluationGraph& evaluation) {
   GraphFacts& made = facts.evaluations.emplace_back();
   made.graph = evaluation.graph;
@@ -197,7 +200,7 @@ void add_evaluation(ScheduleFacts& facts, const EvaluationGraph& evaluation) {
 
 }  // namespace
 
-// An evaluation after iteration i has version i + 1, from which none goes back.
+// An evaluation after iteration i has version i + 1, and no later iteration uses an older one.
 int64_t ScheduleFacts::version_for(int64_t iteration) const {
   int64_t version = std::max(options.first_iteration, iteration - options.staleness);
   if (!options.exact_versions) return version;
@@ -247,7 +250,7 @@ ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const S
   check_memory(facts);
   facts.fingerprint = base::stable_hash(text(graph) + fmt::format("{}/{}", options.rows, options.group_size));
   Placement places = placement;
-  places.residency.clear();  // another one leaves everything in its place
+  places.residency.clear();  // another residency leaves everything in its place
   facts.placed = base::stable_hash(json_text(places));
   return facts;
 }

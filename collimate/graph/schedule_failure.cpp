@@ -18,7 +18,7 @@ void ScheduleCore::failed(const Event& event) {
   update(run);
 }
 
-// The task is gone; rows without outputs are to be done again.
+// Handles a task that is gone: its rows without outputs are to be done again.
 void ScheduleCore::give_back(const Task& task) {
   ReplicaRun& replica = *running(task);
   replica.running = false;
@@ -28,8 +28,8 @@ void ScheduleCore::give_back(const Task& task) {
   changed_ = true;
 }
 
-// Gives the rows that a replica has not done to the next one that works; they stay when there is none. What already
-// runs on that one's workers ends early, because it may wait for these rows.
+// Gives the rows that a replica has not done to the next replica that works; they stay when there is none. If that
+// replica is idle, tasks that run on its workers end early, because they may wait for these rows.
 void ScheduleCore::move_rows(IterationRun& run, int node, int from) {
   const NodeFacts& facts = facts_of(run).node(node);
   const int count = static_cast<int>(facts.replicas.size());
@@ -91,11 +91,11 @@ void ScheduleCore::lose_task(int index, const std::string& cause) {
 void ScheduleCore::back(int index) {
   workers_.back(index);
   transfers_.request_for(index);
-  move_lost_rows();  // of workers that were lost while nobody else worked
+  move_lost_rows();  // rows of workers that were lost while no other worked
   changed_ = true;
 }
 
-// A run goes on without a worker as long as every node has a replica that works.
+// Handles a timer that ran out. A run goes on without a worker as long as every node has a replica that works.
 void ScheduleCore::expired(int timer) {
   const std::optional<int> index = workers_.expired(timer);
   if (!index) return;

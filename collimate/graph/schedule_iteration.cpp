@@ -5,7 +5,7 @@
 namespace collimate::graph {
 namespace {
 
-// Gives the replicas that work; all of them where none does.
+// Returns the replicas that work, or all of them where none works.
 std::vector<size_t> homes_of(const NodeFacts& facts, const Workers& workers) {
   std::vector<size_t> homes;
   for (size_t r = 0; r < facts.replicas.size(); ++r)
@@ -46,7 +46,7 @@ void IterationRun::give_homes(const GraphFacts& facts, int index, const Workers&
     node(index).replicas[base::at(homes, h)].home.add({groups * h / over * group, groups * (h + 1) / over * group});
 }
 
-// Parts go on behind those that there were, so that no two calls of an iteration are the same.
+// Part numbers continue after the earlier ones, so that no two calls of an iteration are the same.
 void IterationRun::place_anew(const GraphFacts& facts, const Workers& workers) {
   for (int n : facts.order) {
     NodeRun& run = node(n);

@@ -14,8 +14,8 @@ void ScheduleCore::begin() {
   transfers_.request_all();
 }
 
-// A new process goes on from a loaded state: nothing runs, workers are as at setup; what was open starts again as
-// itself, but for iterations behind the end of a run that is now shorter.
+// Prepares for a new process that goes on from a loaded state: nothing runs, and workers are as at setup. What was open
+// starts again with the same task, except iterations beyond the end of a run that is now shorter.
 void ScheduleCore::restart() {
   while (!active_.empty() && active_.back().number >= options().iterations) active_.pop_back();
   next_ = front_ + std::ssize(active_);
@@ -34,7 +34,7 @@ void ScheduleCore::restart() {
   swaps_ = Swaps();
   barrier_.restart(*facts_);
   if (barrier_.save()) barrier_.save()->models = facts_->saved_in_turn();
-  stopped_ = false;  // it was of the process that saved this state
+  stopped_ = false;  // only the process that saved this state had stopped
   for (IterationRun& run : active_) update(run);
 }
 

@@ -32,7 +32,8 @@ void ScheduleCore::rows_dropped(IterationRun& run, const Task& task, RowRange ra
   update(run);
 }
 
-// Replaces dropped groups by new rows. Nodes that share workers with those that have to do the new rows let go of them.
+// Replaces dropped groups by new rows. Running tasks that are not held open are closed, because the new rows may need
+// their workers.
 void ScheduleCore::refill(IterationRun& run) {
   const GraphFacts& graph = facts_of(run);
   const int64_t count = run.replaceable(graph.group_size), most = options().replace_limit * graph.rows;
@@ -58,7 +59,7 @@ void ScheduleCore::refill(IterationRun& run) {
   changed_ = true;
 }
 
-// Feeds the running task what is ready in the window; a task that has not started is fed when it does.
+// Feeds the running task the rows in the window that are ready. A task that has not started is fed when it does.
 void ScheduleCore::feed(IterationRun& run, int node, int replica, RowRange window) {
   ReplicaRun& here = run.replica(node, replica);
   if (!here.running) {
@@ -77,7 +78,7 @@ void ScheduleCore::feed(IterationRun& run, int node, int replica, RowRange windo
   close_if_fed(run, node, replica);
 }
 
-// Closes a task that has been fed all it will get: at once, or when the filters have decided.
+// Closes a task that has been fed all it will get: at once, or for a held task when the filters have decided.
 void ScheduleCore::close_if_fed(IterationRun& run, int node, int replica) {
   const NodeFacts& facts = facts_of(run).node(node);
   ReplicaRun& here = run.replica(node, replica);
@@ -92,7 +93,7 @@ void ScheduleCore::close(const Task& task, ReplicaRun& replica) {
   emit(ActionKind::kClose, task);
 }
 
-// Lets a task finish with what it has been fed; the rest is for its next part.
+// Lets a task finish with what it has been fed; the remaining rows are for its next part.
 void ScheduleCore::cut(const Task& task) {
   ReplicaRun* replica = running(task);
   if (replica != nullptr && !replica->closed) close(task, *replica);
@@ -110,7 +111,7 @@ void ScheduleCore::finished(const Task& task) {
   update(run);
 }
 
-// Whether anything became complete: to be called when a task has ended or a set of rows is decided.
+// Marks what became complete. It is called when a task has ended or the fate of a set of rows is decided.
 void ScheduleCore::update(IterationRun& run) {
   changed_ = true;
   update_settled(run);
@@ -137,7 +138,7 @@ void ScheduleCore::update_settled(IterationRun& run) {
 }
 
 void ScheduleCore::node_complete(IterationRun& run, int node) {
-  if (!facts_of(run).node(node).writes) return;  // an evaluation's never does
+  if (!facts_of(run).node(node).writes) return;  // an evaluation never writes
   const std::string& model = facts_->graph.node(node).model;
   for (size_t n = 0; n < facts_->nodes.size(); ++n)
     if (facts_->nodes[n].writes && facts_->graph.nodes[n].model == model && !run.nodes[n].complete) return;

@@ -6,8 +6,8 @@
 
 namespace collimate::graph {
 
-// Everything that can begin now: transfers first, then tasks of an evaluation, or those of iterations in the order
-// (iteration, node, replica).
+// Begins everything that can begin now: transfers first, then tasks of an evaluation, or those of iterations in the
+// order (iteration, node, replica).
 void ScheduleCore::pump() {
   close_iterations();
   if (!stopped_) advance_save();
@@ -39,7 +39,7 @@ bool ScheduleCore::start_one() {
   return false;
 }
 
-// The first reason why the replica does not start; kDone when there is nothing to start for.
+// Returns the first reason why the replica does not start, or kDone when there is nothing to start for.
 Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const {
   const GraphFacts& graph = facts_of(run);
   const NodeFacts& facts = graph.node(node);
@@ -61,8 +61,8 @@ Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const
   return Wait::kNothing;
 }
 
-// Whether all that comes before on these workers is out of the way: earlier nodes of the iteration have done all rows
-// asked for so far, those of earlier iterations will get no more.
+// Says whether all that comes before on these workers is out of the way: earlier nodes of the iteration have done all
+// rows asked for so far, and nodes of earlier iterations will get no more.
 bool ScheduleCore::order_allows(const IterationRun& run, int node, const Replica& workers) const {
   const GraphFacts& facts = facts_of(run);
   for (const IterationRun* other : runs()) {

@@ -25,7 +25,8 @@ nlohmann::json ScheduleCore::to_json() const {
 
 namespace {
 
-// States of before evaluations were tasks of the schedule lack what runs of them: no checkpoint was written meanwhile.
+// Adds what a state lacks that was written before evaluations were tasks of the schedule. No checkpoint was written
+// while such an evaluation ran.
 void add_evaluations(nlohmann::json& state, const ScheduleFacts& facts) {
   state["evaluations"] = state["evaluations_wanted"] = nlohmann::json::array();
   state["saving"] = nullptr;
@@ -53,7 +54,7 @@ void ScheduleCore::from_json(const nlohmann::json& json) {
   if (state.at("placed").get<uint64_t>() != facts_->placed) place_anew();
 }
 
-// The state was another placement's: no worker of this one has done anything, and rows have other homes.
+// Adapts a state of another placement: no worker of this one has done anything, and rows have other homes.
 void ScheduleCore::place_anew() {
   workers_ = Workers(facts_->nodes_on.size());
   transfers_.reset();

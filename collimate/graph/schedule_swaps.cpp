@@ -9,7 +9,7 @@ bool contains(const std::vector<std::string>& models, const std::string& model) 
   return std::find(models.begin(), models.end(), model) != models.end();
 }
 
-// Whether the models that take turns may be there together, beside those that are there anyway.
+// Says whether the models that take turns may be there together, beside those that are always there.
 bool fits(const Swaps::Room& room, std::vector<std::string> together, const std::vector<std::string>& used) {
   if (room.memory.budget_bytes == 0)
     return std::all_of(together.begin(), together.end(),
@@ -20,7 +20,7 @@ bool fits(const Swaps::Room& room, std::vector<std::string> together, const std:
 
 }  // namespace
 
-// Has models leave, those first that were not used for longest, until what stays leaves room for all that is used.
+// Off-loads models, the least recently used first, until what stays leaves room for all that is used.
 void Swaps::make_room(const Room& room, const std::vector<std::string>& used, std::vector<Move>& moves) {
   std::vector<std::string> stay, idle;
   for (const std::string& model : room.swapped) {

@@ -12,19 +12,19 @@
 
 namespace collimate::graph {
 
-// Which models with residency swap are on which workers. One stays until the room that it takes is wanted: then those
-// go first that were not used for longest. A load begins when all that is there, and all that still has to leave,
-// leaves room for it within the budget; where there is none, when the models beside which it is used are the only ones.
-// A move that has begun is not begun again. Internal to schedule*.cpp.
+// Swaps says which models with residency swap are on which workers. A model stays until its room is wanted; then the
+// least recently used models leave first. A load begins when everything that is there or still leaving, together with
+// the model, is within the budget. Without a budget it begins when only models that are used together with it are
+// there. A move that has begun is not begun again. Internal to schedule*.cpp.
 class Swaps {
  public:
   struct Move {
     std::string model;
     int worker = 0;
-    bool load = false;  // else an off-load
+    bool load = false;  // otherwise an off-load
     bool operator==(const Move&) const = default;
   };
-  // A worker, what is there anyway, and what takes turns on it.
+  // A Room is a worker, the models that are always on it, and the models that take turns on it.
   struct Room {
     int worker = 0;
     const std::vector<std::string>& always;
@@ -32,17 +32,17 @@ class Swaps {
     const DeviceMemory& memory;
   };
 
-  // Whether, of the models that take turns on the worker, those of `used` are there. Where not, appends the moves that
-  // have to begin now and counts them as begun.
+  // Returns whether all models of `used` that take turns on the worker are there. If not, appends the moves that have
+  // to begin now and counts them as begun.
   bool prepare(const Room& room, const std::vector<std::string>& used, std::vector<Move>& moves);
-  // A move is complete. One that has not begun is of a worker's earlier life, and counts no more.
+  // Completes a move. A move that has not begun belongs to an earlier life of the worker and is ignored.
   void moved(const std::string& model, int worker, bool there);
-  // All moves that have begun are complete. The further ones, in their order, after which the model alone is there, on
-  // these workers; they count as complete.
+  // Completes all moves that have begun and returns the further ones, in order, after which the model alone is there,
+  // on these workers. These count as complete.
   std::vector<Move> alone(const std::string& model, const std::vector<int>& workers);
-  // Nothing is on the worker any more.
+  // Notes that nothing is on the worker any more.
   void lost(int worker);
-  // Bytes of what is on the worker, on its way there and on its way from there.
+  // Returns the bytes of what is on the worker, on its way there and on its way from there.
   int64_t bytes(const Room& room) const;
 
   COLLIMATE_MEMBERS(states, used, clock)
@@ -54,8 +54,8 @@ class Swaps {
   void make_room(const Room& room, const std::vector<std::string>& used, std::vector<Move>& moves);
   void load(const Room& room, const std::vector<std::string>& used, std::vector<Move>& moves);
 
-  std::map<Place, State> states_;  // absent when missing
-  std::map<Place, int64_t> used_;  // when it was used, by a clock that counts uses
+  std::map<Place, State> states_;  // a missing entry means kAbsent
+  std::map<Place, int64_t> used_;  // time of the last use, by a clock that counts uses
   int64_t clock_ = 0;
 };
 

@@ -24,7 +24,8 @@ Transfers::Transfers(std::shared_ptr<const ScheduleFacts> facts) : facts_(std::m
 
 void Transfers::request_all() {
   for (size_t i = 0; i < facts_->graph.links.size(); ++i) request(static_cast<int>(i), -1);
-  // Where some have weights already, that one may have to wait, and those without have theirs for themselves.
+  // Where some workers have weights already, a transfer to all may have to wait, so workers without weights get their
+  // own.
   if (std::all_of(versions_.begin(), versions_.end(), [](const auto& entry) { return entry.second < 0; })) return;
   for (const auto& [place, version] : versions_)
     if (version < 0) request_for(place.second);
@@ -98,8 +99,8 @@ bool Transfers::running() const {
   return std::any_of(transfers_.begin(), transfers_.end(), [](const Transfer& transfer) { return transfer.running; });
 }
 
-// A later one takes the place of those to the same workers that have not begun; but one to all may have to wait where
-// one to a worker that is back does not.
+// A later transfer replaces those to the same workers that have not begun. A transfer to all also replaces those to
+// single workers, except with exact_versions, when it may have to wait and one to a worker that is back does not.
 void Transfers::request(int link, int worker) {
   const bool all = worker < 0 && !facts_->options.exact_versions;
   std::erase_if(transfers_, [&](const Transfer& other) {
@@ -112,7 +113,7 @@ void Transfers::prune(const Workers& workers) {
   std::erase_if(transfers_, [&](const Transfer& transfer) { return targets_of(transfer, workers).empty(); });
 }
 
-// Workers of the destination that are there to receive.
+// Returns the workers of the destination that are there to receive.
 std::vector<int> Transfers::targets_of(const Transfer& transfer, const Workers& workers) const {
   if (transfer.running) return transfer.targets;
   std::vector<int> targets;
@@ -182,7 +183,7 @@ const Transfer& Transfers::begin(size_t index, Workers& workers) {
   return transfer;
 }
 
-// Takes it off the list and frees its workers.
+// Takes a transfer off the list and frees its workers.
 Transfer Transfers::end(size_t index, Workers& workers) {
   Transfer ended = std::move(transfers_[index]);
   transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(index));

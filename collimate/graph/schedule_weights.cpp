@@ -6,8 +6,8 @@
 
 namespace collimate::graph {
 
-// Whether all of the models that are swapped are on those of the workers that are theirs. If not, asks for what is
-// missing; what running tasks use stays.
+// Returns whether all those of the models that are swapped are on those of the workers that they belong to. If not,
+// asks for what is missing. Models that running tasks use stay.
 bool ScheduleCore::resident(const std::vector<std::string>& models, const std::vector<int>& workers) {
   bool all = true;
   std::vector<Swaps::Move> moves;
@@ -39,8 +39,8 @@ std::vector<Action> ScheduleCore::bring(const std::string& model, bool at_setup)
   return actions_;
 }
 
-// A transfer that waits for models to be on its workers has these for itself. A save goes before transfers, but for
-// those that bring what it saves.
+// Begins the transfers that can begin. A transfer that waits for models to be on its workers has these for itself. A
+// save goes before transfers, except for those that bring what it saves.
 void ScheduleCore::advance_transfers() {
   if (barrier_.save() && !save_lacks_weights()) return;
   transfers_.prune(workers_);
@@ -54,9 +54,9 @@ void ScheduleCore::advance_transfers() {
   }
 }
 
-// With exact_versions a transfer waits until what draws by older weights has drawn. All such iterations are open, but
-// for those behind the run's end, which come when it goes on: the last weights wait for these. During a save those
-// alone begin that bring weights to workers without any, or the same to all.
+// With exact_versions a transfer waits until all iterations that use older weights have drawn. These iterations are all
+// open, except those beyond the run's end, which come when it goes on; the last weights wait for these. During a save
+// only transfers begin that bring weights to workers without any, or equal weights to all.
 void ScheduleCore::hold_early_transfers() {
   if (!options().exact_versions) return;
   if (barrier_.save() && !transfers_.running()) transfers_.request_even();
@@ -72,14 +72,14 @@ void ScheduleCore::hold_early_transfers() {
   });
 }
 
-// With exact_versions a save has what links brought: weights that have arrived, on workers that have some, and all of a
-// model the same, as a checkpoint is one state.
+// Says whether a save has to wait for weights. With exact_versions it needs what links brought: weights that have
+// arrived, on workers that have some, and the same on all workers of a model, as a checkpoint is one state.
 bool ScheduleCore::save_lacks_weights() const {
   if (!options().exact_versions) return false;
   return transfers_.running() || transfers_.lacking(workers_) || transfers_.uneven();
 }
 
-// Whether nothing more will be asked of the model in the iteration.
+// Says whether nothing more will be asked of the model in the iteration.
 bool ScheduleCore::has_called(const IterationRun& run, const std::string& model) const {
   for (size_t n = 0; n < facts_->nodes.size(); ++n) {
     const std::vector<std::string>& models = facts_->nodes[n].models;
@@ -88,7 +88,7 @@ bool ScheduleCore::has_called(const IterationRun& run, const std::string& model)
   return true;
 }
 
-// False where all that it waits for is models to be loaded or off-loaded.
+// Returns false when the transfer waits only for models to be loaded or off-loaded.
 bool ScheduleCore::advance_transfer(size_t index) {
   const Transfer& transfer = transfers_.all()[index];
   const Transfers::Step step = transfers_.step(transfer, workers_);
@@ -97,7 +97,7 @@ bool ScheduleCore::advance_transfer(size_t index) {
   bool all = true;
   for (const int worker : transfers_.workers_of(transfer, workers_)) {
     const std::vector<std::string> models = transfers_.models_on(transfer, worker, workers_);
-    if (!models.empty()) all = resident(models, {worker}) && all;  // else nothing moves there, and what is there stays
+    if (!models.empty()) all = resident(models, {worker}) && all;  // where empty, nothing moves and what is there stays
   }
   if (!all) return false;
   begin_transfer(index);

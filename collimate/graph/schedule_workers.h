@@ -21,8 +21,8 @@ struct WorkerState {
   COLLIMATE_FIELDS(lost, cause, transferring, task)
 };
 
-// Knows what each worker does, and which are lost. A worker has one task at most, and all workers of a replica have the
-// same. For each loss a timer runs until the worker is back or the time is over. Internal to schedule*.cpp.
+// Workers knows what each worker does and which are lost. A worker has at most one task, and all workers of a replica
+// have the same. For each loss a timer runs until the worker is back or the time is over. Internal to schedule*.cpp.
 class Workers {
  public:
   explicit Workers(size_t count) : workers_(count) {}
@@ -30,26 +30,26 @@ class Workers {
   WorkerState& operator[](int index) { return base::at(workers_, index); }
   const WorkerState& operator[](int index) const { return base::at(workers_, index); }
   const std::vector<WorkerState>& all() const { return workers_; }
-  // Whether none of the workers is lost.
+  // Says whether none of the workers is lost.
   bool alive(const Replica& workers) const;
-  // Gives those of the workers that are not lost.
+  // Returns those of the workers that are not lost.
   std::vector<int> alive_of(const std::vector<int>& workers) const;
-  // None has a task or takes part in a transfer.
+  // Says whether no worker has a task or takes part in a transfer.
   bool idle() const;
-  // One that is lost may still come back.
+  // Says whether a lost worker may still come back.
   bool awaited() const { return !timers_.empty(); }
 
   void start(const Replica& workers, const Task& task);
   void end(const Replica& workers);
 
-  // False where it is lost already.
+  // Notes a loss. Returns false when the worker was lost already.
   bool lose(int index, const std::string& cause);
-  // The timer that begins to run for a lost worker.
+  // Starts a timer for a lost worker and returns the timer's number.
   int arm(int index);
   void back(int index);
-  // The worker whose time is over; nullopt where it is back.
+  // Returns the worker whose time is over, or nullopt when it is back.
   std::optional<int> expired(int timer);
-  // As at setup: all work and do nothing.
+  // Sets all workers to their state at setup: they work and do nothing.
   void reset();
 
   COLLIMATE_MEMBERS(workers, timers, next_timer)

@@ -11,7 +11,7 @@
 
 namespace collimate::graph {
 
-// A handle on what nodes exchange; it names one or more values of the graph being traced.
+// A Value is a handle on what nodes exchange. It names one or more values of the graph being traced.
 class Value {
  public:
   Value() = default;
@@ -23,14 +23,14 @@ class Value {
   std::vector<std::string> names_;
 };
 
-// All columns of several values, joined by row. Adds no node.
+// Returns a value with all columns of several values, joined by row. Adds no node.
 Value merge_values(const std::vector<Value>& values);
 template <class... V>
 Value merge(const V&... values) {
   return merge_values({values...});
 }
 
-// These may stand in a call besides values: nodes to wait for, parameters of the call.
+// An After or a With may stand in a call besides values: nodes to wait for, parameters of the call.
 struct After {
   std::vector<Value> values;
 };
@@ -43,7 +43,7 @@ struct With {
 };
 inline With with(nlohmann::json parameters) { return With{std::move(parameters)}; }
 
-// One call being put together.
+// A Call is one call that is being put together.
 struct Call {
   std::vector<Value> inputs;
   After waits;
@@ -53,8 +53,8 @@ struct Call {
   void add(const With& other) { parameters = other.parameters; }
 };
 
-// A model of the flow: `policy("generate", prompts)` adds a node. Usable only inside trace(); InputError elsewhere, and
-// for an unknown function (listing the known ones).
+// A ModelHandle is a model of the flow: `policy("generate", prompts)` adds a node. Throws InputError outside of
+// trace(), and for an unknown function (listing the known ones).
 class ModelHandle {
  public:
   ModelHandle(std::string name, std::vector<FunctionSpec> functions);
@@ -63,7 +63,7 @@ class ModelHandle {
   Value operator()(const std::string& function, const Arguments&... arguments) const {
     return merge_values(call(function, collect(arguments...), {}));
   }
-  // The model's only function.
+  // Calls the model's only function.
   template <class... Arguments>
   Value operator()(const Value& first, const Arguments&... arguments) const {
     return merge_values(call(only_function(), collect(first, arguments...), {}));
@@ -72,7 +72,7 @@ class ModelHandle {
   Value train(const Arguments&... arguments) const {
     return merge_values(call("train", collect(arguments...), {}));
   }
-  // A call with several outputs, one value for each name.
+  // Adds a call with several outputs and returns one value for each name.
   template <class... Arguments>
   std::vector<Value> outputs(const std::string& function, const std::vector<std::string>& names,
                              const Arguments&... arguments) const {
@@ -97,14 +97,14 @@ class ModelHandle {
   std::vector<FunctionSpec> functions_;
 };
 
-// A function that runs on the host: `gae(merge(...))`.
+// Returns a handle of a function that runs on the host: `gae(merge(...))`.
 inline ModelHandle host_function(FunctionSpec spec) {
   std::string name = spec.name;
   return ModelHandle(std::move(name), {std::move(spec)});
 }
 
-// The composite node: the environment drives its services turn by turn over data; `loop(env, {&policy,
-// &tool})(prompts)`.
+// A LoopCall makes the composite node in which the environment drives its services turn by turn over data: `loop(env,
+// {&policy, &tool})(prompts)`.
 struct LoopCall {
   const ModelHandle& environment;
   std::vector<const ModelHandle*> services;
@@ -126,7 +126,7 @@ struct Every {
 inline Every every(int64_t iterations) { return Every{iterations}; }
 void link(const ModelHandle& source, const ModelHandle& destination, Every frequency = {});
 
-// Runs `body` once with one Value per input and gives the validated graph. One trace per thread at a time.
+// Runs `body` once with one Value per input and returns the validated graph. One trace per thread at a time.
 Graph trace_inputs(const std::function<void(const std::vector<Value>&)>& body, std::vector<Input> inputs,
                    std::string name);
 

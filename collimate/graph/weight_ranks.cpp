@@ -7,7 +7,8 @@
 namespace collimate::graph {
 namespace {
 
-// A replica's ranks are ordered by copy (dp, then cp), stage and tensor rank, the last of which is the fastest.
+// Adds a worker's place in a replica. The replica's ranks are ordered by copy (dp, then cp), stage and tensor rank, of
+// which the last is the fastest.
 void add_place(const Layout& layout, const Replica& replica, shape::WeightRank& rank) {
   const auto found = std::find(replica.begin(), replica.end(), rank.worker);
   if (found == replica.end()) return;

@@ -4,10 +4,10 @@
 
 namespace collimate::graph {
 
-// The highest stage of ZeRO whose ranks still hold all weights.
+// This is the highest stage of ZeRO whose ranks still hold all weights.
 inline constexpr int kMostWholeZero = 2;
 
-// Whether every rank of a function of this layout holds all of its model's weights.
+// Says whether every rank of a function of this layout holds all of its model's weights.
 inline bool holds_all_weights(const Layout& layout) {
   return layout.tp == 1 && layout.pp == 1 && layout.cp == 1 && layout.ep == 1 && layout.zero <= kMostWholeZero;
 }

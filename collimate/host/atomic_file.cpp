@@ -23,7 +23,7 @@ fs::path directory_of(const fs::path& path) {
   return parent.empty() ? "." : parent;
 }
 
-// "runs/a/" and "runs/a" name the same directory.
+// Removes a trailing slash, because "runs/a/" and "runs/a" name the same directory.
 fs::path without_trailing_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 void remove_quietly(const fs::path& path) {
@@ -40,17 +40,17 @@ void sync_tree(const fs::path& root) {
 
 constexpr const char* kRemoved = ".removed";
 
-// Gives the name of a directory that has been moved out of the way; what had it before is gone.
+// Renames a directory to "<path>.removed" and returns that name. An earlier leftover of that name is removed first.
 fs::path move_away(const fs::path& path) {
   const fs::path away = without_trailing_slash(path).string() + kRemoved;
   remove_quietly(away);
   if (::rename(path.c_str(), away.c_str()) != 0) throw_io_error(path, "to rename before it is removed", errno);
-  sync_path(directory_of(away));  // else a power cut could leave the name over a part of what it was
+  sync_path(directory_of(away));  // otherwise after a power cut the old name could hold a part of the directory
   return away;
 }
 
-// Puts `from` in the place of `to`, which may exist. Where the file system cannot exchange names, `to` is absent for a
-// moment; no moment leaves a part of it under its name.
+// Renames `from` to `to`, which may exist. Where the file system cannot exchange names, `to` is absent for a moment,
+// but its name never stands for a part of a directory.
 void replace_directory(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   if (errno != ENOTEMPTY && errno != EEXIST) throw_io_error(to, "to rename a directory to this name", errno);
@@ -128,7 +128,7 @@ std::error_code make_directories(const fs::path& path) {
   const fs::path directory = without_trailing_slash(path);
   std::error_code error;
   if (directory.empty()) return {};
-  if (fs::exists(directory, error))  // asked first: another process may be making it now
+  if (fs::exists(directory, error))  // checked first, as another process may be making it now
     return fs::is_directory(directory, error) ? std::error_code() : std::make_error_code(std::errc::not_a_directory);
   if ((error = make_directories(directory.parent_path()))) return error;
   fs::create_directory(directory, error);

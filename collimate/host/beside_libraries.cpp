@@ -11,7 +11,7 @@
 namespace collimate::host {
 namespace {
 
-// The loader's handle of the program or shared library that holds this code.
+// Returns the loader's handle of the program or shared library that holds this code.
 void* own_handle() {
   Dl_info info{};
   link_map* map = nullptr;
@@ -38,7 +38,7 @@ std::vector<std::filesystem::path> library_directories() {
 }  // namespace
 
 std::filesystem::path beside_libraries(const std::filesystem::path& name) {
-  std::error_code ignored;  // of a directory that is not there or may not be read: it has no such file
+  std::error_code ignored;  // a directory that is absent or may not be read has no such file
   for (const std::filesystem::path& directory : library_directories())
     if (std::filesystem::exists(directory / name, ignored)) return std::filesystem::absolute(directory / name);
   return {};

@@ -6,7 +6,7 @@
 
 namespace collimate::host {
 
-// The polynomial's own instruction, of SSE 4.2: every machine that runs Collimate has AVX2 and so has it.
+// This uses the SSE 4.2 instruction for this polynomial. Every machine that runs Collimate has AVX2 and so has SSE 4.2.
 [[gnu::target("sse4.2")]] uint32_t crc32c(std::span<const std::byte> data, uint32_t crc) {
   uint64_t state = ~crc;
   size_t i = 0;

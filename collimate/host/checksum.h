@@ -6,7 +6,8 @@
 
 namespace collimate::host {
 
-// CRC-32C (Castagnoli, RFC 3720 appendix B.4): of "123456789" it is 0xe3069283. `crc` continues an earlier part.
+// Returns the CRC-32C (Castagnoli, RFC 3720 appendix B.4), which is 0xe3069283 for "123456789". `crc` is the result for
+// an earlier part that `data` continues.
 uint32_t crc32c(std::span<const std::byte> data, uint32_t crc = 0);
 
 }  // namespace collimate::host

@@ -12,8 +12,8 @@
 namespace collimate::host {
 namespace {
 
-constexpr size_t kLongestLine = 1 << 16;  // of more it is cut in two
-constexpr int kMostChunks = 1 << 8;       // that are read after the child, as one of its own may write on
+constexpr size_t kLongestLine = 1 << 16;  // in bytes; a longer one is cut in two
+constexpr int kMostChunks = 1 << 8;       // read after the child; a process it started may go on writing
 
 // Returns the part of a line that a terminal would show.
 std::string shown(std::string line) {

@@ -9,18 +9,19 @@
 
 namespace collimate::host {
 
-// Passes on what a child writes to a pipe, a line at a time, from a thread of its own: where several processes share a
-// terminal, only one of them may draw on it. Of a line that is written over (\r) the last text counts; one without an
-// end is passed on at the end.
+// A ChildLines passes on what a child writes to a pipe, a line at a time, from a thread of its own: where several
+// processes share a terminal, only one of them may draw on it. Of a line that is written over (\r) only the last text
+// is passed on. A last line without an end is passed on in the destructor.
 class ChildLines : private base::Immovable {
  public:
-  using Sink = std::function<void(const std::string& line)>;  // throws nothing
-  // Reads `pipe`, which stays the caller's and open while this lives.
+  using Sink = std::function<void(const std::string& line)>;  // must not throw
+  // Reads `pipe`, which the caller owns and keeps open while this lives.
   explicit ChildLines(int pipe, Sink sink = to_log);
-  // Passes on what has been written until now, and waits for no more, whoever holds the other end.
+  // Passes on what has been written until now and does not wait for more, even if others still hold the pipe's other
+  // end.
   ~ChildLines();
 
-  static void to_log(const std::string& line);  // as it is
+  static void to_log(const std::string& line);  // writes the line as it is
 
  private:
   void read_until_stopped();

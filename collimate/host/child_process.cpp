@@ -28,7 +28,7 @@ Pipe make_pipe() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// The child's side of one stream; our side goes to `ours`.
+// Returns the child's side of one stream and puts our side into `ours`.
 FileDescriptor open_stream(ChildStream kind, bool is_input, int inherited, FileDescriptor& ours) {
   if (kind == ChildStream::kInherit) return FileDescriptor(::fcntl(inherited, F_DUPFD_CLOEXEC, 3));
   if (kind == ChildStream::kNull) return FileDescriptor(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -80,8 +80,8 @@ std::pair<FileDescriptor, FileDescriptor> ChildProcess::release_pipes() {
   return {std::move(output_), std::move(input_)};
 }
 
-// While the dead leader is not reaped its number cannot be reused, so the signal reaches what is left of its group
-// only.
+// Until the dead leader is reaped, its process number cannot be reused, so the signal reaches only the rest of its
+// group.
 std::optional<ExitStatus> ChildProcess::poll() {
   if (status_ || pid_ < 0) return status_;
   siginfo_t info{};

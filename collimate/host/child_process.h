@@ -16,8 +16,8 @@ enum class ChildStream { kInherit, kPipe, kNull };
 
 struct ChildOptions {
   std::vector<std::string> command;                              // command[0] is looked up in PATH
-  std::vector<std::pair<std::string, std::string>> environment;  // set in addition to ours
-  bool clear_environment = false;                                // ours is left out
+  std::vector<std::pair<std::string, std::string>> environment;  // variables set in addition to ours
+  bool clear_environment = false;                                // our environment is left out
   std::vector<std::pair<int, int>> descriptors;                  // {ours, its number in the child (>= 3)}
   std::string working_directory;                                 // ours when empty
   ChildStream input = ChildStream::kPipe;
@@ -25,7 +25,7 @@ struct ChildOptions {
   ChildStream errors = ChildStream::kInherit;
 };
 
-// How a process ended: its exit code, or the signal that killed it.
+// An ExitStatus says how a process ended: its exit code, or the signal that killed it.
 struct ExitStatus {
   int code = 0;
   int signal = 0;
@@ -33,8 +33,9 @@ struct ExitStatus {
   std::string description() const;  // "exit code 3", "signal 9 (Killed)"
 };
 
-// A child in its own process group, killed with that group when the object is destroyed and when our process dies,
-// however it dies. When it ends by itself, what is left of its group is killed. Always reaped. One thread at a time.
+// A ChildProcess is a child in its own process group. It is killed with that group when the object is destroyed and
+// when our process dies, however it dies. When it ends by itself, the rest of its group is killed. It is always reaped.
+// Only one thread at a time may use it.
 class ChildProcess {
  public:
   // Throws InputError when the command cannot be started.
@@ -44,16 +45,16 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&&) noexcept;
 
   pid_t pid() const { return pid_; }
-  // Our ends of the pipes; -1 without one. Blocking.
+  // These return our ends of the pipes, which block, or -1 where there is no pipe.
   int input() const { return input_.get(); }
   int output() const { return output_.get(); }
   int errors() const { return errors_.get(); }
-  // Gives the pipes away, e.g. to a FrameSocket: {read from, write to}.
+  // Moves the pipes out, e.g. to a FrameSocket: {read from, write to}.
   std::pair<FileDescriptor, FileDescriptor> release_pipes();
 
-  // Nothing while it runs.
+  // Returns nothing while the child runs.
   std::optional<ExitStatus> poll();
-  // Nothing when the deadline passes first.
+  // Waits until the child ends. Returns nothing when the deadline passes first.
   std::optional<ExitStatus> wait(const base::Deadline& deadline);
   void signal(int number);  // to its process group
   ExitStatus kill();        // SIGKILL to the group, then reaps

@@ -14,12 +14,12 @@ namespace collimate::host {
 namespace {
 
 constexpr int kRangesPerThread = 8;
-constexpr int kSpins = 8000;  // pauses before a futex wait, about 0.2 ms; waking a core that sleeps takes 0.02 to 0.05
+constexpr int kSpins = 8000;  // pauses before a futex wait, about 0.2 ms; waking a sleeping core takes 0.02 to 0.05 ms
 // When the process has more pool threads than cores, a spin steals a peer's core.
 constexpr int kSpinsOversubscribed = 8;
-constexpr int32_t kOpen = 1 << 30;  // bit of `state`; the bits below count the threads inside the job
+constexpr int32_t kOpen = 1 << 30;  // bit of `state` (job is open); the lower bits count the threads inside the job
 
-std::atomic<int> live_threads{0};  // of pools that have helpers; a pool of one thread never waits
+std::atomic<int> live_threads{0};  // of all pools that have helpers; a pool of one thread never waits
 thread_local bool inside_task = false;
 
 void pause() { __builtin_ia32_pause(); }
@@ -40,8 +40,8 @@ void wait_while_equal(const std::atomic<int32_t>& word, int32_t old) {
 
 }  // namespace
 
-// The job's fields change only while `state` is 0: closed and nobody inside. A thread enters by counting itself in
-// while the job is open, so a thread that wakes late is never waited for.
+// The job's fields change only while `state` is 0, when the job is closed and no thread is inside. A thread enters by
+// counting itself in while the job is open, so a thread that wakes late is never waited for.
 struct CorePool::Impl {
   Impl(int threads, const std::function<void()>& begin);
   ~Impl();
@@ -52,8 +52,8 @@ struct CorePool::Impl {
   void leave();
 
   const int thread_count;
-  std::mutex caller;                   // held by the thread whose job it is
-  std::atomic<int32_t> generation{0};  // bumped for every job and for the end; idle threads wait on it
+  std::mutex caller;                   // held by the thread that runs a job
+  std::atomic<int32_t> generation{0};  // incremented for every job and at the end; idle threads wait on it
   std::atomic<int32_t> state{0};       // kOpen | threads inside
   std::atomic<bool> stopping{false};
   std::vector<std::thread> helpers;

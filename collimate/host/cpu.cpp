@@ -29,7 +29,7 @@ Registers cpuid(uint32_t leaf, uint32_t subleaf) {
 
 bool bit(uint32_t word, int index) { return (word >> index) & 1; }
 
-// Says which register files the operating system saves: XCR0, Intel SDM vol. 1 §13.3.
+// Returns which register files the operating system saves: XCR0, Intel SDM vol. 1 §13.3.
 uint64_t saved_state() {
   if (!bit(cpuid(1, 0).c, 27)) return 0;  // OSXSAVE
   uint32_t low = 0, high = 0;
@@ -37,7 +37,7 @@ uint64_t saved_state() {
   return static_cast<uint64_t>(high) << 32 | low;
 }
 
-// Linux gives the tile registers (state component 18) only to processes that ask.
+// Asks for the tile registers (state component 18), which Linux gives only to processes that ask.
 bool amx_permission() {
   constexpr long kArchReqXcompPerm = 0x1023;
   constexpr long kTileData = 18;

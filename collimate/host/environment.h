@@ -5,7 +5,7 @@
 
 namespace collimate::host {
 
-// A variable of the environment; "" where it has none of that name.
+// Returns a variable of the environment, or "" where it is not set.
 inline std::string environment_variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;

@@ -20,7 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the wire is little endian");
 constexpr uint32_t kFrameMagic = 0x31464c43;        // "CLF1"
 constexpr size_t kJoinedBytes = 1 << 16;            // a frame up to this size leaves in one write
-constexpr size_t kTrustedBytes = size_t{16} << 20;  // allocated on a peer's word; beyond it memory grows as bytes come
+constexpr size_t kTrustedBytes = size_t{16} << 20;  // allocated on a peer's word; beyond it memory grows as data comes
 
 struct Prefix {
   uint32_t magic = kFrameMagic;
@@ -36,7 +36,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   throw base::RunError(base::expectation("frame from " + peer, expected, got));
 }
 
-// Waits until the descriptor is ready; false when the deadline passes first.
+// Waits until the descriptor is ready. Returns false when the deadline passes first.
 bool wait_ready(int fd, short events, const base::Deadline& deadline) {
   for (;;) {
     pollfd ready{fd, events, 0};
@@ -112,7 +112,7 @@ void FrameSocket::send(const nlohmann::json& header, std::span<const std::span<c
   write_all(output(), bytes_of(joined), peer_, left);
 }
 
-// Reads at least one byte, or none at the end of the stream.
+// Reads at least one byte. Returns 0 at the end of the stream.
 size_t FrameSocket::read_some(std::span<std::byte> out, base::Deadline& deadline) {
   for (;;) {
     const ssize_t count = ::read(input_.get(), out.data(), out.size());

@@ -15,14 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kShortestCommit = 4;  // digits of a hash that may stand for it, as git has it
+constexpr size_t kShortestCommit = 4;  // digits of a hash that may stand for it, as in git
 
-// A leading ~ stands for HOME.
+// Replaces a leading ~ by HOME.
 std::string with_home(const std::string& path) {
   return path == "~" || path.starts_with("~/") ? environment_variable("HOME") + path.substr(1) : path;
 }
 
-// Whether the words between slashes are such as hubs have, which cannot lead out of a directory.
+// Says whether the words between slashes are such as hubs have, which cannot lead out of a directory.
 bool are_words(const std::string& text) {
   const auto is_word = [](const std::string& part) {
     return !part.empty() && part.front() != '.' && std::ranges::all_of(part, [](unsigned char c) {
@@ -37,14 +37,15 @@ bool are_words(const std::string& text) {
   }
 }
 
-// Holds what the cache has whole of a model.
+// A Held lists what the cache has completely of a model.
 struct Held {
   std::vector<std::string> commits;          // in order
-  std::map<std::string, std::string> named;  // commits of branches and tags
+  std::map<std::string, std::string> named;  // commits by branch or tag
 
-  // The commits that a revision may mean.
+  // Returns the commits that a revision may mean.
   std::vector<std::string> meant_by(const std::string& revision) const;
-  // "org/model@main": each branch and tag, and each commit that none of them names.
+  // Returns names such as "org/model@main": one for each branch and tag, and one for each commit that none of them
+  // names.
   std::vector<std::string> names(const std::string& model) const;
 };
 
@@ -78,7 +79,7 @@ fs::path folder_of(const HubName& name) {
   return hub_cache() / folder;
 }
 
-// Commits that a download has marked as unfinished are left out.
+// Lists what the cache has of a model, without commits that a download has marked as unfinished.
 Held held_of(const HubName& name) {
   Held held;
   std::error_code ignored;

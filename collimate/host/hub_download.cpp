@@ -46,7 +46,7 @@ json answer_of(const std::string& name, const HubName& parts) {
   return answer;
 }
 
-// The directory of a name, which is downloaded where that is asked for and needed.
+// Returns the directory of a name, after downloading it where that is asked for and needed.
 std::string fetched(const std::string& name, bool download) {
   const std::string held = model_directory(name);
   const std::optional<HubName> parts = hub_name(name);

@@ -21,8 +21,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the file is little endian");
 constexpr std::string_view kMagic = {"CLMTJNL\x03", 8};  // the last byte is the version
 constexpr size_t kHeadBytes = 4 + 4 + 8 + 4;             // length, checksum, commit, checksum of the head
-constexpr size_t kNodeBytesAt = 8 + 8 + 8;               // behind iteration, uid and digest
-constexpr size_t kFixedBytes = kNodeBytesAt + 4;         // with the length of the node's name
+constexpr size_t kNodeBytesAt = 8 + 8 + 8;               // the name's length, after iteration, uid and digest
+constexpr size_t kFixedBytes = kNodeBytesAt + 4;         // including that length
 constexpr uint32_t kMaxBodyBytes = 1 << 30;
 
 template <class T>
@@ -39,12 +39,13 @@ T get(std::string_view data, size_t offset) {
 
 uint32_t checksum(std::string_view text) { return crc32c(std::as_bytes(std::span(text.data(), text.size()))); }
 
-// The checksum is of a head and of where it stands: a record that a payload holds is none of this file.
+// Computes the checksum of a head and its offset, so that a copy of a record inside a payload does not count as a
+// record of this file.
 uint32_t head_checksum(std::string_view head, uint64_t offset) {
   return crc32c(std::as_bytes(std::span(&offset, 1)), checksum(head.substr(0, kHeadBytes - sizeof(uint32_t))));
 }
 
-// Appends the record that stands at `offset` of the file, in the commit that begins at `commit`.
+// Appends to `out` the record that stands at `offset` of the file, in the commit that begins at `commit`.
 void encode(const JournalEntry& entry, uint64_t offset, uint64_t commit, std::string& out) {
   std::string body;
   put(body, entry.key.iteration);
@@ -64,10 +65,11 @@ void encode(const JournalEntry& entry, uint64_t offset, uint64_t commit, std::st
 
 struct Parsed {
   std::vector<JournalEntry> entries;
-  int64_t end = static_cast<int64_t>(kMagic.size());  // of the last good record
+  int64_t end = static_cast<int64_t>(kMagic.size());  // where the last good record ends
 };
 
-// The body of the record at `offset`; nothing where none is, it is cut short or any of it is wrong.
+// Returns the body of the record at `offset`, or nothing where there is none, it is cut short or anything in it is
+// wrong.
 std::optional<std::string_view> body_at(std::string_view data, size_t offset) {
   if (data.size() - offset < kHeadBytes) return std::nullopt;
   const std::string_view head = data.substr(offset, kHeadBytes);
@@ -80,7 +82,7 @@ std::optional<std::string_view> body_at(std::string_view data, size_t offset) {
   return body;
 }
 
-// Takes the record at `offset`; false where there is no good one.
+// Takes the record at `offset`. Returns false where there is no good one.
 bool take_record(std::string_view data, size_t offset, Parsed& out) {
   const std::optional<std::string_view> body = body_at(data, offset);
   if (!body) return false;
@@ -92,9 +94,9 @@ bool take_record(std::string_view data, size_t offset, Parsed& out) {
   return true;
 }
 
-// Whether a good record of a commit that began behind the bad record at `bad` is in the file. A commit begins when the
-// one before it is on the disk, so that a crash leaves none behind a torn one: then the file was damaged later. Looks
-// at every byte, because what a bad record says of its length is worth nothing.
+// Says whether the file has a good record of a commit that began behind the bad record at `bad`. A commit begins only
+// when the one before it is on the disk, so a crash leaves none behind a torn commit; the file was then damaged later.
+// Looks at every byte, because the length in a bad record cannot be trusted.
 bool later_commit_follows(std::string_view data, size_t bad) {
   for (size_t offset = bad + 1; offset + kHeadBytes <= data.size(); ++offset) {
     const auto commit = get<uint64_t>(data, offset + 8);
@@ -150,7 +152,7 @@ Journal::Journal(std::filesystem::path path)
   for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].key, i);
 }
 
-// Puts the write position there too.
+// Cuts the file and puts the write position at the new end.
 void Journal::truncate(int64_t bytes) {
   if (::ftruncate(fd_.get(), bytes) != 0 || ::lseek(fd_.get(), bytes, SEEK_SET) < 0) {
     throw_io_error(path_, "to cut the journal", errno);

@@ -6,8 +6,8 @@
 
 namespace collimate::host {
 
-// A whole file mapped read-only; the bytes live as long as the object. Movable. Reading past a file that another
-// process truncates meanwhile is fatal, as with any mapping.
+// A MappedFile is a whole file mapped read-only; the bytes live as long as the object. It can be moved. If another
+// process truncates the file meanwhile, reading past its new end is fatal, as with any mapping.
 class MappedFile {
  public:
   // Throws InputError when the file cannot be opened or is not a regular file. An empty file has an empty span.
@@ -23,7 +23,8 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Takes the pages that lie wholly in a part of a mapped file out of this process's memory; read again, they come back.
+// Drops the pages that lie wholly in a part of a mapped file from this process's memory; they are read again when they
+// are used.
 void forget_pages(std::span<const std::byte> part);
 
 }  // namespace collimate::host

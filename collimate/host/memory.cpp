@@ -10,7 +10,7 @@
 namespace collimate::host {
 namespace {
 
-// The file's text, "" when it cannot be read.
+// Returns the file's text, or "" when it cannot be read.
 std::string text_of(const char* path) {
   try {
     return read_file(path);
@@ -19,7 +19,7 @@ std::string text_of(const char* path) {
   }
 }
 
-// A line "VmRSS:     1234 kB" of /proc/self/status, in bytes.
+// Returns the value of a line "VmRSS:     1234 kB" of /proc/self/status in bytes.
 int64_t status_bytes(std::string_view name) {
   const std::string text = text_of("/proc/self/status");
   const size_t at = text.find(std::string(name) + ":");

@@ -13,7 +13,7 @@
 
 namespace collimate::host {
 
-// A pipe has no MSG_NOSIGNAL: the signal is blocked in this thread, and taken back if this write raised it.
+// Sockets have MSG_NOSIGNAL. For a pipe the signal is blocked in this thread and consumed if this write raised it.
 ssize_t write_without_signal(int fd, const void* data, size_t size) {
   const ssize_t sent = ::send(fd, data, size, MSG_NOSIGNAL);
   if (sent >= 0 || errno != ENOTSOCK) return sent;

@@ -6,8 +6,8 @@
 
 namespace collimate::host {
 
-// write(2) to a pipe or socket that never raises SIGPIPE: a closed peer is EPIPE, whatever the process does with
-// signals.
+// Calls write(2) on a pipe or socket without ever raising SIGPIPE: a closed peer gives EPIPE, whatever the process does
+// with signals.
 ssize_t write_without_signal(int fd, const void* data, size_t size);
 
 void set_nonblocking(int fd);

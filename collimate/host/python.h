@@ -6,12 +6,12 @@
 
 namespace collimate::host {
 
-// The interpreter for Collimate's own Python: $COLLIMATE_PYTHON, else python3.
+// Returns the interpreter for Collimate's own Python: $COLLIMATE_PYTHON, else python3.
 std::string python_interpreter();
-// A module's file, sandbox.py for example. InputError where it is not installed.
+// Returns the file of a module, for example sandbox.py. Throws InputError where it is not installed.
 std::string package_file(const std::string& module);
-// A child that runs `interpreter -m module arguments…`, a module of Collimate's Python package (python/collimate, or
-// where $COLLIMATE_PYTHON_PATH has it).
+// Returns the options of a child that runs `interpreter -m collimate.MODULE ARGUMENTS…`, a module of Collimate's
+// Python package (python/collimate, or where $COLLIMATE_PYTHON_PATH has it).
 ChildOptions python_module(const std::string& interpreter, const std::string& module,
                            const std::vector<std::string>& arguments);
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Variables by which the interpreter is found and finds its packages. The program inside gets none of them from us.
+// The interpreter is found, and finds its packages, by these variables. The program inside gets none of them from us.
 constexpr const char* kLauncherNames[] = {"PATH", "HOME", "PYTHONUSERBASE"};
 
 std::vector<std::string> path_entries(const std::string& path) {

@@ -7,10 +7,10 @@
 
 namespace collimate::host {
 
-// A new directory among the system's temporary ones, removed with the object.
+// A ScratchDirectory is a new directory among the system's temporary ones, which is removed with the object.
 class ScratchDirectory : private base::Immovable {
  public:
-  // Makes one whose name begins with "collimate-PURPOSE-". Throws RunError.
+  // Makes a directory whose name begins with "collimate-PURPOSE-". Throws RunError.
   explicit ScratchDirectory(const std::string& purpose);
   ~ScratchDirectory();
   const std::filesystem::path& path() const { return path_; }

@@ -9,18 +9,19 @@
 namespace collimate::host {
 namespace {
 
-// A program's symbols are visible anyway; it cannot be opened, and need not be.
+// Makes the symbols of the library that holds this code visible. A program's symbols are visible anyway; a program
+// cannot be opened, and need not be.
 void show_own_symbols() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&show_own_symbols), &info) == 0 || info.dli_fname == nullptr) return;
-  if (dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL) == nullptr) dlerror();  // which forgets the error
+  if (dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL) == nullptr) dlerror();  // forgets the error
 }
 
 }  // namespace
 
 void* load_library(const std::string& path) {
   show_own_symbols();
-  const std::string whole = std::filesystem::absolute(path).string();  // a name without / is looked for elsewhere
+  const std::string whole = std::filesystem::absolute(path).string();  // a name without / is searched elsewhere
   void* library = dlopen(whole.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw base::RunError(dlerror());
   return library;

@@ -20,7 +20,8 @@
 namespace collimate::host {
 namespace {
 
-// Everything the child needs, made before the fork: between fork and exec nothing may allocate or lock.
+// A Plan holds everything that the child needs and is made before the fork, because nothing may allocate or lock
+// between fork and exec.
 class Plan {
  public:
   explicit Plan(const SpawnRequest& request) : request_(request), parent_(::getpid()) {
@@ -39,7 +40,7 @@ class Plan {
     moved_.resize(request.descriptors.size());
   }
 
-  // Runs in the child. Reports errno on `report` and ends when anything fails.
+  // Runs in the child. When anything fails, it writes errno to `report` and ends.
   [[noreturn]] void become_command(int report) {
     report = ::fcntl(report, F_DUPFD_CLOEXEC, above_);
     const bool ready = join_parent() && place_descriptors() &&
@@ -57,11 +58,11 @@ class Plan {
     sigemptyset(&none);
     if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || ::setpgid(0, 0) != 0) return false;
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
-    if (::getppid() != parent_) ::_exit(127);  // it died before the line above
+    if (::getppid() != parent_) ::_exit(127);  // the parent died before the line above
     return true;
   }
 
-  // First out of the way of every target, then each to its number, where it stays open over exec.
+  // Moves every descriptor out of the way of all targets first, then each to its number, where it stays open over exec.
   bool place_descriptors() {
     for (size_t i = 0; i < moved_.size(); ++i) {
       moved_[i] = ::fcntl(request_.descriptors[i].first, F_DUPFD_CLOEXEC, above_);

@@ -8,11 +8,11 @@
 
 namespace collimate::host {
 
-// The request says what a new process is to be; descriptors are {ours, its number there} and include 0, 1 and 2.
+// A SpawnRequest says what a new process is to be. The descriptors are {ours, its number there} and include 0, 1 and 2.
 struct SpawnRequest {
   std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> environment;  // in addition to ours
-  bool clear_environment = false;                                // ours is left out
+  std::vector<std::pair<std::string, std::string>> environment;  // variables set in addition to ours
+  bool clear_environment = false;                                // our environment is left out
   std::vector<std::pair<int, int>> descriptors;
   std::string working_directory;
 };

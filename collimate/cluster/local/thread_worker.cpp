@@ -8,7 +8,7 @@
 namespace collimate::cluster {
 namespace {
 
-// All that the thread uses; the thread shares it, so that an abandoned one harms nobody.
+// A Running holds all that the thread uses. The thread shares it, so that an abandoned thread does no harm.
 struct Running {
   Running(const WorkerSpec& worker_spec, HandlerFactory make_handler, size_t capacity, std::shared_ptr<Mailbox> to)
       : spec(worker_spec), make(std::move(make_handler)), inbox(capacity), driver(std::move(to)) {}

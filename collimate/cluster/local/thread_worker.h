@@ -6,9 +6,9 @@
 
 namespace collimate::cluster {
 
-// A worker on a thread of this process. Replies go to `driver`; whoever reads it pokes every link's inbox when it has
-// space. A thread that does not end in time at stop is abandoned with what it uses; that is a defect of the module it
-// runs.
+// Starts a worker on a thread of this process. Replies go to `driver`; the thread that reads it pokes every link's
+// inbox when it has space. A thread that does not end in time at stop is abandoned with what it uses, which is a defect
+// of the module that it runs.
 std::unique_ptr<WorkerLink> start_thread_worker(const WorkerSpec& spec, HandlerFactory make, size_t capacity,
                                                 std::shared_ptr<Mailbox> driver);
 

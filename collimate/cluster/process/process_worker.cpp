@@ -19,7 +19,7 @@
 namespace collimate::cluster {
 namespace {
 
-constexpr double kEndSeconds = 5.0;  // of a worker that has closed its connection
+constexpr double kEndSeconds = 5.0;  // for a worker that has closed its connection
 
 void send_message(host::FrameSocket& socket, const Message& message) {
   Wire wire = to_wire(message);
@@ -33,13 +33,13 @@ std::optional<Message> receive_message(host::FrameSocket& socket) {
   return from_wire({std::move(frame->header), std::move(frame->buffers)});
 }
 
-// Pushes into a mailbox, waiting while it is full: that holds the peer back through the socket. Gives up when `stop` is
-// set.
+// Pushes into a mailbox and waits while it is full, which holds the peer back through the socket. Gives up when `stop`
+// is set.
 void push(Mailbox& to, Message message, const std::atomic<bool>& stop) {
   while (!to.try_push(message) && !stop) usleep(500);
 }
 
-// Sends what comes into the mailbox until it is closed and empty or the peer is gone.
+// Sends the messages of the mailbox until it is closed and empty or the peer is gone.
 void pump_out(Mailbox& from, host::FrameSocket& socket) {
   while (true) {
     std::optional<Message> message = from.pop(1.0);
@@ -113,7 +113,7 @@ class ProcessWorker final : public WorkerLink {
     push(*driver_, std::move(died), stopped_);
   }
 
-  // Waits for the child's end, for so long; then it is killed. Any thread.
+  // Waits `seconds` for the child to end, then kills it. Any thread may call it.
   host::ExitStatus end_child(double seconds) {
     const std::lock_guard lock(child_mutex_);
     const std::optional<host::ExitStatus> status = child_.wait(base::Deadline::after(seconds));
@@ -124,7 +124,7 @@ class ProcessWorker final : public WorkerLink {
     try {
       send_message(socket_, message_of(spec_));
       pump_out(inbox_, socket_);
-      ::shutdown(socket_.descriptor(), SHUT_WR);  // ends the child's messages, and with them the child
+      ::shutdown(socket_.descriptor(), SHUT_WR);  // the child then ends, as no more messages come
     } catch (const std::exception&) {
       inbox_.close();  // the reader reports the loss
     }
@@ -135,7 +135,7 @@ class ProcessWorker final : public WorkerLink {
   const std::shared_ptr<Mailbox> driver_;
   std::mutex child_mutex_;
   host::ChildProcess child_;
-  host::ChildLines lines_;  // of its log and of what libraries print
+  host::ChildLines lines_;  // lines of its log and of what libraries print
   host::FrameSocket socket_;
   std::thread reader_;
   std::thread writer_;
@@ -150,7 +150,7 @@ std::unique_ptr<WorkerLink> start_process_worker(const WorkerSpec& spec, std::ve
 }
 
 void join_driver(const std::string& address, const HandlerFactory& make) {
-  base::log().mark_for_reader();  // a ProcessWorker
+  base::log().mark_for_reader();  // for the ProcessWorker in the driver
   host::FrameSocket socket = host::inherited_socket(address, "driver");
   std::optional<Message> hello = receive_message(socket);
   if (!hello) throw base::RunError(base::expectation("worker", "its texts from " + address, "nothing"));
@@ -164,7 +164,7 @@ void join_driver(const std::string& address, const HandlerFactory& make) {
     try {
       while (std::optional<Message> message = receive_message(socket)) push(inbox, std::move(*message), ended);
     } catch (const std::exception&) {
-      // The driver is gone: the worker ends as at the end of its messages.
+      // The driver is gone, so the worker ends as after its last message.
     }
     inbox.close();
   });
@@ -172,7 +172,7 @@ void join_driver(const std::string& address, const HandlerFactory& make) {
     try {
       pump_out(outbox, socket);
     } catch (const std::exception&) {
-      outbox.close();  // the driver is gone: the reader ends the worker
+      outbox.close();  // the driver is gone, and the reader ends the worker
     }
   });
   Worker(spec, make, inbox, outbox).run();

@@ -18,7 +18,7 @@ namespace collimate::comm::shm {
 namespace {
 
 constexpr size_t kMostGroups = 64;               // of one store
-constexpr size_t kPage = 4096;                   // of the directory, and what mappings are aligned to
+constexpr size_t kPage = 4096;                   // size of the directory; mappings are aligned to it
 constexpr size_t kGroupBytes = size_t{1} << 28;  // between groups; only what is touched takes memory
 
 using Directory = std::atomic<uint64_t>[kMostGroups];  // a hash of the name of each group, 0 where there is none
@@ -36,7 +36,8 @@ std::byte* map(int file, size_t offset, size_t bytes, const std::string& path) {
   return static_cast<std::byte*>(memory);
 }
 
-// Takes the first free entry for a name that has none. Ranks that do so at once take the same one.
+// Returns the entry of a name. A name without one takes the first free entry; ranks that do so at the same time take
+// the same one.
 size_t entry_of(Directory& directory, const std::string& name) {
   const uint64_t mine = std::hash<std::string>()(name) | 1;
   for (size_t i = 0; i < kMostGroups; ++i) {

@@ -21,11 +21,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr auto kLookEvery = std::chrono::milliseconds(50);  // at processes that are waited for
-constexpr auto kLongestCause = std::chrono::seconds(1);     // in which a rank that aborts writes why
+constexpr auto kLookEvery = std::chrono::milliseconds(50);  // how often to check the processes that are waited for
+constexpr auto kLongestCause = std::chrono::seconds(1);     // longest time in which a rank that aborts writes the cause
 constexpr size_t kLine = 64;
 
-// A process of another rank. Its id may be that of another process one day, the descriptor never.
+// A Peer is the process of another rank. Its id may one day belong to another process, its descriptor never.
 class Peer {
  public:
   explicit Peer(int32_t process) : process_(process), file_(static_cast<int>(::syscall(SYS_pidfd_open, process, 0))) {
@@ -39,10 +39,10 @@ class Peer {
 
  private:
   int32_t process_;
-  host::FileDescriptor file_;  // none where it had ended before
+  host::FileDescriptor file_;  // invalid where it had ended before
 };
 
-// Cut to what fits, between two characters of UTF-8.
+// Returns how many bytes of a cause fit, cut between two characters of UTF-8.
 size_t fitting_bytes(const std::string& cause) {
   size_t end = std::min(cause.size(), shm::kCauseBytes - 1);
   while (end < cause.size() && end > 0 && (static_cast<unsigned char>(cause[end]) & 0xC0U) == 0x80U) --end;
@@ -53,9 +53,9 @@ void copy(const void* from, size_t bytes, void* to) {
   if (bytes > 0) std::memmove(to, from, bytes);
 }
 
-// Ranks are processes of one machine. A collective goes through buffers in shared memory, a part at a time: write my
-// part into my buffer, meet, read what the others wrote. The next part uses other buffers, and a rank that comes back
-// to the first ones has met everyone since, so that nobody reads them any more.
+// A ShmGroup's ranks are processes of one machine. A collective goes through buffers in shared memory, a part at a
+// time: each rank writes its part into its own buffer, all meet, and each reads what the others wrote. The next part
+// uses other buffers. A rank that comes back to the first ones has met everyone since, so nobody reads them any more.
 class ShmGroup final : public Group {
  public:
   explicit ShmGroup(const GroupPlace& place)
@@ -110,7 +110,7 @@ class ShmGroup final : public Group {
     });
   }
 
-  // Each piece goes a part at a time, through a place of its own in its rank's buffer.
+  // Each piece is sent a part at a time, through a place of its own in its rank's buffer.
   tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in,
                              std::span<const size_t> bytes) override {
     const PieceTable table{bytes, ranks()};
@@ -163,7 +163,7 @@ class ShmGroup final : public Group {
   void beat() override { control_.heartbeat.beat(); }
 
  private:
-  // A wait for every rank to come to a meeting, or for one rank at the other end of a message.
+  // A Wait is for every rank to come to a meeting, or for one rank at the other end of a message.
   struct Wait {
     const char* what;
     int peer = -1;
@@ -173,7 +173,7 @@ class ShmGroup final : public Group {
   size_t ranks() const { return index(size_); }
   shm::RankState& state(int rank) const { return base::at(control_.ranks, rank); }
   shm::Mail& mail_of(int from, int to) const { return base::at(control_.mail, from * size_ + to); }
-  // In the last exchange, until the next one.
+  // These return what a rank published in the last exchange. They are valid until the next one.
   const std::byte* published(int rank) const { return segment_.buffer(turn_, rank); }
   std::vector<const float*> published_floats() const {
     std::vector<const float*> all;
@@ -181,7 +181,7 @@ class ShmGroup final : public Group {
     return all;
   }
 
-  // Calls body(begin, bytes) for all of `total`, at most so many at a time; once where it is nothing.
+  // Calls body(begin, bytes) for all of `total`, with at most `most` bytes at a time. A `total` of 0 gets one call.
   template <class Body>
   static tensor::Pending parts(size_t total, size_t most, Body body) {
     size_t at = 0;
@@ -219,10 +219,11 @@ class ShmGroup final : public Group {
     });
   }
 
-  // `fill` writes into this rank's buffer; then everyone's is published. `total` is the size of all parts together.
+  // Lets `fill` write into this rank's buffer; then every rank's buffer is published. `total` is the size of all parts
+  // together.
   template <class Fill>
   void exchange(const char* what, size_t total, Fill fill) {
-    throw_if_aborted();  // or another rank may still read the buffer
+    throw_if_aborted();  // otherwise another rank may still read the buffer
     turn_ ^= 1;
     fill(segment_.buffer(turn_, rank_));
     base::at(state(rank_).bytes, turn_) = total;
@@ -230,7 +231,7 @@ class ShmGroup final : public Group {
     for (int r = 0; r < size_; ++r) require(base::at(state(r).bytes, turn_), total);
   }
 
-  // Returns when every rank has come to its meeting of this number.
+  // Returns when every rank has come to the meeting of this number.
   void meet(const char* what) {
     throw_if_aborted();
     state(rank_).arrived = ++meetings_;
@@ -255,8 +256,8 @@ class ShmGroup final : public Group {
     return waited(name_, rank_, fmt::format("{} rank {}", wait.what, wait.peer), {});
   }
 
-  // Throws when the group is aborted first, and aborts it where the deadline expires or a process that is waited for
-  // has ended.
+  // Waits until `ready()`. Throws when the group is aborted first. Aborts it when the deadline expires or a process
+  // that is waited for has ended.
   template <class Ready>
   void await(const Wait& wait, Ready ready) {
     for (int spin = 0; spin < spins_ && control_.aborted == shm::kNot && !ready(); ++spin) __builtin_ia32_pause();
@@ -276,7 +277,8 @@ class ShmGroup final : public Group {
     }
   }
 
-  // None while ranks join: until then the process that starts them has to see to it.
+  // Returns a process that is waited for and has ended, or null. While ranks join there is none: until then the process
+  // that starts them has to watch them.
   const Peer* ended_one(const Wait& wait) const {
     if (peers_.empty()) return nullptr;
     for (int r : missing(wait))
@@ -298,7 +300,7 @@ class ShmGroup final : public Group {
     throw_if_aborted();
   }
 
-  // Whether this is the first abort: its cause stays.
+  // Aborts the group. Returns whether this is the first abort, whose cause stays.
   bool abort_for(const std::string& cause) const {
     uint32_t none = shm::kNot;
     const bool first = control_.aborted.compare_exchange_strong(none, shm::kBeing);
@@ -325,9 +327,9 @@ class ShmGroup final : public Group {
   const int spins_;
   const shm::SharedSegment segment_;
   shm::Control& control_;
-  std::vector<Peer> peers_;  // by rank; none while they join
-  uint64_t meetings_ = 0;    // that this rank has come to
-  size_t turn_ = 0;          // of the two buffers
+  std::vector<Peer> peers_;  // by rank; empty while they join
+  uint64_t meetings_ = 0;    // meetings that this rank has come to
+  size_t turn_ = 0;          // which of the two buffers is used
 };
 
 std::unique_ptr<Group> join_processes(const GroupPlace& place) {

@@ -16,12 +16,12 @@
 namespace collimate::comm {
 namespace {
 
-// One rank's side of a collective. Collectives take turns of two, so that a rank may publish for the next one while
-// others still look at this one; whoever comes back to a turn has met everyone since.
+// A RankState is one rank's side of a collective. Collectives use two turns alternately, so that a rank may publish for
+// the next one while others still read this one. A rank that comes back to a turn has met everyone since.
 struct alignas(64) RankState {
-  std::atomic<uint64_t> arrived = 0;                                 // meetings that it has come to
+  std::atomic<uint64_t> arrived = 0;                                 // meetings that the rank has come to
   std::array<std::span<const std::byte>, 2> in;                      // what it has published, by turn
-  alignas(64) std::array<std::array<float, kSmallFloats>, 2> small;  // copies of it where that is little
+  alignas(64) std::array<std::array<float, kSmallFloats>, 2> small;  // copies of small values of it
 };
 
 struct Mail {
@@ -29,10 +29,10 @@ struct Mail {
   std::span<const std::byte> bytes;  // a send that waits for its receive
 };
 
-// The ranks of one group share this. A collective is: publish my buffers, meet, read what the ranks published, meet.
-// Meetings are counters, at which a rank looks for a moment before it sleeps on the condition. A rank that leaves a
-// collective early, by an abort or an expired deadline, takes its buffers with it, so that it first waits until no rank
-// reads; none begins to read after an abort.
+// The ranks of one group share a Shared. In a collective a rank publishes its buffers, meets the others, reads what
+// they published, and meets them again. Meetings are counters that a rank checks for a moment before it sleeps on the
+// condition. A rank that leaves a collective early, by an abort or an expired deadline, takes its buffers with it, so
+// it first waits until no rank reads; none begins to read after an abort.
 struct Shared {
   Shared(std::string group_name, int ranks)
       : name(std::move(group_name)),
@@ -47,9 +47,9 @@ struct Shared {
   std::atomic<int> readers = 0;   // ranks that read what others published
   std::atomic<int> sleepers = 0;  // ranks that wait on the condition
   std::atomic<bool> aborted = false;
-  std::mutex mutex;  // of all below, and of going to sleep
+  std::mutex mutex;  // guards all below, and going to sleep
   std::condition_variable changed;
-  std::string cause;          // the message of an abort, before `aborted` is set
+  std::string cause;          // the message of an abort, written before `aborted` is set
   base::Heartbeat heartbeat;  // of all ranks together
   int joined = 0;
 };
@@ -138,7 +138,7 @@ class ThreadGroup final : public Group {
   void beat() override { shared_->heartbeat.beat(); }
 
  private:
-  // A wait for every rank to come to a meeting, or for one rank at the other end of a message.
+  // A Wait is for every rank to come to a meeting, or for one rank at the other end of a message.
   struct Wait {
     const char* what;
     int peer = -1;
@@ -149,8 +149,8 @@ class ThreadGroup final : public Group {
   RankState& mine() const { return base::at(shared_->state, rank_); }
   std::span<const std::byte> published(size_t rank) const { return shared_->state[rank].in[turn_]; }
 
-  // A rank's part of the values becomes their sum in its own buffer, where no other rank reads that part; then each
-  // copies the parts of the others.
+  // Makes each rank's part of the values their sum in its own buffer, where no other rank reads that part. Then each
+  // rank copies the parts of the others.
   template <class Combine>
   tensor::Pending reduce(std::span<float> values, Combine combine) {
     if (values.size() <= kSmallFloats) return reduce_small(values, combine);
@@ -169,11 +169,11 @@ class ThreadGroup final : public Group {
     return {};
   }
 
-  // Every rank makes all of the sum, of copies that stay when their rank goes on.
+  // Lets every rank compute the whole sum, from copies that stay when their rank goes on.
   template <class Combine>
   tensor::Pending reduce_small(std::span<float> values, Combine combine) {
     const size_t next = turn_ ^ 1;
-    throw_if_aborted();  // or another rank may still read the copy
+    throw_if_aborted();  // otherwise another rank may still read the copy
     std::ranges::copy(values, base::at(mine().small, next).begin());
     publish("all_reduce", std::as_bytes(values));
     std::vector<const float*> parts;
@@ -186,7 +186,7 @@ class ThreadGroup final : public Group {
     return {};
   }
 
-  // Between two meetings `look` may use what every rank published.
+  // Publishes bytes, and calls `look` between two meetings, when it may use what every rank published.
   template <class Look>
   tensor::Pending exchange(const char* what, std::span<const std::byte> bytes, Look look) {
     publish(what, bytes);
@@ -202,7 +202,8 @@ class ThreadGroup final : public Group {
     meet(what);
   }
 
-  // A rank that fails leaves, so that it waits for the other readers as every rank that leaves does.
+  // Calls `look` as a reader. A rank whose `look` fails leaves the group, so it waits for the other readers like every
+  // rank that leaves.
   template <class Look>
   void read(Look look) {
     ++shared_->readers;
@@ -225,7 +226,7 @@ class ThreadGroup final : public Group {
     if (shared_->aborted) notify();
   }
 
-  // Whether this is the first abort: its cause stays.
+  // Aborts the group. Returns whether this is the first abort, whose cause stays.
   bool abort_for(const std::string& cause) const {
     const std::lock_guard lock(shared_->mutex);
     return abort_locked(cause);
@@ -277,7 +278,7 @@ class ThreadGroup final : public Group {
     if (!to.empty() && to.data() != from.data()) std::memmove(to.data(), from.data(), to.size());
   }
 
-  // Returns when every rank has come to its meeting of this number.
+  // Returns when every rank has come to the meeting of this number.
   void meet(const char* what) {
     throw_if_aborted();
     mine().arrived = ++meetings_;
@@ -293,14 +294,14 @@ class ThreadGroup final : public Group {
     Shared& shared;
   };
 
-  // Wakes those that sleep. Whoever goes to sleep counts itself first and looks once more.
+  // Wakes sleeping ranks. A rank that goes to sleep counts itself first and then checks once more.
   void notify() const {
     if (shared_->sleepers == 0) return;
     { const std::lock_guard lock(shared_->mutex); }
     shared_->changed.notify_all();
   }
 
-  // Throws after an abort, and aborts the group where the deadline expires.
+  // Waits until `ready()`. Throws after an abort, and aborts the group when the deadline expires.
   template <class Ready>
   void await(const Wait& wait, Ready ready) {
     for (int spin = 0; spin < spins_ && !shared_->aborted; ++spin) {
@@ -332,11 +333,11 @@ class ThreadGroup final : public Group {
   const int rank_;
   const double deadline_seconds_;
   const int spins_;
-  uint64_t meetings_ = 0;  // that this rank has come to
+  uint64_t meetings_ = 0;  // meetings that this rank has come to
   size_t turn_ = 0;
 };
 
-// Groups that some ranks have joined and others not yet.
+// A Lobby holds groups that some ranks have joined and others not yet.
 struct Lobby {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<Shared>> open;
@@ -352,7 +353,7 @@ std::shared_ptr<Shared> join(const GroupPlace& place) {
   return mine;
 }
 
-// Ranks are threads of this process that call it with one name.
+// Joins a group whose ranks are threads of this process that call this with one name.
 std::unique_ptr<Group> join_threads(const GroupPlace& place) {
   COLLIMATE_CHECK(place.rank >= 0 && place.rank < place.size);
   auto group = std::make_unique<ThreadGroup>(join(place), place.rank, place.deadline_seconds);
