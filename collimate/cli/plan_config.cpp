@@ -127,7 +127,7 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   made.iterations = config.run.iterations;
   made.request.cluster = {{{1, static_cast<int>(config.devices.get()), made.request.kinds.find("cpu")}}};
   made.request.whole = true;
-  // What is sampled with one log-prob and trained with another stops a run that allows no difference.
+  // A run that allows no difference stops where generation and training add up in other ways.
   if (page.rows == rlhf::RowKind::kPrompt && config.train.mismatch_limit == 0)
     made.sum_chunks = static_cast<int>(config.model("policy").reduction_chunks.get());
   made.memory_budget = config.run.memory_budget;

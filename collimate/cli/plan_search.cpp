@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "collimate/base/error.h"
@@ -21,13 +22,17 @@ plan::Excess unless_refused(const std::function<plan::Excess(const graph::Placem
   }
 }
 
-// Where the run counts more bytes than the cost model does, the cost model gets less memory by what was missing.
-plan::SearchResult search_within_budget(plan::Request& request) {
+// Where the run counts more bytes than the cost model does, the cost model gets less memory by what was missing. Where
+// nothing fits, the last that the run counted says why, `why` if it counted nothing.
+plan::SearchResult search_within_budget(plan::Request& request, std::string why) {
   constexpr int kMostSearches = 6;
   plan::SearchResult result;
   for (int searches = 0; searches < kMostSearches; ++searches) {
     result = plan::search_within_staleness(request);
-    if (!result.plans.empty() || result.excess_bytes <= 0 || std::isinf(result.excess_bytes)) break;
+    const bool counted = result.excess_bytes > 0 && !std::isinf(result.excess_bytes);
+    if (counted || !request.excess) why = result.why;
+    result.why = why;
+    if (!result.plans.empty() || !counted) break;
     for (plan::NodeGroup& group : request.cluster.groups)
       group.gpu.memory_bytes -= result.excess_bytes / request.constants.usable_memory;
   }
@@ -51,7 +56,7 @@ plan::SearchResult search_plans(PlanOptions& options, PlanRequest& made) {
     };
   }
   made = std::move(any);
-  return search_within_budget(made.request);
+  return search_within_budget(made.request, whole.why);
 }
 
 }  // namespace collimate::cli
