@@ -10,9 +10,9 @@
 
 namespace collimate::python {
 
-// A call from Python does to its process, while it lasts, what the command line does for good: ATen's memory is counted
-// and its loops stay in their threads. RunError where another call is going on: the numbers of memory are one
-// process's.
+// Sets up the process for the time of a call from Python, as the command line does for good: ATen's memory is counted,
+// and ATen's loops run in the thread that calls them. Throws RunError if another call is going on, as memory is counted
+// for the process as a whole.
 class ProcessScope : private base::Immovable {
  public:
   ProcessScope();
@@ -23,17 +23,17 @@ class ProcessScope : private base::Immovable {
   std::unique_ptr<Held> held_;
 };
 
-// While it lives, SIGINT and SIGTERM ask a run to save and stop, and once more to stop at once; then the caller's
-// handlers are back. One at a time.
+// While it lives, a first SIGINT or SIGTERM asks a run to save and stop, and a second one to stop at once. Its
+// destructor puts the caller's handlers back. Only one may live at a time.
 class SignalScope : private base::Immovable {
  public:
   SignalScope();
   ~SignalScope();
 
   base::StopFlag& stop();
-  // StoppedError when the signal came a second time.
+  // Throws StoppedError if a signal came a second time.
   void throw_if_repeated() const;
-  // StoppedError of a call that keeps nothing, by its name, when the signal came.
+  // Throws StoppedError if a signal came, for a call that keeps nothing; the message has the call's name.
   void throw_if_asked(const char* call) const;
 
  private:
@@ -44,7 +44,7 @@ class SignalScope : private base::Immovable {
   std::unique_ptr<Saved> saved_;
 };
 
-// Returns what `call` gives, or {"signal", "message"} where a signal stopped it.
+// Returns the result of `call`, or {"signal", "message"} if a signal stopped it.
 template <class Call>
 nlohmann::ordered_json unless_stopped(SignalScope& signals, const Call& call) {
   try {
