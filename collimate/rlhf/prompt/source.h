@@ -131,7 +131,7 @@ class RowSource {
   SourceOptions options_;
   text::OrderOptions order_;
   std::vector<Rendered> rendered_;
-  std::vector<std::string> files_;  // each once for a series of rows from it
+  std::vector<std::string> files_;  // each once for a series of rows of one file
   std::vector<float> margins_;      // by example; empty: no row has one
   text::LeftOut bad_, too_long_, thoughtless_;
   int64_t truncated_ = 0;
