@@ -11,9 +11,10 @@
 namespace collimate::rlhf {
 
 // Runs an entry of the list of advantages as a host module with one function, "advantages". The parameters are the
-// section `algorithm`, as which says the module first shapes the rewards: it scales and clips them, subtracts penalties
-// for length, shuffles them and, unless the entry does so itself, subtracts the KL against the reference. The state is
-// the running scale and the coefficient of the KL; an iteration that is computed again begins from the same state.
+// section `algorithm`. The module first shapes the rewards as that section says: it scales and clips them, subtracts
+// penalties for length, shuffles them and, unless the entry does so itself, subtracts the KL against the reference. The
+// state is the running scale and the coefficient of the KL; an iteration that is computed again begins from the state
+// from which it began before.
 class AdvantageModule final : public flow::Module {
  public:
   AdvantageModule(const AdvantageEntry& entry, const nlohmann::json& parameters);

@@ -53,7 +53,7 @@ struct Decoder {
   std::shared_ptr<model::Weights> weights;
   std::unique_ptr<model::Model> model;
   tensor::Exec exec;
-  std::shared_ptr<tensor::AwayFile> away;  // the file for weights off the device; null if models never swap
+  std::shared_ptr<tensor::AwayFile> away;  // the file for weights off the device; null if they never leave it
   int there = 0;                           // modules that are on the device
 
   // A module calls come() when it comes to the device and leave() when it leaves. The first to come brings the weights;
