@@ -8,7 +8,8 @@
 
 namespace collimate::generate {
 
-// A user says this of beam search where a model completes prompts: options of the section that has this as a member.
+// These are the options of beam search for a model that completes prompts. They belong to the section that has this
+// struct as a member.
 struct BeamOptions {
   explicit BeamOptions(base::Section* section)
       : beams(section, "num_beams", 1, "beams",

@@ -23,12 +23,13 @@ namespace {
 constexpr const char* kSearch = "generate.num_beams";
 constexpr const char* kGenerate = "generate";
 
-// Gives the tokens that end a completion: the model's own and those that are asked for.
+// Returns the tokens that end a completion: the model's own, unless they are ignored, and those that are asked for.
 std::vector<int32_t> search_ends(const SamplingParams& params, const ServiceOptions& service) {
   return ending_ids(params, params.ignore_eos ? std::span<const int32_t>() : service.eos_ids);
 }
 
-// The rest of the parameters, without those that act in a search, says how tokens are drawn, which nobody does here.
+// Throws InputError for a parameter that says how tokens are drawn, as a search draws none. The parameters that act in
+// a search are set to their defaults before.
 void check_nothing_is_drawn(SamplingParams params) {
   const SamplingParams defaults;
   params.max_tokens = defaults.max_tokens;
@@ -52,16 +53,16 @@ void check_nothing_is_drawn(SamplingParams params) {
   }
 }
 
-// One prompt on its way.
+// The search in progress for one prompt.
 struct Search {
   int64_t prompt = 0;
   Beams beams;
-  std::vector<std::unique_ptr<Sequence>> live;  // of the beams, in order; at first the prompt alone
-  std::vector<Beams::Likely> likely;            // after the beams that were run in this step
-  std::string stuck = {};                       // why the last beam that no token could follow was given up
+  std::vector<std::unique_ptr<Sequence>> live;  // by live beam, in order; at first the prompt alone
+  std::vector<Beams::Likely> likely;            // by live beam: the likely tokens after it in this step
+  std::string stuck = {};                       // why the latest beam that no token may follow was given up
 };
 
-// Would the token complete a stop text of the sequence?
+// Returns whether the token would complete a stop text of the sequence.
 bool completes_stop(const Sequence& sequence, int32_t token) {
   if (!sequence.text) return false;
   CompletionText text = *sequence.text;
@@ -69,7 +70,8 @@ bool completes_stop(const Sequence& sequence, int32_t token) {
   return text.stopped();
 }
 
-// Runs the beams of several prompts in steps, each of one token of every beam. One thread.
+// Runs the beams of several prompts in steps. A step advances every beam of the searches that it runs by one token. Not
+// thread-safe.
 class Searcher {
  public:
   Searcher(model::Model& model, const ServiceOptions& service, int64_t slots, int64_t together, int64_t blocks_each)
@@ -85,7 +87,7 @@ class Searcher {
   bool has_room() const { return std::ssize(searches_) < together_; }
   bool idle() const { return searches_.empty(); }
 
-  // InputError: what the completions have to be cannot be read.
+  // Starts the search of a prompt. Throws InputError if the form of the completions cannot be followed.
   void start(int64_t prompt, std::span<const int32_t> ids, Beams beams, const SamplingParams& params) {
     searches_.push_back(std::make_unique<Search>(Search{prompt, std::move(beams), {}, {}}));
     Search& search = *searches_.back();
@@ -100,7 +102,7 @@ class Searcher {
     first->follow_from_start(service_.eos_ids, service_.tokenizer);
   }
 
-  // Runs one step; gives the searches that are done by it to `take`.
+  // Runs one step and passes the searches that are then done to `take`.
   template <class Take>
   void step(const Take& take) {
     plan_step();
@@ -141,7 +143,7 @@ class Searcher {
   }
 
  private:
-  // All beams of a search run in one step, or none.
+  // Plans a step, in which either all beams of a search run or none.
   void plan_step() {
     plan_.clear();
     int64_t room = service_.max_batch_tokens;
@@ -157,7 +159,7 @@ class Searcher {
     }
   }
 
-  // Was it in the step, with the last tokens that it has?
+  // Returns whether the search was in the step and ran its last tokens, so that its beams advance.
   static bool draws_now(const Search& search) { return search.live.front()->pending() == 0; }
 
   void count_step() {
@@ -167,7 +169,8 @@ class Searcher {
       (run.first < run.sequence->prompt_tokens ? stats_.prefill_tokens : stats_.decoded_tokens) += run.count;
   }
 
-  // Each live beam goes on from the one that it comes from: the last of several takes its blocks over.
+  // Makes the sequences of the live beams from those of their parents. The last child of a parent takes over its
+  // sequence with its blocks, the others get copies.
   void branch(Search& search, const std::vector<size_t>& parents) {
     std::vector<int64_t> children(search.live.size(), 0);
     for (const size_t parent : parents) ++children[parent];
@@ -189,7 +192,8 @@ class Searcher {
     if (sequence.text) sequence.text->push(token);
   }
 
-  // Shares the full blocks and copies the one that will be written to, and where the completion is.
+  // Returns a copy of the sequence that shares the full blocks. The block that will be written to, and the state of
+  // stop texts and of the form, are copied.
   std::unique_ptr<Sequence> twin(const Sequence& from) {
     auto copy = std::make_unique<Sequence>();
     copy->uid = from.uid;
@@ -211,7 +215,7 @@ class Searcher {
 
   const ServiceOptions& service_;
   int64_t together_;
-  BlockPool pool_;  // before the searches, which hold its blocks
+  BlockPool pool_;  // declared before the searches, which hold its blocks
   Runner runner_;
   Forms forms_;
   std::vector<std::unique_ptr<Search>> searches_;
@@ -250,7 +254,7 @@ Finish search_finish(const Beams::Hypothesis& one, const SamplingParams& params,
   return has(params.stop_ids) || one.by_text ? Finish::kStop : Finish::kLength;
 }
 
-// Puts what a search found where it was asked for, or that there was no more to find.
+// Fills a completion with the search's result for this sample, or with kError if the search found too few.
 void fill(Completion& completion, std::span<const Beams::Hypothesis> found, const SamplingParams& params,
           const ServiceOptions& service) {
   if (completion.sample >= std::ssize(found)) {
@@ -265,7 +269,7 @@ void fill(Completion& completion, std::span<const Beams::Hypothesis> found, cons
   completion.finish = search_finish(one, params, service);
 }
 
-// As Service says it of draws that cannot go on.
+// Warns if a search found too few completions, as Service does of draws that cannot go on.
 void warn_of_missing(const Search& search, int64_t wanted) {
   const int64_t found = std::min(std::ssize(search.beams.ended()), wanted);
   if (found == wanted) return;

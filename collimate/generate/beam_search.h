@@ -9,21 +9,21 @@
 
 namespace collimate::generate {
 
-// Searches the completions of all prompts that are likeliest as a whole: of each prompt the samples_per_prompt best, at
-// most as many as it has beams, in order of prompt, then score. Blocking. Nothing is drawn: of `params` everything acts
-// that says where a completion ends or what it has to be, and penalties and biases, on each beam's own tokens. Those
-// change log-probs, whose sums are what is searched by; the log-probs that are given stay the model's own. Where what a
-// completion has to be allows fewer than asked for, the rest are empty, with Finish::kError and a score of -infinity.
-// Beams share the blocks of the cache that hold what they have in common. InputError: a prompt that is empty, too long
-// or has an id outside the vocabulary; any other parameter of `params` that is not at its default (a temperature of 0
-// is none), or one that Service::submit refuses; more samples than beams, more beams than kMostTopTokens or
-// max_batch_tokens allow.
+// Searches for the completions that are likeliest as a whole. Returns the samples_per_prompt best ones of each prompt,
+// at most as many as there are beams, in order of prompt, then score. Blocks. Nothing is drawn: of `params` only those
+// act that say where a completion ends or which form it has, and penalties and biases, on each beam's own tokens. The
+// search goes by sums of log-probs after penalties and biases; the log-probs in the result are the model's own. If the
+// form allows fewer completions than asked for, the rest are empty, with Finish::kError and a score of -infinity. Beams
+// share the cache blocks of their common beginnings. Throws InputError for a prompt that is empty, too long or has an
+// id outside the vocabulary; for any other parameter of `params` that is not at its default (a temperature of 0 counts
+// as the default) or that Service::submit refuses; for speculation; for more samples than beams, and for more beams
+// than kMostTopTokens or max_batch_tokens allow.
 std::vector<Completion> beam_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
                                  const BeamParams& beams, const SamplingParams& params, EngineOptions options = {},
                                  const EngineListener& listener = {});
 
-// Does that where there are several beams, else what generate_all does. InputError where a search's other parameters
-// are set without beams.
+// Calls beam_all if there are several beams, else generate_all. Throws InputError if another parameter of a search is
+// set without several beams.
 std::vector<Completion> complete_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
                                      const BeamParams& beams, const SamplingParams& params, EngineOptions options = {},
                                      const EngineListener& listener = {});

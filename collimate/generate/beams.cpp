@@ -11,7 +11,7 @@ namespace collimate::generate {
 Beams::Beams(BeamParams params, int64_t max_tokens, std::vector<int32_t> end_ids)
     : params_(params), max_tokens_(max_tokens), end_ids_(std::move(end_ids)), live_(1) {}
 
-// Even if every beam's likeliest tokens end it, as many as there are beams go on.
+// So many tokens let as many beams go on as there are, even if the likeliest tokens after every beam end it.
 int64_t Beams::width(int64_t beams, size_t end_ids) {
   return beams * std::max<int64_t>(2, 1 + static_cast<int64_t>(end_ids));
 }
@@ -25,7 +25,7 @@ std::vector<size_t> Beams::advance(std::span<const Likely> likely, const EndsTex
     const bool by_id = ends(candidate.next.token);
     const bool by_text = !by_id && ends_text(candidate.beam, candidate.next.token);
     if (length_ == max_tokens_ || by_id || by_text) {
-      // The others are there so that enough beams go on.
+      // Candidates beyond the first params_.beams are there only so that enough beams go on.
       if (rank < params_.beams) {
         ended.push_back(extended(candidate));
         ended.back().by_text = by_text;
@@ -42,7 +42,8 @@ std::vector<size_t> Beams::advance(std::span<const Likely> likely, const EndsTex
   return parents;
 }
 
-// The best of all beams' tokens; of equal ones, that of the earlier beam and the likelier one.
+// Returns the width() best tokens after all beams together, the best first. Of equal ones that of the earlier beam
+// comes first, then the likelier one.
 std::vector<Beams::Candidate> Beams::candidates(std::span<const Likely> likely) const {
   std::vector<Candidate> all;
   for (size_t beam = 0; beam < live_.size(); ++beam) {
@@ -80,7 +81,8 @@ float Beams::penalized(float sum, int64_t length) const {
 
 bool Beams::ends(int32_t token) const { return std::ranges::find(end_ids_, token) != end_ids_.end(); }
 
-// Would the best beam, if it ended at the length that is looked at, be among those kept?
+// Returns whether the best live beam would beat the worst kept completion if it ended now or, with kNever and a
+// positive penalty, if it kept its sum of scores up to the longest length.
 bool Beams::may_improve() const {
   const bool longest = params_.early == EarlyStopping::kNever && params_.length_penalty > 0;
   return penalized(live_.front().score, longest ? max_tokens_ : length_) > ended_.back().score;

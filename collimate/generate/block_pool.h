@@ -9,8 +9,8 @@ namespace collimate::generate {
 
 class BlockPool;
 
-// One block of the key/value cache, as a counted value: copies share the block, the last one gives it back to the pool.
-// Sharing a prefix is copying a vector of these. Must not outlive its pool.
+// One block of the key-value cache, as a counted reference: copies share the block, and the last one to go gives it
+// back to the pool. A prefix is shared by copying a vector of blocks. A block must not outlive its pool.
 class Block {
  public:
   Block(const Block& other);
@@ -19,7 +19,7 @@ class Block {
   ~Block();
 
   int32_t id() const { return id_; }
-  // Gives it back early; its id stays, and copies hold nothing.
+  // Gives the block back early. The id stays, and copies made later hold nothing.
   void release() { *this = Block(nullptr, id_); }
 
  private:
@@ -43,13 +43,13 @@ class BlockPool : private base::Immovable {
   int64_t used() const { return size() - free_; }
   int64_t peak() const { return peak_; }  // most blocks ever used at once
 
-  // The block that has been free longest, with undefined content. Checks that there is one: ask free() first.
+  // Returns the block that has been free longest, with undefined content. There must be one: ask free() first.
   Block allocate();
-  // Another holder of block `id`, free or not: its content stays.
+  // Returns another holder of block `id`, whether it is free or not; its content stays.
   Block acquire(int32_t id);
 
   int32_t holders(int32_t id) const { return states_[id].holders; }
-  // Changes whenever the block is allocated, hence whenever its content may.
+  // Returns a number that changes whenever the block is allocated, hence whenever its content may change.
   uint64_t generation(int32_t id) const { return states_[id].generation; }
 
  private:

@@ -11,25 +11,26 @@
 
 namespace collimate::generate {
 
-// Has one of the ids a text that is shown? Special tokens have none.
+// Returns whether one of the ids has a text that is shown. Special tokens have none.
 bool has_text(const text::Tokenizer& tokenizer, std::span<const int32_t> ids);
 
-// The text of one completion as its tokens come, special tokens left out, cut before its stop string: what a caller
-// shows. It continues the prompt: the two texts joined are the text of all ids, so a leading space that SentencePiece's
-// decoding drops at the beginning of a text stays where the prompt has text, as in vLLM. The tokens of a request that a
-// stop string ended go up to the one that completed it, so their plain decoding has the stop string and perhaps more.
-// As in vLLM the first min_tokens tokens complete none.
+// Decodes one completion, token by token, to the text that a caller shows: without special tokens and cut before its
+// stop string. The text continues the prompt, so that both joined are the text of all ids: a leading space, which
+// SentencePiece's decoding drops at the beginning of a text, stays if the prompt has text, as in vLLM. If a stop string
+// ended the request, the tokens go up to the one that completed it, so that their plain decoding has the stop string
+// and perhaps more. As in vLLM the first min_tokens tokens complete no stop string.
 class CompletionText {
  public:
-  // Keeps a reference to the tokenizer. `shown`: special tokens that are shown all the same.
+  // Keeps a reference to the tokenizer. `shown` lists special tokens that are shown all the same.
   CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params, std::span<const int32_t> prompt,
                  std::vector<int32_t> shown = {});
 
-  // The text that is certain after `token`: no part of a UTF-8 character, nothing that a stop string may begin with.
+  // Returns the further text that is certain after `token`. An incomplete UTF-8 character, and text with which a stop
+  // string may begin, is held back.
   std::string push(int32_t token);
-  // The completion has ended: what was held back.
+  // Returns the text that was held back, as the completion has ended.
   std::string finish();
-  // A stop string is complete; nothing more comes out.
+  // Returns whether a stop string is complete; no more text comes then.
   bool stopped() const { return stop_.matched(); }
 
  private:
@@ -43,8 +44,8 @@ class CompletionText {
   int64_t tokens_ = 0;
 };
 
-// Gives the text of a whole completion. Without stop strings it is what tokenizer.decode of prompt and tokens has
-// behind tokenizer.decode(prompt).
+// Returns the text of a whole completion. Without stop strings it is the part of tokenizer.decode(prompt + tokens) that
+// follows tokenizer.decode(prompt).
 std::string completion_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
                             std::span<const int32_t> tokens, const SamplingParams& params);
 

@@ -45,14 +45,14 @@ bool Draft::can_follow(const Sequence& original) const {
          std::all_of(original.ids.begin(), original.ids.end(), [&](int32_t id) { return id < vocabulary; });
 }
 
-// Makes the shadow what the sequence is; keys and values of what they have in common stay.
+// Makes the shadow a copy of the sequence. The keys and values of the beginning that both have in common stay.
 void Draft::follow(const Guess& guess) {
   Sequence& original = *guess.sequence;
   original.speculation.proposed.clear();
   if (!can_follow(original)) return;
   Shadow& shadow = shadows_[original.uid];
   shadow.original = &original;
-  shadow.left = std::min(guess.most, model_.shape().positions() - original.length() + 1);  // the last is never run
+  shadow.left = std::min(guess.most, model_.shape().positions() - original.length() + 1);  // the last guess is not run
   Sequence& own = shadow.sequence;
   own.uid = original.uid;
   own.params = original.params;
@@ -65,8 +65,8 @@ void Draft::follow(const Guess& guess) {
   guessing_.push_back(&shadow);
 }
 
-// Blocks for all that guess. Where they do not suffice, shadows of other sequences go first; then those that find none
-// give theirs back, so that the others guess on.
+// Allocates blocks for all sequences that guess. If there are too few, the shadows of other sequences are dropped
+// first; then a sequence that finds too few gives its blocks back and does not guess, so that others can.
 void Draft::make_room() {
   const auto missing = [](const Shadow& shadow) {
     return blocks_for(shadow.sequence.length() + shadow.left - 1) - std::ssize(shadow.sequence.blocks);
@@ -82,7 +82,7 @@ void Draft::make_room() {
   });
 }
 
-// Overwrites the plan with what the next pass runs; false when all guesses are made.
+// Overwrites the plan with the runs of the next pass. Returns false when all guesses are made.
 bool Draft::plan_next() {
   plan_.clear();
   int64_t room = limits_.batch_tokens;

@@ -68,7 +68,7 @@ std::vector<Completion> generate_all(model::Model& model, std::span<const std::v
         base::expectation("generate.samples_per_prompt", "at least 1", fmt::to_string(options.samples_per_prompt)));
   }
   std::vector<Completion> completions = empty_completions(prompts.size(), options);
-  if (completions.empty()) {  // ranks that share its experts may have some
+  if (completions.empty()) {  // other ranks that share the model's experts may have some, and step with this one
     while (model.end_step(false)) {
     }
     return completions;
@@ -81,7 +81,7 @@ std::vector<Completion> generate_all(model::Model& model, std::span<const std::v
   for (Completion& completion : completions) by_uid[completion.uid] = &completion;
   Service service(model, options.service);
   service.submit(requests_of(prompts, completions, options.purpose));
-  auto next = completions.begin();  // of which the listener has not been told
+  auto next = completions.begin();  // the first one that the listener has not been told of
   while (service.step()) {
     for (const Emission& emission : service.take()) absorb(emission, *by_uid.at(emission.uid), progress);
     progress.service = service.stats();

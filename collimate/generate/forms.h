@@ -11,14 +11,16 @@
 
 namespace collimate::generate {
 
-// Holds what completions of one model have to be, by their parameters (regex, json_schema). Not thread-safe.
+// Makes the constraints that give completions of one model the form that their parameters ask for (regex, json_schema
+// or grammar). Not thread-safe.
 class Forms {
  public:
-  // `tokenizer`, null for none, outlives it. Token ids are below `vocabulary`.
+  // `tokenizer`, which may be null, must outlive this. Token ids are below `vocabulary`.
   Forms(const text::Tokenizer* tokenizer, int64_t vocabulary, std::vector<int32_t> eos_ids);
 
-  // Null for a completion that may be anything. InputError naming `where`: both are set, or beside one of them what
-  // contradicts it (ignore_eos, min_tokens); no tokenizer, no end of sequence; what Constrainer::make refuses.
+  // Returns the constraint, or null if the completion may have any form. Throws InputError naming `where` if several
+  // forms are set, if ignore_eos or min_tokens contradicts the form, if there is no tokenizer or no end-of-sequence
+  // token, and for a form that Constrainer::make refuses.
   std::shared_ptr<text::Constraint> make(const SamplingParams& params, const std::string& where);
 
  private:
@@ -27,7 +29,7 @@ class Forms {
   const text::Tokenizer* tokenizer_;
   int64_t vocabulary_;
   std::vector<int32_t> eos_ids_;
-  std::unique_ptr<text::Constrainer> constrainer_;  // made for the first that needs it
+  std::unique_ptr<text::Constrainer> constrainer_;  // made for the first completion that needs it
 };
 
 }  // namespace collimate::generate

@@ -12,7 +12,7 @@
 
 namespace collimate::generate {
 
-// A cache may round keys and values to this where a user asks for it, by the user's word.
+// A type to which the cache may round keys and values, with the word by which a user asks for it.
 struct RoundedCache {
   const char* word;
   tensor::KvType type;
@@ -23,7 +23,7 @@ inline bool is_rounded(tensor::KvType type) {
   return std::ranges::any_of(kRoundedCaches, [&](const RoundedCache& cache) { return cache.type == type; });
 }
 
-// A user says so, wherever something generates, to what the cache rounds keys and values.
+// The option by which a user says, wherever something generates, to which type the cache rounds keys and values.
 struct KvCacheOption : base::Option<std::string> {
   explicit KvCacheOption(base::Section* section)
       : Option(section, "kv_cache_dtype", "auto", "",
@@ -31,7 +31,7 @@ struct KvCacheOption : base::Option<std::string> {
                "about a quarter of float32's memory and change log-probs",
                base::one_of(words())) {}
 
-  // ServiceOptions::kv_type.
+  // Returns the value for ServiceOptions::kv_type.
   std::optional<tensor::KvType> type() const {
     for (const RoundedCache& cache : kRoundedCaches)
       if (get() == cache.word) return cache.type;

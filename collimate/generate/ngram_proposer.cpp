@@ -5,12 +5,13 @@
 namespace collimate::generate {
 namespace {
 
-// The two tokens before `place`, exactly.
+// Returns a key that is unique for the two tokens before `place`.
 uint64_t pair_before(std::span<const int32_t> ids, int64_t place) {
   return static_cast<uint64_t>(static_cast<uint32_t>(ids[place - 2])) << 32 | static_cast<uint32_t>(ids[place - 1]);
 }
 
-// How many tokens before `place` are those at the end of `ids`, up to kMostMatch; the last kLeastMatch are.
+// Returns how many tokens before `place` equal those at the end of `ids`, up to kMostMatch. The last kLeastMatch must
+// be equal.
 int64_t match_before(std::span<const int32_t> ids, int64_t place) {
   const auto end = static_cast<int64_t>(ids.size());
   int64_t length = NgramProposer::kLeastMatch;

@@ -7,20 +7,21 @@
 
 namespace collimate::generate {
 
-// Guesses how a text goes on from where its end has been before (prompt lookup decoding: Saxena 2023). Deterministic:
-// an answer depends on the text alone. Each token is indexed once; a search looks at kMostPlaces places at most.
+// Guesses how a text goes on by an earlier place where its last tokens occur (prompt lookup decoding: Saxena 2023).
+// Deterministic: a guess depends on the text alone. Each token is indexed once; a search looks at kMostPlaces places at
+// most.
 class NgramProposer {
  public:
   static constexpr int64_t kLeastMatch = 2;   // tokens that must have occurred together before
-  static constexpr int64_t kMostMatch = 16;   // longer matches are not told apart
+  static constexpr int64_t kMostMatch = 16;   // longer matches count as this long
   static constexpr int64_t kMostPlaces = 32;  // the newest ones
 
-  // Overwrites `proposed` with `most` tokens that followed the longest earlier occurrence of the end of `ids`, the
-  // newest of those equally long; where what followed reaches the end of `ids`, it repeats. Empty without an
-  // occurrence. `ids` begins with the ids of the call before.
+  // Overwrites `proposed` with the `most` tokens that followed the longest earlier occurrence of the end of `ids`, the
+  // newest one of equally long ones. If fewer tokens follow there, they are repeated. `proposed` is empty if there is
+  // no occurrence. `ids` must begin with the ids of the call before.
   void propose(std::span<const int32_t> ids, int64_t most, std::vector<int32_t>& proposed);
 
-  // Ready for another text; keeps memory.
+  // Forgets the text, so that another one may follow, but keeps the memory.
   void reset();
 
  private:

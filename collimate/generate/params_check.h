@@ -8,8 +8,9 @@
 
 namespace collimate::generate {
 
-// InputError naming `where`: parameters that a model of `vocabulary` tokens cannot follow: ids outside it, stop strings
-// without a tokenizer, more of the most likely tokens than there may be, ends that are all tokens beside min_tokens.
+// Throws InputError naming `where` for parameters that a model of `vocabulary` tokens cannot follow: ids outside the
+// vocabulary, stop strings without a tokenizer, top_log_probs above kMostTopLogProbs, and min_tokens if every token is
+// one that ends a completion.
 void check_params(const SamplingParams& params, int64_t vocabulary, const ServiceOptions& options,
                   const std::string& where);
 

@@ -12,25 +12,26 @@
 
 namespace collimate::generate {
 
-// Remembers which blocks hold which beginnings of sequences. Not thread-safe.
+// Remembers which blocks hold which beginnings of sequences (prefixes). Not thread-safe.
 class PrefixCache {
  public:
   virtual ~PrefixCache() = default;
 
-  // Ids of the blocks that hold the longest known beginning of `ids` in whole blocks, leaving at least one token over
-  // (its hidden state has to be computed). Appended to `blocks`; the number of them is returned.
+  // Appends to `blocks` the ids of the blocks that hold the longest known beginning of `ids` in whole blocks, and
+  // returns their number. At least one token is left over, as its hidden state has to be computed.
   virtual int64_t match(uint64_t version, std::span<const int32_t> ids, std::vector<int32_t>& blocks) const = 0;
 
-  // Makes the sequence's full, computed blocks known. Cheap when there are no new ones.
+  // Remembers the sequence's full, computed blocks. Cheap when there are no new ones.
   virtual void publish(uint64_t version, Sequence& sequence) = 0;
 
   virtual void clear() = 0;
-  // Whether match() can find anything: without it waiting for another request's prompt is idle.
+  // Returns whether match() can ever find anything; if not, no request should wait for another one's prompt.
   virtual bool remembers() const = 0;
 };
 
-// A block is known by the hash chain of (weights version, parent's key, its tokens); tokens and parent are compared, so
-// a collision costs a miss and never a wrong block. Blocks are not held: one that was allocated again is forgotten.
+// Finds a block by a hash chain over the weights version, the parent block's key and the block's tokens. Tokens and
+// parent are compared too, so a collision costs a miss and never gives a wrong block. The cache does not hold blocks:
+// it forgets one that is allocated again.
 class HashedPrefixCache final : public PrefixCache {
  public:
   explicit HashedPrefixCache(const BlockPool& pool);
@@ -45,7 +46,7 @@ class HashedPrefixCache final : public PrefixCache {
   struct Entry {
     uint64_t key = 0;
     uint64_t parent = 0;
-    uint64_t generation = 0;  // 0: none, as generations of allocated blocks start at 1
+    uint64_t generation = 0;  // of the block; 0: no entry, as generations of allocated blocks start at 1
     Tokens tokens = {};
   };
 
@@ -57,7 +58,7 @@ class HashedPrefixCache final : public PrefixCache {
   std::unordered_map<uint64_t, int32_t> block_of_key_;
 };
 
-// The null object: every request computes its own prompt.
+// The null object, with which every request computes its own prompt.
 class NoPrefixCache final : public PrefixCache {
  public:
   int64_t match(uint64_t, std::span<const int32_t>, std::vector<int32_t>&) const override { return 0; }

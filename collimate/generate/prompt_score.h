@@ -11,28 +11,30 @@
 
 namespace collimate::generate {
 
-// These log-probs are of a prompt's tokens.
+// The log-probs of a prompt's tokens.
 struct PromptLogProbs {
-  std::vector<float> log_probs;             // [L] of each token after those before it; the first is 0
-  std::vector<TokenLogProb> top_log_probs;  // [L, k] the most likely tokens in each one's place; of the first, zeros
+  std::vector<float> log_probs;             // [L] of each token, given the ones before it; the first is 0
+  std::vector<TokenLogProb> top_log_probs;  // [L, k] the most likely tokens at each place; zeros at the first
 };
 
 // Scores one given sequence in pieces of bounded work, between which the model may do other things. It runs the kernels
-// of generation over a cache of its own, so that the bits are those of scoring the whole, whatever the pieces. The
-// weights must stay as they are. Not thread-safe.
+// of generation over its own cache, so that the results have the same bits as if the whole were scored at once. The
+// weights must not change meanwhile. Not thread-safe.
 class PromptScore {
  public:
-  // `temperature` 0 counts as 1; `top_count`: k, in [0, kMostTopLogProbs], the vocabulary at most. Keeps a reference to
-  // the model. InputError: no token, an id outside the vocabulary, more tokens than the model has positions.
+  // A `temperature` of 0 counts as 1. `top_count`, in [0, kMostTopLogProbs], is k, but at most the vocabulary. Keeps a
+  // reference to the model. Throws InputError for no token, an id outside the vocabulary, and more tokens than the
+  // model has positions.
   PromptScore(model::Model& model, std::span<const int32_t> ids, double temperature, int64_t top_count = 0);
 
-  // Runs the next tokens, at most so many; true once everything is there. Of several ranks all call it alike.
+  // Runs the next tokens, at most `tokens` of them, and returns whether all are done. If the model has several ranks,
+  // all must make the same calls.
   bool advance(int64_t tokens);
-  // Complete after advance() was true; of several stages the last one has them.
+  // Returns the log-probs, which are complete once advance() has returned true. Only the last pipeline stage has them.
   const PromptLogProbs& log_probs() const { return scored_; }
 
  private:
-  // The last token is not run: nothing follows it.
+  // The last token is not run, as nothing follows it.
   int64_t to_run() const { return static_cast<int64_t>(ids_.size()) - 1; }
   void keep(const model::LogProbResult& result);
 

@@ -10,26 +10,27 @@
 
 namespace collimate::generate {
 
-// Gives the bytes of RoutedBlocks of so many blocks, as the allocator counts them; 0 of a model without experts.
+// Returns the bytes of a RoutedBlocks of so many blocks, as the allocator counts them; 0 for a model without experts.
 int64_t routed_bytes(const shape::ModelShape& shape, int64_t blocks);
 
-// The experts that a mixture's routers chose for the tokens of a cache, block by block as its keys and values: whoever
-// shares a block, or takes it from the prefix cache, shares these. On the host, where memory reports call them
-// "routed_experts".
+// Keeps the experts that a mixture's routers chose for the tokens of a key-value cache, in the same blocks as the keys
+// and values: a sequence that shares a block, or takes it from the prefix cache, shares its experts too. The memory is
+// on the host, and memory reports call it "routed_experts".
 class RoutedBlocks {
  public:
-  // Nothing is kept of a model without experts, nor unless it is asked for.
+  // Keeps nothing for a model without experts, or if `asked` is false.
   RoutedBlocks(const shape::ModelShape& shape, int64_t blocks, bool asked);
 
   bool keeps() const { return width_ > 0; }
-  // As KvCache.
+  // Give the memory back and take it again, as KvCache's functions of these names.
   void release() { kept_.discard(); }
   void take();
-  // Keeps what a step chose for the tokens that it ran, where `tables` has their blocks.
+  // Keeps the experts that a step chose for the tokens that it ran, in the blocks that `tables` gives them.
   void put(const model::TokenBatch& tokens, std::span<const std::vector<int32_t>> tables,
            const model::RoutedExperts& chosen);
   void copy_block(int32_t from, int32_t to);
-  // Adds those of computed tokens that the sequence has not got yet. Its blocks must be there.
+  // Adds the experts of the sequence's computed tokens that it does not have yet. The sequence must still have the
+  // blocks of these tokens.
   void append_to(Sequence& sequence) const;
 
  private:

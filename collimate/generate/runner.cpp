@@ -11,19 +11,19 @@
 namespace collimate::generate {
 namespace {
 
-constexpr int64_t kLogitFloats = int64_t{8} << 20;  // logits that exist at once: 32 MiB
+constexpr int64_t kLogitFloats = int64_t{8} << 20;  // most logits that exist at once: 32 MiB
 
-// Does every sequence of the step go on from its last token alone?
+// Returns whether every sequence of the step runs one token (and proposed ones).
 bool is_decode(const StepPlan& plan) {
   return std::all_of(plan.runs.begin(), plan.runs.end(), [](const Run& run) { return run.count == 1; });
 }
 
-// Asks for a draw at each position, with the history and the random number that it would have in a step of its own.
-// `row(i)`: logits after i proposed tokens.
+// Asks for the draws after the sequence's last token and after each proposed one, with the history and the random
+// number that each would have in a step of its own. row(i) returns the logits after i proposed tokens.
 template <class Row>
 void ask_for(DrawBatch& batch, const DrawnFor& draw, uint64_t run_seed, const Row& row) {
   const Sequence& sequence = *draw.sequence;
-  std::optional<LogitHistory> after;  // the sequence's, and the proposed tokens
+  std::optional<LogitHistory> after;  // the sequence's history and the proposed tokens so far
   for (size_t i = 0; i <= draw.proposed.size(); ++i) {
     const DrawKey key{run_seed, sequence.uid, sequence.length() + static_cast<int64_t>(i)};
     batch.add(row(i), sequence.params, after ? *after : sequence.history, key);
@@ -33,7 +33,7 @@ void ask_for(DrawBatch& batch, const DrawnFor& draw, uint64_t run_seed, const Ro
   }
 }
 
-// The first draw that is not the proposed token is the last.
+// Keeps the draws up to the first one that is not the proposed token, which is the last that counts.
 void keep_while_proposed(DrawnFor& draw, std::span<Drawn> drawn) {
   size_t count = 0;
   for (;; ++count) {
@@ -146,7 +146,8 @@ at::Tensor Runner::gather_rows(const at::Tensor& hidden) {
   return gathered_.slice(0, 0, rows);
 }
 
-// Logits of whole draws at a time, as many as there is memory for.
+// Computes logits and draws in pieces of whole draws, with at most kLogitFloats logits at once unless one draw has
+// more.
 void Runner::draw(const at::Tensor& hidden) {
   const auto rows = static_cast<int32_t>(rows_.size());
   const auto piece = static_cast<int32_t>(std::max<int64_t>(1, kLogitFloats / model_.shape().vocabulary));

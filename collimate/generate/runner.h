@@ -15,33 +15,35 @@
 
 namespace collimate::generate {
 
-// One step draws this for a sequence: a token after its last one and, as long as the draws are the proposed tokens, one
-// after each of those. So all but the last are proposed tokens, whose keys and values are in the cache.
+// The tokens that one step draws for a sequence: one after the sequence's last token and, as long as draws equal the
+// proposed tokens, one after each of these. So all drawn tokens but the last are proposed ones, whose keys and values
+// are in the cache.
 struct DrawnFor {
   Sequence* sequence = nullptr;
-  int32_t row = 0;                    // of the gathered hidden states: its last token's, before the proposed ones'
-  std::span<const int32_t> proposed;  // that were run
+  int32_t row = 0;                    // of the gathered hidden states: that of its last token; proposed ones' follow
+  std::span<const int32_t> proposed;  // proposed tokens that were run
   std::span<Drawn> drawn;             // at least one
 
   int32_t end_row() const { return row + 1 + static_cast<int32_t>(proposed.size()); }
 };
 
-// Carries out plans on a model: one forward over all runs, one gather of the rows that draw, logits in pieces of
-// bounded size, draws in parallel. Owns the cache's memory. Reads sequences, never changes them. Not thread-safe.
+// Carries out plans on a model, with one forward over all runs, one gather of the rows that draw, logits in pieces of
+// bounded size and draws in parallel. Owns the cache's memory. Reads sequences, never changes them. Not thread-safe.
 class Runner {
  public:
-  // `routed`: the experts that routers choose are kept beside the cache.
+  // With `routed` the experts that routers choose are kept beside the cache.
   Runner(model::Model& model, tensor::Exec exec, int64_t blocks, tensor::KvType kv_type, uint64_t run_seed,
          bool routed = false);
 
-  // Blocks of every sequence in the plan must be in place. Copies the partial block of each fork. The result is valid
-  // until the next call; runs that draw come in the plan's order, each followed by its forks.
+  // Runs one step. Every sequence in the plan must have its blocks. Copies the partial block of each fork. Returns the
+  // draws, valid until the next call: runs that draw come in the plan's order, each followed by its forks.
   std::span<const DrawnFor> run(const StepPlan& plan);
 
-  // From now on the most likely tokens of a draw are those after the sequence's penalties and form: Drawn::scores.
+  // From now on the most likely tokens of a draw are chosen by their scores after the sequence's penalties and form
+  // (see Drawn::scores).
   void score_top() { draw_batch_.score_top(); }
 
-  // Gives back the memory of the cache, whose blocks nobody needs any more, and of results; the next run takes it
+  // Gives back the memory of the cache, whose blocks must no longer be needed, and of results. The next run takes it
   // again.
   void release();
 
@@ -69,11 +71,11 @@ class Runner {
 
   model::TokenBatch batch_;
   std::vector<std::vector<int32_t>> tables_;
-  std::vector<int32_t> rows_;  // [R] tokens of the batch after which something is drawn
+  std::vector<int32_t> rows_;  // [R] indices of the batch's tokens after which something is drawn
   at::Tensor gathered_;        // at least [R, H]
   DrawBatch draw_batch_;
   std::vector<DrawnFor> draws_;
-  std::vector<Drawn> drawn_;  // what `draws_` points at
+  std::vector<Drawn> drawn_;  // that `draws_` points to
 };
 
 }  // namespace collimate::generate

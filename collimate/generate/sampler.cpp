@@ -24,8 +24,8 @@ tensor::SampleOptions truncation(const SamplingParams& params) {
           .min_p = static_cast<float>(params.min_p)};
 }
 
-// A copy, as the next question overwrites it. Empty where the model has none of these tokens: a smaller draft's guess
-// may then be anything.
+// Returns a copy of the allowed tokens' bits, as the constraint's next answer overwrites them. Returns nothing if the
+// model has none of these tokens: the guess of a draft with a smaller vocabulary may then be any token.
 std::vector<uint32_t> allowed_of(const LogitHistory& history, int64_t vocabulary) {
   const std::span<const uint32_t> allowed = history.allowed();
   for (size_t word = 0; word < allowed.size() && static_cast<int64_t>(word) * 32 < vocabulary; ++word) {
@@ -48,7 +48,7 @@ void DrawBatch::add(const float* logits, const SamplingParams& params, const Log
 }
 
 std::span<Drawn> DrawBatch::run(const tensor::Exec& exec) {
-  const std::vector<Asked> all = std::exchange(asked_, {});  // gone also where a draw fails
+  const std::vector<Asked> all = std::exchange(asked_, {});  // the batch is empty also if a draw fails
   sampled_.resize(all.size());
   drawn_.assign(all.size(), {});
   draws_.clear();

@@ -11,22 +11,23 @@ using History = LogitHistory;
 using tensor::LogitEdit;
 using Edits = std::vector<LogitEdit>;
 
-// vLLM's min_tokens: -infinity for everything that would end the request too early.
+// vLLM's min_tokens sets the logit of each token that would end the request too early to -infinity.
 bool too_early(const Params& params, const History& history) { return history.completion_tokens < params.min_tokens; }
 
 void forbid_ends(const Params&, const History& history, Edits& edits) {
   for (const int32_t id : history.ends) edits.push_back({id, LogitEdit::Kind::kForbid});
 }
 
-// OpenAI's logit_bias.
+// OpenAI's logit_bias is added to the logits.
 bool has_bias(const Params& params, const History&) { return !params.logit_bias.empty(); }
 
 void add_bias(const Params& params, const History&, Edits& edits) {
   for (const auto& [id, bias] : params.logit_bias) edits.push_back({id, LogitEdit::Kind::kSubtract, -bias});
 }
 
-// CTRL (Keskar et al. 2019, arXiv:1909.05858, section 4.1), over prompt and completion as in vLLM and transformers; a
-// logit below zero is multiplied, so that a penalty above 1 always makes a token less likely.
+// The repetition penalty is that of CTRL (Keskar et al. 2019, arXiv:1909.05858, section 4.1), for tokens of prompt and
+// completion as in vLLM and transformers. A logit below zero is multiplied, so that a penalty above 1 always makes a
+// token less likely.
 bool penalizes_repetition(const Params& params, const History&) { return params.repetition_penalty != 1.0; }
 
 void penalize_repetition(const Params& params, const History& history, Edits& edits) {
@@ -34,7 +35,7 @@ void penalize_repetition(const Params& params, const History& history, Edits& ed
     edits.push_back({id, LogitEdit::Kind::kPenalize, params.repetition_penalty});
 }
 
-// OpenAI's formula, over generated tokens only: mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence.
+// OpenAI's formula, for generated tokens only, is mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence.
 bool penalizes_generated(const Params& params, const History&) {
   return params.frequency_penalty != 0.0 || params.presence_penalty != 0.0;
 }

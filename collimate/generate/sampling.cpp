@@ -16,7 +16,7 @@ std::string shown(const json& value) { return value.dump(-1, ' ', false, json::e
   throw base::InputError(base::expectation("sampling." + key, expected, shown(got)));
 }
 
-// 1e9 as 1000000000.
+// Returns the limit as text without an exponent: 1e9 is 1000000000.
 std::string limit_text(double limit) {
   return limit == std::floor(limit) ? fmt::format("{:.0f}", limit) : fmt::to_string(limit);
 }
@@ -66,7 +66,7 @@ std::vector<int32_t> value_from(const std::string& key, const json& value,
   return ids;
 }
 
-// One string or a list of them.
+// Reads one string, or a list of strings.
 std::vector<std::string> value_from(const std::string& key, const json& value,
                                     const SamplingMember<std::vector<std::string>>&) {
   const json list = value.is_array() ? value : json::array({value});

@@ -9,13 +9,13 @@
 
 namespace collimate::generate {
 
-// A member of SamplingParams that is a number in [low, high], or in (low, high] with `above`; one that is not 0 is at
-// least `smallest`.
+// A member of SamplingParams that is a number in [low, high], or in (low, high] with `above`. A value other than 0 must
+// be at least `smallest`.
 template <class T>
 struct SamplingNumber {
   T SamplingParams::*at;
   T low;
-  T high = std::numeric_limits<T>::max();  // that: no upper limit
+  T high = std::numeric_limits<T>::max();  // the default: no upper limit
   bool above = false;
   T smallest = 0;
 
@@ -26,33 +26,34 @@ struct SamplingNumber {
   }
 };
 
-// Any other member; what it may be follows from its type.
+// Any other member, whose possible values follow from its type.
 template <class T>
 struct SamplingMember {
   T SamplingParams::*at;
 };
 
-// A field is what JSON (SamplingParams), configurations and flags (SamplingOptions) and requests (serve/api.cpp) know
-// of a member. Its default is the member's.
+// A field describes a member to JSON (SamplingParams), configurations and flags (SamplingOptions) and requests
+// (serve/api.cpp). The field's default is the member's.
 struct SamplingField {
   const char* name;     // in JSON, and of the option
-  const char* request;  // in the body of a request; null where serve/api.cpp reads it in a form of its own
+  const char* request;  // name in the body of a request; null if serve/api.cpp reads it in another form
   std::variant<SamplingNumber<double>, SamplingNumber<int64_t>, SamplingMember<bool>, SamplingMember<uint64_t>,
                SamplingMember<LogitBias>, SamplingMember<std::vector<int32_t>>,
                SamplingMember<std::vector<std::string>>, SamplingMember<std::string>>
       member;
   const char* unit = "";
-  const char* help = nullptr;  // of the option; null where there is none
-  // False of what few runs set: JSON, which every sample's messages carry, leaves its default out.
+  const char* help = nullptr;  // of the option; null: no option
+  // JSON, which every sample's messages carry, always has the field. False for one that few runs set: its default is
+  // then left out.
   bool always = true;
-  bool file = false;       // the option may name a file that has it: what does not begin with {
+  bool file = false;       // a value of the option that does not begin with { names a file that has it
   bool truncates = false;  // greedy draws do not read it
 };
 
-// All members, options in the order of help. A new number is a member with its default, a row here, and its use: in
-// sampler_stages.cpp where it changes logits, in sampler.cpp and tensor/ops/truncation.cpp where it truncates, in
-// finish_of of sequence.cpp where it ends a completion. What is divided by is not
-// so small that a sane model's logits overflow: that would end the step of all requests.
+// All members, options in the order of help. A new number needs a member with its default, a row here, and its use: in
+// sampler_stages.cpp if it changes logits, in sampler.cpp and tensor/ops/truncation.cpp if it truncates, in finish_of
+// of sequence.cpp if it ends a completion. Divisors have a lower limit, as a sane model's logits must not overflow:
+// that would end the step of all requests.
 inline constexpr SamplingField kSamplingFields[] = {
     {"temperature", "temperature", SamplingNumber<double>{&SamplingParams::temperature, 0.0, 1e4, false, 1e-6}, "",
      "temperature of sampling; 0 always takes the most likely token"},
@@ -101,7 +102,7 @@ inline constexpr SamplingField kSamplingFields[] = {
      .help = "completions are JSON that this schema allows: the schema, its text or the name of a file that has it",
      .always = false,
      .file = true},
-    // Said by the caller, each in a way of its own.
+    // Callers set these, each in its own way.
     {.name = "grammar",
      .request = nullptr,
      .member = SamplingMember<std::string>{&SamplingParams::grammar},

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kTemperature = "temperature", kMinTokens = "min_tokens";
 
-// Makes the option of a row, in its place.
+// Makes the option of a row of kSamplingFields, in its place.
 class OptionMaker {
  public:
   OptionMaker(base::Section* section, const SamplingField& field, SamplingOptions::Item& item)
@@ -58,7 +58,7 @@ class OptionMaker {
   template <class T, class... Checks>
   void put(T standard, const Checks&... checks) const {
     base::only_with read;
-    if (field_.truncates) read.option = kTemperature;  // greedy draws read it not
+    if (field_.truncates) read.option = kTemperature;  // greedy draws do not read the option
     item_.emplace<base::Option<T>>(section_, field_.name, std::move(standard), field_.unit, field_.help, read,
                                    checks...);
   }
@@ -68,7 +68,7 @@ class OptionMaker {
   SamplingOptions::Item& item_;
 };
 
-// A Taker puts what is set into its member.
+// A Taker copies the value of a row's option into the row's member.
 class Taker {
  public:
   Taker(SamplingParams& params, const SamplingField& field, const SamplingOptions::Item& item)
@@ -108,7 +108,7 @@ class Taker {
   const SamplingOptions::Item& item_;
 };
 
-// The trainer divides logits by it, so that it is not 0.
+// Returns the row of a temperature that may not be 0, as the trainer divides logits by it.
 SamplingField for_training(SamplingField temperature) {
   auto& number = std::get<SamplingNumber<double>>(temperature.member);
   number.low = std::exchange(number.smallest, 0.0);

@@ -11,17 +11,18 @@
 
 namespace collimate::generate {
 
-// How tokens are drawn, as rollouts, evaluation and the command line declare it: an option for each row of
-// kSamplingFields that has a help text, with its limits.
+// The section by which rollouts, evaluation and the command line say how tokens are drawn. It has an option for each
+// row of kSamplingFields that has a help text, with the row's limits.
 class SamplingOptions : public base::Section {
  public:
-  // `greedy`: a temperature of 0 is allowed.
+  // With `greedy` a temperature of 0 is allowed.
   explicit SamplingOptions(double default_temperature = SamplingParams().temperature, bool greedy = true);
 
-  // Gives what is set, and the defaults of members that are no option. Reads the files that it names.
+  // Returns the values of the options, and the defaults of members that are no option. Reads the files that options
+  // name.
   SamplingParams values() const;
 
-  // Gives the same for completions of so many tokens. InputError, naming where it was set, when min_tokens is more.
+  // Returns values() with this max_tokens. Throws InputError, naming where it was set, when min_tokens is larger.
   SamplingParams params(int64_t max_tokens) const;
 
   using Item =
@@ -30,7 +31,7 @@ class SamplingOptions : public base::Section {
                    base::Option<std::vector<std::string>>, base::Option<std::string>, base::Option<base::JsonText>>;
 
  private:
-  std::array<Item, std::size(kSamplingFields)> items_;  // of each row; nothing where it is no option
+  std::array<Item, std::size(kSamplingFields)> items_;  // by row; monostate for a row that is no option
 };
 
 }  // namespace collimate::generate

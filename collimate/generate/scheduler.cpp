@@ -7,12 +7,12 @@
 namespace collimate::generate {
 namespace {
 
-// Blocks that a decoding sequence needs beyond those it has.
+// Returns how many blocks a decoding sequence needs beyond those that it has.
 int64_t growth(const Sequence& sequence) {
   return blocks_for(sequence.length()) - static_cast<int64_t>(sequence.blocks.size());
 }
 
-// Whether it may yet need a block more.
+// Returns whether the sequence may still need a further block.
 bool may_grow(const Sequence& sequence) {
   return blocks_for(sequence.length() + sequence.tokens_left()) > blocks_for(sequence.length());
 }
@@ -30,7 +30,7 @@ bool same_prompt(const Sequence& a, const Sequence& b) {
          std::equal(a.ids.begin(), a.ids.begin() + a.prompt_tokens, b.ids.begin());
 }
 
-// One call of Scheduler::plan: the plan so far and what is left of the step's means.
+// One call of Scheduler::plan: the plan so far, and the tokens, sequences and blocks that the step has left.
 class Planner {
  public:
   Planner(const Queues& queues, const BlockPool& pool, const PrefixCache& prefixes, uint64_t version,
@@ -55,7 +55,7 @@ class Planner {
     }
   }
 
-  // Shares the rows out as evenly as whole rows allow.
+  // Adds proposed tokens to decoding runs, up to max_rows rows in the step, as evenly as whole rows allow.
   void plan_proposed(int64_t max_rows) {
     int64_t room = max_rows, proposing = 0;
     for (const Run& run : plan_.runs) room -= run.count;
@@ -72,7 +72,7 @@ class Planner {
   }
 
   void plan_waiting() {
-    // No step can start more than this many, so no more are looked at.
+    // A step can start no more sequences than this, so it looks at no more.
     const size_t window = std::min<size_t>(queues_.waiting.size(), std::max<int64_t>(sequences_, 0));
     for (size_t i = 0; i < window && sequences_ > 0; ++i) {
       Sequence* sequence = queues_.waiting[i];
@@ -91,7 +91,7 @@ class Planner {
     tokens_ -= count;
   }
 
-  // The run of this plan that computes the sequence's prompt, or -1.
+  // Returns the index of the run of this plan that computes the sequence's prompt, or -1.
   int32_t run_of_prompt(const Sequence& sequence) const {
     for (size_t i = first_prompt_; i < plan_.runs.size(); ++i) {
       const Run& run = plan_.runs[i];
@@ -100,8 +100,8 @@ class Planner {
     return -1;
   }
 
-  // True when the sequence shares the leader's prompt: now as a fork, or later by waiting for the prompt's last chunk
-  // or for its blocks to be published.
+  // Returns true if the sequence shares the leader's prompt: now as a fork, or later, as it waits for the prompt's last
+  // chunk or for its blocks to be published.
   bool join(Sequence* sequence, int32_t leader) {
     const Run& run = plan_.runs[leader];
     if (!sequence->fresh() || !run.sequence->fresh()) {
@@ -128,7 +128,8 @@ class Planner {
     return true;
   }
 
-  // Takes what one more running sequence needs, or nothing. A sequence alone in the engine needs no reserve.
+  // Takes `blocks` and a place for one more running sequence, or takes nothing and returns false. The reserve of
+  // running sequences must be left; the sequence itself needs none, so that one alone may fill the cache.
   bool take(const Sequence& sequence, int64_t blocks) {
     if (blocks + reserve_ > blocks_) return false;
     blocks_ -= blocks;
@@ -137,7 +138,7 @@ class Planner {
     return true;
   }
 
-  // Takes blocks for `tokens` proposed ones, or for as many as the spare blocks hold; the number of tokens.
+  // Takes blocks for `tokens` proposed tokens, or for as many as the spare blocks hold, and returns their number.
   int64_t take_proposed(const Sequence& sequence, int64_t tokens) {
     const int64_t length = sequence.length(), blocks = blocks_for(length);
     const int64_t spare = std::max<int64_t>(0, blocks_ - reserve_);
@@ -154,7 +155,7 @@ class Planner {
   int64_t tokens_ = 0;
   int64_t sequences_ = 0;
   int64_t blocks_ = 0;
-  int64_t reserve_ = 0;  // blocks that admissions leave over: the next one of each running sequence that may grow
+  int64_t reserve_ = 0;  // blocks that admissions must leave: the next one of each running sequence that may grow
   size_t first_prompt_ = 0;
 };
 

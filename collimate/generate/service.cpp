@@ -13,8 +13,9 @@
 namespace collimate::generate {
 namespace {
 
-// Enough that no request ever waits for memory, but not all of a machine for a model with a long context: fewer blocks
-// change no result. As many on every stage, which do the same steps: the layers of all of them count.
+// Returns enough blocks that no request ever waits for memory, but at most 4 GiB of them, as a model with a long
+// context should not take all of a machine; fewer blocks change no result. Every stage has the same number, as all do
+// the same steps, and the layers of all stages count.
 int64_t default_blocks(const ServiceOptions& options, shape::ModelShape shape) {
   constexpr int64_t kMostBytes = int64_t{4} << 30;
   shape.own_blocks = {};

@@ -19,7 +19,8 @@
 
 namespace collimate::generate {
 
-// kError: no token can continue what the completion has to be (SamplingParams::regex), or finding them took too much.
+// Says why a request ended. kStop: by a stop id or a stop string. kError: no token can continue the form that the
+// completion must have (SamplingParams::regex), or finding one took too much work.
 enum class Finish : int32_t {
   kRunning = 0,
   kEos = 1,
@@ -30,66 +31,70 @@ enum class Finish : int32_t {
   kError = 6
 };
 
-// The end as an interface says it: "length", "timeout", "error", else "stop".
+// Returns the word that interfaces have for an end: "length", "timeout", "error", else "stop".
 const char* finish_reason(Finish finish);
-// The completion ended before the model, or a stop, ended it: at its limit, by its timeout, an error, or cancelled.
+// Returns whether the completion was cut off before the model or a stop ended it: at its limit, by its timeout, by an
+// error or because it was cancelled.
 bool cut_off(Finish finish);
 
-// One request produced this since the last take(). The last emission of a request has finish != kRunning; the token
-// that ended it (end of sequence, stop id, the one that completed a stop string) is among `tokens`. A caller that shows
-// text takes it from completion_text.h, which cuts it before the stop string.
+// The output of one request since the last take(). A request's last emission has finish != kRunning, and its `tokens`
+// include the token that ended it (end of sequence, stop id, or the one that completed a stop string). A caller that
+// shows text takes it from completion_text.h, which cuts it before the stop string.
 struct Emission {
   int64_t uid = 0;
   std::vector<int32_t> tokens;
-  std::vector<float> log_probs;   // log-softmax(logits / temperature) of each, before truncation and penalties
-  std::vector<int64_t> versions;  // weights version that sampled each token
-  // [tokens, k] the most likely tokens in each one's place, in order, under the same distribution as log_probs; k is
-  // the request's top_log_probs, the vocabulary at most.
+  std::vector<float> log_probs;   // [tokens] log-softmax(logits / temperature), before truncation and penalties
+  std::vector<int64_t> versions;  // [tokens] version of the weights that sampled each token
+  // [tokens, k] the most likely tokens at each token's place, most likely first, under the same distribution as
+  // log_probs; k is the request's top_log_probs, but at most the vocabulary.
   std::vector<TokenLogProb> top_log_probs;
-  // The last emission has it, where ServiceOptions::routed_experts asks: of the request's tokens from the first prompt
-  // token on those that were run, which are all but the last one of a request that ended by itself.
+  // Only in the last emission, and if ServiceOptions::routed_experts asks: the experts of the tokens that were run,
+  // from the first prompt token on. A request that ended by itself ran all tokens but the last one.
   model::RoutedExperts routed_experts;
   Finish finish = Finish::kRunning;
 };
 
 struct ServiceOptions {
-  int64_t cache_blocks = 0;  // 0: what `max_batch_sequences` full sequences need, or 4 GiB (of all stages) and one
+  // 0: as many as `max_batch_sequences` full sequences need, at most 4 GiB over all stages, but enough for one
+  // sequence.
+  int64_t cache_blocks = 0;
   std::optional<tensor::KvType> kv_type;  // of the cache; empty: model::kv_type
   int64_t max_batch_tokens = 2048;        // tokens of one step, prefill included
   int64_t max_batch_sequences = 256;
-  int64_t max_sequence_tokens = 0;  // 0: the model's
+  int64_t max_sequence_tokens = 0;  // 0: the model's positions
   uint64_t seed = 0;                // run seed of the draws
   std::vector<int32_t> eos_ids;     // empty: the model's; SamplingParams::ignore_eos switches them off for a request
-  bool prefix_cache = true;         // requests whose beginnings are equal share full blocks, also after they finished
-  int64_t speculation_tokens = 0;   // tokens proposed to a sequence at a time; 0: none. See step()
-  model::Model* draft = nullptr;    // proposes them; outlives the service. Null: n-grams do, where they occurred before
+  bool prefix_cache = true;         // requests with equal beginnings share full blocks, also after they finished
+  int64_t speculation_tokens = 0;   // most tokens proposed to a sequence at a time; 0: none. See step()
+  model::Model* draft = nullptr;    // proposes them; must outlive the service. Null: n-grams of the sequence do
   int64_t speculation_rows = 16;    // proposed tokens fill a step up to so many rows; tensor::linear's few rows
-  bool routed_experts = false;      // tell which experts a mixture's routers chose
+  bool routed_experts = false;      // emissions have the experts that a mixture's routers chose
   SamplingParams sampling;          // of requests without a `sampling` column
-  const text::Tokenizer* tokenizer = nullptr;  // outlives the service; needed for requests with stop strings or a form
+  const text::Tokenizer* tokenizer = nullptr;  // must outlive the service; needed for stop strings and forms
   tensor::Exec exec;                           // threads of the draws; null pool: the caller's
-  // Clock of SamplingParams::timeout_seconds, in seconds; empty: base::now_seconds. Read only while a request has a
-  // timeout, so that what a run draws, which never has one, depends on no clock.
+  // Clock of SamplingParams::timeout_seconds, in seconds; empty: base::now_seconds. The clock is read only while a
+  // request has a timeout, which no rollout has, so that a run's draws depend on no clock.
   std::function<double()> now_seconds = {};
 };
 
-// The options with every 0 that stands for a default replaced, for a model of that shape and type. InputError naming
-// what is out of range, and a draft that is no language model.
+// Returns the options with every 0 or empty value that stands for a default replaced, for a model of that shape and
+// type. Throws InputError for a value out of range, naming it, and for a draft that is no language model.
 ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, tensor::ComputeType compute);
 
-// Gives the sizes of a draft's cache and steps by its shape and type: as many sequences as guess at a time.
-// `options` are resolved.
+// Returns the options with the sizes of a draft's cache and steps, by the draft's shape and type: for as many sequences
+// as guess at a time. `options` must be resolved.
 ServiceOptions of_draft(const ServiceOptions& options, const shape::ModelShape& draft, tensor::ComputeType compute);
 
-// Counted since the service began; saved and loaded with it.
+// Counts since the service began. They are saved and loaded with it.
 struct ServiceCounts {
-  // prefill_tokens: prompt (and recomputed) tokens run; shared_prompt_tokens: those taken from another request's
-  // blocks. decoded_tokens: drawn tokens run, with speculation as many as without. proposed_tokens: tokens run on
-  // trial; accepted_tokens: those of them that were drawn, each of which saved a step; they are among decoded_tokens.
+  // prefill_tokens are the prompt (and recomputed) tokens that were run, shared_prompt_tokens the ones taken from
+  // another request's blocks. decoded_tokens are the drawn tokens that were run, as many with speculation as without.
+  // proposed_tokens were run on trial; accepted_tokens are the proposed tokens that were drawn, each of which saved a
+  // step, and are among decoded_tokens.
   int64_t steps = 0, prefill_tokens = 0, shared_prompt_tokens = 0, decoded_tokens = 0, preemptions = 0;
   int64_t proposed_tokens = 0, accepted_tokens = 0;
-  // rows: requests that a step ran, summed over steps. queued_steps: steps that left requests waiting; queued_rows: the
-  // rows of those.
+  // rows are the requests that a step ran, summed over steps. queued_steps are the steps that left requests waiting,
+  // queued_rows the rows of these steps.
   int64_t rows = 0, queued_steps = 0, queued_rows = 0;
 
   static void fields(auto& self, auto&& field) {
@@ -107,24 +112,24 @@ struct ServiceCounts {
 };
 
 struct ServiceStats : ServiceCounts {
-  int64_t slots = 0;                                                      // requests that a step can run
-  int64_t parts = 1;                                                      // services that these are the counts of
+  int64_t slots = 0;                                                      // most requests that a step can run
+  int64_t parts = 1;                                                      // number of services that were counted
   int64_t running = 0, waiting = 0;                                       // requests now
   int64_t blocks_used = 0, blocks_peak = 0, blocks = 0, cache_bytes = 0;  // of the cache: used, most used, all
 
-  // The part of the slots that was taken while requests waited: what long tails cost begins when none waits any more.
-  // 1 where none ever waited.
+  // Returns the share of the slots that was taken while requests waited; the cost of long tails, which begins when no
+  // request waits any more, does not count. Returns 1 if none ever waited.
   double utilisation() const {
     return queued_steps == 0 ? 1.0
                              : static_cast<double>(queued_rows * parts) / static_cast<double>(queued_steps * slots);
   }
 };
 
-// Counts of all of these together.
+// Returns the sums of the counts of several services.
 ServiceStats total_of(std::span<const ServiceStats> parts);
 
-// Whoever answers requests, step by step: a Service, or several of them that ranks have. A server and a chat know no
-// more of it.
+// An object that answers requests, step by step: a Service, or several of them on several ranks. A server and a chat
+// use this interface alone.
 class Completer {
  public:
   virtual ~Completer() = default;
@@ -135,49 +140,53 @@ class Completer {
   virtual ServiceStats stats() const = 0;
 };
 
-// A service streams: it is the one object that recipes, the command line, a server and evaluation drive. Not
-// thread-safe; only `step` does work. A sample's tokens depend on its prompt, its sampling parameters, its uid and the
-// weights alone: not on what else is in the batch, on the order of submission, on pauses, or on save and load in the
-// middle. Only how many there are may depend on more: on the clock, for a request with a timeout.
+// A service generates tokens as a stream and is the one object that recipes, the command line, a server and evaluation
+// drive. Not thread-safe; only `step` does work. A sample's tokens depend on its prompt, its sampling parameters, its
+// uid, the seed and the weights alone: not on the other requests in the batch, on the order of submission, on pauses,
+// or on save and load in the middle. Only their number may depend on the clock too, for a request with a timeout.
 class Service : public base::Stateful, public Completer {
  public:
   Service(model::Model& model, ServiceOptions options);
   ~Service() override;
 
-  // Rows: uid, prompt_uid (rows that share it and the prompt share its blocks), ids = the prompt's tokens, and
-  // optionally `sampling` (JSON of SamplingParams, else the options'). Also legal between steps. InputError: empty
-  // prompt, id outside the vocabulary, prompt longer than the limit, more tokens than the cache can ever hold, uid
-  // still in flight, sampling parameters out of range, stop strings, a regex or a schema without a tokenizer, one that
-  // cannot be followed. All rows or none.
+  // Takes requests with columns uid, prompt_uid (rows that share it and the prompt share its blocks; without the column
+  // it is the uid), ids = the prompt's tokens, and optionally `sampling` (JSON of SamplingParams, else the options').
+  // May be called between steps. Throws InputError, and takes no row, for an empty prompt, an id outside the
+  // vocabulary, a prompt longer than the limit, more tokens than the cache can ever hold, a uid that is still in flight
+  // or occurs twice, sampling parameters out of range, stop strings, a regex or a schema without a tokenizer, and a
+  // form that cannot be followed.
   void submit(const Batch& requests) override;
 
-  // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. Requests
-  // whose timeout has passed end first, with Finish::kTimeout: their blocks are free for this step. GuardError when the
-  // weights changed and update() was not called, or when logits are not finite. With speculation a request may get
-  // several tokens in one: a proposed token is accepted if it is the one that is drawn at its place anyway, so tokens,
-  // log-probs and finish reasons are the same with and without it, in bits. Where the model's ranks share experts, all
-  // step together, each its own requests or none, and it is false when none of them had anything to do.
+  // Runs one step, which mixes prefill and decode. Returns false if there was nothing to do or the service is paused.
+  // Requests whose timeout has passed end first, with Finish::kTimeout, and free their blocks for this step. Throws
+  // GuardError if the weights changed and update() was not called, or if logits are not finite. With speculation a
+  // request may get several tokens in one step: a proposed token is accepted if it is the one that would be drawn at
+  // its place anyway, so tokens, log-probs and finish reasons have the same bits with and without speculation. If the
+  // model's ranks share experts, all ranks must step together, each with its own requests or none, and the result is
+  // false when none of them had anything to do.
   bool step() override;
 
-  // One emission per request that has something new, in the order in which it first had; valid until the next take().
+  // Returns one emission for each request that has news, in the order in which requests first had news. Valid until the
+  // next take().
   std::span<const Emission> take() override;
 
-  void pause();  // steps do nothing; requests keep their place
+  void pause();  // steps do nothing until resume(); requests keep their place
   void resume();
-  // The weights changed: later tokens carry `version`; cached keys of older versions are recomputed. The caller's
-  // numbers need not be the weights' own; until the first call they are.
+  // Must be called after the weights changed: later tokens have this `version`, and cached keys and values are
+  // recomputed. The caller's versions need not be the weights' own, which count until the first call.
   void update(uint64_t version);
-  // Gives back the memory of the cache, of what steps keep and of a draft's; the next step takes it again. Requests in
+  // Gives back the memory of the cache, of the steps' results and of a draft; the next step takes it again. Requests in
   // flight keep their place and are computed again, which gives the same bits.
   void release();
   // Ends requests with Finish::kCancelled; tokens not yet taken are still emitted. Unknown uids are ignored.
   void cancel(std::span<const int64_t> uids) override;
 
   int64_t running() const;   // submitted and not finished
-  uint64_t version() const;  // of the next token
+  uint64_t version() const;  // that the next token will have
   ServiceStats stats() const override;
 
-  // Requests in flight with their tokens so far; the cache is rebuilt by recomputing, which gives the same bits.
+  // Save and load the requests in flight with their tokens so far; the cache is recomputed, which gives the same bits.
+  // load() replaces all requests and throws InputError if the saved service had another seed.
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
 

@@ -23,7 +23,8 @@ std::unique_ptr<Draft> make_draft(const ServiceOptions& options, int64_t vocabul
                                  options.seed);
 }
 
-// One table of blocks serves all layers, so that a single layer without a window keeps every block.
+// Returns the widest attention window of all layers, or 0 if a layer has none: one table of blocks serves all layers,
+// so that a single layer without a window keeps every block.
 int64_t widest_window(const shape::ModelShape& shape) {
   int64_t widest = 0;
   for (const shape::Block& block : shape.blocks) {
@@ -133,7 +134,7 @@ void Service::Impl::propose() {
     Speculation& speculation = sequence->speculation;
     speculation.proposed.clear();
     if (!sequence->decoding() || decoding >= options.speculation_rows) continue;
-    // One token less than it may draw: one is drawn after the proposed ones.
+    // A guess has one token less than the sequence may draw, as one is drawn after the proposed ones.
     const int64_t most = speculation.length.next(std::min(options.speculation_tokens, sequence->tokens_left() - 1));
     if (most <= 0) continue;
     if (draft != nullptr)
@@ -152,7 +153,7 @@ void Service::Impl::apply(const StepPlan& step) {
       sequence.blocks.push_back(pool.acquire(step.matched_blocks[next_match++]));
     }
     sequence.computed = admission.matched * kBlockTokens;
-    sequence.routed_experts.clear();  // whatever ran before it was preempted runs again
+    sequence.routed_experts.clear();  // all that ran before a preemption runs again
     stats.shared_prompt_tokens += sequence.computed;
     queues.running.push_back(&sequence);
   }
@@ -171,14 +172,14 @@ void Service::Impl::apply_fork(const Fork& fork, const StepPlan& step) {
   const Sequence& leader = *step.runs[fork.run].sequence;
   Sequence& sequence = *fork.sequence;
   const int64_t full = sequence.prompt_tokens / kBlockTokens;
-  sequence.routed_experts = leader.routed_experts;  // of blocks that it may have given back
+  sequence.routed_experts = leader.routed_experts;  // also those of blocks that the leader has given back
   sequence.blocks.assign(leader.blocks.begin(), leader.blocks.begin() + full);
   if (sequence.prompt_tokens % kBlockTokens != 0) sequence.blocks.push_back(pool.allocate());
   stats.shared_prompt_tokens += sequence.prompt_tokens;
   queues.running.push_back(&sequence);
 }
 
-// Admitted ones have blocks now; they are among the first max_batch_sequences waiting.
+// Removes the admitted sequences from the queue. They have blocks now and are among the first max_batch_sequences.
 void Service::Impl::remove_admitted() {
   auto& waiting = queues.waiting;
   const auto window = std::min<int64_t>(static_cast<int64_t>(waiting.size()), options.max_batch_sequences);
@@ -209,7 +210,7 @@ void Service::Impl::append(const DrawnFor& draw) {
   const int64_t before = sequence.length();
   Finish reason = Finish::kRunning;
   for (const Drawn& drawn : draw.drawn) {
-    sequence.computed = sequence.length();  // all but the last draw are proposed tokens, which have been run
+    sequence.computed = sequence.length();  // all draws but the last are proposed tokens, which have been run
     sequence.append(drawn.token, drawn.log_prob, static_cast<int64_t>(version), drawn.top);
     reason = finish_of(sequence, options.eos_ids);
     if (reason != Finish::kRunning) break;
@@ -222,7 +223,7 @@ void Service::Impl::append(const DrawnFor& draw) {
   if (reason != Finish::kRunning) finish(sequence, reason);
 }
 
-// After a run with proposed tokens, of which `accepted` are the sequence's now: the others leave nothing behind.
+// Settles a run with proposed tokens, of which the sequence has got `accepted`. Blocks of the others are given back.
 void Service::Impl::settle(const DrawnFor& draw, int64_t accepted) {
   Sequence& sequence = *draw.sequence;
   const auto proposed = static_cast<int64_t>(draw.proposed.size());

@@ -17,22 +17,22 @@
 
 namespace collimate::generate {
 
-// A Service owns this. Private to service*.cpp.
+// The state of a Service, private to service*.cpp.
 struct Service::Impl {
   Impl(model::Model& the_model, ServiceOptions the_options);
 
-  // Moves finished-with sequences' memory into new ones.
+  // Returns an empty sequence, which reuses the memory of one that has ended if there is any.
   std::unique_ptr<Sequence> make_sequence();
   void check_request(const Sequence& sequence, const std::string& where) const;
   void enqueue(std::unique_ptr<Sequence> sequence);
 
-  // Limits the time from now on, in place of what the request's parameters say.
+  // Lets the sequence end `seconds` from now, whatever the request's parameters say.
   void limit_time(Sequence& sequence, double seconds);
-  // Ends what has run out of time; whether anything has.
+  // Ends the requests whose time is over and returns whether there were any.
   bool expire();
 
   void check_weights() const;
-  // Where speculation may pay, lets each decoding sequence guess; the plan takes what there is room for.
+  // Lets each decoding sequence guess tokens if speculation may pay; the plan takes as many as there is room for.
   void propose();
   void apply(const StepPlan& step);
   void apply_fork(const Fork& fork, const StepPlan& step);
@@ -40,7 +40,7 @@ struct Service::Impl {
   void advance(const StepPlan& step);
   void append(const DrawnFor& draw);
   void settle(const DrawnFor& draw, int64_t accepted);
-  // Gives back the blocks behind every window.
+  // Gives back the blocks that no layer's attention window reaches any more.
   void release_unread(Sequence& sequence);
   void finish(Sequence& sequence, Finish reason);
   void note_change(Sequence& sequence);
@@ -48,11 +48,11 @@ struct Service::Impl {
   void count_step(const StepPlan& step);
 
   void preempt_latest();
-  // Everything cached is dropped; running requests wait again, in their order.
+  // Drops all that is cached; running requests wait again, in their order, before the other waiting ones.
   void forget_cache();
   void clear();
 
-  // Declared in order of construction: sequences hold blocks of the pool and must go first.
+  // The pool is declared before the sequences, which hold blocks of it and must be destroyed first.
   model::Model& model;
   ServiceOptions options;
   BlockPool pool;
@@ -66,13 +66,13 @@ struct Service::Impl {
   std::vector<std::unique_ptr<Sequence>> spare;
   Queues queues;
   StepPlan plan;
-  std::vector<Guess> guesses;      // of one step, by the draft
-  std::vector<Sequence*> changed;  // in order of their first untaken change
-  std::vector<Emission> taken;     // reused; a prefix of it is what the last take() returned
+  std::vector<Guess> guesses;      // that the draft makes in one step
+  std::vector<Sequence*> changed;  // in the order of their first change since the last take()
+  std::vector<Emission> taken;     // reused; the last take() returned its first entries
 
-  double next_end = kNever;  // no request ends by its timeout before
+  double next_end = kNever;  // no request ends by its timeout before this time
   bool paused = false;
-  int64_t window = 0;            // of the layer that reads furthest back; 0: any layer reads all keys
+  int64_t window = 0;            // of the layer that reads furthest back; 0: some layer reads all keys
   uint64_t version = 0;          // the caller's
   uint64_t weights_version = 0;  // the weights' own, at the last update
   ServiceCounts stats;

@@ -4,8 +4,8 @@
 #include "collimate/base/error.h"
 #include "collimate/generate/service_impl.h"
 
-// Save and load of a Service: one JSON entry with the requests, and one entry of raw bytes per kind of array, in which
-// the requests' arrays follow each other.
+// A Service is saved as one JSON entry with the requests, and one entry of raw bytes per kind of array, in which the
+// requests' arrays follow each other.
 namespace collimate::generate {
 namespace {
 
@@ -13,7 +13,7 @@ template <class T>
 struct Array {
   const char* name;
   std::vector<T> values = {};
-  size_t next = 0;  // the first that no sequence has taken
+  size_t next = 0;  // index of the first value that no sequence has taken
 };
 
 struct Arrays {
@@ -23,7 +23,8 @@ struct Arrays {
   Array<TokenLogProb> top_log_probs{"service.top_log_probs"};
   Array<int16_t> routed_experts{"service.routed_experts"};
 
-  // Gives `visit` each array, that of the sequence, and how many values of it are saved.
+  // Calls `visit` for each kind of array with the saved array, the sequence's own, and how many of its values are
+  // saved.
   void each(auto& sequence, int64_t length, int64_t routed, auto&& visit) {
     const int64_t completion = length - sequence.prompt_tokens;
     visit(ids, sequence.ids, length);
@@ -38,10 +39,10 @@ struct Arrays {
   }
 };
 
-// Appends the sequence's arrays, and gives the rest of it.
+// Appends the sequence's arrays to `arrays`, and returns the rest of the sequence as JSON.
 nlohmann::json take_apart(const Sequence& sequence, Arrays& arrays) {
   const int64_t length = sequence.length();
-  // The routes of those that have not ended are recomputed.
+  // The routed experts of a sequence that has not ended are recomputed.
   const int64_t routed = sequence.finish == Finish::kRunning ? 0 : std::ssize(sequence.routed_experts);
   arrays.each(sequence, length, routed, [](auto& array, const auto& values, int64_t count) {
     array.values.insert(array.values.end(), values.begin(), values.begin() + count);
@@ -51,7 +52,8 @@ nlohmann::json take_apart(const Sequence& sequence, Arrays& arrays) {
   return out;
 }
 
-// Makes the sequence of what take_apart gave, and of the next values of the arrays.
+// Fills the sequence from the JSON that take_apart returned and from the next values of the arrays. Throws RunError if
+// an array has too few.
 void put_together(const nlohmann::json& json, Arrays& arrays, Sequence& sequence) {
   json.get_to(sequence);
   arrays.each(sequence, json.at("length"), json.at("routed"), [](auto& array, auto& values, int64_t count) {

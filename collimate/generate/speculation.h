@@ -8,19 +8,20 @@
 
 namespace collimate::generate {
 
-// How far one sequence guesses ahead. It follows what held: as many tokens as held last time and one more, twice as
-// many after a guess that held as a whole; after a guess of which nothing held, no guess for 1, 3, 7, 15, then always
-// 31 steps. So where guesses hold it soon reaches the limit, where they hold now and then a step has a row or two more,
-// and where they never hold one step in 32 has one row more. Decides what a step costs, never which token is drawn.
+// Decides how many tokens one sequence guesses ahead, by how many guessed tokens held (were drawn) last time: that
+// number plus one, or twice the guess if it held as a whole. After a guess of which nothing held, there is no guess for
+// 1, 3, 7, 15, then always 31 steps. So a sequence whose guesses hold soon reaches the limit, one whose guesses hold
+// now and then has a row or two more in a step, and one whose guesses never hold has one row more in one step of 32.
+// The length changes the cost of a step, never which token is drawn.
 class GuessLength {
  public:
-  // Tokens to guess in this step, at most `most`; 0 while it waits. One call a step.
+  // Returns how many tokens to guess in this step, at most `most`; 0 while guesses pause. Call it once a step.
   int64_t next(int64_t most) {
     if (wait_ == 0) return std::min(length_, most);
     --wait_;
     return 0;
   }
-  // Notes that of `guessed` > 0 tokens the first `held` were drawn.
+  // Notes that the first `held` of `guessed` > 0 tokens were drawn.
   void observe(int64_t guessed, int64_t held) {
     length_ = held == guessed ? std::max(length_, 2 * guessed) : held + 1;
     pause_ = held > 0 ? 0 : std::min<int64_t>(2 * pause_ + 1, kLongestPause);

@@ -9,7 +9,8 @@
 
 namespace collimate::generate {
 
-// A user says this of speculation wherever something generates: options of the section that has this as a member.
+// These are the options of speculation, wherever something generates. They belong to the section that has this struct
+// as a member.
 struct SpeculationOptions {
   explicit SpeculationOptions(base::Section* section);
 
@@ -17,9 +18,10 @@ struct SpeculationOptions {
   base::Option<int64_t> most;
   base::Option<std::string> draft_model;
 
-  // ServiceOptions::speculation_tokens.
+  // Returns the value for ServiceOptions::speculation_tokens.
   int64_t tokens() const { return kind == "off" ? 0 : most.get(); }
-  // Does a smaller model guess? InputError where one is asked for and not named, or the other way.
+  // Returns whether a smaller model guesses. Throws InputError if one is asked for but not named, or named but not
+  // asked for.
   bool drafts() const;
 };
 

@@ -7,7 +7,8 @@
 #include "collimate/base/option_check.h"
 #include "collimate/base/section.h"
 
-// A user bounds the steps of a Service by these, wherever one runs for long: ServiceOptions of the same names.
+// These options bound the steps of a Service, wherever one runs for long. They set the ServiceOptions of the same
+// names.
 namespace collimate::generate {
 
 struct BatchTokensOption : base::Option<int64_t> {
@@ -24,7 +25,7 @@ struct BatchSequencesOption : base::Option<int64_t> {
 };
 
 struct CacheBlocksOption : base::Option<int64_t> {
-  // `most`: what the choice by itself is limited to.
+  // `most` is help text that says what limits the default choice.
   explicit CacheBlocksOption(base::Section* section, const std::string& most = "")
       : Option(section, "cache_blocks", 0, "blocks",
                "size of the key-value cache, in blocks of 16 tokens; 0 takes what is needed" + most,

@@ -8,7 +8,7 @@
 
 namespace collimate::generate {
 
-// InputError naming `where` and the first id outside the vocabulary.
+// Throws InputError, naming `where` and the first such id, if an id is outside the vocabulary.
 inline void require_token_ids(std::span<const int32_t> ids, int64_t vocabulary, const std::string& where) {
   for (const int32_t id : ids) {
     if (id >= 0 && id < vocabulary) continue;

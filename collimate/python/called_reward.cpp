@@ -18,7 +18,7 @@ class CalledReward final : public rlhf::Reward {
  public:
   explicit CalledReward(CalledFunction function) : function_(std::move(function)), warnings_(function_.name) {}
 
-  // A call gets as many samples as one of a function in a file.
+  // A call gets at most as many samples as a call of a function in a file does by default.
   std::vector<rlhf::RewardResult> score(const std::vector<rlhf::RewardSample>& samples) override {
     for (const rlhf::RewardSample& sample : samples) check_columns(sample.example);
     const auto most = static_cast<size_t>(rlhf::PythonSection().batch_samples.get());
@@ -38,7 +38,7 @@ class CalledReward final : public rlhf::Reward {
 
  private:
   std::vector<rlhf::RewardResult> call(std::span<const rlhf::RewardSample> asked) {
-    constexpr auto kReplace = nlohmann::json::error_handler_t::replace;  // of what is no UTF-8
+    constexpr auto kReplace = nlohmann::json::error_handler_t::replace;  // replaces bytes that are no UTF-8
     const std::string text = function_.answer(rlhf::python_request(asked).dump(-1, ' ', false, kReplace));
     rlhf::PythonAnswer answer = rlhf::parse_python_answer(nlohmann::json::parse(text));
     warnings_.tell(answer, asked, told_of_raise());
@@ -56,7 +56,7 @@ class CalledReward final : public rlhf::Reward {
 CalledRewards::CalledRewards(const std::vector<CalledFunction>& functions) : CalledRewards() {
   for (const CalledFunction& function : functions) {
     rlhf::register_reward(function.name, [function](const nlohmann::json& entry) -> std::unique_ptr<rlhf::Reward> {
-      rlhf::read_entry<rlhf::FunctionSection>(entry);  // which has no keys of its own
+      rlhf::read_entry<rlhf::FunctionSection>(entry);  // refuses other keys, as the function has none of its own
       return std::make_unique<CalledReward>(function);
     });
     names_.push_back(function.name);

@@ -26,7 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A config's file; of values one that holds them while this lives, as the planner reads files.
+// The file of a config. Values given as JSON are written to a temporary file that exists as long as this, as the
+// planner reads files.
 class ConfigFile : private base::Immovable {
  public:
   explicit ConfigFile(const nlohmann::json& value) : own_(!value.is_string()) {
@@ -45,7 +46,8 @@ class ConfigFile : private base::Immovable {
   std::string path_;
 };
 
-// `run`: where a run may be whose placement counts; "" for none.
+// Returns the config with its placement chosen. `run` is the directory where a run may be whose placement counts; "":
+// none.
 recipe::Config loaded(const GivenConfig& given, const std::string& run) {
   recipe::Config config = given.value.is_string() ? recipe::load(given.value.get<std::string>(), given.sets)
                                                   : recipe::load_values(given.value, given.sets);
@@ -54,7 +56,8 @@ recipe::Config loaded(const GivenConfig& given, const std::string& run) {
   return config;
 }
 
-// Workers in processes of their own know no function of this one.
+// Throws InputError for functions of this process as rewards if workers run in processes of their own, which do not
+// have them.
 void refuse_processes(const recipe::Config& config, const GivenConfig& given) {
   if (given.rewards.empty() || config.cluster.get() != "local-processes") return;
   throw base::InputError(base::expectation("rewards", "rewards in files with cluster: local-processes",
@@ -68,7 +71,7 @@ void refuse_processes(const recipe::Config& config, const GivenConfig& given) {
   throw base::StoppedError(message);
 }
 
-// Returns the name that the caller of collimate.evaluate has for a key of `evaluation`.
+// Returns the argument of collimate.evaluate that stands for a key of `evaluation`.
 std::string argument_name(const std::string& key) {
   if (key == "samples_per_prompt") return "n";
   return key == "reward" ? "rewards" : key;

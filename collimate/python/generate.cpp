@@ -29,7 +29,7 @@ struct GenerateSection : cli::CompletionOptions, rlhf::RowOptions {
   COLLIMATE_OPTION(bool, download, false, "", "download a model that the local cache does not have");
 };
 
-// Returns the name that the caller of collimate.generate has for what a config or flag says.
+// Returns the argument of collimate.generate that stands for a key of a config or a flag.
 std::string prompt_argument(const std::string& key) { return key == "data" ? "prompts" : key; }
 
 nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScope& signals) {

@@ -1,5 +1,5 @@
-// The extension module collimate._native: what python/collimate calls, in JSON texts. Python's lock is free while a
-// call lasts; workers take it where they call a function of the caller.
+// This is the extension module collimate._native, whose functions python/collimate calls with JSON texts. A call
+// releases Python's lock; workers take it while they call a function of the caller.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -45,8 +45,8 @@ class RunningThreads : private base::Immovable {
   std::vector<Ident> threads_;
 };
 
-// [(name, reserved columns, whether it takes several samples, function of a request)]; the caller's list keeps the
-// functions alive.
+// Reads a list [(name, reserved columns, whether it takes several samples, function of a request)]. The caller's list
+// must keep the functions alive.
 std::vector<CalledFunction> called_functions(const py::list& rewards) {
   std::vector<CalledFunction> functions;
   for (const py::handle reward : rewards) {
@@ -111,7 +111,7 @@ std::string run_generate(const std::string& text) {
   return generate(nlohmann::json::parse(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Our errors become those of python/collimate/errors.py, with the same text.
+// Turns our errors into those of python/collimate/errors.py, with the same text.
 void translate(std::exception_ptr thrown) {
   const auto raise = [](const char* name, const std::exception& error) {
     py::set_error(py::module_::import("collimate.errors").attr(name), error.what());

@@ -31,7 +31,7 @@ struct ProcessScope::Held {
     ~Turn() { g_busy.store(false); }
   };
 
-  Turn turn;  // first: without it the rest is another call's
+  Turn turn;  // declared first, so that it throws before the others change the process of another call
   tensor::AtenAllocatorScope allocator;
   tensor::OneAtenThread threads;
 };
@@ -40,7 +40,7 @@ ProcessScope::ProcessScope() : held_(std::make_unique<Held>()) {}
 ProcessScope::~ProcessScope() = default;
 
 struct SignalScope::Saved {
-  // These two hold what signals have asked of the scope that lives now.
+  // Signals set these two: the first one `stop`, a further one `again` too.
   base::StopFlag stop;
   std::atomic<bool> again{false};
   std::array<struct sigaction, kSignals.size()> handlers{};

@@ -10,9 +10,9 @@
 
 namespace collimate::python {
 
-// A call from Python does to its process, while it lasts, what the command line does for good: ATen's memory is counted
-// and its loops stay in their threads. RunError where another call is going on: the numbers of memory are one
-// process's.
+// Sets up the process for the time of a call from Python, as the command line does for good: ATen's memory is counted,
+// and ATen's loops run in the thread that calls them. Throws RunError if another call is going on, as memory is counted
+// for the process as a whole.
 class ProcessScope : private base::Immovable {
  public:
   ProcessScope();
@@ -23,8 +23,8 @@ class ProcessScope : private base::Immovable {
   std::unique_ptr<Held> held_;
 };
 
-// While it lives, SIGINT and SIGTERM ask a run to save and stop, and once more to stop at once; then the caller's
-// handlers are back. One at a time.
+// While it lives, a first SIGINT or SIGTERM asks a run to save and stop, and a second one to stop at once. Its
+// destructor puts the caller's handlers back. Only one may live at a time.
 class SignalScope : private base::Immovable {
  public:
   SignalScope();

@@ -17,12 +17,12 @@ Batch add_teachers_gain(const Batch& rows, const AlgorithmOptions&) {
 
 }  // namespace
 
-// "distillation": on-policy distillation. The reference is a teacher, and a token's advantage is log p_teacher - log p,
-// as the policy drew it: the estimate of -KL(policy || teacher) at this token alone, whose gradient by the
-// policy-gradient theorem is that of the reverse KL of each token's distribution on the policy's own samples (Agarwal
-// et al. 2024, GKD with all data on-policy and beta 1; Gu et al. 2024, MiniLLM; Lu 2025, "On-Policy Distillation", with
-// discount 0). Later tokens count for nothing, there is no baseline and no whitening: where both models agree the
-// advantage is 0. It reads no rewards, which the run reports all the same; one sample of a prompt is enough.
+// "distillation" is on-policy distillation. The reference is a teacher, and a token's advantage is log p_teacher - log
+// p as the policy drew the token, which estimates -KL(policy || teacher) at this token alone. By the policy-gradient
+// theorem the gradient is that of the reverse KL of each token's distribution on the policy's own samples (Agarwal et
+// al. 2024, GKD with all data on-policy and beta 1; Gu et al. 2024, MiniLLM; Lu 2025, "On-Policy Distillation", with
+// discount 0). Later tokens count for nothing, and there is no baseline and no whitening, so the advantage is 0 where
+// both models agree. The entry reads no rewards, though the run reports them; one sample of a prompt is enough.
 AdvantageEntry distillation_entry() {
   return {.name = "distillation",
           .needs = {"uid", "trainable", "log_probs", "reference_log_probs"},

@@ -18,11 +18,11 @@ GaeRow gae(std::span<const float> rewards, std::span<const float> values, double
   return out;
 }
 
-// "gae": generalised advantage estimation (Schulman et al. 2016) with the KL against the reference in the reward. The
-// reward is on the last trainable token, as in verl, OpenRLHF and DeepSpeed-Chat; TRL's PPOTrainer has it one place
-// further where a completion ends before its limit, with a value of its own there. Reads reward, log_probs,
-// reference_log_probs and values; advantages are whitened over the iteration unless whiten_advantages is false, as in
-// DeepSpeed-Chat.
+// "gae" is generalised advantage estimation (Schulman et al. 2016) with the KL against the reference in the reward. The
+// reward is at the last trainable token, as in verl, OpenRLHF and DeepSpeed-Chat; TRL's PPOTrainer has it one place
+// further, with a value of its own there, if a completion ends before its limit. The entry reads reward, log_probs,
+// reference_log_probs and values. Advantages are whitened over the iteration unless whiten_advantages is false, which
+// is DeepSpeed-Chat's way.
 AdvantageEntry gae_entry() {
   return {.name = "gae",
           .rows = "values",

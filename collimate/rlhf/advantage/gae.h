@@ -8,17 +8,19 @@
 
 namespace collimate::rlhf {
 
-// `kl_coefficient` of "gae" where the config leaves it out.
+// "gae" takes this `kl_coefficient` when the config sets none.
 inline constexpr double kGaeKlCoefficient = 0.05;
 
-// Returns what "gae" adds to rows: advantages and returns. A row's reward is on its last trainable place.
+// Returns the rows with the columns that "gae" adds: advantages and returns. A row's reward counts at its last
+// trainable token.
 Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options);
 
-// One row's rewards, values -> advantages and returns (advantage + value), all over its trainable tokens in order.
+// One row's results of GAE, each [trainable tokens], in order.
 struct GaeRow {
   std::vector<float> advantages;
-  std::vector<float> returns;
+  std::vector<float> returns;  // advantage + value
 };
+// Returns the GAE of one row from its rewards and values, each [trainable tokens] in order.
 GaeRow gae(std::span<const float> rewards, std::span<const float> values, double gamma, double lambda);
 
 }  // namespace collimate::rlhf

@@ -19,8 +19,9 @@ Batch add_rescaled(const Batch& rows, const AlgorithmOptions& options) {
 
 }  // namespace
 
-// "gpg" (Chu et al. 2025, GPG; as in verl 0.10): reward less the mean reward of the prompt's samples, times the number
-// of the iteration's samples by that of those with a reward other than 0. Its loss is loss_type gpg.
+// "gpg" (Chu et al. 2025, GPG; as in verl 0.10) is a reward less the mean reward of the prompt's samples, times the
+// number of samples in the iteration / the number of samples with a reward other than 0. The loss that goes with it is
+// loss_type gpg.
 AdvantageEntry gpg_entry() {
   return baseline_entry("gpg", add_rescaled,
                         "GPG: a reward less the mean of the prompt's samples, scaled up where many rewards are 0.");

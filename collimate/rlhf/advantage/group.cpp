@@ -46,13 +46,13 @@ Moments group_moments(const std::vector<double>& values, const AlgorithmOptions&
 double advantage_divisor(const AlgorithmOptions& o, const Moments& group, const Moments& batch) {
   if (o.scale_rewards == std::string("none")) return 1.0;
   const double divisor = (o.scale_rewards == std::string("batch") ? batch.std : group.std) + o.advantage_epsilon;
-  return divisor > 0 ? divisor : 1.0;  // all equal, and no epsilon: differences are 0
+  return divisor > 0 ? divisor : 1.0;  // rewards are equal and epsilon is 0, so differences are 0
 }
 
-// "group": a reward compared with those of its sample group (rows of one prompt_uid; GRPO, Shao et al. 2024): (reward -
-// group mean) / (std + advantage_epsilon) at every trainable token. scale_rewards: the std is the group's, the batch's,
-// or 1. The std is unbiased; a group of one has advantage 0, or by lone_samples its reward. InputError on a reward that
-// is not finite, naming the row.
+// "group" compares a reward with those of its sample group (rows of one prompt_uid; GRPO, Shao et al. 2024): the
+// advantage is (reward - group mean) / (std + advantage_epsilon) at every trainable token. By scale_rewards the std is
+// the group's or the batch's, or the divisor is 1. The std is unbiased. A group of one sample has advantage 0 or, by
+// lone_samples, the sample's reward. Throws InputError, naming the row, for a reward that is not finite.
 AdvantageEntry group_entry() {
   return {
       .name = "group",

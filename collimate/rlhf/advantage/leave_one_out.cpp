@@ -20,9 +20,9 @@ Batch add_leave_one_out(const Batch& rows, const AlgorithmOptions& options) {
 
 }  // namespace
 
-// "rloo" (Ahmadian et al. 2024): reward less the mean reward of the prompt's other samples; a group of one has 0, or by
-// lone_samples its reward. TRL's RLOOTrainer is this with kl_coefficient 0.05, loss_type grpo and
-// importance_sampling_level sequence_sum.
+// "rloo" (Ahmadian et al. 2024) is a reward less the mean reward of the prompt's other samples. A group of one sample
+// has 0 or, by lone_samples, the sample's reward. TRL's RLOOTrainer is this with kl_coefficient 0.05, loss_type grpo
+// and importance_sampling_level sequence_sum.
 AdvantageEntry leave_one_out_entry() {
   return baseline_entry("rloo", add_leave_one_out, "RLOO: a reward less the mean of the prompt's other samples.");
 }

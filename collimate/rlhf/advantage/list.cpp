@@ -4,7 +4,7 @@
 
 #include "collimate/base/error.h"
 
-// A line for each file of this folder with an advantage: the function that gives its entry.
+// Each file of this folder with an advantage has a line here, which calls the function that returns its entry.
 // clang-format off
 #define COLLIMATE_ADVANTAGES \
   group_entry(), \

@@ -8,35 +8,37 @@
 
 namespace collimate::rlhf {
 
-// One way to make advantages: a column `advantages` [L] from rewards, 0 where nothing is trained. `rows` says what it
-// reads, which is what a recipe asks for: "groups" (rewards of a prompt's samples), "values" (and a value model's
-// estimates; it makes `returns` too).
+// An entry is one way to make a column `advantages` [L] from rewards; it is 0 where nothing is trained. `rows` is the
+// kind of rows that it reads, by which a recipe asks for it: "groups" are rewards of a prompt's samples, "values" have
+// a value model's estimates too, and the entry then also makes `returns`.
 struct AdvantageEntry {
-  std::string name;  // as algorithm.advantage has it
+  std::string name;  // its name in algorithm.advantage
   std::string rows = "groups";
   std::vector<std::string> needs = {"uid", "prompt_uid", "trainable", "reward"};  // columns, as graph::Column
   std::vector<std::string> makes = {"advantages"};
-  std::vector<std::string> options = {};                                       // of AlgorithmOptions, that it reads
+  std::vector<std::string> options = {};                                       // the AlgorithmOptions that it reads
   Batch (*add)(const Batch& rows, const AlgorithmOptions& options) = nullptr;  // may leave out rows
-  double kl_coefficient = 0;                                                   // where the config sets none
-  bool charges_kl = false;       // `add` takes the KL against the reference out of the rewards itself, by token
-  bool compares_samples = true;  // of "groups": one sample of a prompt says nothing
-  bool greedy_baseline = false;  // the last sample of each prompt is greedy, as kBaselineSample says
-  bool reads_parts = false;      // each reward of the list, or none, in place of their sum: shaping that does nothing
+  double kl_coefficient = 0;                                                   // default when the config sets none
+  bool charges_kl = false;       // `add` itself subtracts the KL against the reference from the rewards, by token
+  bool compares_samples = true;  // with "groups": needs several samples of a prompt
+  bool greedy_baseline = false;  // the last sample of each prompt is greedy and marked by kBaselineSample
+  bool reads_parts = false;      // reads each reward by itself or none, not their sum, so that shaping does nothing
   std::string about = {};        // a sentence for `collimate help advantages`
 };
 
-// All of them. From this list follow what a config may name and the module kinds.
+// Returns all advantages. The names that a config may use and the kinds of modules follow from this list.
 const std::vector<AdvantageEntry>& advantages();
 
-// Puts an advantage of a program's own at the end of that list. Call it before configs are read and runs start, in
-// every process that works for the run; not thread-safe. InputError when the name is taken, or when no advantage of the
-// list reads such rows.
+// Appends a program's own advantage to that list. Call it before configs are read and runs start, in every process that
+// works for the run. It is not thread-safe. Throws InputError when the name is taken, or when no advantage of the list
+// reads rows of this kind.
 void register_advantage(AdvantageEntry entry);
 
+// Returns the names in the list's order, of all advantages or of those that read `rows`.
 std::vector<std::string> advantage_names(const std::string& rows = "");
 
-// The one that algorithm.advantage names, else `fallback`. InputError when it does not read `rows`.
+// Returns the advantage that algorithm.advantage names, else the one called `fallback`. Throws InputError when none of
+// that name reads `rows`.
 const AdvantageEntry& find_advantage(const std::string& rows, const std::string& fallback,
                                      const AlgorithmOptions& options);
 

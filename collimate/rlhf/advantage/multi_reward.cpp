@@ -15,7 +15,7 @@ double standard_score(double value, const Moments& moments, double epsilon) {
   return divisor > 0 ? (value - moments.mean) / divisor : 0.0;
 }
 
-// By prompt and reward, what the prompt's samples got of it.
+// By prompt and index of the reward: the values that this reward gave to the prompt's samples.
 using Parts = std::map<std::pair<int64_t, size_t>, std::vector<double>>;
 
 Parts parts_of(const Batch& rows) {
@@ -28,7 +28,7 @@ Parts parts_of(const Batch& rows) {
   return parts;
 }
 
-// Σ weight · standard score in its group.
+// Returns, for row r, Σ over rewards of weight · standard score among the prompt's samples.
 double weighted_scores(const Batch& rows, int64_t r, const std::map<Parts::key_type, Moments>& moments,
                        double epsilon) {
   const auto parts = rows.row(kRewardParts, r), weights = rows.row(kRewardWeights, r);
@@ -52,10 +52,11 @@ Batch add_decoupled(const Batch& rows, const AlgorithmOptions& options) {
 
 }  // namespace
 
-// "gdpo" (Liu et al. 2026, Group reward-Decoupled Normalization Policy Optimization; TRL's normalize_then_sum): of each
-// reward of the list the standard score among the prompt's samples, their weighted sum, and its standard score over the
-// iteration. Standard deviations are unbiased, with advantage_epsilon added. A reward that did not judge a sample adds
-// nothing. Rewards of large range do not drown others, as they do in a plain sum.
+// "gdpo" (Liu et al. 2026, Group reward-Decoupled Normalization Policy Optimization; TRL's normalize_then_sum) takes
+// the standard score of each reward of the list among the prompt's samples, adds these up by weight, and takes the
+// standard score of the sum over the iteration. Standard deviations are unbiased, with advantage_epsilon added. A
+// reward that did not judge a sample adds nothing. Rewards with a large range do not drown the others, as they do in a
+// plain sum.
 AdvantageEntry multi_reward_entry() {
   return {.name = "gdpo",
           .needs = {"uid", "prompt_uid", "trainable", "reward", kRewardParts.name, kRewardWeights.name},

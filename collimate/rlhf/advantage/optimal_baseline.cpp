@@ -33,8 +33,8 @@ Batch add_optimal(const Batch& rows, const AlgorithmOptions& options) {
 
 }  // namespace
 
-// "opo" (Hao et al. 2025, On-Policy RL with Optimal Reward Baseline; as in verl 0.10): reward less the mean reward of
-// the prompt's samples, each weighted by its number of trainable tokens.
+// "opo" (Hao et al. 2025, On-Policy RL with Optimal Reward Baseline; as in verl 0.10) is a reward less the mean reward
+// of the prompt's samples, in which each sample weighs as much as it has trainable tokens.
 AdvantageEntry optimal_baseline_entry() {
   return baseline_entry("opo", add_optimal,
                         "OPO: a reward less the mean of the prompt's samples, in which longer ones count more.");

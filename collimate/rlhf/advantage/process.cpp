@@ -10,7 +10,7 @@
 namespace collimate::rlhf {
 namespace {
 
-// Returns of one row by step.
+// Computes the discounted return of each step of row r.
 std::vector<double> step_returns(const Batch& rows, int64_t r, double gamma) {
   const auto step = rows.row(batch::kStep, r);
   const auto rewards = rows.row(batch::kStepRewards, r);
@@ -61,11 +61,11 @@ Batch add_process(const Batch& rows, const AlgorithmOptions& options) {
 
 }  // namespace
 
-// "process": GRPO with process supervision (Shao et al. 2024, section 4.1.3). A token's return is what its step and the
-// later ones earned, those after it discounted by gamma once per step. It is compared with the returns of the samples
-// of the same prompt from the step of the same number, as "group" compares rewards, so that the two agree where every
-// completion is one step; a step that no other sample reached has advantage 0. (The paper takes one mean and std over
-// all steps of the group, and no discount.) InputError on a reward that is not finite, naming the row.
+// "process" is GRPO with process supervision (Shao et al. 2024, section 4.1.3). A token's return is the reward of its
+// step and the later ones, where later ones are discounted by gamma once per step. The return is compared with those
+// that the prompt's samples have from the step of the same number, as "group" compares rewards; the two agree if every
+// completion is one step. A step that no other sample reached has advantage 0. (The paper takes one mean and std over
+// all steps of the group, and no discount.) Throws InputError, naming the row, for a return that is not finite.
 AdvantageEntry process_entry() {
   return {.name = "process",
           .needs = {"uid", "prompt_uid", "trainable", "reward", "step", "step_rewards"},

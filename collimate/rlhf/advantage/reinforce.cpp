@@ -18,10 +18,10 @@ Batch add_returns(const Batch& rows, const AlgorithmOptions& options) {
 
 }  // namespace
 
-// "reinforce_plus_plus" (Hu 2025, REINFORCE++; as in verl 0.10 and OpenRLHF 0.11): a token's return, which is the sum
-// of the rewards from it on, each discounted by gamma once per token, whitened over the tokens of the iteration. The KL
-// against the reference is in the rewards token by token, the sample's reward on its last token. Samples of a prompt
-// are not compared, so that one is enough.
+// "reinforce_plus_plus" (Hu 2025, REINFORCE++; as in verl 0.10 and OpenRLHF 0.11) is a token's return, whitened over
+// the tokens of the iteration. The return is the sum of the rewards from the token on, discounted by gamma once per
+// token. The KL against the reference is subtracted token by token, and the sample's reward is at its last token.
+// Samples of a prompt are not compared, so that one is enough.
 AdvantageEntry reinforce_entry() {
   return {.name = "reinforce_plus_plus",
           .needs = {"uid", "trainable", "reward"},

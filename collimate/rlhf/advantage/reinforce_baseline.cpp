@@ -20,8 +20,8 @@ Batch add_whitened_differences(const Batch& rows, const AlgorithmOptions& option
 
 }  // namespace
 
-// "reinforce_plus_plus_baseline" (Hu 2025, REINFORCE++; as in verl 0.10): reward less the mean reward of the prompt's
-// samples, whitened over the tokens of the iteration.
+// "reinforce_plus_plus_baseline" (Hu 2025, REINFORCE++; as in verl 0.10) is a reward less the mean reward of the
+// prompt's samples, whitened over the tokens of the iteration.
 AdvantageEntry reinforce_baseline_entry() {
   return {.name = "reinforce_plus_plus_baseline",
           .options = {"lone_samples", "whiten_variance"},

@@ -25,9 +25,9 @@ Batch add_greedy_baseline(const Batch& rows, const AlgorithmOptions&) {
 
 }  // namespace
 
-// "remax" (Li et al. 2023, ReMax; as in verl 0.10 with an outcome's reward): reward less that of a greedy sample of the
-// prompt, which is the last of rollout.samples_per_prompt. Greedy samples are not trained; nor are samples of a prompt
-// whose greedy one has been left out (reward.on_error).
+// "remax" (Li et al. 2023, ReMax; as in verl 0.10 with an outcome's reward) is a reward less the reward of a greedy
+// sample of the prompt, which is the last of rollout.samples_per_prompt. Greedy samples are not trained, nor are
+// samples of a prompt whose greedy sample has been dropped (reward.on_error).
 AdvantageEntry remax_entry() {
   return {.name = "remax",
           .needs = {"uid", "prompt_uid", "trainable", "reward", kBaselineSample.name},

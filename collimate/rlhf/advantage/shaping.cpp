@@ -20,7 +20,7 @@ TokenValues rows_of_column(const Batch& rows, const batch::Key<float>& key) {
   });
 }
 
-// The rows with these rewards, and the difference on the last token.
+// Returns the rows with these rewards. If they have step rewards, the change falls on the last token's.
 Batch with_rewards(const Batch& rows, const std::vector<float>& rewards) {
   Batch out = rows;
   if (rows.has(batch::kStepRewards.name)) {
@@ -33,7 +33,8 @@ Batch with_rewards(const Batch& rows, const std::vector<float>& rewards) {
   return out;
 }
 
-// The step rewards of row `from` on the steps of row `to`, step by step; those beyond its last on that one.
+// Returns [tokens of row `to`]: each step reward of row `from` at the end of the step with the same number, or of the
+// last step if `to` has fewer.
 std::vector<float> steps_of_another(const Batch& rows, int64_t from, int64_t to) {
   const auto given = rows.row(batch::kStep, from), own = rows.row(batch::kStep, to);
   const auto rewards = rows.row(batch::kStepRewards, from);

@@ -17,9 +17,9 @@ using Terms = PolicyTerms;
 
 enum Surveyed { kAdvantageList, kLogProbList, kDrawList };
 
-constexpr float kClippedAlready = -1.F;  // in kDrawList
+constexpr float kClippedAlready = -1.F;  // stands in kDrawList for a token whose ratio is clipped
 
-// How far advantage and log-prob of these tokens are on the same side of their means over the update's tokens.
+// Returns (A - mean A) · (log p - mean log p) of these tokens; the means are over the update's tokens.
 Tensor covariance(const LossContext& c, const Tensor& advantages, const Tensor& log_probs) {
   return (advantages - c.surveyed(kAdvantageList).all.mean()) * (log_probs - c.surveyed(kLogProbList).all.mean());
 }
@@ -28,18 +28,18 @@ Tensor all_covariances(const LossContext& c) {
   return covariance(c, c.surveyed(kAdvantageList).all, c.surveyed(kLogProbList).all);
 }
 
-// Tokens of the update, by their share: at least one.
+// Returns the number of tokens that is this share of the update's, at least one.
 int64_t count_of(const Tensor& all, double share) {
   return std::max<int64_t>(1, static_cast<int64_t>(share * static_cast<double>(all.numel())));
 }
 
-// In [0, 1), of 24 bits.
+// Returns a random number of 24 bits in [0, 1).
 float unit_draw(int64_t uid, uint32_t place) {
   constexpr uint32_t kPurpose = 0xc0fa;
   return static_cast<float>(base::random_bits(0, kPurpose, static_cast<uint64_t>(uid), place) >> 40) / 16777216.F;
 }
 
-// [M] a number for each token, by its sample and place alone, so that micro-batches do not matter.
+// Returns [M]: a random number for each token, by its sample and place alone, so that micro-batches do not matter.
 Tensor draws(const LossContext& c) {
   std::vector<float> out;
   for (int64_t r = 0; r < c.rows().rows(); ++r) {
@@ -60,7 +60,7 @@ Tensor is_candidate(const Tensor& covariances, const Tensor& drawn, const Option
   return (covariances > o.clip_cov_low.get()).logical_and(covariances < o.clip_cov_high.get()).logical_and(drawn >= 0);
 }
 
-// [M] 0 at the tokens that are left out: of all candidates those with the smallest draws.
+// Returns [M]: 0 at the tokens that are left out, which are the candidates with the smallest draws, else 1.
 Tensor kept_tokens(const Terms& t, const Options& o, const Tensor& drawn) {
   const LossContext& c = t.context;
   const Tensor& all = c.surveyed(kDrawList).all;
@@ -71,7 +71,7 @@ Tensor kept_tokens(const Terms& t, const Options& o, const Tensor& drawn) {
   return is_candidate(own_covariance(t), drawn, o).logical_and(drawn <= threshold).logical_not().to(at::kFloat);
 }
 
-// The draw of each token, or kClippedAlready where the ratio's clip has taken its gradient.
+// Returns [M]: the draw of each token, or kClippedAlready if the ratio's clip has already taken the token's gradient.
 Tensor open_draws(const Terms& t, const Options& o) {
   return draws(t.context).masked_fill(clipped_to(t, o).detach() > plain(t).detach(), kClippedAlready);
 }
@@ -95,12 +95,12 @@ Tensor kl_by_covariance(const Terms& t, const Options& o) {
 
 }  // namespace
 
-// Against the collapse of entropy (Cui et al. 2025, The Entropy Mechanism of Reinforcement Learning; forms and defaults
-// of verl 0.10), by the covariance of a token: (A - mean A) · (log p - mean log p), means over the update's tokens.
-// clip_cov: the clipped loss, 0 at a few tokens, clip_cov_share of the update's, drawn from those whose covariance is
-// between clip_cov_low and clip_cov_high and whose ratio is not clipped. kl_cov: -A · ratio without a clip, and at the
-// tokens of the largest covariances, kl_cov_share of the update's, kl_cov_coefficient · |log-ratio|. Both are means
-// over tokens. verl takes means and shares of a micro-batch; here they are those of the update.
+// These losses act against the collapse of entropy (Cui et al. 2025, The Entropy Mechanism of Reinforcement Learning;
+// forms and defaults of verl 0.10) by the covariance of a token, (A - mean A) · (log p - mean log p). clip_cov is the
+// clipped loss, but 0 at the share clip_cov_share of the update's tokens, which are drawn from the tokens whose
+// covariance is between clip_cov_low and clip_cov_high and whose ratio is not clipped. kl_cov is -A · ratio without a
+// clip, plus kl_cov_coefficient · |log-ratio| at the share kl_cov_share of the update's tokens that has the largest
+// covariances. Both are means over tokens. Means and shares are those of the update; verl takes those of a micro-batch.
 LossEntry covariance_losses() {
   const Surrogate clip{
       clip_by_covariance, clip_range, {"epsilon", "epsilon_high", "clip_cov_share", "clip_cov_low", "clip_cov_high"}};

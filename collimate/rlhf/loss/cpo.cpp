@@ -47,10 +47,11 @@ std::vector<std::string> cpo_options(const std::string& type) {
 
 }  // namespace
 
-// CPO (Xu et al. 2024; cpo, and cpo_hinge and cpo_ipo as TRL has them) and SimPO (Meng et al. 2024; simpo), plus
-// cpo_alpha · NLL of the chosen answers, as in TRL's CPOTrainer, whose loss_type calls the first three sigmoid, hinge
-// and ipo. No reference. cpo and cpo_hinge read sums of log-probs, cpo_ipo and simpo means; simpo:
-// -log σ(beta (c - r) - simpo_gamma).
+// These losses are CPO (Xu et al. 2024; cpo, and cpo_hinge and cpo_ipo as TRL has them) and SimPO (Meng et al. 2024;
+// simpo), plus cpo_alpha · NLL of the chosen answers, as in TRL's CPOTrainer, whose loss_type calls the first three
+// sigmoid, hinge and ipo. They read no reference. cpo and cpo_hinge compare sums of log-probs, cpo_ipo and simpo means
+// over tokens. simpo is -log σ(beta (c - r) - simpo_gamma) with the means c of the chosen and r of the rejected
+// answer.
 LossEntry cpo_losses() {
   return {"pairs",
           {"cpo", "cpo_hinge", "cpo_ipo", "simpo"},

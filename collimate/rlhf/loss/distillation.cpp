@@ -35,11 +35,12 @@ Loss make_distillation(const std::string& type, const LossSetting& setting) {
 
 }  // namespace
 
-// Losses on a teacher's distributions: (1 - data_loss_weight) T² D + data_loss_weight · nll, over the trainable tokens,
-// divided by the global tokens. D is the divergence of divergence.h at temperature T, whose square keeps the gradient's
-// size (Hinton et al. 2015, "Distilling the Knowledge in a Neural Network"); TRL's GKDTrainer has jsd at T = 1 and no
-// weight of the data. The K tokens that the teacher lists are compared one by one, all others together as one outcome
-// more: by the data-processing inequality D is then at most that of whole vocabularies, and equals it where K is that.
+// Losses on a teacher's distributions are (1 - data_loss_weight) T² D + data_loss_weight · nll, summed over the
+// trainable tokens and divided by the global tokens. D is the divergence of divergence.h at temperature T; T² keeps
+// the gradient's size (Hinton et al. 2015, "Distilling the Knowledge in a Neural Network"). TRL's GKDTrainer has jsd at
+// T = 1 and no loss of the data. The K tokens that the teacher lists are compared one by one, all others together as
+// one more outcome. By the data-processing inequality D is then at most the divergence over the whole vocabulary, and
+// equals it if K is the vocabulary's size.
 LossEntry distillation_losses() {
   return {"taught completions",
           {"forward_kl", "reverse_kl", "jsd"},

@@ -21,18 +21,19 @@ using Options = AlgorithmOptions;
 
 double beta(const Options& o) { return o.beta->value_or(kPairBeta); }
 
-// All [R / 2]. Log-ratios against the reference, summed over tokens, and the scores that a divergence makes of them.
+// Numbers of each pair, all [R / 2]: log-ratios against the reference and the scores that f_divergence_type makes of
+// them.
 struct Pairs {
-  Tensor chosen, rejected;              // Σ (lp - ref)
-  Tensor chosen_score, rejected_score;  // the same, unless the divergence is another than reverse_kl
+  Tensor chosen, rejected;              // Σ (log p - log p_ref) over tokens
+  Tensor chosen_score, rejected_score;  // score_of those; with reverse_kl they are equal
   Tensor chosen_tokens, rejected_tokens;
-  Tensor policy_margin, reference_margin;  // Σ lp of the chosen less that of the rejected answer
+  Tensor policy_margin, reference_margin;  // Σ log p of the chosen answer less that of the rejected one, by each model
 
   Tensor margin() const { return chosen_score - rejected_score; }
   Tensor mean_margin() const { return chosen_score / chosen_tokens - rejected_score / rejected_tokens; }
 };
 
-// f'(ratio) of the divergence (Wang et al. 2024).
+// Returns f'(ratio) of the divergence f_divergence_type (Wang et al. 2024).
 Tensor score_of(const Tensor& log_ratio, const Options& o) {
   const double power = o.f_alpha_divergence_coef - 1;
   const std::string& divergence = o.f_divergence_type;
@@ -43,7 +44,7 @@ Tensor score_of(const Tensor& log_ratio, const Options& o) {
   return log_ratio;
 }
 
-// [M] LD-DPO (Liu et al. 2024): 1 up to the length of the pair's shorter answer, ld_alpha beyond.
+// Returns the weights [M] of LD-DPO (Liu et al. 2024): 1 up to the length of the pair's shorter answer, then ld_alpha.
 Tensor length_weights(const LossContext& c, double ld_alpha) {
   const std::vector<int64_t>& counts = c.token_counts();
   std::vector<float> weights;
@@ -77,26 +78,26 @@ Pairs read_pairs(const LossContext& c, const Options& o) {
           every_second(reference_sum, 0) - every_second(reference_sum, 1)};
 }
 
-// Loss of each pair [R / 2].
+// Returns the loss of each pair, [R / 2].
 using PairLoss = Tensor (*)(const Pairs&, const Options&);
 
 Tensor sigmoid(const Pairs& p, const Options& o) { return smoothed_logistic(p.margin() * beta(o), o.label_smoothing); }
 
-// This one takes means over tokens, so that beta does not depend on lengths.
+// Takes means over tokens, so that beta does not depend on lengths.
 Tensor sigmoid_norm(const Pairs& p, const Options& o) { return -at::log_sigmoid(p.mean_margin() * beta(o)); }
 
 Tensor hinge(const Pairs& p, const Options& o) { return (1 - p.margin() * beta(o)).relu(); }
 
 Tensor ipo(const Pairs& p, const Options& o) { return (p.mean_margin() - 1 / (2 * beta(o))).square(); }
 
-// Chowdhury et al. 2024.
+// Source: Chowdhury et al. 2024.
 Tensor robust(const Pairs& p, const Options& o) {
   const Tensor logits = p.margin() * beta(o);
   const double e = o.label_smoothing;
   return (-at::log_sigmoid(logits) * (1 - e) + at::log_sigmoid(-logits) * e) / (1 - 2 * e);
 }
 
-// KL of the model's preference to the labels' (Ji et al. 2024).
+// Returns the KL of the model's preference from the smoothed label (Ji et al. 2024).
 Tensor exo_pair(const Pairs& p, const Options& o) {
   const Tensor logits = p.margin() * beta(o);
   return logits.sigmoid() * (at::log_sigmoid(logits) - std::log1p(-o.label_smoothing.get())) +
@@ -124,8 +125,8 @@ Tensor bco_pair(const Pairs& p, const Options& o) {
   return -at::log_sigmoid(p.chosen * beta(o)) - at::log_sigmoid(-p.rejected * beta(o));
 }
 
-// Blend of the logistic and the exponential loss (Lu et al. 2024); the latter's weight is taken inside its exponential,
-// which alone would be infinite where that is 0.
+// Blends the logistic and the exponential loss (Lu et al. 2024). The weight of the exponential loss is taken inside the
+// exponential, which alone could be infinite where the weight is 0.
 Tensor discopop(const Pairs& p, const Options& o) {
   const Tensor logits = p.margin() * beta(o);
   const Tensor blend = (logits / o.discopop_tau.get()).sigmoid();
@@ -133,8 +134,8 @@ Tensor discopop(const Pairs& p, const Options& o) {
   return -at::log_sigmoid(logits) * (1 - blend) + (log_blend - logits).exp();
 }
 
-// Optimal transport (Melnyk et al. 2024) compares quantiles of two lists of the whole update, not pairs: the i-th
-// number of one with the number of the other that has its rank.
+// AOT, optimal transport (Melnyk et al. 2024), compares not pairs but quantiles of two lists of the whole update: each
+// number of one list with the number of the other list that has the same rank.
 struct Transported {
   Tensor upper, lower;  // [R / 2]
 
@@ -144,15 +145,15 @@ struct Transported {
   }
 };
 
-// [n] for each of this micro-batch's numbers in `own` the number of `other` with its rank.
+// Returns [n]: for each of this micro-batch's n numbers in `own`, the number of `other` that has the same rank.
 Tensor of_the_same_rank(const batch::Survey& own, const batch::Survey& other, int64_t n) {
   const Tensor rank =
       std::get<1>(at::sort(own.all, std::optional<bool>(/*stable=*/true), int64_t{0}, /*descending=*/false)).argsort();
   return std::get<0>(at::sort(other.all)).index_select(0, rank.slice(0, own.begin, own.begin + n));
 }
 
-// Each upper number's loss against the lower one of its rank, a constant here; and the gradient alone of the same loss
-// to each lower number, whose upper one may be in another micro-batch.
+// Returns [R / 2]: the loss of each upper number against the lower number of the same rank, which is a constant here.
+// The loss of each lower number against its upper one, which may be in another micro-batch, adds its gradient alone.
 Tensor aot(const LossContext& c, const Transported& own, const Options& o) {
   const int64_t n = own.upper.size(0);
   const auto loss = [&](const Tensor& upper, const Tensor& lower) {
@@ -163,21 +164,21 @@ Tensor aot(const LossContext& c, const Transported& own, const Options& o) {
   return value + other_side - other_side.detach();
 }
 
-// [R / 2] WPO (Zhou et al. 2024): how likely the policy is to write both answers of a pair. Of each token log p less
-// log Σ p² over the vocabulary, the mean over the answer's tokens; their sum over the two answers, exponentiated. They
-// are constants to the gradient.
+// Returns the weights [R / 2] of WPO (Zhou et al. 2024), which say how likely the policy is to write both answers of a
+// pair: exp of the sum, over the two answers, of the mean over tokens of log p - log Σ p², where Σ is over the
+// vocabulary. They are constants to the gradient.
 Tensor policy_weights(const LossContext& c) {
   const Tensor aligned = c.row_sum(c.log_probs().detach() - c.log_collision()) / c.row_tokens().clamp_min(1.0);
   return (every_second(aligned, 0) + every_second(aligned, 1)).exp();
 }
 
-// A variant is a function above and its row below; a loss without a reference has a file as cpo.cpp.
+// A variant is a function above and a row below. A loss without a reference has a file of its own, as cpo.cpp.
 struct Named {
   const char *name, *about;      // about: LossEntry::about
-  PairLoss loss;                 // null: no loss of each pair
+  PairLoss loss;                 // null: sft, or aot's comparison of lists
   bool scored = false;           // reads the scores that f_divergence_type makes
   bool smoothed = false;         // reads label_smoothing
-  const char* option = nullptr;  // reads this one too
+  const char* option = nullptr;  // name of a further option that it reads
 
   bool weighted(const Options& o) const { return loss != nullptr && o.use_weighting; }
 };
@@ -262,9 +263,9 @@ Loss make_dpo(const std::string& type, const LossSetting& setting) {
 
 }  // namespace
 
-// Preference losses against a frozen reference (Rafailov et al. 2023 and its kin); names and formulas as in TRL 1.16's
-// DPOTrainer, except that label_smoothing with sigmoid is cDPO (Mitchell 2023), where TRL ignores it. use_weighting
-// weighs each pair (WPO), but not the likelihood "sft" nor aot, which TRL does not weigh either. Reads
+// Preference losses against a frozen reference (Rafailov et al. 2023 and variants). Names and formulas are those of TRL
+// 1.16's DPOTrainer, except that label_smoothing with sigmoid is cDPO (Mitchell 2023); TRL ignores it there.
+// use_weighting weighs each pair (WPO), but not in "sft" and aot, which TRL does not weigh either. The losses read
 // `reference_log_probs`.
 LossEntry dpo_losses() {
   LossEntry entry{"pairs", {}, dpo_options, make_dpo};

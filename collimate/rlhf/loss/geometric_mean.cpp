@@ -12,7 +12,7 @@ using Options = AlgorithmOptions;
 
 double upper(const Options& o) { return o.epsilon_high->value_or(o.epsilon); }
 
-// Each row's mean at all of its tokens.
+// Returns [M]: at each token the mean over all tokens of its row.
 Tensor row_means(const LossContext& c, const Tensor& tokens) {
   return c.to_tokens(c.row_sum(tokens) / c.row_tokens().clamp_min(1.0));
 }
@@ -29,9 +29,9 @@ ClipRange clips_of_logarithms(const Options& o) { return {std::exp(-o.epsilon), 
 
 }  // namespace
 
-// gmpo (Zhao et al. 2025, Geometric-Mean Policy Optimization; clipped as in verl 0.10's geo_mean): a sample's loss is
-// -A · Π ratio^(1 / tokens), A its mean advantage; each token's log-ratio is clipped to [-epsilon, epsilon_high], both
-// nats, on the side that its advantage pushes to. Mean over samples.
+// gmpo (Zhao et al. 2025, Geometric-Mean Policy Optimization; clipped as in verl 0.10's geo_mean) is a mean over
+// samples. A sample's loss is -A · Π ratio^(1 / tokens), where A is the sample's mean advantage. Each token's
+// log-ratio is clipped to [-epsilon, epsilon_high], both in nats, on the side to which the token's advantage pushes.
 LossEntry geometric_mean_losses() {
   return policy_entry({{"gmpo",
                         "GMPO: the geometric mean of a sample's probability ratios, each clipped, times the advantage.",

@@ -7,7 +7,7 @@ namespace {
 
 using at::Tensor;
 
-// Mean of `values` over the rows of one label; nothing is reported where there is none.
+// Reports the mean of `values` over the rows whose `label` is 1, or nothing if there is no such row.
 void mean_of(LossContext& c, const std::string& name, const Tensor& values, const Tensor& label) {
   const double rows = label.sum().item<double>();
   if (rows > 0) c.metric(name, (values.detach() * label).sum(), rows);
@@ -42,11 +42,11 @@ Loss make_kto(const std::string& type, const LossSetting& setting) {
 
 }  // namespace
 
-// Losses on single answers that are marked desirable or not (Ethayarajh et al. 2024); names, formulas and defaults as
-// in TRL 1.16's KTOTrainer. With c the log-ratio of a row against the reference and z the KL estimate: desirable
-// 1 - σ(beta (c - z)), undesirable 1 - σ(beta (z - c)); mean over rows. apo_zero_unpaired has no z and σ(beta c) for
-// the undesirable. Reads `reference_log_probs`, `desirable` and, with kto, `kl_estimate`: z, the same in every row of
-// an update, taken without gradient over mismatched answers.
+// Losses on single answers that are marked desirable or not (Ethayarajh et al. 2024). Names, formulas and defaults are
+// those of TRL 1.16's KTOTrainer. With the log-ratio c of a row against the reference and the KL estimate z, a
+// desirable row has 1 - σ(beta (c - z)), an undesirable one 1 - σ(beta (z - c)); the loss is the weighted mean over
+// rows. apo_zero_unpaired has no z, and σ(beta c) for undesirable rows. The losses read `reference_log_probs`,
+// `desirable` and, for kto, z as `kl_estimate`, which is equal in every row and has no gradient (see kKlEstimate).
 LossEntry kto_losses() {
   return {"marked",
           {"kto", "apo_zero_unpaired"},

@@ -6,7 +6,7 @@
 
 #include "collimate/base/error.h"
 
-// A line for each file of this folder with losses: the function that gives its entry.
+// Each file of this folder with losses has a line here, which calls the function that returns its entry.
 // clang-format off
 #define COLLIMATE_LOSSES \
   sft_losses(), \
@@ -58,7 +58,7 @@ void check_fit(const std::vector<Loss>& parts, const std::vector<double>& weight
                                                parts[0].name + " and " + loss.name));
 }
 
-// Kinds of rows that losses read, each once.
+// Returns the kinds of rows that losses read, each once.
 std::vector<std::string> kinds_of_rows() {
   std::vector<std::string> kinds;
   for (const LossEntry& entry : losses())

@@ -14,7 +14,7 @@ using at::Tensor;
 
 enum RowList { kRatioList, kRewardList, kPromptLowList, kPromptHighList, kRowLists };
 
-// Rows of an update [N], or of a micro-batch [R].
+// Numbers of the rows of an update, [N] each, or of a micro-batch, [R] each.
 struct RankedRows {
   Tensor ratio, reward, prompt_low, prompt_high;
 };
@@ -24,7 +24,7 @@ struct OnlinePreference {
   double beta;
   bool averaged;
 
-  // [R] log-ratio against the reference, of the whole answer or of a token of it.
+  // Returns [R]: the log-ratio against the reference, summed over the answer's tokens or averaged over them.
   Tensor ratios(const LossContext& c) const {
     const Tensor sum = c.row_sum(c.log_probs()) - c.row_sum(c.per_token(batch::kReferenceLogProbs));
     return averaged ? sum / c.row_tokens().clamp_min(1.0) : sum;
@@ -35,8 +35,8 @@ struct OnlinePreference {
   }
 };
 
-// A row without a trainable token, or whose reward is no number, is in no pair. A prompt is told apart by 48 bits of
-// its uid, in two numbers that fp32 holds exactly.
+// Reads the rows of a micro-batch. A row without a trainable token, or whose reward is NaN, gets a reward of NaN and is
+// in no pair. Two numbers, which fp32 holds exactly, have 48 bits of the prompt's uid, by which prompts are told apart.
 RankedRows rows_of(const LossContext& c, const Tensor& ratio) {
   std::vector<float> reward, low, high;
   for (int64_t r = 0; r < c.rows().rows(); ++r) {
@@ -57,7 +57,7 @@ RankedRows all_rows(const LossContext& c) {
           c.surveyed(kPromptHighList).all};
 }
 
-// [R, N] rows of one prompt, of which neither is in no pair.
+// Returns [R, N]: whether two rows are of one prompt and both may be in a pair.
 Tensor same_prompt(const RankedRows& own, const RankedRows& all) {
   return (own.prompt_low.unsqueeze(1) == all.prompt_low)
       .logical_and(own.prompt_high.unsqueeze(1) == all.prompt_high)
@@ -65,12 +65,13 @@ Tensor same_prompt(const RankedRows& own, const RankedRows& all) {
       .logical_and(all.reward == all.reward);
 }
 
-// [R, N] 1 where the own row's reward is the larger one.
+// Returns [R, N]: 1 where the own row's reward is the larger one of a pair, else 0.
 Tensor wins(const RankedRows& own, const RankedRows& all) {
   return same_prompt(own, all).logical_and(own.reward.unsqueeze(1) > all.reward).to(at::kFloat);
 }
 
-// [R] what a pair of each own row's prompt weighs: the mean over a prompt's pairs, then over the prompts that have any.
+// Returns [R]: the weight of one pair of each own row's prompt in the mean over a prompt's pairs, then over the prompts
+// that have pairs.
 Tensor pair_weights(const RankedRows& own, const RankedRows& all) {
   const Tensor of_rows = wins(all, all).sum(1), together = same_prompt(all, all).to(at::kFloat);  // [N], [N, N]
   const Tensor pairs = together.matmul(of_rows);
@@ -79,7 +80,8 @@ Tensor pair_weights(const RankedRows& own, const RankedRows& all) {
   return (own_pairs > 0).to(at::kFloat) / (own_pairs.clamp_min(1.0) * prompts.clamp_min(1.0));
 }
 
-// A pair of rows is seen from both, each time with the gradient of one of them and half of its value.
+// Returns the loss of this micro-batch. A pair counts at each of its two rows, which may be in different micro-batches:
+// each time with the gradient to that row and half of the pair's value.
 Tensor online_value(LossContext& c, const OnlinePreference& loss) {
   const Tensor ratio = loss.ratios(c);
   const RankedRows own = rows_of(c, ratio), all = all_rows(c);
@@ -112,11 +114,11 @@ Loss make_online(const std::string& type, const LossSetting& setting) {
 
 }  // namespace
 
-// Online DPO (Guo et al. 2024) and IPO (Azar et al. 2023) over all ordered pairs of a prompt's samples, as ChatLearn
-// has them: the one with the larger reward is chosen; of equal ones, and of rewards that are no numbers, there is no
-// pair. With D the difference of the two log-ratios against the reference, sums over tokens, or means by
-// online_dpo_average (ChatLearn): -log σ(beta D), or (D - 1 / (2 beta))². Mean over a prompt's pairs, then over the
-// prompts of the update that have one. They read rewards, not advantages.
+// Online DPO (Guo et al. 2024) and IPO (Azar et al. 2023) over all pairs of a prompt's samples, as ChatLearn has them.
+// The sample with the larger reward is the chosen one; samples with equal rewards, and samples whose reward is NaN,
+// make no pair. D is the difference of the two log-ratios against the reference, which are sums over tokens or, by
+// online_dpo_average (ChatLearn), means. A pair's loss is -log σ(beta D), or (D - 1 / (2 beta))² for IPO. The loss is
+// the mean over a prompt's pairs, then over the prompts of the update that have one. It reads rewards, not advantages.
 LossEntry online_preference_losses() {
   return {"rollouts",
           {"online_dpo", "online_ipo"},

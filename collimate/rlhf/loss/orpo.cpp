@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// log(1 - e^x) of x < 0.
+// Returns log(1 - e^x) for x < 0.
 Tensor log1mexp(const Tensor& x) { return (-x.expm1()).log(); }
 
 Tensor odds_ratio_loss(LossContext& c, double beta) {
@@ -35,9 +35,9 @@ Loss make_orpo(const std::string&, const LossSetting& setting) {
 
 }  // namespace
 
-// ORPO (Hong et al. 2024), as in TRL's ORPOTrainer: NLL of the chosen prompt and answer - beta · log σ(log odds ratio
-// of the answers' mean log-probs). No reference. `trainable` marks the prompt too; the answers are where the column
-// `completion` is 1.
+// ORPO (Hong et al. 2024), as in TRL's ORPOTrainer, is the NLL of the chosen prompt and answer, less beta · log σ(log
+// odds ratio of the answers' mean log-probs). It reads no reference. `trainable` marks the prompt too; the column
+// `completion` is 1 at the answers.
 LossEntry orpo_losses() {
   return {"pairs",
           {"orpo"},

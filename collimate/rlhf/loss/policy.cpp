@@ -15,7 +15,7 @@ using Terms = PolicyTerms;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Keeps ratios below `delta`, where it is set.
+// Limits ratios to at most `delta`, if that is set.
 Tensor bounded(const Tensor& ratio, const Options& o) {
   return o.delta->has_value() ? ratio.clamp_max(**o.delta) : ratio;
 }
@@ -25,7 +25,8 @@ Tensor clipped(const Terms& t, const Options& o) {
   return -(bounded(t.ratio, o) * t.advantages).minimum(t.ratio.clamp(range.low, range.high) * t.advantages);
 }
 
-// These count as TRL does: after `delta`, which hides what lies beyond 1 + epsilon_high where it is lower.
+// Returns the range beyond which tokens count as clipped. As in TRL `delta` limits the ratio before: no ratio counts as
+// above a bound that `delta` does not exceed, and every ratio counts as below a bound that exceeds `delta`.
 ClipRange clips_below_delta(const Options& o) {
   ClipRange range = clip_range(o);
   if (!o.delta->has_value()) return range;
@@ -35,8 +36,8 @@ ClipRange clips_below_delta(const Options& o) {
   return range;
 }
 
-// These count as TRL does: above the cap alone.
 double cispo_cap(const Options& o) { return o.epsilon_high->value_or(o.epsilon); }
+// Tokens count as clipped above the cap alone, as in TRL.
 ClipRange clips_above_cap(const Options& o) { return {-kNever, cispo_cap(o)}; }
 
 Tensor cispo(const Terms& t, const Options& o) {
@@ -48,7 +49,7 @@ Tensor sapo(const Terms& t, const Options& o) {
   return -gate(o.sapo_temperature_pos).where(t.advantages > 0, gate(o.sapo_temperature_neg)) * t.advantages;
 }
 
-// The sequence's ratio is the product of its tokens', clamped so that the exponentials stay finite.
+// The sequence's ratio is the product of its tokens' ratios, clamped so that the exponentials stay finite.
 Tensor vespo(const Terms& t, const Options& o) {
   const Tensor sequence = t.context.row_sum(t.token_log_ratio.detach().clamp(-20.0, 20.0));
   const Tensor log_weight = t.context.to_tokens(sequence.clamp(std::log(1e-8), 20.0));
@@ -74,12 +75,12 @@ void needs_a_limit(const std::string& name, const LossSetting& setting) {
 
 }  // namespace
 
-// Names, formulas and constants as in TRL 1.16's GRPOTrainer and, for ppo (mean over the update's tokens), as in
+// Names, formulas and constants are those of TRL 1.16's GRPOTrainer and, for ppo (mean over the update's tokens), of
 // PPOTrainer and verl.
 LossEntry policy_losses() {
   const Surrogate clip{clipped, clips_below_delta, {"epsilon", "epsilon_high", "delta"}};
   const Surrogate cap{cispo, clips_above_cap, {"epsilon", "epsilon_high"}};
-  // These have no clip: epsilon and epsilon_high bound what is counted.
+  // These two have no clip: epsilon and epsilon_high bound only which tokens count as clipped.
   const Surrogate gate{sapo, clip_range, {"epsilon", "epsilon_high", "sapo_temperature_pos", "sapo_temperature_neg"}};
   const Surrogate sequence_weight{
       vespo,

@@ -13,8 +13,8 @@ at::Tensor weighted_likelihood(const PolicyTerms& t, const AlgorithmOptions&) { 
 
 }  // namespace
 
-// gpg (Chu et al. 2025, GPG; as in verl 0.10): -A · log p without ratio or clip, mean over the update's tokens. It is
-// REINFORCE with the advantages of the config.
+// gpg (Chu et al. 2025, GPG; as in verl 0.10) is the mean over the update's tokens of -A · log p, without ratio or
+// clip. It is REINFORCE with the config's advantages.
 LossEntry policy_gradient_losses() {
   return policy_entry({{"gpg",
                         "GPG: the advantage times the log-prob, without ratio or clip (REINFORCE).",

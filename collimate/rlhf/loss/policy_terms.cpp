@@ -18,8 +18,9 @@ Tensor limited(const Tensor& values, const std::optional<double>& least, const s
                       most ? std::optional<at::Scalar>(*most) : std::nullopt);
 }
 
-// log of the importance ratio per token: of the token, of the whole sequence (the sum over its tokens, RLOO), of the
-// sequence by length (mean over its tokens, GSPO), or the latter with the token's gradient (GSPO-token).
+// Returns [M]: the log of the importance ratio at the level that the options ask for. It is the token's own ("token"),
+// the sum over the sequence's tokens ("sequence_sum", RLOO), their mean ("sequence", GSPO), or the mean with the
+// gradient of the token's own ("sequence_token", GSPO-token).
 Tensor level_log_ratio(const LossContext& c, const Tensor& log_probs, const Tensor& old, const Options& o) {
   const Tensor token = log_probs - old;
   if (o.importance_sampling_level.get() == "token") return token;
@@ -35,8 +36,9 @@ Tensor log_ratio(const LossContext& c, const Tensor& log_probs, const Tensor& ol
   return limited(level_log_ratio(c, log_probs, old, o), o.log_ratio_min, o.log_ratio_max);
 }
 
-// KL against the reference by the estimators of Schulman 2020, of d = log p_ref - log p; "k1+" and "k3+" have the value
-// of k1 and k3 and the gradient of k2, which is that of the KL itself (as in verl). The limits are those of k3.
+// Returns [M]: the KL against the reference by an estimator of Schulman 2020, from d = log p_ref - log p. "k1+" and
+// "k3+" have the values of k1 and k3 and the gradient of k2, which is that of the KL itself (as in verl). The two
+// limits act on k3 alone.
 Tensor reference_kl(const LossContext& c, const Tensor& log_probs, const Options& o) {
   const std::string& estimator = o.kl_loss_estimator;
   const Tensor difference = c.per_token(batch::kReferenceLogProbs) - log_probs;
@@ -52,13 +54,13 @@ Tensor reference_kl(const LossContext& c, const Tensor& log_probs, const Options
   return estimator.back() == '+' ? k2 - k2.detach() + kl.detach() : kl;
 }
 
-// The tokens of the update whose entropy is highest; all of them where no quantile is set.
+// The tokens that are trained: those of the update with the highest entropy, or all if no quantile is set.
 struct TrainedTokens {
   Tensor mask;      // [M] 1 or 0; undefined: all are trained
-  double part = 1;  // of the update's tokens
+  double part = 1;  // share of the update's tokens that is trained
 };
 
-// `survey` is the place of their entropies among the update's surveys.
+// Returns this micro-batch's trained tokens. `survey` is the index of the entropies among the update's surveys.
 TrainedTokens trained_tokens(const LossContext& c, const Options& o, size_t survey) {
   if (o.top_entropy_quantile >= 1.0) return {};
   const Tensor& all = c.surveyed(survey).all;
@@ -66,8 +68,8 @@ TrainedTokens trained_tokens(const LossContext& c, const Options& o, size_t surv
   return {(c.entropy().detach() >= threshold).to(at::kFloat), (all >= threshold).to(at::kDouble).mean().item<double>()};
 }
 
-// 0 at the tokens of samples that are worse than expected and have become unlikely since they were drawn (DeepSeek-V3.2
-// 2025).
+// Returns [M]: 0 at tokens with a negative advantage whose sample's mean log-prob has fallen by more than
+// off_policy_mask_threshold since it was drawn, else 1 (DeepSeek-V3.2 2025).
 Tensor on_policy_tokens(const LossContext& c, const PolicyTerms& t, const Options& o) {
   const Tensor sampled = c.per_token(c.rows().has(batch::kLogProbs.name) ? batch::kLogProbs : batch::kOldLogProbs);
   const Tensor fall = c.row_sum(sampled - t.log_probs.detach()) / c.row_tokens().clamp_min(1.0);
@@ -75,13 +77,13 @@ Tensor on_policy_tokens(const LossContext& c, const PolicyTerms& t, const Option
   return kept.to(at::kFloat);
 }
 
-// Mean entropy of the update's trained tokens.
+// Returns this micro-batch's part of the mean entropy of the update's trained tokens.
 Tensor entropy_bonus(const LossContext& c, const TrainedTokens& trained) {
   const Tensor entropy = trained.mask.defined() ? c.entropy() * trained.mask : c.entropy();
   return entropy.sum() / (c.global_tokens() * trained.part);
 }
 
-// Tokens whose ratio is outside the range on the side that their advantage pushes to.
+// Reports the share of the tokens that count as clipped (ClipRange) and the mean of -log-ratio.
 void report(LossContext& c, const ClipRange& range, const PolicyTerms& t, const Tensor& log_ratios) {
   const Tensor ratio = t.ratio.detach();
   const Tensor low = (ratio < range.low).logical_and(t.advantages < 0);

@@ -33,9 +33,9 @@ Loss make_pairwise(const std::string&, const LossSetting& setting) {
 
 }  // namespace
 
-// Bradley-Terry on the score of each row's last token: -log σ(chosen - rejected - margin) +
-// center_rewards_coefficient · (chosen + rejected)², mean over pairs, as in TRL's RewardTrainer. The margin is kMargin
-// of the chosen row, 0 in a batch without it.
+// bradley_terry, as in TRL's RewardTrainer, is the mean over pairs of -log σ(chosen - rejected - margin) +
+// center_rewards_coefficient · (chosen + rejected)², with the score at each row's last token. The margin is the
+// chosen row's kMargin, or 0 in a batch without it.
 LossEntry reward_losses() {
   return {"scored pairs",
           {"bradley_terry"},

@@ -16,8 +16,8 @@ Loss make_sft(const std::string& type, const LossSetting&) {
 
 }  // namespace
 
-// Next-token losses over the trainable tokens, divided by the global tokens; names as in TRL's SFTTrainer. nll:
-// -Σ log p. dft: -Σ p · log p with p held constant (Wu et al. 2025).
+// Next-token losses are sums over the trainable tokens divided by the global tokens, with the names of TRL's
+// SFTTrainer. nll sums -log p, dft -p · log p with p held constant (Wu et al. 2025).
 LossEntry sft_losses() {
   return {"completions",
           {"nll", "dft"},

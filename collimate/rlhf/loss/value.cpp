@@ -7,7 +7,7 @@
 namespace collimate::rlhf {
 namespace {
 
-// [M]
+// Returns [M]: the squared error of each token's value or, with `clip`, the larger one of it and the clipped value's.
 at::Tensor value_error(LossContext& c, std::optional<double> clip) {
   const at::Tensor old = c.per_token(batch::kValues);
   const at::Tensor returns = c.per_token(batch::kReturns);
@@ -32,8 +32,9 @@ Loss make_value(const std::string&, const LossSetting& setting) {
 
 }  // namespace
 
-// ½ · mean over tokens of max((V - R)², (clip(V, V_old ± value_clip) - R)²), of (V - R)² without value_clip. Reads
-// `values` (old) and `returns`. TRL's PPO adds it to the policy's loss with weight 0.1: use loss_weights.
+// value is ½ · mean over tokens of max((V - R)², (clip(V, V_old ± value_clip) - R)²), or of (V - R)² if
+// value_clip is null. It reads `values` (old) and `returns`. TRL's PPO adds it to the policy's loss with weight 0.1:
+// use loss_weights.
 LossEntry value_losses() {
   return {"values",
           {"value"},

@@ -14,7 +14,7 @@
 namespace collimate::rlhf {
 namespace {
 
-// Mean of a per-token column over the trainable tokens.
+// Returns the mean of a per-token column over the trainable tokens.
 double trainable_mean(const Batch& rows, const Key<float>& key) {
   double sum = 0, count = 0;
   for (int64_t r = 0; r < rows.rows(); ++r) {
@@ -30,7 +30,7 @@ bool is_cut(const Batch& rows, int64_t r) {
   return generate::cut_off(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
 }
 
-// The rows of which those that were cut at their limit train nothing.
+// Returns the rows with nothing trainable in completions that were cut off.
 Batch without_cut_tokens(const Batch& rows) {
   std::vector<std::vector<uint8_t>> trainable;
   for (int64_t r = 0; r < rows.rows(); ++r) {
@@ -149,7 +149,7 @@ void AdvantageModule::report(const Batch& rows) {
   if (entry_.rows == "groups") {
     const GroupStatistics statistics = group_statistics(rows);
     metrics_.push_back({"critic/rewards/group_std", statistics.reward_std});
-    if (entry_.compares_samples)  // else equal rewards of a prompt say nothing of what is learned
+    if (entry_.compares_samples)  // else training learns from samples with equal rewards too
       metrics_.push_back({"critic/rewards/frac_zero_std", statistics.zero_std_fraction});
     return;
   }
@@ -157,7 +157,7 @@ void AdvantageModule::report(const Batch& rows) {
   metrics_.push_back({"critic/returns/mean", trainable_mean(rows, batch::kReturns)});
 }
 
-// The mean KL over the trainable tokens, as the rewards have it, and what it costs.
+// Reports the mean over the trainable tokens of the KL that the rewards are charged with, and the KL's coefficient.
 void AdvantageModule::report_kl(const Batch& rows) {
   const TokenValues kl = by_row(rows, [&](int64_t r) { return row_kl(rows, r, options_); });
   const Key<float> column{.name = "kl", .ragged = true};
@@ -185,7 +185,7 @@ void AdvantageModule::save(base::StateWriter& out) const {
 }
 
 void AdvantageModule::load(base::StateReader& in) {
-  if (!in.has("shaping")) return;  // of a checkpoint from before rewards had a state
+  if (!in.has("shaping")) return;  // the checkpoint is older than this state
   const nlohmann::json state = in.json("shaping");
   iteration_ = state.at("iteration");
   before_ = state_of(state.at("before"));

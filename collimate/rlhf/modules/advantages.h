@@ -10,10 +10,11 @@
 
 namespace collimate::rlhf {
 
-// An entry of the list of advantages as a host module of one function "advantages". Parameters: the section
-// `algorithm`, by which it first shapes the rewards: scaled, clipped, less penalties for length, shuffled, and, unless
-// the entry does so itself, less the KL against the reference. Its state is the running scale and the coefficient of
-// the KL; an iteration that is computed again begins with what it began with before.
+// Runs an entry of the list of advantages as a host module with one function, "advantages". The parameters are the
+// section `algorithm`. The module first shapes the rewards as that section says: it scales and clips them, subtracts
+// penalties for length, shuffles them and, unless the entry does so itself, subtracts the KL against the reference. The
+// state is the running scale and the coefficient of the KL; an iteration that is computed again begins from the state
+// from which it began before.
 class AdvantageModule final : public flow::Module {
  public:
   AdvantageModule(const AdvantageEntry& entry, const nlohmann::json& parameters);
@@ -32,7 +33,7 @@ class AdvantageModule final : public flow::Module {
   static nlohmann::json to_json(const State& state);
   static State state_of(const nlohmann::json& json);
 
-  // A loss may divide by the tokens of the iteration (token_normalizer).
+  // Returns whether a loss divides by the tokens of the iteration (token_normalizer), which are then counted.
   bool counts_tokens() const { return options_.token_normalizer == std::string("iteration"); }
   Batch shaped(const Batch& rows, int64_t iteration);
   Batch penalised(const Batch& rows) const;
@@ -41,15 +42,15 @@ class AdvantageModule final : public flow::Module {
 
   const AdvantageEntry entry_;
   AlgorithmOptions options_;
-  int64_t completion_tokens_ = 0;  // their limit
+  int64_t completion_tokens_ = 0;  // longest completion
   int64_t iteration_ = -1;         // the last one that was computed
-  State before_, now_;             // as it began, and as it ended
+  State before_, now_;             // before that iteration and after it
   std::vector<flow::Metric> metrics_;
 };
 
-// Names the options that a module of this entry reads beside the entry's own.
+// Returns the options that a module of this entry reads beside the entry's own.
 std::vector<std::string> reward_options(const AdvantageEntry& entry);
-// Whether the entry, with these options, reads the log-probs of a reference.
+// Returns whether a module of this entry, with these options, reads the log-probs of a reference.
 bool reads_reference(const AdvantageEntry& entry, const AlgorithmOptions& options);
 
 }  // namespace collimate::rlhf

@@ -17,7 +17,7 @@ constexpr int64_t kAnswerTokens = 64;
 
 generate::ServiceOptions answer_service(int64_t row_tokens, const shape::ModelShape& shape,
                                         tensor::ComputeType compute) {
-  constexpr int64_t kStepTokens = 256, kSequences = 4;  // few, so that the cache stays small beside what trains
+  constexpr int64_t kStepTokens = 256, kSequences = 4;  // few, so that the cache is small beside training's memory
   const int64_t longest = std::min(row_tokens + kAnswerTokens, model::longest_positions(shape, row_tokens));
   return generate::resolved(
       {.max_batch_tokens = kStepTokens, .max_batch_sequences = kSequences, .max_sequence_tokens = longest}, shape,

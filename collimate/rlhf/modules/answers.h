@@ -12,12 +12,13 @@
 
 namespace collimate::rlhf {
 
-// The service that answers prompts of at most `row_tokens`, with every limit set.
+// Returns the options, with every limit set, of the service that answers prompts of at most `row_tokens` tokens.
 generate::ServiceOptions answer_service(int64_t row_tokens, const shape::ModelShape& shape,
                                         tensor::ComputeType compute);
 
-// The rows with `model_answer`: greedy, at most 64 tokens. Blocking; calls `progress` after each step. Reads uid, ids,
-// prompt_tokens and asked. An asked row has a prompt that leaves the model a position. `stop_ids` end an answer.
+// Returns the rows with a column `model_answer`: for each row with `asked`, a greedy answer to its prompt of at most 64
+// tokens, which `stop_ids` end. Blocks and calls `progress`, if set, after each step. Reads uid, ids, prompt_tokens and
+// asked. The prompt of an asked row must leave the model at least one position.
 Batch with_answers(Decoder& decoder, const DecoderOptions& options, std::vector<int32_t> stop_ids, const Batch& rows,
                    const std::function<void()>& progress);
 

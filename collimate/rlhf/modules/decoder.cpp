@@ -16,7 +16,7 @@
 namespace collimate::rlhf {
 namespace {
 
-// On its device, where models over it that have left may have taken it with them.
+// Returns the base, shared by the worker's models, on its device. Models over it may have taken it away when they left.
 std::shared_ptr<model::Weights> open_base(flow::Context& context, const DecoderOptions& options,
                                           const model::ModelRanks& ranks) {
   const model::WeightsOptions kept = base_options(options, ranks);
@@ -46,7 +46,8 @@ std::shared_ptr<model::Weights> open_weights(flow::Context& context, const Decod
   return weights;
 }
 
-// Adapters that a directory holds are trained on as they are: by rank and scale, beside the layers that they have.
+// Returns the options of the adapters that the directory holds, whose training goes on: rank, scale and layers are
+// those of the directory. Throws InputError if the section asks for others.
 model::LoraOptions continued(const DecoderOptions& options) {
   const model::LoraOptions asked = options.lora.resolved(), unset;
   model::LoraOptions held = model::PeftAdapters(options.path).options();
@@ -79,7 +80,8 @@ model::LoraOptions lora_options(const DecoderOptions& options) {
 
 namespace {
 
-// The ranks that share the weights, or of several expert ranks those that have the same experts.
+// Returns the ranks that share the weights or, with `of_experts`, if there are several expert ranks, the ranks that
+// have the same experts.
 model::DataShares data_shares(const flow::Context& context, bool of_experts) {
   model::DataShares shares;
   shares.deadline_seconds = context.deadline_seconds;
@@ -141,8 +143,9 @@ shape::ModelShape own_shape(const DecoderOptions& options, const model::ModelRan
 
 namespace {
 
-// Ranks that share weights or experts have other parts of a base than the next model's ranks; so have stages of a model
-// with another head, which are cut elsewhere.
+// Returns which part of the weights the model shares with its base. It shares none if its ranks share weights or divide
+// experts, as they then have other parts than the next model's ranks; nor if it has stages and another head than the
+// base, as its stages are then cut at other places.
 model::Based based(const DecoderOptions& options, const model::ModelRanks& ranks) {
   if (options.base->empty() || ranks.shares.several() || ranks.experts.several()) return model::Based::kNo;
   if (options.head.get() == options.base_head.get()) return model::Based::kWhole;

@@ -12,7 +12,7 @@
 
 namespace collimate::rlhf {
 
-// A recipe adds these to a model's section when it makes it a module of a graph.
+// A recipe adds these options to a model's section when it makes the model a module of a graph.
 struct DecoderOptions : ModelOptions {
   COLLIMATE_OPTION(std::string, weights, "", "", "identity: modules of one worker with the same one share the weights");
   COLLIMATE_OPTION(bool, trained, false, "", "gradients and optimizer state exist");
@@ -40,63 +40,68 @@ struct DecoderOptions : ModelOptions {
       base::between(0.0, 1.0));
   COLLIMATE_OPTION(int64_t, longest_tokens, 0, "tokens",
                    "longest row of any role: what ropes are made for; 0: not known", base::at_least(int64_t{0}));
-  // These are for the memory plan.
+  // The memory plan reads these.
   COLLIMATE_OPTION(int64_t, rows, 0, "rows", "of an iteration", base::at_least(int64_t{0}));
   COLLIMATE_OPTION(int64_t, row_tokens, 1, "tokens", "longest row", base::at_least(int64_t{1}));
   COLLIMATE_OPTION(int64_t, predicted_tokens, 1, "tokens", "most tokens of a row that are trained",
                    base::at_least(int64_t{1}));
 };
 
-// One model on one worker, shared by the modules that name the same weights. It is on its device as long as one of
-// these is there.
+// One model on one worker, which the modules that name the same weights share. The weights are on the device as long as
+// at least one of these modules is.
 struct Decoder {
   std::shared_ptr<model::Weights> weights;
   std::unique_ptr<model::Model> model;
   tensor::Exec exec;
-  std::shared_ptr<tensor::AwayFile> away;  // where it is else; null until something leaves
-  int there = 0;                           // modules
+  std::shared_ptr<tensor::AwayFile> away;  // the file for weights off the device; null if they never leave it
+  int there = 0;                           // modules that are on the device
 
-  // A module is there from now on, or is not: the first one brings the weights, with the last one they leave, and what
-  // passes keep is given back.
+  // A module calls come() when it comes to the device and leave() when it leaves. The first to come brings the weights;
+  // with the last to leave they leave too, and the memory that passes keep is given back.
   void come();
   void leave();
 };
 
-// The file of what leaves the worker's device, made on first use.
+// Returns the file for data that leaves the worker's device; it is made on first use.
 std::shared_ptr<tensor::AwayFile> away_file(flow::Context& context);
 
-// The ranks that share the model of a module, by the layout of its functions; where no run has begun, without a group.
+// Returns the ranks that share a module's model, by the layout of the module's functions. Before a run has begun they
+// have no group.
 model::ModelRanks model_ranks(const flow::Context& context);
-// Whether ranks can share the tokens of each row that a model's function reads (context parallelism): all functions but
-// those that generate, also answers to prompts.
+// Returns whether ranks can share the tokens of each row that a model's function reads (context parallelism). All
+// functions can but those that generate, which includes answers to prompts.
 bool shares_tokens(const graph::FunctionSpec& function);
-// The ranks that compute a function's rows together, each some of their tokens; where no run has begun, without a
-// group.
+// Returns the ranks that compute a function's rows together, each rank some of the tokens. Before a run has begun they
+// have no group.
 model::ContextRanks context_ranks(const flow::Context& context, const std::string& function);
-// The shape of its weights, by the directory's config.json and the head that is asked for, and how they are kept.
+// Returns the shape of the whole model, by the directory's config.json and the head that is asked for. Throws
+// InputError for from_scratch with a directory of adapters.
 shape::ModelShape decoder_shape(const DecoderOptions& options);
+// Returns how the model's weights are kept.
 model::WeightsOptions weights_options(const DecoderOptions& options, const model::ModelRanks& ranks = {});
-// How its base is kept, where it has one.
+// Returns how the weights of the model's base are kept, if it has one.
 model::WeightsOptions base_options(const DecoderOptions& options, const model::ModelRanks& ranks);
-// The shape of what one of these ranks computes.
+// Returns the shape of the part that one of these ranks computes.
 shape::ModelShape own_shape(const DecoderOptions& options, const model::ModelRanks& ranks);
-// The adapters: those of the model's directory, where it holds any and the section asks for some, or those of the
-// section. InputError where both say other things.
+// Returns the adapters that the section asks for: those in the model's directory, if it holds any, else new ones.
+// Throws InputError if the section contradicts those in the directory.
 model::LoraOptions lora_options(const DecoderOptions& options);
 
-// The model that guesses tokens for rollouts of this one: an identity of its own, nothing is trained.
+// Returns the options of the model that guesses tokens for rollouts of `policy`. Its identity is "draft", and it is not
+// trained.
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy);
 
-// Says how many parameters a model's adapters are and which: "policy trains 768 parameters beside …"; "" without.
-// InputError where they do not fit the model. Reads its config.json alone.
+// Says how many parameters a model's adapters have and which layers they adapt: "policy trains 768 parameters beside
+// …". Returns "" without adapters. Throws InputError if they do not fit the model, of which only config.json is read.
 std::string adapters_text(const DecoderOptions& options);
 
-// The worker's decoder of that identity, opened on first use: read from its directory or, from scratch, random by the
-// run's seed. InputError when the directory is wrong. `ranks`: those that each have their part of it.
+// Returns the worker's decoder of that identity and opens it on first use: it is read from its directory or, with
+// from_scratch, random by the run's seed. `ranks` are the ranks that each have a part of the model. Throws InputError
+// when the directory is wrong.
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options,
                                       const model::ModelRanks& ranks = {});
 
-// Weight links see this of a decoder.
+// A decoder as weight links see it.
 class DecoderPort final : public flow::WeightsPort {
  public:
   explicit DecoderPort(std::shared_ptr<Decoder> decoder) : decoder_(std::move(decoder)) {}

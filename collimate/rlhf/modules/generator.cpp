@@ -24,8 +24,8 @@ std::vector<int32_t> to_vector(std::span<const int32_t> ids) { return {ids.begin
 
 constexpr uint32_t kDrawnPurpose = 0xd15;
 
-// Which rows' answers are drawn, of those that have one: a share that the seed and their uids choose. Rows without a
-// prompt, or cut before their answer, keep their text.
+// Chooses which rows get an answer drawn in place of the one that they have: a share of them, by the seed and their
+// uids. Rows without a prompt, and rows that are cut before their answer, keep their text.
 struct DrawnRows {
   double share = 1;
   uint64_t seed = 0;
@@ -37,7 +37,7 @@ struct DrawnRows {
   }
 };
 
-// A row of data with its answer, as if that had been drawn.
+// Returns a row of data with its answer as if that had been drawn, with log-probs and versions of 0.
 Completion answer_of(const Batch& rows, int64_t r) {
   const auto ids = rows.row(batch::kIds, r);
   const auto trainable = rows.row(batch::kTrainable, r);
@@ -52,14 +52,14 @@ Completion answer_of(const Batch& rows, int64_t r) {
   return c;
 }
 
-// One call of generate: its rows in flight by uid, and those finished since the last take.
+// One call of generate. It keeps the rows in flight by uid, and the rows that finished since the last take().
 class GenerateStream final : public flow::Stream {
  public:
-  // `sampling` is for rows that bring none of their own; `routed` as of completion_rows. `weights`: what it reads,
-  // held.
+  // `sampling` is for rows that bring none of their own, `routed` is that of completion_rows, and `weights` hold what
+  // the service reads.
   GenerateStream(Service& service, nlohmann::json sampling, int64_t routed, std::vector<model::Weights::Held> weights)
       : service_(service), sampling_(std::move(sampling)), routed_(routed), weights_(std::move(weights)) {}
-  // Rows have answers, some of which are kept.
+  // Says that rows have answers; those that `drawn` does not choose are kept.
   void keep_answers(const DrawnRows& drawn) { drawn_ = drawn; }
 
   void feed(const Batch& given) override {
@@ -100,7 +100,7 @@ class GenerateStream final : public flow::Stream {
   void resume() override { service_.resume(); }
 
  private:
-  // The prompts of the rows whose answers are drawn; the others are finished.
+  // Returns the prompts of the rows whose answers are drawn; the other rows count as finished.
   Batch prompts_of(const Batch& given) {
     std::vector<int64_t> drawn;
     std::vector<std::vector<int32_t>> prompts;
@@ -139,8 +139,8 @@ class GenerateStream final : public flow::Stream {
   nlohmann::json sampling_;
   int64_t routed_;
   std::optional<DrawnRows> drawn_;
-  // Weights that ranks share are gathered when all of them open their streams, which they do for the same
-  // task, and given back by each alone. Nothing is exchanged between, so that ranks may have unlike rows, or none.
+  // Ranks that share weights gather them together when they open their streams, which all of them do for the same task;
+  // each gives them back by itself. Nothing is exchanged in between, so that ranks may have unlike rows, or none.
   std::vector<model::Weights::Held> weights_;
   bool closed_ = false;
   std::map<int64_t, Completion> running_;
@@ -153,7 +153,7 @@ RolloutOptions rollout_of(const flow::Context& context) {
   return rollout;
 }
 
-// The placement too may bound how many rows decode at once.
+// Returns the options of the service that generates. The placement too may limit how many rows decode at once.
 generate::ServiceOptions service_of(const RolloutOptions& rollout, const DecoderOptions& options,
                                     const flow::Context& context) {
   generate::ServiceOptions service = service_options(rollout);
@@ -197,7 +197,7 @@ void GeneratorModule::setup(flow::Context& context) {
   const comm::Group* copies = context.copies("generate");
   if (copies != nullptr && copies->rank() > 0 && !decoder().weights->shares().several() &&
       !decoder().weights->experts().several())
-    saved_shares_.resize(static_cast<size_t>(decoder().weights->segments()));  // nothing: the first copy saves it
+    saved_shares_.resize(static_cast<size_t>(decoder().weights->segments()));  // empty: the first copy saves all
   rollout_ = rollout_of(context);
   generate::ServiceOptions service = service_of(rollout_, options(), context);
   service.seed = seed_ = context.seed;
@@ -231,12 +231,12 @@ void GeneratorModule::save(base::StateWriter& out) const {
   if (saves_weights_) decoder().weights->save(out, saved_shares_);
 }
 
-// A checkpoint of a run whose generation had its trainer's weights has none.
+// A checkpoint has no weights here if generation had the trainer's weights when it was saved.
 void GeneratorModule::load(base::StateReader& in) {
   if (saves_weights_ && in.has("version")) decoder().weights->load(in);
 }
 
-// Keys and values are given back, and computed again where they are wanted.
+// When the module leaves the device, the memory of keys and values is given back; they are computed again when needed.
 void GeneratorModule::reside(bool on_device) {
   if (!on_device) service_->release();
   ScorerModule::reside(on_device);

@@ -10,14 +10,14 @@
 
 namespace collimate::rlhf {
 
-// The policy as what makes samples: generate (streams) beside the scorer's functions, over the weights that its trainer
-// trains. The rows of all its streams run in one Service.
+// The policy as a generator of samples. It has the function generate, which streams, beside the scorer's functions,
+// over the weights that the policy's trainer trains. The rows of all streams run in one Service.
 class GeneratorModule final : public ScorerModule {
  public:
   explicit GeneratorModule(const nlohmann::json& parameters);
   std::vector<graph::FunctionSpec> functions() const override;
   std::vector<tensor::MemoryItem> memory(const flow::Context& context) const override;
-  // Whether it saves its weights: where they are older than their trainer's.
+  // Returns whether checkpoints have the generator's weights too: if these may be older than the trainer's.
   bool keeps_state(const flow::Context& context) const override;
   void setup(flow::Context& context) override;
   std::unique_ptr<flow::Stream> open(const std::string& function, const flow::CallInfo& info) override;
@@ -30,10 +30,10 @@ class GeneratorModule final : public ScorerModule {
   RolloutOptions rollout_;
   uint64_t seed_ = 0;
   bool saves_weights_ = false;
-  std::vector<model::Share> saved_shares_;  // none: all that this rank keeps
-  int64_t routed_ = 0;                      // experts of a token that samples record
+  std::vector<model::Share> saved_shares_;  // parts of the weights to save; empty: all that this rank keeps
+  int64_t routed_ = 0;                      // experts per token that samples record
   std::unique_ptr<text::Tokenizer> tokenizer_;
-  std::shared_ptr<Decoder> draft_;  // null: none guesses
+  std::shared_ptr<Decoder> draft_;  // the model that guesses tokens; null: none does
   std::unique_ptr<generate::Service> service_;
   generate::ServiceCounts last_;
 };

@@ -6,8 +6,9 @@
 
 namespace collimate::rlhf {
 
-// The host function "kl_estimate" of an iteration: KTO's z = max(0, mean over rows of the log-ratio of an answer to
-// another prompt), the same in every row (Ethayarajh et al. 2024; TRL's KTOTrainer, of a micro-batch there).
+// Returns the module of the host function "kl_estimate" of an iteration. It writes KTO's z = max(0, mean over the
+// iteration's rows of the log-ratio of an answer to another prompt) into every row (Ethayarajh et al. 2024; TRL's
+// KTOTrainer, where the mean is over a micro-batch).
 std::unique_ptr<flow::Module> kl_estimate_module();
 
 }  // namespace collimate::rlhf

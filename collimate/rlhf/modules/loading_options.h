@@ -11,7 +11,8 @@
 
 namespace collimate::rlhf {
 
-// How a model is loaded, wherever one is: to be trained, or with tensor::inference_type_words() served or talked to.
+// These options say how a model is loaded, to be trained, served or talked to. A model that is only served or talked to
+// has tensor::inference_type_words() as number types.
 struct ComputeOption : base::Option<std::string> {
   explicit ComputeOption(base::Section* parent, const std::vector<std::string>& words = tensor::compute_type_words())
       : Option(parent, "compute", "float32", "", "number type in which linear layers multiply", base::one_of(words)) {}
@@ -47,7 +48,7 @@ struct ChatTemplateKwargsOption : base::Option<nlohmann::json> {
                base::Check<nlohmann::json>{"an object", [](const nlohmann::json& v) { return v.is_object(); }}) {}
 };
 
-// How messages become text.
+// Say how messages become text.
 struct ChatTemplateOptions {
   explicit ChatTemplateOptions(base::Section* parent) : choice(parent), kwargs(parent) {}
 

@@ -16,26 +16,27 @@ using tensor::MemoryItem;
 
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kExpert = sizeof(model::RoutedExperts::value_type);
-constexpr int64_t kRowTokenBytes = 64;  // of all columns of a sample together but recorded experts, per token
-// Numbers of a pass that are as many as its lists': the head's results and what is gathered of them; in training both
-// models' log-probs, probabilities, their difference, the mixture and gradients.
+constexpr int64_t kRowTokenBytes = 64;  // per token, for all columns of a sample but recorded experts
+// A pass keeps so many arrays of the size of its teacher lists: when scoring, the head's results and the values
+// gathered from them; in training both models' log-probs and probabilities, their difference, the mixture and
+// gradients.
 constexpr int64_t kScoredLists = 6;
 constexpr int64_t kTrainedLists = 16;
 constexpr int64_t kThreadScratchBytes = 5 << 18;
 
-// The largest pass that the limits allow.
+// The size of the largest pass that the limits allow.
 struct Pass {
   int64_t tokens = 0;
-  int64_t blocks = 0;     // of the key-value layout that its sequences fill
+  int64_t blocks = 0;     // blocks of the key-value layout that its sequences fill
   int64_t predicted = 0;  // tokens whose log-prob or value is computed
-  int ranks = 1;          // that compute it together, each some of the tokens
+  int ranks = 1;          // that compute the pass together, each some of the tokens
 
   int64_t own_tokens() const { return (tokens + ranks - 1) / ranks; }          // of the rank with the most
   int64_t own_predicted() const { return std::min(predicted, own_tokens()); }  // at most
 };
 
-// A micro-batch of at most `rows` rows within `budget` tokens, or of one unit that is longer: full of rows of whatever
-// lengths, each of which may fill its last block in part.
+// Returns the largest micro-batch: at most `rows` rows within `budget` tokens, or one unit that is longer. Its rows may
+// have any lengths, and each may fill its last block in part.
 Pass micro_batch(const DecoderOptions& options, int64_t budget, int64_t rows, int64_t unit = 1) {
   const int64_t tokens = std::max(unit * options.row_tokens, std::min(budget, rows * options.row_tokens));
   const int64_t blocks = std::min({tokens, tensor::KvLayout::blocks_for(tokens) + rows,
@@ -43,14 +44,14 @@ Pass micro_batch(const DecoderOptions& options, int64_t budget, int64_t rows, in
   return {tokens, blocks, std::min(tokens, rows * options.predicted_tokens)};
 }
 
-// Rows of a micro-batch: whole units of `unit` rows, one at least.
+// Returns the most rows of a micro-batch: whole units of `unit` rows, at least one unit.
 int64_t at_most_rows(const graph::Layout& layout, int64_t rows, int64_t unit = 1) {
   return layout.micro_batch == 0 ? rows : std::min(rows, std::max(unit, layout.micro_batch / unit * unit));
 }
 
 class Plan {
  public:
-  // `records`: its samples tell which experts their tokens passed.
+  // With `records` the model's samples have the experts that their tokens passed.
   Plan(const DecoderOptions& options, const model::ModelRanks& ranks, bool records = false)
       : options_(options),
         shape_(decoder_shape(options)),
@@ -64,7 +65,7 @@ class Plan {
     int64_t& so_far = bytes_of(purpose);
     so_far = std::max(so_far, bytes);
   }
-  // `whole`: passes read all segments at once.
+  // With `whole` passes read all segments at once.
   void add_weights(std::optional<model::Sharing> sharing, bool whole) {
     add_all(model::weights_memory(shape_, weights_, sharing, whole));
     if (weights_.based == model::Based::kNo) return;
@@ -73,7 +74,7 @@ class Plan {
     for (const MemoryItem& item : model::weights_memory(shape, base, std::nullopt, whole))
       add(base.tag + "/" + item.purpose, item.bytes);
   }
-  // `service` is resolved.
+  // `service` must be resolved.
   void add_cache(const generate::ServiceOptions& service) {
     add("kv_cache", model::kv_cache_bytes(own_shape_, service.kv_type.value(), service.cache_blocks));
   }
@@ -85,19 +86,21 @@ class Plan {
     add_all(model::pass_memory(shape_, pass.own_tokens(),
                                passes_.training(pass.tokens, pass.blocks, recompute, pass.ranks), under_way()));
   }
-  // Hidden states of T tokens and of those that predict, and their gradients; every column of the rows.
+  // Adds the hidden states of so many rows (tokens of a pass, and those that predict with their gradients), `logits`
+  // floats and every column of the iteration's rows.
   void add_tensors(int64_t hidden_rows, int64_t logits) {
     const int64_t token_bytes = kRowTokenBytes + recorded_experts_ * kExpert;
     add("tensors",
         (hidden_rows * shape_.table_width() + logits) * kFloat + options_.rows * options_.row_tokens * token_bytes);
   }
-  // Rows of which a teacher lists tokens have their ids and log-probs, and there are so many [tokens, list] in a pass.
+  // Returns the floats of a teacher's lists: ids and log-probs in the rows, and in a pass `copies` arrays [predicted,
+  // list]. Returns 0 if `copies` is 0.
   int64_t list_floats(int64_t predicted, int64_t copies) const {
     if (copies == 0) return 0;
     const int64_t list = std::min(options_.algorithm.teacher_tokens.get(), shape_.vocabulary) + 1;
     return (2 * options_.rows * options_.predicted_tokens + copies * predicted) * list;
   }
-  // Micro-batches whose forward waits for its backward: at most as many as stages from this one on.
+  // Returns how many micro-batches at most wait for their backward: as many as there are stages from this one on.
   int64_t under_way() const { return weights_.ranks.stages.place.ranks - weights_.ranks.stages.place.rank; }
   void add_logits(int64_t predicted) {
     const int64_t bytes = model::recorded_logits_bytes(shape_, predicted, weights_.ranks.tensor.place);
@@ -134,11 +137,11 @@ class Plan {
   }
 
   const DecoderOptions& options_;
-  shape::ModelShape shape_, own_shape_;  // of the model, and of what the rank computes
+  shape::ModelShape shape_, own_shape_;  // of the whole model, and of the part that the rank computes
   model::ModelRanks ranks_;
   model::WeightsOptions weights_;
   model::PassPlan passes_;
-  int64_t recorded_experts_;  // of a token
+  int64_t recorded_experts_;  // per token; 0: not recorded
   std::vector<MemoryItem> items_;
 };
 
@@ -148,7 +151,8 @@ bool calls(const flow::Context& context, const std::string& function) {
 
 bool makes_lists(const std::string& function) { return function == "teacher_lists" || function == "divergence"; }
 
-// How the ranks that train the module share what training keeps; nothing of it where another module trains its weights.
+// Returns how the ranks that train the module share master weights, gradients and optimizer state, or nothing if this
+// module is not trained.
 std::optional<model::Sharing> sharing(const flow::Context& context, const TrainOptions& train, bool averages) {
   if (!calls(context, "train")) return std::nullopt;
   const comm::Mesh& mesh = context.mesh("train");
@@ -157,19 +161,19 @@ std::optional<model::Sharing> sharing(const flow::Context& context, const TrainO
                         offloads_optimizer(train, layout.offload)};
 }
 
-// Does it make or read samples that tell which experts their tokens passed, if it is a mixture?
+// Returns whether the module, if it is a mixture, makes or reads samples that have the experts of their tokens.
 bool records_experts(const flow::Context& context, const DecoderOptions& options, const TrainOptions& train) {
   if (!options.sampled || train.router_replay == std::string("none")) return false;
   return calls(context, "generate") || calls(context, "old_log_probs") || options.loss_rows == std::string("rollouts");
 }
 
-// Rows of a step that has proposed tokens.
+// Returns the most rows of a step that has proposed tokens, or 0 without speculation.
 int64_t speculation_rows(const generate::ServiceOptions& service) {
   return service.speculation_tokens > 0 ? std::min(service.speculation_rows, service.max_batch_tokens) : 0;
 }
 
-// Prompts of an iteration at once, or steps as large as they may be where evaluation's prompts are unknown; at least a
-// step of `guesses`.
+// Returns the tokens of the largest step of generation: all prompts of an iteration and a token of each sample, at
+// least `guesses`, but at most max_batch_tokens; with evaluation, whose prompts are not known, max_batch_tokens.
 int64_t generation_tokens(const RolloutOptions& rollout, bool evaluates, int64_t guesses) {
   const int64_t most = rollout.max_batch_tokens;
   const int64_t samples = rollout.prompts_per_iteration * rollout.samples_per_prompt;
@@ -177,7 +181,7 @@ int64_t generation_tokens(const RolloutOptions& rollout, bool evaluates, int64_t
   return evaluates ? most : std::min(most, std::max(guesses, prompts + samples));
 }
 
-// Does the config have rows measured, of whatever number and length?
+// Returns whether the config has an evaluation, whose rows may have any number and length.
 bool evaluates(const nlohmann::json& config) {
   const auto set = [&](const char* section, const char* key) {
     const nlohmann::json value = config.value(section, nlohmann::json::object()).value(key, nlohmann::json());
@@ -186,7 +190,7 @@ bool evaluates(const nlohmann::json& config) {
   return set("data", "eval") || set("data", "val_size") || set("evaluation", "measure");
 }
 
-// Training of the texts that samples bring, which pass one after another with the samples: the larger of both counts.
+// Adds the training of the texts that samples bring. They pass after the samples, so that the larger of the two counts.
 void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, const graph::Layout& layout,
                int threads) {
   options.row_tokens = options.predicted_tokens = options.ptx_tokens;
@@ -200,7 +204,7 @@ void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, co
   plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.own_tokens()));
 }
 
-// A model that guesses for the service, beside it in each step.
+// Returns the memory of the model that guesses for the service, which is there beside the service in each step.
 std::vector<MemoryItem> draft_memory(const DecoderOptions& options, const generate::ServiceOptions& service) {
   Plan plan(options, {});
   const generate::ServiceOptions own = generate::of_draft(service, plan.shape(), plan.compute());

@@ -6,8 +6,9 @@
 
 namespace collimate::rlhf {
 
-// The host function "keep" of sample groups: drops those whose samples all have the same reward, from which nothing is
-// learned (dynamic sampling of DAPO, Yu et al. 2025). The schedule draws new prompts in their place.
+// Returns the module of the host function "keep" of sample groups. It drops groups whose samples all have the same
+// reward, from which nothing is learned (dynamic sampling of DAPO, Yu et al. 2025). The schedule draws new prompts in
+// their place.
 std::unique_ptr<flow::Module> mixed_groups_module();
 
 }  // namespace collimate::rlhf

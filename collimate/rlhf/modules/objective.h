@@ -9,10 +9,11 @@
 
 namespace collimate::rlhf {
 
-// Sums over micro-batches, as of LossContext::metric.
+// By name: Σ numerator and Σ denominator over micro-batches, as LossContext::metric adds them.
 using LossMetrics = std::map<std::string, std::pair<double, double>>;
 
-// The loss as a learner asks for it. `loss`, and `metrics`, which may be null, must outlive it.
+// Returns the loss as an objective for a learner, which adds the loss's metrics to `metrics` unless that is null. Both
+// must outlive the objective.
 train::Objective objective_of(const Loss& loss, LossMetrics* metrics = nullptr);
 
 }  // namespace collimate::rlhf

@@ -25,8 +25,8 @@ model::LoraOptions LoraSection::resolved() const {
 }
 
 int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_rows) {
-  // Most of a run's memory is what training keeps of a micro-batch; smaller ones are as fast, but for prompts, which
-  // are computed once in a micro-batch for all of its samples.
+  // The results that training keeps of a micro-batch take most of a run's memory. Smaller micro-batches are as fast,
+  // unless samples share a prompt, which a micro-batch computes once for all of its samples.
   const bool rows_apart = loss_rows.ends_with("completions") || loss_rows.ends_with("pairs");
   return train.micro_batch_tokens.get().value_or(rows_apart ? 1024 : 2048);
 }

@@ -18,7 +18,7 @@
 #include "collimate/rlhf/types/algorithm.h"
 #include "collimate/train/optimizer.h"
 
-// The config sections that modules read, each option declared once.
+// These are the config sections that modules read. Each option is declared once.
 namespace collimate::rlhf {
 
 struct LoraSection : base::Section {
@@ -47,7 +47,7 @@ struct LoraSection : base::Section {
                    "name: embed_tokens, lm_head",
                    base::not_empty(), base::only_with{"rank"});
 
-  // InputError where one of the others is set and rank is not.
+  // Returns the adapters that the section asks for. Throws InputError if another option is set and rank is not.
   model::LoraOptions resolved() const;
 };
 
@@ -93,7 +93,7 @@ struct RolloutOptions : generate::SamplingOptions {
   generate::SpeculationOptions speculation{this};
 };
 
-// The section `algorithm`: its constants with the names that the lists of losses and of advantages know.
+// The section `algorithm`, in which loss_type and advantage may be the names in the lists of losses and of advantages.
 struct AlgorithmSection : AlgorithmOptions {
   AlgorithmSection();
 };
@@ -176,16 +176,18 @@ struct TrainOptions : base::Section {
                    base::one_of({"float32", "bfloat16", "auto"}), base::outside_hash{});
 };
 
-// The budget of a trainer whose losses are on these rows, of a scorer where there are none.
+// Returns the most tokens of one micro-batch, of a trainer whose losses read `loss_rows` or, with "", of a scorer.
 int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_rows = "");
 
-// Says what the backward computes again, as the options or, with `by_layout`, the placement asks for.
+// Returns which activations backward computes again, as the options ask, or all if the placement asks (`by_layout`).
 model::Recompute recompute_of(const TrainOptions& train, bool by_layout);
 
-// Whether the optimizer's numbers are off the device between updates, as the options or the placement ask for.
+// Returns whether the optimizer's numbers are off the device between updates, because the options ask for it or, with
+// `by_layout`, the placement does.
 bool offloads_optimizer(const TrainOptions& train, bool by_layout);
 
-// Names the options of `train` that a trainer with this head and losses on these rows reads and not every one does.
+// Returns the options of `train` that a trainer with this head and losses on these rows reads, without those that every
+// trainer reads.
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows);
 
 }  // namespace collimate::rlhf

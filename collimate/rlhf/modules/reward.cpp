@@ -42,8 +42,8 @@ struct TokenSteps {
   std::vector<float> rewards;  // [L]
 };
 
-// A completion's steps over its tokens: a step's reward lies on the token with the step's last byte, what the steps
-// leave of the whole on the last token.
+// Maps a completion's steps to its tokens. A step's reward goes to the token with the step's last byte; the part of
+// `reward` that the steps leave goes to the last token.
 TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::Tokenizer& tokenizer,
                      const std::vector<StepReward>& steps, double reward) {
   TokenSteps out{std::vector<int32_t>(ids.size(), -1), std::vector<float>(ids.size(), 0.F)};
@@ -58,13 +58,13 @@ TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::To
   for (size_t bytes = 0; const int32_t id : ids.subspan(prompt))
     ends.push_back(bytes += text::valid_utf8(decoder.push(id)).size());
   double rest = reward;
-  size_t first = 0;  // token after the last step so far, from the completion's first
+  size_t first = 0;  // index in the completion of the token after the last step so far
   int32_t number = 0;
   for (const StepReward& step : steps) {
     const size_t end = std::min<size_t>(std::ranges::lower_bound(ends, step.end) - ends.begin(), ends.size() - 1);
     out.rewards[prompt + end] += static_cast<float>(step.value);
     rest -= step.value;
-    if (end < first) continue;  // ends inside the token that ended the step before
+    if (end < first) continue;  // the step ends inside the token that ended the step before
     std::fill(out.step.begin() + prompt + first, out.step.begin() + prompt + end + 1, number++);
     first = end + 1;
   }
@@ -73,7 +73,7 @@ TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::To
   return out;
 }
 
-// The answer that no reward reads out is the completion's text without white space at both ends.
+// Returns the answer that a reward read out, or the completion's text without white space at both ends if none did.
 std::string_view answer_of(const std::optional<std::string>& read_out, const RewardSample& sample) {
   return read_out ? std::string_view(*read_out) : base::stripped(sample.completion);
 }
@@ -137,7 +137,7 @@ void RewardModule::measure(const ScoredSamples& scored) {
       metrics_.emplace_back(flow::Metric{"reward/errors", static_cast<double>(scored.errors), flow::Reduce::kSum});
   if (scored.errors > 0) {
     errors.note = text::valid_utf8(fmt::format("{}; {}", scored.first_error, scored.first_effect));
-    std::ranges::replace(errors.note, '\n', ' ');  // the log's line stays one
+    std::ranges::replace(errors.note, '\n', ' ');  // so that the log has one line
   }
   for (const RewardMean& mean : scored.means)
     metrics_.push_back(

@@ -12,10 +12,10 @@
 
 namespace collimate::rlhf {
 
-// Rewards of the config's `reward:` list on the host: decodes prompt and completion, scores, and leaves out the rows
-// that on_error drops. Parameters: tokenizer (a directory), the list itself as `rewards`, and `answers`: true for the
-// column of that name. The metric reward/errors counts failures and notes the first, and each mean is over what its
-// reward judged.
+// Gives samples the rewards of the config's `reward:` list, on the host: it decodes prompt and completion, scores, and
+// leaves out the rows that on_error drops. Parameters: `tokenizer` (a directory), `rewards` (the list itself) and
+// `answers` (true to add the column `answer`). The metric reward/errors counts failures and notes the first;
+// rewards/NAME/mean is over the samples that the reward judged.
 class RewardModule final : public flow::Module {
  public:
   explicit RewardModule(const nlohmann::json& parameters);
@@ -34,11 +34,12 @@ class RewardModule final : public flow::Module {
   std::vector<flow::Metric> metrics_;
 };
 
-// One sample as rewards and reports see it, of ids of its prompt and of its completion, which continues the prompt:
-// generate::completion_text, but for a stop string, which rewards see.
+// Returns one sample as rewards and reports see it, from the ids of its prompt and of its completion. The completion's
+// text continues the prompt's, as generate::completion_text gives it, but is not cut before a stop string.
 RewardSample decoded_sample(std::span<const int32_t> prompt, std::span<const int32_t> completion,
                             const text::Tokenizer& tokenizer);
-// The samples of rows as rewards and reports see them: texts without special tokens, broken UTF-8 in them replaced.
+// Returns the rows' samples as rewards and reports see them: the texts have no special tokens, and broken UTF-8 is
+// replaced.
 std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenizer& tokenizer);
 
 }  // namespace collimate::rlhf

@@ -32,7 +32,7 @@ FunctionSpec score_spec(const std::string& name, const std::string& makes) {
           .cost = {.forward_passes = 1, .columns = {"ids"}}};
 }
 
-// The log-probs of answers to other prompts, from which KTO estimates its KL.
+// Returns the spec of a function that makes the log-probs of answers to other prompts, from which KTO estimates its KL.
 FunctionSpec mismatched_spec(const std::string& name, const std::string& makes) {
   return {.name = name,
           .kind = Kind::kScore,
@@ -41,7 +41,7 @@ FunctionSpec mismatched_spec(const std::string& name, const std::string& makes) 
           .cost = {.forward_passes = 1, .columns = {kMismatchedIds.name}}};
 }
 
-// The distributions that a student learns, and how far it is from them.
+// Return the specs of the functions that make a teacher's distributions and a student's divergence from them.
 FunctionSpec teacher_spec() {
   return {.name = "teacher_lists",
           .kind = Kind::kScore,
@@ -57,7 +57,7 @@ FunctionSpec divergence_spec() {
   return spec;
 }
 
-// Says of the rows in their order how far the model's distributions are from the teacher's.
+// Returns the rows, in their order, with the divergence of the model's distributions from the teacher's.
 Batch with_divergence(model::Model& model, const Batch& input, const Divergence& divergence,
                       const train::ScoringOptions& scoring) {
   const train::ListedKeys keys{{.name = "own_log_probs", .ragged = true}, {.name = "own_rest", .ragged = true}};
@@ -80,7 +80,7 @@ Batch with_divergence(model::Model& model, const Batch& input, const Divergence&
   return out;
 }
 
-// Each row's sum over its mismatched answer, as the column `makes`.
+// Returns the rows with a column `makes`, the sum of the log-probs of each row's mismatched answer.
 Batch with_mismatched(model::Model& model, const Batch& input, const Key<float>& makes,
                       const train::ScoringOptions& scoring) {
   Batch rows;

@@ -14,9 +14,10 @@
 
 namespace collimate::rlhf {
 
-// A model that reads samples: log_probs (makes reference_log_probs), old_log_probs, values, and score (makes reward);
-// answers (makes model_answer) completes the prompts of a few rows. No gradients. Which of them can be called depends
-// on its head.
+// A model that reads samples, without gradients. With head lm it has the functions log_probs (makes
+// reference_log_probs), old_log_probs, answers (makes model_answer: completes the prompts of a few rows),
+// teacher_lists, divergence, mismatched_log_probs and mismatched_reference_log_probs. With head value it has values,
+// with head score it has score (makes reward).
 class ScorerModule : public flow::Module {
  public:
   explicit ScorerModule(const nlohmann::json& parameters);
@@ -31,8 +32,8 @@ class ScorerModule : public flow::Module {
  protected:
   const DecoderOptions& options() const { return options_; }
   float temperature() const { return temperature_; }  // of log-probs; known after setup
-  // Says of a policy that draws samples what training does with the choices of its routers. Known after setup.
-  // InputError where a model without experts is to replay them.
+  // Returns what a policy's training does with the experts that its routers chose in rollouts. Known after setup.
+  // Throws InputError if a model without experts is to replay them.
   train::RecordedRoutes routes() const;
   Decoder& decoder() { return *decoder_; }
   tensor::AwayFile& away() { return *decoder_->away; }
@@ -44,15 +45,15 @@ class ScorerModule : public flow::Module {
   std::unique_ptr<DecoderPort> port_;
   float temperature_ = 1.0F;
   int64_t micro_batch_tokens_ = 0;
-  // By function, as the placement says.
+  // How the placement lays out one function.
   struct Layout {
     int64_t micro_batch_rows = 0;
     model::ContextRanks context;
   };
-  std::map<std::string, Layout> layouts_;
-  std::string router_replay_;                     // of TrainOptions
+  std::map<std::string, Layout> layouts_;         // by function
+  std::string router_replay_;                     // TrainOptions::router_replay
   std::function<void()> progress_;                // Context::progress
-  std::optional<std::vector<int32_t>> stop_ids_;  // of answers; known from the first one on
+  std::optional<std::vector<int32_t>> stop_ids_;  // that end answers; read when the first answer is asked for
 };
 
 }  // namespace collimate::rlhf

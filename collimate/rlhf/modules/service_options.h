@@ -7,10 +7,11 @@
 
 namespace collimate::rlhf {
 
-// How rollouts are generated, but for the cache.
+// Returns the options of the service that generates rollouts; with_cache sizes its cache.
 generate::ServiceOptions service_options(const RolloutOptions& rollout);
-// Gives the options with a cache for the samples that an iteration has, though evaluation may bring more: those wait.
-// No sequence is longer than the model's positions.
+// Returns the options with a cache that has room for `samples` sequences, those of an iteration, 64 at least and
+// max_batch_sequences at most; evaluation may bring more, which then wait. No sequence is longer than the model's
+// positions.
 generate::ServiceOptions with_cache(generate::ServiceOptions service, int64_t samples, const shape::ModelShape& shape,
                                     tensor::ComputeType compute);
 

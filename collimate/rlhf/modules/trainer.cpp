@@ -25,7 +25,7 @@
 namespace collimate::rlhf {
 namespace {
 
-constexpr double kLearningRate = 1e-6;  // of a module without a recipe, which has its own
+constexpr double kLearningRate = 1e-6;  // of a module that no recipe makes; each recipe has a default of its own
 
 Loss loss_of(const DecoderOptions& options) {
   return make_loss(options.loss_rows, options.default_loss,
@@ -49,14 +49,15 @@ train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOp
           .temperature = temperature};
 }
 
-// Gives the form of the model that the run leaves: as many files as the one has that it began from.
+// Returns the form of the model that the run leaves, which has as many files as the model that the run began from.
 model::FileForm exported_form(const std::string& asked, const DecoderOptions& options, const model::Weights& weights) {
   const std::string dtype = asked == "auto" ? "" : asked == "bfloat16" ? "BF16" : "F32";
   if (options.from_scratch) return {.dtype = dtype.empty() ? "F32" : dtype};
   return model::form_of_files(options.path, weights, dtype);
 }
 
-// The mean negative log-prob of the texts' tokens, of all ranks' rows of the update, times the weight.
+// Returns the loss of texts: `weight` times the mean negative log-prob of their tokens over all ranks' rows of the
+// update.
 Loss weighted_ptx(double weight) {
   return {.name = "ptx", .value = [weight](LossContext& c) {
             c.token_mean("actor/ptx_loss", -c.log_probs());
@@ -64,7 +65,7 @@ Loss weighted_ptx(double weight) {
           }};
 }
 
-// The texts that samples bring, as rows of their own with the samples' uids.
+// Returns the texts that samples bring, as rows with the samples' uids.
 Batch ptx_rows(const Batch& samples) {
   batch::TokenRows rows;
   for (int64_t r = 0; r < samples.rows(); ++r) {
@@ -157,7 +158,7 @@ void TrainerModule::train_step(const std::string&, std::span<const Batch> update
   for (const auto& [name, sum] : sums) {
     if (sum.second > 0)
       metrics_.push_back({name, sum.first / sum.second, flow::Reduce::kMean, sum.second});
-    else  // shares of the updates
+    else  // each micro-batch adds its share of an update's number; this is the mean over updates
       metrics_.push_back({name, sum.first / static_cast<double>(updates.size()), flow::Reduce::kSum});
   }
 }
@@ -171,7 +172,7 @@ void TrainerModule::check_later(std::span<const Batch> updates) {
       if (seen.insert(updates[i].get(batch::kUid, r)).second) fresh.push_back(r);
     if (i > 0 && !fresh.empty()) later.push_back(updates[i].gather(fresh));
   }
-  // Ranks that share the weights or the experts check together, those without such rows too.
+  // Ranks that share the weights or divide the experts check together, also those without such rows.
   const bool together = decoder().weights->shares().several() || decoder().weights->experts().several();
   if (later.empty() && (updates.size() < 2 || !together)) return;
   const train::Mismatch found =

@@ -12,8 +12,9 @@
 
 namespace collimate::rlhf {
 
-// A model that is trained by one loss (see loss/list.h): train beside the scorer's functions. Owns the optimizer; its
-// state is the weights and the optimizer's. InputError for a loss that does not fit the recipe.
+// A model that is trained by one loss (see loss/list.h). It has the function train beside the scorer's functions and
+// owns the optimizer; its state is the weights and the optimizer's state. Throws InputError for a loss that does not
+// fit the recipe.
 class TrainerModule final : public ScorerModule {
  public:
   explicit TrainerModule(const nlohmann::json& parameters);
@@ -28,28 +29,30 @@ class TrainerModule final : public ScorerModule {
   void load(base::StateReader& in) override;
 
  private:
-  // The weights as they are, with their tokenizer, as a Hugging Face directory.
+  // Writes the present weights, with their tokenizer, as a Hugging Face directory.
   void write_model(const std::string& directory) const;
-  // The trainer's rows were drawn by a policy, which recorded their log-probs.
+  // Returns whether a policy drew the trainer's rows and recorded their log-probs.
   bool drawn() const { return options().loss_rows == std::string("rollouts"); }
-  // Samples bring texts, whose loss is added.
+  // Returns whether samples bring texts (types/ptx.h), whose loss is added.
   bool mixes() const { return options().ptx_tokens > 0; }
-  // Compares the rows of all updates but the first, which compares its own, with what generation recorded.
+  // Compares, before the first update, the log-probs of all rows that it does not train with those that generation
+  // recorded; the first update compares its own rows.
   void check_later(std::span<const Batch> updates);
-  // The version that trains first, and how many updates ago the oldest token was drawn.
+  // Reports the version of the weights before the first update, and how many versions older the weights were that drew
+  // the oldest trained token.
   void report_versions(std::span<const Batch> updates);
-  // Reports what rounding at sampling changed: log_probs beside old_log_probs, where the rows have both.
+  // Reports how much rounding at sampling changed log-probs: log_probs beside old_log_probs, if the rows have both.
   void report_rounding(std::span<const Batch> updates);
   void report(const train::UpdateReport& update);
   void report_routers(const train::RouterReport& routers);
   void report_agreement(const model::RouterAgreement& routes);
   void stop_above_limit(const train::Mismatch& mismatch) const;
 
-  std::string prefix_;  // "actor" or "critic": verl's families
+  std::string prefix_;  // of metrics: "actor" or "critic", as in verl
   Loss loss_, ptx_loss_;
   double mismatch_limit_ = 0;
   bool mismatch_check_ = true;
-  bool speaks_ = true;  // rank 0, which reports what is equal on all ranks
+  bool speaks_ = true;  // on rank 0 of the dp axis, which reports the metrics that are equal on all ranks
   std::string path_;    // the directory the model came from: its tokenizer goes with what is saved
   model::FileForm form_;
   std::unique_ptr<train::Learner> learner_;

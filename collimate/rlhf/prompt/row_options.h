@@ -9,13 +9,13 @@
 
 namespace collimate::rlhf {
 
-// The choice that one of the words stop, drop and truncate names.
+// Returns the choice that the word names: stop, drop or truncate.
 inline LongRows long_rows_of(const std::string& word) {
   if (word == "truncate") return LongRows::kTruncate;
   return word == "drop" ? LongRows::kDrop : LongRows::kStop;
 }
 
-// A reader does this with rows that it cannot use.
+// Says what a reader of rows does with those that it cannot use.
 struct RowChoices {
   LongRows long_rows = LongRows::kStop;
   bool drops_bad = false;
@@ -23,7 +23,8 @@ struct RowChoices {
 
 constexpr const char* kStopAtRow = "stop";
 
-// A user says so to what reads rows outside of a run; a config has data.long_rows and data.bad_rows for it.
+// These are the options by which a user says so to a command that reads rows outside of a run; in a config they are
+// data.long_rows and data.bad_rows.
 struct RowOptions {
   explicit RowOptions(base::Section* section)
       : long_rows(section, "long_rows", kStopAtRow, "",
@@ -37,7 +38,7 @@ struct RowOptions {
 
   base::Option<std::string> long_rows, bad_rows;
 
-  // Whether something may be left out, or cut.
+  // Returns whether a row may be left out or cut.
   bool any() const { return long_rows.get() != kStopAtRow || bad_rows.get() != kStopAtRow; }
   RowChoices choices() const { return {long_rows_of(long_rows), bad_rows.get() == "drop"}; }
 };

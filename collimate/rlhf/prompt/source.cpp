@@ -18,7 +18,7 @@ using base::InputError;
 
 std::string place_of(const text::Example& example) { return example.location.text(); }
 
-// Says what the row is instead, and which recipe trains on such rows.
+// Says what the row is and which recipe reads such rows.
 std::string other_kind(const text::Example& example) {
   if (example.chosen) return "a pair of a chosen and a rejected answer, which recipe: dpo or reward reads";
   if (example.completion && example.label) return "a marked answer, which recipe: kto reads";
@@ -34,7 +34,7 @@ const text::Message& part(const text::Example& example, const std::optional<text
 
 bool says_nothing(const text::Message& turn) { return turn.content.empty() && !turn.calls_tools(); }
 
-// An answer that is trained towards: with none the model would learn to end its turn at once.
+// Returns an answer to train towards, which must not be empty: the model would learn to end its turn at once.
 const text::Message& answer(const text::Example& example, const std::optional<text::Message>& value,
                             const std::string& name) {
   if (says_nothing(part(example, value, name)))
@@ -43,7 +43,7 @@ const text::Message& answer(const text::Example& example, const std::optional<te
   return *value;
 }
 
-// Checks the assistant's earlier turns, where they carry loss.
+// Throws InputError if an earlier turn of the assistant is empty and is trained too.
 void check_turns(const text::Example& example, const text::Renderer& renderer) {
   const text::Messages* turns = text::turns_of(example.prompt);
   if (turns == nullptr || renderer.options().train_on == text::TrainOn::kCompletion) return;
@@ -53,7 +53,7 @@ void check_turns(const text::Example& example, const text::Renderer& renderer) {
                                    "an empty text", "leaving the row out, or data.train_on: completion"));
 }
 
-// An undesirable answer may be empty: it is trained away from.
+// Renders a marked answer. An undesirable one may be empty, as the model is trained away from it.
 text::RenderedTokens render_marked(const text::Example& example, const text::Renderer& renderer) {
   const text::Message& given = part(example, example.completion, "completion");
   if (!example.label)
@@ -94,7 +94,7 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
   return {row};
 }
 
-// Nothing ahead of the first token in which two rows differ is trained.
+// Leaves untrained all ahead of the first token in which the two rows differ, or of the last one if they are equal.
 void train_from_difference(std::vector<text::RenderedTokens>& pair) {
   const auto [first, second] = std::ranges::mismatch(pair[0].ids, pair[1].ids);
   const bool equal = first == pair[0].ids.end() && second == pair[1].ids.end();
@@ -111,7 +111,7 @@ bool loses_thoughts(const text::Example& example, const text::Renderer& renderer
   return kind == RowKind::kPreference && (loses(example.chosen) || loses(example.rejected));
 }
 
-// A demonstration without a prompt is plain text, of which the first token is given.
+// Throws InputError for an empty prompt or completion. Plain text has no prompt, but its first token is not predicted.
 void check(const text::Example& example, const text::RenderedTokens& row, const SourceOptions& options) {
   const auto tokens = static_cast<int64_t>(row.ids.size());
   if (options.kind == RowKind::kPrompt && example.completion && example.prompt == text::Prompt(std::string()))
@@ -151,7 +151,7 @@ std::string length_error(const text::Example& example, const std::vector<text::R
                      std::to_string(longest), options.long_rows == LongRows::kStop ? remedy : "");
 }
 
-// Cuts the row to `limit` tokens, if it is longer: a prompt's last ones, another row's first ones.
+// Cuts a row that is longer than `limit` tokens: a prompt keeps its last tokens, any other row its first ones.
 void truncate(text::RenderedTokens& row, RowKind kind, int64_t limit) {
   const int64_t excess = static_cast<int64_t>(row.ids.size()) - limit;
   if (excess <= 0) return;
@@ -164,7 +164,7 @@ void truncate(text::RenderedTokens& row, RowKind kind, int64_t limit) {
 
 bool trains(const text::RenderedTokens& row) { return std::ranges::count(row.trainable, 1) > 0; }
 
-// The model's own tokenizer decides: no row by itself is at fault.
+// Throws InputError if the model's chat template does not mark the turns: no row by itself is at fault.
 void check_template(const text::Dataset& dataset, const text::Renderer& renderer, const SourceOptions& options) {
   const std::string chatml = options.chatml.empty() ? "models.policy.chat_template: chatml" : options.chatml;
   for (const text::Example& example : dataset.examples())
@@ -177,7 +177,7 @@ const nlohmann::json* margin_of(const text::Example& example) {
   return found == example.extra.end() || found->is_null() ? nullptr : &*found;
 }
 
-// Margins of all examples, or of none: TRL too has no default for a row without one.
+// Returns the margins of all examples, or nothing if none has one. TRL too has no default for a row without one.
 std::vector<float> read_margins(const std::vector<const text::Example*>& examples) {
   const auto first = std::ranges::find_if(examples, [](const auto* example) { return margin_of(*example) != nullptr; });
   if (first == examples.end()) return {};
@@ -200,7 +200,7 @@ std::vector<float> read_margins(const std::vector<const text::Example*>& example
   return margins;
 }
 
-// An epoch's rows; the k-th use, from 0, of row r becomes r + k·rows: the copies of a weight have uids of their own.
+// Returns the order with the k-th use, from 0, of row r as r + k·rows, so that repeated uses have different uids.
 std::vector<int64_t> numbered_uses(std::vector<int64_t> order, int64_t rows) {
   std::vector<int64_t> uses(static_cast<size_t>(rows));
   for (int64_t& row : order) row += rows * base::at(uses, row)++;
@@ -279,7 +279,7 @@ std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& exampl
     for (const text::RenderedTokens& row : rows) check(example, row, options_);
     if (options_.kind == RowKind::kPreference && options_.from_difference) train_from_difference(rows);
   } catch (const InputError& error) {
-    const std::string reason = error.what();  // a template does not know the row
+    const std::string reason = error.what();  // without the row's place if the chat template threw
     bad_.add(reason.find(place_of(example)) == std::string::npos ? place_of(example) + ": " + reason : reason);
     return {};
   }

@@ -10,92 +10,92 @@
 
 namespace collimate::rlhf {
 
-// How examples become rows.
+// Says how an example becomes rows.
 enum class RowKind {
-  kPrompt,         // ids = the prompt's tokens; `samples` rows of one prompt_uid in a row
+  kPrompt,         // ids = the prompt's tokens; samples_per_prompt adjacent rows share a prompt_uid
   kDemonstration,  // ids = prompt + completion, trainable where the loss looks (SFT)
-  kPreference,     // two rows of one pair_uid: chosen, rejected
+  kPreference,     // two adjacent rows share a pair_uid: chosen, then rejected
   kMarked,         // ids = prompt + completion, with a mark that the completion is desirable or not (KTO)
 };
 
-// Says what becomes of a row of more than `max_tokens`. Truncated, a prompt keeps its last tokens and any other row its
-// first ones; one with nothing left to train on is dropped.
+// Says what becomes of a row of more than `max_tokens`. Truncation keeps the last tokens of a prompt and the first ones
+// of any other row; an example of which a row then has nothing left to train on is dropped.
 enum class LongRows { kStop, kDrop, kTruncate };
 
 struct SourceOptions {
   RowKind kind = RowKind::kPrompt;
-  std::string name = "train";  // part of the uids
+  std::string name = "train";  // of the data set: part of the uids
   int64_t samples_per_prompt = 1;
   int64_t max_tokens = 0;  // of a row; 0: no limit
-  // The longest row that the model reads, 0 for one that is not known: a larger max_tokens than this helps no row.
+  // The longest row that the model reads, which a larger max_tokens does not change; 0: not known.
   int64_t model_tokens = 0;
   LongRows long_rows = LongRows::kStop;
   text::BadRows bad_rows;
   uint64_t seed = 0;
   bool shuffle = true;
   int64_t epochs = 0;              // 0: without end
-  nlohmann::json sampling;         // of prompt rows, null for none
-  nlohmann::json last_sampling;    // of the last sample of each prompt, where it is a baseline for the others
-  bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` the answer
-  // In pairs `trainable` begins in both rows with the first token in which they differ; with the last one where they
+  nlohmann::json sampling;         // sampling parameters of prompt rows; null: none
+  nlohmann::json last_sampling;    // of each prompt's last sample, if that is a baseline for the others; null: not so
+  bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` marks the answer
+  // In both rows of a pair, `trainable` begins at the first token in which they differ, or at the last token if they
   // are equal.
   bool from_difference = false;
-  // Marked rows have the columns of each prompt with the answer to the prompt before it in its iteration, of the first
-  // prompt with the last answer.
+  // Marked rows have the columns mismatched_*: each prompt with the answer to the prompt before it in the iteration,
+  // the first prompt with the last answer.
   bool mismatched = false;
-  bool margins = false;  // of pairs: a column `margin`, that of the data's rows, 0 where none has one
-  // Whether rewards judge what follows a prompt: an answer labelled false is then refused, as no ground truth.
+  bool margins = false;  // pairs have a column `margin` from the data's rows; 0 if no row has a margin
+  // Rewards judge what follows a prompt: an answer labelled false is then refused, as it is no ground truth.
   bool judged = true;
-  int64_t cut_tokens = 0;  // what a truncated row keeps; 0: max_tokens
-  // Errors say this: the key that max_tokens is of, the data's name, why no row may be longer (", as …") and what a
-  // user sets against one that is; "" for what a config has there.
+  int64_t cut_tokens = 0;  // tokens that a truncated row keeps; 0: max_tokens
+  // Errors name these: the key that sets max_tokens, the data, why no row may be longer (", as …") and the remedy for
+  // a row that is. "" stands for the texts that fit a run's config.
   std::string limit, data, reach, long_remedy;
-  std::string chatml;  // what a user sets to choose that template; "" for the key of a config
+  std::string chatml;  // the setting, as errors name it, that chooses the ChatML template; "": the config's key
 };
 
-// Says what an example is instead of a row of `kind`, and which recipe reads such rows; "" where it has the parts of
-// one.
+// Says what the example is instead of a row of `kind`, and which recipe reads such rows. Returns "" if the example has
+// the parts that `kind` needs.
 std::string other_than(const text::Example& example, RowKind kind);
 
-// Rows of a data set, rendered and tokenized once, shuffled anew each epoch. What an iteration reads depends on its
-// number alone, so there is no cursor to save: resume is exact by construction.
+// Holds the rows of a data set, which are rendered and tokenized once and shuffled anew each epoch. The rows of an
+// iteration depend on its number alone, so there is no cursor to save: resume is exact by construction.
 class RowSource {
  public:
-  // Renders everything. InputError naming file and line: a row longer than max_tokens, an empty prompt (but of plain
-  // text), an empty answer that would be trained towards (a rejected one may be empty) or one labelled false
-  // (which is no ground truth of a prompt either), a margin
-  // that is no number or that only some rows have, turns that nothing marks; naming the data: weights under which an
-  // epoch has no row.
+  // Renders all examples. Throws InputError naming file and line for a row longer than max_tokens, an empty prompt
+  // (allowed in plain text), an empty answer to train towards (a rejected one may be empty), an answer labelled false
+  // to train towards or as a prompt's ground truth, a margin that is no number or that only some rows have, and turns
+  // that nothing marks. Throws InputError naming the data if an epoch has no row under its weights.
   RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options);
 
-  // Rows [first, first + count) of an iteration of `rows` rows: both multiples of rows_per_example(). Iteration i takes
-  // examples i·n … (i + 1)·n - 1 of the endless shuffled sequence; rows beyond `rows` (which replace dropped ones) take
-  // random examples. One that its weight uses more than once in an epoch has uids of its own each time. Columns: uid,
-  // ids, trainable, prompt_tokens, prompt_uid, example; pair_uid (kPreference), desirable (kMarked), sampling (kPrompt,
-  // when set).
+  // Returns rows [first, first + count) of an iteration of `rows` rows; all three are multiples of rows_per_example().
+  // Iteration i takes examples i·n … (i + 1)·n - 1 of the endless shuffled sequence, n being the examples of `rows`
+  // rows; rows from `rows` on (which replace dropped ones) take random examples. An example that its weight uses
+  // several times in an epoch has other uids each time. Columns: uid, ids, trainable, prompt_tokens, prompt_uid,
+  // example; pair_uid (kPreference), desirable (kMarked), sampling (kPrompt, when set).
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
-  // The numbers in file order, from 0, of examples [first, first + count) of that sequence.
+  // Returns the numbers, in file order from 0, of examples [first, first + count) of that sequence.
   std::vector<int64_t> order(int64_t first, int64_t count) const;
-  // Every example once, in file order: for evaluation. At most `examples` of them; 0: all. The uids of a row of the
-  // data are the same for every tokenizer, of which each may leave out other rows.
+  // Returns each example once, in file order, for evaluation: at most `examples` of them, or all with 0. A row of the
+  // data has the same uids with every tokenizer, though each tokenizer may leave out other rows.
   Batch all(int64_t examples = 0) const;
 
   int64_t examples() const { return static_cast<int64_t>(rendered_.size()); }
-  // One epoch has the examples that their weights let in, as often as these say.
+  // Returns the number of examples in one epoch, each counted as often as its weight uses it.
   int64_t epoch_examples() const { return epoch_examples_; }
   int64_t rows_per_example() const;
 
   bool has_margins() const { return !margins_.empty(); }
   const text::LeftOut& bad() const { return bad_; }
   const text::LeftOut& too_long() const { return too_long_; }
-  // Examples whose trained answers are rendered without their thoughts, and the place of the first.
+  // Returns how many examples have trained answers that are rendered without their thoughts, and where the first is.
   const text::LeftOut& thoughtless() const { return thoughtless_; }
   int64_t truncated() const { return truncated_; }  // examples
 
-  // An example in file order, without a copy: its rendered rows (one, or chosen and rejected), and what rewards see.
+  // Return an example's rendered rows (one, or chosen and rejected) and the JSON that rewards see, by its number in
+  // file order.
   const std::vector<text::RenderedTokens>& rendered(int64_t example) const { return rendered_.at(example).rows; }
   const nlohmann::json& example(int64_t example) const { return rendered_.at(example).example; }
-  // The number, from 0, of the data set's row that it was made of, and where that stands: "train.jsonl:12".
+  // Return the number, from 0, of the data set's row that the example was made of, and its place: "train.jsonl:12".
   int64_t row(int64_t example) const { return rendered_.at(example).row; }
   std::string place(int64_t example) const {
     const Rendered& made = rendered_.at(example);
@@ -106,18 +106,18 @@ class RowSource {
   struct Rendered {
     std::vector<text::RenderedTokens> rows;  // one, or chosen and rejected
     nlohmann::json example;
-    bool desirable = false;  // of a marked one
-    int64_t row = 0;         // of the data set
-    size_t file = 0;         // of files_
+    bool desirable = false;  // the mark of a marked example
+    int64_t row = 0;         // its number in the data set
+    size_t file = 0;         // index in files_
     int64_t line = 0, row_in_file = 0;
   };
   struct Pick {
     int64_t use = 0;  // row + k·examples() for the k-th use, from 0, of that row in its epoch
     int64_t epoch = 0;
     int64_t attempt = 0;  // > 0 for a replacement
-    bool by_row = false;  // uids are of the data set's row, whatever rows are left out
+    bool by_row = false;  // uids follow from the row's number in the data set, not from `use`
   };
-  // The example's rows as they are trained; none when it is left out.
+  // Returns the example's rows as they are trained, or none if the example is left out.
   std::vector<text::RenderedTokens> rows_of(const text::Example& example, const text::Renderer& renderer);
   std::string nothing_left() const;  // why an epoch has no example
   size_t example_of(const Pick& pick) const { return static_cast<size_t>(pick.use % examples()); }
@@ -131,8 +131,8 @@ class RowSource {
   SourceOptions options_;
   text::OrderOptions order_;
   std::vector<Rendered> rendered_;
-  std::vector<std::string> files_;  // each once, as rows follow each other
-  std::vector<float> margins_;      // by example; empty for none
+  std::vector<std::string> files_;  // each once for a series of rows of one file
+  std::vector<float> margins_;      // by example; empty: no row has one
   text::LeftOut bad_, too_long_, thoughtless_;
   int64_t truncated_ = 0;
   int64_t epoch_examples_ = 0;
@@ -140,7 +140,8 @@ class RowSource {
   mutable std::vector<int64_t> cached_order_;
 };
 
-// The data set's row as rewards see it: its extra columns, `ground_truth` and `prompt` (text).
+// Returns the data set's row as rewards see it: its extra columns, `ground_truth` and `prompt` (text). Without a ground
+// truth of its own, the row's completion is the ground truth.
 nlohmann::json example_json(const text::Example& example, const std::string& prompt_text);
 
 }  // namespace collimate::rlhf

@@ -1,4 +1,4 @@
-// Columns that only some kinds of rows have.
+// This file has the columns of RowSource that only some kinds of rows have.
 #include <algorithm>
 
 #include "collimate/batch/standard_keys.h"

@@ -17,7 +17,8 @@ struct DigitSequenceSection : RuleSection {
   COLLIMATE_OPTION(double, unfinished_weight, 0.9, "", "factor of the reward of a completion that was cut off");
 };
 
-// "first,second:max_number,N" asks for a progression; the last number given is second.
+// The progression that a prompt "first,second:max_number,count" asks for: `count` numbers after `second`, modulo
+// max_number, each second - first more than the one before.
 struct Progression {
   int64_t first = 0, second = 0, max_number = 1, count = 0;
 };

@@ -9,9 +9,10 @@
 
 namespace collimate::rlhf {
 
-// Score of a list: its equal positions ÷ max(count, produced), times `weight`; 1 times it where nothing was wanted or
-// made. `right(i)` says whether part i < count is what was wanted. Its steps are the parts, views of the sample's
-// completion: each adds what it changes in the score up to it.
+// Scores a list of `produced` parts, views of the sample's completion, against one of `count` wanted parts: equal
+// positions / max(count, parts produced), times `weight`, or `weight` if both lists are empty. `right(i)`, asked for
+// each i < count in order, says whether part i is the wanted one. Each part is a step, whose reward is the change that
+// the part makes to equal positions / max(count, parts so far).
 Score equal_positions(const RewardSample& sample, const std::vector<std::string_view>& produced, size_t count,
                       double weight, const std::function<bool(size_t i)>& right);
 

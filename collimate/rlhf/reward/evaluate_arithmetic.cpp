@@ -10,7 +10,8 @@ namespace {
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-// Python's a // b of floats (float_floor_div of CPython): exact where a / b would round up to a whole number.
+// Returns Python's a // b of floats (float_floor_div of CPython), which is exact where a / b would round up to a whole
+// number.
 double floor_division(double a, double b) {
   const double rest = std::fmod(a, b);
   double quotient = (a - rest) / b;
@@ -19,8 +20,8 @@ double floor_division(double a, double b) {
   return quotient - below > 0.5 ? below + 1 : below;
 }
 
-// Recursive descent over Python's sum = product (± product)*, product = factor (*|/|// factor)*, factor = ± factor |
-// power, power = atom (** factor)?, atom = number | (sum).
+// Parses by recursive descent, with Python's grammar: sum = product (± product)*, product = factor (*|/|// factor)*,
+// factor = ± factor | power, power = atom (** factor)?, atom = number | (sum).
 class Parser {
  public:
   explicit Parser(const std::string& text) : text_(text) {}
@@ -37,7 +38,7 @@ class Parser {
     return at_ < text_.size() ? text_[at_] : '\0';
   }
 
-  // An operator as Python reads it: ** and // are not two of one character.
+  // Takes the operator `word` if it comes next, as Python reads operators: ** and // are not two of one character.
   bool take(std::string_view word) {
     if (peek() != word[0] || text_.compare(at_, word.size(), word) != 0) return false;
     const bool doubled = word.size() == 1 && (word == "*" || word == "/") && text_.compare(at_ + 1, 1, word) == 0;
@@ -111,7 +112,7 @@ class Parser {
     return value;
   }
 
-  // A whole number without zeros in front of it, or one with a point, which may have some: 1.5, 2. and .5.
+  // Reads a whole number without leading zeros, or a number with a point, which may have them: 1.5, 2. and .5.
   double number() {
     peek();
     const size_t begin = at_;

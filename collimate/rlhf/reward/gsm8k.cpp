@@ -16,7 +16,8 @@ struct Gsm8kSection : RuleSection {
   COLLIMATE_OPTION(double, format_score, 0.0, "", "reward of an answer with another number");
 };
 
-// The final number of a text; nothing where it has none, or one that is no number as a whole ("1.2.3") or no double.
+// Returns the final number of a text, or nothing if it has none, or one that as a whole is no number ("1.2.3") or no
+// double.
 std::optional<double> final_value(const std::string& text) { return base::parse_number(final_number(text)); }
 
 Rule make_gsm8k(const json& options) {

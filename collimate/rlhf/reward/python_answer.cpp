@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-// Text in quotes on one line; of a long one its beginning and its end.
+// Returns the text in quotes on one line, or the beginning and the end of a long text.
 std::string quoted(const std::string& text) {
-  constexpr size_t kShown = 300;  // bytes of each
+  constexpr size_t kShown = 300;  // bytes of the beginning and of the end
   if (text.size() <= 2 * kShown) return json(text).dump();
   return json(text::valid_utf8(text.substr(0, kShown)) + " [...] " +
               text::valid_utf8(text.substr(text.size() - kShown)))
@@ -89,7 +89,7 @@ void PythonWarnings::tell(const PythonAnswer& answer, std::span<const RewardSamp
   }
 }
 
-// A function that compares the samples of a call gives other values when it is asked for each alone.
+// Warns, as a function that compares the samples of a call gives other values when it is asked for each alone.
 void PythonWarnings::tell_batch(const std::string& trace, std::span<const RewardSample> asked) {
   if (std::exchange(batch_told_, true)) return;
   base::log().write_once(

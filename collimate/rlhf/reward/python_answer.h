@@ -9,31 +9,33 @@
 
 namespace collimate::rlhf {
 
-// Requests to a reward in Python and its answers are JSON: the form of python/collimate/reward_worker.py, whether the
-// function runs in a process of its own or in the caller's.
+// Requests to a reward in Python and its answers are JSON, in the form of python/collimate/reward_worker.py, both when
+// the function runs in a process of its own and when it runs in the caller's.
 
-// {"samples": [{"prompt", "completion", "finished", "example"}, …]}
+// Returns the request {"samples": [{"prompt", "completion", "finished", "example"}, …]}.
 nlohmann::json python_request(std::span<const RewardSample> samples);
 
 struct PythonAnswer {
   std::vector<RewardResult> results;  // by sample
-  std::string batch_trace;  // Python's lines of a call of all that raised, after which each was asked; else ""
+  std::string batch_trace;  // traceback of the call of all samples, if it raised and each was then asked alone; else ""
   size_t raised = 0;        // the first sample on which the function raised
-  std::string trace;        // Python's lines of that; "" when it raised on none
+  std::string trace;        // traceback from that sample; "" if the function raised on none
 };
 // Parses {"results": [{"value", "error", "steps", "answer", "trace"}, …], "batch_trace"}.
 PythonAnswer parse_python_answer(const nlohmann::json& answer);
 
-// InputError for a row of the data with a column by whose name the function gets something else.
+// Throws InputError if the row of the data has a column with one of the reserved names, by which the function gets
+// another argument.
 void refuse_reserved(const std::vector<std::string>& reserved, const std::string& function,
                      const nlohmann::json& example);
 
-// Logs, each once in a run, with Python's lines and a sample: on what a function raised first; that it raised on
-// several samples at once and on none of them alone.
+// Logs two warnings, each once in a run, with the traceback and a sample: that a function raised on a sample, and that
+// it raised on several samples in one call but on none of them alone.
 class PythonWarnings {
  public:
   explicit PythonWarnings(std::string function) : function_(std::move(function)) {}
-  // `instead`, where it is not empty, is told Python's lines and the sample in the place of the log.
+  // Logs the warning that the answer calls for. If `instead` is not empty, it gets the traceback and the sample, every
+  // time, and nothing is logged.
   void tell(const PythonAnswer& answer, std::span<const RewardSample> asked, const Reward::Raised& instead);
 
  private:

@@ -48,7 +48,7 @@ host::ChildOptions child_of(const PythonSection& options, const PythonFunction& 
   return child;
 }
 
-// Text that a function prints goes to the log, of each call as much as a person would read.
+// Passes text that a function prints on to the log, of each call only the first kMostBytes.
 class PrintedLines {
  public:
   void begin_call() { left_ = kMostBytes; }
@@ -67,7 +67,8 @@ class PrintedLines {
   std::atomic<bool> told_{false};
 };
 
-// Gives what `read` makes of an answer. RunError where it is none: the function shares a process with who answers.
+// Returns read(), which reads an answer. Throws RunError if the answer has another form, which may happen, as the
+// user's function shares the process that answers.
 template <class Read>
 auto parsed(const Read& read) {
   try {
@@ -77,14 +78,13 @@ auto parsed(const Read& read) {
   }
 }
 
-// The function says of itself: names that columns of the data may not have, as it gets something else by them, and
-// whether it is called with several samples.
+// The worker process tells these facts about the function.
 struct FunctionFacts {
-  std::vector<std::string> reserved;
-  bool together = false;
+  std::vector<std::string> reserved;  // names that columns of the data may not have, as other arguments have them
+  bool together = false;              // the function is called with several samples
 };
 
-// InputError where the answer to the first frame says that the sandbox or the import has failed.
+// Reads the answer to the first frame. Throws InputError if it says that the sandbox or the import has failed.
 FunctionFacts function_facts(const json& answer, const PythonFunction& asked) {
   const auto text = [&](const char* key) { return answer.at(key).get<std::string>(); };
   if (answer.contains("refused"))
@@ -104,15 +104,15 @@ FunctionFacts function_facts(const json& answer, const PythonFunction& asked) {
   return {answer.at("reserved"), answer.at("together")};
 }
 
-// A peer that writes what it likes, as slowly as it likes.
+// These limits are for a peer that may write anything, as slowly as it likes.
 constexpr host::FrameLimits kAnswerLimits{
     .header_bytes = uint64_t{64} << 20, .buffers = 0, .total_bytes = 0, .bytes_renew = false};
 
 // One worker process that has imported the user's file.
 class PythonWorker {
  public:
-  // `waiting` is called again and again until an answer comes, here and in score(): the waits have deadlines of their
-  // own.
+  // `waiting` is called again and again until an answer comes, here and in score(), both of which have deadlines of
+  // their own.
   PythonWorker(const PythonSection& options, const PythonFunction& asked, const std::function<void()>& waiting)
       : child_(child_of(options, asked)),
         lines_(child_.errors(), [this](const std::string& line) { printed_.pass_on(line); }),
@@ -122,7 +122,7 @@ class PythonWorker {
 
   const FunctionFacts& facts() const { return facts_; }
 
-  // RunError that says what came instead of an answer; the worker is of no use then.
+  // Throws RunError that says what came instead of an answer; the worker must not be used any more then.
   PythonAnswer score(const json& request, double seconds, const std::function<void()>& waiting) {
     printed_.begin_call();
     return parsed([&] { return parse_python_answer(ask(request, seconds, waiting)); });
@@ -138,9 +138,9 @@ class PythonWorker {
     }
   }
 
-  // RunError: how the process has ended, that the time is over, or what is wrong with the answer.
+  // Throws RunError that says how the process has ended, that the time is over, or what is wrong with the answer.
   json ask(const json& request, double seconds, const std::function<void()>& waiting) {
-    constexpr double kLookSeconds = 0.1, kEndSeconds = 1.0;  // the second: from the end of its pipe to its own
+    constexpr double kLookSeconds = 0.1, kEndSeconds = 1.0;  // the process may take kEndSeconds to end after its pipe
     const Deadline deadline = Deadline::after(seconds);
     try {
       socket_.send(request, deadline);
@@ -197,11 +197,11 @@ class PythonReward final : public Reward {
     return worker;
   }
 
-  // One call for the whole range, within the time of one sample; when it does not answer in that time or dies, one call
-  // per sample, so that only the guilty fail and a slow function still has its time for each.
+  // Scores the range in one call, within the time of one sample. If the worker does not answer in that time or dies,
+  // each sample gets a call of its own, so that only the guilty ones fail and a slow function has its time for each.
   std::vector<RewardResult> score_range(const std::vector<RewardSample>& samples, size_t begin, size_t end) {
     std::vector<RewardResult> results;
-    std::string error;  // of the call of all
+    std::string error;  // of the call with the whole range
     if (!slow_ || end - begin == 1) {
       error = call(samples, begin, end, results);
       if (error.empty()) return results;
@@ -223,7 +223,7 @@ class PythonReward final : public Reward {
     return results;
   }
 
-  // Empty, with the results filled in, or what went wrong; the worker is gone then.
+  // Calls the function once and fills in the results. Returns "", or what went wrong; the worker is then gone.
   std::string call(const std::vector<RewardSample>& samples, size_t begin, size_t end,
                    std::vector<RewardResult>& results) {
     try {
@@ -244,10 +244,10 @@ class PythonReward final : public Reward {
 
   PythonSection options_;
   PythonFunction asked_;
-  FunctionFacts facts_;                   // as PythonWorker has them
-  std::unique_ptr<PythonWorker> worker_;  // null before the next call starts one
+  FunctionFacts facts_;                   // of the last worker that started
+  std::unique_ptr<PythonWorker> worker_;  // null: the next call starts one
   PythonWarnings warnings_;
-  bool slow_ = false;  // several samples take longer together than one may
+  bool slow_ = false;  // several samples together take longer than one may, so that each is asked alone
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace collimate::rlhf {
 
-// A `python:` key names this.
+// The function that a `python:` key names.
 struct PythonFunction {
   std::string file;  // a .py file
   // score(prompts, completions, **columns) -> list[float | None], or verl's compute_score
@@ -17,13 +17,13 @@ struct PythonFunction {
 // Parses "FILE.py" or "FILE.py:function".
 PythonFunction python_function(const std::string& target);
 
-// A Python function in a worker process of its own, called over pipes with JSON lines. A call that takes longer than
-// one sample may is killed with its process group; its samples, and those of a call that raises, are then scored one by
-// one, so that only those that hang or raise fail; of what was raised, the first is logged, and of what a call prints
-// the first 256 KiB. It runs in a sandbox (host/sandbox.h) unless the section says otherwise, which a warning tells.
-// None for a sample is neither a value nor an error. A call that gives another number of rewards than it has samples is
-// an error of each. InputError when the file cannot be imported, with Python's own message, and for columns of the data
-// by whose names the function gets something else.
+// Returns a reward that calls a Python function in a worker process of its own, over pipes. A call that takes longer
+// than the time limit of one sample is killed with its process group. The samples of such a call, and of one that
+// raises, are then scored one by one, so that only those that hang or raise fail. The first exception is logged, and
+// the first 256 KiB that each call prints. The process runs in a sandbox (host/sandbox.h) unless the section says
+// otherwise, of which a warning tells. None for a sample is neither a value nor an error. If a call gives another
+// number of rewards than it has samples, each sample fails. Throws InputError, with Python's own message, when the file
+// cannot be imported, and for columns of the data that have reserved names (refuse_reserved).
 std::unique_ptr<Reward> python_reward(const PythonSection& options);
 
 }  // namespace collimate::rlhf

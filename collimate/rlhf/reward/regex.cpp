@@ -22,7 +22,7 @@ struct RegexSection : RuleSection {
   }
 };
 
-// A completion on which the search gives up, by its limits on steps and memory, is a failed sample.
+// Makes the rule. A completion on which the search gives up, by its limits on steps and memory, is a failed sample.
 Rule make_regex(const json& options) {
   const std::string pattern = read_entry<RegexSection>(options).pattern;
   const auto expression = std::make_shared<const text::Regex>(pattern);  // shared, as a Rule is copied

@@ -14,7 +14,7 @@ json resolved(const ConfigNode& entry, const std::string& path, base::Section& s
   return base::to_json(section.section_value());
 }
 
-// The keys that every function's entry has; the rest is the function's own.
+// Resolves the keys that every function's entry has and leaves the function's own keys as they are.
 json resolved_function(const ConfigNode& entry, const std::string& path) {
   FunctionSection section;
   ConfigNode known{ConfigNode::Kind::kMap, "", false, entry.where};

@@ -81,14 +81,15 @@ RewardSpec make_reward(const nlohmann::json& entry) {
   return spec;
 }
 
-// A Python function's name with its file's, by which it is told from those of other files.
+// Returns a Python function's name with that of its file, which tells it from functions in other files. Other names
+// stay.
 std::string name_with_file(const nlohmann::json& entry, const std::string& name) {
   if (!entry.contains("python")) return name;
   const std::filesystem::path file = python_function(entry.at("python").get<std::string>()).file;
   return file.stem().string() + "." + name;
 }
 
-// Repeated names are changed as make_rewards says; the rest stay.
+// Changes repeated names as make_rewards says; the others stay.
 void make_names_unique(const nlohmann::json& entries, std::vector<RewardSpec>& specs) {
   std::map<std::string, int> uses;
   for (const RewardSpec& spec : specs) ++uses[spec.name];
@@ -115,14 +116,15 @@ std::string steps_failure(const std::vector<StepReward>& steps, size_t size) {
   return "";
 }
 
-// Why a result is no reward, or "".
+// Returns why a result is no valid reward, or "".
 std::string failure(const RewardResult& result, const RewardSample& sample) {
   if (!result.value) return result.error;
   if (!std::isfinite(*result.value)) return fmt::format("reward is {}", *result.value);
   return steps_failure(result.steps, sample.completion.size());
 }
 
-// Why a result leaves float's range, in which training reads it, on top of what its sample has already, or "".
+// Returns why a result, added to the `size` that its sample has so far, leaves the range of float, in which training
+// reads rewards, or "".
 std::string range_failure(const RewardResult& result, double weight, double size) {
   const auto problem = [&](const std::string& what, double value) -> std::string {
     size += std::abs(weight * value);
@@ -135,7 +137,7 @@ std::string range_failure(const RewardResult& result, double weight, double size
   return found;
 }
 
-// Absolute values of what sample i has so far: as large as any sum of them.
+// Returns the sum of the absolute values that sample i has so far, which no sum of these values exceeds.
 double size_of(const ScoredSamples& scored, size_t i) {
   double size = std::abs(scored.rewards[i]);
   for (const StepReward& step : scored.steps[i]) size += std::abs(step.value);
@@ -157,7 +159,8 @@ std::string effect_of(const OnError& on_error) {
   return on_error.action == OnError::Action::kDrop ? "dropped" : fmt::format("given {}", on_error.value);
 }
 
-// Does what on_error makes of sample i.
+// Treats sample i as on_error says. Throws RunError if it says stop, or if its value takes the sample's sum beyond the
+// range of float.
 void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSamples& out) {
   const OnError& on_error = spec.on_error;
   const std::string message = fmt::format("[reward {}] {}", spec.name, problem);
@@ -166,7 +169,7 @@ void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSa
     out.first_effect = effect_of(on_error);
   }
   if (on_error.action == OnError::Action::kStop) {
-    // Where a function returns too few or too many numbers, on_error would leave nothing.
+    // If a function returns too few or too many numbers, on_error would affect all of its samples.
     const bool counts =
         problem.find("the function returned") != std::string::npos && problem.find(" for ") != std::string::npos;
     throw base::RunError(message + (counts ? "; try returning as many numbers as there are completions"
@@ -180,7 +183,8 @@ void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSa
   out.rewards[i] += static_cast<float>(spec.weight * on_error.value);
 }
 
-// Adds the share of the list's k-th reward to `out`; `answered[i]` becomes true where it judged, or failed.
+// Adds the results of the list's k-th reward to `out`; answered[i] becomes true if the reward judged sample i or
+// failed.
 void add_reward(const RewardSpec& spec, size_t k, const std::vector<RewardSample>& samples, std::vector<bool>& answered,
                 ScoredSamples& out) {
   const std::vector<RewardResult> results = spec.reward->score(samples);
@@ -208,7 +212,7 @@ void add_reward(const RewardSpec& spec, size_t k, const std::vector<RewardSample
   if (count > 0) out.means.push_back({spec.name, sum / static_cast<double>(count), count});
 }
 
-// Ascending from the strictest on_error: stop, drop, the lowest value.
+// Returns a key that sorts rewards from the strictest on_error on: stop, drop, then values from the lowest on.
 std::pair<int, double> leniency(const RewardSpec& spec) {
   const OnError::Action action = spec.on_error.action;
   if (action == OnError::Action::kValue) return {2, spec.weight * spec.on_error.value};
@@ -223,7 +227,7 @@ std::unique_ptr<Reward> function_reward(Rule rule, bool pure) {
 
 namespace {
 
-// The entry that a text is meant to be: the name of a file, or of a rule.
+// Returns the entry that an error proposes: for the name of a Python file that file's entry, else {rule: exact}.
 std::string python_entry(const nlohmann::json& entry) {
   const std::string text = entry.is_string() ? entry.get<std::string>() : "";
   return text.find(".py") == std::string::npos ? "{rule: exact}" : fmt::format("{{python: \"{}\"}}", text);

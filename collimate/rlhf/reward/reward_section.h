@@ -11,7 +11,7 @@
 
 namespace collimate::rlhf {
 
-// The keys that every entry of a config's `reward:` list has.
+// Every entry of a config's `reward:` list has these keys.
 struct RewardSection : base::Section {
   COLLIMATE_OPTION(double, weight, 1.0, "", "factor of this reward in the sum of all");
   COLLIMATE_OPTION(
@@ -28,7 +28,7 @@ struct RuleSection : RewardSection {
   COLLIMATE_OPTION(std::string, rule, "", "", "its name");
 };
 
-// An entry whose results may be others when it is asked again has these keys.
+// An entry that may give other results when it is asked again has these keys.
 struct JournaledSection : RewardSection {
   COLLIMATE_OPTION(bool, deterministic, false, "",
                    "true: it gives the same when it is asked again, so that a resumed run asks again; false: its "
@@ -71,7 +71,7 @@ struct PythonSection : JournaledSection {
 
   static constexpr const char* kNamespaces = "namespaces";
   static constexpr const char* kNoSandbox = "none";
-  // InputError for a key of the sandbox where there is none.
+  // Throws InputError for a key that gives rights in the sandbox when there is no sandbox.
   void section_demands(const std::string& path) const override;
 };
 
@@ -80,7 +80,7 @@ std::unique_ptr<base::Section> section_of() {
   return std::make_unique<S>();
 }
 
-// An entry as its section. InputError for unknown keys and wrong values.
+// Reads an entry into its section. Throws InputError for unknown keys and wrong values.
 template <class Section>
 Section read_entry(const nlohmann::json& entry) {
   Section section;

@@ -13,7 +13,7 @@ bool digit_at(std::string_view text, size_t i) {
   return i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) != 0;
 }
 
-// Does a number without a sign begin at i?
+// Returns whether a number without a sign begins at i.
 bool number_at(std::string_view text, size_t i) {
   if (digit_at(text, i)) return true;
   if (i >= text.size() || text[i] != '.' || !digit_at(text, i + 1)) return false;

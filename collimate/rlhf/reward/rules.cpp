@@ -3,7 +3,7 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/named.h"
 
-// A line for each rule, which has a file of its own: the function that gives its entry.
+// Each rule has a file of its own and a line here, which calls the function that returns its entry.
 // clang-format off
 #define COLLIMATE_RULES \
   gsm8k_rule(), \

@@ -7,7 +7,7 @@
 namespace collimate::rlhf {
 namespace {
 
-// `prompt` zeros, then the values.
+// Returns `prompt` zeros, then the values.
 template <class T>
 std::vector<T> after_prompt(size_t prompt, const std::vector<T>& values) {
   std::vector<T> out(prompt, T{});
@@ -15,7 +15,7 @@ std::vector<T> after_prompt(size_t prompt, const std::vector<T>& values) {
   return out;
 }
 
-// -1 for the tokens that were not run.
+// Adds the column routed_experts, with -1 for the tokens that were not run.
 void add_routed_experts(const std::vector<Completion>& completions, int64_t width, Batch& rows) {
   std::vector<std::vector<int16_t>> experts;
   for (const Completion& c : completions) {

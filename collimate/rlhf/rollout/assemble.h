@@ -7,21 +7,21 @@
 
 namespace collimate::rlhf {
 
-// One sample as generation left it: the prompt's tokens and what was drawn after them.
+// One sample as generation left it: the prompt's tokens and the tokens drawn after them.
 struct Completion {
   int64_t uid = 0;
   std::vector<int32_t> prompt;
   std::vector<int32_t> tokens;
   std::vector<float> log_probs;              // [tokens]
-  std::vector<int64_t> versions;             // [tokens] weights version that drew each
-  std::vector<int16_t> routed_experts = {};  // of prompt and completion: as generate::Emission, or empty
+  std::vector<int64_t> versions;             // [tokens] version of the weights that drew each token
+  std::vector<int16_t> routed_experts = {};  // of prompt and completion as in generate::Emission, or empty
   int32_t finish = 0;                        // generate::Finish
-  std::vector<uint8_t> trainable = {};       // of prompt and completion, where that is not the completion alone
+  std::vector<uint8_t> trainable = {};       // [prompt + tokens]; empty: the completion alone is trained
 };
 
-// Rows with uid, ids (prompt + completion), trainable (1 on the completion), log_probs, weights_version, finish and
-// prompt_tokens; per-token columns are 0 on the prompt. With `routed` > 0, so many experts a token, also
-// routed_experts.
+// Returns rows with uid, ids (prompt + completion), trainable (1 on the completion unless the sample says otherwise),
+// log_probs, weights_version, finish and prompt_tokens; per-token columns are 0 on the prompt. With `routed` > 0, the
+// number of experts per token, the rows also have routed_experts, which is -1 for tokens that were not run.
 Batch completion_rows(const std::vector<Completion>& completions, int64_t routed = 0);
 
 }  // namespace collimate::rlhf

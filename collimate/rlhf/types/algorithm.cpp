@@ -3,7 +3,7 @@
 namespace collimate::rlhf {
 namespace {
 
-// One of `names`; anything where there are none.
+// Returns a check for one of `names`, or for anything if there are none.
 template <class T>
 base::Check<T> one_of_or_any(const std::vector<std::string>& names) {
   if (names.empty()) return {"a name", [](const T&) { return true; }};

@@ -11,15 +11,15 @@
 
 namespace collimate::rlhf {
 
-// `beta` where the config leaves it out, of losses on rollouts and of the others that read it.
+// Losses take these values of `beta` when the config sets none: kRolloutBeta on rollouts, kPairBeta otherwise.
 inline constexpr double kRolloutBeta = 0.0;
 inline constexpr double kPairBeta = 0.1;
 
-// Constants of losses and advantages, each declared once: losses and advantages read this section itself. Names as in
-// TRL where TRL has the option; else one that a single loss reads begins with that loss's name.
+// This section declares each constant of losses and advantages once, and losses and advantages read it directly. An
+// option is called as in TRL if TRL has it; otherwise one that a single loss reads begins with that loss's name.
 struct AlgorithmOptions : base::Section {
-  // The lists of losses and of advantages, which read these options, know what loss_type and advantage may be; without
-  // names they may be anything.
+  // loss_type may name one of `losses` and advantage one of `advantages`, or anything if that list is empty. The names
+  // are parameters, as the lists of losses and of advantages, which know them, read this section.
   explicit AlgorithmOptions(const std::vector<std::string>& losses = {},
                             const std::vector<std::string>& advantages = {});
 

@@ -4,7 +4,7 @@
 
 namespace collimate::rlhf {
 
-// Hash of what a completion answers: equal for equal answers, which vote together.
+// Each row has the hash of the answer that its completion gives: equal answers have equal hashes and vote together.
 inline const batch::Key<int64_t> kAnswer{"answer"};
 
 }  // namespace collimate::rlhf

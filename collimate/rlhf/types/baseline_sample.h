@@ -6,7 +6,8 @@
 
 namespace collimate::rlhf {
 
-// 1 of the greedy sample of a prompt with whose reward those of the others are compared (ReMax), 0 of these.
+// The column is 1 for a prompt's greedy sample, whose reward is the baseline for the other samples (ReMax), and 0 for
+// the others.
 inline const batch::Key<int32_t> kBaselineSample{"baseline_sample"};
 
 }  // namespace collimate::rlhf

@@ -9,7 +9,7 @@
 namespace collimate::rlhf {
 namespace {
 
-// KL(a || b) of each row.
+// Returns KL(a || b) of each row, from log-probs.
 at::Tensor kl(const at::Tensor& a, const at::Tensor& b) { return (a.exp() * (a - b)).sum(-1); }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace collimate::rlhf {
 
-// A row of data brings `asked`: 1 where the model is to answer the row's prompt itself, for people who read samples.
+// A row of data has 1 if the model is to answer its prompt for people who read samples, else 0.
 inline const batch::Key<uint8_t> kAsked{"asked"};
-// The tokens of that answer; none in the other rows.
+// The tokens of the model's own answer; other rows have none.
 inline const batch::Key<int32_t> kModelAnswer{.name = "model_answer", .ragged = true};
 
 }  // namespace collimate::rlhf

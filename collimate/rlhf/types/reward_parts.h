@@ -4,8 +4,8 @@
 
 namespace collimate::rlhf {
 
-// A sample has of each reward of the config's list what it gave, without its weight, NaN where it did not judge; and
-// its weight.
+// Each sample has, per reward of the config's list, the reward's value without its weight, or NaN if that reward did
+// not judge the sample, and the reward's weight.
 inline const batch::Key<float> kRewardParts{.name = "reward_parts", .ragged = true};
 inline const batch::Key<float> kRewardWeights{.name = "reward_weights", .ragged = true};
 
