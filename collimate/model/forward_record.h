@@ -20,11 +20,11 @@ struct ForwardRecord::Impl {
   std::unique_ptr<StepInput> input;
   Recompute recompute = Recompute::kNone;
   std::unique_ptr<tensor::Arena> activations;
-  std::unique_ptr<RouterNotes> routers;  // where training asks, as the next
+  std::unique_ptr<RouterNotes> routers;  // null unless training asks for it, as for the choices
   std::unique_ptr<RouterChoices> choices;
   std::vector<Segment> segments;
-  std::vector<Weights::Held> head;  // segments of the head, which its backward reads
-  // The arena goes back to this pool.
+  std::vector<Weights::Held> head;  // holds of the head's segments, which its backward reads
+  // `activations` goes back to this pool.
   std::shared_ptr<std::vector<std::unique_ptr<tensor::Arena>>> pool;
 
   ~Impl() {
