@@ -22,7 +22,7 @@ struct DataShares : RankLine {
   bool several() const { return ranks > 1; }
   // Returns the part of a segment of `floats` floats that this rank keeps (shape::kept_of).
   Share kept(int64_t floats) const;
-  // Adds the other ranks' parts to `all` [floats of a segment], in which this rank has filled the part that it keeps.
+  // Fills in the other ranks' parts of `all` [floats of a segment], where this rank has filled the part that it keeps.
   void gather(std::span<float> all) const;
 };
 

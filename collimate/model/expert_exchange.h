@@ -17,8 +17,8 @@ namespace collimate::model {
 // alone, so that what comes back has the bits of one rank. An exchange must not move while a tape reads it.
 class ExpertExchange {
  public:
-  // `starts` [E + 1] on the device has the first row of each expert, of `rows` rows of this rank. Without a group the
-  // exchange only stands for one with the most rows that can come if each rank has `rows`.
+  // `starts` [E + 1] on the device has the first row of each expert, of `rows` rows of this rank. Without a group, in a
+  // pass that is only measured, rows() is the most that can come if each rank has `rows`.
   ExpertExchange(const tensor::Exec& exec, const shape::Experts& how, const ExpertRanks& ranks, const int32_t* starts,
                  int64_t rows);
   ExpertExchange(const ExpertExchange&) = delete;

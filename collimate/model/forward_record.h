@@ -14,7 +14,7 @@ namespace collimate::model {
 struct ForwardRecord::Impl {
   struct Segment {
     tensor::Slot* input = nullptr;   // null for the embedding
-    tensor::Slot* output = nullptr;  // null with Recompute::kFull
+    tensor::Slot* output = nullptr;  // with Recompute::kFull null, except in the stage's last segment
     std::unique_ptr<tensor::Tape> tape;
   };
   std::unique_ptr<StepInput> input;

@@ -41,8 +41,8 @@ std::vector<bool> trained_segments(const WeightsOptions& options, const std::vec
   return trained;
 }
 
-// Returns the first segment of experts that ranks share, of which other ranks have copies than of the rest; the number
-// of segments where there is none.
+// Returns the first segment of experts that ranks share, or the number of segments if there is none. Such a segment has
+// copies on other ranks than the rest has.
 int first_of_shared_experts(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
   int last = -1;  // last of all other segments
   for (const shape::ParamSpec& spec : specs)
@@ -50,8 +50,7 @@ int first_of_shared_experts(const WeightsOptions& options, const std::vector<sha
   return last + 1;
 }
 
-// Returns how many floats of a segment the rank with the most keeps: all of them in the adapters' segment (see
-// Weights).
+// Returns how many floats of a segment the rank with the most keeps: in the adapters' segment all of them (Weights).
 int64_t most_kept(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs, size_t segment,
                   int64_t floats) {
   const auto is_adapters = [&](const shape::ParamSpec& spec) {

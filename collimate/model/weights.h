@@ -38,11 +38,9 @@ struct WeightsOptions {
   int reduction_chunks = 1;
   std::string tag = "model";  // owner in memory reports
   LoraOptions lora = {};      // with adapters the model's own parameters are frozen: no gradient, no optimizer state
-  // The values of a frozen model stay in the mapped files of its directory; only panels, norms and biases are in
-  // memory.
+  // A frozen model's values stay in the mapped files of its directory; only panels, norms and biases are in memory.
   bool mapped = false;
-  // No sequence will be longer than this; 0: any up to the model's positions. LongRoPE chooses its factors by it, and a
-  // dynamic rope its base.
+  // No sequence will be longer; 0: any up to the model's positions. LongRoPE and dynamic ropes depend on it.
   int64_t longest_tokens = 0;
   bool latent_cache = false;                // huggingface_shape has the cache keep latents (shape::Latent)
   ModelRanks ranks = {};                    // the ranks that share the model, of which one has these weights
@@ -50,14 +48,13 @@ struct WeightsOptions {
   std::shared_ptr<Weights> base = nullptr;  // needed unless `based` is kNo; a plan of memory needs none
 };
 
-// Returns the type in which a parameter computes. A router computes in fp32 whatever the rest does, as the last bits
-// decide its choices.
+// Returns the type in which a parameter computes: for a router always fp32, as its choices depend on the last bits.
 inline ComputeType compute_of(const WeightsOptions& options, const shape::ParamSpec& spec) {
   return spec.part == shape::Part::kRouter ? ComputeType::kFloat32 : options.compute;
 }
 
-// Returns into how many chunks one rank divides the sums of a layer's products. In a layer that is cut by its inputs,
-// the ranks' own sums stand for as many chunks as there are ranks, so that the result has the bits of one rank.
+// Returns into how many chunks one rank divides the sums of a layer. In a layer that is cut by its inputs each rank has
+// its part of the chunks, so that the sum over the ranks has the bits of one rank.
 inline int chunks_of(const WeightsOptions& options, const shape::ParamSpec& spec) {
   const int chunks = options.reduction_chunks, ranks = options.ranks.tensor.place.ranks;
   if (spec.part == shape::Part::kAdapter && spec.sizes.back() < chunks) return 1;  // by the rank, which nothing cuts
@@ -125,8 +122,7 @@ class Weights {
   // Returns how many passes over rows each rank makes, where ranks share weights or experts and their passes meet: the
   // largest of all ranks' `own` numbers. A rank makes the passes beyond its own without tokens. All ranks call it.
   int64_t passes_of_all(int64_t own) const { return shares().several() ? shares().most(own) : experts().most(own); }
-  // Counts the embedding, the blocks and the head; adapters, if any, have one more, and experts that ranks share one
-  // more for each block.
+  // Counts embedding, blocks and head, one more for adapters, and one more for each block whose experts ranks share.
   int segments() const;
   // These return whether a segment holds experts that ranks share, and the segment that holds the experts of a block,
   // given the block's segment; -1 where there is none.
@@ -136,8 +132,7 @@ class Weights {
   const std::vector<shape::ParamSpec>& params() const;
   const std::vector<shape::ParamSpec>& whole_params() const;
   size_t own_params() const;  // number of parameters without those of adapters
-  // Returns the segments that a checkpoint holds and a weight link carries: all, or with adapters those that training
-  // changes.
+  // Returns the segments that checkpoints and weight links have: all, or with adapters those that training changes.
   std::vector<int> changing_segments() const;
   // Returns whether training changes anything that a pass reads ahead of the segment.
   bool trains_ahead_of(int segment) const;
@@ -187,8 +182,7 @@ class Weights {
   tensor::HostEdit master(int segment);
   tensor::HostEdit gradient(int segment);
   tensor::HostEdit edit(int index);  // [spec.count()] of the master
-  // Has `make` fill in the whole parameter and keeps what this rank has of it. Where it has nothing, `make` is not
-  // called.
+  // Has `make` fill in the whole parameter and keeps what this rank has of it; if that is nothing, does not call it.
   void fill(int index, const std::function<void(std::span<float> whole)>& make);
   // Collects a parameter of the whole model; `make` gives what this rank has of it. The rank that writes files gets
   // [whole's sizes], all others an empty list. All ranks call it.

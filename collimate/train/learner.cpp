@@ -94,7 +94,7 @@ std::vector<Batch> Learner::micro_batches(const Batch& rows, const batch::Quanti
   for (const RowRange& range :
        split_rows(rows, options_.micro_batch_tokens, needs.rows_per_unit, options_.micro_batch_rows)) {
     Batch part = rows.slice(range.begin, range.end);
-    if (needs.row_scores || count_rows(part).tokens > 0)  // else none is trained: all may be masked
+    if (needs.row_scores || count_rows(part).tokens > 0)  // else, say, all are cut at their limit and masked
       parts.push_back(std::move(part));
   }
   const auto all = static_cast<size_t>(ranks_.most_micro_batches(std::ssize(parts)));

@@ -11,8 +11,7 @@
 
 namespace collimate::train {
 
-// This is an exponential moving average of trained weights, in fp32. It begins as the weights; every optimizer step
-// does
+// This exponential moving average of trained weights, in fp32, begins as the weights. Every optimizer step does
 //   average += (1 - decay) · (weights - average)
 // element by element, which is torch.lerp(weights, average, decay) for a decay of a half or more, as in DeepSpeed-Chat
 // (moving_average of its step 3, decay 0.992). Each rank has the average of the master weights that it keeps, so that
