@@ -24,7 +24,7 @@ struct UpdateReport {
   double grad_norm = 0;  // total L2 norm before clipping
   double learning_rate = 0;
   int64_t rows = 0;
-  int64_t tokens = 0;  // packed, prompts included
+  int64_t tokens = 0;  // of the rows that were trained, each with its own prompt
   int64_t trainable_tokens = 0;
   int64_t micro_batches = 0;
   RouterReport routers;  // of a mixture
@@ -47,7 +47,8 @@ class Learner : public base::Stateful {
   // those of the first part alone.
   UpdateReport update(std::vector<UpdatePart> parts);
 
-  // Does what update() does without the step: gradients stay in the weights. For tests and golden replays.
+  // Adds the gradient of `rows`, in their order and for these `counts`, to the weights' and makes no step. For tests
+  // and golden replays.
   UpdateReport accumulate(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts);
   // Compares rows that later updates will train on with what generation recorded; changes nothing.
   Mismatch check(const Batch& rows) {

@@ -42,8 +42,8 @@ struct Objective {
                            const batch::Surveys&);
   batch::QuantityNeeds needs;
   std::function<Share> loss;
-  // With `surveys` above 0 a first pass over all micro-batches asks `survey` for that many lists of numbers, of any
-  // length, of each; `loss` then sees the lists of all micro-batches.
+  // With `surveys` above 0 a first pass calls `survey` for each micro-batch, which returns that many lists of numbers,
+  // of any length; `loss` then sees the lists of all micro-batches.
   size_t surveys = 0;
   std::function<std::vector<at::Tensor>(const Batch& rows, const batch::Quantities&)> survey = {};
   std::optional<float> temperature = {};  // of its log-probs, where that is not the learner's

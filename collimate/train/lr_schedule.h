@@ -15,8 +15,8 @@ struct LrSchedule {
   double minimum_ratio = 0.0;  // floor of cosine_with_min, as a part of the peak
 };
 
-// Returns the rate of the 0-based `step`. Throws InputError, for steps behind the warm-up alone, for an unknown name,
-// naming the known ones, and for a total that is missing or not above `warmup`.
+// Returns the rate of the 0-based `step`. Behind the warm-up it throws InputError for an unknown name, naming the known
+// ones, and for a total that is missing or not above `warmup`.
 double learning_rate(const LrSchedule& schedule, int64_t step);
 
 }  // namespace collimate::train
