@@ -63,7 +63,7 @@ class KvCache {
   std::vector<tensor::Buffer> layers_;  // empty while the memory is released
 };
 
-// Returns the bytes that one block takes in all layers together.
+// Returns the bytes that one block takes in all layers together, on the default device.
 int64_t kv_block_bytes(const shape::ModelShape& shape, tensor::KvType type);
 
 }  // namespace collimate::model

@@ -71,7 +71,9 @@ struct LogProbRequest {
   float temperature = 1.0F;
   bool entropy = false;
   bool record = false;    // a backward follows: keep what saves it work
-  int64_t top_count = 0;  // most likely tokens of each row, at most tensor::kMostTopTokens and the vocabulary
+  // Asks for so many most likely tokens of each row, at most tensor::kMostTopTokens and the vocabulary's size. It must
+  // be 0 where each tensor rank has a part of the vocabulary.
+  int64_t top_count = 0;
   // Asks for the log-probs of listed_count more tokens of each row, and for the log-prob of all other tokens together.
   // The tokens are `listed_ids` [M, listed_count], ascending in each row; if there are no ids, the most likely tokens.
   // listed_count is at most the size of the vocabulary.
@@ -85,7 +87,8 @@ constexpr int64_t kMostRecordedLogitBytes = int64_t{256} << 20;
 struct LogProbRecord {
   at::Tensor normalizers;  // [2, M] max and log sum of each row
   at::Tensor entropy;      // [M] or undefined
-  // [M, V], or null where they exceed kMostRecordedLogitBytes. The memory is used again once no record holds it.
+  // [M, V], or [M, this rank's part of V]; null where they exceed kMostRecordedLogitBytes. The memory is used again
+  // once no record holds it.
   std::shared_ptr<const tensor::Buffer> logits;
   at::Tensor listed_ids;  // [M, listed_count] int32; undefined, as rest is, if no tokens were listed
   at::Tensor rest;        // [M]
@@ -99,7 +102,7 @@ struct LogProbResult {
   at::Tensor listed_ids;  // [M, listed_count] int32; undefined, as the next two are, where none were asked for
   at::Tensor listed;      // [M, listed_count] log-probs of these tokens
   at::Tensor rest;        // [M] log-prob of all other tokens together, at least tensor::kLeastRest
-  LogProbRecord record;   // empty unless asked for
+  LogProbRecord record;   // empty unless asked for, or the vocabulary is divided among tensor ranks
 };
 
 // Holds dL/d of each output; undefined where the loss does not read it. `listed` and `rest` come together or not at
