@@ -15,8 +15,7 @@ inline const Key<int64_t> kUid{"uid"};
 inline const Key<int64_t> kPromptUid{"prompt_uid"};  // samples of one prompt share it: a sample group
 inline const Key<int64_t> kPairUid{"pair_uid"};      // a preference pair is two rows: chosen, then rejected
 inline const Key<int64_t> kPromptTokens{"prompt_tokens"};
-// This is the position of ids[0] where it is not 0: for models that were trained so, padding ahead of a row takes up
-// positions.
+// This is the position of ids[0] where it is not 0: in some models padding ahead of a row takes up positions.
 inline const Key<int64_t> kFirstPosition{"first_position"};
 inline const Key<int32_t> kFinish{"finish"};  // generate::Finish
 inline const Key<float> kReward{"reward"};

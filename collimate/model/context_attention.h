@@ -13,8 +13,7 @@ namespace collimate::model {
 const float* gather_keys_and_values(const Step& step, const Attention& attention, const Slot& qkv);
 
 // Does the reverse for gradients: `all` [T, kv_width + value_width] has the gradients that this rank's tokens give to
-// all keys and values. Sums them over the ranks, and writes those of this rank's tokens into `own`, the gradient of
-// qkv.
+// all keys and values. Sums them over the ranks and writes those of this rank's tokens to `own`, the gradient of qkv.
 void sum_key_and_value_gradients(const Step& step, const Attention& attention, const float* all, float* own);
 
 }  // namespace collimate::model

@@ -45,8 +45,7 @@ class ContextCut {
   std::span<const TokenPiece> pieces() const { return pieces_; }  // of this rank, whose rows lie in this order
   std::span<const int32_t> own() const { return own_; }           // [own_rows] the batch's row of each own row
   // Exchanged rows lie one rank after another, each rank with room for most_rows(). places() [T] gives the place there
-  // of each of the batch's rows, rows() [R most_rows] the batch's row at each place, any row if the place is not
-  // filled.
+  // of each of the batch's rows, rows() [R most_rows] the batch's row at each place, any if it is not filled.
   std::span<const int32_t> places() const { return places_; }
   std::span<const int32_t> rows() const { return rows_; }
   int owner(int64_t row) const { return static_cast<int>(place(row) / most_); }

@@ -9,8 +9,7 @@
 
 namespace collimate::model {
 
-// Describes a tensor of a family's files. It holds one parameter, or one of each of a block's experts one behind
-// another.
+// Describes a tensor of a family's files: it holds one parameter, or one of each expert of a block one after another.
 struct FileTensor {
   std::string name;
   std::vector<int64_t> sizes;

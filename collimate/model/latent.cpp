@@ -84,8 +84,7 @@ void keep_latents(Step& step, const tensor::KvLayout& kept, Slot* shared, Slot* 
                     latent->width);
 }
 
-// Makes keys and values of the tokens ahead of this step's from the latents in the cache, and puts them where attention
-// reads.
+// Makes keys and values of the tokens ahead of this step's from cached latents, and puts them where attention reads.
 void expand_earlier(Step& step, const LatentLayer& layer) {
   const Attention& a = layer.how;
   const tensor::KvLayout kept = latent_layout(a, step.latent_type), read = kv_layout(a, step.kv_type);

@@ -7,8 +7,7 @@ namespace collimate::model {
 // At most this many cached tokens are made into keys and values at once, which bounds the memory for that.
 constexpr int64_t kMostExpanded = 256;
 
-// These layers make queries, keys and values in multi-head latent attention (DeepSeek-AI 2024, 2.1), in place of one
-// linear layer.
+// These layers, not a single linear one, make queries, keys and values in latent attention (DeepSeek-AI 2024, 2.1).
 struct LatentLayer {
   Attention how;
   Linear query_down;  // where `how` compresses queries

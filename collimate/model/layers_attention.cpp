@@ -97,8 +97,7 @@ void attend_backward(const Step& step, const Attention& a, const Attended& of) {
   step.arena.rewind(mark);
 }
 
-// Puts keys and values of this rank's tokens, and of the other context ranks' tokens if there are any, into the step's
-// blocks.
+// Puts keys and values of this rank's tokens, and of other context ranks' if there are any, into the step's blocks.
 void append_keys_and_values(const Step& step, const Attention& a, const Slot& qkv, const tensor::KvLayout& layout) {
   const tensor::Arena::Mark mark = step.arena.mark();
   const bool cut = step.input.cut() != nullptr;

@@ -66,8 +66,7 @@ void check_targets(const ModelShape& shape, const std::vector<ParamSpec>& params
   }
 }
 
-// Returns whether a parameter is of a module outside the blocks; not for a score or value head, which is always
-// trained.
+// Returns whether a parameter is of a module outside the blocks, other than a score or value head (always trained).
 bool may_be_saved(const ParamSpec& spec) {
   constexpr Part kParts[] = {Part::kEmbedding, Part::kProjectIn,  Part::kPositions, Part::kEmbeddingNorm,
                              Part::kFinalNorm, Part::kProjectOut, Part::kHead};

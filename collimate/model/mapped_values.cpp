@@ -19,8 +19,7 @@ constexpr int64_t kAligned = 16;               // floats of 64 bytes
 constexpr int64_t kPanelRows = 32;             // of LinearPanels
 constexpr int64_t kRowsRead = 2 * kPanelRows;  // of a matrix at a time
 
-// Packs rows [begin, end) of a parameter, whose first row is row `panel_row` of the panels, as `read(row, out)` gives
-// them.
+// Packs rows [begin, end) of a parameter, as read(row, out) gives them. The panels have its row 0 at `panel_row`.
 template <class Read>
 void pack_pieces(const tensor::Exec& exec, int64_t begin, int64_t end, int64_t panel_row, tensor::LinearPanels& panels,
                  const Read& read) {

@@ -23,8 +23,7 @@ constexpr int64_t kFloat = sizeof(float);
 
 constexpr int64_t kEndless = int64_t{1} << 42;  // floats of an arena that is only counted and takes no memory
 
-// Holds the bytes of trained and of frozen segments, and of what training keeps of the trained ones on the rank with
-// the most.
+// Holds the bytes of trained and frozen segments, and what training keeps of the former on the rank with the most.
 struct ValueBytes {
   int64_t trained = 0, frozen = 0;
   int64_t gradients = 0;      // of the gradients of whole segments

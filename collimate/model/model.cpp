@@ -71,7 +71,7 @@ struct Model::Impl {
     passes.infer(nothing, none, nullptr);
   }
 
-  // Returns the rope tables that a batch needs; null if no block is rotary. Throws InputError for positions beyond the
+  // Returns the rope tables for a batch; null if no block is rotary. Throws InputError for positions beyond the
   // model's.
   const Turns* turns(const StepInput& input) {
     const int64_t limit = longest_positions(weights->shape(), longest);

@@ -42,8 +42,7 @@ struct TokenBatch {
   std::vector<int32_t> continued;
   // [T] or empty: how often each token counts in the load of a mixture's routers. Training measures the load if set.
   std::vector<float> counts;
-  // [T] in training with dropout, else empty: a key of each token, by which adapters' inputs are dropped. Equal keys
-  // drop alike.
+  // [T] in training with dropout, else empty: each token's key for dropping adapters' inputs. Equal keys drop alike.
   std::vector<uint64_t> noise;
   // The experts that a mixture's routers chose for these tokens in generation, or empty. Training and scoring compare
   // the routers' own choices with them. If `replayed`, they take the place of the routers' own choices, with weights by
@@ -70,7 +69,7 @@ struct LogProbRequest {
   std::vector<int32_t> targets;  // [M]
   float temperature = 1.0F;
   bool entropy = false;
-  bool record = false;    // a backward follows: keep what saves it work
+  bool record = false;  // a backward follows: keep what saves it work
   // Asks for so many most likely tokens of each row, at most tensor::kMostTopTokens and the vocabulary's size. It must
   // be 0 where each tensor rank has a part of the vocabulary.
   int64_t top_count = 0;
@@ -105,8 +104,7 @@ struct LogProbResult {
   LogProbRecord record;   // empty unless asked for, or the vocabulary is divided among tensor ranks
 };
 
-// Holds dL/d of each output; undefined where the loss does not read it. `listed` and `rest` come together or not at
-// all.
+// Holds dL/d of each output, undefined where the loss does not read it; `listed` and `rest` only together.
 struct LogProbGradients {
   at::Tensor log_probs;  // [M]
   at::Tensor entropy;    // [M]
@@ -122,8 +120,7 @@ enum class Recompute { kNone, kSelective, kFull };
 // bits depend on that row's inputs alone. All pipeline stages call the same forwards; in generation and scoring they
 // send each other the residual stream, and all but the last return hidden states of zeros. Ranks that share experts
 // (ExpertRanks) or the weights (Weights::hold) all call equally many forwards and backwards, each of any number of
-// tokens, also 0. A Model is not thread-safe; calls block. They throw GuardError when a packed panel is older than the
-// weights.
+// tokens, also 0. Not thread-safe; calls block. Throws GuardError when a packed panel is older than the weights.
 class Model {
  public:
   Model(std::shared_ptr<Weights> weights, tensor::Exec exec);

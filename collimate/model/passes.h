@@ -10,8 +10,8 @@
 namespace collimate::model {
 
 // Runs forward and backward of a decoder, segment by segment, on arenas of its own, which the caller makes large enough
-// (memory_plan.h) and resets. Results lie in these arenas. `turns` has tables that cover the positions, for rotary
-// models.
+// (memory_plan.h) and resets. Results lie in these arenas. For rotary models `turns` has tables that cover the
+// positions.
 class Passes {
  public:
   Passes(std::shared_ptr<Weights> weights, tensor::Exec exec);

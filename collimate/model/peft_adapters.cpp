@@ -245,8 +245,7 @@ void PeftAdapters::check_layer(const std::string& module, const LowRank& layer, 
   }
 }
 
-// Throws InputError unless the adapters are exactly those among `specs`, which are the model's with adapters behind
-// them.
+// Throws InputError unless the adapters are exactly those among `specs`, which end with the adapters' parameters.
 void PeftAdapters::check_trained(std::span<const ParamSpec> specs) const {
   size_t trained = 0;
   for (const ParamSpec& spec : specs) {

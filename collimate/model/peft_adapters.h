@@ -26,8 +26,7 @@ class PeftAdapters {
   explicit PeftAdapters(const std::string& directory);
 
   // Splits adapters of fused experts (target_parameters of PEFT) into adapters of each expert's matrices. Throws
-  // InputError when their sizes are those of no parameter, or do not tell rows from columns. To be called before
-  // check().
+  // InputError when sizes are those of no parameter, or do not tell rows from columns. Call it before check().
   void split_experts(const shape::ModelShape& shape);
   // Leaves out adapters of parts that read images. Throws InputError when there are any and the shape is not that of
   // the language model of such a model.

@@ -105,8 +105,7 @@ constexpr const char* kMxScales = "_scales";
 
 bool is_mx_blocks(const TensorEntry& entry) { return entry.dtype == "U8" && entry.name.ends_with(kMxBlocks); }
 
-// Returns the scales that lie beside blocks, with the dtype that they really have. They are no tensor of their own any
-// more.
+// Returns the scales beside blocks, with their real dtype. They are then no longer a tensor of their own.
 const TensorEntry* take_mx_scales(TensorDirectory& files, const TensorEntry& blocks, const std::string& directory) {
   const std::string name = blocks.name.substr(0, blocks.name.size() - std::string(kMxBlocks).size()) + kMxScales;
   const TensorEntry* found = files.find(name);

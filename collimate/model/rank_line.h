@@ -16,7 +16,7 @@ struct RankLine {
   comm::Group* group = nullptr;  // of these ranks alone; null: nothing is exchanged, as in a pass that is only measured
   double deadline_seconds = 600.0;
 
-  // Replaces values [count] on the device by their sum over the ranks, for operations that `exec` is given afterwards.
+  // Replaces values [count] on the device by their sum over the ranks, for operations that `exec` is given later.
   void sum(const tensor::Exec& exec, float* values, int64_t count) const;
   void sum(std::span<float> values) const;  // of values on the host
   uint64_t sum(uint64_t value) const;       // mod 2^64

@@ -7,8 +7,7 @@
 namespace collimate::model {
 namespace {
 
-// Applies the rule of Llama 3.1: frequencies of long wavelengths are divided by the factor, those of short ones are
-// kept, and those between are blended.
+// Applies the rule of Llama 3.1: divides long wavelengths' frequencies by the factor, keeps short ones', blends others.
 float scale_llama3(float inverse, const nlohmann::json& scaling) {
   const auto factor = scaling.at("factor").get<float>(), low = scaling.at("low_freq_factor").get<float>();
   const auto high = scaling.at("high_freq_factor").get<float>();
@@ -30,8 +29,7 @@ double yarn_channel(double turns, double turned, double theta, double original) 
   return turned * std::log(original / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta));
 }
 
-// Applies YaRN: frequencies of fast channels are kept, those of slow ones are divided by the factor, and those between
-// are blended.
+// Applies YaRN: keeps frequencies of fast channels, divides those of slow ones by the factor, and blends those between.
 std::vector<float> yarn_frequencies(const shape::ModelShape& shape, int64_t turned) {
   const nlohmann::json& scaling = shape.rope_scaling;
   const auto original = scaling.at("original_max_position_embeddings").get<double>();

@@ -30,8 +30,7 @@ class RopeCache {
  public:
   // `magnitude` multiplies all cosines and sines.
   RopeCache(std::vector<float> inverse_frequencies, const tensor::Exec& exec, float magnitude = 1);
-  // Returns a table that covers positions [0, count). Forwards that wait for their backward may still read earlier
-  // tables.
+  // Returns a table that covers positions [0, count). Forwards that wait for a backward may still read earlier tables.
   const tensor::RopeTable& cover(int64_t count);
 
  private:

@@ -80,8 +80,7 @@ TensorEntry parse_entry(const std::string& path, const std::string& name, const 
 }
 
 // Reads the tensors of a header while it is parsed, each when its object ends. It keeps no more JSON than that of one
-// tensor, and no list that is longer than a correct file's, so that a header of a few MB cannot take many times its
-// size.
+// tensor, and no list longer than a correct file's, so that a header of a few MB does not become many.
 class HeaderReader {
  public:
   HeaderReader(const std::string& path, std::span<const std::byte> data) : path_(path), data_(data) {}

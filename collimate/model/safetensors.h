@@ -78,8 +78,7 @@ std::unique_ptr<TensorFile> open_tensor_file(const std::string& path);
 
 // Returns the weight files of a Hugging Face directory, each with the names of the tensors that
 // model.safetensors.index.json expects in it: its shards, or model.safetensors alone where there is no index. Where
-// there is neither, pytorch_model.bin and its index count in the same way. Throws InputError when the index cannot be
-// read.
+// there is neither, the same holds for pytorch_model.bin. Throws InputError when the index cannot be read.
 std::map<std::string, std::vector<std::string>> weight_files(const std::string& directory);
 
 // Returns the paths of PEFT's config and adapters in a directory. Throws InputError when there are no adapters.

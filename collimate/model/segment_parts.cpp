@@ -32,8 +32,7 @@ void add_box(const shape::ParamSpec& spec, const Box& own, int64_t offset, std::
   }
 }
 
-// Adds values [begin, end) of a rank's own parameter, which are the rest of a row, whole rows, and the beginning of a
-// row.
+// Adds values [begin, end) of a rank's own parameter: the rest of a row, whole rows, and the beginning of a row.
 void add_range(const shape::ParamSpec& spec, int64_t begin, int64_t end, int64_t offset,
                std::vector<TensorPart>& parts) {
   if (begin >= end) return;

@@ -10,8 +10,7 @@
 namespace collimate::model {
 
 // Holds the tokens of one step where its operations read them: ids, positions and block tables, brought to the device
-// at once. The object must not move while a step or its backward uses it. Of a batch that is cut, the tokens are this
-// rank's.
+// at once. It must not move while a step or its backward uses it. Of a batch that is cut it has this rank's tokens.
 class StepInput {
  public:
   StepInput(const tensor::Exec& exec, const TokenBatch& tokens, Runs runs);

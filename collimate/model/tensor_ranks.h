@@ -14,8 +14,7 @@ namespace collimate::model {
 struct TensorRanks : RankLine {
   shape::TensorRank place;
   bool several() const { return place.ranks > 1; }
-  // Replaces values [count] on the device by their maximum over the ranks, for operations that `exec` is given
-  // afterwards.
+  // Replaces values [count] on the device by their maximum over the ranks, for operations that `exec` is given later.
   void max(const tensor::Exec& exec, float* values, int64_t count) const;
   // Collects a parameter of the whole model: every rank gives its values, the first one gets [whole's sizes], the
   // others an empty list.

@@ -18,8 +18,7 @@ struct TrainingRanks {
   comm::Group* rows = nullptr;       // data-parallel ranks, each with rows of its own; null: one
   model::ContextRanks context = {};  // ranks that have the same rows, and some tokens of each
   comm::Group* copies = nullptr;     // all, where there are both; the context ranks of the same rows are adjacent
-  // Where these ranks share the experts of a mixture, this has those with the same experts; null: no other rank has
-  // them.
+  // Where these ranks share a mixture's experts, this has those with the same experts; null: no other rank has them.
   comm::Group* expert_copies = nullptr;
 };
 
@@ -60,8 +59,7 @@ class DataRanks {
   void reduce_gradients();
   // Returns the gradient of this rank's share of a segment, once all are summed; null where it is frozen.
   float* gradient(int segment);
-  // Returns the total L2 norm of the sums. With one tensor and expert rank its bits are the same with and without
-  // shares.
+  // Returns the total L2 norm of the sums. With one tensor and expert rank shares do not change its bits.
   double gradient_norm();
   // Makes the share of the values that each rank has changed known to all ranks.
   void gather_values();
@@ -81,8 +79,7 @@ class DataRanks {
   void sum_ends();
   // Sums a segment's whole gradient over the ranks and adds this rank's share of that to summed_.
   void add_to_share(int segment);
-  // Tensor ranks that have the same piece of a parameter each compute a part of its gradient: replaces these parts by
-  // their sum.
+  // Sums the parts of a gradient that tensor ranks with the same piece of a parameter each compute.
   void sum_copies(int segment, float* gradient) const;
   // Sums over the ranks that have a segment: this rank's share of `gradient` where it has one, else all of it.
   void sum_over_ranks(int segment, const tensor::HostEdit& gradient) const;

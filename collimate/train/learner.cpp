@@ -69,8 +69,7 @@ UpdateReport Learner::accumulate(std::span<const UpdatePart> parts) {
   return report;
 }
 
-// Sums the report over the stages: the last stage knows the loss and the log-probs, each the choices of its own
-// routers.
+// Sums the report over the stages: the last one knows the loss and log-probs, each the choices of its own routers.
 void Learner::join_stages(UpdateReport& report) const {
   Mismatch& m = report.mismatch;
   std::vector<double> numbers = {report.loss,

@@ -50,8 +50,7 @@ Tensor MicroStep::leaf(const HeadRows& of, const Tensor& values) const {
 }
 
 // Let x be the logits divided by the temperature and Z(x) = log Σ exp x. Then log p of a token is its x - Z(x), and
-// half the temperature doubles x. So log Σ p² = Z(2x) - 2 Z(x) is twice log p minus the log-prob at half the
-// temperature.
+// half the temperature doubles x. So log Σ p² = Z(2x) - 2 Z(x) is twice log p minus the log-prob at half of it.
 Tensor MicroStep::log_collision(const Tensor& log_probs) const {
   model::LogProbRequest sharper = request_;
   sharper.temperature *= 0.5F;

@@ -30,8 +30,7 @@ class MicroStep {
     return objective.loss(rows_, leaves_, counts, surveys);
   }
   std::vector<at::Tensor> survey(const Objective& objective) const { return objective.survey(rows_, leaves_); }
-  // Returns dL/dhidden: goes from the loss to the leaves by autograd, and from there to hidden states by our own
-  // backward.
+  // Returns dL/dhidden: goes from the loss to the leaves by autograd, then to hidden states by our own backward.
   at::Tensor hidden_gradient(const at::Tensor& loss);
 
   // Goes on to the weights. Returns the gradient of the stream of the stage before, as Model::backward.

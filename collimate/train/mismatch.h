@@ -24,8 +24,7 @@ struct Mismatch {
 // old_log_probs where sampling rounded on purpose and their log-probs were computed again; then it compares with those.
 void compare(const Batch& rows, std::span<const float> log_probs, uint64_t version, Mismatch& mismatch);
 
-// Adds what a pass over all of the rows compared, unless other weights than those of `version` drew any of their
-// tokens.
+// Adds what a pass over all of the rows compared, unless weights of another version drew any of their tokens.
 void compare(const Batch& rows, const model::RouterAgreement& routes, uint64_t version, Mismatch& mismatch);
 
 // Returns the sum of what all context ranks have compared, each for its own tokens. All of them call it together.

@@ -45,8 +45,7 @@ class AdamW {
   void offload(tensor::AwayFile& file);
   void restore(tensor::AwayFile& file);
 
-  // Saves the moments of `shares` [segments], which lie in the shares that it updates; loads those of all that it
-  // updates.
+  // Saves the moments of `shares` [segments], which lie in the constructor's; loads those of all that it updates.
   void save(base::StateWriter& out, std::span<const model::Share> shares) const;
   void load(base::StateReader& in);
 
