@@ -35,7 +35,7 @@ std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, c
 // Returns the bytes of a key-value cache of `blocks` blocks of KvCache::kBlockTokens tokens.
 int64_t kv_cache_bytes(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks);
 
-// A pass takes so many floats from each of the model's arenas, which are made this large before it begins.
+// Holds how many floats a pass takes from each of the model's arenas, which are made this large before it begins.
 struct PassFloats {
   int64_t workspace = 0;    // scratch of a segment, and keys and values of whole sequences
   int64_t activations = 0;  // what a training forward keeps

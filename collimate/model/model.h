@@ -70,8 +70,8 @@ struct LogProbRequest {
   float temperature = 1.0F;
   bool entropy = false;
   bool record = false;  // a backward follows: keep what saves it work
-  // Asks for so many most likely tokens of each row, at most tensor::kMostTopTokens and the vocabulary's size. It must
-  // be 0 where each tensor rank has a part of the vocabulary.
+  // Asks for the most likely tokens of each row: how many, at most tensor::kMostTopTokens and the vocabulary's size. It
+  // must be 0 where each tensor rank has a part of the vocabulary.
   int64_t top_count = 0;
   // Asks for the log-probs of listed_count more tokens of each row, and for the log-prob of all other tokens together.
   // The tokens are `listed_ids` [M, listed_count], ascending in each row; if there are no ids, the most likely tokens.

@@ -11,7 +11,7 @@ namespace collimate::model {
 // Says of a tensor that a pickle names where its numbers lie in a record of the file.
 struct PickledTensor {
   std::string name;
-  std::string dtype;   // as of TensorEntry
+  std::string dtype;   // as in TensorEntry
   std::string record;  // key of the storage
   int64_t offset = 0;  // elements of the storage ahead of it
   std::vector<int64_t> sizes, strides;

@@ -37,7 +37,7 @@ class RouterChoices {
   tensor::Exec exec_;
   int64_t tokens_, routers_, per_token_;
   tensor::Buffer kept_;            // [routers, T, K]
-  std::vector<int32_t> recorded_;  // [routers, T, K] as of tensor::RecordedChoices, or empty
+  std::vector<int32_t> recorded_;  // [routers, T, K] as in tensor::RecordedChoices, or empty
   tensor::OnDevice<int32_t> recorded_on_device_;
   tensor::Buffer differ_;             // [T]
   int64_t known_ = 0, compared_ = 0;  // tokens with recorded choices; their comparisons since the last tell()

@@ -22,7 +22,7 @@ class RouterNotes {
   // Adds a router's load while the forward runs. A router that the backward recomputes is not counted again.
   void measure(const tensor::Exec& exec, const shape::Experts& how, const tensor::Routed& routed, int router);
   void end_forward() { measuring_ = false; }
-  std::vector<float> load() const;  // [routers, entries] as of tensor::measure_routes
+  std::vector<float> load() const;  // [routers, entries] as in tensor::measure_routes
   // Sets the loss, by its slopes in the sums of scores [E] and in the sum of squares (Model::set_router_loss).
   void set_loss(std::span<const float> scores, float squares);
   const tensor::LoadSlopes& loss() const { return loss_; }

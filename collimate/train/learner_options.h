@@ -23,7 +23,7 @@ struct LearnerOptions {
   double max_grad_norm = 1.0;  // 0: no clipping
   double ema = 0.0;            // decay of a MovingAverage; 0: none
   int64_t micro_batch_tokens = 2048;
-  int64_t micro_batch_rows = 0;  // at most so many rows, too; 0: any number
+  int64_t micro_batch_rows = 0;  // a micro-batch has at most so many rows, too; 0: any number
   int zero = 0;                  // of several ranks, the stage of ZeRO: see DataRanks
   model::Recompute recompute = model::Recompute::kNone;
   std::shared_ptr<tensor::AwayFile> away = nullptr;  // where the optimizer's moments stay between steps (AdamW), if set

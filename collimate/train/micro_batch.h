@@ -30,7 +30,7 @@ struct PackedRows {
   std::vector<int64_t> predictors;   // [M] index in the pack of the token before each trainable token
   std::vector<int32_t> targets;      // [M] the trainable tokens
   std::vector<int64_t> last_tokens;  // [R] index in the pack of each row's last token
-  int64_t row_tokens = 0;            // of all rows, each with its own prompt: at least T
+  int64_t row_tokens = 0;            // of all rows, each counted with its own prompt: at least T
 };
 // Packs rows. Throws InputError when a row is empty, its first token is trainable, `trainable` is not as long as `ids`,
 // or routes that are to be replayed are missing; where routes are only compared, rows may lack them. Context ranks all

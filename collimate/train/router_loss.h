@@ -65,7 +65,7 @@ class RouterLoss {
   double deadline_;
   const model::StageRanks& stages_;
   bool closed_ = false;
-  std::vector<float> load_;  // [routers, entries] as of Model::router_load
+  std::vector<float> load_;  // [routers, entries] as in Model::router_load
   int64_t routers_ = 0;
 };
 

@@ -11,7 +11,7 @@ namespace collimate::train {
 struct ScoringOptions {
   float temperature = 1.0F;
   int64_t micro_batch_tokens = 2048;
-  int64_t micro_batch_rows = 0;         // at most so many rows, too; 0: any number
+  int64_t micro_batch_rows = 0;         // a micro-batch has at most so many rows, too; 0: any number
   std::function<void()> progress = {};  // called after every micro-batch
   RecordedRoutes routes = RecordedRoutes::kIgnored;
   model::RouterAgreement* agreement = nullptr;  // TokenBatch::agreement, of this rank's tokens
