@@ -77,7 +77,7 @@ class PeftAdapters {
   std::unique_ptr<TensorFile> file_;
   std::map<std::string, LowRank> layers_;  // by module
   std::vector<TensorEntry> saved_;         // under the model's names
-  std::vector<TensorEntry> frozen_;        // the model's own values of layers with adapters, by name too
+  std::vector<TensorEntry> frozen_;        // the model's own values of layers with adapters, under its names
   std::vector<std::string> of_images_;     // tensors of parts that read images
 };
 

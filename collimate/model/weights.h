@@ -57,7 +57,7 @@ inline ComputeType compute_of(const WeightsOptions& options, const shape::ParamS
 // its part of the chunks, so that the sum over the ranks has the bits of one rank.
 inline int chunks_of(const WeightsOptions& options, const shape::ParamSpec& spec) {
   const int chunks = options.reduction_chunks, ranks = options.ranks.tensor.place.ranks;
-  if (spec.part == shape::Part::kAdapter && spec.sizes.back() < chunks) return 1;  // sums over the rank are not cut
+  if (spec.part == shape::Part::kAdapter && spec.sizes.back() < chunks) return 1;  // the LoRA rank is never cut
   return spec.cut == 1 && chunks % ranks == 0 ? chunks / ranks : chunks;
 }
 
