@@ -16,7 +16,7 @@
 namespace collimate::batch {
 
 // A schema says what one column holds and travels with the batch. `inner` is the shape of one element: [] for a number,
-// [k] for a vector, [L, k] per token when `ragged` adds a leading length of its own per row.
+// [k] for a vector. A ragged column has a list of such elements in each row, of a length L that differs by row: [L, k].
 struct ColumnSchema {
   std::string name;
   ElementType type = ElementType::kFloat32;
@@ -27,15 +27,16 @@ struct ColumnSchema {
   COLLIMATE_FIELDS(name, type, inner, ragged)
 };
 
-// A run of rows of one column. Dense: values [rows, inner…]. Ragged: values [Σ lengths, inner…] and offsets [rows + 1].
-// JSON: `objects`. A chunk is immutable once it is in a batch, so that slices share it.
+// A chunk holds a run of rows of one column. A dense column has values [rows, inner…], a ragged one values [Σ
+// lengths, inner…] and offsets [rows + 1], a JSON column `objects` [rows] alone. A chunk is immutable once it is in a
+// batch, so that slices can share it.
 struct Chunk {
   at::Tensor values;
   std::vector<int64_t> offsets;
   std::vector<nlohmann::json> objects;
 };
 
-// Rows [begin, end) of a shared chunk.
+// A view is the rows [begin, end) of a shared chunk.
 struct ChunkView {
   std::shared_ptr<const Chunk> chunk;
   int64_t begin = 0;
@@ -47,12 +48,12 @@ struct Column {
   std::vector<ChunkView> chunks;
 };
 
-// Rows are samples, columns are declared by Key<T> anywhere; the schema travels with the batch. Slicing and
-// concatenation are views; `contiguous()` copies and is counted. A value type: copies share chunks. Not thread-safe.
+// A batch is a table: its rows are samples, and any code may declare a column by a Key<T>. Slices and concatenations
+// are views; `contiguous()` copies. A Batch is a value type whose copies share chunks. It is not thread-safe.
 class Batch {
  public:
   Batch() = default;
-  // A batch of `rows` rows and no columns yet.
+  // Makes a batch of `rows` rows that has no columns yet.
   explicit Batch(int64_t rows) : rows_(rows) {}
 
   int64_t rows() const { return rows_; }
@@ -61,17 +62,20 @@ class Batch {
   std::vector<std::string> names() const;
   const Column& column(const std::string& name) const;
 
-  // Adds or replaces a column. Throws InputError when the number of rows differs (unless the batch has no columns yet).
+  // These add or replace a column. They throw InputError when its number of rows is not the batch's, unless the batch
+  // has neither rows nor columns yet.
   template <class T>
   void set(const Key<T>& key, std::vector<T> values);
   template <class T>
   void set_ragged(const Key<T>& key, const std::vector<std::vector<T>>& rows);
   void set_json(const Key<nlohmann::json>& key, std::vector<nlohmann::json> objects);
-  // values [rows, inner…] or, with offsets [rows + 1], values [Σ lengths, inner…]. Takes the tensor without a copy.
+  // Takes values [rows, inner…] or, with offsets [rows + 1], values [Σ lengths, inner…], without a copy if they
+  // are contiguous. Throws InputError too when the shape, the element type or the offsets are not as the schema says.
   void set_tensor(const ColumnSchema& schema, at::Tensor values, std::vector<int64_t> offsets = {});
 
-  // One row of a column, without a copy. Throws InputError naming the column, and `producer` when it is known,
-  // when the column is missing or of another type.
+  // These read a column: get() a number, row() and json() one row without a copy, all() all rows one behind the other,
+  // length() the number of elements of a row. They throw InputError naming the column when it is missing, when it has
+  // another type, or when the row is out of range.
   template <class T>
   T get(const Key<T>& key, int64_t row) const;
   template <class T>
@@ -81,18 +85,19 @@ class Batch {
   std::vector<T> all(const Key<T>& key) const;
   int64_t length(const std::string& name, int64_t row) const;
 
-  // Views: nothing is copied.
+  // These return views and copy nothing. concatenate() skips parts without rows; the others must have equal columns.
   Batch slice(int64_t begin, int64_t end) const;
   Batch select_columns(std::span<const std::string> names) const;
   static Batch concatenate(std::span<const Batch> parts);
-  // Columns of `other` (same rows, same uids where both have them) added to this one; other's win.
+  // Returns this batch with the columns of `other` added, which replace columns of equal names. Throws InputError
+  // unless both have equally many rows and, where both have the column uid, equal uids in the same order.
   Batch merge(const Batch& other) const;
-  // Rows in the order given: a copy unless the rows are consecutive.
+  // Returns the rows in the order given. Copies a column unless they are consecutive rows of one of its chunks.
   Batch gather(std::span<const int64_t> rows) const;
-  // One chunk per column: a copy of those that have several.
+  // Returns the batch with one chunk per column: columns that have several chunks are copied.
   Batch contiguous() const;
 
-  // Checks that the named columns are there; the error names the column, the reader and the columns present.
+  // Throws InputError when one of the named columns is missing: it names the column, `reader` and the columns present.
   void require(std::span<const std::string> names, const std::string& reader) const;
 
  private:
@@ -104,7 +109,8 @@ class Batch {
   std::vector<Column> columns_;  // in order of insertion
 };
 
-// The wire form: a JSON header and raw frames, one per buffer. `parse` validates sizes before it allocates.
+// This is the form in which a batch is sent: a JSON header and raw frames, one for each buffer. `parse` checks sizes
+// before it allocates, and throws RunError or InputError when frames do not fit the header.
 struct WireBatch {
   std::string header;
   std::vector<std::vector<std::byte>> frames;

@@ -6,13 +6,13 @@
 
 #include "collimate/batch/batch.h"
 
-// Facts about element types, for the files of this folder.
+// This header has facts about element types, for the files of this folder.
 namespace collimate::batch {
 
-at::ScalarType scalar_type(ElementType type);  // InputError for kJson, which has no tensor
+at::ScalarType scalar_type(ElementType type);  // throws InputError for kJson, which has no tensor
 std::string type_name(ElementType type);
 int64_t element_bytes(ElementType type);
-// Numbers in one element of the column: the product of its inner shape.
+// Returns how many numbers one element of the column has: the product of its inner shape.
 int64_t inner_count(const ColumnSchema& schema);
 
 }  // namespace collimate::batch

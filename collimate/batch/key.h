@@ -25,7 +25,7 @@ constexpr ElementType element_type_of() {
   if constexpr (std::is_same_v<T, nlohmann::json>) return ElementType::kJson;
 }
 
-// Declares a column: its name, element type, inner shape, and whether each row has a length of its own.
+// A key declares a column: its name, element type, inner shape, and whether each row has a length of its own (ragged).
 template <class T>
 struct Key {
   std::string name;

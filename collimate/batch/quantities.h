@@ -5,24 +5,26 @@
 #include <cstdint>
 #include <vector>
 
-// A forward can say these quantities of a batch of R rows with M trainable tokens (in row order, without padding): the
-// vocabulary that training, which computes it, and losses, which read it, share.
+// A forward pass can compute these quantities of a batch of R rows with M trainable tokens (in row order, without
+// padding). Training computes them and losses read them.
 namespace collimate::batch {
 
+// The quantities that a loss needs.
 struct QuantityNeeds {
   bool log_probs = true;       // [M] log p of each trainable token
-  bool entropy = false;        // [M] of the distribution it was drawn from
-  bool values = false;         // [M] value head, at the state before each trainable token
-  bool row_scores = false;     // [R] score head, at each row's last token
-  bool log_collision = false;  // [M] log Σ p² over the vocabulary of that distribution: no gradient goes through it
-  // [M, K] log-probs of the tokens that the teacher lists (teacher_keys.h), and [M] that of all others together, by the
-  // distribution at this temperature.
+  bool entropy = false;        // [M] entropy of the distribution that predicts each trainable token
+  bool values = false;         // [M] output of the value head at the state before each trainable token
+  bool row_scores = false;     // [R] output of the score head at each row's last token
+  bool log_collision = false;  // [M] log Σ p² over the vocabulary, of that distribution; no gradient goes through it
+  // [M, K] log-probs of the K tokens that the teacher lists (teacher_keys.h) and [M] the log-prob of all other tokens
+  // together, both at listed_temperature.
   bool listed = false;
   float listed_temperature = 1.0F;
   int64_t rows_per_unit = 1;  // rows that may not be split over micro-batches (2 for a preference pair)
 };
 
-// Undefined where not asked for. In training each is a leaf that requires a gradient, but for log_collision.
+// A quantity that was not asked for is an undefined tensor. In training each one is a leaf that requires a gradient,
+// except log_collision.
 struct Quantities {
   at::Tensor log_probs;
   at::Tensor entropy;
@@ -30,22 +32,23 @@ struct Quantities {
   at::Tensor row_scores;
   at::Tensor log_collision;
   at::Tensor listed;
-  at::Tensor rest;  // as of tensor::kLeastRest
+  at::Tensor rest;  // at least tensor::kLeastRest
 };
 
-// Counts over all rows and ranks of one optimizer step, known before its first micro-batch.
+// These counts are sums over all rows and ranks of one optimizer step. They are known before its first micro-batch.
 struct GlobalCounts {
   double tokens = 0;  // trainable tokens
   double rows = 0;
-  double chosen_tokens = 0;  // trainable tokens of every second row, from the first on: of pairs the chosen one
+  double chosen_tokens = 0;  // trainable tokens of rows 0, 2, 4, …, which are the chosen rows of preference pairs
 
   GlobalCounts operator*(double factor) const { return {tokens * factor, rows * factor, chosen_tokens * factor}; }
 };
 
-// Numbers that all micro-batches of an update, on all ranks, have told of themselves, in the order of their rows.
+// A survey is a list of numbers that all micro-batches of an update, on all ranks, gave in a first pass, in the order
+// of their rows (train::Objective::survey).
 struct Survey {
   at::Tensor all;     // [N] fp32
-  int64_t begin = 0;  // where those of this micro-batch begin
+  int64_t begin = 0;  // index in `all` of this micro-batch's first number
 };
 using Surveys = std::vector<Survey>;
 

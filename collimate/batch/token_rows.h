@@ -8,15 +8,15 @@
 
 namespace collimate::batch {
 
-// Rows of tokens to train on, gathered one by one.
+// This class collects rows of tokens to train on, one by one.
 class TokenRows {
  public:
   // Adds a row whose tokens from `first_trained` on are trained.
   void add(int64_t uid, std::vector<int32_t> ids, size_t first_trained);
-  // Adds one of which those are trained that `trainable`, as long as `ids`, has a 1 for.
+  // Adds a row whose tokens are trained where `trainable`, which is as long as `ids`, has a 1.
   void add(int64_t uid, std::vector<int32_t> ids, std::vector<uint8_t> trainable);
 
-  // Has the columns uid, ids and trainable.
+  // Returns the rows as a batch with the columns uid, ids and trainable.
   Batch batch() const;
 
  private:

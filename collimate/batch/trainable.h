@@ -6,9 +6,9 @@
 
 namespace collimate::batch {
 
-// The values of a row's trainable tokens, in order.
+// Returns a column's values at the trainable tokens of one row, in order.
 std::vector<float> at_trainable(const Batch& rows, const Key<float>& key, int64_t row);
-// Gives those of all rows, one row behind the other: [M].
+// Returns a column's values at the trainable tokens of all rows, one row behind the other: [M].
 std::vector<float> at_trainable(const Batch& rows, const Key<float>& key);
 
 }  // namespace collimate::batch

@@ -1,4 +1,4 @@
-// Slicing, joining and gathering: views where possible, copies where not.
+// This file slices, joins and gathers batches: as views where possible, else as copies.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 int64_t view_rows(const ChunkView& view) { return view.end - view.begin; }
 
-// The chunks that hold rows [begin, end) of a column.
+// Returns views of the chunks that hold rows [begin, end) of a column.
 std::vector<ChunkView> cut(const std::vector<ChunkView>& chunks, int64_t begin, int64_t end) {
   std::vector<ChunkView> out;
   int64_t first = 0;
@@ -33,7 +33,7 @@ void append_json(const std::vector<ChunkView>& chunks, Chunk& out) {
                        view.chunk->objects.begin() + view.end);
 }
 
-// One chunk with the rows of all the views, copied.
+// Copies the rows of all the views into one chunk.
 std::shared_ptr<const Chunk> fuse(const ColumnSchema& schema, const std::vector<ChunkView>& chunks) {
   auto out = std::make_shared<Chunk>();
   if (schema.type == ElementType::kJson) {

@@ -16,7 +16,8 @@ std::vector<std::byte> to_bytes(const void* data, size_t size) {
   return bytes;
 }
 
-// Numbers of a column of the batch as one contiguous tensor and its offsets, from the first row on.
+// Writes a column of numbers, which has one chunk, as a frame of its values and, if it is ragged, a frame of its
+// offsets, which count from the column's first value on.
 void write_column(const Column& column, WireBatch& out) {
   const Chunk& chunk = *column.chunks.front().chunk;
   const ChunkView& view = column.chunks.front();

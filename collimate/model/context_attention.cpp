@@ -9,7 +9,7 @@ namespace {
 int64_t exchanged_width(const Attention& a) { return a.kv_width() + a.value_width(); }
 int64_t qkv_width(const Attention& a) { return a.query_width() + exchanged_width(a); }
 
-// Where this rank's rows of the ranks' [R, most_rows, width] begin.
+// Returns where this rank's rows begin among those of all ranks [R, most_rows, width].
 float* own_rows(const ContextCut& cut, float* of_ranks, int64_t width) {
   return of_ranks + cut.ranks().rank * cut.most_rows() * width;
 }

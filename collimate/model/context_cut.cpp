@@ -10,7 +10,7 @@
 namespace collimate::model {
 namespace {
 
-// The pieces of a batch by rank, each of which has so many tokens by now.
+// Collects the pieces of a batch by rank, with the number of tokens that each rank has so far.
 class Cutter {
  public:
   explicit Cutter(int ranks) : pieces_(static_cast<size_t>(ranks)), tokens_(static_cast<size_t>(ranks)) {}
@@ -18,7 +18,7 @@ class Cutter {
   void add(int64_t sequence, int64_t first, int64_t tokens) {
     const size_t ranks = pieces_.size(), chunks = 2 * ranks;
     std::vector<int64_t> lengths(chunks, tokens / static_cast<int64_t>(chunks));
-    std::vector<int64_t> more(ranks);  // single tokens, which go where the fewest are
+    std::vector<int64_t> more(ranks);  // tokens that are left go one by one to the rank with the fewest
     for (int64_t left = tokens % static_cast<int64_t>(chunks); left > 0; --left) {
       const auto rank = static_cast<size_t>(std::ranges::min_element(tokens_) - tokens_.begin());
       ++tokens_[rank];
@@ -36,7 +36,7 @@ class Cutter {
   int64_t most_tokens() const { return *std::ranges::max_element(tokens_); }
 
  private:
-  // The last rank's two pieces of a sequence are one.
+  // The last rank's two pieces of a sequence lie side by side and become one.
   static void append(std::vector<TokenPiece>& pieces, const TokenPiece& piece) {
     const bool goes_on = !pieces.empty() && pieces.back().sequence == piece.sequence &&
                          pieces.back().first + pieces.back().tokens == piece.first;
@@ -50,7 +50,7 @@ class Cutter {
   std::vector<int64_t> tokens_;
 };
 
-// The values of some rows, out of values [T, each].
+// Returns the values of some rows, out of values [T, each] of `all` rows.
 template <class T>
 std::vector<T> rows_of(const std::vector<T>& values, std::span<const int32_t> rows, size_t all) {
   const size_t each = values.size() / all;

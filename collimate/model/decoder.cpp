@@ -12,13 +12,13 @@ using shape::Part;
 
 namespace {
 
-// The norm behind a half: its only one, or another than that ahead of it.
+// Returns the norm behind a half. It has part `only` if it is the half's one norm, `other` if another norm is ahead.
 Norm find_behind(const Weights& weights, Part only, Part other, int segment, const shape::Block& block) {
   if (block.place == shape::NormPlace::kBefore) return {};
   return find_norm(weights, block.place == shape::NormPlace::kAround ? other : only, segment, block);
 }
 
-// Combinations that no family has, and no test.
+// Refuses combinations that no family has and no test covers.
 void check(const shape::ModelShape& shape, const shape::Block& block) {
   COLLIMATE_CHECK(block.place == shape::NormPlace::kBefore || block.mlp.experts.count == 0, "{}", shape.family);
   COLLIMATE_CHECK(block.added_scale == 1 || block.place != shape::NormPlace::kAfter, "{}", shape.family);
@@ -82,7 +82,7 @@ Slot* Decoder::begin(Step& step) const {
 
 Slot* Decoder::end(Step& step, Slot* stream) const {
   if (final_norm_) stream = normalize(step, *final_norm_, stream);
-  if (logit_scale_ != 1) scale(step, logit_scale_, stream);  // which all logits share
+  if (logit_scale_ != 1) scale(step, logit_scale_, stream);  // scales all logits alike
   return project_out_ ? linear(step, *project_out_, stream) : stream;
 }
 
@@ -100,7 +100,7 @@ Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
   Slot* read = before ? normalize(step, block.attention_norm, stream) : stream;
   Slot* heads = heads_of(step, block, read);
   MadeAgain attended(step, [&block, heads](Step& s) { return attend(s, block.how.attention, heads, block.sinks); });
-  // The MLP too reads the normalized stream as it came, or that with what attention adds.
+  // A parallel MLP too reads the normalized stream as it came; else the MLP reads it with what attention adds.
   if (block.how.parallel && !block.how.shared_norm) read = normalize(step, block.mlp_norm, stream);
   stream = end_half(step, {block.how, block.output, block.behind_attention}, attended.slot(), stream);
   attended.has_been_read(step);

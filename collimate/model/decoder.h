@@ -8,9 +8,9 @@
 
 namespace collimate::model {
 
-// A decoder of any family over one Weights: what each segment computes, as the shape's blocks say. A segment maps the
-// residual stream [T, H] to the stream; the last one to the hidden states that the head reads. Holds indices of
-// parameters only.
+// Runs the segments of a decoder of any family over one Weights, as the shape's blocks describe them. A segment maps
+// the residual stream [T, H] to the stream, the last one to the hidden states that the head reads. A Decoder holds
+// indices of parameters only.
 class Decoder {
  public:
   explicit Decoder(const Weights& weights);
@@ -21,17 +21,17 @@ class Decoder {
   int end_segment() const { return end_; }
   bool begins() const { return first_ == 0; }
   bool ends() const { return end_ == segments(); }
-  // `stream`: null for the first segment of all.
+  // Runs one segment and returns the stream behind it. `stream` is null for segment 0.
   Slot* run(Step& step, int segment, Slot* stream) const;
-  // Whether the queries and keys of any block turn by their positions.
+  // Returns whether any block turns its queries and keys by their positions (rotary embedding).
   bool rotary() const;
 
  private:
-  // A block, and where its layers' parameters are.
+  // A block of the shape, with the indices of its layers' parameters.
   struct Block {
     shape::Block how;
-    Norm attention_norm, behind_attention;  // as the block's place says
-    Linear query_key_value;                 // of plain attention, as the next
+    Norm attention_norm, behind_attention;  // how.place says which is used, here and for the MLP
+    Linear query_key_value;                 // of plain attention, as are head_norms
     HeadNorms head_norms;
     int sinks = -1;
     Linear output;
@@ -40,11 +40,12 @@ class Decoder {
     std::optional<ExpertLayer> experts;
     std::optional<LatentLayer> latent;
   };
-  // Gives what attends: queries, keys and values of x, turned.
+  // Returns what attend() reads: queries, keys and values of x, turned by their positions.
   static Slot* heads_of(Step& step, const Block& block, Slot* x);
   Slot* run_block(Step& step, const Block& block, Slot* stream) const;
 
-  // The stream with what a half's last layer makes of x, and the norm behind it.
+  // A half of a block, attention or MLP, ends with its last layer and the norm behind it, if any. end_half() returns
+  // the stream with what these make of x added, end_mixture() with what routed experts make of `read` added.
   struct HalfEnd {
     const shape::Block& how;
     const Linear& layer;

@@ -34,11 +34,11 @@ ExpertExchange::ExpertExchange(const tensor::Exec& exec, const shape::Experts& h
   by_rank_on_device_ = {exec_, std::span<const int32_t>(by_rank_)};
 }
 
-// `all_starts` [ranks, E + 1]. Rows come by rank and of one by expert.
+// Finds the places of rows, from all ranks' starts [ranks, E + 1]. Rows arrive sorted by rank and then by expert.
 void ExpertExchange::place_rows(const shape::Experts& how, const std::vector<int32_t>& all_starts) {
   const int ranks = ranks_.place.ranks;
   const auto start = [&](int rank, int64_t expert) { return base::at(all_starts, rank * (how.count + 1) + expert); };
-  std::vector<int32_t> next;  // place of the next row of a rank for the experts here
+  std::vector<int32_t> next;  // by rank, the place of its next row for the experts here
   for (int from = 0; from < ranks; ++from) {
     next.push_back(static_cast<int32_t>(rows_));
     for (int to = 0; to < ranks; ++to) {

@@ -5,8 +5,9 @@
 
 namespace collimate::model {
 
-// The ranks that share the experts of a mixture. Each has tokens of its own, and in every layer of experts all meet:
-// every rank makes the same number of forwards and backwards, with no tokens where it has none. One rank by default.
+// These ranks share the experts of a mixture. Each has tokens of its own, and all of them meet in every layer of
+// experts: every rank makes the same number of forwards and backwards, without tokens where it has none left. By
+// default there is one rank.
 struct ExpertRanks : RankLine {
   shape::ExpertRank place;
   bool several() const { return place.ranks > 1; }

@@ -32,13 +32,13 @@ ExpertLayer::Matrices find_matrices(const Weights& weights, Part part, int segme
       (bias ? found.biases : found.weights).push_back(i);
     if (static_cast<size_t>(i) + 1 == weights.params().size()) break;
   }
-  if (found.weights.empty()) return found;  // another stage's
+  if (found.weights.empty()) return found;  // another stage has them
   found.in = base::at(weights.params(), found.weights.front()).sizes[1];
   found.out = shape::fused_rows(weights.params(), found.weights.front());
   return found;
 }
 
-// Where the rows of all experts are, and the weights of their sums.
+// Says where the rows of all experts are, and the weights of their sums.
 struct Routing {
   ExpertRows rows;
   Slot* weights = nullptr;  // [T, K]
@@ -65,7 +65,7 @@ Routing route(Step& step, const ExpertLayer& layer, Slot* x) {
   return {sorted, weights};
 }
 
-// The token of each row.
+// Returns the tokens of x by row: row i gets the token that rows.tokens[i] names.
 Slot* gather(Step& step, Slot* x, const ExpertRows& rows, int64_t count) {
   Slot* out = tensor::make_slot(step.arena, count, x->width, x->wanted);
   tensor::embedding(step.exec, x->value, x->rows, x->width, rows.tokens, count, out->value);
@@ -89,7 +89,7 @@ void multiply_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, c
   tensor::expert_grad_input(exec, type, dy, starts, values, by.out, by.in, only_target(tape, x));
 }
 
-// x [R, in] -> [R, out], each row by its expert's matrix.
+// Returns [R, out]: each row of x [R, in] times the matrix of its expert.
 Slot* multiply(Step& step, const ExpertLayer::Matrices& by, const int32_t* starts, Slot* x) {
   const bool recorded = step.tape != nullptr && (x->wanted || step.weights.trains(by.weights.front()));
   Slot* out = tensor::make_slot(step.arena, x->rows, by.out, recorded);
@@ -102,7 +102,7 @@ Slot* multiply(Step& step, const ExpertLayer::Matrices& by, const int32_t* start
   return out;
 }
 
-// Adds each row the bias of its expert, in place; x has one reader behind it.
+// Adds the bias of its expert to each row, in place. x has one reader behind this.
 void add_biases(Step& step, const ExpertLayer::Matrices& by, const int32_t* starts, Slot* x) {
   if (by.biases.empty()) return;
   std::vector<const float*> values;
@@ -118,7 +118,7 @@ void add_biases(Step& step, const ExpertLayer::Matrices& by, const int32_t* star
 
 using Exchange = std::shared_ptr<const ExpertExchange>;
 
-// Rows of this rank to those of the experts that it has.
+// Sends this rank's rows to the ranks of their experts, and returns the rows for the experts that it has.
 Slot* bring(Step& step, const Exchange& exchange, Slot* x) {
   Slot* out = tensor::make_slot(step.arena, exchange->rows(), x->width, x->wanted);
   exchange->bring(step.arena, x->value, x->width, out->value);
@@ -128,7 +128,7 @@ Slot* bring(Step& step, const Exchange& exchange, Slot* x) {
   return out;
 }
 
-// Gives the rows of this rank, of which there are so many, from what those experts made of them.
+// Returns this rank's own `rows` rows, as the experts on their ranks made them.
 Slot* take_back(Step& step, const Exchange& exchange, Slot* x, int64_t rows) {
   Slot* out = tensor::make_slot(step.arena, rows, x->width, x->wanted);
   exchange->take_back(step.arena, x->value, x->width, out->value);
@@ -138,7 +138,7 @@ Slot* take_back(Step& step, const Exchange& exchange, Slot* x, int64_t rows) {
   return out;
 }
 
-// Gives each row as its expert makes it.
+// Returns what each row's expert makes of it.
 Slot* run_experts(Step& step, const ExpertLayer& layer, const int32_t* starts, Slot* rows) {
   Slot* inner = multiply(step, layer.up, starts, rows);
   add_biases(step, layer.up, starts, inner);
@@ -150,16 +150,16 @@ Slot* run_experts(Step& step, const ExpertLayer& layer, const int32_t* starts, S
   return given;
 }
 
-// Does so where other ranks have some of the experts.
+// Does the same where other ranks have some of the experts.
 Slot* run_shared_experts(Step& step, const ExpertLayer& layer, const int32_t* starts, Slot* rows) {
   const auto exchange =
       std::make_shared<const ExpertExchange>(step.exec, layer.how, step.weights.experts(), starts, rows->rows);
-  if (step.tape != nullptr) step.tape->push([exchange] {});  // products read it until the last of them has gone back
+  if (step.tape != nullptr) step.tape->push([exchange] {});  // keeps it until the backward of the last product has run
   Slot* given = run_experts(step, layer, exchange->starts(), bring(step, exchange, rows));
   return take_back(step, exchange, given, rows->rows);
 }
 
-// stream + Σ weight · row.
+// Returns stream + Σ weight · row, over the rows of each token.
 Slot* add_rows(Step& step, Slot* rows, const int32_t* places, Slot* weights, Slot* stream) {
   Slot* out = stream_to_add_to(step, stream, stream->wanted || rows->wanted || weights->wanted);
   const tensor::Combination how{places, weights->value, weights->rows, weights->width, stream->width};

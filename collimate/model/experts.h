@@ -6,26 +6,26 @@
 
 namespace collimate::model {
 
-// A block's routed experts, in place of its MLP.
+// Names the parameters of a block's routed experts, which take the place of its MLP.
 struct ExpertLayer {
-  // Matrices of one size, one an expert that the rank has: their first parameters.
+  // Matrices of one size, one for each expert that the rank has, by the index of each one's first parameter.
   struct Matrices {
     std::vector<int> weights;
-    std::vector<int> biases;  // none, or as many
+    std::vector<int> biases;  // none, or as many as weights
     int64_t in = 0, out = 0;
   };
   shape::Experts how;
   shape::Mlp mlp;       // of one expert
-  int number = 0;       // of the model's routers
+  int number = 0;       // of this router among the model's
   Linear router;        // in fp32
-  int correction = -1;  // of the choice; -1: none
+  int correction = -1;  // parameter that corrects scores for the choice; -1: none
   Matrices up, down;
-  Linear shared_up, shared_down, shared_gate;  // where `how` has them
+  Linear shared_up, shared_down, shared_gate;  // of the shared experts, where `how` has them
 };
 ExpertLayer find_experts(const Weights& weights, int segment, int number);
 
-// stream + what the experts make of x [T, H]: as add_linear. A token's experts are added in their order, then what all
-// tokens pass.
+// Returns stream + what the experts make of x [T, H], in a slot as add_linear. A token's routed experts are added in
+// their order, then the shared ones, which all tokens pass.
 Slot* add_experts(Step& step, const ExpertLayer& layer, Slot* x, Slot* stream);
 
 }  // namespace collimate::model

@@ -47,7 +47,7 @@ void read_param(const shape::ParamSpec& spec, const TensorEntry& entry, const st
 void check_finite(const TensorEntry& entry, const std::string& where, std::span<const float> values) {
   constexpr uint32_t kExponent = 0x7F800000;
   const auto is_none = [](float value) { return (std::bit_cast<uint32_t>(value) & kExponent) == kExponent; };
-  uint32_t any = 0;  // a sum without branches is taken at the memory's speed
+  uint32_t any = 0;  // a loop without branches runs at the memory's speed
   for (const float value : values) any |= static_cast<uint32_t>(is_none(value));
   if (any == 0) return;
   throw base::InputError(base::expectation(

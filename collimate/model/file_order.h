@@ -9,17 +9,18 @@
 
 namespace collimate::model {
 
-// A parameter's values as the family's files have them: [in, out] in some, rows of heads in another order in others.
+// Returns a parameter's sizes in the family's files. Some families' files have matrices as [in, out], others have rows
+// of heads in another order than we do.
 std::vector<int64_t> file_sizes(const shape::ParamSpec& spec);
-// Whether they are so in this entry.
+// Returns whether the entry has the parameter as [in, out].
 bool is_transposed(const shape::ParamSpec& spec, const TensorEntry& entry);
-// Whether two entries of equal sizes have the same values. InputError as of read_floats.
+// Returns whether two entries of equal sizes have the same values. Throws InputError as read_floats.
 bool have_equal_values(const TensorEntry& a, const TensorEntry& b, const std::string& where);
-// All of an entry, widened to fp32, in our order. InputError as of read_floats.
+// Reads all of an entry, widened to fp32, in our order. Throws InputError as read_floats.
 void read_param(const shape::ParamSpec& spec, const TensorEntry& entry, const std::string& where, std::span<float> out);
-// InputError naming the entry where one of its values, or of those of a part of it, is NaN or infinite.
+// Throws InputError naming the entry when one of `values`, which are the entry's or a part of them, is NaN or infinite.
 void check_finite(const TensorEntry& entry, const std::string& where, std::span<const float> values);
-// Values in our order to the file's.
+// Copies a parameter's values from our order to the file's.
 void to_file_order(const shape::ParamSpec& spec, std::span<const float> values, std::span<float> out);
 
 }  // namespace collimate::model

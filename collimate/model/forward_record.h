@@ -14,17 +14,17 @@ namespace collimate::model {
 struct ForwardRecord::Impl {
   struct Segment {
     tensor::Slot* input = nullptr;   // null for the embedding
-    tensor::Slot* output = nullptr;  // null with Recompute::kFull
+    tensor::Slot* output = nullptr;  // with Recompute::kFull null, except in the stage's last segment
     std::unique_ptr<tensor::Tape> tape;
   };
   std::unique_ptr<StepInput> input;
   Recompute recompute = Recompute::kNone;
   std::unique_ptr<tensor::Arena> activations;
-  std::unique_ptr<RouterNotes> routers;  // where training asks, as the next
+  std::unique_ptr<RouterNotes> routers;  // null unless training asks for it, as for the choices
   std::unique_ptr<RouterChoices> choices;
   std::vector<Segment> segments;
-  std::vector<Weights::Held> head;  // segments of the head, which its backward reads
-  // The arena goes back to this pool.
+  std::vector<Weights::Held> head;  // holds of the head's segments, which its backward reads
+  // `activations` goes back to this pool.
   std::shared_ptr<std::vector<std::unique_ptr<tensor::Arena>>> pool;
 
   ~Impl() {

@@ -13,7 +13,7 @@
 namespace collimate::model {
 namespace {
 
-// The experts of one block.
+// Splits the fused experts of one block.
 class FusedBlock {
  public:
   FusedBlock(TensorDirectory& files, const shape::ModelShape& shape, int64_t layer, const std::string& directory)
@@ -32,7 +32,7 @@ class FusedBlock {
   }
 
  private:
-  // By the whole name, or as the base model alone is stored.
+  // Finds a tensor by its whole name, or by the name that it has where the base model is stored alone.
   const TensorEntry* find(const std::string& name) const {
     const TensorEntry* entry = files_.find(block_ + name);
     return entry != nullptr ? entry : files_.find(block_.substr(block_.find('.') + 1) + name);
@@ -42,7 +42,7 @@ class FusedBlock {
     return entry;
   }
 
-  // A tensor whose rows, expert by expert, are those of the named matrices.
+  // Splits a tensor whose rows, expert by expert, are those of the named matrices.
   void split(const std::string& name, const std::vector<std::string>& matrices, const std::vector<int64_t>& sizes) {
     const TensorEntry* fused = find(name);
     if (fused == nullptr) return;
@@ -74,7 +74,7 @@ void split_stack(TensorDirectory& files, const std::string& name, const std::vec
                  const std::string& directory) {
   const TensorEntry* stack = files.find(name);
   if (stack == nullptr) stack = files.find(name.substr(name.find('.') + 1));
-  if (stack == nullptr) return;  // match() names it
+  if (stack == nullptr) return;  // match() reports that it is missing
   const int64_t count = std::ssize(specs);
   std::vector<int64_t> each = stack->upright ? specs.front().sizes : file_sizes(specs.front()), sizes = {count};
   sizes.insert(sizes.end(), each.begin(), each.end());

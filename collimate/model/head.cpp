@@ -25,13 +25,13 @@ Rows rows_of(const at::Tensor& hidden, int64_t width) {
   return {device_data(hidden), hidden.size(0), hidden.stride(0)};
 }
 
-// A gradient as adjacent floats; what autograd gives may be an expanded number. Undefined stays undefined.
+// Returns a gradient as adjacent floats, as autograd may give an expanded number. An undefined one stays undefined.
 at::Tensor dense(const at::Tensor& values, int64_t count) {
   if (!values.defined()) return values;
   COLLIMATE_CHECK(values.numel() == count && values.scalar_type() == at::kFloat, "expected fp32 [{}]", count);
   return values.contiguous();
 }
-// A request's rows and targets as the operations read them.
+// Holds a request's rows and targets as the operations read them.
 struct HeadArgs {
   tensor::OnDevice<int32_t> targets;
   tensor::LogProbHead head;
@@ -55,7 +55,7 @@ HeadArgs head_args(const tensor::Exec& exec, Weights& weights, const Linear& hea
   return args;
 }
 
-// Logits [rows, vocabulary], of which each tensor rank has computed its columns.
+// Returns logits [rows, vocabulary], of which each tensor rank has computed its columns, `mine`.
 at::Tensor join_parts(const tensor::Exec& exec, const Weights& weights, const Linear& head, const at::Tensor& mine) {
   const shape::ParamSpec& spec = base::at(weights.params(), head.weight);
   const int64_t rows = mine.size(0), all = rows * spec.whole;

@@ -21,10 +21,10 @@ constexpr int64_t kLogitFloats = int64_t{1} << 22;
 constexpr int64_t kFewestRows = 14;
 constexpr int64_t kSums = shape::kVocabChunks;
 
-// Rows [first, first + head.rows) of a request on their way from the parts' logits to results.
+// Takes rows [first, first + head.rows) of a request from the logits of the ranks' parts to results.
 class RowBlock {
  public:
-  // `finds`: the listed tokens are the most likely ones.
+  // With `finds` the listed tokens are the most likely ones, which it finds; else the request names them.
   RowBlock(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head, float* logits,
            int64_t first, bool finds)
       : exec_(exec),
@@ -52,17 +52,17 @@ class RowBlock {
   }
 
  private:
-  // On the device: [rows] each, and the sums [rows, kSums], which lie behind the targets' logits.
+  // These lie on the device, [rows] each, and the sums [rows, kSums], which lie behind the targets' logits.
   float* argmax() { return numbers_.floats(); }
   float* max() { return argmax() + rows_; }
   float* place() { return max() + rows_; }
   float* target() { return place() + rows_; }
   float* sums() { return target() + rows_; }
-  // In a record: maxima, and behind them log sums.
+  // A record has the maxima, and behind them the log sums.
   float* maxima(const LogProbResult& result) const { return device_data(result.record.normalizers) + first_; }
   float* log_sums(const LogProbResult& result) const { return maxima(result) + result.log_probs.size(0); }
 
-  // max() becomes that of all parts, and `result` its place: the lowest of those that have it.
+  // Makes max() the maximum over all parts, and `result` the id of the token that has it: the lowest one if several do.
   void find_largest(const at::Tensor& result) {
     std::vector<float> own;
     {
@@ -113,7 +113,7 @@ class RowBlock {
     }
   }
 
-  // The largest of the largest of all parts.
+  // Finds the largest logits among the largest ones of all parts.
   void find_likely(int32_t* ids, int64_t count) {
     const int64_t ranks = tensor_.place.ranks, width = 2 * count * ranks;
     const tensor::Buffer all(rows_ * width * static_cast<int64_t>(sizeof(float)), *exec_.device);
@@ -131,7 +131,7 @@ class RowBlock {
         for (int64_t k = 0; k < count; ++k)
           if (part[count + k] >= 0) logits.push_back(part[k]), tokens.push_back(static_cast<int32_t>(part[count + k]));
       }
-      int32_t* row = out.data() + r * count;  // places among these, which ascend by id
+      int32_t* row = out.data() + r * count;  // first gets places in `tokens`, which ascends by id, then the ids
       tensor::largest_ids(logits.data(), std::ssize(logits), 0, count, row);
       for (int64_t k = 0; k < count; ++k) row[k] = tokens[static_cast<size_t>(row[k])];
     }
@@ -146,7 +146,7 @@ class RowBlock {
   tensor::Buffer numbers_;
 };
 
-// Rows at once: about 16 MiB of logits of a head's part. Equal on all ranks.
+// Returns how many rows are computed at once: about 16 MiB of logits of a head's part. It is equal on all ranks.
 int64_t rows_of_parts(int64_t vocabulary, const shape::TensorRank& place) {
   return std::max(kFewestRows, kLogitFloats / (vocabulary / place.ranks));
 }

@@ -8,11 +8,11 @@
 
 namespace collimate::model {
 
-// Makes room for what a request asks of listed tokens, and puts their ids there if it has them.
+// Allocates in `result` what a request asks of listed tokens, and copies their ids there if the request has them.
 void make_listed(const tensor::Exec& exec, const LogProbRequest& request, LogProbResult& result);
 
-// Log-probs by a head of which each tensor rank has a part of the vocabulary, with one rank's bits; a record has the
-// part's logits, in `logits` [rows, n] or, with null, nowhere.
+// Returns log-probs by a head of which each tensor rank has a part of the vocabulary, with the bits of one rank. The
+// record keeps this part's logits in `logits` [rows, n], or none if it is null.
 LogProbResult log_probs_of_parts(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head,
                                  const LogProbRequest& request, std::shared_ptr<const tensor::Buffer> logits);
 

@@ -73,7 +73,7 @@ void check_entry(const std::string& directory, const ParamSpec& spec, const Tens
   check_dtype(entry, directory);
 }
 
-// Leaves the tensors of the language model, under the names that it has alone.
+// Leaves only the tensors of the language model, under the names that they have in that model alone.
 void keep_text_part(TensorDirectory& files) {
   const std::map<std::string, const TensorEntry*> all = files.entries();
   for (const auto& [name, entry] : all) {
@@ -85,8 +85,8 @@ void keep_text_part(TensorDirectory& files) {
   }
 }
 
-// A head that the files have beside an embedding that is said to be the head has that one's values, or which of both is
-// meant is not known.
+// Throws InputError when the config says that the embedding is the head, but the files have a head with other values:
+// then it is not known which of both is meant.
 void check_tied_head(const std::string& directory, const TensorDirectory& files, shape::ModelShape shape) {
   if (!shape.tied_embeddings || shape.head != shape::Head::kLanguageModel) return;
   shape.tied_embeddings = false;
@@ -124,8 +124,8 @@ std::unique_ptr<TensorDirectory> open_files(const std::string& directory, const 
   throw InputError(expectation(directory, fmt::format("{} tensors", count), "none named " + list_names(names)));
 }
 
-// The entry of each parameter, null for a head to be made of zeros, which a trained model may begin with. Everything is
-// checked before memory is taken.
+// Returns the entry of each parameter; null for a score or value head that a trained model begins with zeros.
+// Everything is checked before memory is taken.
 std::vector<const TensorEntry*> match(const std::string& directory, const TensorDirectory& files,
                                       const shape::ModelShape& shape, std::span<const ParamSpec> specs, bool trained) {
   std::vector<const TensorEntry*> entries;
@@ -148,9 +148,9 @@ std::vector<const TensorEntry*> match(const std::string& directory, const Tensor
   return entries;
 }
 
-// Holds the files that a directory's weights are read from: its own, or beside adapters those of their model.
+// Holds the files that a directory's weights are read from: its own or, for adapters, those of their model.
 struct OpenFiles {
-  // Everything is checked here.
+  // Opens the files and checks everything.
   OpenFiles(const std::string& named, const std::string& head, const WeightsOptions& options)
       : directory(host::base_directory(named)),
         shape(huggingface_shape(named, head, options)),
@@ -170,13 +170,13 @@ struct OpenFiles {
   std::string directory;
   shape::ModelShape shape;
   std::unique_ptr<TensorDirectory> files;
-  std::unique_ptr<PeftAdapters> adapters;  // null without
+  std::unique_ptr<PeftAdapters> adapters;  // null if the directory has none
   std::vector<ParamSpec> specs;
   std::vector<const TensorEntry*> entries;
 };
 
-// Reads tables of which a mapped model reads later the rows that somebody asks for: one that is no number is refused
-// now, and not in the middle of what a server answers. Pages go, as those of what is packed.
+// Reads the embeddings, of which a mapped model later reads single rows on demand, so that values that are not finite
+// are refused now and not while a server answers. Pages that were read leave memory, as after packing.
 void check_tables(const OpenFiles& from, const tensor::Exec& exec) {
   constexpr int64_t kAtOnce = int64_t{1} << 20;
   for (size_t i = 0; i < from.specs.size(); ++i) {
@@ -195,7 +195,7 @@ void check_tables(const OpenFiles& from, const tensor::Exec& exec) {
   }
 }
 
-// With what its adapter adds; nothing on ranks that do not write.
+// Returns a parameter's values with what its adapter adds; an empty list on ranks that do not write.
 std::vector<float> whole_values(const Weights& weights, int index) {
   return weights.gather(index, [&] { return merged_values(weights, index); });
 }
@@ -260,16 +260,16 @@ std::span<const ParamSpec> own_specs(const Weights& weights) {
   return std::span(weights.whole_params()).first(weights.own_params());
 }
 
-// Whether bf16 holds all that the files do: what is widened from four bits too.
+// Returns whether bf16 holds all values in the files; values of four bits count as such.
 bool are_all_bfloat16(const TensorDirectory& files, std::span<const ParamSpec> specs) {
   return std::ranges::all_of(specs, [&](const ParamSpec& spec) {
     const TensorEntry* entry = find_entry(files, spec);
-    return entry == nullptr || entry->dtype == "BF16" || entry->dtype == kMxfp4;  // it lacks a new head
+    return entry == nullptr || entry->dtype == "BF16" || entry->dtype == kMxfp4;  // files lack a new head
   });
 }
 
-// Gives a shard as large a share of `total` bytes as the largest of a directory's weight files has. A file of one
-// tensor may be larger than a shard is meant to be.
+// Returns the size of a shard: as large a share of `total` bytes as the largest of a directory's weight files has.
+// Files of one tensor do not count, as they may be larger than a shard is meant to be.
 int64_t shard_bytes_like(const std::string& directory, int64_t total) {
   const auto files = weight_files(directory);
   if (files.size() < 2) return INT64_MAX;

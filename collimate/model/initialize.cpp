@@ -12,7 +12,7 @@
 namespace collimate::model {
 namespace {
 
-// Two normal numbers from 64 random bits (Box and Muller 1958).
+// Makes two normal numbers from 64 random bits (Box and Muller 1958).
 void normal_pair(uint64_t bits, double out[2]) {
   const double first = (static_cast<double>(bits >> 32) + 1) * 0x1p-32;  // (0, 1]
   const double second = static_cast<double>(bits & 0xFFFFFFFFU) * 0x1p-32;

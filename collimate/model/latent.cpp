@@ -13,7 +13,8 @@ namespace {
 
 using shape::Part;
 
-// The norms inside have it, whatever the config says of the others: DeepSeek's own code leaves them at this default.
+// The norms inside latent attention have this epsilon, whatever the config says of others: DeepSeek's own code leaves
+// them at this default.
 constexpr float kEpsilon = 1e-6F;
 
 constexpr size_t kBlocksExpanded = kMostExpanded / tensor::KvLayout::kBlockTokens;
@@ -22,15 +23,15 @@ Norm find_inner_norm(const Weights& weights, Part part, int segment) {
   return {weights.index_of(part, segment), -1, kEpsilon, 0};
 }
 
-// Channels of heads that go from one slot to another.
+// Describes channels of heads that are copied from one slot to another.
 struct Channels {
   Slot* from = nullptr;
-  int64_t first = 0, head = 0;  // in the slot they come from; head 0: one for all heads
-  int64_t to = 0, to_head = 0;  // in the new one
+  int64_t first = 0, head = 0;  // first channel, and step from head to head, in `from`; head 0: one for all heads
+  int64_t to = 0, to_head = 0;  // the same two in the new slot
   int64_t width = 0;
 };
 
-// A slot of the given width that these fill, with `heads` of each.
+// Returns a new slot of the given width that these channels fill, for `heads` heads each.
 Slot* gather_channels(Step& step, int64_t width, int64_t heads, const std::vector<Channels>& all) {
   bool wanted = false;
   for (const Channels& some : all) wanted = wanted || some.from->wanted;
@@ -53,8 +54,8 @@ Slot* columns(Step& step, Slot* x, int64_t first, int64_t width) {
   return gather_channels(step, width, 1, {{.from = x, .first = first, .width = width}});
 }
 
-// Keys and values, of the shared key [T, rope_dim] and each head's own part with its value [T, heads (own key, value)],
-// behind q [T, heads head_dim] or, with null, alone.
+// Returns keys and values made of the shared key [T, rope_dim] and of each head's own key part and value [T, heads (own
+// key, value)]; they lie behind q [T, heads head_dim] or, if it is null, alone.
 Slot* join(Step& step, const Attention& a, Slot* q, Slot* shared, Slot* own) {
   const int64_t turned = shared->width, of_key = a.head_dim - turned, each = of_key + a.value_dim();
   const int64_t keys = q == nullptr ? 0 : a.query_width(), values = keys + a.kv_width();
@@ -67,12 +68,13 @@ Slot* join(Step& step, const Attention& a, Slot* q, Slot* shared, Slot* own) {
 
 bool rounds(const Step& step) { return is_bf16(step.weights.options().compute); }
 
-// A cache of a bf16 model keeps bf16: what it keeps is rounded in every forward.
+// A cache of a bf16 model keeps bf16, so that every forward rounds what a cache would keep.
 void round(Step& step, Slot* x) {
   if (rounds(step)) tensor::round_bf16(step.exec, x->value, x->width, x->rows, x->width);
 }
 
-// Puts the step's latents into the cache; where that rounds them, they become what it keeps, as earlier ones are.
+// Puts the step's latents into the cache. Where that rounds them, they are read back, so that they are as the cache
+// keeps them, like those of earlier steps.
 void keep_latents(Step& step, const tensor::KvLayout& kept, Slot* shared, Slot* latent) {
   const auto& runs = step.input.runs();
   tensor::append_kv(step.exec, kept, shared->value, shared->width, latent->value, latent->width, runs,
@@ -82,7 +84,7 @@ void keep_latents(Step& step, const tensor::KvLayout& kept, Slot* shared, Slot* 
                     latent->width);
 }
 
-// Keys and values of the tokens ahead of this step's, made of what the cache keeps of them: to where attention reads.
+// Makes keys and values of the tokens ahead of this step's from cached latents, and puts them where attention reads.
 void expand_earlier(Step& step, const LatentLayer& layer) {
   const Attention& a = layer.how;
   const tensor::KvLayout kept = latent_layout(a, step.latent_type), read = kv_layout(a, step.kv_type);

@@ -4,11 +4,10 @@
 
 namespace collimate::model {
 
-// So many cached tokens at once become keys and values, which bounds the memory for that.
+// At most this many cached tokens are made into keys and values at once, which bounds the memory for that.
 constexpr int64_t kMostExpanded = 256;
 
-// Multi-head latent attention (DeepSeek-AI 2024, 2.1): what makes queries, keys and values in place of one linear
-// layer.
+// These layers, not a single linear one, make queries, keys and values in latent attention (DeepSeek-AI 2024, 2.1).
 struct LatentLayer {
   Attention how;
   Linear query_down;  // where `how` compresses queries
@@ -20,7 +19,7 @@ struct LatentLayer {
 };
 LatentLayer find_latent(const Weights& weights, int segment);
 
-// Queries, keys and values of x [T, H], side by side as attend reads them, turned by their positions.
+// Returns queries, keys and values of x [T, H], side by side as attend() reads them, turned by their positions.
 Slot* latent_heads(Step& step, const LatentLayer& layer, Slot* x);
 
 }  // namespace collimate::model

@@ -21,7 +21,7 @@ bool recorded(const Step& step, const Slot* x, const Linear& layer) {
   return recorded(step, x, layer.weight) || (layer.lora != nullptr && recorded(step, x, layer.lora->a));
 }
 
-// A layer of which each tensor rank has some inputs: the ranks' sums are added up, then the bias.
+// Runs a layer of which each tensor rank has some inputs: adds up the ranks' sums, then the bias.
 void summed_linear(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
   const tensor::Arena::Mark mark = step.arena.mark();
   float* sums = accumulate ? step.arena.take(out.count()) : out.value;
@@ -33,7 +33,8 @@ void summed_linear(Step& step, const Linear& layer, const Slot& x, const Slot& o
   step.arena.rewind(mark);
 }
 
-// out = x W^T + bias, or added to it, with what adapters add. Returns what their backward reads; null without any.
+// Sets out to x W^T + bias with what adapters add, or adds that to it. Returns what the adapters' backward reads; null
+// without adapters.
 Slot* linear_forward(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
   if (layer.cut == 1)
     summed_linear(step, layer, x, out, accumulate);
@@ -43,7 +44,7 @@ Slot* linear_forward(Step& step, const Linear& layer, const Slot& x, const Slot&
   return layer.lora == nullptr ? nullptr : add_lora(step, layer, x, out, step.tape != nullptr && out.wanted);
 }
 
-// dW, db and, where wanted, dx of a linear layer and its adapters, from dy.
+// Computes dW, db and, where wanted, dx of a linear layer and its adapters, from dy.
 void linear_backward(const Step& step, const Linear& layer, Slot& x, Slot* low, const float* dy) {
   const tensor::Exec& exec = step.exec;
   Weights& weights = step.weights;
@@ -89,7 +90,7 @@ Norm find_norm(const Weights& weights, shape::Part part, int segment, const shap
 
 namespace {
 
-// The tokens of a step whose rows this tensor rank has of a table, and their places among all.
+// Holds those of a step's tokens whose rows of a table this tensor rank has, and their places among all tokens.
 struct OwnTokens {
   OwnTokens(const Step& step, const shape::Piece& rows) {
     const std::span<const int32_t> all = step.input.host_ids();
@@ -107,7 +108,7 @@ struct OwnTokens {
   tensor::OnDevice<int32_t> ids, places;
 };
 
-// embed() of a table that is cut by the vocabulary: each rank gives the rows that it has.
+// Does what embed() does for a table that is cut by the vocabulary: each rank gives the rows that it has.
 Slot* embed_pieces(Step& step, int table, float scale) {
   const shape::ParamSpec& spec = base::at(step.weights.params(), table);
   tensor::check_embedding_ids(step.input.host_ids().data(), step.rows(), spec.whole);
@@ -169,7 +170,7 @@ Slot* add_positions(Step& step, int table, int64_t unused, Slot* embedded) {
 
 namespace {
 
-// The backward of a norm reads these: [T] each, no means of an RMS norm.
+// The backward of a norm reads these, [T] each; an RMS norm has no means.
 struct Moments {
   float* mean = nullptr;
   float* inverse = nullptr;
@@ -182,7 +183,7 @@ Moments take_moments(const Step& step, const Norm& norm, int64_t rows) {
   return moments;
 }
 
-// y = norm(x), which may lie over it. Fills in what there is of the moments.
+// Computes y = norm(x); y may be x itself. Fills in those of the moments that are not null.
 void norm_forward(const Step& step, const Norm& norm, const Slot& x, float* y, const Moments& moments) {
   const float* weight = step.weights.param(norm.weight);
   if (norm.centred) {
@@ -194,7 +195,7 @@ void norm_forward(const Step& step, const Norm& norm, const Slot& x, float* y, c
   }
 }
 
-// Gradients of the parameters and, where wanted, of x, from dy.
+// Computes gradients of the norm's parameters and, where wanted, of x, from dy.
 void norm_backward(const Step& step, const Norm& norm, Slot& x, const Moments& moments, const float* dy) {
   Weights& weights = step.weights;
   const GradientTarget dx = x.wanted ? step.tape->target(x) : GradientTarget{step.arena.take(x.count()), false};

@@ -17,7 +17,7 @@ using tensor::Tape;
 
 namespace {
 
-// Whole numbers of the attention operations.
+// Holds the numbers of a block's attention as the attention operations take them.
 struct Heads {
   explicit Heads(const Attention& a)
       : heads(static_cast<int>(a.heads)),
@@ -32,10 +32,10 @@ struct Heads {
         row(a.query_width() + a.kv_width() + a.value_width()) {}
   int heads, kv_heads, head_dim;
   tensor::AttentionScores scores;
-  int64_t row;  // of q, k and v together
+  int64_t row;  // width of q, k and v together
 };
 
-// The backward to `into`, the gradient of qkv, but for keys and values.
+// Returns the backward's arguments, without those of keys and values; it writes to `into`, the gradient of qkv.
 tensor::AttentionBackward query_backward(const Attention& a, const Slot& qkv, const Slot& out, float* into) {
   const Heads h(a);
   tensor::AttentionBackward args;
@@ -97,7 +97,7 @@ void attend_backward(const Step& step, const Attention& a, const Attended& of) {
   step.arena.rewind(mark);
 }
 
-// Puts keys and values of this rank's tokens, and where others have some theirs, into the step's blocks.
+// Puts keys and values of this rank's tokens, and of other context ranks' if there are any, into the step's blocks.
 void append_keys_and_values(const Step& step, const Attention& a, const Slot& qkv, const tensor::KvLayout& layout) {
   const tensor::Arena::Mark mark = step.arena.mark();
   const bool cut = step.input.cut() != nullptr;
@@ -107,8 +107,8 @@ void append_keys_and_values(const Step& step, const Attention& a, const Slot& qk
   step.arena.rewind(mark);
 }
 
-// Where a backward over this rank's heads adds the gradient [width] of a norm that all heads share, or of their own
-// one; null when frozen.
+// Returns where a backward over this rank's heads adds the gradient [width] of a norm: in memory of its own if all
+// heads share the norm and other ranks have some of them, else in the weights' gradient. Null when frozen.
 float* heads_gradient(const Step& step, int norm, int64_t width) {
   float* all = step.weights.param_gradient(norm);
   if (all == nullptr || !step.weights.tensor().several() || base::at(step.weights.params(), norm).cut >= 0) return all;
@@ -117,7 +117,7 @@ float* heads_gradient(const Step& step, int norm, int64_t width) {
   return mine;
 }
 
-// Adds what the tensor ranks have of it.
+// Adds the tensor ranks' sum of such a gradient to the weights' gradient, if it has memory of its own.
 void sum_heads_gradient(const Step& step, int norm, int64_t width, float* mine) {
   float* all = step.weights.param_gradient(norm);
   if (mine == all) return;
@@ -125,7 +125,7 @@ void sum_heads_gradient(const Step& step, int norm, int64_t width, float* mine) 
   tensor::add(step.exec, mine, width, all);
 }
 
-// The rows that the norms of queries and of keys run over.
+// Describes the rows that the norms of queries and of keys run over.
 struct NormRows {
   NormRows(const Attention& a, const HeadNorms& norms, int64_t rows) {
     const Heads h(a);
@@ -146,7 +146,7 @@ void normalize_heads_backward(const Step& step, const HeadNorms& norms, const At
                               const float* inverse, const float* dout) {
   const GradientTarget into = step.tape->target(qkv);
   COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
-  tensor::copy(step.exec, dout, qkv.count(), into.data);  // of the values; those of q and k are written over
+  tensor::copy(step.exec, dout, qkv.count(), into.data);  // for the values; q's and k's gradients are written over
   const NormRows rows(a, norms, qkv.rows);
   const int64_t at = a.query_width();
   float* dquery = heads_gradient(step, norms.query, rows.q.head_dim);

@@ -20,14 +20,14 @@ using shape::Part;
 
 constexpr const char* kAllLinear = "all-linear";
 
-// A linear layer's weight in a block: what may have an adapter. PEFT gives none to routed experts and their router,
-// which are no linear layers in transformers.
+// Returns whether a parameter is the weight of a linear layer in a block, which may have an adapter. PEFT gives none to
+// routed experts and their router, which are no linear layers in transformers.
 bool is_block_linear(const ModelShape& shape, const ParamSpec& spec) {
   if (spec.part == Part::kRouter || spec.part == Part::kExpertUp || spec.part == Part::kExpertDown) return false;
   return spec.kind == ParamKind::kLinear && spec.segment >= 1 && spec.segment <= static_cast<int>(shape.layers());
 }
 
-// "model.layers.0.self_attn.q_proj" of "model.layers.0.self_attn.q_proj.weight".
+// Returns "model.layers.0.self_attn.q_proj" for "model.layers.0.self_attn.q_proj.weight".
 std::string module_name(const ParamSpec& spec) { return spec.name.substr(0, spec.name.rfind('.')); }
 
 std::string adapter_name(const ParamSpec& spec, char matrix) {
@@ -46,7 +46,7 @@ bool is_target(const LoraOptions& lora, const ParamSpec& spec) {
                      [&](const std::string& target) { return target == kAllLinear || is_named(target, module); });
 }
 
-// Last parts of the names of a block's linear layers, each once.
+// Returns the last parts of the names of the blocks' linear layers, each once.
 std::vector<std::string> linear_names(const ModelShape& shape, const std::vector<ParamSpec>& params) {
   std::vector<std::string> names;
   for (const ParamSpec& spec : params) {
@@ -66,7 +66,7 @@ void check_targets(const ModelShape& shape, const std::vector<ParamSpec>& params
   }
 }
 
-// Whether a module outside the blocks has it; a score or value head is trained in any case.
+// Returns whether a parameter is of a module outside the blocks, other than a score or value head (always trained).
 bool may_be_saved(const ParamSpec& spec) {
   constexpr Part kParts[] = {Part::kEmbedding, Part::kProjectIn,  Part::kPositions, Part::kEmbeddingNorm,
                              Part::kFinalNorm, Part::kProjectOut, Part::kHead};
@@ -101,7 +101,7 @@ std::vector<const ParamSpec*> targets_among(std::span<const ParamSpec> layer, co
   return chosen;
 }
 
-// visit(the parameters of a linear layer of the blocks, or of those that run as one)
+// Calls visit(the parameters of one linear layer of the blocks, or of layers that run as one).
 template <typename Visit>
 void for_each_block_linear(const ModelShape& shape, std::span<const ParamSpec> params, const Visit& visit) {
   for (size_t i = 0; i < params.size(); ++i)
@@ -129,7 +129,7 @@ void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const L
   }
 }
 
-// Adapters come behind the embedding, the blocks and the head.
+// Returns the segment of the adapters, which come behind the embedding, the blocks and the head.
 int adapter_segment(const ModelShape& shape) { return static_cast<int>(shape.layers()) + 2; }
 
 }  // namespace
@@ -219,7 +219,7 @@ std::vector<float> merged_values(const Weights& weights, int index) {
   const ParamSpec& spec = base::at(weights.params(), index);
   const int b = lora.on() && is_block_linear(weights.shape(), spec) ? weights.index_of(adapter_name(spec, 'B')) : -1;
   if (b < 0) return merged;
-  // [out, rank] and [rank, in]
+  // These are B [out, rank] and A [rank, in].
   const tensor::HostRead up = weights.values(b), down = weights.values(weights.index_of(adapter_name(spec, 'A')));
   const auto rows = static_cast<size_t>(spec.sizes[0]), columns = static_cast<size_t>(spec.sizes[1]),
              rank = static_cast<size_t>(lora.rank);

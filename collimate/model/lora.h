@@ -13,39 +13,39 @@ namespace collimate::model {
 
 class Weights;
 
-// Low-rank adapters (Hu et al. 2021): beside a linear layer W [out, in] of the blocks run A [rank, in] and
-// B [out, rank], y = W x + bias + scale B (A x). They are parameters of the same Weights, behind the model's own and in
-// one segment of their own; training changes them alone, a score or value head, and modules that are named. Unfused: W
-// stays as it is, so that a row's bits are those of lora_layer.h wherever it is computed. A parameter's name is that of
-// PEFT's files.
+// These are the options of low-rank adapters (Hu et al. 2021): beside a linear layer W [out, in] of the blocks run A
+// [rank, in] and B [out, rank], y = W x + bias + scale B (A x). Adapters are parameters of the same Weights, behind the
+// model's own and in one segment of their own. Training changes only them, a score or value head, and the modules named
+// in modules_to_save. W is not fused with them and stays as it is, so that a row has the bits of lora_layer.h wherever
+// it is computed. Parameters have the names of PEFT's files.
 struct LoraOptions {
   int64_t rank = 0;  // 0: no adapters
   double alpha = 32;
   bool rslora = false;  // scale alpha / √rank (Kalajdzievski 2023) instead of alpha / rank
-  // Layers by the last parts of their name, as PEFT's target_modules: "q_proj", "mlp.c_proj"; "all-linear" for all.
+  // Names layers by the last parts of their names, as PEFT's target_modules: "q_proj", "mlp.c_proj"; "all-linear": all.
   std::vector<std::string> targets = {"all-linear"};
   double dropout = 0;  // training drops this share of each adapter's inputs, by TokenBatch::noise
-  // Modules outside the blocks that are trained whole, named alike: "embed_tokens", "lm_head" (PEFT's modules_to_save).
+  // Names modules outside the blocks that are trained whole, in the same way: "embed_tokens", "lm_head" (as in PEFT).
   std::vector<std::string> modules_to_save = {};
 
   bool on() const { return rank > 0; }
   float scale() const;
 };
 
-// The parameters of a shape, and behind them those of adapters: the A of layers that run as one are one too. InputError
-// for a target that names no linear layer of the blocks, and for a module to save that is none outside of them; the
-// head of a language model may be named where a model has another.
+// Returns the parameters of a shape, and behind them those of adapters; the A of layers that run as one also run as
+// one. Throws InputError for a target that names no linear layer of the blocks, and for a module to save that is no
+// module outside of them. The head of a language model may be named even where the model has another head.
 std::vector<shape::ParamSpec> model_params(const shape::ModelShape& shape, const LoraOptions& lora);
-// The targets, "all-linear" as the names that it stands for.
+// Returns the targets, with "all-linear" replaced by the names that it stands for.
 std::vector<std::string> lora_targets(const shape::ModelShape& shape, const LoraOptions& lora);
-// Whether it is a parameter of an adapter, and whether training changes it.
+// These return whether a parameter belongs to an adapter, whether it is the B of one, and whether training changes it.
 inline bool is_adapter(const shape::ParamSpec& spec) { return spec.part == shape::Part::kAdapter; }
 bool is_adapter_b(const shape::ParamSpec& spec);
 bool is_changed_by_training(const LoraOptions& lora, const shape::ParamSpec& spec);
 
-// The adapters of one linear layer, or of those that run as one. Indices of parameters.
+// Names the adapters of one linear layer, or of layers that run as one, by indices of parameters.
 struct LoraLayer {
-  // y[:, first … first + rows) += scale B a, a the next `rank` columns of what A gives.
+  // Each part adds y[:, first … first + rows) += scale B a, where a is the next `rank` columns of what A gives.
   struct Part {
     int b = -1;
     int64_t first = 0, rows = 0;
@@ -54,22 +54,22 @@ struct LoraLayer {
   int64_t rank = 0;
   float scale = 1;
   float dropout = 0;
-  uint64_t noise = 0;        // of the layer, beside the tokens'
-  int64_t first_column = 0;  // of the inputs, where a rank has some of them
+  uint64_t noise = 0;        // dropout key of the layer, which is used with the tokens' keys
+  int64_t first_column = 0;  // number of this rank's first input, where ranks have some each
   std::vector<Part> parts;
 
   int64_t width() const { return rank * static_cast<int64_t>(parts.size()); }
 };
-// Finds the adapter of the layer whose weight, or first one, is that parameter; null where it has none.
+// Finds the adapters of the layer whose only or first weight is parameter `first`; null where it has none.
 std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first);
 
-// A: uniform in ±1 / √in, which is torch's kaiming_uniform with a = √5; by Philox on (seed, name, index). B: zeros, so
-// that the model begins as it was. Commits.
+// Initialises A uniformly in ±1 / √in, which is torch's kaiming_uniform with a = √5, by Philox on (seed, name,
+// index), and B with zeros, so that the model begins as it was. Commits.
 void initialize_lora(Weights& weights, uint64_t seed);
 
-// row [in] += scale up down, of a row of B [rank] and A [rank, in].
+// Adds scale · up · down to `row` [in], where `up` is a row of B [rank] and `down` is A [rank, in].
 void add_low_rank(float scale, std::span<const float> up, std::span<const float> down, std::span<float> row);
-// A parameter's values with what its adapter adds, W + scale B A; its own where it has none.
+// Returns a parameter's values with what its adapter adds, W + scale B A; the plain values where it has no adapter.
 std::vector<float> merged_values(const Weights& weights, int index);
 
 }  // namespace collimate::model

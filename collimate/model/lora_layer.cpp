@@ -9,14 +9,14 @@ namespace {
 
 bool drops(const Step& step, const LoraLayer& lora) { return lora.dropout > 0 && step.input.noise() != nullptr; }
 
-// to [T, width] = what the layer's dropout keeps of `from`, or added to it.
+// Writes to `to` [T, width] what the layer's dropout keeps of `from`, or adds it there.
 void keep_some(const Step& step, const LoraLayer& lora, const float* from, int64_t width, float* to,
                bool accumulate = false) {
   const tensor::Dropout dropout{step.input.noise(), lora.noise, lora.dropout, lora.first_column};
   tensor::dropout(step.exec, dropout, from, step.rows(), width, to, accumulate);
 }
 
-// x, or what a dropout keeps of it, in memory of the arena.
+// Returns x or, with dropout, what the dropout keeps of it, in memory of the arena.
 const float* kept_inputs(const Step& step, const LoraLayer& lora, const Slot& x) {
   if (!drops(step, lora)) return x.value;
   float* kept = step.arena.take(x.count());
@@ -81,7 +81,7 @@ void lora_backward(const Step& step, const Linear& layer, Slot& x, Slot& low, co
   if (x.wanted) add_input_gradient(step, layer, x, dlow);
   float* da = weights.param_gradient(lora.a);
   if (da == nullptr) return;
-  if (layer.cut == 0) weights.tensor().sum(step.exec, dlow, low.count());  // A is whole, but not the outputs behind it
+  if (layer.cut == 0) weights.tensor().sum(step.exec, dlow, low.count());  // ranks have all of A, but some outputs each
   const tensor::Arena::Mark mark = step.arena.mark();
   tensor::linear_grad_weight(step.exec, type, dlow, width, kept_inputs(step, lora, x), layer.in, rows, width, layer.in,
                              da);

@@ -5,12 +5,13 @@
 
 namespace collimate::model {
 
-// out [T, layer.out], which holds the frozen layer's W x + bias, += scale B (A x), by the kernels of linear layers.
-// Returns scale A x [T, width], which the backward reads; `wanted`: whether there will be one. Where the step is noisy
-// x is here what a dropout keeps of it.
+// Adds scale B (A x) to out [T, layer.out], which holds the frozen layer's W x + bias, by the kernels of linear layers.
+// Returns scale A x [T, width], which the backward reads; `wanted` says whether there will be a backward. In a step
+// with dropout noise, x in these formulas is what the dropout keeps of it.
 Slot* add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool wanted);
 
-// Takes dy [T, layer.out] to dA, dB and, where x wants it, what the adapters add to dx. Runs after the layer's own.
+// Adds to dA and dB and, where x wants a gradient, the adapters' part to dx, from dy [T, layer.out]. `low` is what
+// add_lora returned. Runs after the backward of the layer itself.
 void lora_backward(const Step& step, const Linear& layer, Slot& x, Slot& low, const float* dy);
 
 }  // namespace collimate::model

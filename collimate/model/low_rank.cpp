@@ -35,7 +35,7 @@ LowRank of_expert(const FusedParameter& parameter, FusedOrder order, const LowRa
   const auto in = static_cast<size_t>(fused.a.sizes[1]), all = static_cast<size_t>(fused.a.sizes[0]);
   const size_t rank = all / experts, rows = static_cast<size_t>(parameter.rows) / parameter.matrices.size();
   const auto r = static_cast<int64_t>(rank), height = static_cast<int64_t>(rows);
-  // (k, i) of this expert's A stands at (e · rank + k) · in + i, (o, k) of its B at o · all + k · E + e.
+  // Entry (k, i) of this expert's A is at (e · rank + k) · in + i, (o, k) of its B at o · all + k · E + e.
   if (order == FusedOrder::kRowsAreOut)
     return {{fused.a.entry, {r, parameter.columns}, e * rank * in, in, 1},
             {fused.b.entry, {height, r}, matrix * rows * all + e, all, experts},

@@ -11,16 +11,16 @@
 
 namespace collimate::model {
 
-// A matrix whose numbers lie in a file's tensor: that of (row, column) at first + row · row_step + column ·
-// column_step.
+// Describes a matrix whose numbers lie in a file's tensor: number (row, column) is at first + row · row_step + column
+// · column_step.
 struct MatrixInTensor {
   const TensorEntry* entry = nullptr;  // null: there is none
   std::vector<int64_t> sizes;          // [rows, columns]
   size_t first = 0, row_step = 0, column_step = 1;
 
-  // All of a tensor [rows, columns].
+  // Returns the matrix that is all of a tensor [rows, columns].
   static MatrixInTensor all_of(const TensorEntry& entry);
-  // InputError as read_floats. `out`: as many as there are columns.
+  // Reads a row into `out` [columns]. Throws InputError as read_floats.
   void read_row(size_t row, const std::string& where, std::span<float> out) const;
 };
 
@@ -29,24 +29,24 @@ struct LowRank {
   MatrixInTensor a;  // [rank, in]
   MatrixInTensor b;  // [out, rank]
   float scale = 1;
-  int64_t rank = 0;  // which its config says
+  int64_t rank = 0;  // as the adapters' config says
 };
 
-// A parameter of a block's experts as transformers 5 has it, [E, rows, columns], one below the other of the matrices
-// that `names` says.
+// Describes a parameter [E, rows, columns] of all experts of a block, as transformers 5 has it. The rows of an expert
+// are those of `matrices`, one matrix below the other.
 struct FusedParameter {
   std::string name;  // "gate_up_proj"
   int64_t experts = 0, rows = 0, columns = 0;
-  std::vector<std::string> matrices;  // by their names in an expert
+  std::vector<std::string> matrices;  // their names within an expert
 };
 
 // Adapters of such a parameter (PEFT's target_parameters) have the factors of all experts in two tensors: A [E · rank,
-// in] expert by expert, B [out, rank · E] with the expert's number as the fastest. PEFT has taken [E, rows, columns]
-// for [E, in, out], and in later versions for [E, out, in]; the sizes say which.
+// in] expert by expert, B [out, rank · E] with the expert's number as the fastest index. PEFT has taken [E, rows,
+// columns] for [E, in, out], and in later versions for [E, out, in]; the sizes say which (fits).
 enum class FusedOrder { kRowsAreOut, kRowsAreIn };
 bool fits(const FusedParameter& parameter, FusedOrder order, const TensorEntry& a, const TensorEntry& b);
 
-// Gives the adapter of one expert's matrix.
+// Returns the adapter of one matrix of one expert, as a part of `fused`.
 LowRank of_expert(const FusedParameter& parameter, FusedOrder order, const LowRank& fused, int64_t expert,
                   size_t matrix);
 

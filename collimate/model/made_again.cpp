@@ -6,7 +6,7 @@
 namespace collimate::model {
 namespace {
 
-// The step as it takes place in the scratch memory of this pass.
+// Returns the step as it takes place in the scratch memory of this pass.
 Step in_scratch(const Step& step, tensor::Tape& tape) {
   Step inner{step.exec, step.weights, *step.again->arena, step.input};
   inner.tape = &tape;
@@ -23,9 +23,9 @@ struct MadeAgain::Again {
 
   const Step step;
   const Make make;
-  Slot* kept = nullptr;  // what the reader knows: without values between the passes
+  Slot* kept = nullptr;  // the slot that the reader knows; it has no values between the passes
 
-  // In the backward, from before the reader's to the end of its own.
+  // These are set in the backward, from before the reader's backward until that of `make` has run.
   std::optional<tensor::Tape> tape;
   Slot* made = nullptr;
   tensor::Arena::Mark mark;

@@ -7,18 +7,18 @@
 
 namespace collimate::model {
 
-// A slot that one layer reads, by whatever it makes of others that are kept. Where the step says so (Step::again) its
-// memory is given back as soon as that layer has run, and the backward makes it again, to the same bits, before it
-// comes to the layer, and then runs backward through it.
+// Holds a slot that one layer reads and that `make` can make again from slots that are kept. Where the step says so
+// (Step::again) the slot's memory is given back as soon as that layer has run. The backward makes it again, to the same
+// bits, before it comes to the layer, and then runs backward through what made it.
 class MadeAgain {
  public:
   using Make = std::function<Slot*(Step& step)>;
 
-  // Runs `make`, which must give the same each time and lasts as long as the record.
+  // Runs `make`, which must give the same values each time. What it refers to must last as long as the record.
   MadeAgain(Step& step, Make make);
 
   Slot* slot() const { return slot_; }
-  // To be called when its reader has run and pushed its backward.
+  // Must be called when the slot's reader has run and pushed its backward.
   void has_been_read(Step& step);
 
  private:

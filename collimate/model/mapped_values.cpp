@@ -19,7 +19,7 @@ constexpr int64_t kAligned = 16;               // floats of 64 bytes
 constexpr int64_t kPanelRows = 32;             // of LinearPanels
 constexpr int64_t kRowsRead = 2 * kPanelRows;  // of a matrix at a time
 
-// Rows [begin, end) of a parameter whose first row is `panel_row` of the panels, as `read(row, out)` gives them.
+// Packs rows [begin, end) of a parameter, as read(row, out) gives them. The panels have its row 0 at `panel_row`.
 template <class Read>
 void pack_pieces(const tensor::Exec& exec, int64_t begin, int64_t end, int64_t panel_row, tensor::LinearPanels& panels,
                  const Read& read) {
@@ -78,7 +78,7 @@ void MappedValues::read_rows(size_t index, int64_t first, std::span<float> out) 
     return;
   }
   if (!transposed) return read_floats(part_of(entry, begin * width, out.size()), directory_, out);
-  std::vector<size_t> places;  // of the rows among the file's columns
+  std::vector<size_t> places;  // by row, its column in the file
   for (size_t r = 0; r < rows; ++r) places.push_back(static_cast<size_t>(spec.file_row(first + std::ssize(places))));
   const auto [least, most] = std::ranges::minmax(places);
   const auto all_rows = static_cast<size_t>(spec.sizes[0]);
@@ -104,7 +104,7 @@ void MappedValues::look_up(const tensor::Exec& exec, size_t index, std::span<con
 }
 
 void MappedValues::pack(const tensor::Exec& exec, size_t first, tensor::LinearPanels& panels) const {
-  int64_t before = 0;  // rows of the parameters side by side
+  int64_t before = 0;  // rows of the fused parameters ahead of this one
   for (size_t i = first; i < first + static_cast<size_t>(specs_.at(first).fused); ++i) {
     const int64_t rows = specs_[i].sizes[0];
     // Ranges begin at whole panels, so that no two threads write to one.

@@ -21,14 +21,14 @@ using tensor::allocated_bytes;
 
 constexpr int64_t kFloat = sizeof(float);
 
-constexpr int64_t kEndless = int64_t{1} << 42;  // floats, which nobody has to have
+constexpr int64_t kEndless = int64_t{1} << 42;  // floats of an arena that is only counted and takes no memory
 
-// Bytes of segments that are trained, and of the others; what training keeps of the former on the rank with the most.
+// Holds the bytes of trained and frozen segments, and what training keeps of the former on the rank with the most.
 struct ValueBytes {
   int64_t trained = 0, frozen = 0;
-  int64_t gradients = 0;      // of a whole one
+  int64_t gradients = 0;      // of the gradients of whole segments
   int64_t shares = 0;         // of one number for each weight that the rank updates
-  int64_t largest_share = 0;  // of a segment
+  int64_t largest_share = 0;  // of these, in the segment with the most
   int64_t passing = 0;        // of whole gradients that exist at once, where segments have theirs one after the other
 };
 
@@ -40,15 +40,16 @@ std::vector<bool> trained_segments(const WeightsOptions& options, const std::vec
   return trained;
 }
 
-// The first segment of experts that ranks share, which have copies of other ones each; as many as there are without.
+// Returns the first segment of experts that ranks share, or the number of segments if there is none. Such a segment has
+// copies on other ranks than the rest has.
 int first_of_shared_experts(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
-  int last = -1;  // of all others
+  int last = -1;  // last of all other segments
   for (const shape::ParamSpec& spec : specs)
     if (spec.expert < 0 || !options.ranks.experts.several()) last = std::max(last, spec.segment);
   return last + 1;
 }
 
-// Floats of a segment that the rank with the most keeps: all of adapters' (Weights).
+// Returns how many floats of a segment the rank with the most keeps: in the adapters' segment all of them (Weights).
 int64_t most_kept(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs, size_t segment,
                   int64_t floats) {
   const auto is_adapters = [&](const shape::ParamSpec& spec) {
@@ -60,7 +61,7 @@ int64_t most_kept(const WeightsOptions& options, const std::vector<shape::ParamS
   return std::ranges::any_of(specs, is_adapters) ? floats : last.kept(floats).count();
 }
 
-// Bytes of a segment: its values, those of them that no panels have, and its panels.
+// Holds the bytes of a segment: of its values, of those values that are in no panel, and of its panels.
 struct HeldBytes {
   int64_t values = 0, small = 0, panels = 0;
   bool shared = false;
@@ -91,7 +92,7 @@ std::vector<HeldBytes> held_bytes(const ModelShape& shape, const WeightsOptions&
   return held;
 }
 
-// Gathered values and panels that exist at once.
+// Holds the bytes of gathered values and of panels that exist at once.
 struct Present {
   int64_t gathered = 0, panels = 0;
   void add(const HeldBytes& of) {
@@ -103,10 +104,10 @@ struct Present {
 };
 
 Present present_bytes(const std::vector<HeldBytes>& held, bool head_is_embedding, bool whole) {
-  Present always, beside;  // segments that no ranks share; the one that a training pass holds beside another
+  Present always, beside;  // segments that no ranks share; the head, which a training pass holds beside another segment
   for (const HeldBytes& of : held) always.panels += of.shared ? 0 : of.panels;
   if (head_is_embedding && held.front().shared) beside = {held.front().values, held.front().panels};
-  Present most, behind;  // of a pass; of all segments ahead of one
+  Present most, behind;  // of the pass with the most; for inference, of all segments held so far
   for (size_t s = 0; s < held.size(); ++s) {
     Present pass = s == 0 ? Present() : beside;
     pass.add(held[s]);
@@ -125,7 +126,7 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
   const std::vector<int64_t> floats = shape::segment_floats(specs);
   const std::vector<bool> trained = trained_segments(options, specs);
   const int first_of_experts = first_of_shared_experts(options, specs);
-  // The gradient of an embedding that is the head too begins with the head's.
+  // The gradient of an embedding that is also the head exists from the head's backward on.
   const bool begins_first = trained[0] && shape::is_linear(shape, specs.front());
   ValueBytes bytes;
   for (size_t s = 0; s < floats.size(); ++s) {
@@ -183,7 +184,7 @@ struct PassPlan::Counted {
   tensor::Exec exec{.device = &device};
   std::shared_ptr<Weights> weights;
   Passes passes;
-  Turns turns;  // that nobody reads
+  Turns turns;  // empty, as nobody reads it
 
   Counted(const ModelShape& shape, WeightsOptions options, const tensor::Device& of)
       : device(of), weights(counted_weights(shape, std::move(options))), passes(weights, exec) {}
@@ -202,7 +203,7 @@ struct PassPlan::Counted {
     endless.reserve(kEndless);
     return endless;
   }
-  // Makes an input of so many tokens, or of a rank's part of them, of which nobody asks more than their number.
+  // Makes an input of so many tokens, or of a context rank's part of them. Only their number is ever read.
   std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks, int context_ranks, bool noisy = false) const {
     TokenBatch batch;
     if (noisy) batch.noise.resize(static_cast<size_t>(tokens));
@@ -215,7 +216,7 @@ struct PassPlan::Counted {
       runs.cut = batch.cut = std::make_shared<ContextCut>(batch.starts, ContextRanks{.ranks = context_ranks});
     return std::make_unique<StepInput>(exec, own_tokens(batch), std::move(runs));
   }
-  // The tokens of one sequence, behind `earlier` ones of it.
+  // Makes an input of tokens of one sequence, behind `earlier` ones of it that are cached.
   std::unique_ptr<StepInput> cached_input(int64_t tokens, int64_t earlier) const {
     TokenBatch batch;
     batch.ids.resize(static_cast<size_t>(tokens));

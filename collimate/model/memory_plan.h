@@ -13,44 +13,47 @@
 
 namespace collimate::model {
 
-// This computes what a model's arrays take from its shape, before any of them exists. All sizes are as the allocator
-// counts them. Legend: T tokens of one forward, packed; B blocks of KvCache::kBlockTokens that its sequences fill.
+// These functions compute from a model's shape how much memory its arrays take, before any of them exists. All sizes
+// are as the allocator counts them. T is the number of tokens of one forward, packed.
 
-// Ranks that train a model together: the stage of ZeRO says what they share.
+// Describes the ranks that train a model together: the stage of ZeRO says what they share.
 struct Sharing {
   int zero = 0;
   int ranks = 1;
-  bool averages = false;  // with a moving average of the weights that a rank keeps
-  bool away = false;      // the optimizer's numbers are off the device but for those of one segment
+  bool averages = false;  // there is a moving average of the weights that a rank keeps
+  bool away = false;      // the optimizer's moments are off the device, except those of one segment at a time
 };
-// master, gradient, optimizer (two moments) and average where trained, values where frozen, panels; without the
-// segments of a base, whose weights are a model's of their own. Of the rank that takes the most. Without a sharing
-// whoever trains the weights plans their gradient and optimizer. Of weights that ranks share (options.ranks.shares),
-// what is gathered, and has panels, is as much as passes hold at once: the segment with the most, beside a head that is
-// the embedding too, or with `whole` all of them for inference.
+// Returns what the weights take on the rank that takes the most, as items: "master", "gradient", "optimizer" (two
+// moments) and "average" where trained, "values" where frozen, "gathered", and "panels". Segments of a base are left
+// out, as they are another model's memory. Without `sharing` gradient, optimizer and average are left out too: whoever
+// trains the weights plans them. Where ranks share the weights (options.ranks.shares), "gathered" and "panels" count as
+// many shared segments as passes hold at once: the largest one, beside a head that is also the embedding, or with
+// `whole` all of them for inference.
 std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options,
                                                std::optional<Sharing> sharing = Sharing(), bool whole = false);
 
-// A key-value cache of so many blocks.
+// Returns the bytes of a key-value cache of `blocks` blocks of KvCache::kBlockTokens tokens.
 int64_t kv_cache_bytes(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks);
 
-// Floats that a pass takes from each of the model's arenas: the arenas are made this large before it begins.
+// Holds how many floats a pass takes from each of the model's arenas, which are made this large before it begins.
 struct PassFloats {
   int64_t workspace = 0;    // scratch of a segment, and keys and values of whole sequences
   int64_t activations = 0;  // what a training forward keeps
   int64_t gradients = 0;    // of activations, one segment at a time
 };
 
-// Tells them by running the model's own passes on a device that only counts what they take. Where ranks share experts,
-// for the most rows that these may get: those of all ranks' tokens, if each rank has as many.
+// Computes PassFloats by running the model's own passes on a device that only counts what they take. Where ranks share
+// experts, it counts the most rows that these may get: those of all ranks' tokens, if each rank has equally many.
+// `blocks` is the number of blocks of KvCache::kBlockTokens tokens that the sequences of a forward fill.
 class PassPlan {
  public:
   PassPlan(const shape::ModelShape& shape, const WeightsOptions& options,
            const tensor::Device& device = tensor::default_device());
   ~PassPlan();
-  // Without blocks keys and values are in a cache. With several context ranks: of the one with the most of the tokens.
+  // Counts a forward without a backward. With 0 blocks keys and values are in a cache. Of several context ranks it
+  // counts the one with the most of the tokens.
   PassFloats inference(int64_t tokens, int64_t blocks, int context_ranks = 1);
-  // Forward and backward; of weights that are trained.
+  // Counts a forward and its backward. The weights must be trained.
   PassFloats training(int64_t tokens, int64_t blocks, Recompute recompute, int context_ranks = 1);
 
  private:
@@ -59,15 +62,15 @@ class PassPlan {
   std::map<std::tuple<int64_t, int64_t, int, int>, PassFloats> known_;  // by tokens, blocks, ranks and kind of pass
 };
 
-// "workspace", the hidden states [T, H] that the pass returns included, and "activations", of which `under_way` passes
-// have some at once.
+// Returns the items "workspace", with the hidden states [T, H] that the pass returns, and "activations", with the
+// activations that `under_way` passes keep at once and the gradients of one.
 std::vector<tensor::MemoryItem> pass_memory(const shape::ModelShape& shape, int64_t tokens, const PassFloats& floats,
                                             int64_t under_way = 1);
 
-// Logits that a record of `predicted` log-probs keeps on a tensor rank; 0 where it keeps none.
+// Returns the bytes of logits that a record of `predicted` log-probs keeps on a tensor rank; 0 where it keeps none.
 int64_t recorded_logits_bytes(const shape::ModelShape& shape, int64_t predicted, const shape::TensorRank& place = {});
 
-// Working memory of the calling thread in a backward over T tokens.
+// Returns the bytes of working memory that the calling thread needs in a backward over T tokens.
 int64_t backward_scratch_bytes(const shape::ModelShape& shape, int64_t tokens);
 
 }  // namespace collimate::model

@@ -45,7 +45,7 @@ struct Model::Impl {
 
   MemoryScope scope(const char* purpose) const { return MemoryScope(weights->options().tag + "/" + purpose); }
 
-  // Makes the arenas large enough for a pass, so that what it takes is what the plan says.
+  // Makes the arenas large enough for a pass, so that it takes exactly what the plan says.
   void make_room(const PassFloats& floats, Arena* activations = nullptr) {
     passes.workspace().reset();
     {
@@ -59,10 +59,10 @@ struct Model::Impl {
     passes.gradients().reserve(floats.gradients);
   }
 
-  // Tokens of the rank that has the most, of those that share experts: any of them may get the rows of all.
+  // Returns the largest number of tokens among ranks that share experts, as any of them may get the rows of all.
   int64_t most_tokens(int64_t tokens) const { return weights->experts().most(tokens); }
 
-  // Takes part in a forward of other ranks.
+  // Takes part, without tokens, in a forward of other ranks.
   void idle(int64_t most) {
     const MemoryScope tagged = scope("workspace");
     const StepInput nothing(exec, {}, {});
@@ -71,7 +71,8 @@ struct Model::Impl {
     passes.infer(nothing, none, nullptr);
   }
 
-  // The rotations that a batch needs; null where positions are learned.
+  // Returns the rope tables for a batch; null if no block is rotary. Throws InputError for positions beyond the
+  // model's.
   const Turns* turns(const StepInput& input) {
     const int64_t limit = longest_positions(weights->shape(), longest);
     if (input.last_position() >= limit)
@@ -83,7 +84,7 @@ struct Model::Impl {
     return &turned;
   }
 
-  // Hidden states, which the last stage has.
+  // Returns the hidden states on the last stage, zeros on the others.
   at::Tensor hidden_of(const Slot& slot) const {
     if (passes.decoder().ends()) return to_tensor(slot);
     return tensor::empty_result(exec, {slot.rows, weights->shape().table_width()}).zero_();
@@ -95,7 +96,7 @@ struct Model::Impl {
     return out;
   }
 
-  // Null where nobody asks for them.
+  // Returns null where nobody asks for choices. Throws InputError when they are asked of a model without experts.
   std::unique_ptr<RouterChoices> choices(const TokenBatch& tokens, bool keep) const {
     if (!keep && tokens.experts.empty()) return nullptr;
     if (shape::experts_of(weights->shape()) == nullptr)
@@ -103,7 +104,7 @@ struct Model::Impl {
     return std::make_unique<RouterChoices>(exec, weights->shape(), tokens, keep);
   }
 
-  // The segments of the head.
+  // Returns the segments that the head reads; none on stages without the head.
   std::vector<int> head_segments() const {
     if (!passes.decoder().ends()) return {};
     std::vector<int> found;
@@ -112,7 +113,7 @@ struct Model::Impl {
         found.push_back(s);
     return found;
   }
-  // A backward has passed a segment.
+  // Lets go of a segment of the head that a backward has passed.
   void passed(ForwardRecord::Impl& record, int segment) const {
     const std::vector<int> of_head = head_segments();
     for (size_t i = 0; i < record.head.size(); ++i)
@@ -169,7 +170,7 @@ bool Model::end_step(bool more) {
   const ExpertRanks& ranks = weights().experts();
   if (!ranks.several()) return more;
   while (true) {
-    const int64_t most = ranks.most(more ? 0 : -1);  // of those that have a forward, their tokens
+    const int64_t most = ranks.most(more ? 0 : -1);  // ranks that still make a forward give its number of tokens
     if (most <= 0) return most == 0;
     impl_->idle(most);
   }
@@ -246,7 +247,7 @@ at::Tensor Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tens
     COLLIMATE_CHECK(gradient.numel() == last.count() && gradient.scalar_type() == at::kFloat, "expected fp32 [{}, {}]",
                     last.rows, last.width);
     given = gradient.contiguous();
-    // A context rank without tokens takes part in the others' exchanges.
+    // A context rank without tokens has no gradient, but takes part in the others' exchanges.
     slopes = last.rows == 0 ? last.value : tensor::device_data(given);
   }
   const float* of_stream = impl_->passes.backward(kept, impl_->turns(*kept.input), slopes, [&](int segment) {

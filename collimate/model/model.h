@@ -18,45 +18,44 @@
 
 namespace collimate::model {
 
-// The experts that a mixture's routers choose for T tokens, by router [T, routers, K], ascending; -1 for a token of
-// which none are known.
+// Holds the K experts that each router of a mixture chose for T tokens [T, routers, K], ascending; -1 for a token whose
+// experts are not known.
 using RoutedExperts = std::vector<int16_t>;
 int64_t routed_width(const shape::ModelShape& shape);  // routers times K; 0 of a model without experts
 
-// How often routers were compared with a recorded choice for a token, and chose others.
+// Counts how often a router's choice for a token was compared with a recorded one, and how often it was another.
 struct RouterAgreement {
-  int64_t compared = 0;  // tokens times routers, a recomputed one again
+  int64_t compared = 0;  // tokens times routers; a recomputed router is counted again
   int64_t differing = 0;
 };
 
-// The tokens of one forward, packed without padding. T tokens of S sequences ("documents" in training, running requests
-// in generation). A sequence's tokens are adjacent and their positions ascend by one. In training and scoring a
-// sequence may begin at any position, as one with padding ahead of it does, and may continue an earlier one, as the
-// samples of a prompt do: its positions go on where that one's end.
+// Holds the tokens of one forward, packed without padding: T tokens of S sequences ("documents" in training, running
+// requests in generation). A sequence's tokens are adjacent and their positions ascend by one. In training and scoring
+// a sequence may begin at any position, as one with padding ahead of it does. It may also continue an earlier sequence,
+// as the samples of a prompt do: its positions then go on where those of the earlier one end.
 struct TokenBatch {
   std::vector<int32_t> ids;        // [T]
   std::vector<int32_t> positions;  // [T] position of each token in its sequence
   std::vector<int32_t> starts;     // [S + 1] where each sequence's tokens begin in this batch
-  // [S] or empty: the whole sequence that each one continues, ahead of it with nothing but its continuations between;
-  // -1 for a whole sequence.
+  // [S] or empty: the number of the whole sequence that each one continues; -1 for a whole sequence. The whole sequence
+  // lies ahead of its continuations, with nothing else between them.
   std::vector<int32_t> continued;
-  // [T] or empty: each token counts so often in the load of a mixture's routers, which training then measures.
+  // [T] or empty: how often each token counts in the load of a mixture's routers. Training measures the load if set.
   std::vector<float> counts;
-  // [T], or empty outside of training: a key of each token, by which adapters' inputs are dropped. Equal keys drop
-  // alike.
+  // [T] in training with dropout, else empty: each token's key for dropping adapters' inputs. Equal keys drop alike.
   std::vector<uint64_t> noise;
-  // Or empty: what a mixture's routers chose for these tokens in generation. In training and scoring they are compared,
-  // and where they are replayed they take the place of the routers' own choice, with weights by the routers' scores
-  // (rollout routing replay: Ma et al. 2025, arXiv 2510.11370).
+  // The experts that a mixture's routers chose for these tokens in generation, or empty. Training and scoring compare
+  // the routers' own choices with them. If `replayed`, they take the place of the routers' own choices, with weights by
+  // the routers' scores (rollout routing replay: Ma et al. 2025, arXiv 2510.11370).
   RoutedExperts experts;
   bool replayed = false;
-  RouterAgreement* agreement = nullptr;  // what is compared is added here, by the backward too; null: nowhere
-  // Context ranks compute the batch together, in training and scoring: hidden states are then those of this rank's
-  // tokens alone, T of the cut's own. Null: one rank does.
+  RouterAgreement* agreement = nullptr;  // comparisons are added here, those in the backward too; null: nowhere
+  // Says how context ranks compute the batch together, in training and scoring: hidden states are then those of this
+  // rank's own_rows() tokens alone. Null: one rank computes it.
   std::shared_ptr<const ContextCut> cut = nullptr;
 };
 
-// A training forward keeps this for its backward. It must not outlive its Model.
+// Holds what a training forward keeps for its backward. A record must not outlive its Model.
 class ForwardRecord {
  public:
   ForwardRecord();
@@ -70,23 +69,27 @@ struct LogProbRequest {
   std::vector<int32_t> targets;  // [M]
   float temperature = 1.0F;
   bool entropy = false;
-  bool record = false;    // a backward follows: keep what saves it work
-  int64_t top_count = 0;  // most likely tokens of each row, at most tensor::kMostTopTokens and the vocabulary
-  // The log-probs of so many more tokens of each row, and that of all others together: of `listed_ids` [M,
-  // listed_count], ascending in each row, or where there are none of the most likely ones, at most the vocabulary's.
+  bool record = false;  // a backward follows: keep what saves it work
+  // Asks for the most likely tokens of each row: how many, at most tensor::kMostTopTokens and the vocabulary's size. It
+  // must be 0 where each tensor rank has a part of the vocabulary.
+  int64_t top_count = 0;
+  // Asks for the log-probs of listed_count more tokens of each row, and for the log-prob of all other tokens together.
+  // The tokens are `listed_ids` [M, listed_count], ascending in each row; if there are no ids, the most likely tokens.
+  // listed_count is at most the size of the vocabulary.
   int64_t listed_count = 0;
   std::vector<int32_t> listed_ids = {};
 };
 
 constexpr int64_t kMostRecordedLogitBytes = int64_t{256} << 20;
 
-// Keeps what the backward of log-probs would compute again. A record must not outlive its Model.
+// Keeps what the backward of log-probs would otherwise compute again. A record must not outlive its Model.
 struct LogProbRecord {
   at::Tensor normalizers;  // [2, M] max and log sum of each row
   at::Tensor entropy;      // [M] or undefined
-  // [M, V], where they fit kMostRecordedLogitBytes; null else. The memory is used again once no record holds it.
+  // [M, V], or [M, this rank's part of V]; null where they exceed kMostRecordedLogitBytes. The memory is used again
+  // once no record holds it.
   std::shared_ptr<const tensor::Buffer> logits;
-  at::Tensor listed_ids;  // [M, listed_count] int32, and the next, or undefined
+  at::Tensor listed_ids;  // [M, listed_count] int32; undefined, as rest is, if no tokens were listed
   at::Tensor rest;        // [M]
 };
 
@@ -94,14 +97,14 @@ struct LogProbResult {
   at::Tensor log_probs;                   // [M]
   at::Tensor entropy;                     // [M] or undefined
   at::Tensor argmax;                      // [M] int32
-  std::vector<tensor::TokenLogProb> top;  // [M, top_count] in order of log-prob, of equal ones the lower id
-  at::Tensor listed_ids;  // [M, listed_count] int32, as the next two undefined where none were asked for
-  at::Tensor listed;      // [M, listed_count]
-  at::Tensor rest;        // [M] log-prob of all others, tensor::kLeastRest at least
-  LogProbRecord record;   // empty unless asked for
+  std::vector<tensor::TokenLogProb> top;  // [M, top_count] the most likely first, of equal ones the lower id
+  at::Tensor listed_ids;  // [M, listed_count] int32; undefined, as the next two are, where none were asked for
+  at::Tensor listed;      // [M, listed_count] log-probs of these tokens
+  at::Tensor rest;        // [M] log-prob of all other tokens together, at least tensor::kLeastRest
+  LogProbRecord record;   // empty unless asked for, or the vocabulary is divided among tensor ranks
 };
 
-// dL/d of each; undefined where the loss does not read it. The listed tokens' come with the rest's.
+// Holds dL/d of each output, undefined where the loss does not read it; `listed` and `rest` only together.
 struct LogProbGradients {
   at::Tensor log_probs;  // [M]
   at::Tensor entropy;    // [M]
@@ -109,15 +112,15 @@ struct LogProbGradients {
   at::Tensor rest;       // [M]
 };
 
-// A training forward keeps all, or not what attention and activations give, which is large and cheap to make again, or
-// each segment's input alone.
+// A training forward keeps everything (kNone), or everything except the outputs of attention and of activations, which
+// are large and cheap to make again (kSelective), or each segment's input alone (kFull).
 enum class Recompute { kNone, kSelective, kFull };
 
-// A decoder over one Weights. One set of kernels serves training, scoring and generation, so that a row's bits depend
-// on that row's inputs alone. Of several pipeline stages every one calls the same forwards; in generation and scoring
-// they send each other the residual stream, and all but the last return hidden states of zeros. Ranks that share
-// experts (ExpertRanks) or the weights (Weights::hold) call as many forwards and backwards each, of any number of
-// tokens, 0 too. Not thread-safe; blocking. Throws GuardError when a packed panel is older than the weights.
+// A Model runs a decoder over one Weights. One set of kernels serves training, scoring and generation, so that a row's
+// bits depend on that row's inputs alone. All pipeline stages call the same forwards; in generation and scoring they
+// send each other the residual stream, and all but the last return hidden states of zeros. Ranks that share experts
+// (ExpertRanks) or the weights (Weights::hold) all call equally many forwards and backwards, each of any number of
+// tokens, also 0. Not thread-safe; calls block. Throws GuardError when a packed panel is older than the weights.
 class Model {
  public:
   Model(std::shared_ptr<Weights> weights, tensor::Exec exec);
@@ -126,66 +129,69 @@ class Model {
   const shape::ModelShape& shape() const;
   Weights& weights();
   const tensor::Exec& exec() const;
-  // Gives back the memory that passes keep for the next one. No record of a forward is there.
+  // Gives back the memory that passes keep for the next one. There must be no record of a forward.
   void release();
 
-  // Generation: appends the tokens' keys and values to `cache` through `tables` (block ids of each of the S sequences,
-  // which must cover the positions) and returns the final hidden states after the last norm [T, H]. No gradients.
-  // `listed`: becomes what a mixture's routers chose; null where nobody asks.
+  // Runs a forward of generation: appends the tokens' keys and values to `cache` through `tables` (block ids of each of
+  // the S sequences, which must cover the positions) and returns the final hidden states after the last norm [T, H]. No
+  // gradients. Unless null, `listed` receives the experts that a mixture's routers chose.
   at::Tensor forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables,
                             RoutedExperts* listed = nullptr);
 
-  // Ranks that share experts end a step of generation together, each with any number of cached forwards behind it:
-  // this one takes part in those that others still have, without tokens. Returns whether any rank has `more` to do,
-  // which is then another step of all. Blocking; at once where nothing is shared.
+  // Ends a step of generation that ranks which share experts make together, each with any number of cached forwards.
+  // This rank takes part, without tokens, in the forwards that other ranks still make. Returns whether any rank has
+  // `more` to do, so that all make another step. Blocks; returns `more` at once where nothing is shared.
   bool end_step(bool more);
 
-  // Scoring: whole sequences and continuations. Hidden states [T, H]. No gradients.
+  // Runs a forward of scoring over whole sequences and continuations. Returns hidden states [T, H]. No gradients.
   at::Tensor forward(const TokenBatch& tokens);
 
-  // Training: as forward, keeping what backward needs, but for what `recompute` says. Of
-  // several stages each but the first is given the residual stream of the one before, and each but the last gives its
-  // own [T, stream_width()].
+  // Runs a forward of training: as forward(), and keeps what backward needs in `record`, except what `recompute` leaves
+  // out. Each pipeline stage but the first is given the residual `stream` of the one before, and each but the last
+  // returns its own [T, stream_width()].
   at::Tensor forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record,
                            const at::Tensor& stream = {});
   int64_t stream_width() const;
-  // Whether this stage's backward is given a gradient, and whether it gives one to the stage before.
+  // These return whether this stage's backward is given a gradient, and whether it gives one to the stage before.
   bool takes_gradient() const;
   bool gives_gradient() const;
 
-  // A mixture's load in a training forward whose tokens have counts, which are the rows that stand for each: by router,
-  // for each expert how often it was listed, then the sums of scores, then that of squared log sums of exponentials
-  // [routers, 2 E + 1]. Empty of other forwards.
+  // Returns the load of a mixture's routers in a training forward whose tokens have counts [routers, 2 E + 1]: for each
+  // router, how often it chose each expert, then each expert's sum of scores, then the sum of squared log sums of
+  // exponentials. Each token counts as often as its count says. Empty for other forwards.
   static std::vector<float> router_load(const ForwardRecord& record);
-  // Adds a loss of the load, summed over routers, to that of `hidden_gradient`: its slopes in the sums of scores [E],
-  // and in that of squares.
+  // Has the backward add the gradient of a loss of that load, summed over routers, given by its slopes in the sums of
+  // scores [E] and in the sum of squares.
   static void set_router_loss(ForwardRecord& record, std::span<const float> scores, float squares);
 
-  // Adds dL/dweights to the weights' gradients. `segment_done(segment)` is called as soon as a segment's gradient is
-  // complete, before the next segment's backward starts; that of adapters, which lie in all blocks, at the end. The
-  // record is used up. `gradient`: that of what the forward gave. Returns that of the stream which the stage got;
-  // undefined unless gives_gradient().
+  // Adds dL/dweights to the weights' gradients. Calls `segment_done(segment)` as soon as a segment's gradient is
+  // complete, before the next segment's backward starts; for the adapters, which lie in all blocks, at the end. The
+  // record is used up. `gradient` is that of what the forward returned. Returns the gradient of the stream that the
+  // stage was given; undefined unless gives_gradient().
   at::Tensor backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& gradient,
                       const std::function<void(int segment)>& segment_done = {});
 
-  // Whoever calls a head below holds these segments meanwhile; the record of a training forward holds them until its
-  // backward has passed them. Nothing where no ranks share the weights, or another stage has the head.
+  // Holds the head's segments: whoever calls a head below keeps them held meanwhile, and the record of a training
+  // forward holds them until its backward has passed them. Holds nothing where no ranks share the weights, or another
+  // stage has the head.
   std::vector<Weights::Held> hold_head();
 
-  // The heads below are the last stage's. It alone calls `make`, which gives fp32 [sizes]; all stages return that.
+  // Returns on all stages what `make`, fp32 [sizes], returns on the last stage, which alone calls it. Only the last
+  // stage has the heads below.
   at::Tensor from_last_stage(at::IntArrayRef sizes, const std::function<at::Tensor()>& make);
 
-  // LM head, fused with log-softmax and gather over row chunks: [M, V] is held only by a record. Throws InputError
-  // without an LM head.
+  // Runs the LM head, fused with log-softmax and gather over chunks of rows: only a record holds [M, V] logits. Throws
+  // InputError without an LM head.
   LogProbResult log_probs(const LogProbRequest& request);
-  // Adds the head's gradient and returns dL/dhidden [M, H], from dL/dlog_probs and what else the loss reads. `record`:
-  // of log_probs() of the same request with the same weights, or, where no tokens were listed, empty.
+  // Adds the head's gradient to the weights' and returns dL/dhidden [M, H], from dL/dlog_probs and those of what else
+  // the loss reads. `record` is that of log_probs() of the same request with the same weights; it may be empty where no
+  // tokens were listed.
   at::Tensor log_probs_backward(const LogProbRequest& request, const LogProbGradients& gradients,
                                 const LogProbRecord& record = {});
-  // Logits [M, V] for sampling, by the same kernel and order as log_probs.
+  // Returns logits [M, V] for sampling, by the same kernel and order as log_probs.
   at::Tensor logits(const at::Tensor& hidden);
 
-  // Score or value head: one number per row [M], and its backward (returns dL/dhidden [M, H]).
+  // scores() runs the score or value head: one number per row [M]. scores_backward() returns dL/dhidden [M, H].
   at::Tensor scores(const at::Tensor& hidden);
   at::Tensor scores_backward(const at::Tensor& hidden, const at::Tensor& score_gradient);
 

@@ -91,7 +91,7 @@ const Slot& Passes::record(ForwardRecord::Impl& record, const Turns* turns, cons
   return *base::at(record.segments, decoder_.end_segment() - 1).output;
 }
 
-// Every segment records its tape; its output is the next one's input.
+// Records a tape for every segment; a segment's output is the next one's input.
 void Passes::record_all(ForwardRecord::Impl& record, Step& step, const float* from) {
   Slot* stream = decoder_.begins() ? nullptr : incoming(step.input, step.arena);
   if (from != nullptr) tensor::copy(exec_, from, stream->count(), stream->value);
@@ -130,8 +130,8 @@ Slot* Passes::run(Step& step, int segment, Slot* stream) const {
   return decoder_.run(step, segment, stream);
 }
 
-// Goes from dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept.
-// Null where the input wants none: all below it is frozen.
+// Goes from dL/doutput of a segment, which is used up, to dL/dinput. Recomputes the segment first if its tape was not
+// kept. Returns null where the input wants no gradient, as everything ahead of it is frozen.
 const float* Passes::segment_backward(ForwardRecord::Impl& record, Step& step, int number, float* gradient) {
   const auto held = weights_->hold_for_pass(number);
   auto& segment = base::at(record.segments, number);
@@ -173,8 +173,8 @@ const float* Passes::backward(ForwardRecord::Impl& record, const Turns* turns, c
     gradient = segment_backward(record, step, number, between);
     segment_done(number);
   }
-  for (; number >= first; --number) {  // frozen, with nothing trained below
-    weights_->hold_for_pass(number);   // as stages do whose others have something trained
+  for (; number >= first; --number) {  // frozen, with nothing trained ahead
+    weights_->hold_for_pass(number);   // ranks that share the weights all hold the same segments
     segment_done(number);
   }
   return gradient;

@@ -9,39 +9,40 @@
 
 namespace collimate::model {
 
-// Forward and backward of a decoder, segment by segment, on arenas of their own, which the caller makes large enough
-// (memory_plan.h) and resets. They return what lies in these arenas. `turns`: tables that cover the positions, for
-// rotary models.
+// Runs forward and backward of a decoder, segment by segment, on arenas of its own, which the caller makes large enough
+// (memory_plan.h) and resets. Results lie in these arenas. For rotary models `turns` has tables that cover the
+// positions.
 class Passes {
  public:
   Passes(std::shared_ptr<Weights> weights, tensor::Exec exec);
 
   const Decoder& decoder() const { return decoder_; }
-  // Whether a backward of this stage is given a gradient, and whether it gives one to the stage before.
+  // These return whether a backward of this stage is given a gradient, and whether it gives one to the stage before.
   bool takes_gradient() const { return takes_gradient_; }
   bool gives_gradient() const { return gives_gradient_; }
   tensor::Arena& workspace() { return workspace_; }
   tensor::Arena& gradients() { return gradients_; }
 
-  // Gives final hidden states [T, H], without a tape. Keys and values go to `cache`, or with null to scratch storage.
-  // Of several stages each gets the stream from the one before and sends it on; the last one gives the states, the
-  // others the stream.
+  // Returns final hidden states [T, H], without a tape. Keys and values go to `cache`, or if it is null to scratch
+  // storage. Of several stages each receives the stream from the one before and sends it on; the last one returns the
+  // hidden states, the others the stream.
   const Slot& infer(const StepInput& input, const Turns* turns, KvCache* cache, RouterChoices* choices = nullptr);
-  // A training forward over record.input, to record.activations: the same, from the stream of the stage before, which
-  // the caller has received; null on the first one, and where a pass is only measured.
+  // Runs a training forward over record.input and keeps it in record.activations. Returns the same as infer(). `stream`
+  // is that of the stage before, which the caller has received; null on the first stage, and where a pass is only
+  // measured.
   const Slot& record(ForwardRecord::Impl& record, const Turns* turns, const float* stream);
-  // Starts from the gradient of what the forward gave, or null where nothing ahead of its end is trained, and gives
-  // that of the stream of the stage before; null where that wants none. `segment_done` is as of Model::backward, but
-  // for adapters.
+  // Starts from the gradient of what the forward returned, null where nothing ahead of the stage's end is trained.
+  // Returns the gradient of the stream of the stage before, null where that stage wants none. Calls `segment_done` as
+  // Model::backward does, but not for adapters.
   const float* backward(ForwardRecord::Impl& record, const Turns* turns, const float* gradient,
                         const std::function<void(int segment)>& segment_done);
 
  private:
-  // Runs a segment, which it holds meanwhile.
+  // Runs a segment and holds its weights meanwhile.
   Slot* run(Step& step, int segment, Slot* stream) const;
   Step step(const StepInput& input, tensor::Arena& arena, const Turns* turns) const;
   float* scratch_storage(const StepInput& input);
-  // The stream that the stage's first segment reads, if another stage is ahead of it: [T, hidden], without values.
+  // Makes a slot [T, hidden], without values, for the stream that the stage's first segment reads from the stage ahead.
   Slot* incoming(const StepInput& input, tensor::Arena& arena) const;
   static void read_cache(Step& step, KvCache& cache, int layer);
   void record_all(ForwardRecord::Impl& record, Step& step, const float* from);
@@ -52,7 +53,7 @@ class Passes {
   tensor::Exec exec_;
   Decoder decoder_;
   bool takes_gradient_, gives_gradient_;
-  int64_t scratch_block_floats_ = 0;  // of the block that takes the most
+  int64_t scratch_block_floats_ = 0;  // of keys and values, for the layer that takes the most
   tensor::Arena workspace_, gradients_;
   Scratch again_;
 };

@@ -15,7 +15,7 @@
 namespace collimate::model {
 namespace {
 
-// A number as PEFT writes it: whole ones without a point.
+// Returns a number as PEFT writes it: whole numbers without a point.
 nlohmann::ordered_json plain_number(double value) {
   const auto whole = static_cast<int64_t>(value);
   if (static_cast<double>(whole) == value) return whole;
@@ -28,8 +28,8 @@ std::string escaped(const std::string& name) {
   return text;
 }
 
-// In a model that reads images too, layers of other parts have the last parts of these names as well: there a regular
-// expression for whole names says which are meant.
+// Returns the value of target_modules. In a model that reads images too, layers of other parts may have names with the
+// same last parts; there a regular expression for whole names says which layers are meant.
 nlohmann::ordered_json peft_targets(const shape::ModelShape& shape, const LoraOptions& lora) {
   const std::vector<std::string> targets = lora_targets(shape, lora);
   if (shape.text_part_of.empty()) return targets;
@@ -41,7 +41,7 @@ nlohmann::ordered_json peft_targets(const shape::ModelShape& shape, const LoraOp
                      fmt::join(ends, "|"));
 }
 
-// A parameter's name in a model that PEFT has wrapped.
+// Returns a parameter's name in a model that PEFT has wrapped.
 std::string peft_name(const shape::ModelShape& shape, const shape::ParamSpec& spec) {
   const std::string prefix = "base_model.model.";
   const std::string name = is_adapter(spec) ? spec.name.substr(prefix.size()) : spec.name;
@@ -71,7 +71,7 @@ nlohmann::ordered_json peft_config(const Weights& weights, const std::string& ba
       {"fan_in_fan_out", conv1d},
       {"init_lora_weights", true},
       {"inference_mode", true}};
-  // Without this, PEFT 0.18 and later leave a head that is the embedding as the model has it.
+  // Without this key, PEFT 0.18 and later leave a head that is tied to the embedding as the model has it.
   if (!lora.modules_to_save.empty() && shape.tied_embeddings) config["ensure_weight_tying"] = true;
   return config;
 }

@@ -23,15 +23,15 @@ using shape::ParamSpec;
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight", kFrozen = ".base_layer.weight";
 
-// A module of a block that holds parameters of all its experts: the names of its wrappers, the inner one first, where
-// there are two parameters, and the parameters by their names in the block.
+// Describes a module of a block that holds parameters of all its experts: the names of PEFT's wrappers around it, the
+// inner one first if there are two, and its parameters by their names in the block.
 struct FusedModule {
   std::vector<std::string> wrappers;
   std::vector<FusedParameter> parameters;
 };
 
-// As transformers 5 holds experts, under "mlp" or the family's own word, and as earlier versions do where a module each
-// holds the parameter that files have.
+// Returns the modules in which transformers 5 holds experts, under "mlp" or the family's own word, and those of earlier
+// versions, in which one module holds each parameter that files have.
 std::vector<FusedModule> fused_modules(const shape::ModuleNames& names, const shape::Experts& how, int64_t hidden) {
   const int64_t up_rows =
       names.stacked_up.empty() ? std::ssize(names.expert_up) * how.intermediate : 2 * how.intermediate;
@@ -69,13 +69,14 @@ std::string fused_sizes(const FusedLayers& fused) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-// Which parameter each of the adapters is of.
+// Says which parameter each of the adapters belongs to.
 struct FusedMatch {
   FusedOrder order;
   std::vector<const FusedParameter*> parameters;
 };
 
-// Nothing where one of them fits none, or two the same one. Of two parameters no more than one has an adapter's sizes.
+// Matches adapters with parameters by their sizes. Returns nothing if an adapter fits no parameter, or two fit the same
+// one. At most one of two parameters has the sizes of an adapter.
 std::optional<FusedMatch> match_fused(const FusedLayers& fused, const std::vector<FusedParameter>& parameters,
                                       FusedOrder order) {
   FusedMatch match{order, {}};
@@ -90,7 +91,7 @@ std::optional<FusedMatch> match_fused(const FusedLayers& fused, const std::vecto
   return match;
 }
 
-// The layer whose adapter it is.
+// Returns the module of the layer that an adapter's parameter belongs to.
 std::string layer_of(const ParamSpec& adapter) {
   return adapter.name.substr(kPrefix.size(), adapter.name.size() - kPrefix.size() - kA.size());
 }
@@ -157,7 +158,8 @@ void PeftAdapters::split_experts(const shape::ModelShape& shape) {
   }
 }
 
-// Wrappers of two parameters stand one in the other, and no name says whose which is.
+// Where a module has two parameters, one wrapper stands in the other, and no name says which parameter a wrapper is of:
+// sizes must tell.
 void PeftAdapters::split_fused(const std::string& block, const std::string& experts, FusedLayers& fused,
                                const std::vector<FusedParameter>& parameters) {
   std::vector<FusedMatch> matches;
@@ -216,7 +218,8 @@ void PeftAdapters::check(std::span<const ParamSpec> specs, std::span<const Tenso
   if (lora.on()) check_trained(specs);
 }
 
-// PEFT writes embeddings and heads that have adapters beside these: they are those of the model that is there.
+// PEFT writes embeddings and heads that have adapters beside the adapters. Throws InputError unless they have the
+// values of the model that was loaded.
 void PeftAdapters::check_frozen(std::span<const ParamSpec> specs, std::span<const TensorEntry* const> entries) const {
   for (const TensorEntry& frozen : frozen_) {
     const auto found = std::ranges::find(specs.first(entries.size()), frozen.name, &ParamSpec::name);
@@ -242,7 +245,7 @@ void PeftAdapters::check_layer(const std::string& module, const LowRank& layer, 
   }
 }
 
-// `specs` are those of the model with the adapters behind it.
+// Throws InputError unless the adapters are exactly those among `specs`, which end with the adapters' parameters.
 void PeftAdapters::check_trained(std::span<const ParamSpec> specs) const {
   size_t trained = 0;
   for (const ParamSpec& spec : specs) {

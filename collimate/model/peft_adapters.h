@@ -17,33 +17,34 @@ namespace collimate::model {
 
 using FusedLayers = std::vector<std::pair<std::string, LowRank>>;  // of parameters of all experts, by module
 
-// The adapters of a directory with adapter_config.json and adapter_model.safetensors, or adapter_model.bin, mapped.
-// Layers of a language model in a model that reads images too have the names that they have where it stands alone.
+// Holds the adapters of a directory with adapter_config.json and adapter_model.safetensors or adapter_model.bin,
+// mapped. If they are of a model that reads images too, layers of its language model get the names that they have in
+// the language model alone.
 class PeftAdapters {
  public:
-  // InputError as PeftConfig, and where a tensor is neither of an adapter nor of a saved module.
+  // Throws InputError as PeftConfig, and when a tensor is neither of an adapter nor of a saved module.
   explicit PeftAdapters(const std::string& directory);
 
-  // Adapters of fused experts (target_parameters of PEFT) become those of each expert's matrices. InputError where
-  // their sizes are those of no parameter, or do not tell which way round they are. Before check().
+  // Splits adapters of fused experts (target_parameters of PEFT) into adapters of each expert's matrices. Throws
+  // InputError when sizes are those of no parameter, or do not tell rows from columns. Call it before check().
   void split_experts(const shape::ModelShape& shape);
-  // InputError where there are adapters of parts that read images, unless the shape is of such a model's language
-  // model.
+  // Leaves out adapters of parts that read images. Throws InputError when there are any and the shape is not that of
+  // the language model of such a model.
   void leave_out_images(const shape::ModelShape& shape) const;
-  // Modules that were saved whole take the place of the model's own.
+  // Puts modules that were saved whole in the place of the model's own.
   void replace_saved(TensorDirectory& files) const;
-  // InputError where an adapter fits no linear layer of the model, its sizes are others than its rank says, or a saved
-  // module is not among `entries`, those of the specs; for adapters that are trained on, `lora`, also where they are
-  // others than those.
+  // Throws InputError when an adapter fits no linear layer of the model, when its sizes do not fit its rank, or when a
+  // saved module is not among `entries`, which are those of the specs. If `lora` is on, the adapters are to be trained
+  // on; then it also throws when they are not exactly those of the specs.
   void check(std::span<const shape::ParamSpec> specs, std::span<const TensorEntry* const> entries,
              const LoraOptions& lora) const;
 
-  // The sum is added to one parameter, piece by piece: its A is widened once. It refers to the adapters and to the
-  // parameter; several threads may add at once.
+  // Adds an adapter's product to one parameter, piece by piece; the adapter's A is widened once. A sum refers to the
+  // adapters and to the parameter's spec. Several threads may add at once.
   class Sum {
    public:
     Sum() = default;  // adds nothing
-    // Rows of the parameter from `first` on, out [rows, in], += scale B A.
+    // Adds scale B A to the parameter's rows from `first` on, out [rows, in].
     void add(int64_t first, std::span<float> out) const;
 
    private:
@@ -53,12 +54,13 @@ class PeftAdapters {
     const LowRank* layer_ = nullptr;  // null: nothing is added
     std::vector<float> down_;         // [rank, in]
   };
-  // The sum of a parameter without an adapter adds nothing.
+  // Returns the sum for a parameter; for one without an adapter it adds nothing.
   Sum sum_of(const shape::ParamSpec& spec) const;
-  // The values of adapters that are trained on. Commits.
+  // Fills in the values of adapters that are trained on. Commits.
   void fill(Weights& weights) const;
 
-  // As PeftConfig::options. InputError for adapters of parameters (fused experts), which are merged, not trained on.
+  // Returns PeftConfig::options. Throws InputError for adapters of parameters (fused experts), which can be merged but
+  // not trained on.
   LoraOptions options() const;
 
  private:
@@ -75,7 +77,7 @@ class PeftAdapters {
   std::unique_ptr<TensorFile> file_;
   std::map<std::string, LowRank> layers_;  // by module
   std::vector<TensorEntry> saved_;         // under the model's names
-  std::vector<TensorEntry> frozen_;        // the model's own values of layers with adapters, likewise
+  std::vector<TensorEntry> frozen_;        // the model's own values of layers with adapters, under its names
   std::vector<std::string> of_images_;     // tensors of parts that read images
 };
 

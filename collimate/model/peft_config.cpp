@@ -27,7 +27,7 @@ bool is_empty(const json& value) { return value.is_null() || value == false || v
 
 std::regex end_of(const std::string& key) { return std::regex("(?:.*\\.)?(?:" + key + ")"); }
 
-// The names of a list, or the one name that a text is.
+// Returns the names in a list, or the one name if the value is a text.
 std::vector<std::string> names_of(const Fields& fields, const char* key) {
   if (!fields.has(key)) return {};
   const json& value = fields.raw(key);
@@ -37,8 +37,8 @@ std::vector<std::string> names_of(const Fields& fields, const char* key) {
   return list.get<std::vector<std::string>>();
 }
 
-// The layers that a config lists and that it names in no other way. A language model's whole name is the one that it
-// has alone.
+// Returns the layers that a config lists; none if it chooses layers in another way too. Whole names are turned into
+// those of the language model alone.
 std::vector<std::string> listed_targets(const Fields& fields) {
   for (const char* key : {"exclude_modules", "layers_to_transform"})
     if (fields.has(key) && !is_empty(fields.raw(key))) return {};
@@ -78,7 +78,7 @@ void PeftConfig::refuse_others(const json& config) const {
         "alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config"})
     if (config.contains(key) && !is_empty(config.at(key)))
       throw InputError(expectation(fields.at(key), "none", config.at(key).dump(), kMerged));
-  // Others begin by changing the model's own weights.
+  // All other kinds begin by changing the model's own weights.
   const json begin = config.value("init_lora_weights", json(true));
   for (const json& plain : json::array({true, false, nullptr, "gaussian", "eva", "orthogonal"}))
     if (begin == plain) return;
@@ -140,7 +140,7 @@ LoraOptions PeftConfig::options(const std::vector<std::string>& modules, const s
         }))
       whole.push_back(name);
   }
-  std::vector<std::string> targets;  // without those of layers that the model read here lacks
+  std::vector<std::string> targets;  // without names that fit none of `modules`
   for (const std::string& target : targets_)
     if (std::ranges::any_of(modules, [&](const std::string& module) { return ("." + module).ends_with("." + target); }))
       targets.push_back(target);

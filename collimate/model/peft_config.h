@@ -9,22 +9,24 @@
 
 namespace collimate::model {
 
-// Holds what PEFT's adapter_config.json says of LoRA adapters. Layers are named by their modules,
+// Holds what PEFT's adapter_config.json says of LoRA adapters. Layers are named by their modules, such as
 // "model.layers.0.self_attn.q_proj".
 class PeftConfig {
  public:
-  // InputError that names the key for adapters of another kind, and for what changes the sum W + scale B A.
+  // Throws InputError naming the key for adapters of another kind, and for settings that change the sum W + scale B A.
   explicit PeftConfig(const std::string& directory);
 
   int64_t rank_of(const std::string& module) const;
-  // alpha / rank, or alpha / √rank (rsLoRA), by the first of the patterns that end the module's name.
+  // Returns alpha / rank, or alpha / √rank (rsLoRA). Alpha and rank are those of the first pattern that matches the
+  // end of the module's name, or the config's own.
   float scale_of(const std::string& module) const;
-  // Whether modules_to_save names a module, or one that it lies in: its weights are saved whole.
+  // Returns whether modules_to_save names the module or one that it lies in, so that its weights are saved whole.
   bool is_saved(const std::string& module) const;
-  // Parameters that target_parameters names: experts of a block in one, most often.
+  // Returns the parameters that target_parameters names; most often they hold all experts of a block.
   const std::vector<std::string>& parameters() const { return parameters_; }
-  // The options of adapters that are trained on, of layers that `modules` lists, unless the config does, beside the
-  // `saved` tensors of whole modules. InputError where their layers have other ranks or scales than each other.
+  // Returns the options of adapters that are trained on. Targets are the layers that the config lists, else `modules`;
+  // modules to save are those of the config that have `saved` tensors, without a score head. Throws InputError when the
+  // config gives layers different ranks or scales.
   LoraOptions options(const std::vector<std::string>& modules, const std::vector<std::string>& saved) const;
 
  private:

@@ -17,7 +17,7 @@ using base::InputError;
 
 enum class Kind { kNone, kNumber, kText, kList, kDict, kCallable, kStorage, kTensor, kOther };
 
-// A value of a pickle. All of them lie in the reader, so that cycles and deep nesting need no care.
+// Holds a value of a pickle. All values lie in the reader, so that cycles and deep nesting need no care.
 struct Value {
   Kind kind = Kind::kNone;
   int64_t number = 0;
@@ -62,7 +62,7 @@ class Reader {
   }
 
  private:
-  // An operation by its code.
+  // An operation of the pickle language and its code.
   struct Operation {
     uint8_t code;
     void (*run)(Reader& r);
@@ -79,7 +79,7 @@ class Reader {
   void join_callable(const std::vector<Value*>& names) { push_callable(names[0]->text + " " + names[1]->text); }
   void call(const std::vector<Value*>& call) { push(result_of(*call[0], *call[1])); }
 
-  // ('storage', type, key, device, elements)
+  // Pushes the storage that a persistent id stands for: ('storage', type, key, device, elements).
   void push_storage(const Value& id) {
     const bool good = id.kind == Kind::kList && id.items.size() == 5 && id.items[0]->text == "storage" &&
                       id.items[1]->kind == Kind::kCallable && storage_dtypes().contains(id.items[1]->text) &&
@@ -101,7 +101,7 @@ class Reader {
     refuse("calls that make tensors", callable.text + " with other arguments");
   }
 
-  // (storage, offset, sizes, strides, …)
+  // Makes a tensor from the arguments of _rebuild_tensor_v2: (storage, offset, sizes, strides, …).
   Value tensor_of(const std::vector<const Value*>& given) {
     const bool good = given.size() >= 4 && given[0]->kind == Kind::kStorage && given[1]->kind == Kind::kNumber &&
                       given[2]->kind == Kind::kList && given[3]->kind == Kind::kList &&
@@ -150,7 +150,7 @@ class Reader {
              "model.safetensors of the same model");
     push({Kind::kCallable, 0, name});
   }
-  // Little-endian, of at most 8 bytes.
+  // Pushes a little-endian number of at most 8 bytes.
   void push_long(uint8_t bytes) {
     if (bytes > 8) refuse("numbers of at most 64 bits", fmt::format("{} bytes", bytes));
     const std::span<const std::byte> text = take(bytes);

@@ -21,7 +21,7 @@ using BlockSize = std::array<int64_t, 2>;
 
 int64_t blocks_of(int64_t size, int64_t block) { return size / block + (size % block == 0 ? 0 : 1); }
 
-// Holds what config.json says of how its tensors were quantized.
+// Holds what config.json says of how the model's tensors were quantized.
 class Quantization {
  public:
   explicit Quantization(const std::string& directory) : directory_(directory) {
@@ -40,7 +40,7 @@ class Quantization {
       read_block_size(section.at("weight_block_size"));
   }
 
-  // The entry's scales, beside it in the files.
+  // Returns the entry's scales, which lie beside it in the files.
   BlockScales scales_of(const TensorDirectory& files, const TensorEntry& entry) const {
     if (!is_fp8_) throw InputError(expectation(where_, "quant_method fp8, as " + entry.name + " is F8_E4M3", "none"));
     if (entry.sizes.size() != 2)
@@ -92,7 +92,7 @@ class Quantization {
   std::optional<BlockSize> block_size_;
 };
 
-// Scales of what the layer reads, which files for engines with fp8 activations have.
+// Drops scales of a layer's inputs, which files for engines with fp8 activations have.
 void drop_input_scales(TensorDirectory& files, const std::string& name) {
   const std::string layer = name.substr(0, name.rfind('.') + 1);
   for (const char* end : {"input_scale", "activation_scale"})
@@ -105,7 +105,7 @@ constexpr const char* kMxScales = "_scales";
 
 bool is_mx_blocks(const TensorEntry& entry) { return entry.dtype == "U8" && entry.name.ends_with(kMxBlocks); }
 
-// The scales beside blocks, under the type that they have. They are no tensor of their own any more.
+// Returns the scales beside blocks, with their real dtype. They are then no longer a tensor of their own.
 const TensorEntry* take_mx_scales(TensorDirectory& files, const TensorEntry& blocks, const std::string& directory) {
   const std::string name = blocks.name.substr(0, blocks.name.size() - std::string(kMxBlocks).size()) + kMxScales;
   const TensorEntry* found = files.find(name);

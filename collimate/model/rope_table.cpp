@@ -7,7 +7,7 @@
 namespace collimate::model {
 namespace {
 
-// Llama 3.1's rule: long wavelengths are divided by the factor, short ones kept, those between blended.
+// Applies the rule of Llama 3.1: divides long wavelengths' frequencies by the factor, keeps short ones', blends others.
 float scale_llama3(float inverse, const nlohmann::json& scaling) {
   const auto factor = scaling.at("factor").get<float>(), low = scaling.at("low_freq_factor").get<float>();
   const auto high = scaling.at("high_freq_factor").get<float>();
@@ -24,12 +24,12 @@ float inverse_frequency(double theta, int64_t pair, int64_t turned, float factor
   return 1.0F / (factor * std::pow(static_cast<float>(theta), exponent));
 }
 
-// How many wavelengths a model of `original` positions sees of a channel, told as the channel of which it sees so many.
+// Returns the channel, as a fraction, that turns `turns` times over `original` positions.
 double yarn_channel(double turns, double turned, double theta, double original) {
   return turned * std::log(original / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta));
 }
 
-// YaRN: fast channels are kept, slow ones divided by the factor, those between blended.
+// Applies YaRN: keeps frequencies of fast channels, divides those of slow ones by the factor, and blends those between.
 std::vector<float> yarn_frequencies(const shape::ModelShape& shape, int64_t turned) {
   const nlohmann::json& scaling = shape.rope_scaling;
   const auto original = scaling.at("original_max_position_embeddings").get<double>();
@@ -68,7 +68,7 @@ bool is_dynamic(const shape::ModelShape& shape) {
   return !shape.rope_scaling.is_null() && shape.rope_scaling.at("rope_type") == "dynamic";
 }
 
-// The base for sequences of at most so many positions.
+// Returns the rope base for sequences of at most `positions` positions.
 double stretched_base(const shape::ModelShape& shape, int64_t turned, int64_t positions) {
   if (positions <= shape.max_positions) return shape.rope_theta;
   const auto factor = shape.rope_scaling.at("factor").get<double>(), channels = static_cast<double>(turned);

@@ -6,11 +6,11 @@
 
 namespace collimate::model {
 
-// The report says what rounding to int8 changes in the weights of linear layers that compute so: √(Σ (w - rounded)² ÷
-// Σ w²). Zeros where none does.
+// The report says how much rounding changes the weights of linear layers that compute in int8: √(Σ (w - rounded)²
+// ÷ Σ w²). It is 0 where no layer does.
 struct RoundingReport {
-  double relative = 0;  // of all together
-  double most = 0;      // of the parameter where it is largest
+  double relative = 0;  // over all of these weights together
+  double most = 0;      // over the parameter most_of, where it is largest
   std::string most_of;
 };
 RoundingReport int8_rounding(const tensor::Exec& exec, const Weights& weights);

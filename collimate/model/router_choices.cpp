@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kNumberBytes = static_cast<int64_t>(sizeof(int32_t));
 
-// Whether a router can have chosen these [K].
+// Returns whether a router can have chosen these experts [K].
 bool is_choice(std::span<const int16_t> experts, const shape::Experts& how) {
   return std::ranges::adjacent_find(experts, std::greater_equal()) == experts.end() && experts.back() < how.count;
 }

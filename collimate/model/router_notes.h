@@ -11,19 +11,19 @@
 namespace collimate::model {
 
 // Notes what training asks of a mixture's routers: their load in a forward, and the loss of that load in its backward.
-// Stays where it is while a tape reads it.
+// The object must not move while a tape reads it.
 class RouterNotes {
  public:
-  // `counts` [T] as of TokenBatch.
+  // `counts` [T] are those of TokenBatch.
   RouterNotes(const tensor::Exec& exec, const shape::ModelShape& shape, std::vector<float> counts);
   RouterNotes(const RouterNotes&) = delete;
   RouterNotes& operator=(const RouterNotes&) = delete;
 
-  // Adds a router's load as long as the forward runs; a recomputed one is counted once.
+  // Adds a router's load while the forward runs. A router that the backward recomputes is not counted again.
   void measure(const tensor::Exec& exec, const shape::Experts& how, const tensor::Routed& routed, int router);
   void end_forward() { measuring_ = false; }
-  std::vector<float> load() const;  // [routers, entries] as of tensor::measure_routes
-  // `scores` [E].
+  std::vector<float> load() const;  // [routers, entries] as in tensor::measure_routes
+  // Sets the loss, by its slopes in the sums of scores [E] and in the sum of squares (Model::set_router_loss).
   void set_loss(std::span<const float> scores, float squares);
   const tensor::LoadSlopes& loss() const { return loss_; }
 

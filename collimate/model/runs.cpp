@@ -16,7 +16,8 @@ void check_batch(const TokenBatch& tokens) {
                   "starts must run from 0 to {} tokens", tokens.ids.size());
 }
 
-// Sequence i of a batch: its rows, and the checked place of its first token where position `origin` is place 0.
+// Returns the run of sequence i of a batch, with places counted from position `origin`. Checks that the sequence is not
+// empty and its positions ascend by one.
 tensor::AttentionRun run_of(const TokenBatch& tokens, size_t i, int32_t origin) {
   const int32_t first = tokens.starts[i], end = tokens.starts[i + 1];
   COLLIMATE_CHECK(first < end, "sequence {} is empty", i);
@@ -26,7 +27,8 @@ tensor::AttentionRun run_of(const TokenBatch& tokens, size_t i, int32_t origin) 
   return {first, end - first, position - origin, nullptr};
 }
 
-// The run as one that goes on where the whole sequence `of` ends: the block that `of` fills in part is its own.
+// Returns the run as one that goes on where the whole sequence `of` ends. The block that `of` fills only in part
+// becomes a block of the run's own.
 tensor::AttentionRun continuation_of(tensor::AttentionRun run, const tensor::AttentionRun& of) {
   COLLIMATE_CHECK(of.first_position == 0 && run.first_position == of.tokens,
                   "a sequence at position {} continues one of {} tokens from {}", run.first_position, of.tokens,
@@ -36,7 +38,7 @@ tensor::AttentionRun continuation_of(tensor::AttentionRun run, const tensor::Att
   return run;
 }
 
-// Leaves this rank's pieces of the runs and documents of a whole batch.
+// Replaces the runs and documents of a whole batch by this rank's pieces, and moves the whole runs to `appended`.
 void cut_runs(const ContextCut& cut, Runs& all) {
   std::vector<tensor::AttentionRun> runs;
   std::vector<tensor::Document> documents;
@@ -59,7 +61,7 @@ void cut_runs(const ContextCut& cut, Runs& all) {
 Runs scratch_runs(const TokenBatch& tokens) {
   check_batch(tokens);
   Runs all;
-  std::vector<int64_t> tables;  // where each run's begins
+  std::vector<int64_t> tables;  // where each run's table begins in all.tables
   for (size_t i = 0; i + 1 < tokens.starts.size(); ++i) {
     const int32_t of = tokens.continued.empty() ? -1 : tokens.continued[i];
     const size_t whole = of < 0 ? i : static_cast<size_t>(of);

@@ -9,14 +9,14 @@
 
 namespace collimate::model {
 
-// Rows of a batch as the attention kernel wants them. Training and scoring number the blocks of a scratch storage in
-// order.
+// Describes the rows of a batch as the attention kernel wants them. Training and scoring number the blocks of a scratch
+// storage in order (scratch_runs); generation uses the blocks of a cache (cached_runs).
 struct Runs {
-  std::vector<int32_t> tables;  // block ids of all runs: 0, 1, …, and where a run continues another, that one's first
+  std::vector<int32_t> tables;  // scratch block ids of all runs; a run that continues another shares that one's first
   std::vector<tensor::AttentionRun> runs;
   std::vector<tensor::Document> documents;
-  // Where context ranks compute a batch together, the two above are of this rank's pieces, and these of all tokens:
-  // rows of keys and values are the batch's.
+  // Where context ranks compute a batch together, `runs` and `documents` are of this rank's pieces, and `appended` of
+  // all tokens: rows of keys and values are those of the whole batch.
   std::shared_ptr<const ContextCut> cut = nullptr;
   std::vector<tensor::AttentionRun> appended;
   int64_t blocks = 0;

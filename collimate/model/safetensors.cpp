@@ -33,7 +33,7 @@ constexpr size_t kMaxShown = 100;  // bytes of what a file says that an error re
 std::string shown(const std::string& text) { return base::beginning_of(text, kMaxShown); }
 std::string shown(const json& value) { return shown(value.dump()); }
 
-// Product of the sizes times the element size, refusing overflow.
+// Returns the product of the sizes times the element size. Throws InputError when it overflows.
 uint64_t byte_count(const std::string& where, const std::vector<int64_t>& sizes, uint64_t element) {
   uint64_t total = element;
   for (const int64_t size : sizes)
@@ -79,8 +79,8 @@ TensorEntry parse_entry(const std::string& path, const std::string& name, const 
   return entry;
 }
 
-// Reads the tensors of a header while it is parsed, each as its object ends: no more JSON is kept than of one tensor,
-// and of that no list longer than those of a file that is right. A header of a few MB may not become many.
+// Reads the tensors of a header while it is parsed, each when its object ends. It keeps no more JSON than that of one
+// tensor, and no list longer than a correct file's, so that a header of a few MB does not become many.
 class HeaderReader {
  public:
   HeaderReader(const std::string& path, std::span<const std::byte> data) : path_(path), data_(data) {}
@@ -95,7 +95,8 @@ class HeaderReader {
  private:
   using Event = json::parse_event_t;
 
-  // Depths: 0 the header, 1 a tensor, 2 its keys, 3 what a list of them holds. Whether to keep what was parsed.
+  // Is called for each event of the parser and returns whether to keep what was parsed. Depth 0 is the header, 1 a
+  // tensor, 2 a tensor's keys and values, 3 the numbers of a list.
   bool on(int depth, Event event, const json& parsed) {
     if (depth == 0) {
       if (event == Event::array_start) refuse_header();
@@ -125,7 +126,7 @@ class HeaderReader {
     return false;
   }
 
-  // The value is of dtype, shape or data_offsets.
+  // Checks a value of dtype, shape or data_offsets.
   bool on_value(int depth, Event event) {
     if (event == Event::object_start || (event == Event::array_start && depth > 2))
       throw InputError(expectation(where() + " " + key_, "a text or a list of numbers", "more than that"));
@@ -155,12 +156,12 @@ class HeaderReader {
   const std::string& path_;
   const std::span<const std::byte> data_;
   std::string name_, key_;
-  std::unordered_set<std::string> names_, parts_;  // keys of the header, and those of the tensor that are read
+  std::unordered_set<std::string> names_, parts_;  // keys of the header, and of the tensor's keys those that are read
   size_t listed_ = 0;                              // values of the list that is being read
   std::vector<TensorEntry> entries_;
 };
 
-// The data must be covered once: no overlap, no gap, nothing after the last tensor.
+// Throws InputError unless the tensors cover the data once: no overlap, no gap, nothing after the last tensor.
 void check_coverage(const std::string& path, const std::vector<TensorEntry>& sorted, std::span<const std::byte> data) {
   const std::byte* next = data.data();
   for (const TensorEntry& entry : sorted) {
@@ -186,7 +187,7 @@ float half_to_float(uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 
-// Two values of four bits (E2M1), of which a function widens one.
+// Holds two values of four bits (E2M1); e2m1_to_float widens one of them.
 struct Nibbles {
   uint8_t both;
 };
@@ -196,7 +197,7 @@ float e2m1_to_float(uint8_t code) {
   return (code & 8U) != 0 ? -magnitude : magnitude;
 }
 
-// visit(a value, or two, as the entry stores it, a function that widens it)
+// Calls visit(one value, or two Nibbles, of the type that the entry stores; a function that widens one value).
 template <typename Visit>
 void visit_storage(const TensorEntry& entry, const std::string& where, const Visit& visit,
                    const char* dtypes = "F32, BF16 or F16") {
@@ -210,7 +211,7 @@ void visit_storage(const TensorEntry& entry, const std::string& where, const Vis
   throw InputError(expectation(where + " " + shown(entry.name) + " dtype", dtypes, entry.dtype));
 }
 
-// Scales may be powers of two as well (OCP Microscaling Formats 1.0, 5.4.1).
+// Calls `visit` as visit_storage does. Scales may also be powers of two (OCP Microscaling Formats 1.0, 5.4.1).
 template <typename Visit>
 void visit_scales(const TensorEntry& entry, const std::string& where, const Visit& visit) {
   if (entry.dtype == "F8_E8M0")
@@ -228,7 +229,7 @@ float scale_at(const TensorEntry& entry, const std::string& where, int64_t i) {
   return value;
 }
 
-// out[place(i)] *= the scale of value i, for the values of one row that lie in one block after the other.
+// Multiplies out[place(i)] by the scale of value i, for the values of one block in one row at a time.
 template <typename Place>
 void multiply_scales(const BlockScales& by, const std::string& where, std::span<float> out, Place place) {
   const int64_t count = std::ssize(out), blocks = (by.columns + by.block_columns - 1) / by.block_columns;
@@ -274,7 +275,7 @@ int64_t TensorEntry::count() const {
 }
 
 TensorEntry part_of(const TensorEntry& entry, size_t first, size_t count) {
-  // Values have a whole number of bytes each, or two of them share one.
+  // Each value has a whole number of bytes, or two values share a byte.
   const size_t bytes = entry.data.size(), all = static_cast<size_t>(entry.count()), width = bytes / all;
   COLLIMATE_CHECK(width > 0 || first % 2 == 0, "{} begins within a byte", entry.name);
   const size_t begin = width > 0 ? first * width : first / 2, size = width > 0 ? count * width : (count + 1) / 2;

@@ -16,7 +16,7 @@ size_t count_of(const TensorToWrite& tensor) {
   return count;
 }
 
-// The header with its length, padded with spaces so that the data begin at a multiple of 64 bytes.
+// Returns the header with its length in front, padded with spaces so that the data begin at a multiple of 64 bytes.
 std::string header_text(const std::vector<TensorToWrite>& tensors) {
   nlohmann::ordered_json header;
   header["__metadata__"] = {{"format", "pt"}};

@@ -9,8 +9,8 @@ namespace {
 using base::Box;
 using base::TensorPart;
 
-// Gives the box of a rank's own parameter as boxes of the whole one. Where a box has but a part of the row's columns,
-// its rows are not adjacent in the rank's floats and stand apart.
+// Adds the box of a rank's own parameter as boxes of the whole parameter. Where a piece has only some of the box's
+// columns, its rows are not adjacent in the rank's floats, and each row becomes a box.
 void add_box(const shape::ParamSpec& spec, const Box& own, int64_t offset, std::vector<TensorPart>& parts) {
   const int64_t rows = spec.sizes[0], columns = spec.count() / rows;
   const bool by_rows = spec.cut == 0, by_columns = spec.cut == 1;
@@ -32,7 +32,7 @@ void add_box(const shape::ParamSpec& spec, const Box& own, int64_t offset, std::
   }
 }
 
-// Values [begin, end) of a rank's own parameter, row by row: the rest of a row, whole rows, the beginning of a row.
+// Adds values [begin, end) of a rank's own parameter: the rest of a row, whole rows, and the beginning of a row.
 void add_range(const shape::ParamSpec& spec, int64_t begin, int64_t end, int64_t offset,
                std::vector<TensorPart>& parts) {
   if (begin >= end) return;

@@ -9,9 +9,9 @@
 
 namespace collimate::model {
 
-// The parts of parameters that a share of a rank's segment has, for a state that any layout reads: boxes of whole
-// parameters, also where the rank has pieces of them (shape::local). Offsets count from the share's begin; padding
-// belongs to none.
+// Returns the parts of parameters that lie in a share of a rank's segment, for a state that can be read under any
+// layout: they are boxes of whole parameters, also where the rank has pieces of them (shape::local). Offsets count from
+// the share's begin; padding belongs to no part.
 std::vector<base::TensorPart> parts_of(std::span<const shape::ParamSpec> specs, int segment, const Share& share);
 
 }  // namespace collimate::model

@@ -8,7 +8,7 @@ namespace collimate::model {
 using shape::Share;
 using shape::share_of;
 
-// So that the gradient's norm has the same bits however many ranks share it.
+// Shares begin at chunks of the gradient's norm, which so has the same bits however many ranks share the gradient.
 static_assert(shape::kShareChunk == tensor::kSquaresChunk);
 
 }  // namespace collimate::model

@@ -13,34 +13,35 @@
 
 namespace collimate::model {
 
-// The ranks that hold the stages of one model: a pass goes through all of them. One stage by default.
+// These ranks hold the pipeline stages of one model: a pass goes through all of them. By default there is one stage.
 struct StageRanks : RankLine {
   shape::StageRank place;
   bool several() const { return place.ranks > 1; }
-  // Values [count] on the device go to the stage that is so many behind this one (1 or -1), or come from there. A send
-  // returns when they have been received.
+  // Sends values [count] on the device to the stage that is `behind` places behind this one (1 or -1), or receives them
+  // from there. A send returns when they have been received.
   void send(const tensor::Exec& exec, const float* values, int64_t count, int behind) const;
   void receive(const tensor::Exec& exec, float* values, int64_t count, int behind) const;
-  // Values [count] on the device of the last stage become known to all.
+  // Makes values [count] on the device of the last stage known to all stages.
   void share_last(const tensor::Exec& exec, float* values, int64_t count) const;
-  void share_last(std::span<float> values) const;  // the host's
+  void share_last(std::span<float> values) const;  // of values on the host
   using RankLine::sum;
-  // Sums lists of one length, one of each stage, in the order of the stages.
+  // Returns the sum of lists of equal length, one of each stage, added in the order of the stages.
   std::vector<double> sum(const std::vector<double>& values) const;
-  // An embedding that is the head too is on the first and the last stage, which call this: the sum of both.
+  // Replaces values of the first and the last stage by their sum. These two call it: both have an embedding that is
+  // also the head.
   void sum_ends(std::span<float> values) const;
 };
 
-// The ranks that share a model.
+// Holds the ranks that share a model, by mesh axis.
 struct ModelRanks {
-  TensorRanks tensor = {};        // each has its pieces
-  StageRanks stages = {};         // each has those of its stage
+  TensorRanks tensor = {};        // each has its pieces of parameters
+  StageRanks stages = {};         // each has the parameters of its stage
   DataShares shares = {};         // they have the same pieces, of which each keeps a share
-  ExpertRanks experts = {};       // each has its own of a mixture's experts
-  DataShares expert_shares = {};  // as shares, of the ranks that have the same experts, and of these alone
+  ExpertRanks experts = {};       // each has some of a mixture's experts
+  DataShares expert_shares = {};  // as shares, but for experts alone, by the ranks that have the same ones
   shape::ModelRank place() const { return {tensor.place, stages.place, experts.place}; }
   bool several() const { return tensor.several() || stages.several() || shares.several() || experts.several(); }
-  // Whether this rank is the one that writes files for all.
+  // Returns whether this rank is the one that writes files for all.
   bool writes() const {
     return tensor.place.rank == 0 && stages.place.is_first() && shares.rank == 0 && experts.place.rank == 0;
   }

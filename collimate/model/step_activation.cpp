@@ -5,7 +5,7 @@
 namespace collimate::model {
 namespace {
 
-// A gated activation by an operation and its gradient.
+// Runs a gated activation, given as an operation and its gradient.
 template <class Forward, class Backward>
 Slot* gated(Step& step, const Forward& forward, const Backward& backward, Slot* gate_up) {
   const int64_t width = gate_up->width / 2, stride = gate_up->width;
@@ -25,7 +25,7 @@ Slot* bounded_swish(Step& step, const shape::Mlp& mlp, Slot* gate_up) {
       [how](const auto& exec, auto... rest) { tensor::bounded_swish_mul_backward(exec, how, rest...); }, gate_up);
 }
 
-// An operation of each number, and its gradient.
+// Holds an operation on each number, and its gradient.
 struct Elementwise {
   void (*forward)(const tensor::Exec& exec, const float* x, int64_t count, float* y);
   void (*backward)(const tensor::Exec& exec, const float* dy, const float* x, int64_t count, float* dx);

@@ -9,8 +9,8 @@
 
 namespace collimate::model {
 
-// The tokens of one step where its operations read them: ids, positions and block tables, brought to the device at
-// once. Stays where it is while a step or its backward uses it. Of a batch that is cut, the tokens are this rank's.
+// Holds the tokens of one step where its operations read them: ids, positions and block tables, brought to the device
+// at once. It must not move while a step or its backward uses it. Of a batch that is cut it has this rank's tokens.
 class StepInput {
  public:
   StepInput(const tensor::Exec& exec, const TokenBatch& tokens, Runs runs);
@@ -20,19 +20,19 @@ class StepInput {
   int64_t rows() const { return rows_; }                                                    // T
   std::span<const int32_t> host_ids() const { return std::span(numbers_).first(count()); }  // [T]
   std::span<const int32_t> host_positions() const { return std::span(numbers_).subspan(count(), count()); }
-  const int32_t* ids() const { return on_device_.data(); }  // [T], as the next on the device
+  const int32_t* ids() const { return on_device_.data(); }  // [T] on the device, as positions()
   const int32_t* positions() const { return on_device_.data() + rows_; }
-  // [2, T] halves of the tokens' keys of dropout, lower and upper; null where nothing is dropped.
+  // Returns the lower and upper halves of the tokens' dropout keys [2, T] on the device; null where nothing is dropped.
   const int32_t* noise() const { return is_noisy_ ? on_device_.data() + 2 * rows_ : nullptr; }
-  // One per sequence; their tables lie on the device.
+  // There is one run per sequence, or per piece of a batch that is cut; their block tables lie on the device.
   std::span<const tensor::AttentionRun> runs() const { return runs_.runs; }
   std::span<const tensor::Document> documents() const { return runs_.documents; }
   const ContextCut* cut() const { return runs_.cut.get(); }  // null: one rank has all tokens
-  // The runs whose keys and values a step appends, their rows being those of all tokens.
+  // Returns the runs whose keys and values a step appends; their rows are those of all tokens of the batch.
   std::span<const tensor::AttentionRun> appended() const { return cut() == nullptr ? runs_.runs : runs_.appended; }
   int64_t all_rows() const { return cut() == nullptr ? rows_ : cut()->all_rows(); }
   int context_ranks() const { return cut() == nullptr ? 1 : cut()->ranks().ranks; }
-  // Gives those of the runs' blocks that hold tokens ahead of them, each once: runs of those tokens, in rows from 0 on.
+  // Returns the blocks that hold tokens ahead of the runs, each block once, as runs of those tokens in rows from 0 on.
   std::vector<tensor::AttentionRun> earlier_blocks() const;
   int64_t blocks() const { return runs_.blocks; }
   int64_t last_position() const { return runs_.last_position; }
@@ -45,7 +45,7 @@ class StepInput {
   bool is_noisy_;
   Runs runs_;
   std::vector<int32_t> numbers_;  // ids, positions, noise, the runs' tables
-  std::vector<size_t> tables_;    // where each begins, those of `appended` last
+  std::vector<size_t> tables_;    // where each run's table begins in numbers_, those of `appended` last
   tensor::OnDevice<int32_t> on_device_;
 };
 

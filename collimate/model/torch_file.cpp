@@ -20,7 +20,7 @@ bool is_zip(std::span<const std::byte> bytes) {
   return bytes.size() > 4 && bytes[0] == std::byte{'P'} && bytes[1] == std::byte{'K'};
 }
 
-// Elements from the first to the last, refusing overflow and gaps.
+// Returns the number of a tensor's elements. Throws InputError on overflow, and when its elements are not adjacent.
 uint64_t contiguous_count(const PickledTensor& tensor, const std::string& where) {
   uint64_t count = 1;
   for (size_t d = tensor.sizes.size(); d-- > 0;) {

@@ -195,7 +195,7 @@ void Weights::commit(uint64_t version) {
   for (Impl::Segment& s : impl_->segments) {
     COLLIMATE_CHECK(!s.is_shared() || !s.changes || s.holders == 0, "a segment of {} is held while it changes",
                     impl_->options.tag);
-    if (s.changes && impl_->resident) s.away.current = false;  // nothing changes values that are away
+    if (s.changes && impl_->resident) s.away.current = false;  // values that are away cannot have changed
   }
   impl_->version = version;
   for (size_t i = 0; i < impl_->packed.size(); ++i) {

@@ -1,4 +1,4 @@
-// Segments that ranks share (stage 3 of ZeRO), and that are whole while somebody holds them.
+// This file gathers and releases segments that ranks share (stage 3 of ZeRO): they are whole while somebody holds them.
 #include <utility>
 
 #include "collimate/base/at.h"
@@ -59,7 +59,7 @@ void Weights::Impl::gather(int number) {
   ++s.holders;
 }
 
-// Leaves of a held segment its panels and what those have not.
+// Reduces a held segment to its panels and the values that are in no panel.
 void Weights::Impl::shrink(int number) {
   Segment& s = base::at(segments, number);
   if (s.small_alone || s.holders > 1) return;

@@ -45,7 +45,7 @@ void Weights::Impl::lay_out() {
   whole_specs = model_params(whole_shape, options.lora);
   specs = shape::local(whole_specs, whole_shape, options.ranks.place());
   std::vector<int64_t> floats = shape::segment_floats(specs);
-  // A head that is the embedding leaves the last segment without parameters where no norm is ahead of it.
+  // If the head is the embedding and no norm is ahead of it, the last segment has no parameters but still exists.
   floats.resize(std::max(floats.size(), static_cast<size_t>(whole_shape.layers()) + 2));
   for (const int64_t count : floats) {
     Segment& s = segments.emplace_back();
@@ -158,8 +158,8 @@ void Weights::Impl::pack(int first, Packed& target) {
   target.ready = true;
 }
 
-// A sample of every parameter of a linear layer: enough to notice an update that nobody committed. Panels of a mapped
-// model, and of a segment that is held, are of values that nothing changes.
+// Returns a hash of a sample of every parameter of a linear layer, enough to notice an update that nobody committed. It
+// is 0 for a mapped model and for a shared segment, as nothing changes the values that their panels are of.
 uint64_t Weights::Impl::fingerprint(int first) const {
   if (mapped != nullptr || base::at(segments, spec(first).segment).is_shared()) return 0;
   uint64_t sum = 0;

@@ -9,16 +9,16 @@
 
 namespace collimate::model {
 
-// Inside of Weights, for the files that define its members.
+// Holds the members of Weights, for the files that define its functions.
 struct Weights::Impl {
   struct Segment {
     int64_t floats = 0;
-    bool changes = false;     // in training
-    bool is_of_base = false;  // its master is the base's, and so are its panels
-    Share kept;               // this rank always has these floats of it
+    bool changes = false;     // training changes it
+    bool is_of_base = false;  // master and panels are the base's
+    Share kept;               // the floats of it that this rank always has
     std::shared_ptr<tensor::Buffer> master = std::make_shared<tensor::Buffer>();  // [kept]
     tensor::Buffer gradient;                                                      // [floats]
-    // Values of a shared segment that is held: all [floats] or, beside its panels, those that no panels have [small].
+    // A shared segment that is held has its values here: all [floats] or, with small_alone, those in no panel [small].
     tensor::Buffer gathered;
     tensor::AwayFile::Slot away;  // of the master
     int holders = 0;
@@ -37,17 +37,17 @@ struct Weights::Impl {
   WeightsOptions options;
   tensor::Exec exec;
   std::vector<shape::ParamSpec> specs, whole_specs;
-  std::vector<bool> changes;      // by parameter: in training
+  std::vector<bool> changes;      // by parameter: training changes it
   std::vector<int64_t> small_at;  // by parameter: offset in its segment's small values; -1 where panels have it
-  size_t own = 0;                 // parameters that are none of adapters
-  int first_of_experts = 0;       // segments where ranks share none
+  size_t own = 0;                 // number of parameters without those of adapters
+  int first_of_experts = 0;       // first segment of shared experts; the number of segments where there is none
   std::unordered_map<std::string, int> index;
   std::vector<Segment> segments;
   std::vector<Packed> packed;  // one per parameter, empty where it is no linear layer
   std::shared_ptr<MappedValues> mapped;
   uint64_t version = 1;
   bool resident = true;
-  int over = 0;  // of a base: weights over it that are on the device
+  int over = 0;  // of a base: number of the weights over it that are on the device
 
   const shape::ParamSpec& spec(int index) const { return specs.at(static_cast<size_t>(index)); }
   tensor::MemoryScope scope(const char* purpose) const { return tensor::MemoryScope(options.tag + "/" + purpose); }
@@ -66,30 +66,30 @@ struct Weights::Impl {
   void check_resident() const;
   // Lays out everything but memory, by shape and options.
   void lay_out();
-  // A parameter's values [spec.count()]; GuardError where they are not here.
+  // Returns a parameter's values [spec.count()]; throws GuardError when they are not here.
   float* values_at(int index) const;
   float* whole_segment(int number);
-  // A parameter's floats [begin, end) that this rank keeps, of which the first is at `values`.
+  // Holds the range [begin, end) of a parameter's floats that this rank keeps; the first one is at `values`.
   struct KeptRange {
     int64_t begin = 0, end = 0;
     float* values = nullptr;
     int64_t count() const { return end - begin; }
   };
   KeptRange kept_of(int index) const;
-  // The numbers [spec.count()] that it keeps, 0 elsewhere.
+  // Returns a parameter's numbers [spec.count()], with 0 for those that this rank does not keep.
   std::vector<float> kept_numbers(int index) const;
 
   void pack(int first, Packed& target);
-  // Whether a parameter begins a linear layer that a pass of this rank reads by panels.
+  // Returns whether a parameter begins a linear layer that a pass of this rank reads by panels.
   bool has_panels(size_t index) const;
   uint64_t fingerprint(int first) const;
-  void drop_panels(int segment);  // -1: of all
+  void drop_panels(int segment);  // -1: of all segments
 
   void gather(int segment);
   void shrink(int segment);
   void let_go(int segment);
 
-  void take_base();  // the segments that are its
+  void take_base();  // takes over the segments that are the base's
   Impl* below() const { return options.base == nullptr ? nullptr : options.base->impl_.get(); }
   tensor::Buffer zeros(int64_t floats, const char* purpose) const;
 };

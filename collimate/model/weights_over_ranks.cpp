@@ -1,4 +1,4 @@
-// Parameters of the whole model, of which each rank has a part.
+// This file fills, gathers and sums up parameters of the whole model, of which each rank has a part.
 #include <algorithm>
 #include <array>
 
@@ -47,8 +47,8 @@ int Weights::expert_segment(int segment) const {
   return first_of_experts() + segment - 1;
 }
 
-// The numbers that this rank has of a parameter, at their place in the whole one, 0 elsewhere, which adds nothing. Of
-// those that several tensor ranks have the first one counts.
+// Returns the numbers that this rank has of a parameter, at their places in the whole parameter, with 0 elsewhere,
+// which adds nothing to a checksum. Of pieces that several tensor ranks have, those of the first of these ranks count.
 std::vector<float> Weights::counted_numbers(int index) const {
   const shape::ParamSpec& spec = base::at(params(), index);
   std::vector<float> own = impl_->kept_numbers(index);
@@ -63,9 +63,9 @@ std::vector<float> Weights::counted_numbers(int index) const {
 }
 
 uint64_t Weights::checksum() const {
-  // Sums over what all expert ranks have, then over what this one alone has: whole parameters, and pieces.
+  // Entry 0 sums parameters that all expert ranks have, entry 1 those that this one alone has: whole ones, and pieces.
   std::array<uint64_t, 2> wholes = {}, all_pieces = {};
-  std::array<uint64_t, 2> shared_whole = {}, shared_pieces = {};  // where ranks share these, each has other numbers
+  std::array<uint64_t, 2> shared_whole = {}, shared_pieces = {};  // of shared segments, each rank has other numbers
   std::vector<float> numbers;
   for (size_t i = 0; i < params().size(); ++i) {
     const shape::ParamSpec& spec = params()[i];

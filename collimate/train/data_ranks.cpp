@@ -181,7 +181,7 @@ double DataRanks::gradient_norm() {
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
-// The squares of other stages' segments are 0.
+// Returns the sum of squares of each segment's gradient; 0 for segments of other stages.
 std::vector<double> DataRanks::squares_by_segment() {
   std::vector<double> squares(static_cast<size_t>(weights_.segments()));
   for (const int s : weights_.changing_segments()) {
@@ -196,7 +196,7 @@ std::vector<double> DataRanks::squares_by_segment() {
   return squares;
 }
 
-// The squares of floats [begin, end) of a segment's gradient, as far as they lie in this rank's share.
+// Returns the sum of squares of floats [begin, end) of a segment's gradient, as far as they lie in this rank's share.
 double DataRanks::squares_of(int segment, int64_t begin, int64_t end) {
   const model::Share mine = share(segment);
   begin = std::max(mine.begin, begin), end = std::min(mine.end, end);
@@ -212,7 +212,8 @@ double DataRanks::squares_of_pieces() {
   return squares;
 }
 
-// Each tensor rank has its pieces of some parameters, several ranks the same ones of a few, and all of the others.
+// Returns the sum of squares over tensor ranks and copies. Of some parameters each tensor rank has its own pieces, of a
+// few several ranks have the same pieces, and of all others each rank has the whole.
 double DataRanks::squares_of_pieces(bool of_experts) {
   double pieces = 0, whole = 0;
   for (size_t i = 0; i < weights_.params().size(); ++i) {

@@ -13,58 +13,59 @@
 
 namespace collimate::train {
 
-// The ranks that train the same pieces of a model.
+// Holds the ranks that train the same pieces of a model.
 struct TrainingRanks {
   comm::Group* rows = nullptr;       // data-parallel ranks, each with rows of its own; null: one
   model::ContextRanks context = {};  // ranks that have the same rows, and some tokens of each
-  comm::Group* copies = nullptr;     // where there are both: all of them, a data-parallel rank's beside each other
-  // Where these share the experts of a mixture: those of them that have the same experts; null: no other one has.
+  comm::Group* copies = nullptr;     // all, where there are both; the context ranks of the same rows are adjacent
+  // Where these ranks share a mixture's experts, this has those with the same experts; null: no other rank has them.
   comm::Group* expert_copies = nullptr;
 };
 
-// Ranks that hold copies of the trained weights do this together. All call the same methods in the same order;
-// blocking. Without a group there is one rank, and every sum is what it was. Ranks that share experts have copies of a
-// segment of experts with other ranks than of the rest: each of their experts has met the tokens of all of them.
+// Does what ranks that hold copies of the trained weights do together. All call the same functions in the same order;
+// calls block. Without a group there is one rank, and sums leave values as they are. Where ranks share experts, a
+// segment of experts has copies on other ranks than the other segments have: each of these experts has met the tokens
+// of all ranks that share them.
 class DataRanks {
  public:
-  // `zero`, the stage of ZeRO: 0, each rank updates all of the weights; 1, its share of them alone, and 2, it also
-  // keeps no more of the gradient than that. 3: as 2, with weights that the same ranks share.
+  // `zero` is the stage of ZeRO. 0: each rank updates all of the weights; 1: only its share of them; 2: it also keeps
+  // no more of the gradient than that share; 3: as 2, and the same ranks share the weights.
   DataRanks(model::Weights& weights, tensor::Exec exec, const TrainingRanks& ranks, int zero, double deadline_seconds);
 
   comm::Group* group() const { return group_; }            // of all copies; null for one rank
-  bool have_own_rows() const { return rows_ != nullptr; }  // each of several
-  // The part of a segment that this rank updates; nothing of one that is frozen.
+  bool have_own_rows() const { return rows_ != nullptr; }  // whether several ranks each have rows of their own
+  // Returns the part of a segment that this rank updates; nothing of a frozen segment.
   model::Share share(int segment) const;
-  // The part of each segment that this rank saves: what the ranks have alike is written once. Nothing of one that no
-  // training changes, or that another tensor rank has too and saves.
+  // Returns the part of each segment that this rank saves: ranks that have the same values save each of them once. The
+  // share is empty for a segment that no training changes, or that another tensor rank also has and saves.
   std::vector<model::Share> saved_shares() const;
 
-  // Sums what is said of rows over those who have some of their own, in fp32 by the group's tree.
+  // Sums numbers about rows over the ranks that have rows of their own, in fp32 by the group's tree.
   std::vector<float> sum_of_rows(std::vector<float> values) const;
   batch::GlobalCounts sum_counts(const batch::GlobalCounts& counts) const;
-  // These ranks' lists one after another; `begin` becomes where this rank's is.
+  // Returns the lists of the same ranks one after another; `begin` is set to where this rank's list begins.
   std::vector<float> join(const std::vector<float>& mine, int64_t& begin) const;
 
-  // An update begins: gradients are zero.
+  // Begins an update: all gradients become zero.
   void zero_gradients();
-  // Gives the memory of gradients back: the next update's begin with zeros.
+  // Gives back the memory of gradients; those of the next update begin with zeros.
   void drop_gradients();
-  // Micro-batches that a rank of so many has to take part in: where ranks share experts, or gradients, which are summed
-  // with each, as many as any of all has.
+  // Returns in how many micro-batches a rank with `own` ones takes part. Where ranks share experts, or keep shares of
+  // gradients, which are summed after each micro-batch, these are as many as the rank with the most has.
   int64_t most_micro_batches(int64_t own) const;
-  // A micro-batch has completed the gradient of a segment.
+  // Is to be called when a micro-batch has completed the gradient of a segment.
   void segment_done(int segment);
-  // All segments are done: the gradients are summed over the ranks, all of them or each rank's share.
+  // Is to be called when all segments are done: sums the gradients over the ranks, all of them or each rank's share.
   void reduce_gradients();
-  // The gradient of this rank's share of a segment, once all are summed; null where it is frozen.
+  // Returns the gradient of this rank's share of a segment, once all are summed; null where it is frozen.
   float* gradient(int segment);
-  // The total L2 norm of the sums: of one tensor and expert rank the same bits with and without shares.
+  // Returns the total L2 norm of the sums. With one tensor and expert rank shares do not change its bits.
   double gradient_norm();
-  // Each rank has changed its share of the values: all of them become known to all.
+  // Makes the share of the values that each rank has changed known to all ranks.
   void gather_values();
 
  private:
-  // The ranks that have copies of a segment; null for this one alone.
+  // Returns the ranks that have copies of a segment; null if only this one has it.
   comm::Group* group_of(int segment) const { return weights_.is_of_experts(segment) ? expert_copies_ : group_; }
   static int size_of(const comm::Group* group) { return group == nullptr ? 1 : group->size(); }
   bool keeps_shares() const { return zero_ > 1; }  // of gradients
@@ -72,16 +73,17 @@ class DataRanks {
   double squares_of_pieces();
   double squares_of_pieces(bool of_experts);
   std::vector<double> squares_by_segment();
-  // The first and the last pipeline stage each compute a part of the gradient of an embedding that is the head too.
+  // The first and the last pipeline stage each compute a part of the gradient of an embedding that is also the head:
+  // these two functions find and sum it.
   bool is_at_both_ends(int segment) const;
   void sum_ends();
-  // Adds a whole gradient to this rank's share of the sum, summed over the ranks.
+  // Sums a segment's whole gradient over the ranks and adds this rank's share of that to summed_.
   void add_to_share(int segment);
-  // Ranks that have the same piece of a parameter compute a part of its gradient each, which become their sum.
+  // Sums the parts of a gradient that tensor ranks with the same piece of a parameter each compute.
   void sum_copies(int segment, float* gradient) const;
-  // Sums over the ranks that have a segment: this rank's share of `gradient` where it has one, else all.
+  // Sums over the ranks that have a segment: this rank's share of `gradient` where it has one, else all of it.
   void sum_over_ranks(int segment, const tensor::HostEdit& gradient) const;
-  // As of model::exchange_pieces over the ranks that have a segment, where they have shares.
+  // Calls model::exchange_pieces for the ranks that have a segment, where they have shares.
   void exchange(int segment, std::span<std::byte> all, int64_t piece_bytes) const;
 
   model::Weights& weights_;

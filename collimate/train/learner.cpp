@@ -69,7 +69,7 @@ UpdateReport Learner::accumulate(std::span<const UpdatePart> parts) {
   return report;
 }
 
-// The last stage knows the loss and the log-probs, each the choices of its own routers.
+// Sums the report over the stages: the last one knows the loss and log-probs, each the choices of its own routers.
 void Learner::join_stages(UpdateReport& report) const {
   Mismatch& m = report.mismatch;
   std::vector<double> numbers = {report.loss,
@@ -93,7 +93,7 @@ std::vector<Batch> Learner::micro_batches(const Batch& rows, const batch::Quanti
   for (const RowRange& range :
        split_rows(rows, options_.micro_batch_tokens, needs.rows_per_unit, options_.micro_batch_rows)) {
     Batch part = rows.slice(range.begin, range.end);
-    if (needs.row_scores || count_rows(part).tokens > 0)  // else all cut at their limit and masked, say
+    if (needs.row_scores || count_rows(part).tokens > 0)  // else, say, all are cut at their limit and masked
       parts.push_back(std::move(part));
   }
   const auto all = static_cast<size_t>(ranks_.most_micro_batches(std::ssize(parts)));
@@ -105,7 +105,7 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   std::vector<batch::Surveys> by_part(parts.size(), batch::Surveys(objective.surveys));
   if (objective.surveys == 0) return by_part;
   std::vector<std::vector<float>> lists(objective.surveys);
-  Tensor told_of;  // one micro-batch's numbers
+  Tensor told_of;  // one micro-batch's numbers; shows on which device surveys lie
   const bool is_last = stages().place.is_last();
   run_forwards(parts, [&](size_t p, MicroStep& micro) {
     if (!is_last || micro.rows().empty()) return;
@@ -150,10 +150,10 @@ void Learner::run_forwards(std::span<const Batch> parts, const Stage::Forwarded&
 
 namespace {
 
-// The micro-batches of all parts of an update, one part's behind the other's.
+// Holds the micro-batches of all parts of an update, those of one part behind those of the other.
 struct MixedBatches {
   std::vector<Batch> rows;
-  std::vector<const UpdatePart*> of;  // by micro-batch
+  std::vector<const UpdatePart*> of;  // by micro-batch, the part that it is of
   std::vector<batch::Surveys> surveys;
 
   void add(const UpdatePart& part, std::vector<Batch> batches, std::vector<batch::Surveys> surveyed) {
@@ -239,7 +239,7 @@ double Learner::step(double rate) {
 void Learner::clip_and_step(double rate, double norm) {
   double scale = 1.0;
   if (options_.max_grad_norm > 0)
-    scale = std::min(1.0, options_.max_grad_norm / (norm + 1e-6));  // torch's clip_grad_norm_
+    scale = std::min(1.0, options_.max_grad_norm / (norm + 1e-6));  // as torch's clip_grad_norm_
   std::vector<const float*> gradients;
   for (int s = 0; s < model_.weights().segments(); ++s) gradients.push_back(ranks_.gradient(s));
   optimizer_.step(rate, scale, gradients);

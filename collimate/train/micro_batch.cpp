@@ -39,7 +39,7 @@ namespace {
 struct Row {
   std::span<const int32_t> ids;
   std::span<const uint8_t> trainable;
-  std::span<const int16_t> experts;  // where they are read
+  std::span<const int16_t> experts;  // empty unless routes are compared or replayed
   size_t prompt = 0;  // tokens that another row may share: those ahead of the first trainable one, not the last token
   int32_t first_position = 0;
   bool is_trained() const {
@@ -68,7 +68,8 @@ bool same_prompt(const Row& a, const Row& b) {
          std::equal(a.ids.begin(), a.ids.begin() + static_cast<int64_t>(a.prompt), b.ids.begin());
 }
 
-// Rows from `first` on with one prompt. Sharing takes a block of keys and values more and must save as many tokens.
+// Returns the end of the rows from `first` on that share one prompt. Sharing takes one more block of keys and values,
+// so that it must save at least as many tokens as a block has.
 size_t family_end(const std::vector<Row>& rows, size_t first) {
   size_t end = first + 1;
   while (end < rows.size() && same_prompt(rows[first], rows[end])) ++end;
@@ -80,8 +81,8 @@ class Packer {
  public:
   explicit Packer(std::optional<uint64_t> noise) : noise_(noise) { out_.tokens.starts.push_back(0); }
 
-  // Appends tokens [begin, end) of the row as a sequence, which stand for `count` rows; returns where they begin. Those
-  // ahead of them are at `prompt`.
+  // Appends tokens [begin, end) of the row as a sequence that stands for `count` rows. Returns where it begins. The
+  // row's tokens ahead of `begin` are at `prompt`.
   int64_t append(const Row& row, int64_t prompt, size_t begin, size_t end, int32_t continued, int64_t count) {
     model::TokenBatch& tokens = out_.tokens;
     if (noise_) append_noise(row, prompt, begin, end);
@@ -99,7 +100,7 @@ class Packer {
     return first;
   }
 
-  // A row whose tokens ahead of `begin` are at `prompt` and whose others are appended here.
+  // Adds a row whose tokens ahead of `begin` are at `prompt`, by appending its other tokens.
   void add(const Row& row, int64_t prompt, size_t begin, int32_t continued) {
     const int64_t first =
         append(row, prompt, begin, row.ids.size(), continued, row.is_trained() ? 1 : 0) - static_cast<int64_t>(begin);

@@ -19,7 +19,8 @@ using batch::Quantities;
 
 namespace {
 
-// Texts beside samples were not drawn, so that nobody recorded their tokens' experts.
+// Returns what is done with recorded routes. Texts that are trained beside samples were not drawn, so that nobody
+// recorded their tokens' experts.
 RecordedRoutes recorded_routes(const Batch& rows, RecordedRoutes asked) {
   return rows.has(batch::kLogProbs.name) || rows.has(batch::kRoutedExperts.name) ? asked : RecordedRoutes::kIgnored;
 }
@@ -48,8 +49,8 @@ Tensor MicroStep::leaf(const HeadRows& of, const Tensor& values) const {
   return tensor::make_leaf(of.gather(model_.exec(), values));
 }
 
-// With x the logits by their temperature, half of it doubles them, and log p of a token is x less Z(x), the log of
-// Σ exp x. So log Σ p² = Z(2x) - 2 Z(x) is twice log p less the log-prob at half of the temperature.
+// Let x be the logits divided by the temperature and Z(x) = log Σ exp x. Then log p of a token is its x - Z(x), and
+// half the temperature doubles x. So log Σ p² = Z(2x) - 2 Z(x) is twice log p minus the log-prob at half of it.
 Tensor MicroStep::log_collision(const Tensor& log_probs) const {
   model::LogProbRequest sharper = request_;
   sharper.temperature *= 0.5F;
@@ -62,8 +63,8 @@ void MicroStep::set_listed(const model::LogProbResult& result) {
   leaves_.rest = leaf(predicted_, result.rest);
 }
 
-// At another temperature they are asked for by a request of their own, whose logits are computed again in its backward:
-// there is memory for those of one request.
+// Listed tokens at another temperature have a request of their own. The backward computes its logits again, as there is
+// memory for the logits of one request.
 void MicroStep::compute_listed(const batch::QuantityNeeds& needs) {
   const std::vector<int64_t>& inner = rows_.column(batch::kTeacherIds.name).schema.inner;
   COLLIMATE_CHECK(inner.size() == 1, "the ids of a list for each token");

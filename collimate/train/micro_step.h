@@ -11,29 +11,29 @@
 
 namespace collimate::train {
 
-// One micro-batch on its way through forward, loss and backward of this rank's stage. Streams and their gradients are
-// as of Model::forward_train and backward.
+// Takes one micro-batch through forward, loss and backward of this rank's stage. Streams and their gradients are those
+// of Model::forward_train and backward.
 class MicroStep {
  public:
-  // All of these outlive it. `noise`: as of pack_rows.
+  // All references must outlive the MicroStep. `noise` is that of pack_rows.
   MicroStep(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context, const Batch& rows,
             std::optional<uint64_t> noise);
   MicroStep(const MicroStep&) = delete;
   MicroStep& operator=(const MicroStep&) = delete;
 
   void forward(const at::Tensor& stream);
-  const at::Tensor& stream() const { return hidden_; }  // behind forward()
+  const at::Tensor& stream() const { return hidden_; }  // what forward() returned for this stage
 
-  // On the last stage, behind forward().
+  // Computes what the objective needs, and makes the leaves. For the last stage, behind forward().
   void compute_quantities(const Objective& objective);
   at::Tensor loss(const Objective& objective, const batch::GlobalCounts& counts, const batch::Surveys& surveys) const {
     return objective.loss(rows_, leaves_, counts, surveys);
   }
   std::vector<at::Tensor> survey(const Objective& objective) const { return objective.survey(rows_, leaves_); }
-  // Goes from the loss to the leaves by autograd, from there to hidden states by our own backward.
+  // Returns dL/dhidden: goes from the loss to the leaves by autograd, then to hidden states by our own backward.
   at::Tensor hidden_gradient(const at::Tensor& loss);
 
-  // Goes on to the weights, and to the stream of the stage before.
+  // Goes on to the weights. Returns the gradient of the stream of the stage before, as Model::backward.
   at::Tensor backward(const at::Tensor& gradient, DataRanks& ranks) {
     return model_.backward(std::move(record_), gradient, [&](int segment) { ranks.segment_done(segment); });
   }
@@ -41,18 +41,18 @@ class MicroStep {
   const Batch& rows() const { return rows_; }
   model::ForwardRecord& record() { return *record_; }
   const PackedRows& packed() const { return packed_; }
-  // Tokens whose stream this rank has.
+  // Returns the number of tokens whose stream this rank has.
   int64_t own_tokens() const;
   const batch::Quantities& quantities() const { return leaves_; }
   const model::RouterAgreement& routes() const { return routes_; }
 
  private:
   at::Tensor leaf(const HeadRows& of, const at::Tensor& values) const;
-  // Log Σ p² of the distributions of request_; `log_probs` are those of its targets.
+  // Returns log Σ p² of the distributions of request_; `log_probs` are those of its targets.
   at::Tensor log_collision(const at::Tensor& log_probs) const;
   void set_listed(const model::LogProbResult& result);
   void compute_listed(const batch::QuantityNeeds& needs);
-  // Adds what the loss's gradients of the log-probs, the entropy and the listed tokens give the hidden states.
+  // Adds to the gradient of the hidden states what the gradients of log-probs, entropy and listed tokens give them.
   void add_head_gradients(const batch::Quantities& gradient, const at::Tensor& of_hidden);
   batch::Quantities leaf_gradients(const at::Tensor& loss) const;
 
@@ -64,7 +64,7 @@ class MicroStep {
   std::unique_ptr<model::ForwardRecord> record_;
   HeadRows predicted_, ended_;
   at::Tensor hidden_, predictors_, predicting_, last_, ending_;
-  model::LogProbRequest request_, listed_request_;  // the latter where the temperatures differ
+  model::LogProbRequest request_, listed_request_;  // the latter is used where listed tokens have another temperature
   model::LogProbRecord log_prob_record_, listed_record_;
   batch::Quantities leaves_;
 };

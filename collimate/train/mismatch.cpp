@@ -65,7 +65,7 @@ Mismatch check(model::Model& model, const Batch& rows, ScoringOptions options) {
   static const Key<float> now{.name = "log_probs_now", .ragged = true};  // [L]
   const std::vector<float> log_probs = batch::at_trainable(with_log_probs(model, rows, now, options), now);
   const std::vector<double> told = model.weights().stages().sum(std::vector{
-      static_cast<double>(routes.compared), static_cast<double>(routes.differing)});  // each has some of the routers
+      static_cast<double>(routes.compared), static_cast<double>(routes.differing)});  // each stage has some routers
   routes = {static_cast<int64_t>(told[0]), static_cast<int64_t>(told[1])};
   Mismatch mismatch;
   compare(rows, log_probs, model.weights().version(), mismatch);

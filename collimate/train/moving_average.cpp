@@ -43,7 +43,7 @@ void MovingAverage::update() {
   }
 }
 
-// An average changes with every update, so that the file has old bytes whenever it leaves.
+// An average changes with every update, so that what the file has of it is always old.
 void MovingAverage::offload(tensor::AwayFile& file) {
   for (size_t s = 0; s < averages_.size(); ++s) {
     away_[s].current = false;

@@ -11,25 +11,25 @@
 
 namespace collimate::train {
 
-// An exponential moving average of trained weights, in fp32. It begins as the weights; after every optimizer step
+// This exponential moving average of trained weights, in fp32, begins as the weights. Every optimizer step does
 //   average += (1 - decay) · (weights - average)
-// element by element, which is torch.lerp(weights, average, decay) for a decay of a half or more, as DeepSpeed-Chat has
-// it (moving_average of its step 3, decay 0.992). Each rank has that of the master weights that it keeps, so that its
-// bits are those of one device.
+// element by element, which is torch.lerp(weights, average, decay) for a decay of a half or more, as in DeepSpeed-Chat
+// (moving_average of its step 3, decay 0.992). Each rank has the average of the master weights that it keeps, so that
+// its bits are those of one device.
 class MovingAverage {
  public:
   MovingAverage(model::Weights& weights, double decay, tensor::Exec exec);
 
-  void update();  // after a step: reads the master weights that are known to all ranks by then
+  void update();  // after a step, when its master weights are known to all ranks
   // Exchanges average and master weights: called twice, the weights are as they were. No panels are made again, so that
   // nothing may run the model between the two calls.
   void swap();
 
-  // The average leaves the device for the file, and comes back with the same bits.
+  // offload() moves the average from the device to the file, restore() brings it back with the same bits.
   void offload(tensor::AwayFile& file);
   void restore(tensor::AwayFile& file);
 
-  // Each of the ranks with the same weights saves its shares [segments], as Weights::save; all load all.
+  // Each of the ranks with the same weights saves its `shares` [segments], as Weights::save; all ranks load all.
   void save(base::StateWriter& out, std::span<const model::Share> shares) const;
   void load(base::StateReader& in);
 
@@ -43,7 +43,7 @@ class MovingAverage {
   std::vector<tensor::AwayFile::Slot> away_;  // by segment
 };
 
-// The average in the place of the weights while this lives, to be written.
+// Puts the average in the place of the weights while it lives, so that the average can be written.
 class AverageInPlace : private base::Immovable {
  public:
   explicit AverageInPlace(MovingAverage& average) : average_(average) { average_.swap(); }

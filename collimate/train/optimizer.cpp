@@ -30,7 +30,7 @@ AdamW::AdamW(model::Weights& weights, std::vector<model::Share> shares, AdamOpti
       *moment = tensor::Buffer(share.count() * static_cast<int64_t>(sizeof(float)), *exec.device);
       tensor::zero(exec, share.count(), moment->floats());
     }
-    if (away_ != nullptr) put(*away_, moments);  // before the next one's are there
+    if (away_ != nullptr) put(*away_, moments);  // before the next segment's moments are made
   }
 }
 
@@ -83,7 +83,7 @@ void AdamW::step(const shape::ParamSpec& spec, const float* gradients, Moments& 
                  const tensor::AdamwOptions& adam) const {
   const int64_t begin = std::max(spec.offset, moments.share.begin),
                 end = std::min(spec.offset + spec.count(), moments.share.end);
-  if (begin >= end) return;  // another rank's
+  if (begin >= end) return;  // other ranks update the parameter
   const int64_t of_share = begin - moments.share.begin;
   float* values = weights_.kept_values(spec.segment).data() + (begin - weights_.kept(spec.segment).begin);
   tensor::adamw(exec_, values, gradients + of_share, moments.first.floats() + of_share,

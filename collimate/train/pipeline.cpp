@@ -5,7 +5,7 @@
 namespace collimate::train {
 namespace {
 
-// Collects the steps of one stage; transfers with stages that are not there are left out.
+// Collects the steps of one stage; it leaves out transfers with stages that do not exist.
 struct Steps {
   bool is_first, is_last;
   std::vector<StageStep> all;
@@ -38,7 +38,7 @@ std::vector<StageStep> one_forward_one_backward(int stage, int stages, int64_t m
   for (int64_t m = 0; m < micro_batches; ++m) {
     const int64_t next = m + ahead;
     if (next < micro_batches) steps.forward(next);
-    // The stage behind sends its gradient before it receives again.
+    // The stage behind sends its gradient before it receives the next stream.
     steps.receive_gradient(m);
     if (next < micro_batches) steps.send(next);
     steps.backward(m);

@@ -10,45 +10,45 @@
 
 namespace collimate::train {
 
-// Weights of a mixture's losses beside the objective.
+// Holds the weights of a mixture's losses beside the objective.
 struct RouterLossOptions {
-  // E Σ f_e p_e: f_e the rows that an expert got a token, p_e the mean of its scores, over all routers (Fedus et al.
-  // 2021, as transformers counts it).
+  // Weighs E Σ f_e p_e, where f_e is the rows per token that expert e got and p_e the mean of its scores, over all
+  // routers (Fedus et al. 2021, as transformers counts it).
   double balance = 0;
-  // The mean squared log Σ exp of logits (Zoph et al. 2022).
+  // Weighs the mean squared log Σ exp of logits (Zoph et al. 2022).
   double z = 0;
 };
 
-// A weight of the balance that is not asked for is the model's own. InputError naming train's option for losses that
-// the routers of a language model cannot have: there are none, or their scores are sigmoids.
+// Returns the weights of the losses; without `balance` that weight is the model's own. Throws InputError naming train's
+// option for losses that a language model cannot have, as it has no routers or their scores are sigmoids.
 RouterLossOptions router_losses(const shape::ModelShape& shape, std::optional<double> balance, double z);
 
 struct RouterReport {
-  int64_t tokens = 0;  // that routers saw, each in every row that it stands for; 0: the model is no mixture
-  double balance = 0;  // 1 times the experts a token where all get as many
+  int64_t tokens = 0;  // that routers saw, one for each row that a token stands for; 0: the model is no mixture
+  double balance = 0;  // the experts per token, where all experts get equally many rows
   double z = 0;
-  double busiest_share = 0;  // of a router's rows, the expert with the most of any
-  double spread = 0;         // of rows an expert: standard deviation by mean, the mean over routers
+  double busiest_share = 0;  // largest share of a router's rows that one expert got, over all routers
+  double spread = 0;         // standard deviation of the rows per expert over their mean, averaged over routers
 };
 
-// The load of a mixture's routers over an update, and its losses: of all micro-batches and ranks, so that neither
-// changes them. They need the whole load before the first backward; a token counts once for each row that it stands
-// for.
+// Sums the load of a mixture's routers over all micro-batches and ranks of an update, and computes its losses from that
+// sum, so that the division into micro-batches and ranks does not change them. The losses need the whole load before
+// the first backward. A token counts once for each row that it stands for.
 class RouterLoss {
  public:
-  // `stages`: of which each has some of the routers; with several of them close() comes ahead of the first apply().
+  // Each of `stages` has some of the routers; with several stages close() must come ahead of the first apply().
   RouterLoss(const shape::ModelShape& shape, const RouterLossOptions& options, comm::Group* group, double deadline,
              const model::StageRanks& stages);
 
   bool has_loss() const { return experts_ != nullptr && (options_.balance != 0 || options_.z != 0); }
-  // Adds a forward's load, until all is known.
+  // Adds a forward's load; does nothing behind close().
   void add(const model::ForwardRecord& record);
-  // Does so where that is still to be done, and has the forward's backward add the losses.
+  // Adds a forward's load as add(), and has the forward's backward add the losses.
   void apply(model::ForwardRecord& record);
-  // All ranks have added theirs; nothing when called again.
+  // Sums the load over all ranks, which have added theirs; does nothing when called again.
   void close();
 
-  // This holds once all is known.
+  // These hold behind close().
   RouterReport report() const;
   double loss() const;
 
@@ -65,7 +65,7 @@ class RouterLoss {
   double deadline_;
   const model::StageRanks& stages_;
   bool closed_ = false;
-  std::vector<float> load_;  // [routers, entries] as of Model::router_load
+  std::vector<float> load_;  // [routers, entries] as in Model::router_load
   int64_t routers_ = 0;
 };
 

@@ -17,22 +17,22 @@
 namespace collimate::train {
 namespace {
 
-// The hidden states that a head reads on this rank, and which tokens' they are.
+// Holds the hidden states that a head reads on this rank, and says which tokens they are of.
 struct HeadInput {
   HeadRows rows;
   at::Tensor hidden;
 };
 
-// Values that the last pipeline stage has become known to all.
+// Makes values that the last pipeline stage has known to all stages.
 void share_last(const model::StageRanks& stages, std::vector<float>& values) {
   if (!stages.several()) return;
   values.resize(static_cast<size_t>(stages.sum(std::vector{static_cast<double>(values.size())}).front()));
   stages.share_last(values);
 }
 
-// Runs `values_of(rows, packed, head input)`, of the tokens that `read` names in packed rows, over the rows in
-// micro-batches, which pass the stages of a pipeline one behind the other, and gives each row with its number and the
-// values from its own on to `take`, which returns how many are the row's.
+// Runs `values_of(rows, packed, head input)` over the rows in micro-batches, which pass the stages of a pipeline one
+// behind the other. The head input is of the tokens that `read` names in the packed rows. Then calls `take(row number,
+// values)` for each row; its values are the first ones there, and `take` returns how many they are.
 template <class Values, class Take>
 void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& options,
                   std::vector<int64_t> PackedRows::*read, Values values_of, Take take) {
@@ -40,7 +40,7 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   const std::vector<int64_t> order = row_order(rows);
   const Batch sorted = rows.gather(order);
   const model::StageRanks& stages = model.weights().stages();
-  std::vector<float> values;  // of all rows, in this order
+  std::vector<float> values;  // of all rows, in the order of `sorted`
   const std::vector<RowRange> ranges = split_rows(sorted, options.micro_batch_tokens, 1, options.micro_batch_rows);
   const int64_t passes = model.weights().passes_of_all(std::ssize(ranges));
   for (const RowRange& range : ranges) {
@@ -67,13 +67,13 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   for (const int64_t r : order) next += take(r, next);
 }
 
-// Rows' trainable tokens with `width` numbers each, of which these columns are the parts.
+// Collects the columns of listed tokens, by row, from the numbers of each trainable token.
 struct TokenNumbers {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<float>> log_probs, rest;
 
   explicit TokenNumbers(int64_t rows) : ids(rows), log_probs(rows), rest(rows) {}
-  // The next token of row r: [ids, log-probs, rest], or without ids.
+  // Adds the next token of row r: [ids, log-probs, rest], or without ids. Returns where the token after it begins.
   const float* add(int64_t r, const float* next, int64_t count, bool has_ids) {
     if (has_ids) {
       std::transform(next, next + count, std::back_inserter(base::at(ids, r)),
@@ -91,7 +91,8 @@ int64_t trained_tokens(const Batch& rows, int64_t r) {
   return std::ranges::count_if(trainable, [](uint8_t one) { return one != 0; });
 }
 
-// The list of each token is the model's own where the rows have none.
+// Returns log-probs of the listed tokens of each trainable token. Where the rows have no lists, the model's own most
+// likely tokens are listed.
 TokenNumbers listed_numbers(model::Model& model, const Batch& rows, int64_t count, const ScoringOptions& options) {
   const bool own = !rows.has(batch::kTeacherIds.name);
   const auto values_of = [&](const Batch& some, const PackedRows& packed, const HeadInput& input) {
@@ -112,7 +113,7 @@ TokenNumbers listed_numbers(model::Model& model, const Batch& rows, int64_t coun
   return numbers;
 }
 
-// A column of one number per trainable token, at its place in rows of [L] with 0 elsewhere.
+// Adds a column [L] with one number per trainable token, at the token's place, and 0 elsewhere.
 template <class Values>
 Batch with_token_values(model::Model& model, const Batch& rows, const Key<float>& key, const ScoringOptions& options,
                         Values values_of) {

@@ -11,7 +11,7 @@ using at::Tensor;
 
 void Stage::run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward) {
   under_way_.resize(parts_.size());
-  std::vector<size_t> last(parts_.size());  // step of each micro-batch
+  std::vector<size_t> last(parts_.size());  // number of the last step of each micro-batch
   for (size_t s = 0; s < steps.size(); ++s) base::at(last, steps[s].micro_batch) = s;
   for (size_t s = 0; s < steps.size(); ++s) {
     const auto number = static_cast<size_t>(steps[s].micro_batch);

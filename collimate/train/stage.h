@@ -11,26 +11,26 @@
 
 namespace collimate::train {
 
-// Takes the micro-batches of an update through this rank's stage of the model. Blocking; all stages run the same
+// Takes the micro-batches of an update through this rank's stage of the model. Calls block; all stages run the same
 // micro-batches.
 class Stage {
  public:
   using Forwarded = std::function<void(size_t number, MicroStep&)>;
-  // Gives the gradient of the stream that the stage got.
+  // Runs a micro-batch's backward and returns the gradient of the stream that the stage got.
   using Backward = std::function<at::Tensor(size_t number, MicroStep&, const at::Tensor& gradient)>;
 
-  // All of these outlive it. `noise`: as of pack_rows.
+  // All references must outlive the Stage. `noise` is that of pack_rows.
   Stage(model::Model& model, const LearnerOptions& options, const model::ContextRanks& context,
         std::span<const Batch> parts, std::optional<uint64_t> noise)
       : model_(model), options_(options), context_(context), parts_(parts), noise_(noise) {}
 
-  // Calls `forwarded` behind the forward of each micro-batch, and `backward` for its backward where the steps have any.
+  // Runs the steps. Calls `forwarded` behind the forward of each micro-batch, and `backward` for its backward, if any.
   void run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward = {});
 
  private:
   struct UnderWay {
     std::unique_ptr<MicroStep> micro;
-    at::Tensor passed;  // to the next act: a stream, or a gradient of one
+    at::Tensor passed;  // handed to the next act: a stream, or the gradient of one
   };
   void act(const StageStep& step, UnderWay& one, const Forwarded& forwarded, const Backward& backward);
   at::Tensor received(const MicroStep& micro, int behind) const;
