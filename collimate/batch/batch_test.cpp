@@ -102,6 +102,13 @@ TEST(Batch, NoRowsKeepTheirColumnsOnTheWire) {
 
 TEST(Batch, HostileWireIsRefused) {
   WireBatch wire = serialize(sample(1, 2));
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{-2, -2}, {int64_t{1} << 62, 4}}) {
+    nlohmann::json header = nlohmann::json::parse(wire.header);
+    for (nlohmann::json& column : header.at("columns"))
+      if (column.at("schema").at("name") == "router") column.at("schema").at("inner") = sizes;
+    const WireBatch other{header.dump(), wire.frames};
+    EXPECT_THROW(parse(other), base::RunError);
+  }
   wire.frames[1].resize(3);
   EXPECT_THROW(parse(wire), base::Error);
   wire.frames.clear();

@@ -40,6 +40,14 @@ const std::vector<std::byte>& next_frame(const WireBatch& wire, size_t& frame) {
   return wire.frames[frame++];
 }
 
+// Returns 0 for sizes that no element has.
+int64_t bytes_of_element(const ColumnSchema& schema) {
+  int64_t bytes = element_bytes(schema.type);
+  for (const int64_t size : schema.inner)
+    if (size <= 0 || __builtin_mul_overflow(bytes, size, &bytes)) return 0;
+  return bytes;
+}
+
 void read_column(const json& entry, int64_t rows, const WireBatch& wire, size_t& frame, Batch& out) {
   const ColumnSchema schema = entry.at("schema");
   if (schema.type == ElementType::kJson) {
@@ -47,7 +55,7 @@ void read_column(const json& entry, int64_t rows, const WireBatch& wire, size_t&
     return;
   }
   const std::vector<std::byte>& values = next_frame(wire, frame);
-  const int64_t bytes = inner_count(schema) * element_bytes(schema.type);
+  const int64_t bytes = bytes_of_element(schema);
   if (bytes <= 0 || static_cast<int64_t>(values.size()) % bytes != 0)
     throw base::RunError(base::expectation(
         "batch on the wire", fmt::format("whole elements of {} bytes in column \"{}\"", bytes, schema.name),

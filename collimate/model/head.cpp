@@ -132,7 +132,7 @@ LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, 
   const int64_t all_logits = args.rows * args.head->n * static_cast<int64_t>(sizeof(float));
   const auto kept = request.record ? logits_memory(exec, owner, all_logits) : nullptr;
   if (vocabulary().cut == 0) {
-    COLLIMATE_CHECK(request.top_count == 0, "the most likely of tokens that lie on several ranks");
+    if (request.top_count > 0) return most_likely_of_parts(exec, weights.tensor(), args, request, kept);
     return log_probs_of_parts(exec, weights.tensor(), args, request, kept);
   }
   LogProbResult result;

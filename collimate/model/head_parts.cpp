@@ -153,6 +153,23 @@ int64_t rows_of_parts(int64_t vocabulary, const shape::TensorRank& place) {
 
 }  // namespace
 
+LogProbResult most_likely_of_parts(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head,
+                                   const LogProbRequest& request, std::shared_ptr<const tensor::Buffer> logits) {
+  COLLIMATE_CHECK(request.listed_count == 0, "{} most likely tokens beside listed ones", request.top_count);
+  LogProbRequest listing = request;
+  listing.top_count = 0;
+  listing.listed_count = request.top_count;
+  LogProbResult result = log_probs_of_parts(exec, tensor, head, listing, std::move(logits));
+  const tensor::HostTensor ids(exec, result.listed_ids.to(at::kFloat)), log_probs(exec, result.listed);
+  for (size_t i = 0; i < ids.floats().size(); ++i)
+    result.top.push_back({static_cast<int32_t>(ids.floats()[i]), log_probs.floats()[i]});
+  for (auto row = result.top.begin(); row != result.top.end(); row += request.top_count)  // ascending by id until here
+    std::stable_sort(row, row + request.top_count,
+                     [](const auto& a, const auto& b) { return a.log_prob > b.log_prob; });
+  result.listed_ids = result.listed = result.rest = at::Tensor();
+  return result;
+}
+
 void make_listed(const tensor::Exec& exec, const LogProbRequest& request, LogProbResult& result) {
   if (request.listed_count == 0) return;
   const int64_t rows = request.hidden.size(0), count = request.listed_count;

@@ -16,4 +16,8 @@ void make_listed(const tensor::Exec& exec, const LogProbRequest& request, LogPro
 LogProbResult log_probs_of_parts(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head,
                                  const LogProbRequest& request, std::shared_ptr<const tensor::Buffer> logits);
 
+// Returns log-probs in the same way, with the request's `top_count` most likely tokens of each row.
+LogProbResult most_likely_of_parts(const tensor::Exec& exec, const TensorRanks& tensor, const tensor::LogProbHead& head,
+                                   const LogProbRequest& request, std::shared_ptr<const tensor::Buffer> logits);
+
 }  // namespace collimate::model

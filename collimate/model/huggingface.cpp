@@ -291,7 +291,8 @@ FileForm form_of_files(const std::string& directory, const Weights& weights, con
   const std::string own = host::base_directory(directory);
   FileForm form;
   if (!dtype.empty()) form.dtype = dtype;
-  if (!std::filesystem::exists(weight_files(own).begin()->first)) return form;
+  const auto files = weight_files(own);
+  if (files.empty() || !std::filesystem::exists(files.begin()->first)) return form;
   const std::span<const ParamSpec> specs = own_specs(weights);
   if (dtype.empty() && are_all_bfloat16(*open_files(own, weights.whole_shape()), specs)) form.dtype = "BF16";
   int64_t total = 0;

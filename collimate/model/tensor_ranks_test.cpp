@@ -137,6 +137,24 @@ TEST_P(TensorParity, ListedTokensAreThoseOfOneRank) {
   }
 }
 
+// Ranks that share a vocabulary find the most likely tokens of each row, as a server shows them for a prompt.
+TEST_P(TensorParity, MostLikelyTokensAreThoseOfOneRank) {
+  const auto one = tiny_weights(shape_, options());
+  Model single(one, {});
+  LogProbRequest asked = request(single.forward(batch_), false);
+  asked.top_count = 5;
+  const std::vector<tensor::TokenLogProb> expected = single.log_probs(asked).top;
+  on_each(options(), [&](const auto& mine) {
+    Model model(tiny_weights(shape_, mine), {});
+    const std::vector<tensor::TokenLogProb> top = model.log_probs(asked).top;
+    ASSERT_EQ(top.size(), expected.size());
+    for (size_t i = 0; i < top.size(); ++i) {
+      EXPECT_EQ(top[i].token, expected[i].token) << i;
+      EXPECT_EQ(top[i].log_prob, expected[i].log_prob) << i;
+    }
+  });
+}
+
 TEST_P(TensorParity, GradientsAreThoseOfOneRank) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
     const auto one = tiny_weights(shape_, dropping(options()));

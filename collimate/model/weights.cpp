@@ -42,9 +42,9 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   impl_->exec = exec;
   impl_->lay_out();
   if (values == nullptr) {
-    impl_->take_base();
     for (Impl::Segment& s : impl_->segments)
       if (!s.is_of_base) *s.master = impl_->zeros(s.kept.count(), impl_->values_purpose(s));
+    impl_->take_base();  // last, as from then on the base counts these weights until they are gone
     return;
   }
   const auto tagged = impl_->scope(model::values_purpose(false));

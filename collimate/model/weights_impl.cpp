@@ -76,10 +76,7 @@ void Weights::Impl::lay_out() {
 }
 
 void Weights::Impl::take_base() {
-  if (options.base != nullptr) {
-    below()->check_resident();
-    ++below()->over;
-  }
+  if (options.base != nullptr) below()->check_resident();
   for (size_t s = 0; s < segments.size(); ++s) {
     if (!segments[s].is_of_base) continue;
     COLLIMATE_CHECK(options.base != nullptr && !options.ranks.shares.several() && !options.ranks.experts.several(),
@@ -92,6 +89,7 @@ void Weights::Impl::take_base() {
                       "{} of {} is none of {}", specs[i].name, options.tag, from.options.tag);
     segments[s].master = base::at(from.segments, static_cast<int>(s)).master;
   }
+  if (options.base != nullptr) ++below()->over;  // when nothing can fail any more: the destructor takes it back
 }
 
 bool Weights::Impl::has_panels(size_t index) const {

@@ -60,18 +60,31 @@ std::vector<float> DataRanks::sum_of_rows(std::vector<float> values) const {
   return values;
 }
 
+std::vector<double> DataRanks::sum_large(const std::vector<double>& values) const {
+  constexpr double kStep = 4096;
+  std::vector<float> parts;
+  for (const double value : values) {
+    const double high = std::floor(value / kStep);
+    parts.push_back(static_cast<float>(high));
+    parts.push_back(static_cast<float>(value - high * kStep));
+  }
+  parts = sum_of_rows(std::move(parts));
+  std::vector<double> sums;
+  for (size_t i = 0; i < parts.size(); i += 2) sums.push_back(parts[i] * kStep + parts[i + 1]);
+  return sums;
+}
+
 batch::GlobalCounts DataRanks::sum_counts(const batch::GlobalCounts& counts) const {
   if (rows_ == nullptr) return counts;
-  const std::vector<float> sums = sum_of_rows(
-      {static_cast<float>(counts.tokens), static_cast<float>(counts.rows), static_cast<float>(counts.chosen_tokens)});
+  const std::vector<double> sums = sum_large({counts.tokens, counts.rows, counts.chosen_tokens});
   return {sums[0], sums[1], sums[2]};
 }
 
 std::vector<float> DataRanks::join(const std::vector<float>& mine, int64_t& begin) const {
   if (rows_ == nullptr) return mine;
-  std::vector<float> sizes(static_cast<size_t>(rows_->size()));
-  base::at(sizes, rows_->rank()) = static_cast<float>(mine.size());
-  sizes = sum_of_rows(std::move(sizes));
+  std::vector<double> sizes(static_cast<size_t>(rows_->size()));
+  base::at(sizes, rows_->rank()) = static_cast<double>(mine.size());
+  sizes = sum_large(sizes);
   const auto first = sizes.begin() + rows_->rank();
   begin = static_cast<int64_t>(std::accumulate(sizes.begin(), first, 0.0));
   std::vector<float> all(static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), 0.0)));

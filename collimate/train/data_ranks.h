@@ -42,6 +42,8 @@ class DataRanks {
 
   // Sums numbers about rows over the ranks that have rows of their own, in fp32 by the group's tree.
   std::vector<float> sum_of_rows(std::vector<float> values) const;
+  // Sums whole numbers of up to 2^36 over the same ranks, exactly.
+  std::vector<double> sum_large(const std::vector<double>& values) const;
   batch::GlobalCounts sum_counts(const batch::GlobalCounts& counts) const;
   // Returns the lists of the same ranks one after another; `begin` is set to where this rank's list begins.
   std::vector<float> join(const std::vector<float>& mine, int64_t& begin) const;

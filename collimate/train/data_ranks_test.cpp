@@ -259,6 +259,19 @@ TEST(DataRanks, AnyLayoutUpdatesAsOneRank) {
   }
 }
 
+// More tokens than fp32 counts one by one.
+TEST(DataRanks, CountsAreExact) {
+  comm::with_ranks(2, "counts", [&](comm::Group& group) {
+    Trained run(&group, 0);
+    const DataRanks ranks(*run.weights, {}, {&group}, 0, comm::kDeadlineOfRanks);
+    const double tokens = (1 << 24) + 1, chosen = 3.5 * (group.rank() + 1);
+    const batch::GlobalCounts sums = ranks.sum_counts({tokens, 1, chosen});
+    EXPECT_EQ(sums.tokens, 2 * tokens);
+    EXPECT_EQ(sums.rows, 2);
+    EXPECT_EQ(sums.chosen_tokens, 10.5);
+  });
+}
+
 TEST(DataRanks, SharesAreAllOfASegmentInOrder) {
   for (const int64_t floats : {0L, 16L, 4096L, 9000L, 81920L, 100000L})
     for (const int ranks : {1, 2, 3, 7}) {

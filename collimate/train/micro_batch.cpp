@@ -59,7 +59,7 @@ Row row_of(const Batch& rows, int64_t r, RecordedRoutes routes) {
   const auto first = std::find_if(row.trainable.begin(), row.trainable.end() - 1, [](uint8_t t) { return t != 0; });
   row.prompt = static_cast<size_t>(first - row.trainable.begin());
   if (rows.has(batch::kFirstPosition.name))
-    row.first_position = static_cast<int32_t>(base::at(rows.all(batch::kFirstPosition), r));
+    row.first_position = static_cast<int32_t>(rows.get(batch::kFirstPosition, r));
   return row;
 }
 

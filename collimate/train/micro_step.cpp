@@ -83,12 +83,13 @@ void MicroStep::compute_listed(const batch::QuantityNeeds& needs) {
 void MicroStep::compute_quantities(const Objective& objective) {
   const batch::QuantityNeeds& needs = objective.needs;
   const base::FaultPhase phase("training");
-  if (needs.log_probs || needs.entropy || needs.listed || needs.values) {
+  const bool needs_log_probs = needs.log_probs || needs.entropy || needs.listed || needs.log_collision;
+  if (needs_log_probs || needs.values) {
     predicted_ = HeadRows(packed_.predictors, packed_.tokens.cut);
     predictors_ = tensor::tensor_beside(hidden_, predicted_.rows());
     predicting_ = hidden_.index_select(0, predictors_);
   }
-  if (needs.log_probs || needs.entropy || needs.listed) {
+  if (needs_log_probs) {
     const float temperature = objective.temperature.value_or(options_.temperature);
     request_ = {predicting_, predicted_.own(packed_.targets), temperature, needs.entropy, /*record=*/true};
     if (needs.listed) compute_listed(needs);
