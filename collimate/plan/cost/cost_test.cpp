@@ -306,6 +306,21 @@ TEST(Candidates, AllFitTheFastestFirst) {
   }
 }
 
+// A config's linear layers add up in so many pieces, and other tp than those that divide them in another order.
+TEST(Candidates, TensorRanksDivideThePiecesOfSums) {
+  const auto sizes = [](int sum_chunks) {
+    SearchSpace space;
+    space.sum_chunks = sum_chunks;
+    std::set<int> found;
+    for (const Candidate& each : enumerate_candidates(job_of("qwen2.5-0.5b", Work::kScore, 8), space, constants_of("")))
+      found.insert(each.how.layout.tp);
+    return found;
+  };
+  EXPECT_EQ(sizes(1), std::set<int>{1});
+  EXPECT_EQ(sizes(2), (std::set<int>{1, 2}));
+  EXPECT_GT(sizes(0).size(), 1U);
+}
+
 TEST(Candidates, NothingFitsWithAReason) {
   std::string why;
   EXPECT_FALSE(fastest(job_of("llama3.1-405b", Work::kScore, 8, "A100-40"), {}, constants_of(""), &why));
