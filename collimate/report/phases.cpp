@@ -35,9 +35,13 @@ void accumulate(PhaseTimes& phase, const PhaseTable& table, const Series& series
   }
 }
 
-void finish(PhaseTimes& phase, double steps_per_bar) {
+// Makes the sums of the bars means over their steps, of which the last bar may have fewer.
+void finish(PhaseTimes& phase, const PhaseTable& table, int64_t last_step) {
   phase.total = std::max(phase.total, 0.0);
-  for (double& seconds : phase.per_bar) seconds = std::max(seconds, 0.0) / steps_per_bar;
+  for (size_t bar = 0; bar < table.bar_starts.size(); ++bar) {
+    const double steps = std::min(table.steps_per_bar, static_cast<double>(last_step) + 1 - table.bar_starts[bar]);
+    phase.per_bar[bar] = std::max(phase.per_bar[bar], 0.0) / steps;
+  }
 }
 
 std::string bars(const PhaseTable& table, double high) {
@@ -164,12 +168,12 @@ PhaseTable phase_table(const RunData& run) {
     PhaseTimes phase{phase_words(name.substr(kFamily.size())), {}, 0};
     accumulate(phase, table, series, 1);
     if (!whole.empty()) accumulate(other, table, series, -1);
-    finish(phase, table.steps_per_bar);
+    finish(phase, table, run.last_step);
     table.phases.push_back(std::move(phase));
   }
   std::sort(table.phases.begin(), table.phases.end(),
             [](const PhaseTimes& a, const PhaseTimes& b) { return a.total > b.total; });
-  finish(other, table.steps_per_bar);
+  finish(other, table, run.last_step);
   if (other.total > 0) table.phases.push_back(std::move(other));
   for (const PhaseTimes& phase : table.phases) table.total += phase.total;
   if (const double outside = run.seconds - table.total; !whole.empty() && outside > 0) {
