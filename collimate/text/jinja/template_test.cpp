@@ -103,7 +103,7 @@ TEST(Jinja, RefusalsNameTheirLine) {
               HasSubstr("line 2] expected at most 512 MiB of texts, lists and steps, got more"));
 }
 
-// Texts of CPython 3.11 and Jinja2 3.1.6.
+// CPython 3.11 and Jinja2 3.1.6 write these texts.
 TEST(Jinja, MethodsOfADictionaryGoBeforeItsMembers) {
   const auto written = [](const char* source) {
     return Template(source).render(ordered_json::parse(R"({"p": {"items": 1, "b": 2}})"));
