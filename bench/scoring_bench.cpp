@@ -84,9 +84,7 @@ void measure(model::Model& model, int repeats, const std::string& rows_path, con
   std::fflush(stdout);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const int repeats = argc > 3 ? std::atoi(argv[3]) : 0;
   if (argc < 6 || argc % 2 != 0 || repeats < 1) {
     fmt::print(stderr, "bench_scoring MODEL_DIRECTORY float32|bfloat16 REPEATS ROWS VALUES [ROWS VALUES …]\n");
@@ -100,4 +98,15 @@ int main(int argc, char** argv) {
       exec);
   for (int i = 4; i + 1 < argc; i += 2) measure(model, repeats, argv[i], argv[i + 1]);
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
 }

@@ -151,5 +151,8 @@ int main() {
   } catch (const collimate::base::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return error.exit_code();
+  } catch (const std::exception& error) {  // a document that is no JSON, or not as report.py writes it
+    std::fprintf(stderr, "[bench_published] %s\n", error.what());
+    return 2;
   }
 }

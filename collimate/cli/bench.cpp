@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/bench_planner.h"
@@ -21,9 +23,12 @@ int bench(const Arguments& arguments) {
         "\ncollimate bench NAME --help lists its options; make bench measures Collimate against other programs.\n");
     return 0;
   }
-  for (const Verb& one : benches())
+  std::vector<std::string> known;
+  for (const Verb& one : benches()) {
     if (asked == one.name) return one.run({arguments.begin() + 1, arguments.end()});
-  throw base::InputError(base::expectation("collimate bench", "one of quickstart, planner",
+    known.emplace_back(one.name);
+  }
+  throw base::InputError(base::expectation("collimate bench", fmt::format("one of {}", fmt::join(known, ", ")),
                                            arguments.empty() ? "nothing" : "\"" + asked + "\"",
                                            "make bench for those against other programs"));
 }

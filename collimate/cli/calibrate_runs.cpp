@@ -94,7 +94,7 @@ double median_metric(const std::vector<base::MetricsRecord>& records, const std:
 }
 
 void read_realised_lengths(const Page& page, const std::vector<base::MetricsRecord>& records, double rows,
-                           int64_t devices, CalibrationRun& run) {
+                           CalibrationRun& run) {
   const auto metric = [&](const char* name) { return median_metric(records, name); };
   if (page.draws) {
     run.longest = metric("response_length/max");
@@ -103,8 +103,7 @@ void read_realised_lengths(const Page& page, const std::vector<base::MetricsReco
         plan_::lengths_text(metric("response_length/mean"), run.longest, metric("response_length/clip_ratio"), rows);
     return;
   }
-  // The seconds are of the first device's rows.
-  const double trained = rows * static_cast<double>(page.config.train.ppo_epochs.get()) / static_cast<double>(devices);
+  const double trained = rows * static_cast<double>(page.config.train.ppo_epochs.get());
   run.prompt = "1";
   run.completion = plan_::mean_text(metric("train/tokens") / trained - 1);
 }
@@ -148,7 +147,7 @@ class Calibrator {
     asked.config = options_.config;
     asked.sets = sets;
     asked.cluster = fmt::format("1x{}xcpu", options_.devices);
-    read_realised_lengths(page_, records, plan_request(asked).request.load.rows, options_.devices, made);
+    read_realised_lengths(page_, records, plan_request(asked).request.load.rows, made);
     asked.prompt = made.prompt;
     asked.completion = made.completion;
     made.asked = plan_request(asked);

@@ -44,6 +44,7 @@ TEST(Commands, KnowWhatAnArgumentMayBe) {
   EXPECT_THAT(find("bench").choices, Contains("quickstart"));
   EXPECT_THAT(find("bench quickstart").options, Contains(Field(&CommandOption::name, "--reduced")));
   EXPECT_FALSE(find("bench planner").sets_keys) << "its --set takes constants";
+  for (const Verb& one : benches()) EXPECT_THAT(base::message_of([] { bench({"none"}); }), HasSubstr(one.name));
 }
 
 TEST(Commands, AVerbThatIsOnlyAskedForItsOptionsCanBeCalledAfterwards) {

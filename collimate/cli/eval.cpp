@@ -14,6 +14,7 @@
 #include "collimate/generate/sampling_options.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/plan/show/columns.h"
+#include "collimate/recipe/data.h"
 #include "collimate/recipe/evaluation/of_models.h"
 #include "collimate/report/evaluation_page.h"
 #include "collimate/rlhf/modules/loading_options.h"
@@ -131,6 +132,13 @@ recipe::EvaluationCall asked(const EvalCall& call) {
   return asked;
 }
 
+std::vector<NamedFile> data_files(const recipe::EvaluationCall& what) {
+  std::vector<NamedFile> files;
+  for (const text::DataSource& source : recipe::data_sources(what.data, "--data"))
+    files.push_back({"--data", source.path});
+  return files;
+}
+
 void write_rows(const std::vector<recipe::ModelEvaluation>& models, const std::string& path) {
   std::string text;
   for (const recipe::ModelEvaluation& made : models)
@@ -149,7 +157,7 @@ int eval(const Arguments& arguments) {
   if (!read_arguments(arguments, call)) return 0;
   recipe::EvaluationCall what = asked(call);
   const std::string page = output_of(call, kPage), rows = output_of(call, kRows);
-  check_outputs({{"--output", page}, {"--output", rows}}, {{"--data", what.data.is_string() ? call.data : ""}});
+  check_outputs({{"--output", page}, {"--output", rows}}, data_files(what));
   const std::vector<recipe::ModelEvaluation> models = recipe::evaluate_each(call.models, what, call.download);
   const nlohmann::ordered_json document = recipe::evaluation_document(what, models);
   if (!page.empty()) host::write_file_atomically(page, report::render_evaluation(document));

@@ -188,6 +188,12 @@ TEST(Timeline, HasSecondsBelowAndWorkersBeside) {
   EXPECT_NEAR(begin + attribute(blocks[0].first, "width"), axes.x_ticks.at("6"), 2 * kRounding);
 }
 
+TEST(Timeline, ALongNameIsCutBetweenCharacters) {
+  RunData run;
+  run.trace = {{"generate", "model ééééééééééééééééé device 0", 0, 1}};
+  EXPECT_THAT(draw_timeline(run), HasSubstr(">model ééééééééé...<title>model ééééééééééééééééé device 0</title>"));
+}
+
 TEST(Chart, TicksAreRound) {
   EXPECT_THAT(base::ticks(0, 1, 5), ElementsAre(0, 0.2, 0.4, testing::DoubleEq(0.6), 0.8, 1));
   EXPECT_THAT(base::ticks(1, 20, 7), ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20));

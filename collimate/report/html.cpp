@@ -7,13 +7,27 @@
 
 namespace collimate::report {
 
-std::string short_number(double value, bool percent, int digits) {
-  if (percent) return fmt::format("{:.{}g} %", value * 100, digits);
+namespace {
+
+// Writes so many significant digits, or all before the point where there are more of them, but fewer than seven.
+std::string significant(double value, int digits) {
   const double size = std::fabs(value);
-  if (size >= 1e9) return fmt::format("{:.{}g}G", value * 1e-9, digits);
-  if (size >= 1e6) return fmt::format("{:.{}g}M", value * 1e-6, digits);
-  if (size >= 1e4) return fmt::format("{:.{}g}k", value * 1e-3, digits);
-  return fmt::format("{:.{}g}", value, size >= 1000 ? std::max(digits, 4) : digits);
+  const bool whole = size >= std::pow(10, digits) - 0.5 && size < 1e6;
+  return whole ? fmt::format("{:.0f}", value) : fmt::format("{:.{}g}", value, digits);
+}
+
+}  // namespace
+
+std::string short_number(double value, bool percent, int digits) {
+  if (percent) return significant(value * 100, digits) + " %";
+  // A number that is rounded up to a bound has the unit from there on.
+  const auto reaches = [value](double bound, int kept) {
+    return std::fabs(value) >= bound - bound / (2 * std::pow(10, kept));
+  };
+  if (reaches(1e9, digits)) return significant(value * 1e-9, digits) + "G";
+  if (reaches(1e6, digits)) return significant(value * 1e-6, digits) + "M";
+  if (reaches(1e4, std::max(digits, 4))) return significant(value * 1e-3, digits) + "k";
+  return significant(value, digits);
 }
 
 std::vector<std::string> tick_labels(const std::vector<double>& ticks, bool percent) {
@@ -28,7 +42,7 @@ std::vector<std::string> tick_labels(const std::vector<double>& ticks, bool perc
 }
 
 std::string duration(double seconds) {
-  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1000);
+  if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1000);
   if (seconds < 100) return fmt::format("{:.3g} s", seconds);
   const auto whole = static_cast<int64_t>(std::llround(seconds));
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);

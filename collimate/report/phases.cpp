@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/ticks.h"
 #include "collimate/report/chart.h"
 #include "collimate/report/html.h"
@@ -20,6 +21,7 @@ constexpr double kPhasesWidth = 1120, kPhasesHeight = 296, kPhasesLeft = 66, kPh
                  kPhasesBottom = 252;
 constexpr const char* kHint = R"(<p class="soft narrow">Scroll the picture sideways.</p>)";
 constexpr double kRow = 26, kNames = 190;  // of the timeline: height of a lane, width of the names
+constexpr size_t kMostOfName = 28;         // bytes of a lane's name that fit beside the lane
 
 size_t bar_of(const PhaseTable& table, double step) {
   const double index = (step - table.bar_starts.front()) / table.steps_per_bar;
@@ -35,9 +37,13 @@ void accumulate(PhaseTimes& phase, const PhaseTable& table, const Series& series
   }
 }
 
-void finish(PhaseTimes& phase, double steps_per_bar) {
+// Makes the sums of the bars means over their steps, of which the last bar may have fewer.
+void finish(PhaseTimes& phase, const PhaseTable& table, int64_t last_step) {
   phase.total = std::max(phase.total, 0.0);
-  for (double& seconds : phase.per_bar) seconds = std::max(seconds, 0.0) / steps_per_bar;
+  for (size_t bar = 0; bar < table.bar_starts.size(); ++bar) {
+    const double steps = std::min(table.steps_per_bar, static_cast<double>(last_step) + 1 - table.bar_starts[bar]);
+    phase.per_bar[bar] = std::max(phase.per_bar[bar], 0.0) / steps;
+  }
 }
 
 std::string bars(const PhaseTable& table, double high) {
@@ -113,12 +119,6 @@ std::vector<std::string> names_of(const std::vector<TraceEvent>& events) {
   return names;
 }
 
-// Keeps as much of a lane's name as fits beside the lane.
-std::string shortened(const std::string& name) {
-  constexpr size_t kMostCharacters = 28;
-  return name.size() <= kMostCharacters ? name : name.substr(0, kMostCharacters - 1) + "…";
-}
-
 std::string timeline_axes(const std::vector<std::string>& lanes, double end, double bottom) {
   std::string out;
   for (const double tick : base::ticks(0, end, 8)) {
@@ -128,7 +128,8 @@ std::string timeline_axes(const std::vector<std::string>& lanes, double end, dou
   }
   for (size_t i = 0; i < lanes.size(); ++i) {
     out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}<title>{}</title></text>)", kNames - 8,
-                       8 + kRow * (static_cast<double>(i) + 0.5) + 4, escape(shortened(lanes[i])), escape(lanes[i]));
+                       8 + kRow * (static_cast<double>(i) + 0.5) + 4, escape(base::beginning_of(lanes[i], kMostOfName)),
+                       escape(lanes[i]));
   }
   return out;
 }
@@ -164,12 +165,12 @@ PhaseTable phase_table(const RunData& run) {
     PhaseTimes phase{phase_words(name.substr(kFamily.size())), {}, 0};
     accumulate(phase, table, series, 1);
     if (!whole.empty()) accumulate(other, table, series, -1);
-    finish(phase, table.steps_per_bar);
+    finish(phase, table, run.last_step);
     table.phases.push_back(std::move(phase));
   }
   std::sort(table.phases.begin(), table.phases.end(),
             [](const PhaseTimes& a, const PhaseTimes& b) { return a.total > b.total; });
-  finish(other, table.steps_per_bar);
+  finish(other, table, run.last_step);
   if (other.total > 0) table.phases.push_back(std::move(other));
   for (const PhaseTimes& phase : table.phases) table.total += phase.total;
   if (const double outside = run.seconds - table.total; !whole.empty() && outside > 0) {

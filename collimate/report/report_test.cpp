@@ -375,25 +375,5 @@ TEST_F(ReportTest, ALineThatCannotBeReadIsNamedAndTheOthersAreShown) {
   EXPECT_THAT(page, HasSubstr(whole.substr(0, whole.find("<h2>Curves"))));
 }
 
-TEST(PhaseTable, AddsWhatStepsSpentElsewhere) {
-  RunData run;
-  run.first_step = 1;
-  run.last_step = 120;
-  for (int step = 1; step <= 120; ++step) {
-    for (const auto& [name, seconds] : {std::pair("timing_s/step", 2.0), std::pair("timing_s/gen", 1.5)}) {
-      run.metrics[name].x.push_back(step);
-      run.metrics[name].y.push_back(seconds);
-    }
-  }
-  const PhaseTable table = phase_table(run);
-  EXPECT_EQ(table.bar_starts.size(), 60u);
-  ASSERT_EQ(table.phases.size(), 2u);
-  EXPECT_EQ(table.phases[0].name, "generating completions");
-  EXPECT_DOUBLE_EQ(table.phases[0].total, 180);
-  EXPECT_DOUBLE_EQ(table.phases[0].per_bar[59], 1.5);
-  EXPECT_EQ(table.phases[1].name, "the rest of each iteration");
-  EXPECT_DOUBLE_EQ(table.phases[1].total, 60);
-}
-
 }  // namespace
 }  // namespace collimate::report

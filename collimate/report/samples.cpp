@@ -84,15 +84,19 @@ std::string answer_column(const std::string& whose, const std::optional<std::str
   return answer ? column(whose, "", *answer) : "";
 }
 
+// Shows both values, where both are there, else the last one.
+std::string change_chip(const SampleText& first, const SampleText& last) {
+  if (std::isnan(first.value) || std::isnan(last.value)) return value_chip(last, "flat");
+  return chip(direction(first, last), fmt::format("{} {} → {}", measure_words(last.measure), short_number(first.value),
+                                                  short_number(last.value)));
+}
+
 // Draws the texts of the data, each with its first and last value.
 std::string data_columns(const Sample& before, const Sample& after) {
   std::string out;
   for (size_t i = 0; i < std::min(before.texts.size(), after.texts.size()); ++i) {
-    const SampleText &first = before.texts[i], &last = after.texts[i];
-    out += column(data_label(last),
-                  chip(direction(first, last), fmt::format("{} {} → {}", measure_words(last.measure),
-                                                           short_number(first.value), short_number(last.value))),
-                  last.text);
+    const SampleText& last = after.texts[i];
+    out += column(data_label(last), change_chip(before.texts[i], last), last.text);
   }
   return out;
 }
@@ -148,12 +152,12 @@ std::string compared(const std::vector<const Sample*>& samples, const std::vecto
   }
   for (size_t i = 0; i < any.texts.size(); ++i) {
     std::string chips;
-    for (size_t r = 0; r < runs.size(); ++r)
-      if (i < samples[r]->texts.size()) {
-        const SampleText& text = samples[r]->texts[i];
-        chips +=
-            chip("flat", fmt::format("{}: {} {}", runs[r].name, measure_words(text.measure), short_number(text.value)));
-      }
+    for (size_t r = 0; r < runs.size(); ++r) {
+      if (i >= samples[r]->texts.size() || std::isnan(samples[r]->texts[i].value)) continue;
+      const SampleText& text = samples[r]->texts[i];
+      chips +=
+          chip("flat", fmt::format("{}: {} {}", runs[r].name, measure_words(text.measure), short_number(text.value)));
+    }
     columns += column(data_label(any.texts[i]), chips, any.texts[i].text);
   }
   std::string answers;

@@ -70,13 +70,17 @@ std::vector<Piece> Channel::take(const base::Deadline& deadline) {
 void Channel::drop(int64_t choice) {
   const std::lock_guard lock(mutex_);
   base::at(dropped_, choice) = 1;
-  std::erase_if(pieces_, [&](const Piece& piece) { return piece.choice == choice; });
+  const auto piece = std::ranges::find(pieces_, choice, &Piece::choice);
+  if (piece == pieces_.end()) return;
+  tokens_ -= std::ssize(piece->tokens);
+  pieces_.erase(piece);
 }
 
 void Channel::drop_all() {
   const std::lock_guard lock(mutex_);
   std::fill(dropped_.begin(), dropped_.end(), 1);
   pieces_.clear();
+  tokens_ = 0;
 }
 
 }  // namespace collimate::serve

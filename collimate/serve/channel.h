@@ -65,7 +65,7 @@ class Channel {
   std::vector<char> dropped_;        // by choice
   std::vector<generate::PromptLogProbs> prompt_log_probs_;
   std::exception_ptr cause_;
-  int64_t tokens_ = 0;  // pushed since the last take()
+  int64_t tokens_ = 0;  // pushed since the last take(), without those of choices dropped since
   bool accepted_ = false;
 };
 

@@ -42,5 +42,16 @@ TEST(Channel, WhatWasTakenDoesNotCount) {
   EXPECT_FALSE(channel.push(0, three)) << "six unread";
 }
 
+TEST(Channel, WhatWasDroppedDoesNotCount) {
+  Channel channel(2, 4);
+  const generate::Emission three{.tokens = {1, 2, 3}, .log_probs = {-1.F, -1.F, -1.F}};
+  EXPECT_TRUE(channel.push(0, three));
+  channel.drop(0);
+  channel.drop(0);
+  EXPECT_TRUE(channel.push(0, three));
+  EXPECT_TRUE(channel.push(1, three));
+  EXPECT_EQ(channel.take(base::Deadline::never()).at(0).choice, 1);
+}
+
 }  // namespace
 }  // namespace collimate::serve

@@ -304,13 +304,14 @@ void EngineLoop::observe_tokens(const Place& place, int64_t tokens, double now) 
 }
 
 void EngineLoop::end(Flight& flight, int64_t choice, generate::Finish finish) {
+  using generate::Finish;
   by_uid_.erase(base::at(flight.uids, choice));
   --flight.running;
   {
     const std::lock_guard lock(mutex_);
-    ++(finish == generate::Finish::kCancelled ? status_.cancelled
-       : finish == generate::Finish::kTimeout ? status_.expired
-                                              : status_.finished);
+    ++(finish == Finish::kCancelled || finish == Finish::kError ? status_.cancelled
+       : finish == Finish::kTimeout                             ? status_.expired
+                                                                : status_.finished);
   }
   release(1);
 }

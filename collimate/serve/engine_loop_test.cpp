@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "collimate/base/at.h"
+#include "collimate/batch/standard_keys.h"
 #include "tests/support/generate/tiny_service.h"
 
 namespace collimate::serve {
@@ -133,6 +134,32 @@ TEST_F(EngineLoopTest, AServiceThatCannotGoOnEndsTheEngine) {
   while (loop.status().broken.empty()) std::this_thread::yield();
   EXPECT_EQ(loop.status().broken, "rank 1 is gone");
   EXPECT_EQ(thrown<base::RunError>([&] { loop.submit(work_of(1)); }), "rank 1 is gone");
+}
+
+// No token can go on with what any request has to be.
+class Stuck final : public generate::Completer {
+ public:
+  void submit(const Batch& requests) override {
+    for (int64_t row = 0; row < requests.rows(); ++row)
+      ends_.push_back({.uid = requests.get(batch::kUid, row), .finish = Finish::kError});
+  }
+  bool step() override { return false; }
+  std::span<const generate::Emission> take() override {
+    taken_ = std::exchange(ends_, {});
+    return taken_;
+  }
+  void cancel(std::span<const int64_t>) override {}
+  generate::ServiceStats stats() const override { return {}; }
+
+ private:
+  std::vector<generate::Emission> ends_, taken_;
+};
+
+TEST_F(EngineLoopTest, ACompletionThatCannotGoOnHasNotEndedByItself) {
+  EngineLoop loop({.service = std::make_unique<Stuck>(), .score = {}, .begin = {}}, {}, 1);
+  EXPECT_EQ(read_all(*loop.submit(work_of(5)))[0].finish, Finish::kError);
+  EXPECT_EQ(loop.status().finished, 0);
+  EXPECT_EQ(loop.status().cancelled, 1);
 }
 
 TEST_F(EngineLoopTest, ASeedDecidesAndNothingElseDoes) {

@@ -1,5 +1,6 @@
 #include "collimate/serve/exchange.h"
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <utility>
@@ -192,7 +193,7 @@ std::vector<Delta> Exchange::wait() {
     auto deltas = completions_->next(base::Deadline::after(kLookSeconds));
     for (Delta& delta : deltas) read_calls(delta);
     check_client();
-    if (!deltas.empty() && !first_token_seen_) {
+    if (!first_token_seen_ && std::ranges::any_of(deltas, [](const Delta& delta) { return !delta.tokens.empty(); })) {
       first_token_seen_ = true;
       metrics_.observe_first_token(base::now_seconds() - begun_seconds_);
     }

@@ -68,7 +68,9 @@ TEST_F(BadRowsOfAFile, WhatATemplateIsGivenStandsBesideMessages) {
     EXPECT_THAT(with(prompt, variables), HasSubstr("column chat_template_kwargs" + prompt_of_messages));
   }
   EXPECT_THAT(with(messages, R"("tools": {"name": "f"})"), HasSubstr("expected a list of definitions of tools"));
-  EXPECT_THAT(with(messages, R"("tools": ["f"])"), HasSubstr("expected a list of definitions of tools"));
+  for (const char* tool : {R"("f")", R"({"function": "f"})", R"({"function": null})", R"({"function": {"name": 5}})"})
+    EXPECT_THAT(with(messages, fmt::format(R"("tools": [{}])", tool)),
+                HasSubstr("expected a list of definitions of tools"));
   EXPECT_THAT(with(messages, R"("tools": "[")"), HasSubstr("column tools] expected well-formed JSON"));
   EXPECT_THAT(with(messages, R"("chat_template_kwargs": [1])"), HasSubstr("expected variables of the chat template"));
 }

@@ -123,6 +123,7 @@ TEST(CallGrammar, CannotAskForOtherFormsOrSpecialTokens) {
   EXPECT_TRUE(can_ask_for_calls(CallForm::kTagged, AsciiTokenizer()));
   EXPECT_FALSE(can_ask_for_calls(CallForm::kTagged, AsciiTokenizer("<tool_call>")));
   EXPECT_FALSE(can_ask_for_calls(CallForm::kDeepSeek, AsciiTokenizer()));
+  EXPECT_TRUE(can_ask_for_calls(CallForm::kObject, AsciiTokenizer("<|python_tag|>"))) << "a call has no such mark";
   Asked wrong(CallForm::kTagged);
   wrong.rule.tools[1]["function"]["parameters"] = 5;
   EXPECT_EQ(base::message_of([&] { call_grammar(wrong.rule, AsciiTokenizer(), "tools"); }),

@@ -101,6 +101,34 @@ TEST(ChatTemplate, SeparatorAndTurns) {
               HasSubstr("leaves out a message of 'critic'"));
 }
 
+TEST(ChatTemplate, AVariableMayBeOfTheTemplateWithToolsOrOfTheOther) {
+  const TemporaryDirectory directory;
+  const nlohmann::json templates = {
+      {{"name", "default"}, {"template", "{{ messages[0].content }}{{ alone }}"}},
+      {{"name", "tool_use"}, {"template", "{{ messages[0].content }}{{ tools[0].type }}{{ beside }}"}}};
+  host::write_file_atomically(directory.path("tokenizer.json"),
+                              host::read_file(testdata("sentencepiece/tokenizer.json")));
+  host::write_file_atomically(directory.path("tokenizer_config.json"),
+                              nlohmann::json{{"eos_token", "</s>"}, {"chat_template", templates}}.dump());
+  const auto tokenizer = load_tokenizer(directory.path());
+  const auto with = [&](const char* name) {
+    return make_chat_template(*tokenizer, "auto", nlohmann::ordered_json{{name, "!"}});
+  };
+  const Messages messages = {{"user", "a"}};
+  const TemplateInputs tools{.tools = {{{"type", "function"}}}};
+  EXPECT_EQ(with("alone")->render(messages, false), "a!");
+  EXPECT_EQ(with("alone")->render({messages, tools}, false), "afunction");
+  EXPECT_EQ(with("beside")->render(messages, false), "a");
+  EXPECT_EQ(with("beside")->render({messages, tools}, false), "afunction!");
+  const auto chat = make_chat_template(*tokenizer);
+  EXPECT_TRUE(chat->reads("alone"));
+  EXPECT_TRUE(chat->reads("beside"));
+  EXPECT_FALSE(chat->reads("another"));
+  EXPECT_THAT(message_of<base::InputError>([&] { with("another"); }),
+              HasSubstr("[chat_template_kwargs] expected variables that the chat template reads, got another, which it "
+                        "does not (the model's own chat template; with tools: the model's tool_use); try leaving it"));
+}
+
 TEST(ChatTemplate, UnknownTemplatesAndChoicesAreErrors) {
   const auto strange = letters("{% for message in messages %}\n{% include 'other' %}");
   const Renderer renderer(strange, make_chat_template(strange));

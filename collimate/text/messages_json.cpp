@@ -6,6 +6,7 @@
 
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
+#include "collimate/text/call_body.h"
 #include "collimate/text/json_numbers.h"
 
 namespace collimate::text {
@@ -131,8 +132,11 @@ Messages messages_from_json(const ordered_json& value, const std::string& where)
 ordered_json tools_from_json(const ordered_json& value, const std::string& where) {
   ordered_json tools = said(value, where);
   if (tools.is_null()) return tools;
-  const auto is_object = [](const ordered_json& tool) { return tool.is_object(); };
-  if (!tools.is_array() || !std::ranges::all_of(tools, is_object))
+  const auto is_definition = [](const ordered_json& tool) {
+    return tool.is_object() && function_of(tool).is_object() &&
+           function_of(tool).value("name", ordered_json("")).is_string();
+  };
+  if (!tools.is_array() || !std::ranges::all_of(tools, is_definition))
     wrong(where, "a list of definitions of tools", value);
   return tools;
 }

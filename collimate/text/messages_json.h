@@ -15,7 +15,8 @@ namespace collimate::text {
 Messages messages_from_json(const nlohmann::ordered_json& json, const std::string& where);
 Message message_from_json(const nlohmann::ordered_json& json, const std::string& where);
 
-// Reads a list of definitions, or its JSON as a text; null where there is none. Throws InputError for anything else.
+// Reads a list of definitions, or its JSON as a text; null where there is none. A definition is an object whose
+// function, if it has one, is an object with a text as its name. Throws InputError for anything else.
 nlohmann::ordered_json tools_from_json(const nlohmann::ordered_json& json, const std::string& where);
 // Reads an object, or its JSON as a text; null for an empty one. Throws InputError for anything else.
 nlohmann::ordered_json variables_from_json(const nlohmann::ordered_json& json, const std::string& where);

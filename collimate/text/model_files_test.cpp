@@ -55,6 +55,7 @@ TEST_F(ModelFile, TheDummyPrefixStandsWhereTheConfigSays) {
   EXPECT_EQ(text("{}"), " t");
   EXPECT_EQ(text(R"({"legacy": true})"), "  ");
   EXPECT_EQ(text(R"({"add_prefix_space": false})"), "tt");
+  EXPECT_EQ(text(R"({"add_prefix_space": null, "legacy": null})"), " t");
 }
 
 TEST_F(ModelFile, AddedTokensOfTheOlderForm) {
@@ -105,6 +106,17 @@ TEST_F(OlderForm, GivesTheSameIds) {
   const auto newer = load_tokenizer(testdata("byte_level"));
   for (const std::string text : {"", " ", "the  the\n\n x", "größe \xFF日本 it's 1234", "cafe\u0301<|im_end|>"})
     EXPECT_EQ(older->encode(text), newer->encode(text)) << text;
+}
+
+TEST_F(OlderForm, NoPrefixSpaceIsTheDefault) {
+  write_model("byte_level");
+  const auto ids = [&](const char* config) {
+    write("tokenizer_config.json", config);
+    return load_tokenizer(directory_.path())->encode("the");
+  };
+  EXPECT_EQ(ids(R"({"add_prefix_space": null})"), ids("{}"));
+  EXPECT_EQ(ids(R"({"add_prefix_space": false})"), ids("{}"));
+  EXPECT_NE(ids(R"({"add_prefix_space": true})"), ids("{}"));
 }
 
 // Ids of transformers 5.23 (GPT2Tokenizer of these files). OPT is published so, each token with its flags.

@@ -195,8 +195,8 @@ std::unique_ptr<HfTokenizer> read_sentencepiece(const std::string& path, const s
                                                 TokenizerConfig config) {
   const Model model = parse_sentencepiece(host::read_file(path), path);
   check_supported(model, path);
-  const bool prefix = config.json.value("add_prefix_space", model.dummy_prefix);
-  const bool legacy = config.json.value("legacy", false);
+  const bool prefix = config.add_prefix_space.value_or(model.dummy_prefix);
+  const bool legacy = config.legacy.value_or(false);
   name_specials(model, config);
   TokenizerParts parts;
   parts.model = model_of(model, path);

@@ -163,6 +163,8 @@ TokenizerConfig read_tokenizer_config(const std::string& directory) {
   for (const json& further : config.json.value("additional_special_tokens", json())) config.named.push_back(further);
   config.add_bos = optional_flag(config.json, "add_bos_token");
   config.add_eos = optional_flag(config.json, "add_eos_token");
+  config.add_prefix_space = optional_flag(config.json, "add_prefix_space");
+  config.legacy = optional_flag(config.json, "legacy");
   from_file(path, [&] { read_added_decoder(path, config); });
   const std::string older = directory + "/added_tokens.json";
   from_file(older, [&] { read_older_added(older, config); });

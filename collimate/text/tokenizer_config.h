@@ -15,7 +15,7 @@ namespace collimate::text {
 struct TokenizerConfig {
   nlohmann::json json = nlohmann::json::object();  // tokenizer_config.json itself
   std::string bos, eos, pad, unk, separator;       // as text
-  std::optional<bool> add_bos, add_eos;
+  std::optional<bool> add_bos, add_eos, add_prefix_space, legacy;
   nlohmann::json named = nlohmann::json::array();  // the special tokens' entries: texts, or objects with a "content"
   std::vector<AddedToken> added;                   // added_tokens_decoder, added_tokens.json
   std::vector<int32_t> eos_ids;                    // of generation_config.json, else config.json

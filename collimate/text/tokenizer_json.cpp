@@ -81,7 +81,7 @@ std::unique_ptr<HfTokenizer> build(const json& file, const std::string& path, co
 
 json pre_tokenizer_of(const TokenizerConfig& config) {
   const json bytes = {
-      {"type", "ByteLevel"}, {"add_prefix_space", config.json.value("add_prefix_space", false)}, {"use_regex", true}};
+      {"type", "ByteLevel"}, {"add_prefix_space", config.add_prefix_space.value_or(false)}, {"use_regex", true}};
   if (!config.json.value("tokenizer_class", "").starts_with("Qwen2")) return bytes;
   return split_bytes(kQwen2Pattern);
 }

@@ -76,6 +76,10 @@ class Eval(WithRows):
         for outputs in (("a.txt",), ("a.html", "--output", "b.html")):
             refused = self.run_verb("eval", self.model, "--data", texts, "--output", *outputs, code=2)[1]
             self.assertIn("[--output] expected", refused)
+        for data in (self.data, f"{{path: {self.data}, columns: {{prompt: prompt}}}}"):
+            refused = self.run_verb("eval", self.model, "--data", data, "--reward", "exact", "--output", self.data,
+                                    code=2)[1]
+            self.assertIn(f"[--output] expected a file that is not read, got '{self.data}', --data", refused)
         refused = self.run_verb("eval", self.model, "--data", self.data, "--measure", "pass", code=2)[1]
         self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices, marked",
                       refused)

@@ -43,6 +43,9 @@ class Interface(WithServer):
         for name in ("collimate_completions_finished_total", "collimate_time_to_first_token_seconds_count",
                      'collimate_http_responses_total{endpoint="/v1/completions",status="200"}'):
             self.assertRegex(text, rf"(?m)^{name.replace('{', '.').replace('}', '.')} [1-9]")
+        before = self.server.metric("collimate_time_to_first_token_seconds_count")
+        self.server.complete(prompt=PROMPT, max_tokens=0, echo=True)  # has no first token
+        self.assertEqual(self.server.metric("collimate_time_to_first_token_seconds_count"), before)
         self.assertEqual(self.server.get("/nowhere")[0], 404)
         self.assertEqual(self.server.get("/v1/completions")[0], 405)
         self.assertEqual(self.server.post("/health", {})[0], 405)

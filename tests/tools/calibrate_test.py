@@ -114,12 +114,19 @@ class Calibrate(unittest.TestCase):
         rows = {m["run"]: m["rows"] for m in found["measurements"]}
         self.assertEqual(rows, {"all rows": 32, "half of the rows": 16, "half of the completion": 32})
         self.assertIn("host_row_seconds", found["constants"])
+        found = self.calibrated("sft", 2, "--devices", 2)[1]
+        self.assertEqual({m["run"]: m["rows"] for m in found["measurements"]},
+                         {"all rows": 16, "half of the rows": 8})
+        self.assert_trained_length(found)
 
     def test_a_recipe_that_generates_nothing_says_nothing_of_decoding(self):
         found = self.calibrated("sft", 2)[1]
         self.assertEqual({m["function"] for m in found["measurements"]}, {"policy.train", "iteration"})
         self.assertTrue(found["constants"])
         self.assertNotIn("decode_layer_seconds", found["constants"])
+        self.assert_trained_length(found)
+
+    def assert_trained_length(self, found):
         self.assertEqual(found["prompt"], "1")
         bars = [bar.split("=") for bar in found["completion"].removeprefix("histogram:").split(",")]
         mean = sum(float(bar[0]) * float(bar[1] if len(bar) > 1 else 1) for bar in bars)

@@ -56,6 +56,13 @@ class OwnFile(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn("[bench planner] expected bench/published/report.py in a directory above", done.stderr)
 
+    def test_a_question_that_cannot_be_read_is_refused_in_a_line(self):
+        for question in ("{", "[]", '{"devices": []}'):
+            done = subprocess.run([PROGRAM.with_name("bench_published")], input=question, capture_output=True,
+                                  text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertRegex(done.stderr, r"\A\[bench_published\] .*\n\Z")
+
     def test_a_file_of_others_has_no_fitted_rows_but_nearest_ones(self):
         found = self.results({}, {"id": "2", "placement": "ratio 1:1:1"}, {"id": "3", "n_gpus": "many"})
         self.assertEqual([row["id"] for row in found["rows"]], ["1"])

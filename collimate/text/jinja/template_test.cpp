@@ -103,6 +103,34 @@ TEST(Jinja, RefusalsNameTheirLine) {
               HasSubstr("line 2] expected at most 512 MiB of texts, lists and steps, got more"));
 }
 
+// CPython 3.11 and Jinja2 3.1.6 write these texts.
+TEST(Jinja, MethodsOfADictionaryGoBeforeItsMembers) {
+  const auto written = [](const char* source) {
+    return Template(source).render(ordered_json::parse(R"({"p": {"items": 1, "b": 2}})"));
+  };
+  EXPECT_EQ(written(R"({{ {"items": 1}.items() | list | length }})"), "1");
+  EXPECT_EQ(written("{% for k, v in p.items() %}{{ k }}={{ v }};{% endfor %}"), "items=1;b=2;");
+  EXPECT_EQ(written(R"({{ {"items": 1}["items"] }}{{ p["items"] }})"), "11");
+  EXPECT_EQ(written("{{ {}.items is defined }}"), "True");
+  EXPECT_EQ(written(R"({{ namespace({"a": 1}, a=2).a }})"), "2");
+}
+
+TEST(Jinja, PartsOfTextsAreSearched) {
+  const auto written = [](const std::string& call) { return Template("{{ " + call + " }}").render({}); };
+  EXPECT_EQ(written(R"("abcabc".find("a", 1))"), "3");
+  EXPECT_EQ(written(R"("abcabc".find("a", -2))"), "-1");
+  EXPECT_EQ(written(R"("abcabc".find("c", 0, 2))"), "-1");
+  EXPECT_EQ(written("\"\u00e9a\u00e9a\".rfind(\"a\", 1)"), "3");
+  EXPECT_EQ(written(R"("abcabc".startswith("b", 1))"), "True");
+  EXPECT_EQ(written(R"("abcabc".endswith("b", 0, 2))"), "True");
+  EXPECT_EQ(written(R"("abcabc".count("a", 1))"), "1");
+}
+
+TEST(Jinja, CharactersOfTexts) {
+  EXPECT_THAT(refusal_of(R"({{ "\U00110000" }})"), HasSubstr("expected the number of a character, got 00110000"));
+  EXPECT_EQ(Template("{{ [x] }}").render({{"x", "\x7f"}}), R"(['\x7f'])");
+}
+
 TEST(Jinja, WholeNumbersBeyond64BitsAreRefused) {
   const auto written = [](const char* number) { return Template("{{ x }}").render(ordered_json::parse(number)); };
   EXPECT_EQ(written(R"({"x": [9223372036854775807, -9223372036854775808]})"),
