@@ -134,6 +134,22 @@ TEST(ChildProcess, DestructionKillsTheGroupAndLeavesNoZombie) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+TEST(ChildProcess, ExitCodesAreKnownThoughTheirSignalWasIgnored) {
+  auto* const before = ::signal(SIGCHLD, SIG_IGN);
+  ChildProcess child(shell("exit 3"));
+  EXPECT_EQ(child.wait(Deadline::after(60))->code, 3);
+  ::signal(SIGCHLD, before);
+}
+
+TEST(ChildProcess, EndsThoughAnotherReapedIt) {
+  ChildProcess child(shell("exit 3"));
+  ASSERT_EQ(::waitpid(child.pid(), nullptr, 0), child.pid());
+  const auto status = child.wait(Deadline::after(10));
+  ASSERT_TRUE(status);
+  EXPECT_FALSE(status->ok());
+  EXPECT_EQ(child.kill().description(), "an exit code that is not known");
+}
+
 TEST(ChildProcess, MovesLikeAValue) {
   ChildProcess first(shell("exit 1"));
   ChildProcess second = std::move(first);

@@ -83,7 +83,14 @@ class Plan {
   int above_ = 3;
 };
 
+// Under a SIGCHLD that is ignored, as a parent may have left it, the kernel would throw exit codes away.
+void keep_exit_codes() {
+  struct sigaction now {};
+  if (::sigaction(SIGCHLD, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) ::signal(SIGCHLD, SIG_DFL);
+}
+
 pid_t fork_and_execute(const SpawnRequest& request) {
+  keep_exit_codes();
   Plan plan(request);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_io_error(request.command[0], "to start", errno);
