@@ -11,6 +11,7 @@ TEST(Characters, ABeginningHasWholeOnes) {
   EXPECT_EQ(beginning_of("aößöäü", 6), "aö...");
   EXPECT_EQ(beginning_of("aa€€€€", 6), "aa...") << "what would be cut is left out";
   EXPECT_EQ(beginning_of("€€€", 3), "...");
+  EXPECT_EQ(beginning_of("abcdef", 2), "...");
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ MetricsRecord parse_metrics_line(const std::string& line, const std::string& whe
     }
   }
   for (const auto& entry : json.value("nonfinite", nlohmann::ordered_json::array())) {
+    if (!entry.is_string()) throw InputError(expectation(where, "texts as \"loss=nan\" in nonfinite", entry.dump()));
     const std::string text = entry.get<std::string>();
     const size_t equals = text.rfind('=');
     record.set(text.substr(0, equals), nonfinite_value(text.substr(equals + 1)));

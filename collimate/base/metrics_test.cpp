@@ -113,7 +113,7 @@ TEST_F(Metrics, AnotherFileIsRefused) {
   std::ofstream(path_) << "hello\n";
   EXPECT_THROW(MetricsWriter(path_, 3), InputError);
   EXPECT_THROW(read_metrics(path_.string() + ".absent"), InputError);
-  for (const char* broken : {"{\"step\":", "[]"}) {
+  for (const char* broken : {"{\"step\":", "[]", "{\"step\":2,\"nonfinite\":[1]}", "{\"step\":2,\"nonfinite\":1}"}) {
     std::ofstream(path_) << to_json_line(record(1)) << broken << "\n" << to_json_line(record(2));
     try {
       read_metrics(path_);

@@ -32,8 +32,8 @@ Wire to_wire(const Message& message) {
 
 Message from_wire(Wire wire) {
   nlohmann::json& parsed = wire.header;
-  if (!parsed.is_object() || !parsed.contains("content") || !parsed.contains("sender") ||
-      !parsed.contains("incarnation"))
+  const auto has_number = [&](const char* key) { return parsed.contains(key) && parsed[key].is_number_integer(); };
+  if (!parsed.is_object() || !parsed.contains("content") || !has_number("sender") || !has_number("incarnation"))
     throw base::RunError(
         base::expectation("cluster message", "content, sender and incarnation", parsed.dump().substr(0, kShownBytes)));
   Message message;

@@ -127,6 +127,11 @@ TEST(Message, SurvivesTheWire) {
   EXPECT_EQ(watched.of_driver(), 1);
   EXPECT_EQ(watched.of_workers(), 2);
   EXPECT_THROW(from_wire({nlohmann::json::array(), {}}), base::RunError);
+  for (const char* key : {"sender", "incarnation"}) {
+    Wire wire = to_wire(count());
+    wire.header[key] = "1";
+    EXPECT_THROW(from_wire(std::move(wire)), base::RunError) << key;
+  }
 }
 
 TEST(Message, OfAnotherKindIsRefusedWithTheSendersName) {

@@ -65,7 +65,9 @@ ByHand::ByHand(const graph::Graph& graph, const Registry& registry, const RunOpt
     : graph_(graph),
       options_(options),
       placement_(checked(graph_, registry, options_)),
-      driver_(graph_, placement_, registry, options_) {}
+      driver_(graph_, placement_, registry, options_) {
+  bring_weights();
+}
 
 int ByHand::worker_of(const std::string& model) const { return graph::workers_of(graph_, placement_, model).at(0); }
 
@@ -74,7 +76,9 @@ Batch ByHand::experience(const Batch& input) {
   const std::vector<int> order = graph::topological_order(graph_);
   for (const int index : order) {
     const graph::Node& node = graph_.node(index);
-    if (!trains(index)) values[node.outputs.at(0)] = call(index, input_of(node, values));
+    if (trains(index)) continue;
+    const Batch made = call(index, input_of(node, values));
+    for (const std::string& output : node.outputs) values[output] = made;
   }
   const auto first = std::ranges::find_if(order, [&](int index) { return trains(index); });
   return input_of(graph_.node(*first), values);
@@ -83,6 +87,15 @@ Batch ByHand::experience(const Batch& input) {
 void ByHand::train(const Batch& rows) {
   for (const int index : graph::topological_order(graph_))
     if (trains(index)) call(index, rows);
+  ++trainings_;
+  bring_weights();
+}
+
+void ByHand::bring_weights() {
+  for (const graph::WeightLink& link : graph_.links)
+    if (trainings_ % link.every == 0)
+      driver_.request({worker_of(link.source)},
+                      message::WeightsHere{.source = link.source, .destination = link.destination});
 }
 
 Batch ByHand::call(int index, const Batch& rows) {
@@ -116,11 +129,7 @@ Batch ByHand::call(int index, const Batch& rows) {
       finished = std::holds_alternative<message::Finished>(received->content);
     }
   }
-  if (!trains(index)) return joined(rows, pieces);
-  for (const graph::WeightLink& link : graph_.links)
-    if (link.source == node.model)
-      driver_.request({worker}, message::WeightsHere{.source = link.source, .destination = link.destination});
-  return rows;
+  return trains(index) ? rows : joined(rows, pieces);
 }
 
 std::vector<Metric> ByHand::metrics() { return std::exchange(metrics_, {}); }

@@ -17,15 +17,15 @@ namespace collimate::flow {
 // one thread may use it.
 class ByHand {
  public:
-  // Sets all modules up. Uses those of the options that workers are told. Throws InputError for what does not fit the
-  // budget, and what a module's setup throws.
+  // Sets all modules up and brings the weights along the graph's links. Uses those of the options that workers are
+  // told. Throws InputError for what does not fit the budget, and what a module's setup throws.
   ByHand(const graph::Graph& graph, const Registry& registry, const RunOptions& options);
 
   // Runs the nodes that do not train on the rows of an iteration's input, each on all columns that led to it, and
   // returns the rows that the training nodes read. Throws the first cause of a failure, as its own class.
   Batch experience(const Batch& input);
   // Runs the nodes that train on rows of `experience`, cut into updates by their parameters, and brings the weights
-  // along the graph's links.
+  // along those of the graph's links that are due after so many calls.
   void train(const Batch& rows);
   // Makes the following calls belong to that iteration, on which draws and schedules depend. The first is 0.
   void begin_iteration(int64_t iteration) { iteration_ = iteration; }
@@ -40,6 +40,7 @@ class ByHand {
   // Returns the rows with the columns that a node makes, without the rows that it drops. A node that trains returns
   // `rows`.
   Batch call(int node, const Batch& rows);
+  void bring_weights();
 
   const graph::Graph graph_;
   const RunOptions options_;
@@ -47,6 +48,7 @@ class ByHand {
   Driver driver_;
   std::vector<Metric> metrics_;
   int64_t iteration_ = 0;
+  int64_t trainings_ = 0;  // calls of train
 };
 
 }  // namespace collimate::flow

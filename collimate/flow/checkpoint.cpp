@@ -34,7 +34,10 @@ fs::path named_path(const std::string& directory) {
 }
 
 bool is_step_name(const std::string& name) {
-  return name.starts_with("step-") && name.size() > 5 && std::all_of(name.begin() + 5, name.end(), ::isdigit);
+  constexpr size_t kMostDigits = 18;  // of a number that fits in 64 bits whatever its digits
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return name.starts_with("step-") && name.size() > 5 && name.size() <= 5 + kMostDigits &&
+         std::all_of(name.begin() + 5, name.end(), is_digit);
 }
 
 constexpr int kForm = 2;                                // of checkpoints

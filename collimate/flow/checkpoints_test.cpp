@@ -37,6 +37,12 @@ TEST(Checkpoints, AreCompleteOrAbsentAndOldOnesGo) {
   EXPECT_THROW(checkpoint_step(directory), base::InputError);
 }
 
+TEST(Checkpoints, NamesOfOtherDirectoriesAreNoSteps) {
+  EXPECT_EQ(checkpoint_step("run/checkpoints/step-000012/"), 12);
+  for (const char* other : {"step-", "step-1a", "step-\xC3\xA9", "step-99999999999999999999", "stop-1"})
+    EXPECT_THROW(checkpoint_step(other), base::InputError) << other;
+}
+
 TEST(Checkpoints, WhatIsMissingForeignOrOfAnotherStepIsDamage) {
   const std::string directory = testing::TempDir() + "collimate-damage-" + std::to_string(getpid());
   std::filesystem::remove_all(directory);

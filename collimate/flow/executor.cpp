@@ -1,7 +1,6 @@
 #include "collimate/flow/executor.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 #include <set>
 
@@ -142,7 +141,7 @@ class Execution {
   }
 
   void export_model(const std::string& model, const std::string& directory) {
-    std::filesystem::create_directories(directory);
+    host::ensure_directory(directory);
     if (placement_.swaps(model)) drive_.bring(model);
     const std::vector<message::Exported> answers = driver_.request(
         holders_of(model), message::Export{.model = model,

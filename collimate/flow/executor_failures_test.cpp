@@ -45,6 +45,15 @@ TEST(ExecutorFailures, AModuleGivenInProcessIsRefusedInAWorkerProcess) {
             "try workers as threads");
 }
 
+TEST(ExecutorFailures, AnExportToWhereAFileIsIsARunError) {
+  const std::string file = temporary("file-in-the-way");
+  std::ofstream(file) << "a file";
+  EXPECT_THAT(base::message_of<base::RunError>(
+                  [&] { run_with([&](RunOptions& options) { options.exports["trainer"] = file + "/model"; }); }),
+              testing::HasSubstr("expected to make the directory"));
+  std::filesystem::remove(file);
+}
+
 nlohmann::json busy(int times) { return {{"busy_at", 2037}, {"busy_times", times}}; }
 
 TEST(ExecutorFailures, AFailureThatMayNotHappenAgainIsTriedAgain) {

@@ -18,6 +18,7 @@
 #include "collimate/cluster/reparse.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/flow/checkpoints.h"
+#include "collimate/flow/shared_store.h"
 #include "collimate/host/file_io.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/fault_control.h"
@@ -204,6 +205,9 @@ TEST(Executor, ResumeGoesOnAsTheUndisturbedRun) {
   run(graph, placement, registry, again);
   ASSERT_EQ(whole.lines.size(), 5U);
   EXPECT_EQ(rest.lines, std::vector<std::string>(whole.lines.begin() + 2, whole.lines.end()));
+  SharedStore values;
+  load_state(values, checkpoints.latest() + "/store");
+  EXPECT_EQ(values.all().size(), 2U) << "that of the iteration that was last and that of the next one";
 }
 
 // The disk takes until the next iteration is done.

@@ -1,19 +1,32 @@
 #include "collimate/flow/metric.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 namespace collimate::flow {
+namespace {
+
+nlohmann::json written_number(double value) {
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+double read_number(const nlohmann::json& in) {
+  if (in.is_null()) return NAN;
+  if (in == "inf") return INFINITY;
+  if (in == "-inf") return -INFINITY;
+  return in.get<double>();
+}
+
+}  // namespace
+
 void to_json(nlohmann::json& out, const Metric& metric) {
-  out = {metric.name, metric.value, metric.reduce, metric.weight};
+  out = {metric.name, written_number(metric.value), metric.reduce, written_number(metric.weight)};
   if (!metric.note.empty()) out.push_back(metric.note);
 }
 
 void from_json(const nlohmann::json& in, Metric& metric) {
-  const auto number = [](const nlohmann::json& j) {
-    return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
-  };
-  metric = {in.at(0), number(in.at(1)), in.at(2).get<Reduce>(), number(in.at(3))};
+  metric = {in.at(0), read_number(in.at(1)), in.at(2).get<Reduce>(), read_number(in.at(3))};
   if (in.size() > 4) in.at(4).get_to(metric.note);
 }
 

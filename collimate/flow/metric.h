@@ -24,8 +24,8 @@ struct Metric {
   std::string note = {};  // UTF-8: what a person should know of the value; the first of several is kept
 };
 
-// In JSON a metric is [name, value, reduce, weight], and the note where there is one. A value that is not finite is
-// written as null and read as NaN.
+// In JSON a metric is [name, value, reduce, weight], and the note where there is one. Infinite values are the words
+// "inf" and "-inf"; NaN is null in JSON's text.
 void to_json(nlohmann::json& out, const Metric& metric);
 void from_json(const nlohmann::json& in, Metric& metric);
 

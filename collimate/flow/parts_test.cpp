@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -190,6 +191,15 @@ TEST(Metrics, TheFirstNoteStaysWithItsMetric) {
   set.add(nlohmann::json::parse(nlohmann::json(metrics).dump()).get<std::vector<Metric>>());
   EXPECT_EQ(set.values().dump(), R"({"errors":3.0,"mean":1.0})");
   EXPECT_EQ(set.notes(), (std::map<std::string, std::string>{{"errors", "the first"}}));
+}
+
+TEST(Metrics, ValuesThatAreNotFiniteComeThroughText) {
+  const std::vector<Metric> metrics = {{"high", INFINITY}, {"low", -INFINITY}, {"nan", NAN}, {"mean", 1.5}};
+  const auto read = nlohmann::json::parse(nlohmann::json(metrics).dump()).get<std::vector<Metric>>();
+  EXPECT_EQ(read.at(0).value, INFINITY);
+  EXPECT_EQ(read.at(1).value, -INFINITY);
+  EXPECT_TRUE(std::isnan(read.at(2).value));
+  EXPECT_EQ(read.at(3).value, 1.5);
 }
 
 TEST(SharedStore, ServesTheNewestVersionNotAfter) {

@@ -1,5 +1,7 @@
 #include "collimate/graph/json_fields.h"
 
+#include <cmath>
+
 namespace collimate::graph {
 
 std::string join(const std::vector<std::string>& words) {
@@ -31,9 +33,21 @@ void JsonFields::missing(const char* key) const {
   throw base::InputError(base::expectation(where_, fmt::format("a key '{}'", key), "none"));
 }
 
-void wrong_type(const nlohmann::json& value, const std::string& where) {
-  throw base::InputError(
-      base::expectation(where, "another type of value", fmt::format("{} {}", value.type_name(), value.dump())));
+void wrong_type(const nlohmann::json& value, const std::string& where, const std::string& expected) {
+  throw base::InputError(base::expectation(where, expected, fmt::format("{} {}", value.type_name(), value.dump())));
+}
+
+int64_t read_integer(const nlohmann::json& value, const std::string& where, int64_t least, int64_t most) {
+  constexpr double kMostExact = 9007199254740992;  // 2^53, up to which a double has every whole number
+  bool whole = value.is_number_integer();
+  if (value.is_number_unsigned()) whole = value.get<uint64_t>() <= static_cast<uint64_t>(most);
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    whole = number == std::floor(number) && std::abs(number) <= kMostExact;
+  }
+  if (!whole || value.get<int64_t>() < least || value.get<int64_t>() > most)
+    wrong_type(value, where, fmt::format("a whole number from {} to {}", least, most));
+  return value.get<int64_t>();
 }
 
 }  // namespace collimate::graph

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,8 +20,8 @@ namespace collimate::graph {
 std::string join(const std::vector<std::string>& words);
 
 // Reads strictly what a person may have written: a struct that names its fields (base/fields.h), any of which may be
-// absent, a table of such structs, or a plain value. Throws InputError naming the place under `where` for a wrong type,
-// an unknown key and an unknown word.
+// absent, a table or a list of what can be read, or a plain value. Throws InputError naming the place under `where` for
+// a wrong type, an integer with a fraction or out of range, an unknown key and an unknown word.
 template <class T>
 T read_json(const nlohmann::json& value, const std::string& where);
 
@@ -55,12 +58,20 @@ class JsonFields {
   std::set<std::string> asked_;
 };
 
-[[noreturn]] void wrong_type(const nlohmann::json& value, const std::string& where);
+[[noreturn]] void wrong_type(const nlohmann::json& value, const std::string& where,
+                             const std::string& expected = "another type of value");
+// Returns a whole number, which some writers give as 2.0. Throws InputError for anything else and for one that is not
+// from `least` to `most`.
+int64_t read_integer(const nlohmann::json& value, const std::string& where, int64_t least, int64_t most);
 
 template <class T>
 struct TableOf : std::false_type {};
 template <class T>
 struct TableOf<std::map<std::string, T>> : std::true_type {};
+template <class T>
+struct ListOf : std::false_type {};
+template <class T>
+struct ListOf<std::vector<T>> : std::true_type {};
 
 template <class T>
 T read_json(const nlohmann::json& value, const std::string& where) {
@@ -75,6 +86,15 @@ T read_json(const nlohmann::json& value, const std::string& where) {
     if (!value.is_null() && !value.is_object()) wrong_type(value, where);
     for (const auto& [key, entry] : value.items())
       made[key] = read_json<typename T::mapped_type>(entry, where + "." + key);
+  } else if constexpr (ListOf<T>::value) {
+    if (!value.is_array()) wrong_type(value, where, "a list");
+    for (const auto& entry : value)
+      made.push_back(read_json<typename T::value_type>(entry, fmt::format("{}[{}]", where, made.size())));
+  } else if constexpr (std::signed_integral<T>) {
+    made = static_cast<T>(read_integer(value, where, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+  } else if constexpr (std::floating_point<T>) {
+    if (!value.is_number()) wrong_type(value, where, "a number");
+    value.get_to(made);
   } else {
     try {
       value.get_to(made);

@@ -115,5 +115,20 @@ TEST(Placement, ErrorsCarryTheNumbers) {
   EXPECT_THAT(error_of(graph, "devices: {count: 1}\ngropus: {}"), testing::HasSubstr("unknown key 'gropus'"));
 }
 
+// Numbers are read as they are written or not at all.
+TEST(Placement, WholeNumbersAreWhole) {
+  const auto error = [](const std::string& yaml) { return base::message_of([&] { parse_placement(yaml, "file"); }); };
+  const auto layout = [](const std::string& tp) {
+    return "devices: {count: 2}\nlayouts: {policy: {train: {tp: " + tp + "}}}";
+  };
+  for (const char* wrong : {"1.5", "true", "4294967297", "18446744073709551615", ".inf", ".nan", "'1'", "[1]"})
+    EXPECT_THAT(error(layout(wrong)), testing::StartsWith("[file.layouts.policy.train.tp] expected a whole number"))
+        << wrong;
+  EXPECT_EQ(parse_placement(layout("2.0")).layout("policy", "train").tp, 2);
+  EXPECT_THAT(error("devices: {count: 2}\nhosts: {reward: true}"), testing::StartsWith("[file.hosts.reward]"));
+  EXPECT_THAT(error("devices: {count: 2}\ngroups: {all: {devices: [0, 1.5], models: []}}"),
+              testing::StartsWith("[file.groups.all.devices[1]] expected a whole number"));
+}
+
 }  // namespace
 }  // namespace collimate::graph

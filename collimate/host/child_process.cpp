@@ -45,7 +45,7 @@ ExitStatus decode(int status) {
 
 std::string ExitStatus::description() const {
   if (signal != 0) return fmt::format("signal {} ({})", signal, strsignal(signal));
-  return fmt::format("exit code {}", code);
+  return code == kUnknown ? "an exit code that is not known" : fmt::format("exit code {}", code);
 }
 
 ChildProcess::ChildProcess(const ChildOptions& options) {
@@ -81,16 +81,19 @@ std::pair<FileDescriptor, FileDescriptor> ChildProcess::release_pipes() {
 }
 
 // Until the dead leader is reaped, its process number cannot be reused, so the signal reaches only the rest of its
-// group.
+// group. When something else has reaped it, the number may be another process's.
 std::optional<ExitStatus> ChildProcess::poll() {
   if (status_ || pid_ < 0) return status_;
   siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return {};
-  ::kill(-pid_, SIGKILL);
+  const bool ours = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  if (ours && info.si_pid == 0) return {};
+  if (ours) ::kill(-pid_, SIGKILL);
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
-  status_ = decode(status);
+  pid_t reaped = -1;
+  do {
+    reaped = ::waitpid(pid_, &status, 0);
+  } while (reaped < 0 && errno == EINTR);
+  status_ = reaped == pid_ ? decode(status) : ExitStatus{ExitStatus::kUnknown, 0};
   return status_;
 }
 

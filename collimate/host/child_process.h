@@ -27,6 +27,8 @@ struct ChildOptions {
 
 // An ExitStatus says how a process ended: its exit code, or the signal that killed it.
 struct ExitStatus {
+  static constexpr int kUnknown = -1;  // code of a process that something else in our process reaped
+
   int code = 0;
   int signal = 0;
   bool ok() const { return code == 0 && signal == 0; }

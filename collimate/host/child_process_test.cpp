@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "collimate/base/error.h"
+#include "tests/support/base/rounds.h"
 #include "tests/support/host/run_command.h"
 #include "tests/support/host/temp_directory.h"
 
@@ -134,6 +135,22 @@ TEST(ChildProcess, DestructionKillsTheGroupAndLeavesNoZombie) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+TEST(ChildProcess, ExitCodesAreKnownThoughTheirSignalWasIgnored) {
+  auto* const before = ::signal(SIGCHLD, SIG_IGN);
+  ChildProcess child(shell("exit 3"));
+  EXPECT_EQ(child.wait(Deadline::after(60))->code, 3);
+  ::signal(SIGCHLD, before);
+}
+
+TEST(ChildProcess, EndsThoughAnotherReapedIt) {
+  ChildProcess child(shell("exit 3"));
+  ASSERT_EQ(::waitpid(child.pid(), nullptr, 0), child.pid());
+  const auto status = child.wait(Deadline::after(10));
+  ASSERT_TRUE(status);
+  EXPECT_FALSE(status->ok());
+  EXPECT_EQ(child.kill().description(), "an exit code that is not known");
+}
+
 TEST(ChildProcess, MovesLikeAValue) {
   ChildProcess first(shell("exit 1"));
   ChildProcess second = std::move(first);
@@ -165,6 +182,21 @@ TEST(ChildProcess, OutlivesTheThreadThatStartedIt) {
   EXPECT_EQ(child->poll(), std::nullopt);
   ASSERT_EQ(::write(child->input(), "x\n", 2), 2);
   EXPECT_EQ(child->wait(Deadline::after(60))->code, 4);
+}
+
+// A process that was forked without exec, as Python's multiprocessing does, can start children of its own.
+TEST(ChildProcess, StartsInAForkedProcess) {
+  if (base::kThreadSanitizer) GTEST_SKIP() << "a forked process may start no threads";
+  EXPECT_TRUE(ChildProcess(shell("true")).wait(Deadline::after(60))->ok());
+  const pid_t forked = ::fork();
+  if (forked == 0) {
+    ::alarm(60);
+    ChildProcess child(shell("exit 6"));
+    ::_exit(child.wait(Deadline::never())->code);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(forked, &status, 0), forked);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 6) << status;
 }
 
 // A process that is killed takes its children with it: here a copy of this test is the parent.

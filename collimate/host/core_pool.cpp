@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/host/cpu.h"
 
 namespace collimate::host {
 namespace {
@@ -25,7 +26,7 @@ thread_local bool inside_task = false;
 void pause() { __builtin_ia32_pause(); }
 
 int spin_limit() {
-  static const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  static const int cores = core_count();
   return live_threads.load(std::memory_order_relaxed) > cores ? kSpinsOversubscribed : kSpins;
 }
 

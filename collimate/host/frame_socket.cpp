@@ -42,6 +42,7 @@ bool wait_ready(int fd, short events, const base::Deadline& deadline) {
     pollfd ready{fd, events, 0};
     const int count = ::poll(&ready, 1, deadline.remaining_milliseconds());
     if (count > 0) return true;
+    if (count < 0 && errno != EINTR) throw_io_error("poll", "to wait for a peer", errno);
     if (count == 0 && deadline.expired()) return false;
   }
 }

@@ -1,6 +1,7 @@
 #include "collimate/host/frame_socket.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -135,6 +136,18 @@ TEST(FrameSocket, DeadlinesSayWhoWaitsForWhom) {
   const std::span<const std::byte> part = bytes(big);
   EXPECT_EQ(message_of<base::RunError>([&] { ends.near.send({}, std::span(&part, 1), Deadline::after(0.05)); }),
             "[frame to rank 1] expected the peer to read within 0.05 s, got no progress: we wait for rank 1");
+}
+
+// With no descriptors allowed, poll fails at once, as it does without memory.
+TEST(FrameSocket, AFailureToWaitIsAnError) {
+  const Ends ends = make_ends();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string error = message_of<base::RunError>([&] { ends.near.readable(kSoon); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(error, HasSubstr("[poll] expected to wait for a peer"));
 }
 
 TEST(FrameSocket, ThroughPipesOfAChild) {

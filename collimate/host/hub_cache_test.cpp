@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "collimate/base/error.h"
+#include "collimate/host/environment.h"
+#include "collimate/host/hub_download.h"
 #include "tests/support/host/temp_directory.h"
 
 namespace collimate::host {
@@ -104,6 +107,17 @@ TEST_F(HubCache, OtherNamesStay) {
     EXPECT_EQ(model_directory(name), name);
     EXPECT_EQ(hub_remedy(name), "") << name;
   }
+}
+
+// No file can have so long a name, so it is looked for at the hub, for which nothing is there to ask.
+TEST_F(HubCache, ANameTooLongForAFileIsAnInputError) {
+  const std::string before = environment_variable("COLLIMATE_PYTHON");
+  ::setenv("COLLIMATE_PYTHON", "/absent/python3", 1);
+  EXPECT_THROW(model_directory(std::string(300, 'a'), true), base::InputError);
+  if (before.empty())
+    ::unsetenv("COLLIMATE_PYTHON");
+  else
+    ::setenv("COLLIMATE_PYTHON", before.c_str(), 1);
 }
 
 TEST_F(HubCache, IsWhereTheEnvironmentSays) {

@@ -48,9 +48,10 @@ json answer_of(const std::string& name, const HubName& parts) {
 
 // Returns the directory of a name, after downloading it where that is asked for and needed.
 std::string fetched(const std::string& name, bool download) {
+  std::error_code ignored;
   const std::string held = model_directory(name);
   const std::optional<HubName> parts = hub_name(name);
-  if (!download || held != name || !parts || std::filesystem::exists(name)) return held;
+  if (!download || held != name || !parts || std::filesystem::exists(name, ignored)) return held;
   base::log_info("downloading {} into {}", name, hub_cache().string());
   const json answer = answer_of(name, *parts);
   if (answer.empty()) return model_directory(name);

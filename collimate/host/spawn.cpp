@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/host/file_io.h"
@@ -83,7 +86,14 @@ class Plan {
   int above_ = 3;
 };
 
+// Under a SIGCHLD that is ignored, as a parent may have left it, the kernel would throw exit codes away.
+void keep_exit_codes() {
+  struct sigaction now {};
+  if (::sigaction(SIGCHLD, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) ::signal(SIGCHLD, SIG_DFL);
+}
+
 pid_t fork_and_execute(const SpawnRequest& request) {
+  keep_exit_codes();
   Plan plan(request);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_io_error(request.command[0], "to start", errno);
@@ -104,14 +114,14 @@ pid_t fork_and_execute(const SpawnRequest& request) {
       base::expectation(request.command[0], "a command that can be started", std::strerror(error_number)));
 }
 
+// A Spawner spawns for one process. Its thread starts with the first request.
 class Spawner {
  public:
-  Spawner() {
-    std::thread([this] { serve(); }).detach();
-  }
+  pid_t process() const { return process_; }
 
   pid_t spawn(const SpawnRequest& request) {
     const std::lock_guard one_at_a_time(callers_);
+    if (!std::exchange(serves_, true)) std::thread([this] { serve(); }).detach();
     std::unique_lock lock(mutex_);
     request_ = &request;
     changed_.notify_all();
@@ -138,7 +148,9 @@ class Spawner {
     }
   }
 
+  const pid_t process_ = ::getpid();
   std::mutex callers_;
+  bool serves_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   const SpawnRequest* request_ = nullptr;
@@ -146,11 +158,17 @@ class Spawner {
   std::exception_ptr failure_;
 };
 
+// Returns this process's spawner. After a plain fork this is not the parent's, whose thread the child lacks.
+Spawner& own_spawner() {
+  static std::atomic<Spawner*> current{nullptr};  // never destroyed: its thread runs to the end of the process
+  Spawner* found = current;
+  if (found != nullptr && found->process() == ::getpid()) return *found;
+  auto made = std::make_unique<Spawner>();
+  return current.compare_exchange_strong(found, made.get()) ? *made.release() : *found;
+}
+
 }  // namespace
 
-pid_t spawn(const SpawnRequest& request) {
-  static Spawner* const spawner = new Spawner;  // never destroyed: its thread runs to the end of the process
-  return spawner->spawn(request);
-}
+pid_t spawn(const SpawnRequest& request) { return own_spawner().spawn(request); }
 
 }  // namespace collimate::host
