@@ -52,7 +52,10 @@ TEST(ModelShape, ConfigsGoRoundAndBack) {
                             {"original_max_position_embeddings", 32}};
   json score = llama_config();
   score["architectures"] = {"LlamaForSequenceClassification"};
-  for (const json& config : {llama_config(), gpt2_config(), qwen, scaled, score}) {
+  json mistral = llama_config();
+  mistral["model_type"] = "mistral";
+  mistral["attention_bias"] = true;  // which transformers does not read
+  for (const json& config : {llama_config(), gpt2_config(), qwen, scaled, score, mistral}) {
     const ModelShape shape = parse_model_shape(config, "config");
     const json written = to_config(shape);
     EXPECT_EQ(written, to_config(parse_model_shape(written, "again")));
