@@ -180,6 +180,14 @@ TEST(ModelShape, WrongConfigsAreNamed) {
   config = llama_config();
   config["num_attention_heads"] = 64;
   EXPECT_NE(error_of(config), "");
+  config = llama_config();
+  config["num_experts"] = 4;
+  config["num_experts_per_tok"] = 2;
+  for (const char* dense : {"llama", "gemma2"}) {
+    config["model_type"] = dense;
+    EXPECT_EQ(error_of(config),
+              fmt::format("[m/config.json num_experts] expected none: the family {} has no router, got 4", dense));
+  }
 }
 
 TEST(ParamSpec, SegmentsOffsetsAndFusedGroups) {
