@@ -113,7 +113,7 @@ class Search {
       Ground& ground = grounds_[each.subcluster];
       Found finer = each;
       refine(ground.request, ground.functions, ground.table, finer);
-      if (runs(finer)) each = std::move(finer);
+      if (runs(finer) && finer.seconds < each.seconds) each = std::move(finer);  // models of it may take turns
     }
     for (const Found& each : found) result_.plans.push_back(simulated(each));
     rank();

@@ -278,6 +278,25 @@ TEST(Search, ModelsOfADeviceWithoutRoomTakeTurns) {
   EXPECT_EQ(search(request).why, "1 GB more");
 }
 
+// A plan of finer slices that could run only with models that take turns does not replace a faster plan of coarse ones.
+TEST(Search, FinerSlicesAreTakenOnlyWhereTheyAreFasterWithTheirMoves) {
+  Request request = request_for("qwen2.5-1.5b", "4x8xH100", "ppo,512,512x512");
+  request.form = "split";
+  request.excess = [](const graph::Placement& placement) {
+    std::set<int> devices;
+    bool fine = false, turns = true;
+    for (const auto& [name, group] : placement.groups) {
+      fine = fine || group.devices.size() % 4 != 0;
+      devices.insert(group.devices.begin(), group.devices.end());
+      for (const std::string& model : group.models) turns = turns && placement.swaps(model);
+    }
+    return fine && !turns ? Excess{1e9, "1 GB more", devices} : Excess{};
+  };
+  const double coarse = search(request).seconds;
+  request.turns = true;
+  EXPECT_LE(search(request).seconds, coarse);
+}
+
 TEST(Search, WholeModelsAreNotCut) {
   Request request = request_for("qwen2.5-0.5b", "2xH100", "ppo,64,64x64");
   request.whole = true;
