@@ -213,6 +213,7 @@ std::string layout_text(const Execution& how) {
   const graph::Layout& l = how.layout;
   std::string text = fmt::format("tp {} · pp {} · dp {}", l.tp, l.pp, l.dp);
   if (l.ep > 1) text += fmt::format(" · ep {}", l.ep);
+  if (l.cp > 1) text += fmt::format(" · cp {}", l.cp);
   if (l.zero > 0) text += fmt::format(" · zero {}", l.zero);
   if (l.micro_batch > 0) text += fmt::format(" · rows {}", l.micro_batch);
   if (how.decoding_rows > 0) text += fmt::format(" · {:.0f} rows at once", how.decoding_rows);
@@ -277,13 +278,13 @@ std::string search_text(const Request& request, const SearchResult& result, int6
   const Plan& best = result.plans.at(0);
   std::string text = heading_text(request, best, iterations, columns);
   text += plan_text(request, best, timeline_of(request, best, simulate_plan(request, best)), columns);
-  text += runner_ups(request, result, columns) + synchrony_text(result, columns);
-  return text + "\n" +
-         hanging(
-             "  ",
-             fmt::format("placements considered: {}, of which {} could not be the best and {} were searched in part",
-                         result.placements, result.pruned, result.cut_short),
-             columns);
+  text += runner_ups(request, result, columns) + synchrony_text(result, columns) + "\n";
+  if (result.cut_rows) text += hanging("  ", std::string("rows are cut (cp), as nothing fits otherwise"), columns);
+  return text + hanging("  ",
+                        fmt::format(
+                            "placements considered: {}, of which {} could not be the best and {} were searched in part",
+                            result.placements, result.pruned, result.cut_short),
+                        columns);
 }
 
 }  // namespace collimate::plan
