@@ -327,6 +327,14 @@ TEST(Search, WrongRequestsAreNamed) {
   EXPECT_EQ(why_not_searched(request), "[plan] expected the shape of model policy, got none; try --models policy=NAME");
   request.models["policy"] = shape::find_outline("opt-1.3b");  // the others' too
   EXPECT_FALSE(search(request).plans.empty());
+  const graph::Node scores = request.graph.node(request.graph.node_index("reward.score"));
+  while (request.graph.nodes.size() < 33) {
+    graph::Node& added = request.graph.nodes.emplace_back(scores);
+    added.id = "more" + std::to_string(request.graph.nodes.size());
+    added.outputs = {added.id};
+  }
+  EXPECT_EQ(why_not_searched(request),
+            "[plan] expected a graph of at most 32 calls, got 33; try a placement, whose costs can be shown");
 }
 
 }  // namespace
