@@ -184,7 +184,10 @@ class Costs {
             base::at(functions_.models, transfer.destination) != request_.graph.links[l].destination)
           continue;
         const Call& from = base::at(calls_, transfer.trainer);
-        for (const int reader : transfer.readers) {
+        const auto how_of = [&](int f) -> const Execution& { return base::at(calls_, f).how; };
+        for (size_t i = 0; i < transfer.readers.size(); ++i) {
+          if (has_copy_ahead(transfer.readers, i, how_of)) continue;
+          const int reader = transfer.readers[i];
           const Call& to = base::at(calls_, reader);
           seconds[l] += transfer_seconds(base::at(jobs_, transfer.trainer), from.how, base::at(jobs_, reader), to.how,
                                          to.devices == from.devices, request_.constants);

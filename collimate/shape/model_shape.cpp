@@ -10,6 +10,7 @@
 #include "collimate/base/read_file.h"
 #include "collimate/shape/config_defaults.h"
 #include "collimate/shape/family.h"
+#include "collimate/shape/mixture.h"
 #include "collimate/shape/text_part.h"
 
 namespace collimate::shape {
@@ -88,6 +89,10 @@ const char* head_name(Head head) {
 }
 
 void validate(const ModelShape& shape, const std::string& where) {
+  const Experts* experts = experts_of(shape);
+  if (experts != nullptr && find_family(shape.family, where).names.router.empty())
+    throw InputError(expectation(where + " num_experts", fmt::format("none: the family {} has no router", shape.family),
+                                 std::to_string(experts->count)));
   for (const Block& block : shape.blocks) {
     validate(block.mlp.experts, where);
     const Attention& attention = block.attention;

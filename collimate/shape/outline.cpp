@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 
 #include "collimate/base/json.h"
 #include "collimate/base/read_file.h"
@@ -10,6 +12,7 @@
 #include "collimate/shape/family.h"
 #include "collimate/shape/fields.h"
 #include "collimate/shape/mixture.h"
+#include "collimate/shape/text_part.h"
 #include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
@@ -99,6 +102,8 @@ Outline outline_of(const ModelShape& shape) {
 
 Outline parse_outline(const nlohmann::json& config, const std::string& where) {
   if (!config.is_object()) throw base::InputError(base::expectation(where, "a JSON object", config.type_name()));
+  if (const std::optional<nlohmann::json> text = text_part_config(config, where))
+    return parse_outline(*text, config.contains("text_config") ? where + " text_config" : where);
   const Fields fields(config, where);
   const std::string family = fields.text_or("model_type", "");
   for (const Family& known : families())
@@ -112,7 +117,8 @@ Outline find_outline(const std::string& name) {
   if (const Outline* known = outline_named(name)) return *known;
   if (const std::optional<Outline> sized = sized_outline(name)) return *sized;
   const std::filesystem::path path = std::filesystem::path(name) / "config.json";
-  if (std::filesystem::exists(path))
+  std::error_code unreadable;  // a path that cannot be read, as one whose name is too long, is none
+  if (std::filesystem::exists(path, unreadable))
     return parse_outline(base::parse_json(base::read_file(path), path.string(), 1), path.string());
   throw_unknown_outline(name);
 }

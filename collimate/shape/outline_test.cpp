@@ -41,6 +41,21 @@ TEST(Outline, AgreesWithTheRunnableShape) {
   EXPECT_EQ(total_parameters(parsed) + norms, static_cast<double>(parameter_count(shape)));
 }
 
+TEST(Outline, OfAModelThatReadsImagesIsThatOfItsLanguageModel) {
+  const nlohmann::json alone = {{"model_type", "llama"},      {"vocab_size", 32064},
+                                {"hidden_size", 4096},        {"num_hidden_layers", 32},
+                                {"num_attention_heads", 32},  {"num_key_value_heads", 8},
+                                {"intermediate_size", 14336}, {"max_position_embeddings", 4096}};
+  const nlohmann::json whole = {
+      {"model_type", "llava"}, {"text_config", alone}, {"vision_config", {{"hidden_size", 8}}}};
+  EXPECT_EQ(parse_outline(whole, "c"), parse_outline(alone, "c"));
+  EXPECT_EQ(parse_outline(whole, "c"), outline_of(parse_model_shape(whole, "c")));
+  EXPECT_EQ(base::message_of([&] {
+              parse_outline({{"model_type", "llava"}}, "c");
+            }),
+            "[c text_config] expected an object, got nothing");
+}
+
 TEST(Outline, ReadsExpertsAndLatentAttention) {
   nlohmann::json config = {{"model_type", "deepseek_v3"}, {"vocab_size", 129280},       {"hidden_size", 7168},
                            {"num_hidden_layers", 61},     {"num_attention_heads", 128}, {"intermediate_size", 18432},
@@ -81,6 +96,8 @@ TEST(Outline, APathWithoutAModelIsNamed) {
   EXPECT_THAT(refusal_of_outline(root + "/run/model/config.json"), testing::EndsWith("try '" + root + "/run/model'"));
   EXPECT_THAT(refusal_of_outline(root + "/run/modle"),
               testing::EndsWith("modle', which does not exist; try '" + root + "/run/model'"));
+  const std::string long_path = "/" + std::string(300, 'x');
+  EXPECT_THAT(refusal_of_outline(long_path), testing::HasSubstr("'" + long_path + "', which does not exist"));
   EXPECT_THAT(refusal_of_outline("/no/such"), testing::HasSubstr("'/no/such', which does not exist"));
   fs::remove_all(folder);
 }

@@ -52,7 +52,10 @@ TEST(ModelShape, ConfigsGoRoundAndBack) {
                             {"original_max_position_embeddings", 32}};
   json score = llama_config();
   score["architectures"] = {"LlamaForSequenceClassification"};
-  for (const json& config : {llama_config(), gpt2_config(), qwen, scaled, score}) {
+  json mistral = llama_config();
+  mistral["model_type"] = "mistral";
+  mistral["attention_bias"] = true;  // which transformers does not read
+  for (const json& config : {llama_config(), gpt2_config(), qwen, scaled, score, mistral}) {
     const ModelShape shape = parse_model_shape(config, "config");
     const json written = to_config(shape);
     EXPECT_EQ(written, to_config(parse_model_shape(written, "again")));
@@ -177,6 +180,14 @@ TEST(ModelShape, WrongConfigsAreNamed) {
   config = llama_config();
   config["num_attention_heads"] = 64;
   EXPECT_NE(error_of(config), "");
+  config = llama_config();
+  config["num_experts"] = 4;
+  config["num_experts_per_tok"] = 2;
+  for (const char* dense : {"llama", "gemma2"}) {
+    config["model_type"] = dense;
+    EXPECT_EQ(error_of(config),
+              fmt::format("[m/config.json num_experts] expected none: the family {} has no router, got 4", dense));
+  }
 }
 
 TEST(ParamSpec, SegmentsOffsetsAndFusedGroups) {

@@ -45,7 +45,11 @@ bool is_in_memory(int fd) {
   return ::fstatfs(fd, &about) == 0 && about.f_type == TMPFS_MAGIC;
 }
 
-int64_t floats_of(const Buffer& buffer) { return buffer.bytes() / static_cast<int64_t>(sizeof(float)); }
+int64_t floats_of(const Buffer& buffer) {
+  constexpr int64_t kFloatBytes = sizeof(float);
+  COLLIMATE_CHECK(buffer.bytes() % kFloatBytes == 0, "{} bytes are not whole floats", buffer.bytes());
+  return buffer.bytes() / kFloatBytes;
+}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,13 @@ TEST(AwayFile, BuffersComeBackWithTheirBits) {
   file.bring({}, at_none, none);
   EXPECT_EQ(numbers_of(a), of_a);
   EXPECT_EQ(numbers_of(b), of_b);
+}
+
+TEST(AwayFile, ABufferIsWholeFloats) {
+  AwayFile file(std::filesystem::temp_directory_path());
+  Buffer buffer(6);
+  AwayFile::Slot slot;
+  EXPECT_THROW(file.put({}, slot, buffer), std::logic_error);
 }
 
 TEST(AwayFile, OnlyWhatIsSaidToHaveChangedIsWrittenAgain) {

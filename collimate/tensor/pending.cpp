@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
@@ -58,6 +59,12 @@ Completion::~Completion() {
   if (state_ == nullptr) return;
   state_->complete(std::make_exception_ptr(
       base::RunError(base::expectation(state_->worker, "to finish its work", "the end of it before"))));
+}
+
+Completion& Completion::operator=(Completion&& other) noexcept {
+  Completion before(std::move(other));
+  std::swap(state_, before.state_);
+  return *this;
 }
 
 Pending Completion::pending() const { return Pending(state_); }

@@ -37,7 +37,7 @@ class Completion {
   Completion(std::string waiter, std::string worker);
   ~Completion();
   Completion(Completion&&) noexcept = default;
-  Completion& operator=(Completion&&) noexcept = default;
+  Completion& operator=(Completion&& other) noexcept;  // fails the work that this one has not ended
 
   Pending pending() const;
   void progress();

@@ -53,6 +53,16 @@ TEST(Pending, FailuresTravel) {
   EXPECT_EQ(error_of(dropped, 1), "[rank 3] expected to finish its work, got the end of it before");
 }
 
+TEST(Pending, WorkInWhosePlaceOtherWorkComesFails) {
+  Completion work("a", "rank 3"), next("a", "rank 4");
+  const Pending replaced = work.pending(), kept = next.pending();
+  work = std::move(next);
+  EXPECT_EQ(error_of(replaced, 0), "[rank 3] expected to finish its work, got the end of it before");
+  EXPECT_FALSE(kept.finished());
+  work.finish();
+  EXPECT_EQ(error_of(kept, 0), "");
+}
+
 TEST(Pending, WhatExecIsGivenThenComesAfterTheWork) {
   Completion work("a", "b");
   EXPECT_THROW(work.pending().then(Exec{}, 0), base::RunError);  // it is not done

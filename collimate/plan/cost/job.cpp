@@ -67,11 +67,14 @@ double weight_tensors(const Outline& m) {
   return static_cast<double>(6 * m.layers + (m.layers - routed) * mlp + of_experts + (m.tied ? 1 : 2));
 }
 
-double forward_flops(const Outline& model, const Moments& tokens, bool language_head) {
+double attention_flops(const Outline& model, const Moments& tokens) {
   const double width = static_cast<double>(model.heads * model.head_dim);
-  const double attention = 4.0 * static_cast<double>(model.layers) * width * tokens.square / 2;
+  return 4.0 * static_cast<double>(model.layers) * width * tokens.square / 2;
+}
+
+double forward_flops(const Outline& model, const Moments& tokens, bool language_head) {
   const double head = language_head ? 2.0 * shape::table_parameters(model) : 0;
-  return tokens.mean * (2.0 * shape::active_block_parameters(model) + head) + attention;
+  return tokens.mean * (2.0 * shape::active_block_parameters(model) + head) + attention_flops(model, tokens);
 }
 
 double train_passes(const Execution& how) {

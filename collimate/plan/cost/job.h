@@ -70,6 +70,8 @@ double sharded_trained_parameters(const Job& job, const Execution& how);
 // have these moments. A multiply-add is two; attention is causal, of half the square of the tokens.
 double forward_flops(const shape::Outline& model, double tokens, bool language_head);
 double forward_flops(const shape::Outline& model, const Moments& tokens, bool language_head);
+// Returns those of its products of queries and keys, and of scores and values.
+double attention_flops(const shape::Outline& model, const Moments& tokens);
 // Returns the passes of training over one forward: 3 with backward, 4 where the forward is recomputed, 2 and 3 with
 // LoRA (no gradient of frozen weights).
 double train_passes(const Execution& how);

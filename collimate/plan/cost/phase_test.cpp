@@ -107,6 +107,29 @@ TEST(Phase, TransfersCostTheirTensors) {
   EXPECT_EQ(transfer_seconds(job, {}, job, {}, true, c), 0);
 }
 
+// Attention and activations that are made again cost attention's own products: no product with weights is repeated.
+TEST(Phase, AttentionThatIsMadeAgainTakesItsProductsOnceMore) {
+  const Constants c = constants_of("");
+  Job job = job_of("llama2-7b", Work::kTrain, 8);
+  job.load = {512, Lengths::fixed(1024), Lengths::fixed(3072), 1};
+  const Execution none = cut(2, 2);
+  Execution selective = none, full = none;
+  selective.selective = true;
+  full.layout.recompute = true;
+  const Moments tokens = job.load.row_tokens();
+  const double part =
+      1 - forward_flops(job.model, Moments{tokens.mean, 0}, true) / forward_flops(job.model, tokens, true);
+  EXPECT_GT(part, 0.05);
+  const PhaseTime kept = phase_time(job, none, c), again = phase_time(job, selective, c);
+  EXPECT_NEAR(again.compute, (3 + part) / 3 * kept.compute, 1e-9 * kept.compute);
+  EXPECT_EQ(again.tensor, kept.tensor);
+  EXPECT_GT(again.bubble, kept.bubble);
+  const double all_again = phase_time(job, full, c).total();
+  EXPECT_LT(again.total(), all_again);
+  full.selective = true;
+  EXPECT_EQ(phase_time(job, full, c).total(), all_again);
+}
+
 // Four rows of 10, 500, 500 and 10 tokens behind prompts of 100, three at once: when both short ones have ended, the
 // long ones fill the pool of three mean rows, 1065 tokens, and the later one goes back with half of them.
 TEST(Phase, PreemptedRowsArePrefilledAgain) {

@@ -28,6 +28,13 @@ double update_traffic_seconds(const Job& job, const Execution& how, const Consta
   return (state + elements * 4) / job.gpu.host_bytes_per_second;
 }
 
+// Returns the part of a forward that is computed again where attention and activations are: attention's own products.
+double selected_part(const Job& job, const Execution& how) {
+  if (!how.selective || how.layout.recompute) return 0;
+  const Moments tokens = job.load.row_tokens();
+  return attention_flops(job.model, tokens) / forward_flops(job.model, tokens, job.language_head);
+}
+
 }  // namespace
 
 PhaseTime train_time(const Job& job, const Execution& how, const Constants& c) {
@@ -35,7 +42,7 @@ PhaseTime train_time(const Job& job, const Execution& how, const Constants& c) {
   const double rows = micro_batch_rows(job, how);
   const double micro_batches = replica_rows(job, how) / rows;
   const StageTime forward = stage_time(job, how, c, rows, c.train_efficiency);
-  const double passes = train_passes(how);
+  const double passes = train_passes(how) + selected_part(job, how);
   const double exchanges =
       how.layout.recompute ? 3 : 2;  // of tensor parallelism: forward, backward, recomputed forward
   const double stage = passes * forward.compute + exchanges * forward.tensor + 2 * forward.send;

@@ -1,6 +1,8 @@
 #include "collimate/plan/inputs/shadow.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
@@ -11,6 +13,14 @@ namespace {
 bool writes_weights(const graph::Graph& graph, const graph::Node& node) {
   const graph::FunctionSpec* spec = graph.find_function(node.model, node.function);
   return spec != nullptr && spec->writes_weights;
+}
+
+template <typename Value>
+void rename_key(std::map<std::string, Value>& map, const std::string& from, const std::string& to) {
+  auto entry = map.extract(from);
+  if (entry.empty()) return;
+  entry.key() = to;
+  map.insert(std::move(entry));
 }
 
 }  // namespace
@@ -48,10 +58,8 @@ void add_shadow(Request& request, const std::string& model) {
   for (graph::WeightLink& link : graph.links)
     if (link.source == model) link.source = trainer;
   graph.links.push_back({trainer, model});
-  if (auto rank = request.lora.extract(model); !rank.empty()) {
-    rank.key() = trainer;
-    request.lora.insert(std::move(rank));
-  }
+  rename_key(request.lora, model, trainer);
+  rename_key(request.bases, model, trainer);
   graph::validate(graph);
 }
 

@@ -52,6 +52,23 @@ TEST(Shadow, IsWhatItsTrainerTrains) {
   }
 }
 
+// What else reads the frozen weights of a model's adapters reads those that the model's trainer has.
+TEST(Shadow, TheTrainerHasTheFrozenWeights) {
+  Request request = request_for("llama2-7b", "1x8xA100-80", "ppo,512,512x512");
+  request.lora["value"] = 16;
+  request.bases = {{"value", "value+reward"}, {"reward", "value+reward"}};
+  const auto base_of_reward = [&] {
+    const Functions functions(request);
+    return functions.at(function_of(request, functions, "reward")).base;
+  };
+  EXPECT_GE(base_of_reward(), 0);
+  add_shadow(request, "value");
+  EXPECT_EQ(request.bases,
+            (std::map<std::string, std::string>{{"value_trainer", "value+reward"}, {"reward", "value+reward"}}));
+  const Functions functions(request);
+  EXPECT_EQ(base_of_reward(), static_cast<int>(function_of(request, functions, "value_trainer")));
+}
+
 // The shadow is beside generation, where only scoring is: neither gradients nor an optimizer.
 TEST(Shadow, HasDevicesOfItsOwn) {
   Request request = ppo_with_shadow();

@@ -24,6 +24,15 @@ bool reads_in_place(const C& base, const C& reader) {
   return !base.swapped && !reader.swapped && same_cut(base.how.layout, reader.how.layout);
 }
 
+// Returns whether a reader of new weights, one of the functions `readers` of a model, takes those that come for one
+// ahead of it, as it cuts them alike. how_of(function) is a function's Execution.
+template <class HowOf>
+bool has_copy_ahead(const std::vector<int>& readers, size_t reader, const HowOf& how_of) {
+  for (size_t ahead = 0; ahead < reader; ++ahead)
+    if (same_cut(how_of(readers[ahead]).layout, how_of(readers[reader]).layout)) return true;
+  return false;
+}
+
 // A ChoiceList has the ways to run a function on some devices, the fastest first, and the least bytes and seconds of
 // any.
 struct ChoiceList {

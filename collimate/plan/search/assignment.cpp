@@ -52,8 +52,10 @@ std::vector<double> transfer_times(ChoiceTable& table, const Functions& function
     const Slot &source = slot_of(slots, transfer.source), &target = slot_of(slots, transfer.destination);
     const auto trainer = static_cast<size_t>(transfer.trainer);
     double sum = 0;
-    for (const int reader : transfer.readers) {
-      const auto f = static_cast<size_t>(reader);
+    const auto how_of = [&](int f) -> const Execution& { return base::at(chosen, f)->how; };
+    for (size_t i = 0; i < transfer.readers.size(); ++i) {
+      if (has_copy_ahead(transfer.readers, i, how_of)) continue;
+      const auto f = static_cast<size_t>(transfer.readers[i]);
       sum += transfer_seconds(table.job(trainer, source.range()), chosen[trainer]->how, table.job(f, target.range()),
                               chosen[f]->how, same_devices(source, target), table.constants());
     }

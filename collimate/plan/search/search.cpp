@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collimate/base/at.h"
+#include "collimate/base/error.h"
 #include "collimate/base/immovable.h"
 #include "collimate/plan/form.h"
 #include "collimate/plan/search/found.h"
@@ -21,6 +22,7 @@
 namespace collimate::plan {
 namespace {
 
+constexpr size_t kMostCalls = 32;  // bits of one word stand for functions, and for cells of models
 constexpr double kNoPlanSeconds = std::numeric_limits<double>::infinity();
 // A search looks at up to kMostSteps partial plans of one placement; with staleness each takes longer, and it looks at
 // kMostStepsAhead / (staleness + 1) if that is fewer. Once so many steps are spent as kPlacementsInFull placements may
@@ -113,7 +115,7 @@ class Search {
       Ground& ground = grounds_[each.subcluster];
       Found finer = each;
       refine(ground.request, ground.functions, ground.table, finer);
-      if (runs(finer)) each = std::move(finer);
+      if (runs(finer) && finer.seconds < each.seconds) each = std::move(finer);  // models of it may take turns
     }
     for (const Found& each : found) result_.plans.push_back(simulated(each));
     rank();
@@ -280,6 +282,9 @@ class Search {
 
 SearchResult search(const Request& request, double limit) {
   check(request);
+  if (const size_t calls = request.graph.nodes.size(); calls > kMostCalls)
+    throw base::InputError(base::expectation("plan", fmt::format("a graph of at most {} calls", kMostCalls),
+                                             std::to_string(calls), "a placement, whose costs can be shown"));
   SearchResult found = Search(request, limit).run();
   if (!found.plans.empty() || request.cut_rows || request.whole || limit != kNoPlanSeconds) return found;
   Request cut = request;

@@ -35,7 +35,8 @@ struct SearchResult {
 // slices (of many models: those that a local search finds); branch and bound goes over the fronts of every function's
 // layouts; then finer sizes are tried around the best plans, and the last few are ranked by graph::Schedule in virtual
 // time. Where devices are of several kinds, plans may leave some kinds unused. Plans whose estimate is not below
-// `limit` are left out. The result is deterministic. Throws InputError as check() does, and for more than 4 kinds.
+// `limit` are left out. The result is deterministic. Throws InputError as check() does, for more than 4 kinds and for
+// more than 32 calls.
 SearchResult search(const Request& request, double limit = std::numeric_limits<double>::infinity());
 
 // Searches with the request's staleness as a bound: tries 0, 1, 2, 4 and the bound itself, each of which must beat the

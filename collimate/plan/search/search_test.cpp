@@ -278,6 +278,25 @@ TEST(Search, ModelsOfADeviceWithoutRoomTakeTurns) {
   EXPECT_EQ(search(request).why, "1 GB more");
 }
 
+// A plan of finer slices that could run only with models that take turns does not replace a faster plan of coarse ones.
+TEST(Search, FinerSlicesAreTakenOnlyWhereTheyAreFasterWithTheirMoves) {
+  Request request = request_for("qwen2.5-1.5b", "4x8xH100", "ppo,512,512x512");
+  request.form = "split";
+  request.excess = [](const graph::Placement& placement) {
+    std::set<int> devices;
+    bool fine = false, turns = true;
+    for (const auto& [name, group] : placement.groups) {
+      fine = fine || group.devices.size() % 4 != 0;
+      devices.insert(group.devices.begin(), group.devices.end());
+      for (const std::string& model : group.models) turns = turns && placement.swaps(model);
+    }
+    return fine && !turns ? Excess{1e9, "1 GB more", devices} : Excess{};
+  };
+  const double coarse = search(request).seconds;
+  request.turns = true;
+  EXPECT_LE(search(request).seconds, coarse);
+}
+
 TEST(Search, WholeModelsAreNotCut) {
   Request request = request_for("qwen2.5-0.5b", "2xH100", "ppo,64,64x64");
   request.whole = true;
@@ -308,6 +327,14 @@ TEST(Search, WrongRequestsAreNamed) {
   EXPECT_EQ(why_not_searched(request), "[plan] expected the shape of model policy, got none; try --models policy=NAME");
   request.models["policy"] = shape::find_outline("opt-1.3b");  // the others' too
   EXPECT_FALSE(search(request).plans.empty());
+  const graph::Node scores = request.graph.node(request.graph.node_index("reward.score"));
+  while (request.graph.nodes.size() < 33) {
+    graph::Node& added = request.graph.nodes.emplace_back(scores);
+    added.id = "more" + std::to_string(request.graph.nodes.size());
+    added.outputs = {added.id};
+  }
+  EXPECT_EQ(why_not_searched(request),
+            "[plan] expected a graph of at most 32 calls, got 33; try a placement, whose costs can be shown");
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ void add_synchrony(SearchResult& all, SearchResult more, int staleness) {
   all.pruned += more.pruned;
   all.cut_short += more.cut_short;
   all.steps += more.steps;
+  all.cut_rows = all.cut_rows || more.cut_rows;
   all.seconds = std::min(all.seconds, more.seconds);
   std::move(more.plans.begin(), more.plans.end(), std::back_inserter(all.plans));
 }

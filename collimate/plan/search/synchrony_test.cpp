@@ -100,6 +100,18 @@ TEST(Synchrony, WhatDoesNotFitIsSaidOnce) {
   EXPECT_THAT(result.why, HasSubstr("of which"));
 }
 
+// Where nothing fits unless rows are cut, running ahead does not hide that they are.
+TEST(Synchrony, RowsThatHaveToBeCutAreShown) {
+  Request request = request_for("llama3.1-405b", "10x8xA100-80", "grpo,1024,1024x15360");
+  request.load.staleness = 1;
+  const SearchResult result = search_within_staleness(request);
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_TRUE(result.cut_rows);
+  const std::string text = search_text(request, result, 10);
+  EXPECT_THAT(text, HasSubstr("  rows are cut (cp), as nothing fits otherwise\n"));
+  EXPECT_THAT(text, HasSubstr(" · cp "));
+}
+
 TEST(Synchrony, IsShown) {
   const Request request = bounded_request(1);
   const SearchResult result = search_within_staleness(request);

@@ -29,7 +29,8 @@ int label_width(int longest, int beside, int columns) {
   return std::clamp(longest, kLeastLabelWidth, std::max(kLeastLabelWidth, columns - beside - 6));
 }
 
-char letter(size_t call) { return static_cast<char>((call < 26 ? 'A' : 'a' - 26) + call); }
+// Returns the letter of a call. All calls for which the alphabet has none share a sign.
+char letter(size_t call) { return call < 52 ? static_cast<char>((call < 26 ? 'A' : 'a' - 26) + call) : '*'; }
 
 // Draws the period of one lane: a letter for each function, '>' for new weights and loads, '.' for idle time.
 std::string lane_picture(const Lane& lane, double seconds, int width) {
@@ -212,6 +213,7 @@ std::string cost_text(const Request& request, double iteration_seconds, int64_t 
 std::string layout_text(const Execution& how) {
   const graph::Layout& l = how.layout;
   std::string text = fmt::format("tp {} · pp {} · dp {}", l.tp, l.pp, l.dp);
+  if (l.cp > 1) text += fmt::format(" · cp {}", l.cp);
   if (l.ep > 1) text += fmt::format(" · ep {}", l.ep);
   if (l.zero > 0) text += fmt::format(" · zero {}", l.zero);
   if (l.micro_batch > 0) text += fmt::format(" · rows {}", l.micro_batch);
@@ -277,13 +279,13 @@ std::string search_text(const Request& request, const SearchResult& result, int6
   const Plan& best = result.plans.at(0);
   std::string text = heading_text(request, best, iterations, columns);
   text += plan_text(request, best, timeline_of(request, best, simulate_plan(request, best)), columns);
-  text += runner_ups(request, result, columns) + synchrony_text(result, columns);
-  return text + "\n" +
-         hanging(
-             "  ",
-             fmt::format("placements considered: {}, of which {} could not be the best and {} were searched in part",
-                         result.placements, result.pruned, result.cut_short),
-             columns);
+  text += runner_ups(request, result, columns) + synchrony_text(result, columns) + "\n";
+  if (result.cut_rows) text += hanging("  ", std::string("rows are cut (cp), as nothing fits otherwise"), columns);
+  return text + hanging("  ",
+                        fmt::format(
+                            "placements considered: {}, of which {} could not be the best and {} were searched in part",
+                            result.placements, result.pruned, result.cut_short),
+                        columns);
 }
 
 }  // namespace collimate::plan

@@ -216,6 +216,21 @@ TEST(PlanText, ShowsPictureMemoryCostAndRunnerUps) {
   EXPECT_NEAR(json.at("run").at("gpu_hours").get<double>(), result.plans[0].seconds * 100 * 8 / 3600, 1e-6);
 }
 
+TEST(PlanText, CallsForWhichThereIsNoLetterShareASign) {
+  const Request request = request_of("llama2-7b", "1xA100-80");
+  Plan plan;
+  plan.seconds = 54;
+  plan.memory.push_back({{0}, 1e9, {}, {}});
+  Timeline timeline{plan.seconds, {{{0}, "0", {}, {}}}};
+  for (int call = 0; call < 54; ++call) {
+    plan.calls.push_back({call, "m", "f" + std::to_string(call), {0}, {}, {}});
+    timeline.lanes[0].blocks.push_back({call, "", 1.0 * call, 1.0 + call});
+  }
+  const std::string text = plan_text(request, plan, timeline);
+  for (const char* part : {"A m.f0", "Z m.f25", "a m.f26", "z m.f51", "* m.f52", "* m.f53"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
 // The smallest one: a node less does not do.
 TEST(PlanText, WhatCannotFitGetsTheNumberOfDevicesThatDoes) {
   const std::pair<const char*, const char*> cases[] = {{"llama2-70b", "8xA100-80"}, {"llama3.1-405b", "3x8xA100-80"}};

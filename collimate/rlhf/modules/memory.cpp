@@ -106,10 +106,15 @@ class Plan {
     const int64_t bytes = model::recorded_logits_bytes(shape_, predicted, weights_.ranks.tensor.place);
     if (bytes > 0) add(options_.weights.get() + "/logits", bytes);
   }
-  void add_scratch(int threads, bool log_probs, int64_t backward = 0) {
+  void add_scratch(int threads, bool log_probs) {
+    const int64_t logits = log_probs && predicts() ? tensor::log_prob_scratch_bytes(shape_.vocabulary) : 0;
+    add("scratch", logits + threads * kThreadScratchBytes);
+  }
+  void add_training_scratch(int threads, const Pass& pass) {
     const int64_t logits =
-        log_probs && shape_.head == shape::Head::kLanguageModel ? tensor::log_prob_scratch_bytes(shape_.vocabulary) : 0;
-    add("scratch", logits + backward + threads * kThreadScratchBytes);
+        predicts() ? tensor::log_prob_backward_scratch_bytes(pass.own_predicted(), shape_.vocabulary) : 0;
+    const int64_t products = model::backward_scratch_bytes(own_shape_, pass.own_tokens());
+    add("scratch", logits + products + threads * kThreadScratchBytes);
   }
 
   // Adds the bytes of a model that works beside this one.
@@ -123,6 +128,7 @@ class Plan {
   std::vector<MemoryItem> items() { return std::move(items_); }
 
  private:
+  bool predicts() const { return shape_.head == shape::Head::kLanguageModel; }
   int64_t& bytes_of(const std::string& purpose) {
     for (MemoryItem& item : items_)
       if (item.purpose == purpose) return item.bytes;
@@ -201,7 +207,7 @@ void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, co
   plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(),
                    options.rows * options.ptx_tokens * kRowTokenBytes / kFloat);
   plan.add_logits(pass.own_predicted());
-  plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.own_tokens()));
+  plan.add_training_scratch(threads, pass);
 }
 
 // Returns the memory of the model that guesses for the service, which is there beside the service in each step.
@@ -267,7 +273,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
         plan.list_floats(pass.predicted, options.loss_rows->starts_with("taught") ? kTrainedLists : 0);
     plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(), lists);
     plan.add_logits(pass.own_predicted());
-    plan.add_scratch(threads, true, model::backward_scratch_bytes(plan.own_shape(), pass.own_tokens()));
+    plan.add_training_scratch(threads, pass);
     if (options.ptx_tokens > 0) add_texts(plan, options, train, layout, threads);
   }
   return plan.items();

@@ -15,7 +15,8 @@ void read_window(const Fields& fields, ModelShape& shape) {
 }
 
 // Reads Llama (Touvron et al. 2023) and families that differ little from it: Mistral by a window; Qwen2 by biases of
-// queries, keys and values, whatever its config says; Qwen3 by norms of their heads. Only Llama's MLPs have biases.
+// queries, keys and values; Qwen3 by norms of their heads. As in transformers, Qwen2 has those biases and Mistral none,
+// whatever their configs say, and only Llama's MLPs have biases.
 ModelShape parse_llama(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   read_rope(fields, shape);
@@ -24,7 +25,7 @@ ModelShape parse_llama(const Fields& fields, const std::string& family) {
   for (Block& block : shape.blocks) {
     block.attention.head_norm = family == "qwen3";
     if (family == "llama") continue;
-    block.attention.bias = family == "qwen2" || block.attention.bias;
+    block.attention.bias = family == "qwen2" || (family == "qwen3" && block.attention.bias);
     block.attention.output_bias = family == "qwen3" && block.attention.bias;
     block.mlp.bias = false;
   }

@@ -71,7 +71,8 @@ void write_values(KvType type, const float* from, int64_t width, int64_t slot, c
       const float scale = int8_scale(from, width), inverse = scale > 0 ? 1 / scale : 0;
       to.head[width * KvLayout::kBlockTokens / 4 + slot] = scale;
       return to.fill<int8_t>(from, width, [&](float x) {
-        return static_cast<int8_t>(std::clamp(std::nearbyint(x * inverse), -127.F, 127.F));
+        const float whole = std::clamp(std::nearbyint(x * inverse), -127.F, 127.F);
+        return static_cast<int8_t>(std::isnan(whole) ? 0 : whole);
       });
     }
   }

@@ -112,6 +112,19 @@ TEST(ReadKv, GivesWhatWasAppended) {
   }
 }
 
+// Beside numbers without a scale, a zero stays a zero.
+TEST(ReadKv, GivesZerosForNumbersTooSmallForInt8) {
+  const KvLayout layout{1, 4, KvType::kInt8};
+  const Floats k = {0, 1e-39F, -2e-40F, 3e-41F}, v = {1e-37F, 0, -1e-37F, 2e-43F};
+  const int32_t table = 0;
+  const std::vector<AttentionRun> all = {{0, 1, 0, &table}};
+  Floats storage = nans(kv_block_floats({}, layout)), read_k = nans(4), read_v = nans(4);
+  append_kv({}, layout, k.data(), 4, v.data(), 4, all, storage.data());
+  read_kv({}, layout, storage.data(), all, read_k.data(), 4, read_v.data(), 4);
+  EXPECT_EQ(read_k, constant(4, 0));
+  EXPECT_EQ(read_v, constant(4, 0));
+}
+
 TEST(RoundBf16, RoundsAsTorchAndLeavesTheRestOfARow) {
   const int64_t rows = 3, stride = 40, width = 35;
   Floats x = noise(rows * stride, 9, 3.0F);

@@ -194,6 +194,7 @@ void cpu::replay_routes(const Exec& exec, const Experts& how, const RecordedChoi
 
 void cpu::route_backward(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens,
                          const float* dweights, const LoadSlopes& slopes, float* dlogits) {
+  COLLIMATE_CHECK(slopes.counts == nullptr || routed.log_sums != nullptr, "a loss of the load without log sums");
   exec.parallel_for(tokens, row_grain(4 * how.count), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const float* scores = routed.scores + t * how.count;

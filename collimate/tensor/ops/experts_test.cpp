@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 
 #include "collimate/base/at.h"
 #include "collimate/tensor/autograd.h"
@@ -123,6 +124,15 @@ TEST_P(SoftmaxRoutes, LoadAndTheGradientOfItsLossAreAtens) {
   const at::Tensor load = at::cat({(rows * times).sum(0), scores.detach(), squares.detach().view({1})});
   const at::Tensor want = at::cat({load, gradients_of(loss, {leaf})[0].flatten()});
   EXPECT_LT(((doubles(got, want.sizes()) - want).abs() / (1 + want.abs())).max().item<double>(), 1e-5);
+}
+
+TEST(RouteBackward, ALossOfTheLoadNeedsLogSums) {
+  const Experts how{.count = 2, .per_token = 1, .sigmoid = true};
+  Answer answer(how);
+  const Floats counts = constant(kTokens, 1), slopes = constant(2, 1), dweights = constant(kTokens, 0);
+  Floats out = constant(2 * kTokens, 0);
+  const LoadSlopes loss{counts.data(), slopes.data(), 0.1F};
+  EXPECT_THROW(route_backward({}, how, answer.routed(), kTokens, dweights.data(), loss, out.data()), std::logic_error);
 }
 
 // Every third token replays the experts with the least scores, every third what it chose, and the others have none.

@@ -161,11 +161,13 @@ TEST(Linear, Int8KeepsARowOfZerosAndSaysWhereAWeightIsNotFinite) {
   const Layer layer{33, 48, ComputeType::kInt8};
   Floats w = noise(layer.n * layer.k, 12);
   std::fill_n(w.begin() + 5 * layer.k, layer.k, 0.0F);
+  std::fill_n(w.begin() + 9 * layer.k, layer.k, 2e-43F);  // this is too small for a scale
   base::at(w, 7 * layer.k + 3) = std::numeric_limits<float>::infinity();
   base::at(w, 32 * layer.k) = std::nanf("");
   const Floats y = forward({}, layer, noise(layer.k, 13), 1, w);
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i == 7 || i == 32) << i;
   EXPECT_EQ(y[5], 0.0F);
+  EXPECT_EQ(y[9], 0.0F);
 }
 
 // Cut in two, whose sums are of opposite sign, the same products leave nothing: the outputs below are their order.

@@ -129,6 +129,11 @@ int64_t log_prob_scratch_bytes(int64_t vocab) {
   return rows_per_block(vocab) * vocab * static_cast<int64_t>(sizeof(float));
 }
 
+int64_t log_prob_backward_scratch_bytes(int64_t rows, int64_t vocab) {
+  const int64_t gradients = rows == 0 ? 0 : rows * part_width(rows, vocab) * static_cast<int64_t>(sizeof(float));
+  return std::max(log_prob_scratch_bytes(vocab), gradients);
+}
+
 RowNormalizer row_normalizer(const float* logits, int64_t vocab, float* weights) {
   RowNormalizer norm;
   softmax_kernels().normalizer(logits, vocab, &norm.max, &norm.log_sum, weights);

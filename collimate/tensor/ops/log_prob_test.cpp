@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "collimate/base/error.h"
@@ -153,6 +154,27 @@ TEST(LogProb, NeverHoldsAllLogits) {
     EXPECT_LT(memory_peak(kWorker), all / 2);
   })
       .join();
+}
+
+// A small vocabulary has few logits of the rows that scoring takes at once, but the backward takes all rows at once.
+TEST(LogProb, SaysWhatTheBackwardHolds) {
+  constexpr int kWorker = 75;
+  for (const auto& [rows, vocab] : {std::pair{3000, 500}, {11000, 800}, {600, 300}}) {
+    const Head head(rows, vocab, 8, 0.7F);
+    const Floats dlp = noise(head.rows, 5);
+    Floats g = constant((head.rows + head.vocab) * head.width, 0);
+    const int64_t said = log_prob_backward_scratch_bytes(head.rows, head.vocab);
+    std::thread([&] {  // whose working memory begins empty
+      const MemoryScope counted(kWorker, "log_prob");
+      reset_memory_peak(kWorker);
+      log_softmax_gather_backward(Exec{}, head.args(),
+                                  {dlp.data(), nullptr, head.w.data(), g.data(), head.width, false,
+                                   g.data() + head.rows * head.width, nullptr});
+      EXPECT_LT(memory_peak(kWorker), said * 5 / 4 + (2 << 20)) << head.rows << " rows";
+      EXPECT_GE(memory_peak(kWorker), said) << head.rows << " rows";
+    })
+        .join();
+  }
 }
 
 TEST(LogProb, LargeLogitsAndMinusInfinity) {
