@@ -163,7 +163,7 @@ TEST(ExecutorFailures, ALostTrainerEndsTheRunAndSaysHowItDied) {
         },
         Place::kApart);
   });
-  EXPECT_THAT(error, testing::HasSubstr("with the trained state of trainer: [worker "));
+  EXPECT_THAT(error, testing::HasSubstr("with the state of trainer: [worker "));
   EXPECT_THAT(error, testing::HasSubstr("the worker process ended with signal 9 (Killed)"));
   EXPECT_EQ(testing::internal::GetCapturedStderr().find("starting it again"), std::string::npos);
 }

@@ -66,7 +66,7 @@ struct FunctionSpec {
   bool writes_weights = false;  // of its own model
   bool drops_rows = false;      // a filter: dropped rows are replaced by new prompts
   bool deterministic = true;    // otherwise its results go to the journal
-  bool retry_safe = true;       // may run again on the same rows after a failure
+  bool retry_safe = true;       // may run again on the same rows after a failure, also in a process begun anew
   Cost cost;
   bool operator==(const FunctionSpec&) const = default;
 

@@ -102,7 +102,7 @@ class ScheduleCore {
   void move_lost_rows();
   void lost(const Event& event);
   void lose_task(int index, const std::string& cause);
-  bool holds_trained_state(int index, std::string& model) const;
+  bool holds_state(int index, std::string& model) const;
   void back(int index);
   void expired(int timer);
 

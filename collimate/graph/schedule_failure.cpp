@@ -55,19 +55,18 @@ void ScheduleCore::move_lost_rows() {
   }
 }
 
-bool ScheduleCore::holds_trained_state(int index, std::string& model) const {
+bool ScheduleCore::holds_state(int index, std::string& model) const {
   for (int n : base::at(facts_->nodes_on, index)) {
     model = facts_->graph.node(n).model;
-    if (facts_->node(n).writes && !facts_->node(n).spec->retry_safe) return true;
+    if (!facts_->node(n).spec->retry_safe) return true;
   }
   return false;
 }
 
 void ScheduleCore::lost(const Event& event) {
   if (!workers_.lose(event.worker, event.cause)) return;
-  if (std::string model; holds_trained_state(event.worker, model))
-    return stop(StopKind::kFailed,
-                fmt::format("worker {} with the trained state of {}: {}", event.worker, model, event.cause));
+  if (std::string model; holds_state(event.worker, model))
+    return stop(StopKind::kFailed, fmt::format("worker {} with the state of {}: {}", event.worker, model, event.cause));
   lose_task(event.worker, event.cause);
   if (stopped_) return;
   for (const Transfer& transfer : transfers_.lost(event.worker, workers_)) ended(transfer);

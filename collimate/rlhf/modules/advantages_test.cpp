@@ -139,6 +139,13 @@ TEST(AdvantageModule, ARunningScaleCountsEachIterationOnce) {
   EXPECT_FLOAT_EQ(computed(module, second, 1).row(batch::kStepRewards, 0)[1], 5 / std_of_five);
 }
 
+TEST(AdvantageModule, RunsAgainAnywhereOnlyWithoutAStateOfItsOwn) {
+  for (const auto& [parameters, safe] :
+       {std::pair(nlohmann::json::object(), true), {{{"reward_scaling", "running"}}, false},
+        {{{"kl_coefficient", 0.1}, {"kl_target", 3.0}}, false}})
+    EXPECT_EQ(AdvantageModule(entry_named("rloo"), parameters).functions().at(0).retry_safe, safe) << parameters.dump();
+}
+
 TEST(AdvantageModule, EqualRewardsAreNotScaled) {
   AdvantageModule module(entry_named("rloo"), {{"reward_scaling", "running"}});
   EXPECT_EQ(computed(module, samples({3, 3}, {Finish::kEos}), 0).all(batch::kReward), (std::vector<float>{3, 3}));
