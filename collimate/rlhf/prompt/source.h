@@ -33,7 +33,6 @@ struct SourceOptions {
   text::BadRows bad_rows;
   uint64_t seed = 0;
   bool shuffle = true;
-  int64_t epochs = 0;              // 0: without end
   nlohmann::json sampling;         // sampling parameters of prompt rows; null: none
   nlohmann::json last_sampling;    // of each prompt's last sample, if that is a baseline for the others; null: not so
   bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` marks the answer
