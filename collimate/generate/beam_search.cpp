@@ -206,7 +206,7 @@ class Searcher {
     copy->computed = from.computed;
     const int64_t full = from.computed / kBlockTokens;
     copy->blocks.assign(from.blocks.begin(), from.blocks.begin() + full);
-    stats_.shared_prompt_tokens += full * kBlockTokens;
+    stats_.shared_prompt_tokens += from.prompt_tokens;
     if (from.computed % kBlockTokens == 0) return copy;
     copy->blocks.push_back(pool_.allocate());
     runner_.copy_block(base::at(from.blocks, full).id(), copy->blocks.back().id());
@@ -298,8 +298,8 @@ std::vector<Completion> beam_all(model::Model& model, std::span<const std::vecto
     check_prompt(prompts[i], static_cast<int64_t>(i), shape.vocabulary, service.max_sequence_tokens);
     longest = std::max(longest, std::ssize(prompts[i]));
   }
-  // A beam whose last block is shared with others gets one of its own before the others give theirs back.
-  const int64_t blocks_each = blocks_for(std::min(longest + params.max_tokens, service.max_sequence_tokens)) + 1;
+  // The last token is never run, and beams that do not go on give their blocks back before others are copied.
+  const int64_t blocks_each = blocks_for(std::min(longest + params.max_tokens, service.max_sequence_tokens) - 1);
   const int64_t together =
       std::clamp(std::min(service.max_batch_sequences, service.cache_blocks / blocks_each) / beams.beams, int64_t{1},
                  std::ssize(prompts) - static_cast<int64_t>(begin));

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "collimate/base/config.h"
 #include "collimate/base/read_file.h"
@@ -129,6 +130,33 @@ TEST_F(TinyBeams, SameBitsInAnyBatchAndAsScoring) {
   }
   // Four beams of 40 tokens after the prompts' 92: without sharing they would need 4 * 22 blocks at least.
   EXPECT_LT(peak, 80);
+}
+
+// Three of four beams are copies of the one that read the prompt.
+TEST_F(TinyBeams, CountsThePromptThatBeamsShare) {
+  for (const int64_t length : {3, 17, 40}) {
+    prompts_.assign(1, std::vector<int32_t>(static_cast<size_t>(length), 5));
+    ServiceStats stats;
+    search({.beams = 4}, {.max_tokens = 2}, {}, {.on_progress = [&](const Progress& p) { stats = p.service; }});
+    EXPECT_EQ(stats.prefill_tokens, length);
+    EXPECT_EQ(stats.shared_prompt_tokens, 3 * length);
+  }
+}
+
+// A prompt of 17 tokens and the 15 of 16 that are run fill two blocks for each beam, of which beams that share their
+// beginnings need fewer. The whole context has 10 blocks.
+TEST_F(TinyBeams, TheCacheHoldsWhatBeamsCanReachAndNoMore) {
+  for (const auto& [length, tokens, blocks] : {std::tuple{17, 16, 2}, {16, 1, 1}, {16, 2, 2}, {5, 500, 10}}) {
+    prompts_.assign(1, std::vector<int32_t>(static_cast<size_t>(length), 5));
+    for (const int64_t beams : {1, 2, 4}) {
+      ServiceStats stats;
+      const auto found = search({.beams = beams}, {.max_tokens = tokens, .ignore_eos = true}, {},
+                                {.on_progress = [&](const Progress& p) { stats = p.service; }});
+      EXPECT_EQ(std::ssize(found.at(0).tokens), std::min(tokens, 160 - length));
+      EXPECT_EQ(stats.blocks, beams * blocks);
+      EXPECT_GE(stats.blocks_peak, blocks);
+    }
+  }
 }
 
 TEST_F(TinyBeams, RefusesWhatASearchDoesNotRead) {

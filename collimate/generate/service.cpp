@@ -155,6 +155,9 @@ void Service::submit(const Batch& requests) {
     Sequence& sequence = *accepted.back();
     fill_request(requests, row, impl_->options.sampling, sequence);
     const std::string where = fmt::format("generate.submit, row {}", row);
+    if (impl_->in_flight.contains(sequence.uid)) {
+      throw base::InputError(base::expectation(where, "a uid that is not in flight", fmt::to_string(sequence.uid)));
+    }
     impl_->check_request(sequence, where);
     sequence.history.constraint = impl_->forms.make(sequence.params, where);
     if (!uids.insert(sequence.uid).second) {

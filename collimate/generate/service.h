@@ -186,7 +186,8 @@ class Service : public base::Stateful, public Completer {
   ServiceStats stats() const override;
 
   // Save and load the requests in flight with their tokens so far; the cache is recomputed, which gives the same bits.
-  // load() replaces all requests and throws InputError if the saved service had another seed.
+  // load() replaces all requests. Throws InputError, and changes nothing, if the saved service had another seed or a
+  // request that this service would refuse.
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
 

@@ -58,9 +58,6 @@ std::unique_ptr<Sequence> Service::Impl::make_sequence() {
 }
 
 void Service::Impl::check_request(const Sequence& sequence, const std::string& where) const {
-  if (in_flight.contains(sequence.uid)) {
-    throw base::InputError(base::expectation(where, "a uid that is not in flight", fmt::to_string(sequence.uid)));
-  }
   if (sequence.prompt_tokens == 0)
     throw base::InputError(base::expectation(where, "a prompt of at least 1 token", "none"));
   require_token_ids(sequence.ids, model.shape().vocabulary, where);

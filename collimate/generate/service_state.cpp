@@ -98,22 +98,24 @@ void Service::load(base::StateReader& in) {
     throw base::InputError(base::expectation("generate.load", fmt::format("a service with seed {}", seed),
                                              fmt::to_string(s.options.seed)));
   }
-  s.clear();
+  std::vector<std::unique_ptr<Sequence>> loaded;  // all are checked before any takes a place
   Arrays arrays;
   arrays.each([&](auto& array) {
     array.values.resize(in.bytes_size(array.name) / sizeof(array.values[0]));
     in.bytes(array.name, std::as_writable_bytes(std::span(array.values)));
   });
   for (const auto& request : json.at("requests")) {
-    auto sequence = s.make_sequence();
-    put_together(request, arrays, *sequence);
-    s.check_request(*sequence, "generate.load");
-    sequence->history.constraint = s.forms.make(sequence->params, "generate.load");
-    const bool runs = sequence->finish == Finish::kRunning;
-    Sequence& loaded = *sequence;
-    s.enqueue(std::move(sequence));
-    if (!runs) s.queues.waiting.pop_back();
-    if (request.contains("seconds_left")) s.limit_time(loaded, request.at("seconds_left"));
+    Sequence& sequence = *loaded.emplace_back(s.make_sequence());
+    put_together(request, arrays, sequence);
+    s.check_request(sequence, "generate.load");
+    sequence.history.constraint = s.forms.make(sequence.params, "generate.load");
+  }
+  s.clear();
+  for (auto next = loaded.begin(); const auto& request : json.at("requests")) {
+    Sequence& sequence = **next;
+    s.enqueue(std::move(*next++));
+    if (sequence.finish != Finish::kRunning) s.queues.waiting.pop_back();
+    if (request.contains("seconds_left")) s.limit_time(sequence, request.at("seconds_left"));
   }
   for (const int64_t uid : json.at("changed")) s.note_change(*s.in_flight.at(uid));
   s.paused = json.at("paused");

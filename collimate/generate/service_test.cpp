@@ -227,6 +227,25 @@ TEST_F(ServiceTest, SaveInTheMiddleAndLoad) {
   EXPECT_THROW(other.load(state), base::InputError);
 }
 
+TEST_F(ServiceTest, ALoadThatIsRefusedChangesNothing) {
+  Results saved, results;
+  base::MemoryState state;
+  save_after(2, tiny_.model, requests_, options_, saved, state);
+  options_.cache_blocks = 2;
+  Service small(tiny_.model, options_);
+  Request own = requests_[0];
+  own.prompt.resize(5);
+  own.params.max_tokens = 20;
+  own.params.ignore_eos = true;
+  small.submit(to_batch({&own, 1}));
+  for (int step = 0; step < 3; ++step) small.step();
+  EXPECT_THROW(small.load(state), base::InputError);
+  EXPECT_EQ(small.running(), 1);
+  EXPECT_EQ(small.stats().steps, 3);
+  drain(small, results);
+  EXPECT_EQ(results, run_all(tiny_.model, {&own, 1}, options_));
+}
+
 // After an update in the middle, what follows is what the new weights say of the whole sequence: as if its beginning
 // had been a prompt.
 TEST_F(ServiceTest, UpdateRecomputesWhatOlderWeightsCached) {

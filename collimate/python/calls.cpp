@@ -1,8 +1,5 @@
 #include "collimate/python/calls.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <optional>
 
 #include "collimate/base/config.h"
@@ -13,6 +10,7 @@
 #include "collimate/cli/auto_placement.h"
 #include "collimate/cli/reported_run.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/host/scratch_directory.h"
 #include "collimate/python/process_scope.h"
 #include "collimate/recipe/check.h"
 #include "collimate/recipe/evaluation/of_models.h"
@@ -24,25 +22,22 @@
 namespace collimate::python {
 namespace {
 
-namespace fs = std::filesystem;
-
 // The file of a config. Values given as JSON are written to a temporary file that exists as long as this, as the
 // planner reads files.
 class ConfigFile : private base::Immovable {
  public:
-  explicit ConfigFile(const nlohmann::json& value) : own_(!value.is_string()) {
-    path_ = own_ ? (fs::temp_directory_path() / fmt::format("collimate-config-{}.yaml", ::getpid())).string()
-                 : value.get<std::string>();
-    if (own_) host::write_file_atomically(path_, value.dump(2) + "\n");
-  }
-  ~ConfigFile() {
-    std::error_code ignored;
-    if (own_) fs::remove(path_, ignored);
+  explicit ConfigFile(const nlohmann::json& value) {
+    if (value.is_string()) {
+      path_ = value.get<std::string>();
+      return;
+    }
+    path_ = (directory_.emplace("config").path() / "config.yaml").string();
+    host::write_file_atomically(path_, value.dump(2) + "\n");
   }
   const std::string& path() const { return path_; }
 
  private:
-  bool own_;
+  std::optional<host::ScratchDirectory> directory_;
   std::string path_;
 };
 

@@ -120,6 +120,20 @@ TEST_F(ExpertParallel, DevicesWithoutRowsTakePart) {
   expect_near_weights("one", "shared");
 }
 
+// One of the two has no row while the other one answers the only prompt.
+TEST_F(ExpertParallel, ADeviceWithoutHeldOutRowsTakesPart) {
+  begin_from("mixtral");
+  write_text(scratch_ / "held.jsonl", lines_of(scratch_ / "demonstrations.jsonl").at(0) + "\n");
+  const std::vector<std::string> sets = {"run.iterations=1", "data.eval=" + (scratch_ / "held.jsonl")};
+  train("one", "sft", sets);
+  train("shared", "sft", shared(sets));
+  const auto answer = [&](const std::string& name) {
+    const std::vector<std::string> rows = lines_of(directory(name) + "/samples/eval-000000.jsonl");
+    return nlohmann::json::parse(rows.at(0)).at("model_answer");
+  };
+  EXPECT_EQ(answer("shared"), answer("one"));
+}
+
 // Adapters beside experts that are frozen, and a placement that says ep by function.
 TEST_F(ExpertParallel, AdaptersAndPlacementsShareThem) {
   begin_from("mixtral");

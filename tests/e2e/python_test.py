@@ -385,6 +385,8 @@ class Rows(WithTask):
         self.assertEqual(len((first.output / "rows/train.jsonl").read_text().splitlines()), 40)
 
     def test_check_says_what_the_command_line_says(self):
+        os.mkdir(taken := f"{tempfile.gettempdir()}/collimate-config-{os.getpid()}.yaml")  # a name is nobody's alone
+        self.addCleanup(os.rmdir, taken)
         found = collimate.check(config(self.model), problems(40), [low])
         self.assertIn("reward low on data.train row 1: ", "".join(found["notes"]))
         self.assertEqual(found["config"]["run"]["seed"], 7)

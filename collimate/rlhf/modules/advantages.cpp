@@ -84,11 +84,15 @@ std::vector<graph::FunctionSpec> AdvantageModule::functions() const {
                            .makes = {entry_.makes.begin(), entry_.makes.end()},
                            .granularity = graph::Granularity::kIteration};
   spec.needs.push_back(batch::kFinish.name);
+  const auto also_needs = [&](const std::string& column) {
+    if (std::ranges::find(entry_.needs, column) == entry_.needs.end()) spec.needs.push_back(column);
+  };
+  if (entry_.rows == "groups")  // reported, whatever the entry reads
+    for (const auto& name : {batch::kPromptUid.name, batch::kReward.name}) also_needs(name);
   if (options_.mask_truncated_completions) spec.makes.push_back(batch::kTrainable.name);
   if (counts_tokens()) spec.makes.push_back(kIterationTokens.name);
   if (reads_reference(entry_, options_))
-    for (const auto* key : {&batch::kLogProbs, &batch::kReferenceLogProbs})
-      if (std::ranges::find(entry_.needs, key->name) == entry_.needs.end()) spec.needs.push_back(key->name);
+    for (const auto* key : {&batch::kLogProbs, &batch::kReferenceLogProbs}) also_needs(key->name);
   return {spec};
 }
 

@@ -177,7 +177,6 @@ Batch ScorerModule::call(const std::string& function, const Batch& input, const 
   if (function == "answers") {
     if (!stop_ids_) stop_ids_ = text::load_tokenizer(options_.path)->info().stop_ids;
     const auto held = decoder_->weights->hold_for_inference();
-    if (input.empty()) return input;
     return with_answers(*decoder_, options_, *stop_ids_, input, progress_);
   }
   if (function == "teacher_lists" || function == "divergence")

@@ -94,13 +94,13 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
   return {row};
 }
 
-// Leaves untrained all ahead of the first token in which the two rows differ, or of the last one if they are equal.
+// Leaves untrained all ahead of the first token in which the rows differ or, if that is earlier, which one trains last.
 void train_from_difference(std::vector<text::RenderedTokens>& pair) {
-  const auto [first, second] = std::ranges::mismatch(pair[0].ids, pair[1].ids);
-  const bool equal = first == pair[0].ids.end() && second == pair[1].ids.end();
-  const auto common = static_cast<size_t>(first - pair[0].ids.begin()) - (equal ? 1 : 0);
-  for (text::RenderedTokens& row : pair)
-    std::fill_n(row.trainable.begin(), std::min(common, row.trainable.size()), uint8_t{0});
+  int64_t from = std::ranges::mismatch(pair[0].ids, pair[1].ids).in1 - pair[0].ids.begin();
+  for (const text::RenderedTokens& row : pair)
+    from = std::clamp<int64_t>(row.trainable.rend() - std::find(row.trainable.rbegin(), row.trainable.rend(), 1) - 1, 0,
+                               from);
+  for (text::RenderedTokens& row : pair) std::fill_n(row.trainable.begin(), from, uint8_t{0});
 }
 
 bool loses_thoughts(const text::Example& example, const text::Renderer& renderer, RowKind kind) {

@@ -33,12 +33,11 @@ struct SourceOptions {
   text::BadRows bad_rows;
   uint64_t seed = 0;
   bool shuffle = true;
-  int64_t epochs = 0;              // 0: without end
   nlohmann::json sampling;         // sampling parameters of prompt rows; null: none
   nlohmann::json last_sampling;    // of each prompt's last sample, if that is a baseline for the others; null: not so
   bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` marks the answer
-  // In both rows of a pair, `trainable` begins at the first token in which they differ, or at the last token if they
-  // are equal.
+  // In both rows of a pair, `trainable` begins at the first token in which they differ, or at the last trained token of
+  // the shorter row if that is the beginning of the other.
   bool from_difference = false;
   // Marked rows have the columns mismatched_*: each prompt with the answer to the prompt before it in the iteration,
   // the first prompt with the last answer.

@@ -158,9 +158,13 @@ TEST_F(PromptSource, MismatchedAnswersAreThoseOfTheRowBefore) {
 }
 
 TEST_F(PromptSource, PairsCanBeTrainedFromWhereTheyDiffer) {
-  const auto masks = [&](const std::string& chosen, const std::string& rejected) {
-    const RowSource taken = source(R"({"prompt": "a", "chosen": ")" + chosen + R"(", "rejected": ")" + rejected + "\"}",
-                                   {.kind = RowKind::kPreference, .from_difference = true});
+  const text::CharacterTokenizer endless(text::CharacterVocabulary{.tokens = {"a", "b", "c", "d"}});
+  const auto masks = [&](const std::string& chosen, const std::string& rejected, bool ends = true) {
+    std::ofstream(path_) << R"({"prompt": "a", "chosen": ")" << chosen << R"(", "rejected": ")" << rejected << "\"}";
+    const text::Tokenizer& tokenizer = ends ? tokenizer_ : endless;
+    const text::Renderer renderer(tokenizer, text::make_chat_template(tokenizer, "plain"), {});
+    const RowSource taken(text::Dataset::read({{.path = path_}}), renderer,
+                          {.kind = RowKind::kPreference, .from_difference = true});
     const Batch rows = taken.rows(0, 2, 0, 2);
     std::vector<std::vector<uint8_t>> out;
     for (int64_t r : {0, 1}) {
@@ -173,6 +177,8 @@ TEST_F(PromptSource, PairsCanBeTrainedFromWhereTheyDiffer) {
   EXPECT_EQ(masks("bcd", "bce"), (Masks{{0, 0, 0, 1, 1}, {0, 0, 0, 1, 1}}));
   EXPECT_EQ(masks("bc", "d"), (Masks{{0, 1, 1, 1}, {0, 1, 1}}));
   EXPECT_EQ(masks("bc", "bc"), (Masks{{0, 0, 0, 1}, {0, 0, 0, 1}}));
+  EXPECT_EQ(masks("bc", "bcdd", false), (Masks{{0, 0, 1}, {0, 0, 1, 1, 1}}));
+  EXPECT_EQ(masks("bcd", "b", false), (Masks{{0, 1, 1, 1}, {0, 1}}));
 }
 
 TEST_F(PromptSource, LabelsOfNumbersAreThoseOfBooleans) {

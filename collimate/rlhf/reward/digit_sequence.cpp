@@ -23,10 +23,14 @@ struct Progression {
   int64_t first = 0, second = 0, max_number = 1, count = 0;
 };
 
+// Sums of a few such numbers fit into 64 bits.
+constexpr int64_t kMostNumber = int64_t{1} << 60;
+
 std::optional<int64_t> number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (value < -kMostNumber || value > kMostNumber) return std::nullopt;
   return value;
 }
 
@@ -37,7 +41,8 @@ Progression parse(const std::string& prompt) {
     for (std::string_view part : split(side, ',')) given.push_back(number(part));
   const bool shaped = sides.size() == 2 && split(sides[0], ',').size() == 2 && given.size() == 4;
   if (!shaped || !given[0] || !given[1] || given[2].value_or(0) <= 0 || given[3].value_or(-1) < 0)
-    throw base::InputError(base::expectation("reward.digit_sequence", "a prompt FIRST,SECOND:MAX,COUNT", prompt));
+    throw base::InputError(
+        base::expectation("reward.digit_sequence", "a prompt FIRST,SECOND:MAX,COUNT of numbers up to 2^60", prompt));
   return {*given[0], *given[1], *given[2], *given[3]};
 }
 

@@ -20,7 +20,9 @@ TEST(Rules, DigitSequenceComputesTheProgressionFromThePrompt) {
   EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,,3"), 2.0 / 3);
   EXPECT_DOUBLE_EQ(reward("4,6:9,0", ""), 1.0);
   EXPECT_DOUBLE_EQ(reward("4,6:9,0", "8"), 0.0);
-  for (const char* bad : {"", "4:9,3", "4:9,3,1", "4,6:0,3", "4,6,9,3", "4,6:9,3,1", "4,x:9,3"})
+  EXPECT_DOUBLE_EQ(reward("-1152921504606846976,1152921504606846976:1152921504606846976,1", "0"), 1.0);
+  for (const char* bad : {"", "4:9,3", "4:9,3,1", "4,6:0,3", "4,6,9,3", "4,6:9,3,1", "4,x:9,3",
+                          "-9223372036854775808,9223372036854775807:9,1", "1,1152921504606846977:9,1"})
     EXPECT_THROW(reward(bad, "8"), base::InputError) << bad;
 }
 

@@ -25,6 +25,16 @@ TEST(Rules, Gsm8kReadsAPointInFrontOfANumber) {
   for (const char* five : {"by eq.5", "so ...5"}) EXPECT_EQ(value("gsm8k", {}, five, "5"), 1.0) << five;
 }
 
+TEST(Rules, Gsm8kReadsASignInFrontOfACurrency) {
+  for (const char* debt : {"#### -$1,018", "he has -$1018.", "-€1018", "(-£1018)", "$-1018"}) {
+    EXPECT_EQ(value("gsm8k", {}, debt, "-1018"), 1.0) << debt;
+    EXPECT_EQ(value("gsm8k", {}, debt, "1018"), 0.0) << debt;
+  }
+  EXPECT_EQ(value("gsm8k", {}, "between $3-$5", "5"), 1.0);
+  EXPECT_EQ(value("gsm8k", {}, "-$.5", "-0.5"), 1.0);
+  EXPECT_EQ(value("gsm8k", {}, "5-$", "5"), 1.0);
+}
+
 TEST(Rules, Gsm8kReadsTheFinalNumberAsAWhole) {
   for (const std::string& text :
        std::vector<std::string>{"1.2.3", "version 1.2.3", "#### 1.2.3", std::string(400, '9')}) {

@@ -20,6 +20,19 @@ bool number_at(std::string_view text, size_t i) {
   return i == 0 || (std::isalnum(static_cast<unsigned char>(text[i - 1])) == 0 && text[i - 1] != '.');
 }
 
+// Returns how many bytes the currency sign at i has; 0 without one.
+size_t currency_at(std::string_view text, size_t i) {
+  for (const std::string_view sign : {"$", "€", "£", "¥"})
+    if (i < text.size() && text.substr(i).starts_with(sign)) return sign.size();
+  return 0;
+}
+
+// Returns where the digits of a number begin whose sign is at i, or i + 1. In "$3-$5" there is a dash, no sign.
+size_t behind_sign(std::string_view text, size_t i) {
+  const bool joins = i > 0 && std::isalnum(static_cast<unsigned char>(text[i - 1])) != 0;
+  return i + 1 + (joins ? 0 : currency_at(text, i + 1));
+}
+
 }  // namespace
 
 std::string text_field(const RewardSample& sample, const std::string& field) {
@@ -49,12 +62,15 @@ std::string final_number(const std::string& text) {
   const std::string tail = marker == std::string::npos ? text : text.substr(marker + 4);
   std::string best;
   for (size_t i = 0; i < tail.size();) {
-    const bool sign = tail[i] == '-' && number_at(tail, i + 1);
-    if (!sign && !number_at(tail, i)) {
+    const bool minus = tail[i] == '-';
+    const size_t first = minus ? behind_sign(tail, i) : i;
+    if (!number_at(tail, first)) {
       ++i;
       continue;
     }
-    std::string number(1, tail[i++]);
+    std::string number = minus ? "-" : "";
+    number += tail[first];
+    i = first + 1;
     while (digit_at(tail, i) || (i < tail.size() && (tail[i] == ',' || tail[i] == '.'))) number += tail[i++];
     std::erase(number, ',');
     while (number.ends_with('.')) number.pop_back();
