@@ -84,6 +84,8 @@ std::vector<graph::FunctionSpec> AdvantageModule::functions() const {
                            .makes = {entry_.makes.begin(), entry_.makes.end()},
                            .granularity = graph::Granularity::kIteration};
   spec.needs.push_back(batch::kFinish.name);
+  // Running moments and a moving coefficient are in this process alone, between checkpoints.
+  spec.retry_safe = options_.reward_scaling != std::string("running") && !options_.kl_target->has_value();
   const auto also_needs = [&](const std::string& column) {
     if (std::ranges::find(entry_.needs, column) == entry_.needs.end()) spec.needs.push_back(column);
   };
