@@ -51,21 +51,22 @@ int64_t lines_in(const fs::path& file) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
+// Copies a file, or the files below a directory, where `to` has none yet.
 void copy_missing(const fs::path& from, const fs::path& to) {
-  if (!fs::exists(to)) host::write_file_atomically(to, host::read_file(from));
+  if (!fs::is_directory(from)) {
+    if (!fs::exists(to)) host::write_file_atomically(to, host::read_file(from));
+    return;
+  }
+  fs::create_directories(to);
+  for (const fs::directory_entry& entry : fs::directory_iterator(from))
+    copy_missing(entry.path(), to / entry.path().filename());
 }
 
 // Copies what a run adds to as it goes on, where `to` has none of it yet. The recording copies itself
 // (flow/recording.h).
 void copy_records(const fs::path& from, const fs::path& to) {
-  for (const char* name : {kMetricsFile, kJournalFile})
+  for (const char* name : {kMetricsFile, kJournalFile, "samples", "tensorboard"})
     if (fs::exists(from / name)) copy_missing(from / name, to / name);
-  for (const char* name : {"samples", "tensorboard"}) {
-    if (!fs::exists(from / name)) continue;
-    fs::create_directories(to / name);
-    for (const fs::directory_entry& entry : fs::directory_iterator(from / name))
-      copy_missing(entry.path(), to / name / entry.path().filename());
-  }
 }
 
 // Copies the checkpoint that a run goes on from into `run` where that has none yet, as it goes on alone from there.

@@ -178,6 +178,19 @@ TEST_F(RunAgain, AfterItsEndWasTakenOverElsewhereItsRecordsStayThere) {
   EXPECT_THAT(told, ElementsAre("nothing is left to do: " + other + " has ended after 3 iterations"));
 }
 
+// An evaluation that has a name has a directory of its own below samples/.
+TEST_F(RunAgain, TakenOverElsewhereItHasAllSamplesOfBefore) {
+  const std::vector<std::string> sets = {
+      "evaluation.measure=[{measure: perplexity, name: text, data: " + (scratch_ / "demonstrations.jsonl") + "}]"};
+  train_text(small_config("sft", scratch_.path()), output_, sets);
+  recipe::TrainCall call;
+  call.resume = output_;
+  train_text(small_config("sft", scratch_.path()), scratch_ / "other", sets, call);
+  const std::string first = "/samples/text/eval-000000.jsonl";
+  ASSERT_FALSE(read_text(output_ + first).empty());
+  EXPECT_EQ(read_text(scratch_ / "other" + first), read_text(output_ + first));
+}
+
 // The reference is read from files and in no checkpoint: with others than at the beginning the run is not gone on with.
 TEST_F(RunAgain, WithOtherWeightsBelowItARunIsRefused) {
   train_text(small_config("sft", scratch_.path()), output_);
