@@ -284,6 +284,19 @@ models:
   EXPECT_EQ(config.at("devices"), 2);
 }
 
+// A value counts wherever it stands, before or behind the key that switches adapters on.
+TEST_F(ChatLearn, AdaptersHaveTheirScaling) {
+  const auto lora = [&](const std::string& keys) {
+    std::string text = kGrpoFile;
+    text.insert(text.find("    pos_clip_ratio"), "    lora: {" + keys + "}\n");
+    return made(write("lora.yaml", text)).at("models").at("policy").at("lora");
+  };
+  EXPECT_EQ(lora("enable_lora: true"), json({{"rank", 8}, {"alpha", 1.0}}));
+  const json set = {{"rank", 4}, {"alpha", 32}};
+  EXPECT_EQ(lora("enable_lora: true, lora_dim: 4, lora_scaling: 32"), set);
+  EXPECT_EQ(lora("lora_scaling: 32, lora_dim: 4, enable_lora: true"), set);
+}
+
 TEST_F(ChatLearn, NumbersThatCountNothingAreNamed) {
   const auto error = [&](const std::string& from, const std::string& to) {
     std::string text = kGrpoFile;
