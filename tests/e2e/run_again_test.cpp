@@ -144,6 +144,25 @@ TEST_F(RunAgain, AfterPatienceHasRunOutTheModelIsWrittenFromTheCheckpoint) {
   EXPECT_EQ(metrics_of(output_).size(), metrics.size());
 }
 
+TEST_F(RunAgain, AfterItsCallerHasEndedItOnlyALongerRunGoesOn) {
+  const auto run = [&](const std::vector<std::string>& more, const recipe::TrainCall& call = {}) {
+    std::vector<std::string> sets = {"run.iterations=20"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return train_text(small_config("sft", scratch_.path()), output_, sets, call);
+  };
+  recipe::TrainCall ended;
+  ended.on_metrics = [](const base::MetricsRecord&) { return recipe::GoesOn::kEnds; };
+  const recipe::TrainOutcome first = run({}, ended);
+  ASSERT_LT(first.iterations, 20);
+  const Left left = left_in(output_);
+  expect_same_outcome(run({"log.every=1"}), first);
+  EXPECT_TRUE(left_in(output_) == left);
+  fs::remove_all(output_ + "/model");
+  expect_same_outcome(run({}), first);
+  EXPECT_TRUE(model_bytes(output_) == left.texts[1]);
+  EXPECT_EQ(run({"run.iterations=21"}).iterations, 21);
+}
+
 TEST_F(RunAgain, AfterTheLastIterationItsRecordsStay) {
   const auto run = [&] {
     return train_text(small_config("sft", scratch_.path()), output_,
