@@ -225,6 +225,7 @@ void Drive::finish_evaluation(const graph::Action& action) {
   const Iteration& iteration = found.mapped();
   report(base::at(flows_, action.graph), iteration, action.iteration, base::now_seconds() - iteration.began_seconds,
          base::at(parts_.evaluations, action.graph - 1).on_result);
+  last_end_seconds_ += base::now_seconds() - iteration.began_seconds;  // no part of the next iteration
 }
 
 void Drive::report(const Flow& flow, const Iteration& iteration, int64_t number, double seconds,

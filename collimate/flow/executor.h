@@ -39,7 +39,8 @@ struct IterationResult {
   int64_t iteration = 0;
   const nlohmann::ordered_json& metrics;          // name → value, in a fixed order
   const std::map<std::string, Batch>& batches;    // by node id: its rows in order, with all columns that led to them
-  double seconds = 0.0;                           // since the previous iteration ended; an evaluation's: since it began
+  double seconds = 0.0;                           // since the previous iteration ended, without evaluations between;
+                                                  // an evaluation's: since it began
   std::map<std::string, std::string> notes = {};  // name of a metric → its note
 };
 

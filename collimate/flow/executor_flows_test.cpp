@@ -1,12 +1,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 
+#include "collimate/base/deadline.h"
 #include "collimate/graph/forms.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_modules.h"
+#include "tests/support/flow/toy_runs.h"
 #include "tests/support/watched_messages.h"
 
 // Flows other than the plain one: filters with refill, staleness, models that are moved off their device.
@@ -70,6 +74,26 @@ TEST(ExecutorFlows, StalenessOneGeneratesWithTheWeightsOfOneIterationBefore) {
   EXPECT_EQ(stale.weights.at(0), 0);
   EXPECT_EQ(stale.weights.at(1), 0);  // generated before the first training ended
   EXPECT_GT(stale.weights.at(2), 0);
+}
+
+// A result is taken 0.2 s long, three times before an iteration and once behind the last one.
+TEST(ExecutorFlows, AnEvaluationIsNoPartOfTheNextIterationsSeconds) {
+  constexpr double kTaken = 0.2;
+  double of_iterations = 0, of_evaluations = 0;
+  RunOptions options = toy::run_options(3);
+  options.schedule.evaluate_first = true;
+  options.schedule.evaluate_every = 1;
+  options.evaluations = {toy::generating_evaluation()};
+  options.evaluations[0].on_result = [&](const IterationResult&) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kTaken));
+    of_evaluations += kTaken;
+  };
+  options.on_iteration = [&](const IterationResult& result) { of_iterations += result.seconds; };
+  const graph::Graph graph = toy::flow();
+  const double began = base::now_seconds();
+  run(graph, graph::flattening(graph, 1), toy::registry(), options);
+  EXPECT_GT(of_evaluations, 3.5 * kTaken);
+  EXPECT_LE(of_iterations + of_evaluations, base::now_seconds() - began);
 }
 
 // The rows that each object of a trainer has been given, by its (dp, tp); one entry per object.

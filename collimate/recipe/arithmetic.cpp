@@ -68,8 +68,9 @@ BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t
   n.rollouts = plan.rows == rlhf::RowKind::kPrompt;
   n.group_size = plan.group_size;
   n.rows = plan.rows_per_iteration;
+  n.trained = trained_rows(plan);
   n.rows_per_update =
-      config.train.samples_per_update == 0 ? n.rows : std::min<int64_t>(n.rows, config.train.samples_per_update);
+      config.train.samples_per_update == 0 ? n.trained : std::min<int64_t>(n.trained, config.train.samples_per_update);
   n.updates = updates_per_iteration(config, plan);
   n.total_updates = total_updates(config, plan);
   n.longest_prompt = longest_prompt;
@@ -96,7 +97,7 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
     lines.push_back(fmt::format("batch: {} per iteration", counted(n.rows, "row")));
   const int64_t passes = config.train.ppo_epochs;
   lines.push_back(fmt::format("updates: {} ÷ {} per update{} = {} per iteration; × {} = {} in all",
-                              counted(n.rows, "row"), n.rows_per_update,
+                              counted(n.trained, n.trained == n.rows ? "row" : "trained row"), n.rows_per_update,
                               passes == 1 ? "" : fmt::format(" × {} passes (train.ppo_epochs)", passes), n.updates,
                               counted(iterations, "iteration"), n.total_updates));
   if (n.total_updates < kFewUpdates) lines.push_back(few_updates_line(n, config));
@@ -105,10 +106,10 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
         fmt::format("warning: an iteration reads {}, and data.train has {}: each is read several times in one "
                     "iteration",
                     counted(n.rows / n.group_size, "example"), n.examples));
-  if (n.rows % n.rows_per_update != 0)
+  if (n.trained % n.rows_per_update != 0)
     lines.push_back(fmt::format(
         "warning: the last update of each iteration has {} of {} rows; try a train.samples_per_update that divides {}",
-        n.rows % n.rows_per_update, n.rows_per_update, n.rows));
+        n.trained % n.rows_per_update, n.rows_per_update, n.trained));
   const std::string longest = n.rollouts ? fmt::format("{} (prompt) + {} (completion) = {}", n.longest_prompt,
                                                        config.rollout.completion_tokens.get(), n.longest_row)
                                          : std::to_string(n.longest_row);

@@ -20,6 +20,7 @@ struct BatchArithmetic {
   bool rollouts = false;           // rows are samples of prompts
   int64_t group_size = 1;          // rows of one example
   int64_t rows = 0;                // of an iteration
+  int64_t trained = 0;             // of these rows; the others are greedy samples of a baseline
   int64_t rows_per_update = 0;     // of one optimizer step; the last step of an iteration may have fewer
   int64_t updates = 0;             // optimizer steps of an iteration
   int64_t total_updates = 0;       // of the run

@@ -53,6 +53,24 @@ void check_form(const std::string& section, const generate::SamplingOptions& sam
   });
 }
 
+// Adds what completions are asked for and this tokenizer cannot give. An entry of evaluation.measure has what
+// `evaluation` says where it says nothing itself.
+void check_sampled(const Config& config, const Plan& plan, const text::Tokenizer& tokenizer,
+                   std::vector<std::string>& problems) {
+  for (const auto& check_one : {&check_bias, &check_form}) {
+    check_one("rollout", config.rollout, tokenizer, problems);
+    check_one("evaluation", config.evaluation, tokenizer, problems);
+  }
+  const generate::SamplingParams usual = config.evaluation.values();
+  for (const EvaluationPlan& evaluation : plan.evaluations) {
+    const AskedMeasure& asked = evaluation.asked;
+    const generate::SamplingParams own = asked.options.values();
+    if (own.logit_bias != usual.logit_bias) check_bias(asked.key, asked.options, tokenizer, problems);
+    if (own.regex != usual.regex || own.json_schema != usual.json_schema)
+      check_form(asked.key, asked.options, tokenizer, problems);
+  }
+}
+
 void check_weights(const Plan& plan, std::vector<std::string>& problems) {
   for (const auto& [name, module] : plan.modules) {
     const nlohmann::json& parameters = module.parameters;
@@ -254,10 +272,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   found.refused = std::move(models.problems);
   found.lines.insert(found.lines.end(), models.lines.begin(), models.lines.end());
   add_memory(config, plan, placement, found);
-  for (const auto& check_one : {&check_bias, &check_form}) {
-    check_one("rollout", config.rollout, *data.tokenizer, found.problems);
-    check_one("evaluation", config.evaluation, *data.tokenizer, found.problems);
-  }
+  check_sampled(config, plan, *data.tokenizer, found.problems);
   check_schedule(config, plan, numbers, found.refused);
   if (const std::string problem = best_metric_problem(config, plan.measures()); !problem.empty())
     found.refused.push_back(problem);

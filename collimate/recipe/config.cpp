@@ -86,7 +86,7 @@ Lists read_lists(const base::ConfigNode& root, std::vector<std::string>& wrong) 
     attempt(wrong, [&] { lists.evaluation_reward = rlhf::resolved_rewards(*list, "evaluation.reward"); });
   if (const auto* list = written(root, "evaluation", "measure"))
     attempt(wrong, [&] { lists.measure = resolved_measures(*list, "evaluation.measure"); });
-  for (const char* key : {"train", "eval"})
+  for (const char* key : {"train", "eval", "ptx"})
     if (const auto* sources = written(root, "data", key))
       attempt(wrong, [&] { check_source_keys(*sources, fmt::format("data.{}", key)); });
   return lists;

@@ -34,9 +34,12 @@ void require_loop(const Config& config) {
   if (config.run.epochs.get())
     throw base::InputError(base::expectation("run.epochs", "nothing, as the loop has total_iterations",
                                              fmt::to_string(*config.run.epochs.get()), "leaving it out"));
-  if (config.devices == 1 && config.placement.get() == "flattening") return;
-  throw base::InputError(base::expectation("devices", "1 where a program has the loop itself",
-                                           std::to_string(config.devices), "collimate train, which has the loop"));
+  const auto refuse_layout = [](const char* key, const char* expected, const std::string& got) {
+    throw base::InputError(base::expectation(key, fmt::format("{} where a program has the loop itself", expected), got,
+                                             "collimate train, which has the loop"));
+  };
+  if (config.devices != 1) refuse_layout("devices", "1", std::to_string(config.devices));
+  if (config.placement.get() != "flattening") refuse_layout("placement", "flattening", config.placement.get().dump());
 }
 
 }  // namespace

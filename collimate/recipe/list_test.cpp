@@ -350,8 +350,13 @@ TEST(Recipes, RemaxHasAGreedySampleOfEachPrompt) {
                 "one with advantage remax, got 1"));
   const std::string more =
       "algorithm: {advantage: remax}\nrollout: {prompts_per_iteration: 4, samples_per_prompt: 3}\n";
-  EXPECT_TRUE(plan_of("grpo", more).greedy_baseline);
-  EXPECT_EQ(updates_per_iteration(config_of("grpo", more), plan_of("grpo", more)), 2) << "8 rows are trained, of 12";
+  const Config config = config_of("grpo", more);
+  const Plan plan = make_plan(config, module_registry());
+  EXPECT_TRUE(plan.greedy_baseline);
+  EXPECT_EQ(updates_per_iteration(config, plan), 2) << "8 rows are trained, of 12";
+  const nlohmann::json& trainer = plan.modules.at("policy_trainer").parameters;
+  EXPECT_EQ(trainer.at("updates_per_epoch"), 2);
+  EXPECT_EQ(trainer.at("total_updates"), 2 * config.run.iterations);
   EXPECT_FALSE(plan_of("grpo", "algorithm: {advantage: reinforce_plus_plus}").compares_samples);
 }
 

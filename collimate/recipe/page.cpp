@@ -309,6 +309,8 @@ Plan Page::finish(Plan plan) const {
   plan.modules = modules_;
   plan.trainers = trainers_;
   plan.rewards = rewards_;
+  plan.compares_samples = compares_samples_;
+  plan.greedy_baseline = greedy_baseline_;
   // The schedule of the learning rate ends with the run.
   for (const std::string& trainer : trainers_) {
     nlohmann::json& parameters = plan.modules.at(trainer).parameters;
@@ -317,8 +319,6 @@ Plan Page::finish(Plan plan) const {
   }
   share_bases(plan);
   plan.read_options = read_options_;
-  plan.compares_samples = compares_samples_;
-  plan.greedy_baseline = greedy_baseline_;
   return plan;
 }
 
@@ -377,10 +377,12 @@ Plan pair_plan(Page& page, const Page::Role& trained) {
   return plan;
 }
 
+int64_t trained_rows(const Plan& plan) {
+  return plan.rows_per_iteration - (plan.greedy_baseline ? plan.rows_per_iteration / plan.group_size : 0);
+}
+
 int64_t updates_per_iteration(const Config& config, const Plan& plan) {
-  const int64_t per_update = config.train.samples_per_update;
-  const int64_t baselines = plan.greedy_baseline ? plan.rows_per_iteration / plan.group_size : 0;
-  const int64_t rows = plan.rows_per_iteration - baselines;
+  const int64_t per_update = config.train.samples_per_update, rows = trained_rows(plan);
   return config.train.ppo_epochs * (per_update == 0 ? 1 : (rows + per_update - 1) / per_update);
 }
 

@@ -189,6 +189,8 @@ graph::Input choice_input();                           // prompt + one of its ch
 Plan rollout_plan(const Config& config);
 // Returns what is common to the plans of recipes on pairs, with what the trained model's loss reads of them.
 Plan pair_plan(Page& page, const Page::Role& trained);
+// Returns how many rows of an iteration are trained: all but the greedy samples of a baseline.
+int64_t trained_rows(const Plan& plan);
 // Returns how many updates (optimizer steps) a train node makes in an iteration.
 int64_t updates_per_iteration(const Config& config, const Plan& plan);
 int64_t total_updates(const Config& config, const Plan& plan);  // of the run

@@ -111,8 +111,9 @@ void settle_iterations(Config& config, const flow::Registry& registry, const Run
 }
 
 std::string resolved_text(const Config& config, const Plan& plan) {
-  return base::block_yaml(without_unread(config.section_value(), Config().section_value(), "",
-                                         [&](const std::string& option) { return is_unread(config, plan, option); }));
+  return base::block_yaml(
+      without_unread(config.section_value(), Config().section_value(), "",
+                     [&](const std::string& option) { return says_nothing(config, plan, option); }));
 }
 
 }  // namespace collimate::recipe

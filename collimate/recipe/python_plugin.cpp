@@ -32,7 +32,8 @@ Page::Role role_of(const json& given) {
                         : key == "loss"    ? &role.loss
                                            : nullptr;
     if (text == nullptr && key != "trained")
-      throw InputError(expectation("a role", "the words of, weights, trained and head", "\"" + key + "\""));
+      throw InputError(expectation("a role", "the words of, weights, trained and head, and of a trainer rows and loss",
+                                   "\"" + key + "\""));
     if (text == nullptr ? !value.is_boolean() : !value.is_string())
       throw InputError(
           expectation("a role", key + (text == nullptr ? " to be True or False" : " to be a text"), value.dump()));

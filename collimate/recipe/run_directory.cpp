@@ -51,21 +51,22 @@ int64_t lines_in(const fs::path& file) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
+// Copies a file, or the files below a directory, where `to` has none yet.
 void copy_missing(const fs::path& from, const fs::path& to) {
-  if (!fs::exists(to)) host::write_file_atomically(to, host::read_file(from));
+  if (!fs::is_directory(from)) {
+    if (!fs::exists(to)) host::write_file_atomically(to, host::read_file(from));
+    return;
+  }
+  fs::create_directories(to);
+  for (const fs::directory_entry& entry : fs::directory_iterator(from))
+    copy_missing(entry.path(), to / entry.path().filename());
 }
 
 // Copies what a run adds to as it goes on, where `to` has none of it yet. The recording copies itself
 // (flow/recording.h).
 void copy_records(const fs::path& from, const fs::path& to) {
-  for (const char* name : {kMetricsFile, kJournalFile})
+  for (const char* name : {kMetricsFile, kJournalFile, "samples", "tensorboard"})
     if (fs::exists(from / name)) copy_missing(from / name, to / name);
-  for (const char* name : {"samples", "tensorboard"}) {
-    if (!fs::exists(from / name)) continue;
-    fs::create_directories(to / name);
-    for (const fs::directory_entry& entry : fs::directory_iterator(from / name))
-      copy_missing(entry.path(), to / name / entry.path().filename());
-  }
 }
 
 // Copies the checkpoint that a run goes on from into `run` where that has none yet, as it goes on alone from there.
@@ -131,6 +132,15 @@ void warn_of_metrics(const std::string& checkpoint, const fs::path& run) {
 
 // A run that has ended writes its model anew where one of these options has changed.
 constexpr const char* kOfTheExport[] = {"train.export_dtype", "run.best_metric"};
+// A run that has ended early goes on where one of these has changed.
+constexpr const char* kOfTheEnd[] = {"run.iterations", "run.epochs", "run.patience"};
+
+bool any_changed(const std::vector<std::string>& changes, std::span<const char* const> options) {
+  return std::ranges::any_of(changes, [&](const std::string& change) {
+    return std::ranges::find(options, change.substr(0, change.find(':'))) != options.end();
+  });
+}
+
 // Holds the keys of one config or both that differ, as in "train.learning_rate: 1e-06 -> 2e-06". Keys outside of the
 // config's hash are allowed to differ.
 struct Differences {
@@ -179,9 +189,6 @@ Differences differences(const Config& old, const Config& now) {
   }
   return found;
 }
-
-// Is the run in the directory one of another config? A run whose config has keys that there are no more is one too.
-bool is_another_run(const fs::path& run, const Config& config) { return !refused_changes(run, config).empty(); }
 
 // Returns how to begin another run beside the one of this directory, or in its place, in words for "try …".
 std::string anew(const TrainCall& call) {
@@ -274,11 +281,9 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
       throw InputError(expectation("run.iterations", fmt::format("at least the {} that are done", completed_),
                                    std::to_string(config.run.iterations.get()),
                                    "as many or more, or --overwrite to begin anew"));
-    goes_on_ = !changed_.empty() && completed_ < config.run.iterations;
+    goes_on_ = any_changed(changed_, kOfTheEnd) && completed_ < config.run.iterations;
     check_inputs(inputs, source, another);
-    exports_anew_ = std::ranges::any_of(changed_, [](const std::string& change) {
-      return std::ranges::any_of(kOfTheExport, [&](const char* option) { return change.starts_with(option); });
-    });
+    exports_anew_ = any_changed(changed_, kOfTheExport);
     if (ended()) {
       warn_of_metrics(checkpoint_, source);
     } else {
@@ -312,7 +317,7 @@ void RunDirectory::make_way(const Config& config, const TrainCall& call) {
   if (call.overwrite && !run)
     throw InputError(expectation("--overwrite", "a directory that holds a run",
                                  path_.string() + ", which holds other files", anew(call)));
-  const auto is_useless = [&] { return holds_nothing_learned(path_) && is_another_run(path_, config); };
+  const auto is_useless = [&] { return holds_nothing_learned(path_) && !refused_changes(path_, config).empty(); };
   if (!call.overwrite && (!run || call.resume != "auto" || !is_useless())) return;
   if (const std::string source = run_to_resume(call); fs::exists(source) && fs::equivalent(source, path_))
     throw InputError(expectation("--resume", "another run than the one that --overwrite removes", call.resume,

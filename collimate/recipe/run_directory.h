@@ -90,7 +90,7 @@ class RunDirectory : private base::Immovable {
   bool own_ = true;     // the checkpoint is one of this directory
   std::vector<std::string> changed_;
   std::string removed_;
-  bool goes_on_ = false;       // its keys have changed, and iterations are left to do
+  bool goes_on_ = false;       // its length or patience has changed, and iterations are left to do
   bool exports_anew_ = false;  // its model has another type now, or is of another checkpoint
   std::string resolved_;       // the config's text, where keys have changed
   host::FileDescriptor lock_;  // of run.lock

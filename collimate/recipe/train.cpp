@@ -262,9 +262,12 @@ class Run {
     options.keep = recorder_.retention();
     options.exports = {{plan_.trained, directory_.model_to_write()}};
     options.resume = directory_.checkpoint();
-    // Patience may have run out before the process that saved the checkpoint ended.
+    // Patience may have run out before the process that saved the checkpoint ended. Where the caller had ended the run,
+    // nothing but its model is written.
     options.on_resumed = [this] {
-      if (recorder_.out_of_patience() && directory_.completed() < config_.run.iterations) stop_.request();
+      if (directory_.completed() == config_.run.iterations) return;
+      caller_ends_ = directory_.summary().has_value() && !recorder_.out_of_patience();
+      if (caller_ends_ || recorder_.out_of_patience()) stop_.request();
     };
     options.replay = call_.replay;
   }

@@ -147,7 +147,11 @@ bool is_unread(const Config& config, const Plan& plan, const std::string& option
   if (!plan.measures() && is_of_evaluations(option)) return true;
   for (const PartlyRead& partly : partly_read(config.recipe, plan))
     if (partly.covers(option) && !is_read(plan, option)) return true;
-  return concerns_few_runs(option) || is_switched_off(config, option);
+  return is_switched_off(config, option);
+}
+
+bool says_nothing(const Config& config, const Plan& plan, const std::string& option) {
+  return concerns_few_runs(option) || is_unread(config, plan, option);
 }
 
 void refuse_unread(const Config& config, const Plan& plan) {

@@ -173,6 +173,21 @@ TEST(Phases, AreStackedInSecondsOverSteps) {
               2 * kRounding);
 }
 
+TEST(Phases, AnEvaluationIsNoPartOfAnIteration) {
+  RunData run;
+  run.first_step = 1;
+  run.last_step = 2;
+  run.seconds = 10;
+  run.metrics["timing_s/step"] = {{1, 2}, {2, 2}};
+  run.metrics["timing_s/gen"] = {{1, 2}, {1.5, 1.5}};
+  run.metrics["timing_s/testing"] = {{2}, {4}};
+  std::map<std::string, double> totals;
+  for (const PhaseTimes& phase : phase_table(run).phases) totals[phase.name] = phase.total;
+  ASSERT_EQ(totals.size(), 4U);
+  EXPECT_EQ(totals.at("the rest of each iteration"), 1);
+  EXPECT_EQ(totals.at("outside of the iterations: start, checkpoints, end"), 2);
+}
+
 TEST(Timeline, HasSecondsBelowAndWorkersBeside) {
   RunData run;
   run.trace = {{"generate", "device 0", 2, 6}, {"score", "device 1", 0, 8}};

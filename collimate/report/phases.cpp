@@ -16,6 +16,7 @@ namespace collimate::report {
 namespace {
 
 constexpr std::string_view kFamily = "timing_s/";
+constexpr std::string_view kTesting = "timing_s/testing";  // of evaluations, which are no part of an iteration
 constexpr size_t kMostBars = 60;
 constexpr double kPhasesWidth = 1120, kPhasesHeight = 296, kPhasesLeft = 66, kPhasesRight = 1106, kPhasesTop = 28,
                  kPhasesBottom = 252;
@@ -164,7 +165,7 @@ PhaseTable phase_table(const RunData& run) {
     if (!name.starts_with(kFamily) || &series == &whole) continue;
     PhaseTimes phase{phase_words(name.substr(kFamily.size())), {}, 0};
     accumulate(phase, table, series, 1);
-    if (!whole.empty()) accumulate(other, table, series, -1);
+    if (!whole.empty() && name != kTesting) accumulate(other, table, series, -1);
     finish(phase, table, run.last_step);
     table.phases.push_back(std::move(phase));
   }

@@ -100,6 +100,11 @@ TEST_F(DeepSpeedChat, AStepMayBeOnesOwn) {
 
 TEST_F(DeepSpeedChat, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(base::message_of([&] { engine({{"devices", 2}}); }), testing::HasSubstr("[devices] expected 1"));
+  EXPECT_EQ(base::message_of([&] {
+              engine({{"placement", "separation"}});
+            }),
+            "[placement] expected flattening where a program has the loop itself, got \"separation\"; try collimate "
+            "train, which has the loop");
   EXPECT_THAT(base::message_of([&] { engine({{"rollout", {{"promts", 3}}}}); }), testing::HasSubstr("promts"));
   EXPECT_THAT(base::message_of([&] {
                 engine({{"run", {{"memory_budget", 1}}}});

@@ -144,6 +144,25 @@ TEST_F(RunAgain, AfterPatienceHasRunOutTheModelIsWrittenFromTheCheckpoint) {
   EXPECT_EQ(metrics_of(output_).size(), metrics.size());
 }
 
+TEST_F(RunAgain, AfterItsCallerHasEndedItOnlyALongerRunGoesOn) {
+  const auto run = [&](const std::vector<std::string>& more, const recipe::TrainCall& call = {}) {
+    std::vector<std::string> sets = {"run.iterations=20"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return train_text(small_config("sft", scratch_.path()), output_, sets, call);
+  };
+  recipe::TrainCall ended;
+  ended.on_metrics = [](const base::MetricsRecord&) { return recipe::GoesOn::kEnds; };
+  const recipe::TrainOutcome first = run({}, ended);
+  ASSERT_LT(first.iterations, 20);
+  const Left left = left_in(output_);
+  expect_same_outcome(run({"log.every=1"}), first);
+  EXPECT_TRUE(left_in(output_) == left);
+  fs::remove_all(output_ + "/model");
+  expect_same_outcome(run({}), first);
+  EXPECT_TRUE(model_bytes(output_) == left.texts[1]);
+  EXPECT_EQ(run({"run.iterations=21"}).iterations, 21);
+}
+
 TEST_F(RunAgain, AfterTheLastIterationItsRecordsStay) {
   const auto run = [&] {
     return train_text(small_config("sft", scratch_.path()), output_,
@@ -176,6 +195,19 @@ TEST_F(RunAgain, AfterItsEndWasTakenOverElsewhereItsRecordsStayThere) {
   expect_same_outcome(run(other, "auto"), first);
   EXPECT_TRUE(left_in(other) == left);
   EXPECT_THAT(told, ElementsAre("nothing is left to do: " + other + " has ended after 3 iterations"));
+}
+
+// An evaluation that has a name has a directory of its own below samples/.
+TEST_F(RunAgain, TakenOverElsewhereItHasAllSamplesOfBefore) {
+  const std::vector<std::string> sets = {
+      "evaluation.measure=[{measure: perplexity, name: text, data: " + (scratch_ / "demonstrations.jsonl") + "}]"};
+  train_text(small_config("sft", scratch_.path()), output_, sets);
+  recipe::TrainCall call;
+  call.resume = output_;
+  train_text(small_config("sft", scratch_.path()), scratch_ / "other", sets, call);
+  const std::string first = "/samples/text/eval-000000.jsonl";
+  ASSERT_FALSE(read_text(output_ + first).empty());
+  EXPECT_EQ(read_text(scratch_ / "other" + first), read_text(output_ + first));
 }
 
 // The reference is read from files and in no checkpoint: with others than at the beginning the run is not gone on with.

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Options that nothing in the run reads: `check` refuses them, or says so.
+// Options that nothing in the run reads or can follow: `check` refuses them, or says so.
 class CheckOptions : public CheckCall {};
 
 // val/loss, which patience watches, is sft's alone.
@@ -66,6 +66,18 @@ TEST_F(CheckOptions, SaysWhatIsIdleWithoutEvaluations) {
   EXPECT_THAT(shown("grpo", {enough}), Not(HasSubstr("warning")));
   EXPECT_THAT(shown("grpo", {enough, sets[0], sets[2], sets[3], "data.eval=" + (root_ / "held_out.jsonl")}),
               Not(HasSubstr("warning")));
+}
+
+TEST_F(CheckOptions, RefusesSamplingOfAMeasureThatTheTokenizerCannotFollow) {
+  const std::string said =
+      reasons("grpo", {"data.eval=" + (root_ / "held_out.jsonl"), "evaluation.logit_bias={98: 1}",
+                       "evaluation.measure=[{measure: completions, name: usual}, {measure: completions, name: own, "
+                       "logit_bias: {99: 1}, regex: '(?=1)1'}]"});
+  EXPECT_THAT(said, HasSubstr("[evaluation.logit_bias] expected token ids below the tokenizer's 13, got 98\n"));
+  EXPECT_THAT(said, Not(HasSubstr("[evaluation.measure.0")));
+  EXPECT_THAT(said,
+              HasSubstr("[evaluation.measure.1.logit_bias] expected token ids below the tokenizer's 13, got 99\n"));
+  EXPECT_THAT(said, HasSubstr("[evaluation.measure.1, regex] expected a regular expression"));
 }
 
 // Nothing is downloaded: a hub's model that is not at hand is named with the command that gets it.

@@ -171,7 +171,8 @@ TEST(PythonFlow, AFlowThatCatchesEverythingIsStopped) {
                  caught);
   for (int i = 0; i < 3; ++i)
     EXPECT_THAT(base::message_of([&] { graph_text("caught", scratch / "caught.py", ""); }),
-                HasSubstr("[a role] expected the words of, weights, trained and head, got \"weight\""))
+                HasSubstr("[a role] expected the words of, weights, trained and head, and of a trainer rows and loss, "
+                          "got \"weight\""))
         << i;
 }
 
@@ -191,8 +192,10 @@ TEST(PythonFlow, MistakesAreToldBeforeAnyWorkerExists) {
                     HasSubstr("try giving it the output of node reward.score")));
   EXPECT_THAT(error_of_flow("idle", kModels + "    policy(\"generate\", prompts)\n"),
               HasSubstr("[flow idle] expected a call that trains, got none"));
-  EXPECT_THAT(error_of_flow("refused", "    page.rewards(\"reward\")\n    page.trainer(\"t\", weight=\"policy\")\n"),
-              HasSubstr("[a role] expected the words of, weights, trained and head, got \"weight\""));
+  EXPECT_THAT(
+      error_of_flow("refused", "    page.rewards(\"reward\")\n    page.trainer(\"t\", weight=\"policy\")\n"),
+      HasSubstr(
+          "[a role] expected the words of, weights, trained and head, and of a trainer rows and loss, got \"weight\""));
   EXPECT_THAT(error_of_flow("kinds", "    page.trainer(\"t\", weights=3)\n"),
               HasSubstr("[a role] expected weights to be a text, got 3"));
   EXPECT_THAT(error_of_flow("number", "    page.rewards(3)\n"),

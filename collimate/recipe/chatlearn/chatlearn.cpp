@@ -252,10 +252,11 @@ class Translation {
     if (ours == "train.lr_schedule") return settle(ours, falls ? json("cosine_with_min") : to_json(node), node.where);
     return falls ? settle(ours, real(*floor, "min_lr") / real(*rate, "lr"), node.where) : "";
   }
-  // Sets the scaling that ChatLearn has by default, and returns the rank, with ChatLearn's default where the file has
-  // none.
+  // Sets the scaling that ChatLearn has by default where the file has none, and so returns the rank.
   int64_t lora_rank(const std::string& model) {
-    set(fmt::format("models.{}.lora.alpha", model), 1.0, path_);
+    const ConfigNode* scaling = current_->find("lora.lora_scaling");
+    if (scaling == nullptr || chatlearn::is_no(to_json(*scaling)))
+      set(fmt::format("models.{}.lora.alpha", model), 1.0, path_);
     return current_->number({"lora.lora_dim"}, 8);
   }
   int64_t samples_per_prompt() const {

@@ -194,6 +194,25 @@ TEST_F(ChatLearn, GrpoOfTheMainBranch) {
             json({{{"path", "a.jsonl"}, {"weight", 3.0}}, {{"path", "b.jsonl"}, {"weight", 1.0}}}));
 }
 
+// A bound that few runs have is read all the same; what the recipe does not read goes, and is said.
+TEST_F(ChatLearn, OnlyWhatTheRecipeDoesNotReadIsLeftOut) {
+  std::string text = kGrpoFile;
+  text.insert(
+      text.find("    pos_clip_ratio"),
+      "    diff_clip_ratio: 2.5\n    final_clip_ratio: 4.5\n    optimizer_offload: true\n    cliprange_reward: 7\n");
+  text.insert(text.find("    max_response"), "    eval_temperature: 0.5\n");
+  const std::vector<std::string> sets = {"reward=[{rule: exact}]"};
+  const std::filesystem::path path = write("grpo.yaml", text);
+  const Config config = load(path, sets);
+  EXPECT_EQ(*config.algorithm.log_ratio_max.get(), 2.5);
+  EXPECT_EQ(*config.algorithm.token_loss_limit.get(), 4.5);
+  EXPECT_EQ(*config.algorithm.reward_clip.get(), 7);
+  EXPECT_EQ(config.train.offload.get(), "optimizer");
+  const std::vector<std::string> lines = chatlearn_lines(path, sets);
+  EXPECT_THAT(lines, Contains(HasSubstr("diff_clip_ratio: 2.5 -> algorithm.log_ratio_max: 2.5")));
+  EXPECT_THAT(lines, Contains(HasSubstr("eval_temperature: 0.5 has no meaning here (recipe grpo does not read it)")));
+}
+
 // Where no colocation is given, each model has devices of its own; without KL there is no reference here.
 TEST_F(ChatLearn, ModelsOutsideOfGroupsHaveDevicesOfTheirOwn) {
   const json placement = made(write("grpo.yaml", kGrpoFile)).at("placement");
@@ -263,6 +282,19 @@ models:
   EXPECT_EQ(config.at("rollout").at("prompts_per_iteration"), 2);
   EXPECT_EQ(config.at("train").at("recompute"), "none");
   EXPECT_EQ(config.at("devices"), 2);
+}
+
+// A value counts wherever it stands, before or behind the key that switches adapters on.
+TEST_F(ChatLearn, AdaptersHaveTheirScaling) {
+  const auto lora = [&](const std::string& keys) {
+    std::string text = kGrpoFile;
+    text.insert(text.find("    pos_clip_ratio"), "    lora: {" + keys + "}\n");
+    return made(write("lora.yaml", text)).at("models").at("policy").at("lora");
+  };
+  EXPECT_EQ(lora("enable_lora: true"), json({{"rank", 8}, {"alpha", 1.0}}));
+  const json set = {{"rank", 4}, {"alpha", 32}};
+  EXPECT_EQ(lora("enable_lora: true, lora_dim: 4, lora_scaling: 32"), set);
+  EXPECT_EQ(lora("lora_scaling: 32, lora_dim: 4, enable_lora: true"), set);
 }
 
 TEST_F(ChatLearn, NumbersThatCountNothingAreNamed) {
