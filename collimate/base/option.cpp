@@ -15,7 +15,7 @@ namespace {
 [[noreturn]] void wrong_type(const ConfigNode& node, const std::string& path, const std::string& type) {
   const bool number = type == "a number" || type == "an integer";
   throw InputError(expectation(node.where, fmt::format("{} to be {}", path, type), node.description(),
-                               number && node.quoted ? "digits without quotes, such as 12" : ""));
+                               number && node.quoted ? "digits without quotes" : ""));
 }
 
 template <class T>

@@ -214,7 +214,8 @@ void Drive::finish_iterations() {
     report(flows_[0], iterations_[{0, number}], number, now - std::exchange(last_end_seconds_, now),
            parts_.on_iteration);
     iterations_.erase({0, number});
-    driver_.store().trim(number);  // as workers do with what they hold
+    driver_.store().trim(number);    // as workers do with what they hold
+    journal_.forget_before(number);  // an evaluation after this iteration counts as one of its calls
     for (int worker = 0; worker < driver_.workers(); ++worker)
       if (!gone_.contains(worker)) driver_.send(worker, message::Ended{number});
   }

@@ -55,6 +55,14 @@ int64_t ResultJournal::next_sequence(int64_t iteration, const std::string& node)
   return found == next_sequence_.end() ? 0 : found->second;
 }
 
+void ResultJournal::forget_before(int64_t iteration) {
+  if (journal_) journal_->forget_before(iteration);
+  const Key first{.iteration = iteration, .node = "", .uid = 0, .digest = 0};
+  replay_.erase(replay_.begin(), replay_.lower_bound(first));
+  calls_.erase(calls_.begin(), calls_.lower_bound(first));
+  next_sequence_.erase(next_sequence_.begin(), next_sequence_.lower_bound({iteration, ""}));
+}
+
 void ResultJournal::add_call(const std::vector<Key>& rows, const Call& call) {
   if (rows.empty()) return;
   nlohmann::json entry = call;

@@ -47,6 +47,8 @@ class ResultJournal {
   const Call* call_of(const Key& key) const;
   // Returns one more than the largest sequence of the node's known calls.
   int64_t next_sequence(int64_t iteration, const std::string& node) const;
+  // Gives back the memory of what is known of iterations before this one, which nothing asks about any more.
+  void forget_before(int64_t iteration);
   // Adds a call; `rows` are of one iteration and node.
   void add_call(const std::vector<Key>& rows, const Call& call);
 

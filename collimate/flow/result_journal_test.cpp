@@ -87,6 +87,13 @@ TEST_F(ResultJournalTest, ServesWhatWasAskedAlone) {
             }),
             "[--replay, iteration 4, node reward.score, uid 9] expected a row that the journal answers, got one that "
             "it lacks; try --replay with the journal of this config");
+  ResultJournal later(journal(), "");
+  later.forget_before(3);
+  EXPECT_TRUE(later.find(key).has_value());
+  later.forget_before(4);
+  EXPECT_FALSE(later.find(key).has_value());
+  EXPECT_EQ(later.call_of(key), nullptr);
+  EXPECT_EQ(later.next_sequence(3, "reward.score"), 0);
 }
 
 TEST_F(ResultJournalTest, WhatIsCutOffATornTailIsLogged) {

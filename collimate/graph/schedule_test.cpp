@@ -222,21 +222,6 @@ TEST(Schedule, AWorkerWithTrainedStateStopsTheRun) {
   EXPECT_EQ(stop_cause(schedule, Event::lost(1, "killed")), "worker 1 with the state of trainer: killed");
 }
 
-// Running moments of rewards, say: a process begun anew has none of them.
-TEST(Schedule, AWorkerWithTheStateOfAFunctionThatMayNotRunAgainStopsTheRun) {
-  Graph graph = samples::grpo();
-  for (auto& [name, model] : graph.models)
-    for (FunctionSpec& spec : model.functions)
-      if (spec.name == "advantages") spec.retry_safe = false;
-  const Placement placement = two_devices({"policy"}, {"trainer"});
-  std::string causes;
-  for (int worker = 0; worker < worker_count(graph, placement); ++worker) {
-    Schedule schedule = begun(graph, placement);
-    causes += stop_cause(schedule, Event::lost(worker, "killed")) + "\n";
-  }
-  EXPECT_THAT(causes, testing::ContainsRegex("with the state of .*advantages.*: killed"));
-}
-
 TEST(Schedule, AWorkerThatDoesNotComeBackStopsTheRunWhenNobodyElseCan) {
   Schedule schedule = begun(samples::grpo(), two_devices({"policy"}, {"trainer"}));
   EXPECT_EQ(stop_cause(schedule, Event::lost(0, "killed")), "no stop");

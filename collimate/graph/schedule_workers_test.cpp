@@ -1,6 +1,10 @@
 #include "collimate/graph/schedule_workers.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "collimate/graph/schedule.h"
+#include "tests/support/graph/sample_graphs.h"
 
 namespace collimate::graph {
 namespace {
@@ -71,6 +75,24 @@ TEST(Workers, GoOnAsSaved) {
   EXPECT_EQ(loaded[1].task, kTask);
   EXPECT_GT(loaded.arm(1), timer);
   EXPECT_EQ(loaded.expired(timer), 0);
+}
+
+// Running moments of rewards are such a state: a process begun anew has none of them.
+TEST(Workers, OneWithTheStateOfAFunctionThatMayNotRunAgainStopsTheRun) {
+  Graph graph = samples::grpo();
+  for (auto& [name, model] : graph.models)
+    for (FunctionSpec& spec : model.functions)
+      if (spec.name == "advantages") spec.retry_safe = false;
+  Placement placement;
+  placement.devices = 2;
+  placement.groups = {{"a", {{0}, {"policy"}}}, {"b", {{1}, {"trainer"}}}};
+  std::string causes;
+  for (int worker = 0; worker < worker_count(graph, placement); ++worker) {
+    Schedule schedule(graph, placement, {.iterations = 2, .rows = 2});
+    schedule.on(Event::begin());
+    for (const Action& action : schedule.on(Event::lost(worker, "killed"))) causes += action.cause + "\n";
+  }
+  EXPECT_THAT(causes, testing::ContainsRegex("with the state of .*advantages.*: killed"));
 }
 
 }  // namespace

@@ -187,6 +187,12 @@ const std::string* Journal::find(const JournalKey& key) const {
   return found == index_.end() ? nullptr : &entries_[found->second].payload;
 }
 
+void Journal::forget_before(int64_t iteration) {
+  if (std::erase_if(entries_, [&](const JournalEntry& entry) { return entry.key.iteration < iteration; }) == 0) return;
+  index_.clear();
+  for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].key, i);
+}
+
 std::vector<JournalEntry> read_journal(const std::filesystem::path& path) {
   return parse(read_file(path), path).entries;
 }

@@ -110,6 +110,21 @@ TEST_F(JournalTest, ACommitIsOnTheDisk) {
   EXPECT_EQ(syncs, before + 1);
 }
 
+// A long run holds its last iterations alone.
+TEST_F(JournalTest, ForgetsEarlierIterationsAndKeepsThemInTheFile) {
+  Journal journal(path_);
+  for (const int64_t iteration : {3, 4, 3, 5}) journal.append({iteration, "reward", 7}, std::to_string(iteration));
+  journal.commit();
+  journal.forget_before(4);
+  EXPECT_EQ(journal.entries().size(), 2U);
+  EXPECT_EQ(journal.find({3, "reward", 7}), nullptr);
+  EXPECT_EQ(*journal.find({5, "reward", 7}), "5");
+  journal.append({6, "reward", 7}, "6");
+  journal.commit();
+  EXPECT_EQ(*journal.find({6, "reward", 7}), "6");
+  EXPECT_EQ(read_journal(path_).size(), 5U);
+}
+
 TEST_F(JournalTest, FirstEntryOfAKeyCounts) {
   Journal journal(path_);
   journal.append({0, "reward", 1}, "first");

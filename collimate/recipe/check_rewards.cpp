@@ -158,23 +158,24 @@ bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf:
 void require_judgement(const std::string& place, const std::vector<rlhf::RewardSpec>& specs, bool judged,
                        RewardFindings& found) {
   if (judged) return;
-  found.problems.push_back(
-      base::expectation(fmt::format("reward on {}", place),
-                        fmt::format("a reward of {} for some completion", fmt::join(base::names_of(specs), " or ")),
-                        "no judgement (None) of any", "a number in its place, 0 where nothing is right"));
+  found.problems.push_back(base::expectation(
+      fmt::format("reward on {}", place),
+      fmt::format("a reward of {} for some completion", fmt::join(base::names_of(specs), " or ")),
+      "no judgement (None) of any, nor of the rows behind it", "a number in its place, 0 where nothing is right"));
 }
 
 // Asks rewards about the samples of rows that have the ground truth as completion.
 void try_all(const std::string& key, const std::vector<rlhf::RewardSpec>& specs, const TruthRows& truths,
              RewardFindings& found) {
   if (truths.samples.empty()) return;
-  const std::string& place = truths.places.front();
+  constexpr size_t kMostRows = 8;  // the first of them may be rows that no reward is about
   bool judged = false;
-  for (const rlhf::RewardSpec& spec : specs) {
-    if (spec.reward->pure()) ask(key, spec, truths, found);
-    judged = try_out(place, spec, truths.samples.front(), found) || judged;
-  }
-  require_judgement(place, specs, judged, found);
+  for (size_t row = 0; !judged && row < std::min(kMostRows, truths.samples.size()); ++row)
+    for (const rlhf::RewardSpec& spec : specs) {
+      if (row == 0 && spec.reward->pure()) ask(key, spec, truths, found);
+      judged = try_out(truths.places[row], spec, truths.samples[row], found) || judged;
+    }
+  require_judgement(truths.places.front(), specs, judged, found);
 }
 
 // Returns the rows that a list of rewards judges: their name in errors, and the data, null where it was not read.

@@ -53,9 +53,8 @@ const char* equal_rewards_text(const base::MetricsRecord& record) {
            "solved, "
            "or too easy; try harder ones";
   if (most == least && most == 0)
-    return "all rewards were 0 in {} iterations in a row, and nothing can be learned from them: look at samples/, "
-           "whether the reward reads the answers as they are written, and try easier prompts or a model that answers "
-           "some of them";
+    return "all rewards were 0 in {} iterations in a row, and nothing can be learned from them: read samples/; if an "
+           "answer there deserves more, mend the reward, and if none does, try easier prompts or a better model";
   return "the samples of each prompt had equal rewards in {} iterations in a row, and nothing can be learned from "
          "them: "
          "look at samples/, and try another reward, or prompts of which some are answered well";

@@ -68,7 +68,7 @@ constexpr const char* kTemplate = "    chat_template: chatml      # the model ha
 constexpr const char* kTail =
     "train:\n"
     "  samples_per_update: {update:<8} # rows of one optimizer step{unit}\n"
-    "  learning_rate: {rate:<13} # with LoRA take ten times as much\n"
+    "  learning_rate: {rate:<13} # for billions of parameters; small models and LoRA take ten times or more\n"
     "run:\n"
     "  epochs: {epochs:<20} # passes over data.train{updates}\n"
     "  save_every: {every:<16} # a checkpoint every {iterations}\n"

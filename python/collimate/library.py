@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import sys
 import types
@@ -25,7 +26,10 @@ def check_torch() -> None:
 
 
 def load() -> types.ModuleType:
-    """The extension module."""
+    """The extension module. ImportError where there is none, as beside an installed program."""
+    if importlib.util.find_spec("collimate._native") is None:
+        raise ImportError("[collimate] expected the package with its library, got the helpers of a program, which have "
+                          "none; try pip install --no-deps . in a checkout of Collimate")
     check_torch()
     try:
         from collimate import _native

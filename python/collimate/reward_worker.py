@@ -47,9 +47,13 @@ class Frames:
         self.sink.flush()
 
 
+class NotThere(Exception):
+    """Says what is missing in words that need no name of an exception."""
+
+
 def load(path, name):
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"no file {path}")
+        raise NotThere(f"no file {path}")
     spec = importlib.util.spec_from_file_location("collimate_user_reward", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -57,7 +61,7 @@ def load(path, name):
     spec.loader.exec_module(module)
     if not callable(getattr(module, name, None)):
         known = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
-        raise AttributeError(f"no function {name}; it defines {', '.join(known) or 'none'}")
+        raise NotThere(f"no function {name}; it defines {', '.join(known) or 'none'}")
     return getattr(module, name)
 
 
@@ -232,7 +236,8 @@ def main(path, name):
         lines = own_lines(error)
         if isinstance(error, SyntaxError):
             lines += traceback.format_exception_only(error)[:-1]
-        frames.send({"error": traceback.format_exception_only(error)[-1].strip(),
+        told = str(error) if isinstance(error, NotThere) else traceback.format_exception_only(error)[-1].strip()
+        frames.send({"error": told,
                      "trace": "".join(["\n", *lines]).rstrip()})
         return
     call, reserved = shape_of(function)

@@ -54,8 +54,8 @@ class Eval(WithRows):
         refused = self.run_verb("eval", self.model, "--data", self.data, code=2)[1]
         self.assertIn("got prompts alone; try --reward exact", refused)
         refused = self.run_verb("eval", self.model, "--data", self.data, "--reward", "exact", "-n", "2", code=2)[1]
-        self.assertIn("[--temperature] expected above 0, as 2 samples of a prompt would else be equal, got 0; try 1, "
-                      "or -n 1", refused)
+        self.assertIn("[-n] expected 1 with temperature 0, at which all samples of a prompt are equal, got 2; try "
+                      "--temperature 1", refused)
         texts = self.here / "texts.jsonl"
         texts.write_text('{"text": "12:34"}\n')
         for flags, named in ((("-n", "2"), "-n"), (("--temperature", "1"), "--temperature"),

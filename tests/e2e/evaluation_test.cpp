@@ -229,7 +229,7 @@ TEST_F(EvaluationOfAModel, WhatDoesNotFitIsNamed) {
   auto greedy = kDrawn;
   greedy["temperature"] = 0.0;
   EXPECT_THAT(message(call("held_out.jsonl", greedy)),
-              HasSubstr("[evaluation.temperature] expected above 0, as 4 samples of a prompt would else be equal"));
+              HasSubstr("[evaluation.samples_per_prompt] expected 1 with temperature 0, at which all samples of a"));
   write_text(root() / "long.jsonl", "{\"prompt\": \"1=\", \"completion\": \"2\"}\n{\"prompt\": \"" +
                                         std::string(40, '1') + "\", \"completion\": \"2\"}\n");
   EXPECT_THAT(message(call("long.jsonl")),

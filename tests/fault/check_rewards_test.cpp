@@ -20,7 +20,7 @@ class CheckRewards : public CheckCall {
 
 TEST_F(CheckRewards, RefusesRewardsThatCannotJudge) {
   EXPECT_THAT(reasons("grpo", {"reward=[{python: \"" + (root_ / "none.py") + ":score\"}]"}),
-              HasSubstr("got FileNotFoundError: no file " + (root_ / "none.py")));
+              HasSubstr("got no file " + (root_ / "none.py")));
   write_text(root_ / "rewards/mine.py", "def score(prompts, completions, **kw):\n    return [0.0] * len(prompts)\n");
   EXPECT_THAT(reasons("grpo", {"reward=[{python: \"" + (root_ / "rewards") + "\"}]"}),
               HasSubstr("; try one that is there: " + (root_ / "rewards/mine.py") + "\n"));

@@ -52,7 +52,7 @@ TEST(Shadow, IsWhatItsTrainerTrains) {
   }
 }
 
-// What else reads the frozen weights of a model's adapters reads those that the model's trainer has.
+// Other readers of the frozen weights of a model's adapters read those that the model's trainer has.
 TEST(Shadow, TheTrainerHasTheFrozenWeights) {
   Request request = request_for("llama2-7b", "1x8xA100-80", "ppo,512,512x512");
   request.lora["value"] = 16;

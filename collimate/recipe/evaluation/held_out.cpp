@@ -28,9 +28,9 @@ constexpr int64_t kAskedExamples = 8;  // as many as a report shows
 void check_samples(const MeasureOptions& evaluation, const OptionNames& names) {
   const int64_t samples = evaluation.samples_per_prompt;
   if (samples == 1 || evaluation.values().temperature > 0) return;
-  throw InputError(expectation(names.of("temperature"),
-                               fmt::format("above 0, as {} samples of a prompt would else be equal", samples), "0",
-                               "1, or " + names.with("samples_per_prompt", "1")));
+  throw InputError(expectation(names.of("samples_per_prompt"),
+                               "1 with temperature 0, at which all samples of a prompt are equal",
+                               fmt::to_string(samples), names.with("temperature", "1")));
 }
 
 // Returns how many of the rows are held out. Throws InputError for a number that is none, leaves none to train on, or

@@ -283,7 +283,8 @@ MeasureKind measured_of(const text::Dataset& dataset, bool rewards) {
   throw InputError(expectation(first.location.text(),
                                "a reward that judges completions, or rows with a completion, chosen and rejected, or "
                                "choices",
-                               "prompts alone", "--reward exact"));
+                               "prompts alone",
+                               first.ground_truth.is_null() ? "--reward FILE.py:FUNCTION" : "--reward exact"));
 }
 
 ModelEvaluation evaluate(const std::string& model, const EvaluationCall& call) {

@@ -140,9 +140,9 @@ TEST(AdvantageModule, ARunningScaleCountsEachIterationOnce) {
 }
 
 TEST(AdvantageModule, RunsAgainAnywhereOnlyWithoutAStateOfItsOwn) {
-  for (const auto& [parameters, safe] :
-       {std::pair(nlohmann::json::object(), true), {{{"reward_scaling", "running"}}, false},
-        {{{"kl_coefficient", 0.1}, {"kl_target", 3.0}}, false}})
+  for (const auto& [parameters, safe] : {std::pair(nlohmann::json::object(), true),
+                                         {{{"reward_scaling", "running"}}, false},
+                                         {{{"kl_coefficient", 0.1}, {"kl_target", 3.0}}, false}})
     EXPECT_EQ(AdvantageModule(entry_named("rloo"), parameters).functions().at(0).retry_safe, safe) << parameters.dump();
 }
 
