@@ -68,6 +68,7 @@ class UnknownKeys {
   // Reports an unknown key. A section inside which the remedies know some names is reported by these names instead of
   // its own. A misspelt section is searched as the section that it was meant to be.
   void report(const std::string& key, const ConfigNode& node, const KeyTree& known, const std::string& path) {
+    from_command_ = node.where.starts_with("--set ");
     if (knows_inside(key, node)) return report_inside(key, key, node, path);
     add(node, path, key, remedy(key, known));
     if (!other_name(key).empty() || !same_elsewhere(key).empty()) return;  // it is no misspelling
@@ -101,12 +102,12 @@ class UnknownKeys {
   }
 
   // Returns what the section says of another program's name. When the config already has the counterpart, it advises to
-  // leave the name out.
+  // leave the name out, unless the command line says the name, which replaces what the config has.
   std::string other_name(const std::string& key) const {
     const KeyRemedy known = section_.section_remedy(key);
     const ConfigNode* node = known.key.empty() ? nullptr : whole_;
     for (const std::string& part : split_path(known.key)) node = node == nullptr ? nullptr : node->find(part);
-    return node == nullptr ? known.text : "leaving it out, as the config has " + known.text;
+    return node == nullptr || from_command_ ? known.text : "leaving it out, as the config has " + known.text;
   }
 
   std::string remedy(const std::string& key, const KeyTree& known) const {
@@ -137,6 +138,7 @@ class UnknownKeys {
 
   const Section& section_;
   const ConfigNode* whole_ = nullptr;  // set when a whole config is looked at
+  bool from_command_ = false;          // the key that is reported stands in a --set
   std::vector<std::string> paths_;
   KeyTree tree_;
   std::vector<std::string> found_;

@@ -56,6 +56,9 @@ constexpr const char* kStillFalling =
     "hint: the loss was still falling at the end; more epochs, or a higher train.learning_rate, would lower it "
     "further\n";
 
+constexpr const char* kNotRisen =
+    "hint: the reward has not risen; a higher train.learning_rate, more iterations or easier prompts may help\n";
+
 // Prints how the metrics changed, where model and report are, and a command to try the model.
 void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outcome, const std::string& output) {
   fmt::print("{} in {}\n", recipe::counted(outcome.iterations, "iteration"), report::duration(outcome.seconds));
@@ -64,7 +67,9 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
   std::vector<base::MetricsRecord> records;
   if (std::filesystem::exists(metrics)) records = base::read_metrics(metrics, &unreadable);
   const bool trl = config.log.names == std::string("trl");
-  const std::string reward = change_of(records, trl ? "reward" : "critic/rewards/mean", "reward");
+  const char* mean_reward = trl ? "reward" : "critic/rewards/mean";
+  std::string reward = change_of(records, mean_reward, "reward");
+  if (report::has_not_risen(finite_values(records, mean_reward))) reward += kNotRisen;
   const char* loss = trl ? "loss" : "actor/loss";
   const bool falls = recipe::find_recipe(config.recipe).rows == rlhf::RowKind::kDemonstration &&
                      report::still_falls(finite_values(records, loss));

@@ -43,8 +43,8 @@ class Journal {
 
   // Returns the payload of the first entry with that key, committed or not, or null when there is none.
   const std::string* find(const JournalKey& key) const;
-  // Gives back the memory of entries of iterations before this one, which find() and entries() no longer return. The file
-  // keeps them.
+  // Gives back the memory of entries of iterations before this one, which find() and entries() no longer return. The
+  // file keeps them.
   void forget_before(int64_t iteration);
   // Returns all committed and pending entries in the order of appending (order of arrival is data).
   const std::vector<JournalEntry>& entries() const { return entries_; }

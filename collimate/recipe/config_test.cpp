@@ -163,6 +163,10 @@ TEST_F(ConfigFile, WrongKeysOfEntriesNameTheirPlaceAndTheNearest) {
             "[run.yaml:3] expected a key of section data.eval, got \"pth\"; try \"path\"");
   EXPECT_EQ(error_reading("data: {ptx: [{path: b.jsonl, wieght: 2}]}\n"),
             "[run.yaml:3] expected a key of section data.ptx.0, got \"wieght\"; try \"weight\"");
+  EXPECT_EQ(error_reading("data: {train: a.jsonl}\ntrain: {learning_rate: 1e-5}\n", {"train.lr=1"})
+                .find("try leaving it out"),
+            std::string::npos)
+      << "the command line replaces what the config has";
   EXPECT_EQ(error_reading("data: {train: a.jsonl}\n", {"data.train={file: b.jsonl}"}),
             "[--set data.train] expected a key of section data.train, got \"file\"; try one of path, format, weight, "
             "columns");

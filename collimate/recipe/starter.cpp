@@ -55,11 +55,11 @@ constexpr const char* kRollout =
     "  completion_tokens: {half:<9} # the longest answer\n";
 
 constexpr const char* kRule =
-    "  - {rule: exact}              # or {python: rewards.py:score}; collimate help rewards lists the rules\n";
+    "  - {rule: exact}              # or {python: reward.py:score}; collimate help rewards lists the rules\n";
 constexpr const char* kGsm8k =
     "  - {rule: gsm8k}              # the number behind ####; collimate help rewards lists the rules\n";
 constexpr const char* kOwnReward =
-    "  - {python: rewards.py:score} # the data has no ground_truth; def score(prompts, completions, **columns)\n";
+    "  - {python: reward.py:score}  # the data has no ground_truth; def score(prompts, completions, **columns)\n";
 
 constexpr const char* kBeta = "algorithm:\n  beta: 0.1\n";
 

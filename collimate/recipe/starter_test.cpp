@@ -50,7 +50,7 @@ TEST(Starter, FitsTheModelAndTheData) {
   EXPECT_EQ(drawn.rollout.prompt_tokens + drawn.rollout.completion_tokens, 32);
   EXPECT_NE(starter("grpo", model, root / "problems.jsonl").find("- {rule: exact}"), std::string::npos);
   test::write_text(rows, R"({"prompt": "1"})");
-  EXPECT_NE(starter("grpo", model, rows).find("- {python: rewards.py:score} # the data has no ground_truth"),
+  EXPECT_NE(starter("grpo", model, rows).find("- {python: reward.py:score}  # the data has no ground_truth"),
             std::string::npos);
 }
 

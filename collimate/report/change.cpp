@@ -32,6 +32,11 @@ bool still_falls(const std::vector<double>& losses) {
   return falls && means[3] > kLearned * means[0] && means[2] - means[3] > kStill * means[0];
 }
 
+bool has_not_risen(const std::vector<double>& rewards) {
+  const std::optional<Change> change = change_over(rewards);
+  return rewards.size() >= 10 && change && change->after <= change->before;
+}
+
 std::optional<Change> change_over(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
   const size_t part = std::max<size_t>(1, values.size() / 10);

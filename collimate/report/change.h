@@ -24,6 +24,9 @@ struct Change {
 // than the one before, the last by more than a twentieth of the first quarter's mean, and the last mean is still above
 // 0.4 times the first. Returns false for fewer than 12 losses.
 bool still_falls(const std::vector<double>& losses);
+// Returns whether the last rewards are no larger than the first, in means over a tenth each. Returns false for fewer
+// than 10 rewards.
+bool has_not_risen(const std::vector<double>& rewards);
 
 // Returns the change over these values; nothing without values.
 std::optional<Change> change_over(const std::vector<double>& values);

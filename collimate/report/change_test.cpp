@@ -24,5 +24,11 @@ TEST(Change, ALossThatStillFallsWantsMoreTraining) {
   EXPECT_FALSE(still_falls({}));
 }
 
+TEST(Change, RewardsThatDoNotRiseAreToldFromTenOn) {
+  EXPECT_TRUE(has_not_risen(std::vector<double>(10, 0.25)));
+  EXPECT_FALSE(has_not_risen(std::vector<double>(9, 0.25)));
+  EXPECT_FALSE(has_not_risen(losses(20, [](double share) { return share; })));
+}
+
 }  // namespace
 }  // namespace collimate::report
