@@ -55,8 +55,8 @@ TEST_F(Records, SummaryOfTheWholeRun) {
 
 TEST_F(Records, LogHasWhatWasToldAndEveryIteration) {
   const std::string log = read_text(output_ + "/logs/rank-0.log");
-  for (const char* part : {"data.train: ", "iteration 0: val/reward/mean", " (8 completions)\n", "iteration 1: reward",
-                           "iteration 3: reward"})
+  for (const char* part : {"data.train: ", "iteration 0: val/reward/mean", " (8 greedy completions)\n",
+                           "iteration 1: reward", "iteration 3: reward"})
     EXPECT_NE(log.find(part), std::string::npos) << part << " in\n" << log;
 }
 

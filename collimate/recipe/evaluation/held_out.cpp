@@ -69,9 +69,10 @@ OptionNames names_of(const AskedMeasure& asked) {
   }};
 }
 
-HeldOutCount count_of(const HeldOutRows& held, MeasureKind measured) {
+HeldOutCount count_of(const HeldOutRows& held, const EvaluationPlan& plan) {
   const Batch& rows = held.rows;
-  HeldOutCount count{.data = held.key, .measured = measured, .rows = rows.rows()};
+  HeldOutCount count{.data = held.key, .measured = plan.measured, .rows = rows.rows()};
+  count.greedy = plan.measured == MeasureKind::kCompletions && plan.asked.options.values().temperature == 0;
   for (int64_t r = 0; r < rows.rows(); ++r)
     count.examples += r == 0 || rows.get(batch::kPromptUid, r) != rows.get(batch::kPromptUid, r - 1) ? 1 : 0;
   count.rows_in_samples = std::min(count.rows, kHeldOutSamples);
@@ -92,16 +93,16 @@ std::string HeldOutCount::text() const {
   static constexpr Nouns kNouns[] = {
       {"prompt", "completion"}, {"row", "row"}, {"pair", "answer"}, {"question", "choice"}, {"answer", "answer"}};
   const Nouns& noun = base::at(kNouns, measured);
-  const std::string text = rows == examples
-                               ? counted(rows, noun.row)
-                               : fmt::format("{} of {}", counted(rows, noun.row), counted(examples, noun.example));
+  const std::string of_rows = counted(rows, greedy ? fmt::format("greedy {}", noun.row) : noun.row);
+  const std::string text =
+      rows == examples ? of_rows : fmt::format("{} of {}", of_rows, counted(examples, noun.example));
   return rows_in_samples == rows ? text : fmt::format("{}; samples/ has the first {}", text, rows_in_samples);
 }
 
 std::vector<HeldOutCount> count_held_out(const Plan& plan, const RunData& data) {
   std::vector<HeldOutCount> counts;
   for (size_t i = 0; i < plan.evaluations.size(); ++i)
-    if (!plan.evaluations[i].of_training) counts.push_back(count_of(data.held_out.at(i), plan.evaluations[i].measured));
+    if (!plan.evaluations[i].of_training) counts.push_back(count_of(data.held_out.at(i), plan.evaluations[i]));
   return counts;
 }
 

@@ -42,11 +42,12 @@ struct HeldOutCount {
   int64_t examples = 0;         // prompts, texts, pairs or questions
   int64_t rows = 0;             // completions, texts, answers or choices
   int64_t rows_in_samples = 0;  // of the rows, in the file of samples
+  bool greedy = false;          // completions of temperature 0
 
   // Returns "256 completions of 64 prompts; samples/ has the first 100".
   std::string text() const;
 
-  COLLIMATE_FIELDS(data, measured, examples, rows, rows_in_samples)
+  COLLIMATE_FIELDS(data, measured, examples, rows, rows_in_samples, greedy)
 };
 // Returns the counts of each evaluation of a run, but for those of rows of the training.
 std::vector<HeldOutCount> count_held_out(const Plan& plan, const RunData& data);
