@@ -72,7 +72,7 @@ TEST_F(Records, AnEvaluationSaysHowManyRowsItMeasures) {
       counts_of("grpo", "held_out.jsonl", {"evaluation.samples_per_prompt=13", "evaluation.temperature=1.0"});
   EXPECT_NE(sampled.first.find(" (104 completions of 8 prompts; samples/ has the first 100)\n"), std::string::npos);
   EXPECT_EQ(sampled.second, R"([{"data":"data.eval","measured":"completions","examples":8,"rows":104,)"
-                            R"("rows_in_samples":100}])");
+                            R"("rows_in_samples":100,"greedy":false}])");
   EXPECT_NE(counts_of("sft", "demonstrations.jsonl", {}).first.find(" (40 rows)\n"), std::string::npos);
   const auto pairs = counts_of("dpo", "pairs.jsonl", {});
   EXPECT_NE(pairs.first.find(" (80 answers of 40 pairs)\n"), std::string::npos) << pairs.second;
