@@ -145,7 +145,7 @@ case $verb in
     ;;
   clean) rm -rf build ;;
   *)
-    echo "[make.sh] expected one of quickstart test check bench goldens build install archive package clean help, got $verb" >&2
+    echo "[make.sh] expected one of quickstart test check bench goldens build install archive package sanitize cuda test-install test-archive clean help, got $verb" >&2
     exit 2
     ;;
 esac

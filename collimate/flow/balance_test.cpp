@@ -31,7 +31,7 @@ int64_t best_of(const std::vector<int64_t>& costs, size_t begin, int64_t parts) 
   return best;
 }
 
-// That least where units may go anywhere.
+// Gives the least that a layout can have where units may go anywhere.
 int64_t best_of_any(const std::vector<int64_t>& costs, size_t at, std::vector<int64_t>& loads) {
   if (at == costs.size()) return *std::ranges::max_element(loads);
   int64_t best = INT64_MAX;

@@ -206,7 +206,7 @@ class Searcher {
     copy->computed = from.computed;
     const int64_t full = from.computed / kBlockTokens;
     copy->blocks.assign(from.blocks.begin(), from.blocks.begin() + full);
-    stats_.shared_prompt_tokens += from.prompt_tokens;
+    if (from.computed == from.prompt_tokens) stats_.shared_prompt_tokens += from.prompt_tokens;  // the first branching
     if (from.computed % kBlockTokens == 0) return copy;
     copy->blocks.push_back(pool_.allocate());
     runner_.copy_block(base::at(from.blocks, full).id(), copy->blocks.back().id());

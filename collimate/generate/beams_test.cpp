@@ -134,10 +134,10 @@ TEST_F(TinyBeams, SameBitsInAnyBatchAndAsScoring) {
 
 // Three of four beams are copies of the one that read the prompt.
 TEST_F(TinyBeams, CountsThePromptThatBeamsShare) {
-  for (const int64_t length : {3, 17, 40}) {
+  for (const auto& [length, tokens] : {std::pair<int64_t, int64_t>{3, 2}, {17, 2}, {40, 2}, {17, 12}}) {
     prompts_.assign(1, std::vector<int32_t>(static_cast<size_t>(length), 5));
     ServiceStats stats;
-    search({.beams = 4}, {.max_tokens = 2}, {}, {.on_progress = [&](const Progress& p) { stats = p.service; }});
+    search({.beams = 4}, {.max_tokens = tokens}, {}, {.on_progress = [&](const Progress& p) { stats = p.service; }});
     EXPECT_EQ(stats.prefill_tokens, length);
     EXPECT_EQ(stats.shared_prompt_tokens, 3 * length);
   }

@@ -1,4 +1,5 @@
 #include <cstddef>
+#include <set>
 #include <utility>
 
 #include "collimate/base/error.h"
@@ -104,9 +105,13 @@ void Service::load(base::StateReader& in) {
     array.values.resize(in.bytes_size(array.name) / sizeof(array.values[0]));
     in.bytes(array.name, std::as_writable_bytes(std::span(array.values)));
   });
+  std::set<int64_t> uids;
   for (const auto& request : json.at("requests")) {
     Sequence& sequence = *loaded.emplace_back(s.make_sequence());
     put_together(request, arrays, sequence);
+    if (!uids.insert(sequence.uid).second)
+      throw base::InputError(
+          base::expectation("generate.load", "each request once", fmt::format("uid {} twice", sequence.uid)));
     s.check_request(sequence, "generate.load");
     sequence.history.constraint = s.forms.make(sequence.params, "generate.load");
   }

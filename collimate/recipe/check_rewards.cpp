@@ -31,7 +31,8 @@ TruthRows truths_of(const rlhf::RowSource& source, const text::Tokenizer& tokeni
 
 constexpr std::string_view kWarning = "warning: ";
 constexpr const char* kMending = "mending the reward, or the rows";  // where no row is judged, on_error leaves nothing
-constexpr size_t kTogether = 5;  // samples of a trial: as many values as no function would return by itself
+constexpr size_t kTriedRows = 8;  // at most: the first of them may be rows that no reward is about
+constexpr size_t kTogether = 5;   // samples of a trial: as many values as no function would return by itself
 constexpr const char* kRemedy = "mending the reward, or on_error: drop, or a value, for it";
 
 // Returns the problem that a reward fails, with what it may read of a row. An error that has a remedy of its own keeps
@@ -154,28 +155,33 @@ bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf:
   return valued;
 }
 
-// Adds a problem where no reward judges any completion, as a run would stop or drop all samples.
-void require_judgement(const std::string& place, const std::vector<rlhf::RewardSpec>& specs, bool judged,
-                       RewardFindings& found) {
-  if (judged) return;
-  found.problems.push_back(base::expectation(
-      fmt::format("reward on {}", place),
+// Tells that no reward judged any completion of the first rows. That is a problem where there are no other rows, as a
+// run would stop or drop all samples.
+void tell_unjudged(const TruthRows& truths, size_t rows, const std::vector<rlhf::RewardSpec>& specs,
+                   RewardFindings& found) {
+  const std::string text = base::expectation(
+      fmt::format("reward on {}", truths.places.front()),
       fmt::format("a reward of {} for some completion", fmt::join(base::names_of(specs), " or ")),
-      "no judgement (None) of any, nor of the rows behind it", "a number in its place, 0 where nothing is right"));
+      rows == 1 ? "no judgement (None) of any" : fmt::format("no judgement (None) of any in the first {} rows", rows),
+      "a number in its place, 0 where nothing is right");
+  if (rows == truths.samples.size())
+    found.problems.push_back(text);
+  else
+    found.lines.push_back(fmt::format("{}{}", kWarning, text));
 }
 
 // Asks rewards about the samples of rows that have the ground truth as completion.
 void try_all(const std::string& key, const std::vector<rlhf::RewardSpec>& specs, const TruthRows& truths,
              RewardFindings& found) {
   if (truths.samples.empty()) return;
-  constexpr size_t kMostRows = 8;  // the first of them may be rows that no reward is about
+  const size_t rows = std::min(kTriedRows, truths.samples.size());
   bool judged = false;
-  for (size_t row = 0; !judged && row < std::min(kMostRows, truths.samples.size()); ++row)
+  for (size_t row = 0; !judged && row < rows; ++row)
     for (const rlhf::RewardSpec& spec : specs) {
       if (row == 0 && spec.reward->pure()) ask(key, spec, truths, found);
       judged = try_out(truths.places[row], spec, truths.samples[row], found) || judged;
     }
-  require_judgement(truths.places.front(), specs, judged, found);
+  if (!judged) tell_unjudged(truths, rows, specs, found);
 }
 
 // Returns the rows that a list of rewards judges: their name in errors, and the data, null where it was not read.

@@ -145,6 +145,11 @@ TEST(Jinja, WholeNumbersBeyond64BitsAreRefused) {
 // Sums of 4 MiB end in the time that a test has.
 int64_t small_budget(std::string_view place, int64_t count) { return place == "template.budget" ? count / 128 : count; }
 
+TEST(Jinja, ListsHaveAnEndOfTheirLevels) {
+  EXPECT_THAT(refusal_of("{% set n = namespace(x=[1]) %}{% for i in range(300) %}{% set n.x = [n.x] %}{% endfor %}"),
+              HasSubstr("expected lists of at most 200 levels, got more"));
+}
+
 // Neither time nor memory nor the stack is without end.
 TEST(Jinja, TemplatesEnd) {
   const base::CountAnswers small(small_budget);
