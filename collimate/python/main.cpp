@@ -25,7 +25,8 @@ class RunningThreads : private base::Immovable {
   // One thread runs the function while this lives.
   class Here : private base::Immovable {
    public:
-    explicit Here(RunningThreads& all) : all_(all), code_(PyThread_get_thread_ident() == all.main_thread_) {
+    explicit Here(RunningThreads& all)
+        : all_(all), code_(PyThread_get_thread_ident() == all.main_thread_, PyErr_SetInterruptEx) {
       all_.threads_.push_back(PyThread_get_thread_ident());
     }
     ~Here() { std::erase(all_.threads_, PyThread_get_thread_ident()); }

@@ -1,7 +1,5 @@
 #include "collimate/python/process_scope.h"
 
-#include <Python.h>
-
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -18,6 +16,7 @@ constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
 
 std::atomic<bool> g_busy{false};
 std::atomic<int> g_on_main_thread{0};
+std::atomic<CallersCode::Interrupt> g_interrupt{nullptr};
 
 }  // namespace
 
@@ -53,7 +52,7 @@ void SignalScope::on_signal(int number) {
   if (saved == nullptr) return;
   if (saved->stop.requested()) saved->again.store(true);
   saved->stop.request(number);
-  if (CallersCode::on_main_thread()) PyErr_SetInterruptEx(number);  // which signal handlers may call
+  if (g_on_main_thread.load() > 0) g_interrupt.load()(number);
 }
 
 SignalScope::SignalScope() : saved_(std::make_unique<Saved>()) {
@@ -73,8 +72,10 @@ base::StopFlag& SignalScope::stop() const { return saved_->stop; }
 
 bool SignalScope::repeated() const { return saved_->again.load(); }
 
-CallersCode::CallersCode(bool on_main_thread) : counted_(on_main_thread) { g_on_main_thread += counted_ ? 1 : 0; }
+CallersCode::CallersCode(bool on_main_thread, Interrupt interrupt) : counted_(on_main_thread) {
+  g_interrupt.store(interrupt);
+  g_on_main_thread += counted_ ? 1 : 0;
+}
 CallersCode::~CallersCode() { g_on_main_thread -= counted_ ? 1 : 0; }
-bool CallersCode::on_main_thread() { return g_on_main_thread.load() > 0; }
 
 }  // namespace collimate::python

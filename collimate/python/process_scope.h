@@ -45,9 +45,9 @@ class SignalScope : private base::Immovable {
 // for no signal otherwise, a signal raises in them what it raises in Python.
 class CallersCode : private base::Immovable {
  public:
-  explicit CallersCode(bool on_main_thread);
+  using Interrupt = int (*)(int signal);  // Python's PyErr_SetInterruptEx, which signal handlers may call
+  CallersCode(bool on_main_thread, Interrupt interrupt);
   ~CallersCode();
-  static bool on_main_thread();
 
  private:
   bool counted_;
