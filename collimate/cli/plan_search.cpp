@@ -50,7 +50,7 @@ plan::SearchResult search_plans(PlanOptions& options, PlanRequest& made) {
   request.constants = made.request.constants;
   request.keep = made.request.keep;
   if (made.request.excess) {
-    request.constants.workspace_bytes = 0;  // which the run counts for itself
+    plan::set_constant(request.constants, "workspace_bytes=0");  // the run counts its own
     request.excess = [excess = made.request.excess](const graph::Placement& placement) {
       return unless_refused(excess, placement);
     };
