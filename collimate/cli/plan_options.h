@@ -31,7 +31,7 @@ struct PlanOptions : base::Section {
   Text backend{this, "backend", "", "", "take the constants that were fitted to this software (default: generic ones)"};
   Text layouts{this, "layouts", "", "",
                "how models may be split: any, or dp, in which every device holds its whole model (default: dp with a "
-               "config; any without)"};
+               "config, and any where no CPU holds them so; any without)"};
   Text machine{this, "constants", "", "",
                "take the constants of this file, which collimate calibrate writes; --constant overrides single ones"};
   Text price{this, "price", "", "dollars/hour",

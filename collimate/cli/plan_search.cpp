@@ -43,7 +43,8 @@ plan::SearchResult search_within_budget(plan::Request& request, std::string why)
 
 plan::SearchResult search_plans(PlanOptions& options, PlanRequest& made) {
   plan::SearchResult whole = plan::search_within_staleness(made.request);
-  if (!whole.plans.empty() || options.config->empty() || !options.layouts->empty()) return whole;
+  const bool own_devices = !options.config->empty() && made.request.cluster.has_cpus();
+  if (!whole.plans.empty() || !own_devices || !options.layouts->empty()) return whole;
   options.layouts = "any";
   PlanRequest any = plan_request(options);
   plan::Request& request = any.request;

@@ -36,14 +36,20 @@ class RunningThreads : private base::Immovable {
     CallersCode code_;
   };
 
-  // Python raises it between two of its instructions: a call that waits outside of Python comes to its end first.
-  void raise_keyboard_interrupt() const {
+  // Python raises it between two of its instructions: a call that waits outside of Python comes to its end first. Later
+  // calls are refused.
+  void raise_keyboard_interrupt() {
+    stopped_ = true;
     for (const Ident thread : threads_) PyThreadState_SetAsyncExc(thread, PyExc_KeyboardInterrupt);
+  }
+  void require_running() const {
+    if (stopped_) throw base::StoppedError("[rewards] stopped");
   }
 
  private:
   Ident main_thread_ = py::cast<Ident>(py::module_::import("threading").attr("main_thread")().attr("ident"));
   std::vector<Ident> threads_;
+  bool stopped_ = false;
 };
 
 // Reads a list [(name, reserved columns, whether it takes several samples, function of a request)]. The caller's list
@@ -60,6 +66,7 @@ std::vector<CalledFunction> called_functions(const py::list& rewards) {
                          .answer =
                              [function, running](const std::string& request) {
                                const py::gil_scoped_acquire lock;
+                               running->require_running();
                                const RunningThreads::Here here(*running);
                                return py::cast<std::string>(function(request));
                              },

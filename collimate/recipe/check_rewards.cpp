@@ -31,8 +31,8 @@ TruthRows truths_of(const rlhf::RowSource& source, const text::Tokenizer& tokeni
 
 constexpr std::string_view kWarning = "warning: ";
 constexpr const char* kMending = "mending the reward, or the rows";  // where no row is judged, on_error leaves nothing
-constexpr size_t kTriedRows = 8;  // at most: the first of them may be rows that no reward is about
-constexpr size_t kTogether = 5;   // samples of a trial: as many values as no function would return by itself
+constexpr size_t kTriedRows = 64;  // at most: the first of them may be rows that no reward is about
+constexpr size_t kTogether = 5;    // samples of a trial: as many values as no function would return by itself
 constexpr const char* kRemedy = "mending the reward, or on_error: drop, or a value, for it";
 
 // Returns the problem that a reward fails, with what it may read of a row. An error that has a remedy of its own keeps
@@ -176,11 +176,14 @@ void try_all(const std::string& key, const std::vector<rlhf::RewardSpec>& specs,
   if (truths.samples.empty()) return;
   const size_t rows = std::min(kTriedRows, truths.samples.size());
   bool judged = false;
-  for (size_t row = 0; !judged && row < rows; ++row)
+  for (size_t row = 0; !judged && row < rows; ++row) {
+    const size_t told = found.lines.size();
     for (const rlhf::RewardSpec& spec : specs) {
       if (row == 0 && spec.reward->pure()) ask(key, spec, truths, found);
       judged = try_out(truths.places[row], spec, truths.samples[row], found) || judged;
     }
+    if (row > 0 && !judged) found.lines.resize(told);  // the first row says how such rows are judged
+  }
   if (!judged) tell_unjudged(truths, rows, specs, found);
 }
 

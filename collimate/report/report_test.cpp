@@ -146,7 +146,7 @@ TEST_F(ReportTest, DrawsOneCurveForEachFact) {
 TEST_F(ReportTest, PhasesAddUpToTheTimeOfTheRun) {
   write("metrics.jsonl",
         "{\"step\":0,\"time_seconds\":0,\"timing_s/testing\":1}\n"
-        "{\"step\":1,\"time_seconds\":5,\"timing_s/step\":6,\"timing_s/update_actor\":3,\"timing_s/testing\":1}\n");
+        "{\"step\":1,\"time_seconds\":5,\"timing_s/step\":4,\"timing_s/update_actor\":3,\"timing_s/testing\":1}\n");
   write("summary.json", R"({"seconds": 8})");
   const std::string page = render_report(run_);
   for (const char* row : {"training</td><td class=\"n\">3 s</td>", "held-out evaluation</td><td class=\"n\">2 s</td>",

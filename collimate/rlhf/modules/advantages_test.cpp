@@ -184,7 +184,8 @@ TEST(AdvantageModule, EveryColumnThatIsReadIsDeclared) {
   for (const AdvantageEntry& entry : advantages()) {
     AdvantageModule module(entry, {{"kl_coefficient", 0.1}});
     std::vector<std::string> declared;
-    for (const graph::Column& column : module.functions().at(0).needs) declared.push_back(column.name);
+    const std::vector<graph::FunctionSpec> functions = module.functions();
+    for (const graph::Column& column : functions.at(0).needs) declared.push_back(column.name);
     const Batch rows = samples({1, 2, 4}, {Finish::kEos}).select_columns(declared);
     EXPECT_EQ(base::message_of([&] { module.call("advantages", rows, {}); }), "") << entry.name;
   }
