@@ -155,19 +155,14 @@ bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf:
   return valued;
 }
 
-// Tells that no reward judged any completion of the first rows. That is a problem where there are no other rows, as a
-// run would stop or drop all samples.
-void tell_unjudged(const TruthRows& truths, size_t rows, const std::vector<rlhf::RewardSpec>& specs,
+// Adds the problem that no reward judged any completion of the first rows, as a run would stop or drop all samples.
+void tell_unjudged(const std::string& place, size_t rows, const std::vector<rlhf::RewardSpec>& specs,
                    RewardFindings& found) {
-  const std::string text = base::expectation(
-      fmt::format("reward on {}", truths.places.front()),
+  found.problems.push_back(base::expectation(
+      fmt::format("reward on {}", place),
       fmt::format("a reward of {} for some completion", fmt::join(base::names_of(specs), " or ")),
       rows == 1 ? "no judgement (None) of any" : fmt::format("no judgement (None) of any in the first {} rows", rows),
-      "a number in its place, 0 where nothing is right");
-  if (rows == truths.samples.size())
-    found.problems.push_back(text);
-  else
-    found.lines.push_back(fmt::format("{}{}", kWarning, text));
+      "a number in its place, 0 where nothing is right"));
 }
 
 // Asks rewards about the samples of rows that have the ground truth as completion.
@@ -184,7 +179,7 @@ void try_all(const std::string& key, const std::vector<rlhf::RewardSpec>& specs,
     }
     if (row > 0 && !judged) found.lines.resize(told);  // the first row says how such rows are judged
   }
-  if (!judged) tell_unjudged(truths, rows, specs, found);
+  if (!judged) tell_unjudged(truths.places.front(), rows, specs, found);
 }
 
 // Returns the rows that a list of rewards judges: their name in errors, and the data, null where it was not read.

@@ -24,6 +24,7 @@ def hangs(prompts, completions, **columns):
         return [0.0] * len(prompts)
     for _ in range({times}):
         os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)  # or the system makes one signal of two
     while True:
         time.sleep(0.01)
 
