@@ -208,6 +208,9 @@ class Sanitizers(unittest.TestCase):
         self.assertEqual(len(ran), sanitize.AT_ONCE)
         left = printed.split("minutes are over: ")[1].splitlines()[0].split()
         self.assertEqual(sorted(ran + left), sorted({"base", "plan", *sanitize.PARTS["asan"]}))
+        ran, printed = self.ends("-20")
+        self.assertEqual(ran, [])
+        self.assertTrue(printed.endswith("\n0 passed, 0 failed, 0 skipped\n"), printed)
 
 
 class WholeOfCi(unittest.TestCase):
