@@ -31,8 +31,7 @@ TruthRows truths_of(const rlhf::RowSource& source, const text::Tokenizer& tokeni
 
 constexpr std::string_view kWarning = "warning: ";
 constexpr const char* kMending = "mending the reward, or the rows";  // where no row is judged, on_error leaves nothing
-constexpr size_t kTriedRows = 64;  // at most: the first of them may be rows that no reward is about
-constexpr size_t kTogether = 5;    // samples of a trial: as many values as no function would return by itself
+constexpr size_t kTogether = 5;  // samples of a trial: as many values as no function would return by itself
 constexpr const char* kRemedy = "mending the reward, or on_error: drop, or a value, for it";
 
 // Returns the problem that a reward fails, with what it may read of a row. An error that has a remedy of its own keeps
@@ -169,7 +168,7 @@ void tell_unjudged(const std::string& place, size_t rows, const std::vector<rlhf
 void try_all(const std::string& key, const std::vector<rlhf::RewardSpec>& specs, const TruthRows& truths,
              RewardFindings& found) {
   if (truths.samples.empty()) return;
-  const size_t rows = std::min(kTriedRows, truths.samples.size());
+  const size_t rows = std::min<size_t>(kTriedRows, truths.samples.size());  // the first may be such as none is about
   bool judged = false;
   for (size_t row = 0; !judged && row < rows; ++row) {
     const size_t told = found.lines.size();

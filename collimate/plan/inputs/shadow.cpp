@@ -27,7 +27,8 @@ void rename_key(std::map<std::string, Value>& map, const std::string& from, cons
 
 std::vector<std::string> models_to_shadow(const graph::Graph& graph) {
   std::vector<std::string> found;
-  for (const auto& [name, model] : graph.models) {
+  for (const auto& entry : graph.models) {
+    const std::string& name = entry.first;
     const auto is = [&](const graph::Node& node, bool writes) {
       return node.model == name && writes_weights(graph, node) == writes;
     };
