@@ -358,9 +358,9 @@ const std::map<std::string, FunctionPointer>& functions() {
          auto made = std::make_shared<Namespace>();
          if (!a.positional.empty() && a.of().is_dict())
            for (const auto& [key, member] : a.of().dict()) made->members.emplace_back(to_text(key), member);
-         for (const auto& [name, member] : a.named) {
-           std::erase_if(made->members, [&](const auto& earlier) { return earlier.first == name; });
-           made->members.emplace_back(name, member);
+         for (const auto& set : a.named) {
+           std::erase_if(made->members, [&](const auto& earlier) { return earlier.first == set.first; });
+           made->members.push_back(set);
          }
          return Value(made);
        }},
