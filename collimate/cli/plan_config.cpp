@@ -129,14 +129,14 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   made.request.whole = true;
   // A run that allows no difference stops where generation and training add up in other ways.
   if (page.rows == rlhf::RowKind::kPrompt && config.train.mismatch_limit == 0)
-    made.sum_chunks = static_cast<int>(config.model("policy").reduction_chunks.get());
+    made.request.sum_chunks = static_cast<int>(config.model("policy").reduction_chunks.get());
   made.memory_budget = config.run.memory_budget;
   if (made.memory_budget > 0 && has_files(page)) made.memory_of = recipe::memory_of(config, page);
 }
 
 void use_module_settings(PlanRequest& made) {
   plan::Request& request = made.request;
-  if (request.cluster.has_cpus()) request.sum_chunks = made.sum_chunks;
+  if (!request.cluster.has_cpus()) request.sum_chunks = 0;  // other software has its own sums
   if (!request.whole) {
     request.load.settings = {};
     request.recomputes = request.selective = request.offloads = false;

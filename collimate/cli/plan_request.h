@@ -26,7 +26,6 @@ struct PlanRequest {
   std::string lengths_key;                             // the config's (machine_file.h)
   std::optional<generate::ServiceOptions> service;     // with which a config's recipe generates; empty: it does not
   std::map<std::string, tensor::ComputeType> compute;  // of a config's models
-  int sum_chunks = 0;                                  // plan::Request::sum_chunks of the config's own devices
   int64_t memory_budget = 0;                           // a config's, in MiB for each device; 0: none
   recipe::MemoryOf memory_of;                          // set where there is a budget and the models' files exist
 };

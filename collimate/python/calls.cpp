@@ -60,10 +60,9 @@ void refuse_processes(const recipe::Config& config, const GivenConfig& given) {
                                            "{python: FILE.py:FUNCTION}, or cluster: local"));
 }
 
-// Ends a call at once: rewards in memory first, as the call waits for the threads that run them.
-[[noreturn]] void stop(const std::vector<CalledFunction>& rewards, const std::string& message) {
+// Makes rewards in memory end, as a call that stops waits for the threads that run them.
+void interrupt(const std::vector<CalledFunction>& rewards) {
   for (const CalledFunction& reward : rewards) reward.interrupt();
-  throw base::StoppedError(message);
 }
 
 // Returns the argument of collimate.evaluate that stands for a key of `evaluation`.
@@ -80,15 +79,12 @@ nlohmann::ordered_json train(const TrainRequest& request) {
   recipe::TrainCall call{.output = request.output, .resume = request.resume, .overwrite = request.overwrite};
   const recipe::Config config = loaded(request.config, recipe::run_to_resume(call));
   refuse_processes(config, request.config);
-  SignalScope signals;
+  SignalScope signals([&] { interrupt(request.config.rewards); });
   call.stop = &signals.stop();
   call.worker_command = request.worker_command;
   call.note = [](const std::string& line) { base::log().show(line); };
   call.on_metrics = [&](const base::MetricsRecord& record) { return request.on_metrics(base::to_json_line(record)); };
-  call.on_poll = [&] {
-    if (signals.repeated())
-      stop(request.config.rewards, "[run] stopped at once; nothing since the last checkpoint is saved");
-  };
+  call.on_poll = [&] { signals.throw_if_repeated(); };
   try {
     const recipe::TrainOutcome outcome = cli::train_and_report(config, call);
     if (!outcome.diverged.empty()) base::log_warning("the run has diverged: {}", outcome.diverged);
@@ -126,10 +122,8 @@ nlohmann::ordered_json evaluate(const EvaluateRequest& request) {
   rlhf::RowSection rows;
   base::apply({{"long_rows", given.at("long_rows")}, {"bad_rows", given.at("bad_rows")}}, "evaluate", rows);
   call.rows = rows.choices();
-  SignalScope signals;
-  call.on_poll = [&] {
-    if (signals.stop().requested()) stop(request.rewards, "[evaluate] stopped; nothing of it is kept");
-  };
+  SignalScope signals([&] { interrupt(request.rewards); });
+  call.on_poll = [&] { signals.throw_if_asked("evaluate"); };
   if (!given.at("measure").is_null())
     call.measured = words_of(recipe::MeasureKind()).parse("measure", given.at("measure").get<std::string>());
   nlohmann::json& list = call.section["reward"];

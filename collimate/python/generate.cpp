@@ -48,9 +48,7 @@ nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScop
                                                                   .draft = draft.get()}),
                                         .samples_per_prompt = asked.samples};
   nlohmann::ordered_json made = nlohmann::ordered_json::array();
-  const generate::EngineListener listener{.on_progress = [&](const auto&) {
-    if (signals.stop().requested()) throw base::StoppedError("[generate] stopped; nothing of it is kept");
-  }};
+  const generate::EngineListener listener{.on_progress = [&](const auto&) { signals.throw_if_asked("generate"); }};
   for (const auto& c : generate::complete_all(open.model, prompts, asked.beams.params(), params, options, listener)) {
     const std::vector<int32_t>& prompt = base::at(prompts, c.prompt);
     made.push_back({{"prompt", rows.columns(c.prompt).at("prompt")},

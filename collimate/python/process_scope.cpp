@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/base/immovable.h"
@@ -55,7 +56,8 @@ void SignalScope::on_signal(int number) {
   if (g_on_main_thread.load() > 0) g_interrupt.load()(number);
 }
 
-SignalScope::SignalScope() : saved_(std::make_unique<Saved>()) {
+SignalScope::SignalScope(std::function<void()> on_stop)
+    : saved_(std::make_unique<Saved>()), on_stop_(std::move(on_stop)) {
   living_.store(saved_.get());
   struct sigaction ours {};
   ours.sa_handler = on_signal;
@@ -68,9 +70,20 @@ SignalScope::~SignalScope() {
   living_.store(nullptr);
 }
 
-base::StopFlag& SignalScope::stop() const { return saved_->stop; }
+base::StopFlag& SignalScope::stop() { return saved_->stop; }
 
-bool SignalScope::repeated() const { return saved_->again.load(); }
+void SignalScope::stop_with(const std::string& message) const {
+  if (on_stop_) on_stop_();
+  throw base::StoppedError(message);
+}
+
+void SignalScope::throw_if_repeated() const {
+  if (saved_->again.load()) stop_with("[run] stopped at once; nothing since the last checkpoint is saved");
+}
+
+void SignalScope::throw_if_asked(const char* call) const {
+  if (saved_->stop.requested()) stop_with(fmt::format("[{}] stopped; nothing of it is kept", call));
+}
 
 CallersCode::CallersCode(bool on_main_thread, Interrupt interrupt) : counted_(on_main_thread) {
   g_interrupt.store(interrupt);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "collimate/base/error.h"
 #include "collimate/base/immovable.h"
@@ -27,18 +29,24 @@ class ProcessScope : private base::Immovable {
 // destructor puts the caller's handlers back. Only one may live at a time.
 class SignalScope : private base::Immovable {
  public:
-  SignalScope();
+  // `on_stop` is called before either of the functions below throws.
+  explicit SignalScope(std::function<void()> on_stop = {});
   ~SignalScope();
 
-  base::StopFlag& stop() const;
-  bool repeated() const;  // the signal came a second time
+  base::StopFlag& stop();
+  // Throws StoppedError when the signal came a second time.
+  void throw_if_repeated() const;
+  // Throws StoppedError of a call that keeps nothing, by its name, when the signal came.
+  void throw_if_asked(const char* call) const;
 
  private:
   struct Saved;
   static void on_signal(int number);
+  [[noreturn]] void stop_with(const std::string& message) const;
 
   static std::atomic<Saved*> living_;  // of the scope that lives now
   std::unique_ptr<Saved> saved_;
+  std::function<void()> on_stop_;
 };
 
 // While it lives, the thread that made it runs functions of the caller. Where that is Python's main thread, which looks

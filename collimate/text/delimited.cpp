@@ -128,8 +128,7 @@ std::vector<std::string> names_of(std::vector<Cell> cells, const std::string& pa
   for (size_t i = 0; i < cells.size(); ++i) {
     names.push_back(cells[i] ? *cells[i] : fmt::format("Unnamed: {}", i));
     if (!is_valid_utf8(names.back()))
-      throw InputError(
-          expectation(path + ":1", "names of columns in UTF-8", "other bytes", "iconv -f LATIN1 -t UTF-8 " + path));
+      throw InputError(expectation(path + ":1", "names of columns in UTF-8", "other bytes", utf8_remedy(path)));
     if (!seen.insert(names.back()).second)
       throw InputError(expectation(path + ":1", "each column's name once", "'" + names.back() + "' twice"));
   }
@@ -144,13 +143,15 @@ Row row_of(const std::vector<std::string>& names, std::vector<Cell> cells, const
   for (size_t i = 0; i < names.size(); ++i) {
     if (cells[i] && !is_valid_utf8(*cells[i]))
       throw InputError(expectation(fmt::format("{} column {}", location.text(), names[i]), "UTF-8", "other bytes",
-                                   "iconv -f LATIN1 -t UTF-8 " + location.file));
+                                   utf8_remedy(location.file)));
     row[names[i]] = cells[i] ? Row(std::move(*cells[i])) : Row();
   }
   return row;
 }
 
 }  // namespace
+
+std::string utf8_remedy(const std::string& path) { return "iconv -f LATIN1 -t UTF-8 " + path; }
 
 void read_delimited(std::istream& in, const std::string& path, bool tabs, const RowSink& sink, const BadRowSink& bad) {
   skip_mark(in, path);

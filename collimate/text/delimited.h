@@ -16,4 +16,7 @@ namespace collimate::text {
 // is an InputError.
 void read_delimited(std::istream& in, const std::string& path, bool tabs, const RowSink& sink, const BadRowSink& bad);
 
+// Returns the command that makes UTF-8 of a file in an older encoding, for a message.
+std::string utf8_remedy(const std::string& path);
+
 }  // namespace collimate::text

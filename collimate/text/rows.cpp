@@ -169,8 +169,7 @@ DataFormat chosen_format(const std::string& path, const std::string& format) {
 void read_plain(const std::string& path, const RowSink& sink) {
   std::string content = content_of(path);
   if (!is_valid_utf8(content))
-    throw base::InputError(
-        base::expectation(path, "a text in UTF-8", "other bytes", "iconv -f LATIN1 -t UTF-8 " + path));
+    throw base::InputError(base::expectation(path, "a text in UTF-8", "other bytes", utf8_remedy(path)));
   sink({path, 0, 1}, {{"text", std::move(content)}});
 }
 
