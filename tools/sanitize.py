@@ -7,8 +7,7 @@ asan is AddressSanitizer and UndefinedBehaviorSanitizer: all unit tests, and par
 ThreadSanitizer: the folders with threads of their own. The preset of the same name is configured already. Programs
 whose folders changed last come first, and the others in an order that each commit draws anew. After so many minutes no
 further program begins, so that a slow machine without a cache of compiled files comes to its end: the line `left for
-the next runs` names those, and a few commits see them all. Two programs run where this time was over a few minutes ago,
-none where it was over long ago (a negative number).
+the next runs` names those, and a few commits see them all.
 Exit code 1 on a failure, and on a skip when the shared data is there.
 """
 import argparse
@@ -22,7 +21,6 @@ import run_tests
 from checks import changes
 
 AT_ONCE = 2
-GRACE_MINUTES = 8  # so long behind the time that there is, the first programs run all the same
 # The folders with threads of their own
 THREADED = ("base", "host", "comm", "cluster", "flow", "generate", "serve")
 # Gtest filters. They leave out what takes minutes under a sanitizer, in code that shorter tests run too: searches that
@@ -65,7 +63,7 @@ def main() -> int:
     options = parser.parse_args()
     end, build = time.monotonic() + 60 * options.minutes, run_tests.ROOT / "build" / options.preset
     left, results = ordered(folders_of(options.preset, build)), []
-    while left and (time.monotonic() < end or (not results and options.minutes > -GRACE_MINUTES)):
+    while left and time.monotonic() < end:
         now, left = left[:AT_ONCE], left[AT_ONCE:]
         subprocess.run(["ninja", "-C", build, "-j", str(options.jobs), *(f"{folder}_test" for folder in now)],
                        stdout=sys.stderr, check=True)
