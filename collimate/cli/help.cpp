@@ -18,8 +18,8 @@
 #include "collimate/recipe/preset.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/reward/reward_kinds.h"
 #include "collimate/rlhf/reward/reward_section.h"
-#include "collimate/rlhf/reward/rules.h"
 
 namespace collimate::cli {
 
@@ -69,33 +69,13 @@ void print_verbs() {
   fmt::print("{}", kTopics);
 }
 
-// A RewardKind is a kind of entry of `reward:`.
-struct RewardKind {
-  std::string entry, summary;
-  std::unique_ptr<base::Section> section;
-};
-
-std::vector<RewardKind> reward_kinds() {
-  std::vector<RewardKind> kinds;
-  for (const rlhf::RuleEntry& rule : rlhf::rules())
-    kinds.push_back({fmt::format("{{rule: {}}}", rule.name), rule.summary, rule.section()});
-  kinds.push_back({"{function: NAME}",
-                   "a function that a C++ program has registered (rlhf::register_reward), with options of its own",
-                   rlhf::section_of<rlhf::FunctionSection>()});
-  kinds.push_back({"{python: FILE.py:function}",
-                   "a function score(prompts, completions, **columns) -> list[float | None]; None says that it is not "
-                   "about the sample and adds nothing",
-                   rlhf::section_of<rlhf::PythonSection>()});
-  return kinds;
-}
-
-// Prints the keys of a section after the first `skipped` ones, except those that say of what kind the entry is.
-void print_keys(const base::Section& section, size_t skipped) {
+// Prints the keys of a section after the first `skipped` ones, except the one that says of what kind the entry is.
+void print_keys(const base::Section& section, size_t skipped, const std::string& kind = "") {
   std::vector<base::OptionInfo> keys;
   section.describe_section("", keys);
   for (size_t i = skipped; i < keys.size(); ++i) {
     const base::OptionInfo& key = keys[i];
-    if (key.path == "rule" || key.path == "function" || key.path == "python") continue;
+    if (key.path == kind) continue;
     const std::string limits = key.limits.empty() ? "" : fmt::format(" ({})", key.limits);
     fmt::print("    {} ({}{}{}) {}{}\n", key.path, key.default_value, key.unit.empty() ? "" : " ", key.unit, key.help,
                limits);
@@ -105,9 +85,9 @@ void print_keys(const base::Section& section, size_t skipped) {
 void print_rewards() {
   const rlhf::RewardSection all;
   fmt::print("reward: is a list of these entries\n");
-  for (const RewardKind& kind : reward_kinds()) {
-    fmt::print("  {:26} {}\n", kind.entry, kind.summary);
-    print_keys(*kind.section, all.section_items().size());
+  for (const rlhf::RewardForm& form : rlhf::reward_forms()) {
+    fmt::print("  {:26} {}\n", form.entry, form.summary);
+    print_keys(*form.section, all.section_items().size(), form.key);
   }
   fmt::print("Each entry may also have\n");
   print_keys(all, 0);
@@ -116,8 +96,8 @@ void print_rewards() {
 void print_reference() {
   fmt::print("{}", base::config_reference(recipe::Config()));
   fmt::print("\n{}", base::config_reference(recipe::PipelineOptions(), "The file of `collimate pipeline`"));
-  for (const RewardKind& kind : reward_kinds())
-    fmt::print("\n{}", base::config_reference(*kind.section, fmt::format("Entry of reward: `{}`", kind.entry)));
+  for (const rlhf::RewardForm& form : rlhf::reward_forms())
+    fmt::print("\n{}", base::config_reference(*form.section, fmt::format("Entry of reward: `{}`", form.entry)));
 }
 
 void print_recipes() {

@@ -58,7 +58,7 @@ constexpr const char* kResume =
     "end.\n"
     "Any other key that differs is an error that shows both values.\n\n"
     "{}\n"
-    "A reward in Python may also get other rights, by these keys of its entry:\n\n{}";
+    "An entry of reward may also change these keys, which say where, how and with which rights it runs:\n\n{}";
 
 // Returns the keys of a config that are not part of its hash, as lines of a page.
 std::string keys_that_may_change() {

@@ -11,6 +11,7 @@ namespace {
 nlohmann::json reward_entry(const std::string& text) {
   nlohmann::json entry = name_or_map(text, "--reward");
   if (!entry.is_string()) return entry;
+  if (text.starts_with("http://") || text.starts_with("https://")) return {{"http", text}};
   const bool python = text.ends_with(".py") || text.find(".py:") != std::string::npos;
   return {{python ? "python" : "rule", text}};
 }

@@ -15,8 +15,8 @@ namespace collimate::cli {
 nlohmann::json name_or_map(const std::string& text, const std::string& where);
 
 // Returns the values of --reward as a config's `reward:` list with the defaults of omitted options filled in, null for
-// no values. A value is a rule's name, FILE.py, FILE.py:FUNCTION, or an entry in braces, "{rule: regex, pattern:
-// '^4'}". Throws InputError as rlhf::resolved_rewards does.
+// no values. A value is a rule's name, FILE.py, FILE.py:FUNCTION, a server's address, or an entry in braces, "{rule:
+// regex, pattern: '^4'}". Throws InputError as rlhf::resolved_rewards does.
 nlohmann::json rewards_of(const std::vector<std::string>& values);
 
 // Judges score completions by a list of rewards.
@@ -41,9 +41,8 @@ class Judges {
 
 // This is the help text of --reward.
 constexpr const char* kRewardHelp =
-    "how completions are judged: a rule's name, FILE.py:FUNCTION (or FILE.py, of which it takes score), or an entry of "
-    "a "
-    "config's reward list in braces, "
-    "'{rule: regex, pattern: ^4}'; several are added up";
+    "how completions are judged: a rule's name, FILE.py:FUNCTION (or FILE.py, of which it takes score), the address of "
+    "a server (http://…), or an entry of a config's reward list in braces, '{rule: regex, pattern: ^4}'; several are "
+    "added up";
 
 }  // namespace collimate::cli

@@ -104,12 +104,15 @@ std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spe
     return base::expectation(where, "a list with a reward for each completion", error,
                              "a return at the end of the function, with a list of as many numbers as there are "
                              "completions");
-  if (error.find("the function returned") != std::string::npos && error.find(" for ") != std::string::npos)
+  if (error.find(" returned ") != std::string::npos && error.find(" for ") != std::string::npos)
     return base::expectation(where, "a list with a reward for each completion", error,
                              "returning as many numbers as there are completions");
+  if (error.starts_with("http"))
+    return base::expectation(where, "a reward from its server", error,
+                             "looking at what the server says, or whether it runs");
   if (error.find("no answer within") != std::string::npos)
     return base::expectation(where, "a reward in time", error,
-                             "a larger timeout_seconds beside python, or a faster function");
+                             "a larger timeout_seconds in its entry, or a faster function");
   return failure(where, "a reward", error, sample, kMending);
 }
 

@@ -173,8 +173,8 @@ struct Config : base::Section {
                    base::outside_hash{});
   base::Nested<DataOptions> data{this, "data", "the data to train on and to measure"};
   COLLIMATE_OPTION(nlohmann::json, reward, nullptr, "",
-                   "a list of {rule: NAME} or {python: FILE.py:function}, each with weight and on_error; collimate "
-                   "help rewards lists them",
+                   "a list of {rule: NAME}, {python: FILE.py:function}, {http: URL} and others, each with weight and "
+                   "on_error; collimate help rewards lists them",
                    base::entry_list{}, base::hashed_part<nlohmann::json>{rlhf::hashed_rewards});
   base::Nested<rlhf::AlgorithmSection> algorithm{this, "algorithm", "constants of the recipe's loss and advantages"};
   base::Nested<rlhf::RolloutOptions> rollout{this, "rollout", "how the policy draws samples"};

@@ -304,7 +304,7 @@ constexpr OtherName kNames[] = {
     {"custom_reward_function.path", "verl", "reward", "[{python: \"FILE.py:function\"}]"},
     {"custom_reward_function.name", "verl", "reward", "[{python: \"FILE.py:function\"}]"},
     {"reward_manager", "verl", "reward", "collimate help rewards lists what an entry may be"},
-    {"remote_rm_url", "OpenRLHF", "reward", "[{python: \"FILE.py:function\"}], which may ask a server"},
+    {"remote_rm_url", "OpenRLHF", "reward", "[{http: URL, form: openrlhf}]"},
     {"output_dir", "TRL, LLaMA-Factory", "--output", "an option of the command"},
     {"default_local_dir", "verl", "--output", "an option of the command"},
     {"run_name", "TRL, LLaMA-Factory", "--output", "an option of the command"},

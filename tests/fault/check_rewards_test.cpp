@@ -40,8 +40,8 @@ TEST_F(CheckRewards, RefusesRewardsThatCannotJudge) {
 
 TEST_F(CheckRewards, RefusesRewardsThatAreNoMaps) {
   const std::string message =
-      "[--set reward] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}, got \"exact\"; try {rule: "
-      "exact}\n";
+      "[--set reward] expected {rule: NAME}, {function: NAME}, {python: FILE.py:function}, {http: URL} or {judge: URL, "
+      "model: NAME}, got \"exact\"; try {rule: exact}\n";
   for (const char* value : {"reward=exact", "reward=[exact]", "reward=[{rule: exact}, exact]"})
     EXPECT_THAT(reasons("grpo", {value}), HasSubstr(message)) << value;
   EXPECT_THAT(reasons("grpo", {"reward=[{python: a.py, deterministic: maybe}]"}),
@@ -100,7 +100,7 @@ TEST_F(CheckRewards, RefusesAFunctionThatReturnsAFixedNumberOfRewards) {
   write_text(root_ / "r.py", "import time\ndef score(prompts, completions, **kw):\n    time.sleep(60)\n");
   EXPECT_THAT(
       reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "', timeout_seconds: 0.2}]"}),
-      HasSubstr("] expected a reward in time, got no answer within 0.2 s; try a larger timeout_seconds beside python"));
+      HasSubstr("] expected a reward in time, got no answer within 0.2 s; try a larger timeout_seconds in its entry"));
 }
 
 // A function of one sample may be slow, or cost money: nothing is learned of its list, and it gives none.

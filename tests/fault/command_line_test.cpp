@@ -1,8 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collimate/rlhf/reward/reward_section.h"
-#include "collimate/rlhf/reward/rules.h"
+#include "collimate/rlhf/reward/reward_kinds.h"
 #include "collimate/tensor/kernels/isa.h"
 #include "tests/fault/cli_support.h"
 
@@ -207,19 +206,15 @@ TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {
     return begin == std::string::npos ? "" : text.substr(begin, text.find(next, begin + title.size()) - begin);
   };
   const std::string each = part(help, "\nEach entry may also have\n", "\nnothing");
-  const auto expect_keys = [&](const std::string& entry, const base::Section& section) {
-    const std::string page = part(reference, "\n# Entry of reward: `" + entry + "`\n", "\n# ");
-    const std::string list = part(help, "\n  " + entry, "\n  {") + each;
-    for (const base::ConfigItem* item : section.section_items()) {
+  for (const rlhf::RewardForm& form : rlhf::reward_forms()) {
+    const std::string page = part(reference, "\n# Entry of reward: `" + form.entry + "`\n", "\n# ");
+    const std::string list = part(help, "\n  " + form.entry, "\n  {") + each;
+    for (const base::ConfigItem* item : form.section->section_items()) {
       const std::string& name = item->item_name();
       EXPECT_THAT(page, HasSubstr("\n| `" + name + "` | "));
-      const bool kind = name == "python" || name == "function" || name == "rule";
-      EXPECT_EQ(list.find("\n    " + name + " (") == std::string::npos, kind) << entry << ": " << name;
+      EXPECT_EQ(list.find("\n    " + name + " (") == std::string::npos, name == form.key) << form.entry << ": " << name;
     }
-  };
-  expect_keys("{python: FILE.py:function}", rlhf::PythonSection());
-  expect_keys("{function: NAME}", rlhf::FunctionSection());
-  for (const rlhf::RuleEntry& rule : rlhf::rules()) expect_keys("{rule: " + rule.name + "}", *rule.section());
+  }
 }
 
 // An option that may be given several times has one value each time.

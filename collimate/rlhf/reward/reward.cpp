@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "collimate/base/error.h"
-#include "collimate/rlhf/reward/functions.h"
 #include "collimate/rlhf/reward/python_reward.h"
+#include "collimate/rlhf/reward/reward_kinds.h"
 #include "collimate/rlhf/reward/rules.h"
 
 namespace collimate::rlhf {
@@ -51,35 +51,6 @@ class FunctionReward final : public Reward {
   Rule rule_;
   bool pure_;
 };
-
-RewardSpec make_reward(const nlohmann::json& entry) {
-  RewardSpec spec;
-  check_reward(entry);
-  const auto name = [&](const char* key) {
-    if (!entry.at(key).is_string())
-      throw InputError(expectation(fmt::format("reward.{}", key), "a name", entry.at(key).dump()));
-    return entry.at(key).get<std::string>();
-  };
-  if (entry.contains("rule")) {
-    spec.name = name("rule");
-    spec.reward = function_reward(find_rule(spec.name, "reward").make(entry), true);
-  } else if (entry.contains("function")) {
-    spec.name = name("function");
-    spec.reward = registered_reward(spec.name, entry);
-  } else {
-    const auto section = read_entry<PythonSection>(entry);
-    spec.name = python_function(section.python).function;
-    spec.reward = python_reward(section);
-  }
-  const nlohmann::json weight = entry.value("weight", nlohmann::json(1.0));
-  if (!weight.is_number()) throw InputError(expectation("reward.weight", "a number", weight.dump()));
-  spec.weight = weight;
-  spec.on_error = OnError::parse(entry.value("on_error", nlohmann::json("stop")));
-  if (!(std::abs(spec.weight * spec.on_error.value) <= std::numeric_limits<float>::max()))
-    throw InputError(expectation("reward.on_error", "a value that times weight is within the range of float",
-                                 fmt::format("{} times {}", spec.on_error.value, spec.weight)));
-  return spec;
-}
 
 // Returns a Python function's name with that of its file, which tells it from functions in other files. Other names
 // stay.
@@ -169,9 +140,8 @@ void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSa
     out.first_effect = effect_of(on_error);
   }
   if (on_error.action == OnError::Action::kStop) {
-    // If a function returns too few or too many numbers, on_error would affect all of its samples.
-    const bool counts =
-        problem.find("the function returned") != std::string::npos && problem.find(" for ") != std::string::npos;
+    // If a function or server returns too few or too many numbers, on_error would affect all of its samples.
+    const bool counts = problem.find(" returned ") != std::string::npos && problem.find(" for ") != std::string::npos;
     throw base::RunError(message + (counts ? "; try returning as many numbers as there are completions"
                                            : "; try mending the reward, or on_error: drop, or a value, for it"));
   }
@@ -223,29 +193,6 @@ std::pair<int, double> leniency(const RewardSpec& spec) {
 
 std::unique_ptr<Reward> function_reward(Rule rule, bool pure) {
   return std::make_unique<FunctionReward>(std::move(rule), pure);
-}
-
-namespace {
-
-// Returns the entry that an error proposes: for the name of a Python file that file's entry, else {rule: exact}.
-std::string python_entry(const nlohmann::json& entry) {
-  const std::string text = entry.is_string() ? entry.get<std::string>() : "";
-  return text.find(".py") == std::string::npos ? "{rule: exact}" : fmt::format("{{python: \"{}\"}}", text);
-}
-
-}  // namespace
-
-void check_reward(const nlohmann::json& entry, const std::string& where) {
-  if (!entry.is_object() || entry.contains("rule") + entry.contains("function") + entry.contains("python") != 1)
-    throw InputError(expectation(where, "{rule: NAME}, {function: NAME} or {python: FILE.py:function}", entry.dump(),
-                                 python_entry(entry)));
-}
-
-bool deterministic_reward(const nlohmann::json& entry) {
-  check_reward(entry);
-  const nlohmann::json value = entry.value("deterministic", nlohmann::json(false));
-  if (!value.is_boolean()) throw InputError(expectation("reward.deterministic", "true or false", value.dump()));
-  return entry.contains("rule") || value.get<bool>();
 }
 
 std::vector<RewardSpec> make_rewards(const nlohmann::json& list) {

@@ -96,17 +96,16 @@ bool deterministic_reward(const nlohmann::json& entry);
 // is the key that holds the list.
 nlohmann::json resolved_rewards(const base::ConfigNode& list, const std::string& path);
 
-// Returns the keys of a Python entry that say where and with which rights it runs, not which rewards it gives. The hash
-// of a config leaves them out (base::outside_hash).
+// Returns the keys of entries that say where, how and with which rights a reward runs, not which rewards it gives. The
+// hash of a config leaves them out (base::outside_hash).
 std::vector<std::string> reward_rights();
 // Returns a resolved list without these keys, as the hash of a config reads it.
 nlohmann::json hashed_rewards(const nlohmann::json& list);
 
-// Builds the rewards of a config's `reward:` list: {rule: NAME, …}, {function: NAME, …} (C++, see functions.h) or
-// {python: FILE.py[:function], …}, each with `weight`, `on_error` and its own options. A reward is called by its rule
-// or function; where names repeat, Python functions are called FILE.function, and names that still repeat get _2, _3,
-// … in the order of the list. Throws InputError for an unknown name, naming the known ones, for unknown keys and for
-// an empty list.
+// Builds the rewards of a config's `reward:` list, whose entries have one of the forms of reward_kinds.h, each with
+// `weight`, `on_error` and its own options. A reward is called by its rule or function, and of a server http or judge;
+// where names repeat, Python functions are called FILE.function, and names that still repeat get _2, _3, … in the order
+// of the list. Throws InputError for an unknown name, naming the known ones, for unknown keys and for an empty list.
 std::vector<RewardSpec> make_rewards(const nlohmann::json& list);
 
 // The mean of one reward over the samples that it judged.
