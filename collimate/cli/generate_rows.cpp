@@ -7,7 +7,7 @@
 #include "collimate/host/hub_download.h"
 #include "collimate/recipe/records.h"
 #include "collimate/recipe/run_inputs.h"
-#include "collimate/rlhf/reward/python_reward.h"
+#include "collimate/rlhf/reward/reward_kinds.h"
 
 namespace collimate::cli {
 namespace {
@@ -38,8 +38,8 @@ Json command_of(const GenerateCall& call, const PromptRows& prompts, const nlohm
   if (call.rows.any()) command["left_out"] = prompts.left_out();
   if (const int64_t parts = call.layout.sum_parts(); parts > 1) command["reduction_chunks"] = parts;
   for (const nlohmann::json& entry : rewards)
-    if (entry.contains("python"))
-      command["files"].update(recipe::file_input(rlhf::python_function(entry.at("python")).file));
+    if (const std::string file = rlhf::reward_file(entry); !file.empty())
+      command["files"].update(recipe::file_input(file));
   return command;
 }
 

@@ -30,6 +30,11 @@ nlohmann::json rewards_of(const std::vector<std::string>& values) {
   if (values.empty()) return nullptr;
   nlohmann::json list = nlohmann::json::array();
   for (const std::string& value : values) list.push_back(reward_entry(value));
+  for (const nlohmann::json& entry : list)
+    if (entry.contains("gym"))
+      throw base::InputError(base::expectation("--reward", "rewards of completions in one turn",
+                                               entry.dump() + ", an environment that answers turns",
+                                               "data.eval of the run, which is measured in turns"));
   return rlhf::resolved_rewards(base::from_json(list, "--reward"), "--reward");
 }
 

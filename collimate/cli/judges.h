@@ -16,7 +16,7 @@ nlohmann::json name_or_map(const std::string& text, const std::string& where);
 
 // Returns the values of --reward as a config's `reward:` list with the defaults of omitted options filled in, null for
 // no values. A value is a rule's name, FILE.py, FILE.py:FUNCTION, a server's address, or an entry in braces, "{rule:
-// regex, pattern: '^4'}". Throws InputError as rlhf::resolved_rewards does.
+// regex, pattern: '^4'}". Throws InputError as rlhf::resolved_rewards does, and for an environment.
 nlohmann::json rewards_of(const std::vector<std::string>& values);
 
 // Judges score completions by a list of rewards.

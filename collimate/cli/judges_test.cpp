@@ -15,20 +15,23 @@ using testing::HasSubstr;
 TEST(Rewards, AreNamedAsInAConfig) {
   EXPECT_TRUE(rewards_of({}).is_null());
   const nlohmann::json list =
-      rewards_of({"exact", "a.py", "dir/a.py:judge", "{rule: regex, pattern: '^4', weight: 2}"});
-  ASSERT_EQ(list.size(), 4U);
+      rewards_of({"exact", "a.py", "dir/a.py:judge", "{rule: regex, pattern: '^4', weight: 2}", "http://h:1/score"});
+  ASSERT_EQ(list.size(), 5U);
   EXPECT_EQ(list[0].at("rule"), "exact");
   EXPECT_EQ(list[0].at("weight"), 1.0) << "options that are left out are there";
   EXPECT_EQ(list[1].at("python"), "a.py");
   EXPECT_EQ(list[2].at("python"), "dir/a.py:judge");
   EXPECT_EQ(list[3].at("pattern"), "^4");
   EXPECT_EQ(list[3].at("weight"), 2.0);
+  EXPECT_EQ(list[4].at("http"), "http://h:1/score");
 }
 
 TEST(Rewards, WrongOnesAreNamed) {
   EXPECT_THAT(message_of([] { rewards_of({"exakt"}); }), HasSubstr("[--reward] expected a rule, one of "));
   EXPECT_THAT(message_of([] { rewards_of({"{rule: exact, feild: x}"}); }), HasSubstr("got \"feild\"; try \"field\""));
   EXPECT_THAT(message_of([] { rewards_of({"{exact}, x"}); }), HasSubstr("[--reward"));
+  EXPECT_THAT(message_of([] { rewards_of({"{gym: a.py}"}); }),
+              HasSubstr("expected rewards of completions in one turn"));
 }
 
 TEST(Judges, ADroppedSampleHasNoReward) {

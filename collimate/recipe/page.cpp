@@ -5,6 +5,7 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/recipe/gym_entry.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/shared_base.h"
 #include "collimate/rlhf/advantage/list.h"
@@ -127,6 +128,7 @@ graph::ModelHandle Page::generator(const std::string& model, const Role& role) {
   for (const AskedMeasure& asked : asked_measures(config_))
     parameters["row_tokens"] = std::max(parameters.at("row_tokens").get<int64_t>(),
                                         config_.rollout.prompt_tokens + completion_tokens(asked, config_));
+  parameters["gym"] = gym_entry(config_);
   return add(model, "generator", std::move(parameters));
 }
 // Reads no options of prompts: the rows are the data's, and an update says how many they are.
@@ -190,6 +192,7 @@ graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json&
             ? "reward: [{rule: exact}] or [{python: \"reward.py:score\"}]"
             : "reward: [{rule: exact}], or recipe: ppo, in which models.reward judges"));
   if (list == config_.reward.get()) reads("reward");
+  check_gym_entries(config_, list);
   rewards_.insert(model);
   nlohmann::json parameters = {{"rewards", list.is_array() ? list : nlohmann::json::array({list})},
                                {"tokenizer", config_.model("policy").path.get()}};
@@ -244,6 +247,7 @@ graph::ModelHandle Page::measuring(const std::string& kind, const graph::ModelHa
   parameters["sampled"] = false;
   parameters["rows"] = kMeasuredRows;
   parameters["row_tokens"] = parameters["predicted_tokens"] = row_tokens;
+  if (kind == "generator") parameters["gym"] = gym_entry(config_);
   return add(model, kind, std::move(parameters));
 }
 

@@ -10,7 +10,7 @@
 #include "collimate/host/checksum.h"
 #include "collimate/host/mapped_file.h"
 #include "collimate/model/safetensors.h"
-#include "collimate/rlhf/reward/python_reward.h"
+#include "collimate/rlhf/reward/reward_kinds.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::recipe {
@@ -52,7 +52,7 @@ void add_file(const std::string& path, const std::string& kind, nlohmann::json& 
 void add_rewards(const Plan& plan, nlohmann::json& inputs) {
   for (const std::string& name : plan.rewards)
     for (const nlohmann::json& entry : plan.modules.at(name).parameters.at("rewards"))
-      if (entry.contains("python")) add_file(rlhf::python_function(entry.at("python")).file, "reward", inputs);
+      if (const std::string file = rlhf::reward_file(entry); !file.empty()) add_file(file, "reward", inputs);
 }
 
 }  // namespace

@@ -30,9 +30,9 @@ std::vector<std::string> warnings_of(const RunSoFar& run) {
   std::vector<std::string> out;
   for (const std::string& name : run.plan.rewards)
     for (const nlohmann::json& entry : run.plan.modules.at(name).parameters.at("rewards"))
-      if (entry.contains("python") && entry.value("sandbox", "") == rlhf::PythonSection::kNoSandbox)
-        out.push_back(
-            fmt::format("reward {} ran without a sandbox (sandbox: none)", entry.at("python").get<std::string>()));
+      if (entry.value("sandbox", "") == rlhf::PythonCodeSection::kNoSandbox)
+        out.push_back(fmt::format("reward {} ran without a sandbox (sandbox: none)",
+                                  entry.value("python", entry.value("gym", ""))));
   const std::vector<std::string>& seen = run.recorder.watch().warnings();
   out.insert(out.end(), seen.begin(), seen.end());
   return out;

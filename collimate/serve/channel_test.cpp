@@ -32,7 +32,7 @@ TEST(Channel, JoinsWhatCameBetweenTwoReads) {
 
 // A reader who takes what there is may be sent more than the buffer holds, in all.
 TEST(Channel, WhatWasTakenDoesNotCount) {
-  Channel channel(1, 4);
+  Channel channel(1, 3);
   const generate::Emission three{.tokens = {1, 2, 3}, .log_probs = {-1.F, -1.F, -1.F}};
   for (int turn = 0; turn < 3; ++turn) {
     EXPECT_TRUE(channel.push(0, three));

@@ -94,6 +94,14 @@ class Renderer {
   // one place in the template's text.
   RenderedTokens render_tokens(const Conversation& conversation) const;
 
+  // Returns the ids that follow an assistant's turn as generation left it, up to where its next turn begins: what the
+  // template writes behind the turn's words, the reply to it, and the generation prompt. The turn's own ids stay as
+  // they were drawn: where the last of them, `last`, is what the template writes first, it is not written twice. A
+  // prompt that is no conversation of the template (`prompt` has not the opening of an answer at its end) is followed
+  // by the reply's content alone. Throws InputError where the template does not write a turn's words as they are, or
+  // refuses the reply.
+  std::vector<int32_t> reply_tokens(const Message& reply, std::span<const int32_t> prompt, int32_t last) const;
+
   // Returns whether the template leaves out the thoughts of an answer that is trained, as DeepSeek-R1's does.
   bool leaves_out_thoughts(const Prompt& prompt, const Message& answer) const;
 
@@ -103,6 +111,7 @@ class Renderer {
 
  private:
   std::optional<Conversation> as_conversation(const Prompt& prompt) const;
+  bool opens_answer(std::span<const int32_t> prompt) const;
   std::vector<int32_t> encode_conversation(const std::string& text) const;
   std::vector<int32_t> encode_text(const std::string& text) const;
   void append(RenderedTokens& out, const std::string& text, bool trainable) const;

@@ -47,6 +47,32 @@ std::vector<int32_t> Renderer::prompt_tokens(const Prompt& prompt) const {
   return as_conversation(prompt) ? encode_conversation(text) : encode_text(text);
 }
 
+// Says whether a prompt has, at its end, what the template writes where an answer begins. A few tokens may follow it,
+// as an empty thought does.
+bool Renderer::opens_answer(std::span<const int32_t> prompt) const {
+  constexpr size_t kMostBehind = 16;
+  if (!chat_->marks_turns()) return false;
+  const Messages asked{{"user", "a"}};
+  const std::string before = chat_->render_turns(asked, {}, false), opened = chat_->render_turns(asked, {}, true);
+  if (!opened.starts_with(before)) return true;  // the template writes turns in another way ahead of an answer
+  const std::vector<int32_t> opening = tokenizer_.encode(opened.substr(before.size()), {.continues = true});
+  const auto end = prompt.last(std::min(prompt.size(), opening.size() + kMostBehind));
+  return std::search(end.begin(), end.end(), opening.begin(), opening.end()) != end.end() || opening.empty();
+}
+
+std::vector<int32_t> Renderer::reply_tokens(const Message& reply, std::span<const int32_t> prompt, int32_t last) const {
+  if (!opens_answer(prompt)) return tokenizer_.encode(reply.content, {.continues = true});
+  const std::string word = word_outside(reply.content, "Wxq");
+  const Messages turns{{"user", "a"}, {"assistant", word}, reply};
+  const std::optional<Between> parts = split_at_word(chat_->render_turns(turns, {}, true), word);
+  if (!parts)
+    throw base::InputError(base::expectation("chat template", "the words of an assistant's turn as they are",
+                                             "a template that changes them", "another chat_template"));
+  std::vector<int32_t> ids = tokenizer_.encode(parts->behind, {.continues = true});
+  if (!ids.empty() && ids.front() == last) ids.erase(ids.begin());
+  return ids;
+}
+
 void Renderer::append(RenderedTokens& out, const std::string& text, bool trainable) const {
   const std::vector<int32_t> ids =
       out.ids.empty() ? encode_conversation(text) : tokenizer_.encode(text, {.continues = true});

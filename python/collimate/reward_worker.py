@@ -82,8 +82,9 @@ def trace(error):
 
 
 def own_lines(error):
+    ours = os.path.dirname(__file__)
     return traceback.format_list(f for f in traceback.extract_tb(error.__traceback__)
-                                 if f.filename != __file__ and not f.filename.startswith("<frozen "))
+                                 if os.path.dirname(f.filename) != ours and not f.filename.startswith("<frozen "))
 
 
 def checked(value, completion):

@@ -70,7 +70,8 @@ class RemoteRewards(unittest.TestCase):
         return self.root / "run.yaml"
 
     def metrics(self, output: str) -> list:
-        return [of_numbers(json.loads(line)) for line in (self.root / output / "metrics.jsonl").read_text().splitlines()]
+        lines = (self.root / output / "metrics.jsonl").read_text().splitlines()
+        return [of_numbers(json.loads(line)) for line in lines]
 
     def test_a_run_that_continues_asks_for_no_reward_again(self):
         server = RewardServer()

@@ -36,7 +36,7 @@ RECIPE_CALL = re.compile(r"\b(Learner|AdamW|generate_all|with_log_probs|Generato
 # give to the data's rows.
 REWARD_CHECK, REWARD_CHECK_ASKS = "collimate/recipe/check_rewards.cpp", "spec.reward->score("
 # Libraries that only some folders may see.
-CONFINED = {"CLI/": {"cli"}, "editline/": {"cli"}, "httplib.h": {"serve"},
+CONFINED = {"CLI/": {"cli"}, "editline/": {"cli"}, "httplib.h": {"serve", "rlhf"},
             "ATen/": None, "c10/": None, "torch/": None}  # None: modules marked TORCH
 
 

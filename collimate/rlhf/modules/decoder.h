@@ -38,6 +38,8 @@ struct DecoderOptions : ModelOptions {
       std::optional<double>, drawn_share, std::nullopt, "",
       "the rows that it generates for have answers, of which it draws this share anew; null: rows are prompts",
       base::between(0.0, 1.0));
+  COLLIMATE_OPTION(nlohmann::json, gym, nullptr, "",
+                   "the entry of the environment with which it draws samples in turns; null: in one turn");
   COLLIMATE_OPTION(int64_t, longest_tokens, 0, "tokens",
                    "longest row of any role: what ropes are made for; 0: not known", base::at_least(int64_t{0}));
   // The memory plan reads these.

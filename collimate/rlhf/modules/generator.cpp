@@ -8,9 +8,10 @@
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/comm/group.h"
+#include "collimate/rlhf/modules/episodes.h"
 #include "collimate/rlhf/modules/memory.h"
 #include "collimate/rlhf/modules/service_options.h"
-#include "collimate/rlhf/rollout/assemble.h"
+#include "collimate/rlhf/types/episode.h"
 #include "collimate/text/equal_tokens.h"
 
 namespace collimate::rlhf {
@@ -52,7 +53,7 @@ Completion answer_of(const Batch& rows, int64_t r) {
   return c;
 }
 
-// One call of generate. It keeps the rows in flight by uid, and the rows that finished since the last take().
+// One call of generate. It keeps the samples in flight, and those that are over since the last take().
 class GenerateStream final : public flow::Stream {
  public:
   // `sampling` is for rows that bring none of their own, `routed` is that of completion_rows, and `weights` hold what
@@ -61,18 +62,26 @@ class GenerateStream final : public flow::Stream {
       : service_(service), sampling_(std::move(sampling)), routed_(routed), weights_(std::move(weights)) {}
   // Says that rows have answers; those that `drawn` does not choose are kept.
   void keep_answers(const DrawnRows& drawn) { drawn_ = drawn; }
+  // Has rows drawn in turns with environments. `episodes` must outlive this.
+  void take_turns(Episodes& episodes) { episodes_ = &episodes; }
 
   void feed(const Batch& given) override {
-    const Batch rows = drawn_ ? prompts_of(given) : given;
+    Batch rows = drawn_ ? prompts_of(given) : given;
     if (rows.empty()) return;
+    if (!rows.has(batch::kSampling.name))
+      rows.set_json(batch::kSampling, std::vector<nlohmann::json>(rows.rows(), sampling_));
+    std::vector<nlohmann::json> of_turns;
     for (int64_t r = 0; r < rows.rows(); ++r) {
       const int64_t uid = rows.get(batch::kUid, r);
-      running_[uid] = {.uid = uid, .prompt = to_vector(rows.row(batch::kIds, r))};
+      DrawnSample& sample = running_[uid];
+      sample.completion = {.uid = uid, .prompt = to_vector(rows.row(batch::kIds, r))};
+      if (episodes_ == nullptr) continue;
+      sample.sampling = rows.json(batch::kSampling, r);
+      sample.example = rows.json(batch::kExample, r);
+      of_turns.push_back(episodes_->turn_sampling(sample));
     }
-    if (rows.has(batch::kSampling.name)) return service_.submit(rows);
-    Batch with = rows;
-    with.set_json(batch::kSampling, std::vector<nlohmann::json>(rows.rows(), sampling_));
-    service_.submit(with);
+    if (episodes_ != nullptr) rows.set_json(batch::kSampling, of_turns);
+    service_.submit(rows);
   }
 
   void close() override { closed_ = true; }
@@ -80,20 +89,28 @@ class GenerateStream final : public flow::Stream {
   bool step() override {
     const bool worked = service_.step();
     collect();
-    return worked;
+    return go_on(!worked) || worked;
   }
 
   Batch take() override {
     if (finished_.empty()) return {};
-    const Batch rows = completion_rows(finished_, routed_);
-    finished_.clear();
-    return rows;
+    std::vector<DrawnSample> finished = std::exchange(finished_, {});
+    if (episodes_ != nullptr) return episodes_->rows(std::move(finished), routed_);
+    std::vector<Completion> completions;
+    for (DrawnSample& sample : finished) completions.push_back(std::move(sample.completion));
+    return completion_rows(completions, routed_);
   }
 
-  bool done() const override { return closed_ && running_.empty() && finished_.empty(); }
+  bool done() const override {
+    return closed_ && running_.empty() && finished_.empty() && (episodes_ == nullptr || !episodes_->waits());
+  }
 
   void cancel(std::span<const int64_t> uids) override {
-    service_.cancel(uids);
+    if (episodes_ != nullptr) episodes_->forget(uids);
+    std::vector<int64_t> requests;
+    for (const auto& [request, sample] : running_)
+      if (std::ranges::find(uids, sample.completion.uid) != uids.end()) requests.push_back(request);
+    service_.cancel(requests);
     collect();
   }
   void pause() override { service_.pause(); }
@@ -106,7 +123,7 @@ class GenerateStream final : public flow::Stream {
     std::vector<std::vector<int32_t>> prompts;
     for (int64_t r = 0; r < given.rows(); ++r) {
       if (!drawn_->has(given, r)) {
-        finished_.push_back(answer_of(given, r));
+        finished_.push_back({.completion = answer_of(given, r)});
         continue;
       }
       const auto ids = given.row(batch::kIds, r);
@@ -123,16 +140,48 @@ class GenerateStream final : public flow::Stream {
     for (const Emission& emission : service_.take()) {
       const auto found = running_.find(emission.uid);
       if (found == running_.end()) continue;  // cancelled meanwhile
-      Completion& c = found->second;
+      Completion& c = found->second.completion;
       c.tokens.insert(c.tokens.end(), emission.tokens.begin(), emission.tokens.end());
       c.log_probs.insert(c.log_probs.end(), emission.log_probs.begin(), emission.log_probs.end());
       c.versions.insert(c.versions.end(), emission.versions.begin(), emission.versions.end());
       if (emission.finish == Finish::kRunning) continue;
       c.routed_experts = emission.routed_experts;
       c.finish = static_cast<int32_t>(emission.finish);
-      if (emission.finish != Finish::kCancelled) finished_.push_back(std::move(c));
+      if (episodes_ != nullptr && Episodes::ends_turn(found->second))
+        episodes_->ask(std::move(found->second));
+      else if (emission.finish != Finish::kCancelled)
+        finished_.push_back(std::move(found->second));
       running_.erase(found);
     }
+  }
+
+  // Takes what environments have answered, and has the next turns drawn. Where there was nothing else to do (`idle`) it
+  // waits a moment for an answer. Returns whether environments have something to do, so that there is more to come.
+  bool go_on(bool idle) {
+    if (episodes_ == nullptr || !episodes_->waits()) return false;
+    std::vector<DrawnSample> next;
+    for (Episodes::Answered& answered : episodes_->take(idle))
+      (answered.over ? finished_ : next).push_back(std::move(answered.sample));
+    if (!next.empty()) draw_turns(std::move(next));
+    return true;
+  }
+
+  void draw_turns(std::vector<DrawnSample> samples) {
+    std::vector<int64_t> requests;
+    std::vector<std::vector<int32_t>> prompts;
+    std::vector<nlohmann::json> sampling;
+    for (DrawnSample& sample : samples) {
+      requests.push_back(Episodes::turn_uid(sample));
+      prompts.push_back(sample.completion.prompt);
+      prompts.back().insert(prompts.back().end(), sample.completion.tokens.begin(), sample.completion.tokens.end());
+      sampling.push_back(episodes_->turn_sampling(sample));
+      running_.insert_or_assign(requests.back(), std::move(sample));
+    }
+    Batch rows;
+    rows.set(batch::kUid, requests);
+    rows.set_ragged(batch::kIds, prompts);
+    rows.set_json(batch::kSampling, sampling);
+    service_.submit(rows);
   }
 
   Service& service_;
@@ -143,8 +192,9 @@ class GenerateStream final : public flow::Stream {
   // each gives them back by itself. Nothing is exchanged in between, so that ranks may have unlike rows, or none.
   std::vector<model::Weights::Held> weights_;
   bool closed_ = false;
-  std::map<int64_t, Completion> running_;
-  std::vector<Completion> finished_;
+  Episodes* episodes_ = nullptr;
+  std::map<int64_t, DrawnSample> running_;  // by the uid of its request, which is the sample's own in its first turn
+  std::vector<DrawnSample> finished_;
 };
 
 RolloutOptions rollout_of(const flow::Context& context) {
@@ -172,13 +222,19 @@ std::vector<graph::FunctionSpec> GeneratorModule::functions() const {
   std::vector<graph::FunctionSpec> specs = ScorerModule::functions();
   std::vector<graph::Column> needs = {"uid", "prompt_uid", "ids"};
   if (options().drawn_share.get()) needs.insert(needs.end(), {"trainable", "prompt_tokens"});
-  specs.insert(specs.begin(), {.name = "generate",
+  graph::FunctionSpec generate{.name = "generate",
                                .kind = graph::Kind::kGenerate,
                                .needs = needs,
                                .makes = {"ids", "trainable", "log_probs", "weights_version", "finish", "prompt_tokens"},
                                .granularity = graph::Granularity::kRow,
                                .streams = true,
-                               .cost = {.forward_passes = 1, .columns = {"ids"}}});
+                               .cost = {.forward_passes = 1, .columns = {"ids"}}};
+  if (takes_turns()) {
+    generate.needs.push_back("example");
+    generate.makes.push_back(kEpisode.name);
+    generate.deterministic = gym().deterministic;
+  }
+  specs.insert(specs.begin(), std::move(generate));
   return specs;
 }
 
@@ -216,6 +272,20 @@ void GeneratorModule::setup(flow::Context& context) {
     service.draft = draft_->model.get();
   }
   service_ = std::make_unique<Service>(*decoder().model, service);
+  if (takes_turns()) begin_episodes(context);
+}
+
+GymSection GeneratorModule::gym() const { return read_entry<GymSection>(options().gym); }
+
+void GeneratorModule::begin_episodes(const flow::Context& context) {
+  // Ranks that step together would have to agree on when an environment has answered.
+  const model::ModelRanks ranks = model_ranks(context);
+  if (ranks.tensor.several() || ranks.stages.several() || ranks.experts.several())
+    throw base::InputError(
+        base::expectation("reward.gym", fmt::format("{} to generate on ranks that have it whole", context.model),
+                          "a layout in which ranks share it", "a placement without tp, pp and ep where it generates"));
+  auto chat = text::make_chat_template(*tokenizer_, options().chat_template, options().chat_template_kwargs.get());
+  episodes_ = std::make_unique<Episodes>(gym(), std::make_unique<text::Renderer>(*tokenizer_, std::move(chat)));
 }
 
 std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function, const flow::CallInfo&) {
@@ -224,6 +294,7 @@ std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function,
   auto stream = std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json(),
                                                  routed_, decoder().weights->hold_for_inference());
   if (const std::optional<double> share = options().drawn_share) stream->keep_answers({*share, seed_});
+  if (episodes_ != nullptr) stream->take_turns(*episodes_);
   return stream;
 }
 
@@ -258,6 +329,8 @@ std::vector<flow::Metric> GeneratorModule::metrics() {
     out.push_back({"rollout/accepted_tokens", since(&Counts::accepted_tokens), flow::Reduce::kSum});
   }
   last_ = now;
+  if (episodes_ != nullptr)
+    for (flow::Metric& metric : episodes_->metrics()) out.push_back(std::move(metric));
   return out;
 }
 

@@ -5,13 +5,15 @@
 #include <vector>
 
 #include "collimate/generate/service.h"
+#include "collimate/rlhf/modules/episodes.h"
 #include "collimate/rlhf/modules/scorer.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {
 
 // The policy as a generator of samples. It has the function generate, which streams, beside the scorer's functions,
-// over the weights that the policy's trainer trains. The rows of all streams run in one Service.
+// over the weights that the policy's trainer trains. The rows of all streams run in one Service. With an environment
+// (DecoderOptions::gym) a sample is drawn in turns, and has the column `episode`.
 class GeneratorModule final : public ScorerModule {
  public:
   explicit GeneratorModule(const nlohmann::json& parameters);
@@ -27,6 +29,10 @@ class GeneratorModule final : public ScorerModule {
   void load(base::StateReader& in) override;
 
  private:
+  bool takes_turns() const { return !options().gym->is_null(); }
+  GymSection gym() const;
+  void begin_episodes(const flow::Context& context);
+
   RolloutOptions rollout_;
   uint64_t seed_ = 0;
   bool saves_weights_ = false;
@@ -35,6 +41,7 @@ class GeneratorModule final : public ScorerModule {
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::shared_ptr<Decoder> draft_;  // the model that guesses tokens; null: none does
   std::unique_ptr<generate::Service> service_;
+  std::unique_ptr<Episodes> episodes_;  // null: completions have one turn
   generate::ServiceCounts last_;
 };
 

@@ -9,6 +9,7 @@
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/reward/rule_text.h"
+#include "collimate/rlhf/types/episode.h"
 #include "collimate/rlhf/types/reward_parts.h"
 #include "collimate/text/utf8.h"
 
@@ -28,6 +29,7 @@ std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenize
     RewardSample sample = decoded_sample(ids.first(prompt), ids.subspan(prompt), tokenizer);
     sample.uid = rows.get(batch::kUid, r);
     if (rows.has(batch::kExample.name)) sample.example = rows.json(batch::kExample, r);
+    if (rows.has(kEpisode.name)) sample.episode = rows.json(kEpisode, r);
     if (rows.has(batch::kFinish.name))
       sample.finished = !generate::cut_off(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
     samples.push_back(std::move(sample));
@@ -88,8 +90,12 @@ std::vector<graph::FunctionSpec> RewardModule::functions() const {
                            .needs = {"uid", "ids", "prompt_tokens", "finish", "example"},
                            .makes = {"reward", "step", "step_rewards", kRewardParts.name, kRewardWeights.name},
                            .granularity = graph::Granularity::kRow};
-  for (const nlohmann::json& entry : parameters_.at("rewards"))
-    if (!deterministic_reward(entry)) spec.deterministic = false;
+  for (const nlohmann::json& entry : parameters_.at("rewards")) {
+    if (entry.contains("gym"))
+      spec.needs.push_back(kEpisode.name);  // whose results the generator's journal has
+    else if (!deterministic_reward(entry))
+      spec.deterministic = false;
+  }
   if (tells_answers()) spec.makes.push_back(kAnswer.name);
   return {spec};
 }

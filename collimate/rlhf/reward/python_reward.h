@@ -1,23 +1,14 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "collimate/rlhf/reward/reward.h"
 #include "collimate/rlhf/reward/reward_section.h"
 
 namespace collimate::rlhf {
 
-// The function that a `python:` key names.
-struct PythonFunction {
-  std::string file;  // a .py file
-  // score(prompts, completions, **columns) -> list[float | None], or verl's compute_score
-  std::string function = "score";
-};
-// Parses "FILE.py" or "FILE.py:function".
-PythonFunction python_function(const std::string& target);
-
-// Returns a reward that calls a Python function in a worker process of its own, over pipes. A call that takes longer
+// Returns a reward that calls a Python function, score(prompts, completions, **columns) -> list[float | None] or verl's
+// compute_score, in a worker process of its own, over pipes. A call that takes longer
 // than the time limit of one sample is killed with its process group. The samples of such a call, and of one that
 // raises, are then scored one by one, so that only those that hang or raise fail. The first exception is logged, and
 // the first 256 KiB that each call prints. The process runs in a sandbox (host/sandbox.h) unless the section says

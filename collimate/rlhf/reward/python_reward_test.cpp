@@ -9,6 +9,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/rlhf/reward/python_process.h"
 #include "tests/support/base/error_of.h"
 
 namespace collimate::rlhf {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "collimate/base/error.h"
-#include "collimate/rlhf/reward/python_reward.h"
 #include "collimate/rlhf/reward/reward_kinds.h"
 #include "collimate/rlhf/reward/rules.h"
 
@@ -55,9 +54,8 @@ class FunctionReward final : public Reward {
 // Returns a Python function's name with that of its file, which tells it from functions in other files. Other names
 // stay.
 std::string name_with_file(const nlohmann::json& entry, const std::string& name) {
-  if (!entry.contains("python")) return name;
-  const std::filesystem::path file = python_function(entry.at("python").get<std::string>()).file;
-  return file.stem().string() + "." + name;
+  const std::filesystem::path file = reward_file(entry);
+  return file.empty() ? name : file.stem().string() + "." + name;
 }
 
 // Changes repeated names as make_rewards says; the others stay.

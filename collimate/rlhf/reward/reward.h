@@ -16,8 +16,9 @@ struct RewardSample {
   int64_t uid = 0;
   std::string prompt;
   std::string completion;
-  nlohmann::json example;  // the data set's row: ground truth and any other columns
-  bool finished = true;    // the model or a stop text ended it; it was not cut off, as at the longest length
+  nlohmann::json example;            // the data set's row: ground truth and any other columns
+  bool finished = true;              // the model or a stop text ended it; it was not cut off, as at the longest length
+  nlohmann::json episode = nullptr;  // of a sample that was drawn in turns with an environment (types/episode.h)
 };
 
 // The part that one step of a completion has in its reward (process supervision).
@@ -81,13 +82,9 @@ struct RewardSpec {
   std::unique_ptr<Reward> reward;
 };
 
-// Throws InputError, naming `where`, unless `entry` has the form of an entry of a config's `reward:` list. Does not
-// check names and options.
-void check_reward(const nlohmann::json& entry, const std::string& where = "reward");
-
 // Returns false when the same sample may get another reward next time (from a judge, a random draw); the run then keeps
 // the results in its journal. The entry's key `deterministic`, false by default, says so; a rule has no such key and is
-// always deterministic. Throws InputError as check_reward does, and when the key is no bool.
+// always deterministic. Throws InputError for an entry of no known form, and when the key is no bool.
 bool deterministic_reward(const nlohmann::json& entry);
 
 // Returns a config's `reward:` list with the default of every option that its entries leave out, so that later changes

@@ -10,8 +10,10 @@
 
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/functions.h"
+#include "collimate/rlhf/reward/gym_reward.h"
 #include "collimate/rlhf/reward/http_reward.h"
 #include "collimate/rlhf/reward/judge_reward.h"
+#include "collimate/rlhf/reward/python_process.h"
 #include "collimate/rlhf/reward/python_reward.h"
 #include "collimate/rlhf/reward/rules.h"
 
@@ -75,6 +77,11 @@ NamedReward make_python(const json& entry) {
   return {python_function(section.python).function, python_reward(section)};
 }
 
+NamedReward make_gym(const json& entry) {
+  const auto section = read_entry<GymSection>(entry);
+  return {python_function(section.gym, "Environment").function, gym_reward(section)};
+}
+
 // A RewardKind says how entries of one kind are read. Each kind has a row of all_kinds().
 struct RewardKind {
   const char* key;   // by which an entry says that it is of this kind
@@ -95,6 +102,10 @@ const std::vector<RewardKind>& all_kinds() {
        "a function score(prompts, completions, **columns) -> list[float | None]; None says that it is not about the "
        "sample and adds nothing",
        section_of<PythonSection>, resolved_by<PythonSection>, make_python},
+      {"gym", "{gym: FILE.py:Class}",
+       "an environment that answers each turn of the policy: Class(prompt, **columns), whose step(completion) gives "
+       "observation, reward and done",
+       section_of<GymSection>, resolved_by<GymSection>, make_gym},
       {"http", "{http: URL}",
        "a server of your own that gets lists of prompts, completions and columns and answers {rewards: [number or "
        "null, …]}",
@@ -152,7 +163,11 @@ std::vector<RewardForm> reward_forms() {
   return forms;
 }
 
-void check_reward(const json& entry, const std::string& where) { kind_of(entry, where); }
+std::string reward_file(const json& entry) {
+  for (const char* key : {"python", "gym"})
+    if (entry.contains(key)) return python_function(entry.at(key).get<std::string>()).file;
+  return "";
+}
 
 bool deterministic_reward(const json& entry) {
   const RewardKind& kind = kind_of(entry, "reward");

@@ -19,6 +19,9 @@ struct RewardForm {
 // Returns all forms: each rule, then the other kinds.
 std::vector<RewardForm> reward_forms();
 
+// Returns the Python file whose code an entry runs; "" where it runs none.
+std::string reward_file(const nlohmann::json& entry);
+
 // Makes the reward of one entry, with the name that it has where no other has it. Throws InputError as make_rewards
 // does.
 RewardSpec make_reward(const nlohmann::json& entry);

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "collimate/base/config.h"
 #include "collimate/base/option.h"
@@ -40,15 +42,10 @@ struct FunctionSection : JournaledSection {
   COLLIMATE_OPTION(std::string, function, "", "", "its name", base::not_empty());
 };
 
-struct PythonSection : JournaledSection {
-  COLLIMATE_OPTION(std::string, python, "", "", "FILE.py or FILE.py:function", base::not_empty());
-  COLLIMATE_OPTION(double, timeout_seconds, 5.0, "seconds",
-                   "time limit for one sample; samples that take longer together are asked one by one",
-                   base::above(0.0));
+// An entry whose code in Python runs in a process of its own has these keys.
+struct PythonCodeSection : JournaledSection {
   COLLIMATE_OPTION(double, start_timeout_seconds, 60.0, "seconds", "time limit for importing the file",
                    base::above(0.0));
-  COLLIMATE_OPTION(int64_t, batch_samples, 64, "samples", "most samples that one call gets",
-                   base::at_least(int64_t{1}));
   COLLIMATE_OPTION(std::string, interpreter, "", "",
                    "the Python program that runs it; by default $COLLIMATE_PYTHON, else python3");
   COLLIMATE_OPTION(std::string, sandbox, kNamespaces, "",
@@ -73,6 +70,33 @@ struct PythonSection : JournaledSection {
   static constexpr const char* kNoSandbox = "none";
   // Throws InputError for a key that gives rights in the sandbox when there is no sandbox.
   void section_demands(const std::string& path) const override;
+};
+
+struct PythonSection : PythonCodeSection {
+  COLLIMATE_OPTION(std::string, python, "", "", "FILE.py or FILE.py:function", base::not_empty());
+  COLLIMATE_OPTION(double, timeout_seconds, 5.0, "seconds",
+                   "time limit for one sample; samples that take longer together are asked one by one",
+                   base::above(0.0));
+  COLLIMATE_OPTION(int64_t, batch_samples, 64, "samples", "most samples that one call gets",
+                   base::at_least(int64_t{1}));
+};
+
+// An entry of an environment has these keys: it answers each turn of the policy, and so has a part in the rollouts.
+struct GymSection : PythonCodeSection {
+  COLLIMATE_OPTION(std::string, gym, "", "", "FILE.py or FILE.py:Class", base::not_empty());
+  COLLIMATE_OPTION(int64_t, max_turns, 8, "turns", "most turns of the policy in one sample; it is cut off there",
+                   base::at_least(int64_t{1}));
+  COLLIMATE_OPTION(std::optional<int64_t>, turn_tokens, std::nullopt, "tokens",
+                   "the longest turn, which ends there; null: as long as the completion may be, which all turns and "
+                   "observations share",
+                   base::at_least(int64_t{1}));
+  COLLIMATE_OPTION(std::string, role, "user", "", "the role of observations in the model's chat template",
+                   base::one_of({"user", "tool"}));
+  COLLIMATE_OPTION(double, timeout_seconds, 10.0, "seconds", "time limit for one step of the environment",
+                   base::above(0.0));
+  COLLIMATE_OPTION(int64_t, workers, 1, "processes",
+                   "processes that share the samples; raise it where steps take longer than a token",
+                   base::between(int64_t{1}, int64_t{64}), base::outside_hash{});
 };
 
 template <class S>

@@ -18,6 +18,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/host/child_process.h"
+#include "collimate/rlhf/reward/python_process.h"
 #include "collimate/rlhf/reward/python_reward.h"
 #include "tests/support/base/error_of.h"
 

@@ -1,0 +1,160 @@
+#include "collimate/rlhf/reward/gym.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/rlhf/reward/python_process.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kModule = "gym_worker";
+
+// Reads the answer to a step, which python/collimate/gym_worker.py gives.
+GymReply reply_of(int64_t uid, const json& answer) {
+  GymReply reply{.uid = uid};
+  if (answer.contains("error")) {
+    reply.error = answer.at("error").get<std::string>();
+    reply.trace = answer.at("trace").get<std::string>();
+    return reply;
+  }
+  if (!answer.at("observation").is_null()) reply.observation = answer.at("observation").get<std::string>();
+  reply.reward = answer.at("reward").get<double>();
+  reply.done = answer.at("done").get<bool>();
+  return reply;
+}
+
+json request_of(const GymTurn& turn) {
+  json request = {{"uid", turn.uid}, {"completion", turn.completion}};
+  if (turn.first) request["begin"] = {{"prompt", turn.prompt}, {"example", turn.example}};
+  return request;
+}
+
+}  // namespace
+
+struct Gym::Impl {
+  // One process, and the thread that speaks with it. The thread alone uses `process` and `living`.
+  struct Worker {
+    std::unique_ptr<PythonProcess> process;  // null: the next first step starts one
+    std::set<int64_t> living;                // samples with an environment in the process
+    std::deque<GymTurn> turns;               // under the mutex
+    std::vector<int64_t> forgotten;          // under the mutex
+    std::thread thread;
+  };
+
+  explicit Impl(const GymSection& given) : options(given), asked(python_function(given.gym, "Environment")) {}
+
+  std::unique_ptr<PythonProcess> started() {
+    return std::make_unique<PythonProcess>(options, kModule, asked, "gym", [this] { end_if_stopped(); });
+  }
+
+  void end_if_stopped() {
+    const std::lock_guard lock(mutex);
+    if (stopped) throw base::RunError("the environments are no longer needed");
+  }
+
+  // Waits for work and takes one turn, and all that is forgotten. Returns nothing at the end.
+  std::optional<std::pair<GymTurn, std::vector<int64_t>>> next(Worker& worker) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return stopped || !worker.turns.empty(); });
+    if (stopped) return std::nullopt;
+    GymTurn turn = std::move(worker.turns.front());
+    worker.turns.pop_front();
+    return std::pair(std::move(turn), std::exchange(worker.forgotten, {}));
+  }
+
+  GymReply step(Worker& worker, const GymTurn& turn, const std::vector<int64_t>& forgotten) {
+    if (!turn.first && !worker.living.contains(turn.uid))
+      return {.uid = turn.uid, .error = "the process with this sample's environment ended at another sample's step"};
+    try {
+      if (!worker.process) worker.process = started();
+      json request = request_of(turn);
+      request["forget"] = json::array();
+      for (const int64_t uid : forgotten)
+        if (worker.living.erase(uid) > 0) request["forget"].push_back(uid);
+      worker.living.insert(turn.uid);
+      return worker.process->ask(
+          request, options.timeout_seconds, [this] { end_if_stopped(); },
+          [&](const json& answer) { return reply_of(turn.uid, answer); });
+    } catch (const base::Error& error) {
+      worker.process.reset();
+      worker.living.clear();
+      return {.uid = turn.uid, .error = error.what()};
+    }
+  }
+
+  void work(Worker& worker) {
+    while (auto work = next(worker)) {
+      GymReply reply = step(worker, work->first, work->second);
+      if (!reply.error.empty() || reply.done || !reply.observation) worker.living.erase(reply.uid);
+      const std::lock_guard lock(mutex);
+      replies.push_back(std::move(reply));
+      changed.notify_all();
+    }
+  }
+
+  Worker& worker_of(int64_t uid) { return *base::at(workers, static_cast<uint64_t>(uid) % workers.size()); }
+
+  GymSection options;
+  PythonFunction asked;
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<GymReply> replies;  // under the mutex
+  int64_t pending = 0;            // of the caller's thread
+  bool stopped = false;           // under the mutex
+};
+
+Gym::Gym(const GymSection& options) : impl_(std::make_unique<Impl>(options)) {
+  for (int64_t i = 0; i < options.workers; ++i) {
+    impl_->workers.push_back(std::make_unique<Impl::Worker>());
+    impl_->workers.back()->process = impl_->started();
+  }
+  for (const auto& worker : impl_->workers)
+    worker->thread = std::thread([impl = impl_.get(), one = worker.get()] { impl->work(*one); });
+  if (options.sandbox == GymSection::kNoSandbox)
+    base::log_warning("reward.gym: {} runs without a sandbox: it may do all that you may", impl_->asked.file);
+}
+
+Gym::~Gym() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->stopped = true;
+    impl_->changed.notify_all();
+  }
+  for (const auto& worker : impl_->workers) worker->thread.join();
+}
+
+void Gym::step(GymTurn turn) {
+  const std::lock_guard lock(impl_->mutex);
+  ++impl_->pending;
+  impl_->worker_of(turn.uid).turns.push_back(std::move(turn));
+  impl_->changed.notify_all();
+}
+
+void Gym::forget(std::span<const int64_t> uids) {
+  const std::lock_guard lock(impl_->mutex);
+  for (const int64_t uid : uids) impl_->worker_of(uid).forgotten.push_back(uid);
+}
+
+std::vector<GymReply> Gym::take(double seconds) {
+  std::unique_lock lock(impl_->mutex);
+  if (impl_->pending > 0 && seconds > 0)
+    impl_->changed.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return !impl_->replies.empty(); });
+  impl_->pending -= static_cast<int64_t>(impl_->replies.size());
+  return std::exchange(impl_->replies, {});
+}
+
+int64_t Gym::pending() const { return impl_->pending; }
+
+}  // namespace collimate::rlhf

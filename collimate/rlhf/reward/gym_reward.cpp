@@ -1,0 +1,61 @@
+#include "collimate/rlhf/reward/gym_reward.h"
+
+#include <utility>
+
+#include "collimate/rlhf/reward/gym.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using nlohmann::json;
+
+class GymReward final : public Reward {
+ public:
+  explicit GymReward(const GymSection& options) : options_(options) {}
+
+  std::vector<RewardResult> score(const std::vector<RewardSample>& samples) override {
+    std::vector<RewardResult> results;
+    for (const RewardSample& sample : samples) {
+      results.push_back(sample.episode.is_null() ? one_step(sample) : result_of(sample.episode));
+      progress();
+    }
+    return results;
+  }
+
+ private:
+  static RewardResult result_of(const json& episode) {
+    if (episode.contains("error")) return {std::nullopt, episode.at("error").get<std::string>()};
+    return {episode.at("reward").get<double>(), ""};
+  }
+
+  RewardResult one_step(const RewardSample& sample) {
+    constexpr double kLookSeconds = 0.1;
+    gym().step({++steps_, sample.completion, true, sample.prompt, sample.example});
+    std::vector<GymReply> replies;
+    while ((replies = gym().take(kLookSeconds)).empty()) progress();
+    const std::vector<int64_t> ended{steps_};
+    gym().forget(ended);
+    GymReply& reply = replies.front();
+    if (reply.error.empty()) return {reply.reward, ""};
+    if (told_of_raise() && !reply.trace.empty())
+      told_of_raise()(reply.trace + "prompt: " + json(sample.prompt).dump() +
+                      "\ncompletion: " + json(sample.completion).dump());
+    return {std::nullopt, std::move(reply.error)};
+  }
+
+  // Returns the environments of trials, whose processes start when they are first asked.
+  Gym& gym() {
+    if (!gym_) gym_ = std::make_unique<Gym>(options_);
+    return *gym_;
+  }
+
+  GymSection options_;
+  std::unique_ptr<Gym> gym_;
+  int64_t steps_ = 0;  // also the uids of trials
+};
+
+}  // namespace
+
+std::unique_ptr<Reward> gym_reward(const GymSection& options) { return std::make_unique<GymReward>(options); }
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,162 @@
+#include "collimate/rlhf/reward/gym.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "collimate/base/error.h"
+#include "collimate/rlhf/reward/gym_reward.h"
+#include "tests/support/base/error_of.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+// Adds up the numbers of its sample's turns until the sum is the row's target.
+constexpr const char* kSums = R"(
+import os, time
+class Sum:
+    def __init__(self, prompt, target, **columns):
+        self.prompt, self.target, self.sum = prompt, target, 0
+    def step(self, completion):
+        if completion == "hang": time.sleep(60)
+        if completion == "die": os._exit(3)
+        self.sum += int(completion)
+        if self.sum == self.target: return {"reward": 1.0, "done": True, "observation": "unread"}
+        return {"observation": f"{self.prompt}{self.sum}", "reward": -0.5}
+class Gymnasium(Sum):
+    def step(self, completion):
+        return str(completion), 2, False, completion == "end", {"info": 1}
+class Words:
+    def __init__(self, prompt): pass
+    def step(self, completion): return None if completion == "end" else completion + "?"
+class Wrong:
+    def __init__(self, prompt): pass
+    def step(self, completion):
+        return {"tuple": (1, 2), "key": {"obs": "x"}, "number": {"observation": 3}, "nan": {"reward": float("nan")}}[completion]
+class Stepless:
+    pass
+)";
+
+class GymTest : public testing::Test {
+ protected:
+  GymSection section(const std::string& name, double timeout = 10.0) {
+    std::filesystem::create_directories(directory_);
+    std::ofstream(directory_ / "env.py") << kSums;
+    GymSection options;
+    options.gym = fmt::format("{}:{}", (directory_ / "env.py").string(), name);
+    options.timeout_seconds = timeout;
+    return options;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  static std::map<int64_t, GymReply> replies(Gym& gym) {
+    std::map<int64_t, GymReply> all;
+    while (gym.pending() > 0)
+      for (GymReply& reply : gym.take(0.1)) all[reply.uid] = std::move(reply);
+    return all;
+  }
+  static GymReply reply_to(Gym& gym, GymTurn turn) {
+    gym.step(std::move(turn));
+    return replies(gym).begin()->second;
+  }
+  static GymTurn first(int64_t uid, const std::string& completion, const json& example = {{"target", 5}}) {
+    return {.uid = uid, .completion = completion, .first = true, .prompt = "p", .example = example};
+  }
+
+  std::filesystem::path directory_ = std::filesystem::temp_directory_path() / fmt::format("collimate_gym_{}", getpid());
+};
+
+TEST_F(GymTest, EachSampleHasAnEnvironmentOfItsOwn) {
+  GymSection options = section("Sum");
+  options.workers = 2;
+  Gym gym(options);
+  for (int64_t uid = 0; uid < 5; ++uid) gym.step(first(uid, std::to_string(uid), {{"target", 2 * uid}, {"other", 1}}));
+  for (auto& [uid, reply] : replies(gym)) {
+    EXPECT_EQ(reply.error, "");
+    EXPECT_EQ(reply.done, uid == 0);  // whose sum is its target at once
+    if (uid == 0) continue;
+    EXPECT_EQ(reply.observation, fmt::format("p{}", uid));
+    EXPECT_EQ(reply.reward, -0.5);
+    gym.step({.uid = uid, .completion = std::to_string(uid)});
+  }
+  for (const auto& [uid, reply] : replies(gym)) {
+    EXPECT_TRUE(reply.done) << uid;
+    EXPECT_EQ(reply.reward, 1.0);
+    EXPECT_EQ(reply.observation, std::nullopt);
+  }
+}
+
+TEST_F(GymTest, StepsGiveOneOfThreeForms) {
+  Gym gymnasium(section("Gymnasium")), words(section("Words"));
+  const GymReply more = reply_to(gymnasium, first(1, "x"));
+  EXPECT_EQ(more.observation, "x");
+  EXPECT_EQ(more.reward, 2.0);
+  EXPECT_FALSE(more.done);
+  EXPECT_TRUE(reply_to(gymnasium, {.uid = 1, .completion = "end"}).done);
+  EXPECT_EQ(reply_to(words, first(1, "x")).observation, "x?");
+  const GymReply last = reply_to(words, {.uid = 1, .completion = "end"});
+  EXPECT_TRUE(last.done);
+  EXPECT_EQ(last.reward, 0.0);
+}
+
+TEST_F(GymTest, AFailedStepNamesWhatIsWrong) {
+  Gym sums(section("Sum")), wrong(section("Wrong"));
+  const GymReply raised = reply_to(sums, first(1, "five"));
+  EXPECT_THAT(raised.error, HasSubstr("ValueError: invalid literal for int()"));
+  EXPECT_THAT(raised.trace, HasSubstr("env.py\", line "));
+  EXPECT_THAT(raised.trace, testing::Not(HasSubstr("gym_worker")));
+  EXPECT_THAT(reply_to(sums, first(2, "5", {{"other", 1}})).error,
+              HasSubstr("cannot be made with prompt and the data's columns: missing a required argument: 'target'"));
+  EXPECT_THAT(reply_to(wrong, first(1, "tuple")).error, HasSubstr("a tuple of 2, expected observation, reward"));
+  EXPECT_THAT(reply_to(wrong, first(2, "key")).error, HasSubstr("the key 'obs', expected some of observation, "));
+  EXPECT_THAT(reply_to(wrong, first(3, "number")).error, HasSubstr("the observation 3, expected a text"));
+  EXPECT_THAT(reply_to(wrong, first(4, "nan")).error, HasSubstr("the reward nan"));
+}
+
+TEST_F(GymTest, AProcessThatHangsOrDiesFailsItsSamplesAlone) {
+  Gym gym(section("Sum", 0.5));
+  for (const std::string end : {"hang", "die"}) {
+    EXPECT_EQ(reply_to(gym, first(1, "1")).observation, "p1");
+    EXPECT_THAT(reply_to(gym, first(2, end)).error, HasSubstr(end == "hang" ? "no answer within" : "exit code 3"));
+    EXPECT_EQ(reply_to(gym, {.uid = 1, .completion = "1"}).error,
+              "the process with this sample's environment ended at another sample's step");
+    EXPECT_EQ(reply_to(gym, first(3, "1")).observation, "p1");  // a new process
+  }
+}
+
+TEST_F(GymTest, ItEndsWhileAStepGoesOn) {
+  Gym gym(section("Sum", 60.0));
+  gym.step(first(1, "hang"));
+  EXPECT_TRUE(gym.take(0.05).empty());
+}
+
+TEST_F(GymTest, AFileWithoutTheClassIsRefused) {
+  EXPECT_THAT(base::message_of<base::InputError>([&] { Gym gym(section("Environment")); }),
+              HasSubstr("env.py to define Environment, got no function Environment; it defines "));
+  EXPECT_THAT(base::message_of<base::InputError>([&] { Gym gym(section("Stepless")); }),
+              HasSubstr("got Stepless without a method step"));
+}
+
+TEST_F(GymTest, TheRewardIsThatOfTheEpisodeOrOfATrialOfOneStep) {
+  const auto reward = gym_reward(section("Sum"));
+  std::vector<RewardSample> samples(4);
+  samples[0].episode = {{"turns", 3}, {"reward", 1.5}};
+  samples[1].episode = {{"turns", 1}, {"error", "it broke"}};
+  samples[2].completion = "5";
+  samples[3].completion = "five";
+  samples[2].example = samples[3].example = {{"target", 5}};
+  const std::vector<RewardResult> results = reward->score(samples);
+  EXPECT_EQ(results[0].value, 1.5);
+  EXPECT_EQ(results[1].error, "it broke");
+  EXPECT_EQ(results[2].value, 1.0);
+  EXPECT_THAT(results[3].error, HasSubstr("ValueError"));
+}
+
+}  // namespace
+}  // namespace collimate::rlhf

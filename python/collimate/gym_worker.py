@@ -1,0 +1,106 @@
+"""Holds a user's environments for collimate: `python -m collimate.gym_worker FILE.py CLASS`.
+
+Frames as those of reward_worker. A sample's environment is Class(prompt=..., **columns of its row), of which it gets
+those that its parameters name. Each turn of the policy goes to step(completion), which gives one of
+  {"observation": text or None, "reward": number, "done": bool}, of which each may be left out,
+  (observation, reward, terminated, truncated, info), as in Gymnasium,
+  a text: the observation alone, and the sample goes on,
+  None: the sample ends.
+Without an observation a sample ends, too. close() is called at the end where there is one.
+"""
+
+import inspect
+import math
+import sys
+
+from collimate.reward_worker import NotThere, accepts, own_frames, own_lines, trace
+from collimate.reward_worker import load as load_function
+
+KEYS = ("observation", "reward", "done")
+
+
+def load(path, name):
+    made = load_function(path, name)
+    if inspect.isclass(made) and not callable(getattr(made, "step", None)):
+        raise NotThere(f"{name} without a method step")
+    return made
+
+
+def begin(made, prompt, example):
+    columns = {name: value for name, value in (example or {}).items() if name != "prompt" and accepts(made, name)}
+    try:
+        inspect.signature(made).bind(prompt=prompt, **columns)
+    except TypeError as error:
+        name = getattr(made, "__name__", "the environment")
+        raise TypeError(f"{name}{inspect.signature(made)} cannot be made with prompt and the data's columns: "
+                        f"{error}") from None
+    return made(prompt=prompt, **columns)
+
+
+def parts_of(value):
+    """(observation, reward, done) of what a step gave."""
+    if isinstance(value, dict):
+        unknown = [key for key in value if key not in KEYS]
+        if unknown:
+            raise TypeError(f"step gave the key {unknown[0]!r}, expected some of {', '.join(KEYS)}")
+        observation = value.get("observation")
+        return observation, value.get("reward", 0.0), value.get("done", observation is None)
+    if isinstance(value, tuple):
+        if len(value) != 5:
+            raise TypeError(f"step gave a tuple of {len(value)}, expected observation, reward, terminated, truncated "
+                            "and info")
+        return value[0], value[1], value[2] or value[3]
+    return value, 0.0, value is None
+
+
+def checked(value):
+    observation, reward, done = parts_of(value)
+    if observation is not None and not isinstance(observation, str):
+        raise TypeError(f"step gave the observation {observation!r:.80}, expected a text")
+    reward = 0.0 if reward is None else float(reward)
+    if not math.isfinite(reward):
+        raise ValueError(f"step gave the reward {reward}")
+    done = bool(done) or observation is None
+    return {"observation": None if done else observation, "reward": reward, "done": done}
+
+
+def end(living, uid):
+    close = getattr(living.pop(uid, None), "close", None)
+    if callable(close):
+        close()
+
+
+def answer(made, living, request):
+    """Answers a turn that rlhf/reward/gym.h asks about."""
+    uid = request["uid"]
+    try:
+        for other in request["forget"]:
+            end(living, other)
+        if "begin" in request:
+            living[uid] = begin(made, request["begin"]["prompt"], request["begin"]["example"])
+        given = checked(living[uid].step(request["completion"]))
+        if given["done"]:
+            end(living, uid)
+        return given
+    except Exception as error:
+        living.pop(uid, None)
+        return {"error": f"{type(error).__name__}: {error}", "trace": trace(error)}
+
+
+def main(path, name):
+    frames = own_frames()
+    frames.receive()
+    try:
+        made = load(path, name)
+    except BaseException as error:
+        told = str(error) if isinstance(error, NotThere) else trace(error).splitlines()[-1]
+        frames.send({"error": told, "trace": "".join(["\n", *own_lines(error)]).rstrip()})
+        return
+    frames.send({})
+    living = {}
+    while (request := frames.receive()) is not None:
+        frames.send(answer(made, living, request))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
