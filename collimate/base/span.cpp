@@ -35,11 +35,6 @@ void SpanRecorder::name_worker(int worker, std::string name) {
   worker_names_.emplace_back(worker, std::move(name));
 }
 
-std::vector<Span> SpanRecorder::spans() const {
-  const std::lock_guard lock(mutex_);
-  return spans_;
-}
-
 size_t SpanRecorder::dropped() const {
   const std::lock_guard lock(mutex_);
   return dropped_;

@@ -30,7 +30,6 @@ class SpanRecorder {
   int64_t now_ns() const;
   void record(std::string_view name, int worker, int64_t iteration, int64_t begin_ns, int64_t end_ns);
   void name_worker(int worker, std::string name);
-  std::vector<Span> spans() const;
   size_t dropped() const;
   // Returns Chrome's trace format (chrome://tracing, ui.perfetto.dev): a process per worker, a row per thread, times in
   // us.

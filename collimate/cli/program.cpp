@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,12 @@ bool output_arrived() {
   return false;
 }
 
+// Returns the message of an error of the file system that no place of its own has told, in the form of all others.
+std::string message_of(const std::filesystem::filesystem_error& error) {
+  return base::expectation(error.path1().empty() ? "collimate" : error.path1().string(), "a path that can be reached",
+                           error.code().message(), "another path, or a user who may read and write there");
+}
+
 }  // namespace
 
 int run_program(int argc, char** argv) {
@@ -62,6 +69,9 @@ int run_program(int argc, char** argv) {
   } catch (const base::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return error.exit_code();
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fprintf(stderr, "%s\n", message_of(error).c_str());
+    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "[collimate] %s\n", error.what());
     return 1;

@@ -1,6 +1,7 @@
 #include "collimate/flow/by_hand.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "collimate/base/at.h"
@@ -16,10 +17,12 @@ namespace {
 
 constexpr double kLookSeconds = 0.2;
 
-// Returns the rows of the input that came back, with the columns that they came with. The pieces may be in any order.
+// Returns the rows of the input that came back, with the columns that they came with. The pieces may be in any order. A
+// function that says nothing of its rows has dropped none.
 Batch joined(const Batch& input, const std::vector<Batch>& pieces) {
-  if (pieces.empty()) return input.slice(0, 0);
+  if (pieces.empty()) return input;
   const Batch made = Batch::concatenate(pieces);
+  if (made.empty()) return input.slice(0, 0);
   std::map<int64_t, int64_t> places;  // uid → row of what was made
   const std::vector<int64_t> uids = made.all(batch::kUid);
   for (size_t i = 0; i < uids.size(); ++i) places[uids[i]] = static_cast<int64_t>(i);
@@ -52,10 +55,23 @@ graph::Placement checked(const graph::Graph& graph, const Registry& registry, co
   return placement;
 }
 
-// Returns the columns of all values that a node reads.
-Batch input_of(const graph::Node& node, const std::map<std::string, Batch>& values) {
-  Batch merged = values.at(node.inputs.at(0));
-  for (size_t i = 1; i < node.inputs.size(); ++i) merged = merged.merge(values.at(node.inputs[i]));
+std::vector<int64_t> uids_of(const Batch& rows) {
+  return rows.empty() ? std::vector<int64_t>() : rows.all(batch::kUid);
+}
+
+// Returns the rows but those with the uids that were dropped.
+Batch without(const Batch& rows, const std::set<int64_t>& dropped) {
+  std::vector<int64_t> kept;
+  for (int64_t row = 0; row < rows.rows(); ++row)
+    if (!dropped.contains(rows.get(batch::kUid, row))) kept.push_back(row);
+  return std::ssize(kept) == rows.rows() ? rows : rows.gather(kept);
+}
+
+// Returns the columns of all values that a node reads, of the rows that no node has dropped, on whichever branch: a
+// value lacks only rows that were dropped on its way.
+Batch input_of(const graph::Node& node, const std::map<std::string, Batch>& values, const std::set<int64_t>& dropped) {
+  Batch merged = without(values.at(node.inputs.at(0)), dropped);
+  for (size_t i = 1; i < node.inputs.size(); ++i) merged = merged.merge(without(values.at(node.inputs[i]), dropped));
   return merged;
 }
 
@@ -73,15 +89,18 @@ int ByHand::worker_of(const std::string& model) const { return graph::workers_of
 
 Batch ByHand::experience(const Batch& input) {
   std::map<std::string, Batch> values = {{graph_.inputs.at(0).name, input}};
+  std::set<int64_t> dropped;  // uids, by any node so far: as in a run, no later node sees them
   const std::vector<int> order = graph::topological_order(graph_);
   for (const int index : order) {
     const graph::Node& node = graph_.node(index);
     if (trains(index)) continue;
-    const Batch made = call(index, input_of(node, values));
+    const Batch rows = input_of(node, values, dropped), made = rows.empty() ? rows : call(index, rows);
+    for (const int64_t uid : uids_of(rows)) dropped.insert(uid);
+    for (const int64_t uid : uids_of(made)) dropped.erase(uid);
     for (const std::string& output : node.outputs) values[output] = made;
   }
   const auto first = std::ranges::find_if(order, [&](int index) { return trains(index); });
-  return input_of(graph_.node(*first), values);
+  return input_of(graph_.node(*first), values, dropped);
 }
 
 void ByHand::train(const Batch& rows) {

@@ -22,7 +22,8 @@ class ByHand {
   ByHand(const graph::Graph& graph, const Registry& registry, const RunOptions& options);
 
   // Runs the nodes that do not train on the rows of an iteration's input, each on all columns that led to it, and
-  // returns the rows that the training nodes read. Throws the first cause of a failure, as its own class.
+  // returns the rows that the training nodes read. Rows that a node drops are gone on all branches, as in a run, which
+  // also asks for others in place of those that a filter drops. Throws the first cause of a failure, as its own class.
   Batch experience(const Batch& input);
   // Runs the nodes that train on rows of `experience`, cut into updates by their parameters, and brings the weights
   // along those of the graph's links that are due after so many calls.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collimate/flow/host_module.h"
 #include "tests/support/flow/toy_runs.h"
 
 namespace collimate::flow {
@@ -63,6 +64,60 @@ TEST(ByHand, WeightsMoveAsInARun) {
     };
     run(graph, graph::flattening(graph, 1), registry_with_policy_apart(), options);
     EXPECT_EQ(drawn_by_hand(graph), by_run) << every;
+  }
+}
+
+// A flow of two branches, of which one drops the rows whose uids are 1 in fours, and their merge.
+struct TwoBranches {
+  explicit TwoBranches(bool filter_first) {
+    const graph::FunctionSpec thin = toy::spec_of("thin", graph::Kind::kHost, {"ids"}, {"score"});
+    registry.add("thin", [thin](const nlohmann::json&) {
+      auto module = std::make_unique<HostModule>();
+      module->add(thin, [](const Batch& input, const CallInfo&, std::vector<Metric>&) {
+        std::vector<int64_t> kept;
+        for (int64_t row = 0; row < input.rows(); ++row)
+          if (input.get(batch::kUid, row) % 4 != 1) kept.push_back(row);
+        Batch made = input.gather(kept);
+        made.set(batch::kScore, std::vector<float>(kept.size(), 1.0F));
+        return made;
+      });
+      return module;
+    });
+    graph::ModelHandle policy("policy", {toy::generate_spec()}), thins("thin", {thin}),
+        reward("reward", {toy::score_spec(true)}), trainer("trainer", {toy::train_spec()});
+    graph = graph::trace(
+        [&](graph::Value prompts) {
+          const graph::Value drawn = policy("generate", prompts);
+          const graph::Value first = filter_first ? thins(drawn) : reward("score", drawn);
+          const graph::Value second = filter_first ? reward("score", drawn) : thins(drawn);
+          trainer.train(graph::merge(first, second));
+          graph::link(trainer, policy);
+        },
+        {{"prompts", {"uid", "prompt_uid"}}}, "branches");
+  }
+  Registry registry = toy::registry();
+  graph::Graph graph;
+};
+
+TEST(ByHand, RowsThatOneBranchDropsAreGoneOnAll) {
+  for (const bool filter_first : {true, false}) {
+    const TwoBranches flow(filter_first);
+    std::vector<double> by_run;
+    RunOptions options = toy::run_options(2);
+    options.on_iteration = [&](const IterationResult& result) {
+      by_run.push_back(result.metrics.at("train/rows").get<double>());
+    };
+    run(flow.graph, graph::flattening(flow.graph, 1), flow.registry, options);
+    ByHand models(flow.graph, flow.registry, toy::run_options(2));
+    for (int64_t iteration = 0; iteration < 2; ++iteration) {
+      models.begin_iteration(iteration);
+      const Batch rows = models.experience(toy::rows(iteration, 0, 12));
+      EXPECT_EQ(rows.rows(), 10);
+      for (const int64_t uid : rows.all(batch::kUid)) EXPECT_NE(uid % 4, 1);
+      EXPECT_TRUE(rows.has("score") && rows.has("reward") && rows.has("ids"));
+      models.train(rows);
+      EXPECT_EQ(by_run.at(static_cast<size_t>(iteration)), 10);
+    }
   }
 }
 

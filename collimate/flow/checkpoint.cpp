@@ -8,6 +8,7 @@
 #include "collimate/base/error.h"
 #include "collimate/host/checksum.h"
 #include "collimate/host/file_io.h"
+#include "collimate/host/file_status.h"
 
 namespace collimate::flow {
 namespace fs = std::filesystem;
@@ -56,14 +57,14 @@ std::string described(const nlohmann::json& measured) {
 }
 
 nlohmann::json read_object(const std::string& path) {
-  if (!fs::exists(path)) throw base::RunError(base::expectation(path, "a saved state", "no such file"));
+  if (!host::path_exists(path)) throw base::RunError(base::expectation(path, "a saved state", "no such file"));
   nlohmann::json values = nlohmann::json::parse(host::read_file(path), nullptr, false);
   if (!values.is_object()) throw base::RunError(base::expectation(path, "a JSON object", "broken JSON"));
   return values;
 }
 
 void check_file(const fs::path& path, const nlohmann::json& expected) {
-  if (!fs::is_regular_file(path)) throw base::RunError(base::expectation(path.string(), "a saved file", "none"));
+  if (!host::is_file(path)) throw base::RunError(base::expectation(path.string(), "a saved file", "none"));
   const std::string got = described(measure(path));
   if (got != described(expected)) throw base::RunError(base::expectation(path.string(), described(expected), got));
 }
@@ -82,7 +83,7 @@ std::map<std::string, nlohmann::json> check_folders(const fs::path& checkpoint) 
   std::map<std::string, nlohmann::json> folders;
   for (const auto& [name, files] : list.at("folders").items()) {
     const fs::path folder = checkpoint / name;
-    if (!fs::is_directory(folder)) throw base::RunError(base::expectation(folder.string(), "a saved folder", "none"));
+    if (!host::is_directory(folder)) throw base::RunError(base::expectation(folder.string(), "a saved folder", "none"));
     check_file(folder / kFiles, files);
     folders[name] = read_object(folder / kFiles);
     for (const auto& [file, expected] : folders[name].items()) check_file(folder / file, expected);
@@ -102,13 +103,13 @@ nlohmann::json own_state(const std::string& folder) {
 
 // Refuses a file that belongs to no folder of the list, or is no file of its folder.
 void check_for_others(const fs::path& checkpoint, const std::map<std::string, nlohmann::json>& folders) {
-  for (const auto& entry : fs::recursive_directory_iterator(checkpoint)) {
-    if (!entry.is_regular_file() || entry.path() == checkpoint / kCheckpoint) continue;
-    const auto folder = folders.find(folder_of(entry.path(), checkpoint));
-    const fs::path name = entry.path().filename();
+  for (const fs::path& path : host::paths_below(checkpoint)) {
+    if (path == checkpoint / kCheckpoint || !host::is_file(path)) continue;
+    const auto folder = folders.find(folder_of(path, checkpoint));
+    const fs::path name = path.filename();
     if (folder == folders.end() || (name != kFiles && !folder->second.contains(name)))
       throw base::RunError(base::expectation(
-          entry.path().string(), fmt::format("a file that {} lists", folder == folders.end() ? kCheckpoint : kFiles),
+          path.string(), fmt::format("a file that {} lists", folder == folders.end() ? kCheckpoint : kFiles),
           "another"));
   }
 }
@@ -165,7 +166,7 @@ DirectoryReader::DirectoryReader(std::string directory, std::vector<std::string>
     : directory_(std::move(directory)), ranks_(std::move(ranks)), values_(read_object(directory_ + "/state.json")) {}
 
 bool DirectoryReader::has(const std::string& name) const {
-  return values_.contains(name) || fs::exists(directory_ + "/" + file_name(name));
+  return values_.contains(name) || host::path_exists(directory_ + "/" + file_name(name));
 }
 
 nlohmann::json DirectoryReader::json(const std::string& name) {
@@ -195,7 +196,7 @@ void DirectoryReader::tensors(const std::string& array, std::span<const base::Te
   if (!saved_) {
     saved_.emplace(fs::path(directory_).parent_path(), [this](const std::string& file) { return floats_of(file); });
     for (const std::string& rank : ranks_) {
-      if (!fs::exists(rank + "/" + kTensors)) continue;
+      if (!host::path_exists(rank + "/" + kTensors)) continue;
       const nlohmann::json tensors = read_object(rank + "/" + kTensors);
       for (const auto& [file, content] : tensors.items())
         saved_->add(content.at("array"), rank + "/" + file, content.at("parts").get<std::vector<base::TensorPart>>());
@@ -213,7 +214,7 @@ std::span<const float> DirectoryReader::floats_of(const std::string& file) {
 
 std::string other_form_of(const std::string& checkpoint) {
   const std::string path = checkpoint + "/" + kCheckpoint;
-  if (!fs::is_regular_file(path)) return "";
+  if (!host::is_file(path)) return "";
   const nlohmann::json list = nlohmann::json::parse(host::read_file(path), nullptr, false);
   if (!list.is_object()) return "";
   const nlohmann::json form = list.value("form", nlohmann::json(1));
@@ -243,8 +244,8 @@ std::string damage_in(const std::string& checkpoint) {
 
 void write_list(const std::string& checkpoint, int64_t step) {
   nlohmann::json folders = nlohmann::json::object();
-  for (const auto& entry : fs::recursive_directory_iterator(checkpoint))
-    if (entry.path().filename() == kFiles) folders[folder_of(entry.path(), checkpoint)] = measure(entry.path());
+  for (const fs::path& path : host::paths_below(checkpoint))
+    if (path.filename() == kFiles) folders[folder_of(path, checkpoint)] = measure(path);
   host::OutputFile file(fs::path(checkpoint) / kCheckpoint);
   file.write(nlohmann::json{{"form", kForm}, {"step", step}, {"folders", folders}}.dump(1));
   file.close_unsynced();
@@ -267,7 +268,7 @@ std::string rank_folder(const std::string& checkpoint, const std::string& model,
 
 void load_rank(base::Stateful& object, const std::string& checkpoint, const std::string& model, int rank, int ranks) {
   std::vector<std::string> saved;
-  for (int r = 0; fs::exists(rank_folder(checkpoint, model, r)); ++r)
+  for (int r = 0; host::path_exists(rank_folder(checkpoint, model, r)); ++r)
     saved.push_back(rank_folder(checkpoint, model, r));
   std::string own = rank_folder(checkpoint, model, rank);
   if (static_cast<int>(saved.size()) != ranks && !saved.empty()) {
@@ -287,7 +288,7 @@ std::string run_of_checkpoint(const std::string& directory) {
 }
 
 bool is_checkpoint(const std::string& path) {
-  return is_step_name(named_path(path).filename().string()) && fs::is_directory(path);
+  return is_step_name(named_path(path).filename().string()) && host::is_directory(path);
 }
 
 int64_t checkpoint_step(const std::string& directory) {

@@ -8,6 +8,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/flow/checkpoint.h"
+#include "collimate/host/file_status.h"
 
 namespace collimate::flow {
 namespace fs = std::filesystem;
@@ -19,8 +20,8 @@ std::string Checkpoints::begin(int64_t step) {
   settle();
   host::ensure_directory(directory_);
   host::remove_leftovers(directory_);
-  for (const auto& entry : fs::directory_iterator(directory_))
-    if (entry.path().extension() == ".partial") fs::remove_all(entry.path());
+  for (const fs::path& path : host::paths_in(directory_))
+    if (path.extension() == ".partial") host::remove_path(path);
   building_ = std::make_unique<host::AtomicDirectory>(directory_ + fmt::format("/step-{:06}", step));
   return building_->building().string();
 }
@@ -48,9 +49,9 @@ void Checkpoints::poll() {
 
 std::vector<std::string> Checkpoints::list() const {
   std::vector<std::string> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory_, error))
-    if (is_checkpoint(entry.path())) found.push_back(entry.path().string());
+  if (!host::is_directory(directory_)) return found;
+  for (const fs::path& path : host::paths_in(directory_))
+    if (is_checkpoint(path)) found.push_back(path.string());
   std::sort(found.begin(), found.end(),
             [](const std::string& a, const std::string& b) { return checkpoint_step(a) < checkpoint_step(b); });
   return found;

@@ -74,6 +74,16 @@ TEST(Checkpoints, WhatIsMissingForeignOrOfAnotherStepIsDamage) {
   expect_damage("expected the state of step 2, got that of step 1");
 }
 
+TEST(Checkpoints, AFolderThatTheSystemCannotReadIsNamed) {
+  const std::string directory = testing::TempDir() + "collimate-unread-" + std::to_string(getpid());
+  std::filesystem::remove_all(directory);
+  std::filesystem::create_directories(directory + "/checkpoints");
+  const std::string loop = directory + "/checkpoints/step-000001";
+  std::filesystem::create_symlink(loop, loop);
+  EXPECT_EQ(base::message_of<base::RunError>([&] { Checkpoints(directory).list(); }),
+            fmt::format("[{}] expected to look for it, got Too many levels of symbolic links", loop));
+}
+
 // Rows of a tensor of six that a rank has, and a number.
 struct RankState : base::Stateful {
   RankState(int rank, int ranks, int its_number = 0)

@@ -52,10 +52,18 @@ DistActor::DistActor(const graph::FunctionSpec& spec, const graph::Layout& layou
   if (spec.collect == graph::Collect::kNone) collecting_.clear();
 }
 
-std::vector<Batch> DistActor::split(const Batch& rows, int64_t group_size) const {
-  int64_t unit = granularity_ == graph::Granularity::kGroup && rows.rows() % group_size == 0 ? group_size : 1;
-  int64_t units = rows.rows() / unit;
-  int64_t dp = mesh_.size("dp");
+std::vector<Batch> DistActor::split(const Batch& rows, std::span<const int64_t> numbers, int64_t group_size) const {
+  COLLIMATE_CHECK(std::ssize(numbers) == rows.rows(), "{} numbers of {} rows", numbers.size(), rows.rows());
+  const int64_t unit = granularity_ == graph::Granularity::kGroup ? group_size : 1;
+  std::vector<int64_t> begins;
+  for (int64_t row = 0; row < rows.rows(); ++row)
+    if (row == 0 || base::at(numbers, row) / unit != base::at(numbers, row - 1) / unit) begins.push_back(row);
+  begins.push_back(rows.rows());
+  return split_units(rows, begins);
+}
+
+std::vector<Batch> DistActor::split_units(const Batch& rows, std::span<const int64_t> begins) const {
+  const int64_t units = std::ssize(begins) - 1, dp = mesh_.size("dp");
   std::vector<Batch> parts;
   for (int rank : mesh_.ranks()) {
     int64_t at = mesh_.coordinate(rank, "dp");
@@ -64,14 +72,19 @@ std::vector<Batch> DistActor::split(const Batch& rows, int64_t group_size) const
     else if (dispatch_ == graph::Dispatch::kWhole)
       parts.push_back(at == 0 ? rows : rows.slice(0, 0));
     else
-      parts.push_back(rows.slice(units * at / dp * unit, units * (at + 1) / dp * unit));
+      parts.push_back(rows.slice(base::at(begins, units * at / dp), base::at(begins, units * (at + 1) / dp)));
   }
   return parts;
 }
 
 std::vector<Batch> DistActor::split_update(const Batch& rows, int64_t unit) const {
   const int64_t dp = mesh_.size("dp");
-  if (dp == 1 || dispatch_ != graph::Dispatch::kSplit || !rows.has(batch::kIds.name)) return split(rows, unit);
+  if (dp == 1 || dispatch_ != graph::Dispatch::kSplit || !rows.has(batch::kIds.name)) {
+    std::vector<int64_t> begins;
+    for (int64_t row = 0; row < rows.rows(); row += unit) begins.push_back(row);
+    begins.push_back(rows.rows());
+    return split_units(rows, begins);
+  }
   const Batch sorted = unit == 1 && rows.has(batch::kPromptUid.name) ? by_prompt(rows) : rows;
   const std::vector<int64_t> ends = balanced_ends(unit_tokens(sorted, unit), dp);
   std::vector<Batch> by_dp;

@@ -25,12 +25,12 @@ class DistActor {
   const comm::Mesh& mesh() const { return mesh_; }
   const std::vector<int>& workers() const { return mesh_.ranks(); }
   // Returns the rows of each rank, in the order of workers(). Dispatch kSplit splits them over dp in near-equal runs of
-  // whole units (a unit is `group_size` rows for granularity group if the rows make whole groups, else one row), and
-  // repeats them over tp, cp and pp. kBroadcast gives all rows to each rank; kWhole gives all rows to dp rank 0 and
-  // none to the others.
-  std::vector<Batch> split(const Batch& rows, int64_t group_size) const;
+  // whole units and repeats them over tp, cp and pp. A unit is one row or, for granularity group, the rows of one
+  // sample group, however many of its `group_size` rows are left: those whose `numbers`, ascending in the iteration,
+  // say so. kBroadcast gives all rows to each rank; kWhole gives all rows to dp rank 0 and none to the others.
+  std::vector<Batch> split(const Batch& rows, std::span<const int64_t> numbers, int64_t group_size) const;
   // Splits an optimizer update, whose rows may be in any order. Rows of one prompt stay side by side, `unit` rows stay
-  // together, and the numbers of tokens of the ranks are as equal as runs of such units allow.
+  // together, and the numbers of tokens of the ranks (without tokens, of units) are as equal as runs of units allow.
   std::vector<Batch> split_update(const Batch& rows, int64_t unit) const;
   // Returns indices into workers() of the ranks that speak for their dp rank, in dp order: tp 0, cp 0, last pp. Only
   // their metrics count.
@@ -42,6 +42,9 @@ class DistActor {
   Batch collect(std::span<const Batch> parts) const;
 
  private:
+  // Splits rows by units, of which `begins` has the first row of each and, last, the number of rows.
+  std::vector<Batch> split_units(const Batch& rows, std::span<const int64_t> begins) const;
+
   graph::Granularity granularity_;
   graph::Dispatch dispatch_;
   comm::Mesh mesh_;

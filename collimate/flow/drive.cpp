@@ -96,7 +96,13 @@ void Drive::apply(const graph::Event& event) {
   };
   if (event.kind == graph::EventKind::kLost && std::none_of(actions.begin(), actions.end(), fails))
     start_again(event.worker, event.cause);
-  for (const graph::Action& action : actions) act(action);
+  for (size_t i = 0; i < actions.size(); ++i) {
+    act(actions[i]);
+    const bool feeds = actions[i].kind == graph::ActionKind::kFeed;
+    const bool more = feeds && i + 1 < actions.size() && actions[i + 1].kind == graph::ActionKind::kFeed &&
+                      actions[i + 1].task == actions[i].task;
+    if (feeds && !more) end_feeds(actions[i].task);
+  }
 }
 
 // Starts a lost worker again. It is called only where the schedule can go on without what the worker held, and before

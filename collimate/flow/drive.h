@@ -86,7 +86,7 @@ class Drive : public base::Stateful {
     const graph::Node* node = nullptr;
     const graph::FunctionSpec* spec = nullptr;
     DistActor actor;
-    std::vector<int64_t> held;           // fed rows of a function that needs all at once
+    std::vector<int64_t> held;           // fed rows of a function that needs all, or whole groups, at once
     std::map<int64_t, int64_t> numbers;  // uid → row number of rows that were sent
     std::map<int64_t, OpenFeed> feeds;   // sent and not fully answered, by feed number
     int64_t next_feed = 0;
@@ -145,6 +145,9 @@ class Drive : public base::Stateful {
   // drive_tasks.cpp
   void start(const graph::Action& action);
   void feed(const graph::Task& task, int64_t first, int64_t count);
+  // Passes on what a function that wants whole groups was fed since the last call: the schedule feeds all rows that are
+  // left of a group one after the other, in pieces where others were dropped between them.
+  void end_feeds(const graph::Task& task);
   void close(const graph::Task& task);
   void cancel(const graph::Task& task);
   void dispatch(TaskState& state, std::vector<int64_t> numbers);

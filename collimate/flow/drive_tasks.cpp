@@ -20,6 +20,8 @@ bool wants_all(const graph::FunctionSpec& spec) {
   return !spec.streams && (trains(spec) || spec.granularity == graph::Granularity::kIteration);
 }
 
+bool wants_groups(const graph::FunctionSpec& spec) { return spec.granularity == graph::Granularity::kGroup; }
+
 }  // namespace
 
 std::string Drive::journal_name(const TaskState& state) {
@@ -87,10 +89,18 @@ void Drive::feed(const graph::Task& task, int64_t first, int64_t count) {
   std::vector<int64_t> numbers;
   for (int64_t i = 0; i < count; ++i) numbers.push_back(first + i);
   TaskState& state = found->second;
-  if (wants_all(*state.spec))
+  if (wants_all(*state.spec) || wants_groups(*state.spec))
     state.held.insert(state.held.end(), numbers.begin(), numbers.end());
   else
     dispatch(state, std::move(numbers));
+}
+
+void Drive::end_feeds(const graph::Task& task) {
+  auto found = tasks_.find(task);
+  if (found == tasks_.end() || wants_all(*found->second.spec) || found->second.held.empty()) return;
+  std::vector<int64_t> numbers = std::exchange(found->second.held, {});
+  std::sort(numbers.begin(), numbers.end());
+  dispatch(found->second, std::move(numbers));
 }
 
 void Drive::close(const graph::Task& task) {
@@ -189,7 +199,7 @@ void Drive::dispatch(TaskState& state, std::vector<int64_t> numbers) {
     state.answered.erase(uid);
   }
   std::vector<std::vector<Batch>> batches;
-  for (Batch& part : state.actor.split(rows, state.flow->group_size)) batches.push_back({std::move(part)});
+  for (Batch& part : state.actor.split(rows, numbers, state.flow->group_size)) batches.push_back({std::move(part)});
   send_feed(state, std::move(numbers), std::move(batches));
 }
 

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <thread>
+#include <vector>
 
 #include "collimate/base/deadline.h"
 #include "collimate/graph/forms.h"
@@ -61,6 +63,63 @@ TEST(ExecutorFlows, FilteredGroupsAreReplaced) {
   EXPECT_GT(dropped, 0);
   Seen delayed = run_flow(graph, graph::flattening(graph, 2), "keep", 4, 0.002);
   EXPECT_EQ(delayed.weights, seen.weights);
+}
+
+// A function drops rows one by one, out of the middle of groups too. The next one gets all that is left of a group in
+// one call.
+TEST(ExecutorFlows, WhatIsLeftOfAGroupComesInOneCall) {
+  const graph::FunctionSpec thin = toy::spec_of("thin", graph::Kind::kHost, {"ids"}, {"score"});
+  graph::FunctionSpec judge = toy::spec_of("judge", graph::Kind::kHost, {"score"}, {"reward"});
+  judge.granularity = graph::Granularity::kGroup;
+  std::mutex mutex;
+  std::map<int64_t, std::vector<int64_t>> left, judged;  // by prompt: how many rows of it are in each call
+  const auto note = [&](std::map<int64_t, std::vector<int64_t>>& calls, const Batch& rows) {
+    const std::lock_guard lock(mutex);
+    std::map<int64_t, int64_t> here;
+    for (const int64_t prompt : rows.all(batch::kPromptUid)) ++here[prompt];
+    for (const auto& [prompt, count] : here) calls[prompt].push_back(count);
+  };
+  Registry registry = toy::registry();
+  registry.add("thin", [&](const nlohmann::json&) {
+    auto module = std::make_unique<HostModule>();
+    module->add(thin, [&](const Batch& input, const CallInfo&, std::vector<Metric>&) {
+      std::vector<int64_t> kept;
+      for (int64_t i = 0; i < input.rows(); ++i)
+        if (input.get(batch::kUid, i) % 4 != 1) kept.push_back(i);
+      Batch made = input.gather(kept);
+      made.set(batch::kScore, std::vector<float>(kept.size(), 1.0F));
+      if (!kept.empty()) note(left, made);
+      return made;
+    });
+    return module;
+  });
+  registry.add("judge", [&](const nlohmann::json&) {
+    auto module = std::make_unique<HostModule>();
+    module->add(judge, [&](const Batch& input, const CallInfo&, std::vector<Metric>&) {
+      note(judged, input);
+      Batch made(input.rows());
+      made.set(batch::kReward, std::vector<float>(static_cast<size_t>(input.rows()), 1.0F));
+      return made;
+    });
+    return module;
+  });
+  graph::ModelHandle policy("policy", {toy::generate_spec()}), thins("thin", {thin}), judges("judge", {judge}),
+      trainer("trainer", {toy::train_spec()});
+  const graph::Graph graph = graph::trace(
+      [&](graph::Value prompts) {
+        trainer.train(judges(thins(policy("generate", prompts))));
+        graph::link(trainer, policy);
+      },
+      {{"prompts", {"uid", "prompt_uid"}}}, "thinned");
+  run(graph, graph::flattening(graph, 1), registry, toy::run_options(3));
+  EXPECT_EQ(judged.size(), 9U);
+  int64_t thinned = 0;
+  for (const auto& [prompt, calls] : judged) {
+    EXPECT_EQ(calls.size(), 1U) << "prompt " << prompt;
+    EXPECT_EQ(calls.front(), std::accumulate(left.at(prompt).begin(), left.at(prompt).end(), int64_t{0})) << prompt;
+    thinned += calls.front() > 1 && calls.front() < 4 ? 1 : 0;
+  }
+  EXPECT_GT(thinned, 0);
 }
 
 TEST(ExecutorFlows, StalenessOneGeneratesWithTheWeightsOfOneIterationBefore) {

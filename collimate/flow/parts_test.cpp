@@ -30,6 +30,13 @@ std::vector<int64_t> uids(const Batch& batch) {
   return batch.empty() ? std::vector<int64_t>() : batch.all(batch::kUid);
 }
 
+// Splits the first rows of an iteration.
+std::vector<Batch> split(const DistActor& actor, const Batch& rows, int64_t group_size) {
+  std::vector<int64_t> numbers(static_cast<size_t>(rows.rows()));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return actor.split(rows, numbers, group_size);
+}
+
 TEST(MetricKey, IsAListInCheckpointsAndOrdersMetrics) {
   const std::map<MetricKey, int> metrics = {{{2, 0, 0, 7, 0}, 3}, {{1, 2, 3, 4, 5}, 1}, {{1, 2, 3, 5, 0}, 2}};
   const nlohmann::json saved = metrics;
@@ -43,7 +50,7 @@ TEST(DistActor, SplitsOverDpRepeatsOverTpAndCollectsInOrder) {
   layout.tp = 2;
   layout.dp = 2;
   DistActor actor(spec, layout, {4, 5, 6, 7});
-  std::vector<Batch> parts = actor.split(numbered({10, 11, 12, 13, 14}), 1);
+  std::vector<Batch> parts = split(actor, numbered({10, 11, 12, 13, 14}), 1);
   ASSERT_EQ(parts.size(), 4U);
   EXPECT_EQ(uids(parts[0]), (std::vector<int64_t>{10, 11}));
   EXPECT_EQ(uids(parts[1]), uids(parts[0]));
@@ -88,7 +95,7 @@ TEST(DistActor, SplitsOverDpAloneWhereAllAxesAre) {
   std::iota(workers.begin(), workers.end(), 20);
   const DistActor actor(spec, layout, workers);
   EXPECT_EQ(actor.mesh().size("dp"), 2);
-  const std::vector<Batch> parts = actor.split(numbered({1, 2, 3, 4}), 1);
+  const std::vector<Batch> parts = split(actor, numbered({1, 2, 3, 4}), 1);
   ASSERT_EQ(parts.size(), 16U);
   for (size_t i = 0; i < parts.size(); ++i) {
     const bool second = i / 8 == 1;
@@ -106,11 +113,40 @@ TEST(DistActor, WithoutDpEveryRankGetsAllRows) {
   graph::Layout layout;
   layout.pp = layout.cp = layout.tp = 2;
   const DistActor actor(graph::FunctionSpec(), layout, {0, 1, 2, 3, 4, 5, 6, 7});
-  const std::vector<Batch> parts = actor.split(numbered({1, 2, 3}), 1);
+  const std::vector<Batch> parts = split(actor, numbered({1, 2, 3}), 1);
   ASSERT_EQ(parts.size(), 8U);
   for (const Batch& part : parts) EXPECT_EQ(uids(part), (std::vector<int64_t>{1, 2, 3}));
   EXPECT_EQ(actor.collecting(), (std::vector<int>{2}));
   EXPECT_EQ(actor.reporting(), (std::vector<int>{2}));
+}
+
+// Groups of four of which 3, 1, 4 and 2 rows are left. A function of rows gets five on each rank.
+TEST(DistActor, WhatIsLeftOfAGroupStaysTogether) {
+  graph::FunctionSpec spec;
+  graph::Layout layout;
+  layout.dp = 2;
+  const std::vector<int64_t> numbers = {0, 1, 3, 6, 8, 9, 10, 11, 13, 14};
+  const Batch rows = numbered(numbers);
+  const std::vector<Batch> any = DistActor(spec, layout, {0, 1}).split(rows, numbers, 4);
+  EXPECT_EQ(uids(any[0]), (std::vector<int64_t>{0, 1, 3, 6, 8}));
+  spec.granularity = graph::Granularity::kGroup;
+  const std::vector<Batch> parts = DistActor(spec, layout, {0, 1}).split(rows, numbers, 4);
+  EXPECT_EQ(uids(parts[0]), (std::vector<int64_t>{0, 1, 3, 6}));
+  EXPECT_EQ(uids(parts[1]), (std::vector<int64_t>{8, 9, 10, 11, 13, 14}));
+  layout.dp = 5;
+  const std::vector<Batch> few = DistActor(spec, layout, {0, 1, 2, 3, 4}).split(rows, numbers, 4);
+  EXPECT_TRUE(few[0].empty());
+  EXPECT_EQ(uids(few[1]), (std::vector<int64_t>{0, 1, 3}));
+  EXPECT_EQ(uids(few[4]), (std::vector<int64_t>{13, 14}));
+}
+
+TEST(DistActor, PairsWithoutTokensStayTogether) {
+  graph::Layout layout;
+  layout.dp = 2;
+  const std::vector<Batch> parts =
+      DistActor(graph::FunctionSpec(), layout, {0, 1}).split_update(numbered({1, 2, 3, 4, 5, 6}), 2);
+  EXPECT_EQ(uids(parts[0]), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(uids(parts[1]), (std::vector<int64_t>{3, 4, 5, 6}));
 }
 
 TEST(DistActor, GroupsStayTogetherAndBroadcastRepeats) {
@@ -119,12 +155,12 @@ TEST(DistActor, GroupsStayTogetherAndBroadcastRepeats) {
   graph::Layout layout;
   layout.dp = 2;
   DistActor actor(spec, layout, {0, 1});
-  std::vector<Batch> parts = actor.split(numbered({0, 1, 2, 3, 4, 5}), 2);
+  std::vector<Batch> parts = split(actor, numbered({0, 1, 2, 3, 4, 5}), 2);
   EXPECT_EQ(uids(parts[0]), (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(uids(parts[1]), (std::vector<int64_t>{2, 3, 4, 5}));
   spec.dispatch = graph::Dispatch::kBroadcast;
   DistActor all(spec, layout, {0, 1});
-  EXPECT_EQ(uids(all.split(numbered({7, 8}), 2)[1]), (std::vector<int64_t>{7, 8}));
+  EXPECT_EQ(uids(split(all, numbered({7, 8}), 2)[1]), (std::vector<int64_t>{7, 8}));
   EXPECT_EQ(all.collecting(), (std::vector<int>{0}));
 }
 

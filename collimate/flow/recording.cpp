@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "collimate/base/error.h"
 #include "collimate/host/checksum.h"
@@ -26,6 +27,14 @@ uint32_t checksum_of(const std::string& path, int64_t bytes) {
   return host::crc32c(file.bytes().first(static_cast<size_t>(bytes)));
 }
 
+// Copies the file to `path`, unless both are in one directory.
+void copy_elsewhere(const std::filesystem::path& source, const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::equivalent(path.parent_path(), source.parent_path(), error)) return;
+  if (!error) std::filesystem::copy_file(source, path, std::filesystem::copy_options::overwrite_existing, error);
+  if (error) host::throw_io_error(path, fmt::format("a copy of {}", source.string()), error.value());
+}
+
 }  // namespace
 
 std::string recording_problem(const std::string& path, const Recorded& recorded) {
@@ -44,12 +53,9 @@ Recording::Recording(const std::string& path, const std::string& source, const R
     : path_(path),
       bytes_(recorded.bytes),
       crc32c_(recorded.crc32c ? *recorded.crc32c : checksum_of(source, recorded.bytes)) {
-  COLLIMATE_CHECK(static_cast<int64_t>(std::filesystem::file_size(source)) >= bytes_, "{} has no {} bytes", source,
-                  bytes_);
-  if (!std::filesystem::equivalent(std::filesystem::path(path).parent_path(),
-                                   std::filesystem::path(source).parent_path()))
-    std::filesystem::copy_file(source, path, std::filesystem::copy_options::overwrite_existing);
+  copy_elsewhere(source, path);
   fd_ = open_file(path, 0);
+  COLLIMATE_CHECK(::lseek(fd_.get(), 0, SEEK_END) >= bytes_, "{} has no {} bytes", path, bytes_);
   if (::ftruncate(fd_.get(), bytes_) != 0 || ::lseek(fd_.get(), bytes_, SEEK_SET) < 0)
     host::throw_io_error(path, "to cut the file", errno);
 }

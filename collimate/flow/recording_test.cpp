@@ -14,6 +14,7 @@
 #include "collimate/base/log.h"
 #include "collimate/flow/checkpoints.h"
 #include "collimate/host/file_io.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_modules.h"
 #include "tests/support/graph/replay.h"
 
@@ -90,6 +91,14 @@ TEST_F(LostRecording, TheNextResumeGoesOnWithTheNewOne) {
   const std::string kept = first.substr(0, first.find('\n', save) + 1);
   EXPECT_EQ(second.substr(0, kept.size()), kept);
   EXPECT_GT(second.size(), kept.size());
+}
+
+TEST_F(LostRecording, ACopyThatFailsNamesBothFiles) {
+  run_from("");
+  const std::string into = directory_ + "/gone/events.jsonl";
+  const std::string message =
+      base::message_of<base::RunError>([&] { Recording(into, events_, {.bytes = 10, .crc32c = 0}); });
+  EXPECT_EQ(message, fmt::format("[{}] expected a copy of {}, got No such file or directory", into, events_));
 }
 
 }  // namespace

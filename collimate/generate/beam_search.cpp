@@ -248,6 +248,21 @@ void check_prompt(std::span<const int32_t> ids, int64_t number, int64_t vocabula
   require_token_ids(ids, vocabulary, where);
 }
 
+// Returns how many of so many searches run together, each with `blocks_each` blocks for each of its beams, in the cache
+// of `service`. The cache holds one search at least unless its size was asked for (`asked_blocks`, 0: it was not): then
+// InputError is thrown where it holds none.
+int64_t searches_together(const ServiceOptions& service, int64_t asked_blocks, int64_t beams, int64_t blocks_each,
+                          int64_t searches) {
+  const int64_t needed = beams * blocks_each;
+  if (asked_blocks > 0 && asked_blocks < needed)
+    throw base::InputError(base::expectation(
+        "generate.cache_blocks",
+        fmt::format("at least {}, for {} beams of up to {} tokens", needed, beams, blocks_each * kBlockTokens),
+        fmt::to_string(asked_blocks), fmt::format("cache_blocks: {}, fewer beams or fewer max_tokens", needed)));
+  return std::clamp(std::min(service.max_batch_sequences, service.cache_blocks / blocks_each) / beams, int64_t{1},
+                    searches);
+}
+
 Finish search_finish(const Beams::Hypothesis& one, const SamplingParams& params, const ServiceOptions& service) {
   const auto has = [&](std::span<const int32_t> ids) { return std::ranges::find(ids, one.tokens.back()) != ids.end(); };
   if (!params.ignore_eos && has(service.eos_ids)) return Finish::kEos;
@@ -284,6 +299,7 @@ std::vector<Completion> beam_all(model::Model& model, std::span<const std::vecto
                                  const EngineListener& listener) {
   check_nothing_is_drawn(params);
   const shape::ModelShape& shape = model.shape();
+  const int64_t asked_blocks = options.service.cache_blocks;
   options.service = resolved(std::move(options.service), shape, model.weights().options().compute);
   const ServiceOptions& service = options.service;
   const std::vector<int32_t> ends = search_ends(params, service);
@@ -300,9 +316,8 @@ std::vector<Completion> beam_all(model::Model& model, std::span<const std::vecto
   }
   // The last token is never run, and beams that do not go on give their blocks back before others are copied.
   const int64_t blocks_each = blocks_for(std::min(longest + params.max_tokens, service.max_sequence_tokens) - 1);
-  const int64_t together =
-      std::clamp(std::min(service.max_batch_sequences, service.cache_blocks / blocks_each) / beams.beams, int64_t{1},
-                 std::ssize(prompts) - static_cast<int64_t>(begin));
+  const int64_t together = searches_together(service, asked_blocks, beams.beams, blocks_each,
+                                             std::ssize(prompts) - static_cast<int64_t>(begin));
   Searcher searcher(model, service, together * beams.beams, together, blocks_each);
   Progress progress{.total = std::ssize(completions)};
   const auto take = [&](const Search& search) {

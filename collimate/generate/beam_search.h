@@ -16,8 +16,9 @@ namespace collimate::generate {
 // form allows fewer completions than asked for, the rest are empty, with Finish::kError and a score of -infinity. Beams
 // share the cache blocks of their common beginnings. Throws InputError for a prompt that is empty, too long or has an
 // id outside the vocabulary; for any other parameter of `params` that is not at its default (a temperature of 0 counts
-// as the default) or that Service::submit refuses; for speculation; for more samples than beams, and for more beams
-// than kMostTopTokens or max_batch_tokens allow.
+// as the default) or that Service::submit refuses; for speculation; for more samples than beams; for more beams
+// than kMostTopTokens or max_batch_tokens allow; and for fewer cache_blocks than the beams of the longest prompt need,
+// where 0 takes as many as are needed.
 std::vector<Completion> beam_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
                                  const BeamParams& beams, const SamplingParams& params, EngineOptions options = {},
                                  const EngineListener& listener = {});

@@ -159,6 +159,28 @@ TEST_F(TinyBeams, TheCacheHoldsWhatBeamsCanReachAndNoMore) {
   }
 }
 
+// Two beams of a prompt of 40 tokens and 20 more, the last of which is not run, need 2 * 4 blocks. Prompts take turns
+// where there are no more, and find the same.
+TEST_F(TinyBeams, TakesNoMoreBlocksThanWereAskedFor) {
+  const BeamParams beams{.beams = 2};
+  const SamplingParams params{.max_tokens = 20, .ignore_eos = true};
+  const auto whole = search(beams, params);
+  for (const int64_t blocks : {8, 15, 16, 30}) {
+    ServiceStats stats;
+    const auto found = search(beams, params, {.service = {.cache_blocks = blocks}},
+                              {.on_progress = [&](const Progress& p) { stats = p.service; }});
+    EXPECT_EQ(stats.blocks, blocks / 8 * 8);
+    ASSERT_EQ(found.size(), whole.size());
+    for (size_t i = 0; i < whole.size(); ++i) {
+      EXPECT_EQ(found[i].tokens, whole[i].tokens) << blocks;
+      EXPECT_EQ(found[i].score, whole[i].score) << blocks;
+    }
+  }
+  EXPECT_EQ(refusal(beams, params, {.service = {.cache_blocks = 7}}),
+            "[generate.cache_blocks] expected at least 8, for 2 beams of up to 64 tokens, got 7; try cache_blocks: 8, "
+            "fewer beams or fewer max_tokens");
+}
+
 TEST_F(TinyBeams, RefusesWhatASearchDoesNotRead) {
   const BeamParams two{.beams = 2};
   EXPECT_EQ(

@@ -187,7 +187,7 @@ class Service : public base::Stateful, public Completer {
 
   // Save and load the requests in flight with their tokens so far; the cache is recomputed, which gives the same bits.
   // load() replaces all requests. Throws InputError, and changes nothing, if the saved service had another seed or a
-  // request that this service would refuse.
+  // request that this service would refuse, or if its state is damaged.
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
 

@@ -59,7 +59,9 @@ void ScheduleCore::refill(IterationRun& run) {
   changed_ = true;
 }
 
-// Feeds the running task the rows in the window that are ready. A task that has not started is fed when it does.
+// Feeds the running task the rows in the window that are ready. A task that has not started is fed when it does. The
+// pieces of a group of which rows were dropped follow each other, and whoever carries the actions out makes one call of
+// them.
 void ScheduleCore::feed(IterationRun& run, int node, int replica, RowRange window) {
   ReplicaRun& here = run.replica(node, replica);
   if (!here.running) {

@@ -9,6 +9,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/host/checksum.h"
+#include "collimate/host/file_status.h"
 
 namespace collimate::host {
 namespace {
@@ -32,9 +33,8 @@ void remove_quietly(const fs::path& path) {
 }
 
 void sync_tree(const fs::path& root) {
-  for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (entry.is_regular_file() || entry.is_directory()) sync_path(entry.path());
-  }
+  for (const fs::path& path : paths_below(root))
+    if (is_file(path) || host::is_directory(path)) sync_path(path);
   sync_path(root);
 }
 

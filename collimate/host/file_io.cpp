@@ -15,6 +15,8 @@ namespace {
 
 std::string remedy_of(int error_number) {
   if (error_number == ENOSPC) return "freeing space on that disk";
+  if (error_number == EACCES || error_number == EPERM) return "a user who may read and write there, or another place";
+  if (error_number == EROFS) return "another place, as that disk can not be written to";
   return error_number == EFBIG ? "a higher limit on the size of files (ulimit -f)" : "";
 }
 

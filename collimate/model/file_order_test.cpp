@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tests/support/base/error_of.h"
+#include "tests/support/model/edit_weights.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
@@ -21,7 +22,7 @@ TEST_F(FileOrder, ATensorWithValuesThatAreNoNumbersIsNamed) {
         const auto weights = testing::tiny_weights(testing::tiny_shape("llama"));
         const int index = weights->index_of(name);
         const int64_t count = weights->params()[static_cast<size_t>(index)].count();
-        for (const int64_t place : {int64_t{3}, count - 2}) weights->edit(index)[place] = value;
+        for (const int64_t place : {int64_t{3}, count - 2}) testing::edit_of(*weights, index)[place] = value;
         save_huggingface(*weights, directory_, {.dtype = dtype});
         for (const bool mapped : {false, true}) {
           const std::string message = base::message_of([&] {  // of mapped weights once they are packed
@@ -38,7 +39,7 @@ TEST_F(FileOrder, ATensorWithValuesThatAreNoNumbersIsNamed) {
 // No pass reads the row, and the head is another table.
 TEST_F(FileOrder, ARowOfAMappedTableThatIsNoNumberIsRefusedAtOnce) {
   const auto weights = testing::tiny_weights(testing::tiny_shape("qwen2"));
-  weights->edit(weights->index_of("model.embed_tokens.weight"))[24 * 31 + 5] = NAN;
+  testing::edit_of(*weights, weights->index_of("model.embed_tokens.weight"))[24 * 31 + 5] = NAN;
   save_huggingface(*weights, directory_);
   for (const bool mapped : {false, true})
     EXPECT_THAT(base::message_of([&] { load_huggingface(directory_, "", {.mapped = mapped}, {}); }),
@@ -49,7 +50,8 @@ TEST_F(FileOrder, TheLargestAndSmallestValuesAreNumbers) {
   const auto weights = testing::tiny_weights(testing::tiny_shape("llama"));
   const int index = weights->index_of("model.norm.weight");
   const float extremes[] = {FLT_MAX, -FLT_MAX, FLT_MIN, std::numeric_limits<float>::denorm_min(), -0.0F};
-  for (size_t i = 0; i < std::size(extremes); ++i) weights->edit(index)[static_cast<int64_t>(i)] = extremes[i];
+  for (size_t i = 0; i < std::size(extremes); ++i)
+    testing::edit_of(*weights, index)[static_cast<int64_t>(i)] = extremes[i];
   save_huggingface(*weights, directory_);
   EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum());
 }

@@ -9,6 +9,7 @@
 #include "collimate/tensor/autograd.h"
 #include "tests/support/comm/ranks.h"
 #include "tests/support/model/altered_experts.h"
+#include "tests/support/model/edit_weights.h"
 #include "tests/support/model/reference.h"
 #include "tests/support/model/tiny_weights.h"
 
@@ -74,7 +75,7 @@ class AtenGradients : public ::testing::TestWithParam<std::tuple<std::string, in
 TEST_P(AtenGradients, EqualThoseOfAten) {
   auto weights = tiny_weights(shape());
   if (scored()) {
-    const tensor::HostEdit head = weights->edit(weights->index_of("score.weight"));
+    const tensor::HostEdit head = testing::edit_of(*weights, weights->index_of("score.weight"));
     for (int64_t i = 0; i < shape().table_width(); ++i) head[i] = 0.1F * static_cast<float>(i % 5) - 0.2F;
     weights->commit();
   }

@@ -9,6 +9,7 @@
 #include "collimate/model/rounding.h"
 #include "collimate/model/safetensors.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/model/edit_weights.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
@@ -201,7 +202,7 @@ TEST_F(HuggingFace, AHeadBesideATiedEmbeddingHasItsValues) {
   EXPECT_EQ(form_of_files(directory_, *weights).dtype, "F32") << "only loading compares the two";
   const auto embedding = weights->values(0);
   const std::vector<float> values(embedding.begin(), embedding.end());
-  std::ranges::copy(values, weights->edit(weights->index_of("lm_head.weight")).begin());
+  std::ranges::copy(values, testing::edit_of(*weights, weights->index_of("lm_head.weight")).begin());
   weights->commit();
   save_huggingface(*weights, directory_);
   host::write_file_atomically(file, config.dump());
@@ -345,7 +346,7 @@ TEST_F(HuggingFace, AMissingScoreHeadIsZero) {
   EXPECT_THROW(check_huggingface(directory_, "value", {}), base::InputError);
   EXPECT_NO_THROW(check_huggingface(directory_, "value", {.trained = true}));
   EXPECT_THROW(model.logits(hidden), base::InputError);
-  scored->edit(scored->index_of("score.weight"))[0] = 2;
+  testing::edit_of(*scored, scored->index_of("score.weight"))[0] = 2;
   scored->commit();
   EXPECT_FLOAT_EQ(to_vector(model.scores(hidden))[1], 2 * to_vector(hidden)[24]);
   save_huggingface(*scored, directory_);

@@ -14,6 +14,7 @@
 #include "collimate/base/memory_state.h"
 #include "collimate/shape/family.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/model/edit_weights.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
@@ -45,7 +46,7 @@ std::shared_ptr<Weights> merged(const Weights& weights) {
   std::vector<float> memory;
   for (size_t i = 0; i < whole->params().size(); ++i) {
     const auto values = merged_values(weights, static_cast<int>(i));
-    std::copy(values.begin(), values.end(), whole->edit(static_cast<int>(i)).begin());
+    std::copy(values.begin(), values.end(), testing::edit_of(*whole, static_cast<int>(i)).begin());
   }
   whole->commit();
   return whole;

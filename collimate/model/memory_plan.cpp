@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "collimate/base/at.h"
 #include "collimate/model/kv_cache.h"
@@ -279,16 +282,27 @@ int64_t recorded_logits_bytes(const ModelShape& shape, int64_t predicted, const 
   return shape.head != shape::Head::kLanguageModel || bytes > kMostRecordedLogitBytes ? 0 : allocated_bytes(bytes);
 }
 
-int64_t backward_scratch_bytes(const ModelShape& shape, int64_t tokens) {
+void add_pass_scratch(const ModelShape& shape, int reduction_chunks, int64_t tokens, int64_t backward_keys,
+                      tensor::ScratchNeed& need) {
+  const auto add = [&](const tensor::LinearSize& size, tensor::ScratchNeed& to) {
+    tensor::add_linear_scratch(size, to);
+    if (backward_keys > 0) tensor::add_linear_backward_scratch(size, to);
+  };
+  tensor::ScratchNeed alone(1);  // one thread computes a small expert
+  std::set<std::pair<int64_t, int64_t>> known, known_alone;
   const std::vector<shape::ParamSpec> specs = shape::param_specs(shape);
-  int64_t most = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].fused == 0 || specs[i].kind != shape::ParamKind::kLinear) continue;
-    if (specs[i].part == shape::Part::kHead || specs[i].part == shape::Part::kScore) continue;
-    const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
-    most = std::max(most, tensor::linear_backward_scratch_bytes(tokens, rows, specs[i].sizes[1]));
+    const shape::ParamSpec& spec = specs[i];
+    if (spec.fused == 0 || spec.kind != shape::ParamKind::kLinear || spec.part == shape::Part::kHead) continue;
+    const tensor::LinearSize size{tokens, shape::fused_rows(specs, static_cast<int64_t>(i)), spec.sizes[1],
+                                  reduction_chunks};
+    if (known.emplace(size.n, size.k).second) add(size, need);
+    if (spec.expert >= 0 && known_alone.emplace(size.n, size.k).second) add(size, alone);
   }
-  return allocated_bytes(most);
+  need.in_each(alone);
+  if (backward_keys == 0) return;
+  for (const shape::Block& block : shape.blocks)
+    tensor::add_attention_backward_scratch(backward_keys, block.attention.head_dim, block.attention.value_dim(), need);
 }
 
 }  // namespace collimate::model

@@ -10,6 +10,7 @@
 #include "collimate/model/model.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/tensor/allocator.h"
+#include "collimate/tensor/scratch_need.h"
 
 namespace collimate::model {
 
@@ -70,7 +71,9 @@ std::vector<tensor::MemoryItem> pass_memory(const shape::ModelShape& shape, int6
 // Returns the bytes of logits that a record of `predicted` log-probs keeps on a tensor rank; 0 where it keeps none.
 int64_t recorded_logits_bytes(const shape::ModelShape& shape, int64_t predicted, const shape::TensorRank& place = {});
 
-// Returns the bytes of working memory that the calling thread needs in a backward over T tokens.
-int64_t backward_scratch_bytes(const shape::ModelShape& shape, int64_t tokens);
+// Tells `need` of the working memory that the layers of a pass over at most T tokens take, without a language model's
+// head; of its backward too, unless `backward_keys`, the most keys that a token of it reads, are 0.
+void add_pass_scratch(const shape::ModelShape& shape, int reduction_chunks, int64_t tokens, int64_t backward_keys,
+                      tensor::ScratchNeed& need);
 
 }  // namespace collimate::model

@@ -120,7 +120,6 @@ Buffer Weights::take_gradient(int segment) {
 
 tensor::HostEdit Weights::master(int segment) { return {impl_->exec, segment_values(segment)}; }
 tensor::HostEdit Weights::gradient(int segment) { return {impl_->exec, segment_gradient(segment)}; }
-tensor::HostEdit Weights::edit(int index) { return {impl_->exec, param(index), impl_->spec(index).count()}; }
 
 float* Weights::param(int index) {
   const ParamSpec& spec = impl_->spec(index);

@@ -181,7 +181,6 @@ class Weights {
   // The host reads and changes values and gradients by these.
   tensor::HostEdit master(int segment);
   tensor::HostEdit gradient(int segment);
-  tensor::HostEdit edit(int index);  // [spec.count()] of the master
   // Has `make` fill in the whole parameter and keeps what this rank has of it; if that is nothing, does not call it.
   void fill(int index, const std::function<void(std::span<float> whole)>& make);
   // Collects a parameter of the whole model; `make` gives what this rank has of it. The rank that writes files gets

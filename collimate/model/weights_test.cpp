@@ -9,6 +9,7 @@
 #include "collimate/base/memory_state.h"
 #include "collimate/model/rounding.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/model/edit_weights.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
@@ -149,7 +150,7 @@ TEST(Weights, AnUpdateOfOneFusedParameterThatNobodyCommitsIsNoticed) {
       const int index = weights->index_of(layer + first), changed = weights->index_of(layer + name);
       ASSERT_GE(changed, index);
       EXPECT_NO_THROW(weights->panels(index));
-      for (float& value : weights->edit(changed)) value += 1e-3F;
+      for (float& value : testing::edit_of(*weights, changed)) value += 1e-3F;
       EXPECT_THROW(weights->panels(index), base::GuardError) << name;
       weights->commit();
       EXPECT_NO_THROW(weights->panels(index)) << name;

@@ -122,6 +122,17 @@ class Costs {
     return mine.devices == other.devices && reads_in_place(other, mine);
   }
 
+  // Returns whether another function of f's model, which cuts its weights alike, holds them for both: the one that
+  // holds most, of equal ones the first.
+  bool held_for(size_t f) const {
+    for (size_t g = 0; g < calls_.size(); ++g) {
+      if (g == f || functions_.at(g).model != functions_.at(f).model || in_place(g)) continue;
+      const double more = bounds_[g].resident_bytes() - bounds_[f].resident_bytes();
+      if ((more > 0 || (more == 0 && g < f)) && reads_in_place(calls_[g], calls_[f])) return true;
+    }
+    return false;
+  }
+
   // Returns the bytes that other functions hold while f runs, on the device of its group that has least room. Memory
   // that a device has beyond what f's job counts on is subtracted.
   double others(size_t f) const {
@@ -160,7 +171,7 @@ class Costs {
 
   void fill(const std::vector<bool>& functions, DeviceMemory& group) const {
     for (size_t f = 0; f < calls_.size(); ++f) {
-      if (!functions[f] || in_place(f) || calls_[f].swapped) continue;
+      if (!functions[f] || in_place(f) || held_for(f) || calls_[f].swapped) continue;
       group.resident.insert(group.resident.end(), calls_[f].held.begin(), calls_[f].held.end());
       group.resident_bytes += bounds_[f].resident_bytes();
     }

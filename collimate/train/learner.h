@@ -73,7 +73,6 @@ class Learner : public base::Stateful {
   MovingAverage* average() { return average_ ? &*average_ : nullptr; }
 
   int64_t steps() const { return optimizer_.steps(); }
-  int64_t optimizer_bytes() const { return optimizer_.bytes(); }
   const LearnerOptions& options() const { return options_; }
 
   void save(base::StateWriter& out) const override;

@@ -100,12 +100,6 @@ void AdamW::restore(tensor::AwayFile& file) {
   for (Moments& moments : moments_) bring(file, moments);
 }
 
-int64_t AdamW::bytes() const {
-  int64_t bytes = 0;
-  for (const Moments& moments : moments_) bytes += moments.first.bytes() + moments.second.bytes();
-  return bytes;
-}
-
 template <class T>
 tensor::HostView<T> AdamW::seen(const tensor::Buffer& moment) const {
   return {exec_, moment.floats(), moment.bytes() / static_cast<int64_t>(sizeof(float))};

@@ -38,7 +38,6 @@ class AdamW {
   // Weights::commit(): the caller does when all ranks' shares are changed.
   void step(double learning_rate, double gradient_scale, std::span<const float* const> gradients);
   int64_t steps() const { return steps_; }
-  int64_t bytes() const;  // on the device
 
   // offload() moves the moments from the device to the file, restore() brings them back with the same bits. Both do
   // nothing where the constructor was given `away`.

@@ -24,9 +24,9 @@ class CommandLine : public testing::Test {
     EXPECT_TRUE(result.status.ok()) << result.errors;
     return result.output;
   }
-  static std::string error(const std::vector<std::string>& words) {
+  static std::string error(const std::vector<std::string>& words, int code = 2) {
     const host::CommandResult result = run_collimate(words);
-    EXPECT_EQ(result.status.code, 2);
+    EXPECT_EQ(result.status.code, code);
     EXPECT_EQ(result.output, "");
     return last_line(result.errors);
   }
@@ -243,6 +243,16 @@ TEST_F(CommandLine, ResumeBlamesItself) {
             "[--resume] expected the directory of a run of this config, got " + (root_ / "start") +
                 ", which holds other files; try the --output of the run to go on from");
   EXPECT_FALSE(fs::exists(root_ / "new"));
+}
+
+TEST_F(CommandLine, APathThatTheSystemCannotFollowIsNamed) {
+  const std::string loop = root_ / "loop";
+  fs::create_symlink(loop, loop);
+  EXPECT_EQ(
+      error({"report", loop}, 1),
+      "[" + loop +
+          "/summary.json] expected a path that can be reached, got Too many levels of symbolic links; try another "
+          "path, or a user who may read and write there");
 }
 
 TEST_F(CommandLine, NumbersOutOfRangeAreShort) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "collimate/model/model.h"
+#include "tests/support/model/edit_weights.h"
 
 namespace collimate::golden {
 
@@ -29,7 +30,7 @@ inline std::shared_ptr<model::Weights> family_weights(const nlohmann::json& conf
   auto weights = std::make_shared<model::Weights>(shape::parse_model_shape(config, "families.json"), std::move(options),
                                                   tensor::Exec{});
   for (size_t p = 0; p < weights->params().size(); ++p) {
-    const tensor::HostEdit values = weights->edit(static_cast<int>(p));
+    const tensor::HostEdit values = model::testing::edit_of(*weights, static_cast<int>(p));
     for_each_value(weights->params()[p], [&](int64_t here, int64_t in_file) {
       values[here] = static_cast<float>(wave(weights->params()[p].name, in_file));
     });

@@ -5,6 +5,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "tests/support/model/edit_weights.h"
 
 namespace collimate::golden {
 namespace {
@@ -60,7 +61,7 @@ std::shared_ptr<model::Weights> ModelShelf::open(const std::string& name, const 
   if (values.size() != weights->values(index).size())
     throw base::InputError(base::expectation("golden", fmt::format("{} head weights", weights->values(index).size()),
                                              std::to_string(values.size())));
-  std::copy(values.begin(), values.end(), weights->edit(index).begin());
+  std::copy(values.begin(), values.end(), model::testing::edit_of(*weights, index).begin());
   weights->commit();
   return weights;
 }
@@ -79,7 +80,7 @@ void Reference::follow(size_t step, Trainee& trainee) {
   if (!follows_ || step % every_ != 0) return;
   for (size_t i = 0; i < weights_->params().size(); ++i) {
     const auto policy = trainee.weights().values(static_cast<int>(i));
-    const tensor::HostEdit mine = weights_->edit(static_cast<int>(i));
+    const tensor::HostEdit mine = model::testing::edit_of(*weights_, static_cast<int>(i));
     for (size_t k = 0; k < policy.size(); ++k)
       mine[k] = mine[k] * static_cast<float>(1 - alpha_) + static_cast<float>(alpha_) * policy[k];
   }

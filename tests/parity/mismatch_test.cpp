@@ -12,6 +12,7 @@
 #include "collimate/rlhf/modules/trainer.h"
 #include "collimate/train/scoring.h"
 #include "tests/parity/small_learner.h"
+#include "tests/support/model/edit_weights.h"
 
 namespace collimate::test {
 namespace {
@@ -108,7 +109,7 @@ TEST_F(Mismatch, OneUlpInAWeightMovesIt) {
     const int index = small.weights->index_of(name);
     ASSERT_GE(index, 0) << name;
     {
-      const tensor::HostEdit weight = small.weights->edit(index);
+      const tensor::HostEdit weight = model::testing::edit_of(*small.weights, index);
       float* largest = std::max_element(weight.begin(), weight.end());
       *largest = std::nextafter(*largest, 10.0F);
     }
@@ -122,7 +123,7 @@ TEST_F(Mismatch, OneUlpInAWeightMovesIt) {
 // Packed panels follow the weights' version.
 TEST_F(Mismatch, ACommittedChangeReachesDecodingAndTrainingAlike) {
   SmallLearner small(scratch_.path(), "lm", 30);
-  small.weights->edit(small.weights->index_of("lm_head.weight"))[7] += 0.5F;
+  model::testing::edit_of(*small.weights, small.weights->index_of("lm_head.weight"))[7] += 0.5F;
   small.weights->commit();
   EXPECT_EQ(mismatch(small, sampled_rows(small)).log_prob_abs_max, 0.0);
 }

@@ -7,6 +7,7 @@
 
 #include "collimate/rlhf/loss/list.h"
 #include "tests/parity/small_rollout.h"
+#include "tests/support/model/edit_weights.h"
 
 // A run compares the log-probs that its Service recorded with those that its Learner differentiates. One element of one
 // weight, one ulp off in one phase alone, makes them differ: the steps that run prompts, those that decode, the update.
@@ -25,9 +26,9 @@ class Fault {
 
   void during(Phase phase, const std::function<void()>& work) const {
     const float right = weights_.values(parameter_)[0];
-    if (phases_.contains(phase)) weights_.edit(parameter_)[0] = std::nextafter(right, 2 * right);
+    if (phases_.contains(phase)) model::testing::edit_of(weights_, parameter_)[0] = std::nextafter(right, 2 * right);
     work();
-    weights_.edit(parameter_)[0] = right;
+    model::testing::edit_of(weights_, parameter_)[0] = right;
   }
 
  private:

@@ -15,6 +15,7 @@
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/objective.h"
 #include "collimate/train/learner.h"
+#include "tests/support/model/edit_weights.h"
 #include "tests/support/model/tiny_weights.h"
 #include "tests/support/small_task.h"
 
@@ -34,7 +35,7 @@ struct SmallLearner {
     const int last = static_cast<int>(weights->params().size()) - 1;
     if (head != "lm")  // starts at zero, and then nothing below it has a gradient
       for (int64_t i = 0; i < weights->params().back().count(); ++i)
-        weights->edit(last)[i] = 0.01F * static_cast<float>(1 + i % 7);
+        model::testing::edit_of(*weights, last)[i] = 0.01F * static_cast<float>(1 + i % 7);
     weights->commit();
     model = std::make_unique<model::Model>(weights, exec);
     learner = std::make_unique<train::Learner>(*model, train::LearnerOptions{.micro_batch_tokens = micro_batch_tokens},

@@ -43,29 +43,53 @@ TEST(Functions, AReferenceReadsWhatAdaptersAreAddedTo) {
   EXPECT_EQ(bases_of(request).at("reference"), "policy_trainer");
 }
 
-// The policy has a second function, which scores. Where it cuts weights as generation does, both read one copy.
-TEST(Functions, ReadersThatCutAlikeGetNewWeightsOnce) {
-  Request request = request_for("llama2-7b", "1x8xA100-80", "grpo,256,512x512");
-  graph::Placement placement;
-  placement.devices = 8;
-  placement.groups["inference"] = {{0, 1, 2, 3}, {"policy", "reference"}};
-  placement.groups["training"] = {{4, 5, 6, 7}, {"policy_trainer"}};
-  placement.layouts["policy_trainer"]["train"].tp = 4;
-  placement.layouts["policy"]["generate"].tp = 4;
-  const double once = cost_placement(request, placement).transfer_seconds.at(0);
+// Four devices infer and four train. The policy has a second function, which scores, beside its generation.
+class TwoReaders : public testing::Test {
+ protected:
+  TwoReaders() {
+    placement_.devices = 8;
+    placement_.groups["inference"] = {{0, 1, 2, 3}, {"policy", "reference"}};
+    placement_.groups["training"] = {{4, 5, 6, 7}, {"policy_trainer"}};
+    placement_.layouts["policy_trainer"]["train"].tp = 4;
+    placement_.layouts["policy"]["generate"].tp = 4;
+  }
+  void add_second(const std::string& model) {
+    graph::Graph& graph = request_.graph;
+    graph::FunctionSpec scores = graph.models.at("reference").functions.at(0);
+    scores.name = "again";
+    scores.makes = {model + "_log_probs:f32"};
+    graph.models.at(model).functions.push_back(scores);
+    graph::Node node = graph.node(graph.node_index("reference.log_probs"));
+    node.id = model + ".again", node.model = model, node.function = "again", node.outputs = {node.id};
+    graph.nodes.push_back(node);
+  }
+  Plan plan() const { return cost_placement(request_, placement_); }
+
+  Request request_ = request_for("llama2-7b", "1x8xA100-80", "grpo,256,512x512");
+  graph::Placement placement_;
+};
+
+// Where both cut weights alike, they read one copy.
+TEST_F(TwoReaders, ThatCutAlikeGetNewWeightsOnce) {
+  const double once = plan().transfer_seconds.at(0);
   EXPECT_GT(once, 0);
-  graph::Graph& graph = request.graph;
-  graph::FunctionSpec scores = graph.models.at("reference").functions.at(0);
-  scores.name = "old_log_probs";
-  scores.makes = {"old_log_probs:f32"};
-  graph.models.at("policy").functions.push_back(scores);
-  graph::Node node = graph.node(graph.node_index("reference.log_probs"));
-  node.id = "policy.old_log_probs", node.model = "policy", node.function = "old_log_probs", node.outputs = {node.id};
-  graph.nodes.push_back(node);
-  placement.layouts["policy"]["old_log_probs"].tp = 4;
-  EXPECT_EQ(cost_placement(request, placement).transfer_seconds.at(0), once);
-  placement.layouts["policy"]["old_log_probs"].tp = 2;
-  EXPECT_GT(cost_placement(request, placement).transfer_seconds.at(0), 1.5 * once);
+  add_second("policy");
+  placement_.layouts["policy"]["again"].tp = 4;
+  EXPECT_EQ(plan().transfer_seconds.at(0), once);
+  placement_.layouts["policy"]["again"].tp = 2;
+  EXPECT_GT(plan().transfer_seconds.at(0), 1.5 * once);
+}
+
+TEST_F(TwoReaders, ThatCutAlikeHoldOneCopy) {
+  const double once = weights_held(plan(), "policy"), reference = weights_held(plan(), "reference");
+  EXPECT_GT(once, 3e9);
+  add_second("policy");
+  add_second("reference");
+  placement_.layouts["policy"]["again"].tp = 4;
+  EXPECT_EQ(weights_held(plan(), "policy"), once);
+  EXPECT_EQ(weights_held(plan(), "reference"), reference);
+  placement_.layouts["policy"]["again"].tp = 2;
+  EXPECT_NEAR(weights_held(plan(), "policy"), 3 * once, 0.1 * once) << "a quarter and a half";
 }
 
 // A reward model has the shape of the policy where none is given, and weights of its own all the same.

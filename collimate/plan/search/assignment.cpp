@@ -117,6 +117,11 @@ void Assignment::order_functions() {
   });
   for (size_t i = 0; i < order_.size(); ++i)
     if (rank(order_[i]) <= 1) transfers_known_ = i + 1;
+  ahead_.assign(functions_.size(), {});
+  for (size_t i = 0; i < order_.size(); ++i)
+    for (size_t before = 0; before < i && functions_.at(order_[i]).model >= 0; ++before)
+      if (functions_.at(order_[before]).model == functions_.at(order_[i]).model)
+        ahead_[order_[i]].push_back(order_[before]);
 }
 
 void Assignment::sum_what_is_left() {
@@ -128,22 +133,31 @@ void Assignment::sum_what_is_left() {
     left_[depth] = left_[depth + 1];
     left_transient_[depth] = left_transient_[depth + 1];
     for_cells(clock_.cells(f), [&](size_t c) {
-      left_[depth][c] += beside_base_[f] ? 0 : least_resident(f);
+      left_[depth][c] += least_own(f);
       left_transient_[depth][c] = std::max(left_transient_[depth][c], lists_[f]->least_transient);
     });
   }
 }
 
+// Returns the bytes of the choice that no other one holds: the base's, or that of a function of the same model ahead in
+// the order, which may hold them as long as it has no choice.
 double Assignment::own(size_t f, const Choice& choice) const {
-  if (!beside_base_[f]) return choice.resident_bytes;
-  const Choice* base = base::at(chosen_, functions_.at(f).base);
-  return base == nullptr || reads_in_place(*base, choice) ? 0 : choice.resident_bytes;
+  if (beside_base_[f]) {
+    const Choice* base = base::at(chosen_, functions_.at(f).base);
+    if (base == nullptr || reads_in_place(*base, choice)) return 0;
+  }
+  double held = 0;
+  for (const size_t ahead : ahead_[f]) {
+    if (chosen_[ahead] == nullptr) return 0;
+    if (reads_in_place(*chosen_[ahead], choice)) held = std::max(held, chosen_[ahead]->resident_bytes);
+  }
+  return std::max(0.0, choice.resident_bytes - held);
 }
 
 // Returns whether a choice for f, which has none yet, may fit beside the choices made and the least of the other
 // functions.
 bool Assignment::fits(const Level& level, size_t depth, size_t f, const Choice& choice) const {
-  const double mine = own(f, choice), least = beside_base_[f] ? 0 : least_resident(f);
+  const double mine = own(f, choice), least = least_own(f);
   bool fit = true;
   for_cells(clock_.cells(f), [&](size_t c) {
     const double most = std::max({level.transient[c], left_transient_[depth][c], choice.transient_bytes});

@@ -48,7 +48,10 @@ class Assignment {
   void order_functions();
   void sum_what_is_left();
   bool fits(const Level& level, size_t depth, size_t function, const Choice& choice) const;
-  double least_resident(size_t function) const { return lists_[function]->least_resident; }
+  // Returns the least bytes that a function holds by itself, which are none where another may hold them for it.
+  double least_own(size_t function) const {
+    return beside_base_[function] || !ahead_[function].empty() ? 0 : lists_[function]->least_resident;
+  }
   double own(size_t function, const Choice& choice) const;
   bool narrow(Level& level, size_t depth);
   void take(size_t function, const Choice& choice);
@@ -68,7 +71,8 @@ class Assignment {
   std::vector<const ChoiceList*> lists_;
   std::vector<bool> beside_base_;  // by function: on the devices of its base
   std::vector<size_t> order_;
-  size_t transfers_known_ = 0;                              // depth from which the choices of all transfers are made
+  std::vector<std::vector<size_t>> ahead_;  // by function: those of its model that are ahead of it in order_
+  size_t transfers_known_ = 0;              // depth from which the choices of all transfers are made
   std::vector<std::vector<double>> left_, left_transient_;  // by depth and cell: least bytes of what is not chosen
   std::vector<Level> levels_;
   Times times_;  // of the choice that is made, else the least that there may be

@@ -50,10 +50,27 @@ class Together {
  private:
   bool on_device(size_t f) const { return functions_.at(f).model >= 0; }
   const std::vector<Choice>& choices(size_t f) const { return table_.of(f, devices_).all; }
-  bool in_place(size_t f) const {
-    const int base = functions_.at(f).base;
-    return base >= 0 && reads_in_place(*base::at(chosen_, base), *chosen_[f]);
+  // Returns the function whose weights f may read: its base, or the first function of its model that has none; -1 for
+  // that one itself.
+  int base_of(size_t f) const {
+    if (functions_.at(f).base >= 0) return functions_.at(f).base;
+    for (size_t first = 0; first < f; ++first)
+      if (functions_.at(first).model == functions_.at(f).model && functions_.at(first).base < 0)
+        return static_cast<int>(first);
+    return -1;
   }
+  // Returns the bytes of the choice that neither its base nor a function of the same model ahead of it holds.
+  double own(size_t f, const Choice& choice, const std::vector<const Choice*>& chosen) const {
+    const int base = base_of(f);
+    double held = base >= 0 && reads_in_place(*base::at(chosen, base), choice) ? choice.resident_bytes : 0;
+    for (size_t ahead = 0; ahead < f; ++ahead) {
+      if (functions_.at(ahead).model != functions_.at(f).model || base_of(ahead) == static_cast<int>(f)) continue;
+      if (chosen[ahead] != nullptr && reads_in_place(*chosen[ahead], choice))
+        held = std::max(held, chosen[ahead]->resident_bytes);
+    }
+    return std::max(0.0, choice.resident_bytes - held);
+  }
+  bool in_place(size_t f) const { return chosen_[f]->resident_bytes > 0 && own(f, *chosen_[f], chosen_) == 0; }
 
   // Takes the choices of least resident bytes among those of at most `most_transient` transient bytes, and keeps them
   // where they need less in all than those kept before.
@@ -61,7 +78,7 @@ class Together {
     std::vector<const Choice*> chosen(functions_.size());
     double resident = 0, transient = 0;
     for (size_t f = 0; f < functions_.size(); ++f)
-      if (on_device(f) && functions_.at(f).base < 0) resident += choose_with_readers(f, most_transient, chosen);
+      if (on_device(f) && base_of(f) < 0) resident += choose_with_readers(f, most_transient, chosen);
     if (resident == std::numeric_limits<double>::infinity()) return;
     for (const Choice* choice : chosen)
       if (choice != nullptr) transient = std::max(transient, choice->transient_bytes);
@@ -81,7 +98,7 @@ class Together {
       with[base] = &choice;
       double resident = choice.resident_bytes;
       for (size_t f = 0; f < functions_.size(); ++f)
-        if (functions_.at(f).base == static_cast<int>(base)) resident += choose_reader(f, most_transient, choice, with);
+        if (on_device(f) && base_of(f) == static_cast<int>(base)) resident += choose_reader(f, most_transient, with);
       if (resident >= least) continue;
       least = resident;
       chosen = std::move(with);
@@ -89,12 +106,12 @@ class Together {
     return least;
   }
 
-  double choose_reader(size_t f, double most_transient, const Choice& base, std::vector<const Choice*>& chosen) const {
+  double choose_reader(size_t f, double most_transient, std::vector<const Choice*>& chosen) const {
     double least = std::numeric_limits<double>::infinity();
     for (const Choice& choice : choices(f)) {
-      const double own = reads_in_place(base, choice) ? 0 : choice.resident_bytes;
-      if (choice.transient_bytes > most_transient || own >= least) continue;
-      least = own;
+      const double bytes = own(f, choice, chosen);
+      if (choice.transient_bytes > most_transient || bytes >= least) continue;
+      least = bytes;
       chosen[f] = &choice;
     }
     return least;

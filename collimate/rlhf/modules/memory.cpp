@@ -7,7 +7,7 @@
 #include "collimate/model/memory_plan.h"
 #include "collimate/rlhf/modules/answers.h"
 #include "collimate/tensor/ops/attention.h"
-#include "collimate/tensor/ops/log_prob.h"
+#include "collimate/tensor/scratch_need.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -22,7 +22,6 @@ constexpr int64_t kRowTokenBytes = 64;  // per token, for all columns of a sampl
 // gradients.
 constexpr int64_t kScoredLists = 6;
 constexpr int64_t kTrainedLists = 16;
-constexpr int64_t kThreadScratchBytes = 5 << 18;
 
 // The size of the largest pass that the limits allow.
 struct Pass {
@@ -51,15 +50,16 @@ int64_t at_most_rows(const graph::Layout& layout, int64_t rows, int64_t unit = 1
 
 class Plan {
  public:
-  // With `records` the model's samples have the experts that their tokens passed.
-  Plan(const DecoderOptions& options, const model::ModelRanks& ranks, bool records = false)
+  // The model is computed by so many threads. With `records` its samples have the experts that their tokens passed.
+  Plan(const DecoderOptions& options, const model::ModelRanks& ranks, int threads, bool records = false)
       : options_(options),
         shape_(decoder_shape(options)),
         own_shape_(rlhf::own_shape(options, ranks)),
         ranks_(ranks),
         weights_(weights_options(options, ranks)),
         passes_(shape_, weights_),
-        recorded_experts_(records ? model::routed_width(shape_) : 0) {}
+        recorded_experts_(records ? model::routed_width(shape_) : 0),
+        scratch_(threads) {}
 
   void add(const std::string& purpose, int64_t bytes) {
     int64_t& so_far = bytes_of(purpose);
@@ -106,15 +106,20 @@ class Plan {
     const int64_t bytes = model::recorded_logits_bytes(shape_, predicted, weights_.ranks.tensor.place);
     if (bytes > 0) add(options_.weights.get() + "/logits", bytes);
   }
-  void add_scratch(int threads, bool log_probs) {
-    const int64_t logits = log_probs && predicts() ? tensor::log_prob_scratch_bytes(shape_.vocabulary) : 0;
-    add("scratch", logits + threads * kThreadScratchBytes);
+  // These tell of working memory: of steps of at most so many tokens, after which `drawn` tokens are drawn; of a pass
+  // that scores; and of one that trains rows of at most `row_tokens`.
+  void add_generation_scratch(int64_t tokens, int64_t drawn) {
+    add_layers_scratch(tokens, 0);
+    tensor::add_linear_scratch(head_of(drawn), scratch_);
+    tensor::add_draw_scratch(shape_.vocabulary, scratch_);
   }
-  void add_training_scratch(int threads, const Pass& pass) {
-    const int64_t logits =
-        predicts() ? tensor::log_prob_backward_scratch_bytes(pass.own_predicted(), shape_.vocabulary) : 0;
-    const int64_t products = model::backward_scratch_bytes(own_shape_, pass.own_tokens());
-    add("scratch", logits + products + threads * kThreadScratchBytes);
+  void add_scoring_scratch(const Pass& pass) {
+    add_layers_scratch(pass.own_tokens(), 0);
+    if (predicts()) tensor::add_log_prob_scratch(head_of(pass.own_predicted()), scratch_);
+  }
+  void add_training_scratch(const Pass& pass, int64_t row_tokens) {
+    add_layers_scratch(pass.own_tokens(), row_tokens);
+    if (predicts()) tensor::add_log_prob_backward_scratch(head_of(pass.own_predicted()), scratch_);
   }
 
   // Adds the bytes of a model that works beside this one.
@@ -125,10 +130,19 @@ class Plan {
   const shape::ModelShape& shape() const { return shape_; }
   const shape::ModelShape& own_shape() const { return own_shape_; }
   tensor::ComputeType compute() const { return weights_.compute; }
-  std::vector<MemoryItem> items() { return std::move(items_); }
+  std::vector<MemoryItem> items() {
+    if (scratch_.bytes() > 0) add("scratch", scratch_.bytes());
+    return std::move(items_);
+  }
 
  private:
   bool predicts() const { return shape_.head == shape::Head::kLanguageModel; }
+  tensor::LinearSize head_of(int64_t rows) const {
+    return {rows, shape_.vocabulary, shape_.table_width(), weights_.reduction_chunks};
+  }
+  void add_layers_scratch(int64_t tokens, int64_t backward_keys) {
+    model::add_pass_scratch(own_shape_, weights_.reduction_chunks, tokens, backward_keys, scratch_);
+  }
   int64_t& bytes_of(const std::string& purpose) {
     for (MemoryItem& item : items_)
       if (item.purpose == purpose) return item.bytes;
@@ -148,6 +162,7 @@ class Plan {
   model::WeightsOptions weights_;
   model::PassPlan passes_;
   int64_t recorded_experts_;  // per token; 0: not recorded
+  tensor::ScratchNeed scratch_;
   std::vector<MemoryItem> items_;
 };
 
@@ -197,8 +212,7 @@ bool evaluates(const nlohmann::json& config) {
 }
 
 // Adds the training of the texts that samples bring. They pass after the samples, so that the larger of the two counts.
-void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, const graph::Layout& layout,
-               int threads) {
+void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, const graph::Layout& layout) {
   options.row_tokens = options.predicted_tokens = options.ptx_tokens;
   const int64_t update = train.samples_per_update == 0 ? options.rows.get() : train.samples_per_update.get();
   Pass pass = micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update));
@@ -207,12 +221,12 @@ void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, co
   plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(),
                    options.rows * options.ptx_tokens * kRowTokenBytes / kFloat);
   plan.add_logits(pass.own_predicted());
-  plan.add_training_scratch(threads, pass);
+  plan.add_training_scratch(pass, options.row_tokens);
 }
 
 // Returns the memory of the model that guesses for the service, which is there beside the service in each step.
 std::vector<MemoryItem> draft_memory(const DecoderOptions& options, const generate::ServiceOptions& service) {
-  Plan plan(options, {});
+  Plan plan(options, {}, 1);
   const generate::ServiceOptions own = generate::of_draft(service, plan.shape(), plan.compute());
   plan.add_weights(std::nullopt, false);
   plan.add_cache(own);
@@ -229,11 +243,11 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   TrainOptions train;
   base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
-  Plan plan(options, model_ranks(context), records_experts(context, options, train));
+  const int threads = context.pool == nullptr ? 1 : context.pool->threads();
+  Plan plan(options, model_ranks(context), threads, records_experts(context, options, train));
   const shape::ModelShape& shape = plan.shape();
   plan.add_weights(sharing(context, train, train.ema > 0 && options.head != std::string("value")),
                    calls(context, "generate") || calls(context, "answers"));
-  const int threads = context.pool == nullptr ? 1 : context.pool->threads();
   if (service != nullptr && calls(context, "generate")) {
     const int64_t guesses = speculation_rows(*service);
     const int64_t tokens = generation_tokens(rollout, evaluates(context.config) || options.drawn_share.get(), guesses);
@@ -242,7 +256,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_routes(service->cache_blocks);
     plan.add_inference({tokens});
     plan.add_tensors(0, std::min<int64_t>(int64_t{8} << 20, shape.vocabulary * drawn));
-    plan.add_scratch(threads, false);
+    plan.add_generation_scratch(tokens, drawn);
     if (rollout.speculation.drafts()) plan.add_beside(draft_memory(draft_options(rollout, options), *service));
   }
   if (calls(context, "answers")) {
@@ -250,7 +264,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_cache(answering);
     plan.add_inference({answering.max_batch_tokens});
     plan.add_tensors(0, shape.vocabulary * answering.max_batch_sequences);
-    plan.add_scratch(threads, false);
+    plan.add_generation_scratch(answering.max_batch_tokens, answering.max_batch_sequences);
   }
   for (const char* function : {"log_probs", "old_log_probs", "values", "score", "teacher_lists", "divergence",
                                "mismatched_log_probs", "mismatched_reference_log_probs"}) {
@@ -260,7 +274,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_inference(pass);
     const int64_t lists = plan.list_floats(pass.predicted, makes_lists(function) ? kScoredLists : 0);
     plan.add_tensors(pass.own_predicted(), lists);
-    plan.add_scratch(threads, true);
+    plan.add_scoring_scratch(pass);
   }
   if (calls(context, "train")) {
     const int64_t update = train.samples_per_update == 0 ? options.rows.get() : train.samples_per_update.get();
@@ -274,8 +288,8 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
         plan.list_floats(pass.predicted, options.loss_rows->starts_with("taught") ? kTrainedLists : 0);
     plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(), lists);
     plan.add_logits(pass.own_predicted());
-    plan.add_training_scratch(threads, pass);
-    if (options.ptx_tokens > 0) add_texts(plan, options, train, layout, threads);
+    plan.add_training_scratch(pass, options.row_tokens);
+    if (options.ptx_tokens > 0) add_texts(plan, options, train, layout);
   }
   return plan.items();
 }

@@ -6,6 +6,7 @@
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/operations.h"
 #include "collimate/tensor/ops/attention.h"
+#include "collimate/tensor/scratch_need.h"
 
 namespace collimate::tensor {
 namespace {
@@ -97,6 +98,10 @@ void cpu::attention_backward(const Exec& exec, const AttentionBackward& args, st
       }
     }
   });
+}
+
+void add_attention_backward_scratch(int64_t keys, int64_t head_dim, int64_t value_dim, ScratchNeed& need) {
+  need.in_each(ScratchSlot::kAttention, attention_backward_floats(keys, head_dim, value_dim));
 }
 
 void cpu::attention_sinks_backward(const Exec& exec, const AttentionBackward& args, int64_t rows, const float* sinks,

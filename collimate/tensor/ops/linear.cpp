@@ -5,10 +5,12 @@
 #include "collimate/tensor/kernels/blocking.h"
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/operations.h"
+#include "collimate/tensor/scratch_need.h"
 
 namespace collimate::tensor {
 namespace {
 
+constexpr int64_t kFewRows = 16;
 constexpr int64_t kMaxTaskRows = 126;
 constexpr int64_t kGroupPanels = 8;                // panels that are worked on before the left operand is read again
 constexpr int64_t kPackGrain = int64_t{1} << 14;   // floats of x; packing more than these is worth a second thread
@@ -62,6 +64,24 @@ int64_t depth_blocks(const LinearPanels& panels) {
   int64_t blocks = 0;
   for_each_depth_block(panels, [&](int, int64_t, int64_t, int64_t) { ++blocks; });
   return blocks;
+}
+
+// Returns the most rows that the calling thread packs for all: the few of run_few_rows(), or those of the largest call
+// with at most `rows` rows whose grid has several column tasks. More rows make no fewer row tasks, hence no more of
+// these.
+int64_t rows_packed_for_all(int64_t rows, int64_t n, int threads) {
+  const auto shared = [&](int64_t m) {
+    return task_grid(m, n, gemm_kernels().tile_rows, kMaxTaskRows, threads).column_tasks > 1;
+  };
+  int64_t least = std::min(rows, kFewRows), most = rows;
+  while (least < most) {
+    const int64_t middle = (least + most + 1) / 2;
+    if (shared(middle))
+      least = middle;
+    else
+      most = middle - 1;
+  }
+  return least;
 }
 
 // Packs rows [row, row + rows) of x, one depth block after another; block b begins at to + b * block_stride.
@@ -186,13 +206,24 @@ void run_many_rows(const Exec& exec, const Call& c) {
 
 }  // namespace
 
+void add_linear_scratch(const LinearSize& size, ScratchNeed& need) {
+  LinearPanels panels;
+  panels.k = size.k;
+  panels.reduction_chunks = size.reduction_chunks;
+  const int64_t row_floats = depth_blocks(panels) * kLeftStride, task_rows = std::min(size.rows, kMaxTaskRows);
+  need.in_caller(ScratchSlot::kCaller, rows_packed_for_all(size.rows, size.n, need.threads()) * row_floats);
+  if (size.rows > kFewRows) need.in_each(ScratchSlot::kLeft, task_rows * row_floats);
+  need.in_each(ScratchSlot::kSum,
+               task_rows * std::min(ceil_div(size.n, kPanel), kGroupPanels) * kPanel * size.reduction_chunks);
+}
+
 void cpu::linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, const LinearPanels& panels, float* y,
                  int64_t y_stride, const LinearOptions& options) {
   COLLIMATE_CHECK(panels.data != nullptr && x_stride >= panels.k && y_stride >= panels.n, "k {} n {} strides {} {}",
                   panels.k, panels.n, x_stride, y_stride);
   if (rows == 0) return;
   const Call call{x, x_stride, rows, panels, y, y_stride, options, gemm_kernels()};
-  if (rows <= 16) {
+  if (rows <= kFewRows) {
     run_few_rows(exec, call);
   } else {
     run_many_rows(exec, call);

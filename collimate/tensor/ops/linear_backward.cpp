@@ -5,6 +5,7 @@
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/operations.h"
 #include "collimate/tensor/ops/linear.h"
+#include "collimate/tensor/scratch_need.h"
 
 namespace collimate::tensor {
 namespace {
@@ -188,6 +189,17 @@ void add_column_sums(const Exec& exec, const float* dy, int64_t stride, int64_t 
 int64_t linear_backward_scratch_bytes(int64_t rows, int64_t n, int64_t k) {
   const int64_t depth = std::max(slab_depth(k, n), slab_depth(k, rows));
   return depth * ceil_div(k, kPanel) * kPanel * static_cast<int64_t>(sizeof(float));
+}
+
+void add_linear_backward_scratch(const LinearSize& size, ScratchNeed& need) {
+  const GemmKernels& kernels = gemm_kernels();
+  need.in_caller(ScratchSlot::kRight,
+                 linear_backward_scratch_bytes(size.rows, size.n, size.k) / static_cast<int64_t>(sizeof(float)));
+  const int64_t rows = std::min(size.rows, kTaskRows), columns = std::min(size.n, kTaskRowsTransposed);
+  const int64_t tiles = ceil_div(columns, kernels.tile_rows) * kernels.tile_stride * kDepthBlock;
+  need.in_each(ScratchSlot::kLeft, std::max({rows * kLeftStride, columns * kLeftStride, tiles}));
+  if (size.k % kPanel != 0)
+    need.in_each(ScratchSlot::kSum, std::max(rows, columns) * ceil_div(size.k, kPanel) * kPanel);
 }
 
 void cpu::linear_grad_input(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, int64_t rows,

@@ -13,6 +13,7 @@
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/kernels/softmax.h"
 #include "collimate/tensor/operations.h"
+#include "collimate/tensor/scratch_need.h"
 
 namespace collimate::tensor {
 namespace {
@@ -129,9 +130,21 @@ int64_t log_prob_scratch_bytes(int64_t vocab) {
   return rows_per_block(vocab) * vocab * static_cast<int64_t>(sizeof(float));
 }
 
-int64_t log_prob_backward_scratch_bytes(int64_t rows, int64_t vocab) {
-  const int64_t gradients = rows == 0 ? 0 : rows * part_width(rows, vocab) * static_cast<int64_t>(sizeof(float));
-  return std::max(log_prob_scratch_bytes(vocab), gradients);
+void add_log_prob_scratch(const LinearSize& head, ScratchNeed& need) {
+  LinearSize block = head;
+  block.rows = std::min(head.rows, rows_per_block(head.n));
+  need.in_caller(ScratchSlot::kLogits,
+                 std::min(head.rows * head.n, log_prob_scratch_bytes(head.n) / static_cast<int64_t>(sizeof(float))));
+  add_linear_scratch(block, need);
+}
+
+void add_log_prob_backward_scratch(const LinearSize& head, ScratchNeed& need) {
+  if (head.rows == 0) return;
+  add_log_prob_scratch(head, need);
+  // Fewer rows have wider pieces, so that they may take more than all rows do.
+  need.in_caller(ScratchSlot::kLogits, std::min(head.rows * head.n, std::max(kLogitFloats, head.rows * kDepthBlock)));
+  add_linear_scratch(head, need);
+  add_linear_backward_scratch(head, need);
 }
 
 RowNormalizer row_normalizer(const float* logits, int64_t vocab, float* weights) {

@@ -69,11 +69,9 @@ struct LogProbOutput {
   float* logits = nullptr;   // [rows, vocab] logits / temperature
 };
 
-// log_prob_scratch_bytes() returns the most bytes of logits that log_softmax_gather holds in the calling thread's
-// working memory, which is kept between calls, and log_prob_backward_scratch_bytes() the most that it and the backward
-// of `rows` rows hold there: up to 16 MiB, or 384 floats per row where that is more.
+// Returns the most bytes of logits that log_softmax_gather holds in the calling thread's working memory, which is kept
+// between calls (scratch_need.h has all of that).
 int64_t log_prob_scratch_bytes(int64_t vocab);
-int64_t log_prob_backward_scratch_bytes(int64_t rows, int64_t vocab);
 
 // Computes log-probs and what else `out` asks for. Without `out.logits`, logits exist only for a block of rows at a
 // time (about 16 MiB).

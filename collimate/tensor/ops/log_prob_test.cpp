@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/allocator.h"
+#include "collimate/tensor/scratch_need.h"
 #include "tests/support/tensor/ops/same_everywhere.h"
 
 namespace collimate::tensor {
@@ -163,15 +164,16 @@ TEST(LogProb, SaysWhatTheBackwardHolds) {
     const Head head(rows, vocab, 8, 0.7F);
     const Floats dlp = noise(head.rows, 5);
     Floats g = constant((head.rows + head.vocab) * head.width, 0);
-    const int64_t said = log_prob_backward_scratch_bytes(head.rows, head.vocab);
+    ScratchNeed need(1);
+    add_log_prob_backward_scratch({head.rows, head.vocab, head.width}, need);
     std::thread([&] {  // whose working memory begins empty
       const MemoryScope counted(kWorker, "log_prob");
       reset_memory_peak(kWorker);
       log_softmax_gather_backward(Exec{}, head.args(),
                                   {dlp.data(), nullptr, head.w.data(), g.data(), head.width, false,
                                    g.data() + head.rows * head.width, nullptr});
-      EXPECT_LT(memory_peak(kWorker), said * 5 / 4 + (2 << 20)) << head.rows << " rows";
-      EXPECT_GE(memory_peak(kWorker), said) << head.rows << " rows";
+      EXPECT_LE(memory_peak(kWorker), need.bytes()) << head.rows << " rows";
+      EXPECT_GT(memory_peak(kWorker), need.bytes() / 2) << head.rows << " rows";
     })
         .join();
   }

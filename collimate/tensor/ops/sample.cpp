@@ -12,6 +12,7 @@
 #include "collimate/tensor/operations.h"
 #include "collimate/tensor/ops/log_prob.h"
 #include "collimate/tensor/ops/truncation.h"
+#include "collimate/tensor/scratch_need.h"
 
 namespace collimate::tensor {
 namespace {
@@ -168,6 +169,12 @@ void draw_row(int64_t vocab, const Draw& draw) {
 }
 
 }  // namespace
+
+void add_draw_scratch(int64_t vocab, ScratchNeed& need) {
+  need.in_each(ScratchSlot::kLogits, 2 * vocab);
+  need.in_each(ScratchSlot::kCaller, vocab);
+  need.in_each(ScratchSlot::kSum, (vocab + kCdfBlock - 1) / kCdfBlock);
+}
 
 void cpu::draw_rows(const Exec& exec, int64_t vocab, std::span<const Draw> draws) {
   exec.parallel_for(static_cast<int64_t>(draws.size()), 1, [&](int64_t begin, int64_t end) {

@@ -5,6 +5,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/model/weights.h"
+#include "tests/support/model/edit_weights.h"
 #include "tests/support/tensor/ops/cancelling.h"
 
 namespace collimate::model::testing {
@@ -27,7 +28,7 @@ inline void make_cancelling(Weights& weights) {
   COLLIMATE_CHECK(!weights.shape().tied_embeddings && weights.shape().blocks.front().attention.kv_heads % 2 == 0);
   for (size_t i = 0; i < weights.params().size(); ++i) {
     const shape::ParamSpec& spec = weights.params()[i];
-    const tensor::HostEdit values = weights.edit(static_cast<int>(i));
+    const tensor::HostEdit values = testing::edit_of(weights, static_cast<int>(i));
     if (spec.kind == shape::ParamKind::kEmbedding) {
       tensor::make_repeating(values.data(), spec.sizes[0], spec.sizes[1]);
     } else if (spec.kind == shape::ParamKind::kLinear) {
@@ -47,7 +48,7 @@ inline void make_adapters_cancelling(Weights& weights) {
   COLLIMATE_CHECK(weights.options().lora.rank % 2 == 0);
   for (size_t i = weights.own_params(); i < weights.params().size(); ++i) {
     const shape::ParamSpec& spec = weights.params()[i];
-    const tensor::HostEdit values = weights.edit(static_cast<int>(i));
+    const tensor::HostEdit values = testing::edit_of(weights, static_cast<int>(i));
     for (int64_t j = 0; j < spec.count(); ++j) values[j] *= 0x1p20F;
     tensor::make_cancelling(values.data(), spec.sizes[0], spec.sizes[1]);
     repeat_rows(spec, values.data(), spec.sizes[1]);
