@@ -67,7 +67,8 @@ void add_outputs(CLI::App& app, EvalCall& call) {
 bool read_arguments(const Arguments& arguments, EvalCall& call) {
   CLI::App app{
       "measures models on data: completions that rewards judge (accuracy, pass@k, mean@n, best@n, maj@n), perplexity, "
-      "the accuracy of pairs, or multiple choice, each with its standard error",
+      "the accuracy of pairs, or multiple choice, each with its standard error; tokens are drawn as the options say, "
+      "not as the models' generation_config.json does",
       "eval"};
   app.add_option("MODEL", call.models,
                  "the directories of the models; with several, the difference of each from the first is shown")
