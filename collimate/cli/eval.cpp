@@ -81,9 +81,9 @@ bool read_arguments(const Arguments& arguments, EvalCall& call) {
   app.add_option("-n,--n", call.samples, "how many completions each prompt gets")
       ->check(at_least(1))
       ->capture_default_str();
-  app.add_option(
-      "--measure", call.measured,
-      "what to measure: completions, perplexity, pairs, choices or marked; by default the rows' columns decide");
+  const auto kinds = words_of(recipe::MeasureKind());
+  name_choices(*app.add_option("--measure", call.measured, "what to measure; by default the rows' columns decide"),
+               {std::begin(kinds.words), std::end(kinds.words)});
   app.add_option("--examples", call.examples,
                  "how many rows of the data are measured, from the first on; 0 measures all")
       ->check(at_least(0))
