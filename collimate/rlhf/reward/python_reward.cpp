@@ -39,10 +39,13 @@ host::Sandbox sandbox_of(const PythonSection& options, const PythonFunction& ask
           .cpu_seconds = options.cpu_seconds};
 }
 
+std::string interpreter_of(const PythonSection& options) {
+  return options.interpreter->empty() ? host::python_interpreter() : options.interpreter.get();
+}
+
 host::ChildOptions child_of(const PythonSection& options, const PythonFunction& asked) {
   host::ChildOptions child =
-      host::python_module(options.interpreter->empty() ? host::python_interpreter() : options.interpreter.get(),
-                          "reward_worker", {asked.file, asked.function});
+      host::python_module(interpreter_of(options), "reward_worker", {asked.file, asked.function});
   if (options.sandbox != PythonSection::kNoSandbox) child = host::in_sandbox(child, sandbox_of(options, asked));
   child.errors = host::ChildStream::kPipe;
   return child;
@@ -78,6 +81,29 @@ auto parsed(const Read& read) {
   }
 }
 
+// A Barrier is what Python says where the sandbox keeps a function from something, and what to do about it.
+struct Barrier {
+  std::string_view said, remedy;
+};
+constexpr std::string_view kNoNetwork = "network: true beside python, without which the sandbox has no network";
+constexpr Barrier kBarriers[] = {
+    {"Read-only file system",
+     "printing it, as the function may change no file in the sandbox, or sandbox: none beside python"},
+    {"name resolution", kNoNetwork},
+    {"Network is unreachable", kNoNetwork},
+    {"FileNotFoundError: ",
+     "readable: [FILE] beside python if the file exists, as the sandbox shows the function few files"},
+    {"MemoryError", "a larger memory_gib beside python, or a function that needs less memory"}};
+
+// Returns an error of the function with what to do where the sandbox has caused it.
+std::string with_remedy(const std::string& error, const PythonSection& options) {
+  if (options.sandbox == PythonSection::kNoSandbox) return error;
+  for (const Barrier& barrier : kBarriers)
+    if (error.find(barrier.said) != std::string::npos && !(options.network && barrier.remedy == kNoNetwork))
+      return fmt::format("{}; try {}", error, barrier.remedy);
+  return error;
+}
+
 // The worker process tells these facts about the function.
 struct FunctionFacts {
   std::vector<std::string> reserved;  // names that columns of the data may not have, as other arguments have them
@@ -85,7 +111,7 @@ struct FunctionFacts {
 };
 
 // Reads the answer to the first frame. Throws InputError if it says that the sandbox or the import has failed.
-FunctionFacts function_facts(const json& answer, const PythonFunction& asked) {
+FunctionFacts function_facts(const json& answer, const PythonSection& options, const PythonFunction& asked) {
   const auto text = [&](const char* key) { return answer.at(key).get<std::string>(); };
   if (answer.contains("refused"))
     throw base::InputError(
@@ -94,9 +120,13 @@ FunctionFacts function_facts(const json& answer, const PythonFunction& asked) {
   if (answer.contains("error")) {
     const std::filesystem::path file = asked.file;
     const bool directory = std::filesystem::is_directory(file);
-    const std::string near = directory                       ? base::nearest_file(file / "reward.py", {".py"})
-                             : std::filesystem::exists(file) ? ""
-                                                             : base::nearest_file(file, {".py"});
+    const bool lacks_module = text("error").starts_with("ModuleNotFoundError");
+    const std::string near =
+        directory                        ? base::nearest_file(file / "reward.py", {".py"})
+        : !std::filesystem::exists(file) ? base::nearest_file(file, {".py"})
+        : !lacks_module                  ? ""
+                        : fmt::format("installing it for {}, or interpreter: PYTHON beside python, which has it",
+                                      interpreter_of(options));
     throw base::InputError(
         expectation("reward.python", fmt::format("{} to define {}", asked.file, asked.function), text("error"), near) +
         text("trace"));
@@ -117,7 +147,7 @@ class PythonWorker {
       : child_(child_of(options, asked)),
         lines_(child_.errors(), [this](const std::string& line) { printed_.pass_on(line); }),
         socket_(connect(child_)) {
-    facts_ = parsed([&] { return function_facts(imported(options, asked, waiting), asked); });
+    facts_ = parsed([&] { return function_facts(imported(options, asked, waiting), options, asked); });
   }
 
   const FunctionFacts& facts() const { return facts_; }
@@ -134,7 +164,8 @@ class PythonWorker {
       return ask(json{{"hello", 1}}, options.start_timeout_seconds, waiting);
     } catch (const base::RunError& error) {
       throw base::RunError(expectation("reward.python", fmt::format("{} to be imported", asked.file), error.what(),
-                                       "a larger start_timeout_seconds, or another interpreter"));
+                                       "less work outside of the function, a larger start_timeout_seconds beside "
+                                       "python, or another interpreter"));
     }
   }
 
@@ -233,6 +264,7 @@ class PythonReward final : public Reward {
       progress();
       warnings_.tell(answer, asked, told_of_raise());
       results = std::move(answer.results);
+      for (RewardResult& result : results) result.error = with_remedy(result.error, options_);
       if (results.size() == end - begin) return "";
       throw base::RunError(fmt::format("{} rewards for {} samples", results.size(), end - begin));
     } catch (const base::RunError& error) {
