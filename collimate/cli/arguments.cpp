@@ -1,5 +1,7 @@
 #include "collimate/cli/arguments.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -20,6 +22,8 @@ namespace collimate::cli {
 namespace {
 
 constexpr const char* kPluginOption = "--plugin";
+
+constexpr char kOr = '|';  // stands between the values that an option may have
 
 // Returns the part of `text` between two texts, nothing if either is missing. An empty `after` stands for the end.
 std::optional<std::string> between(const std::string& text, const std::string& before, const std::string& after) {
@@ -80,6 +84,17 @@ CLI::Validator number_from(double minimum, double maximum, const std::string& wa
 const std::function<void(const CLI::App&)>* seer = nullptr;
 
 }  // namespace
+
+void name_choices(CLI::Option& option, const std::vector<std::string>& choices) {
+  option.type_name(fmt::format("{}", fmt::join(choices, std::string(1, kOr))));
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::string names = type.substr(0, type.find(':'));  // checks of CLI11 stand behind a colon
+  if (names.find(kOr) == std::string::npos) return {};
+  return CLI::detail::split(names, kOr);
+}
 
 void see_app(const Verb& verb, const std::function<void(const CLI::App&)>& see) {
   const struct Forget {
@@ -236,6 +251,19 @@ base::ConfigNode flag_value(const std::string& text, const base::OptionInfo& opt
   return list ? std::move(*list) : base::from_json(text, flag);
 }
 
+// Returns all values that an option of a section may have, as the limits of base::one_of name them; empty for any.
+std::vector<std::string> values_of(const base::OptionInfo& option) {
+  if (option.type == "true or false") return {"true", "false"};
+  std::string rest = between(option.limits, "one of ", "").value_or("");
+  std::vector<std::string> values;
+  while (const auto value = rest.starts_with('"') ? between(rest, "\"", "\"") : std::nullopt) {
+    values.push_back(*value);
+    rest.erase(0, value->size() + 2);
+    if (rest.starts_with(", ")) rest.erase(0, 2);
+  }
+  return values;
+}
+
 }  // namespace
 
 void add_plugin_option(CLI::App& app) {
@@ -284,8 +312,9 @@ void add_flags(CLI::App& app, base::Section& section) {
       base::apply(given, "", section);
     };
     const std::string limits = option.limits.empty() ? "" : option.limits + "; ";
-    app.add_option_function<std::string>(flag, read,
-                                         fmt::format("{} ({}default {})", option.help, limits, option.default_value));
+    CLI::Option* added = app.add_option_function<std::string>(
+        flag, read, fmt::format("{} ({}default {})", option.help, limits, option.default_value));
+    if (const std::vector<std::string> values = values_of(option); !values.empty()) name_choices(*added, values);
   }
 }
 

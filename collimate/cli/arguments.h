@@ -9,6 +9,11 @@
 
 namespace collimate::cli {
 
+// Names the values that an option may have, all of them, in its help ("auto|none") and to completion scripts.
+void name_choices(CLI::Option& option, const std::vector<std::string>& choices);
+// Returns the values that name_choices() has given, empty for none.
+std::vector<std::string> choices_of(const CLI::Option& option);
+
 // Parses a verb's arguments. Returns false when the verb must not run: help was asked for and printed, or see_app() is
 // at work. Throws InputError for anything wrong, which names the verb or the option, and the nearest valid option or
 // number.

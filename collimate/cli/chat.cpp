@@ -59,8 +59,8 @@ text::TemplateInputs inputs_of(const ChatCall& call) {
 struct Speaker {
   Speaker(const std::string& directory, const ModelOptions& options, const LayoutOptions& layout)
       : loaded(directory, options, layout, {.max_batch_sequences = 1}), service(loaded.service()) {}
-  serve::ChatModel model(const std::string& name) {
-    return {name, loaded.renderer(), *service, loaded.max_sequence_tokens()};
+  serve::ChatModel model(const std::string& name, const generate::SamplingParams& sampling) {
+    return {name, loaded.renderer(), *service, loaded.max_sequence_tokens(), sampling};
   }
   LoadedModel loaded;
   std::unique_ptr<generate::Completer> service;
@@ -80,15 +80,15 @@ int chat(const Arguments& arguments) {
   std::vector<serve::ChatModel> models;
   for (const std::string& name : {call.model, call.compare}) {
     if (name.empty()) continue;
-    speakers.push_back(
-        std::make_unique<Speaker>(host::model_directory(name, call.download), call.loading, call.layout));
-    models.push_back(speakers.back()->model(name));
+    const std::string directory = host::model_directory(name, call.download);
+    speakers.push_back(std::make_unique<Speaker>(directory, call.loading, call.layout));
+    generate::SamplingOptions sampling = call.sampling;
+    take_model_sampling(directory, call.loading, sampling);
+    models.push_back(speakers.back()->model(name, sampling.params(call.max_tokens)));
     base::log_info("{}: {}", name, speakers.back()->loaded.renderer().chat().description());
   }
-  const serve::ChatSettings settings{.sampling = call.sampling.params(call.max_tokens),
-                                     .system = call.system,
-                                     .inputs = inputs_of(call),
-                                     .seed = call.seed ? *call.seed : std::random_device()()};
+  const serve::ChatSettings settings{
+      .system = call.system, .inputs = inputs_of(call), .seed = call.seed ? *call.seed : std::random_device()()};
   LineReader lines;
   std::optional<InterruptScope> interrupts;
   const serve::ChatPort port{.read_line =

@@ -16,7 +16,8 @@ void add_option(Command& command, const CLI::Option& option) {
     command.arguments.push_back({option.get_name(true), help, true, option.get_required()});
   else
     for (const std::string& name : option.get_lnames())
-      if (name != "help") command.options.push_back({"--" + name, help, option.get_items_expected_max() != 0});
+      if (name != "help")
+        command.options.push_back({"--" + name, help, option.get_items_expected_max() != 0, false, choices_of(option)});
 }
 
 Command command_of(const Verb& verb, const std::string& before) {

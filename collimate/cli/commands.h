@@ -8,10 +8,11 @@ namespace collimate::cli {
 // These structs describe the command line as the verbs' own apps declare it. Completion scripts and the man page are
 // made from them.
 struct CommandOption {
-  std::string name;       // "--set"; an argument has no dashes: "CONFIG"
-  std::string help;       // one line
-  bool valued = false;    // takes a value
-  bool required = false;  // set for arguments only
+  std::string name;                       // "--set"; an argument has no dashes: "CONFIG"
+  std::string help;                       // one line
+  bool valued = false;                    // takes a value
+  bool required = false;                  // set for arguments only
+  std::vector<std::string> choices = {};  // all values that it may have; empty: any, and files are offered
 };
 struct Command {
   std::string words;                              // "train", "bench quickstart"

@@ -47,6 +47,21 @@ TEST(Commands, KnowWhatAnArgumentMayBe) {
   for (const Verb& one : benches()) EXPECT_THAT(base::message_of([] { bench({"none"}); }), HasSubstr(one.name));
 }
 
+TEST(Commands, KnowTheValuesOfAnOptionThatHasFew) {
+  const auto values = [](const std::string& words, const std::string& name) {
+    for (const CommandOption& option : find(words).options)
+      if (option.name == name) return option.choices;
+    ADD_FAILURE() << name;
+    return std::vector<std::string>();
+  };
+  EXPECT_THAT(values("chat", "--chat-template"), testing::ElementsAre("auto", "chatml", "plain", "user-bot"));
+  EXPECT_THAT(values("generate", "--long-rows"), testing::ElementsAre("stop", "drop", "truncate"));
+  EXPECT_THAT(values("generate", "--ignore-eos"), testing::ElementsAre("true", "false"));
+  EXPECT_THAT(values("eval", "--measure"), Contains("perplexity"));
+  EXPECT_THAT(values("chat", "--max-tokens"), testing::IsEmpty());
+  EXPECT_THAT(values("generate", "--data"), testing::IsEmpty());
+}
+
 TEST(Commands, AVerbThatIsOnlyAskedForItsOptionsCanBeCalledAfterwards) {
   commands();
   EXPECT_THAT(base::message_of([] { train({}); }), HasSubstr("CONFIG"));

@@ -51,7 +51,7 @@ std::vector<Command> verbs_of(std::vector<Command> all) {
 constexpr const char* kBash = R"(# bash completion of collimate, made by `collimate completion bash`.
 _collimate_keys="{keys}"
 _collimate() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} flags= valued= choices= keys= first=2
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} flags= valued= choices= values= keys= first=2
   if [ "$COMP_CWORD" = 1 ]; then
     COMPREPLY=($(compgen -W "{verbs}" -- "$word"))
     return
@@ -61,6 +61,8 @@ _collimate() {{
   if [ -n "$keys" ] && [ "$before" = --set ]; then
     COMPREPLY=($(compgen -S = -W "$_collimate_keys" -- "$word"))
     compopt -o nospace
+  elif [ -n "$values" ]; then
+    COMPREPLY=($(compgen -W "$values" -- "$word"))
   elif [[ " $valued " != *" $before "* && "$word" = -* ]]; then
     COMPREPLY=($(compgen -W "$flags $valued --help" -- "$word"))
   elif [ -n "$choices" ] && [ "$COMP_CWORD" = "$first" ]; then
@@ -72,6 +74,15 @@ _collimate() {{
 }}
 complete -F _collimate collimate
 )";
+
+// Returns a statement of bash that sets `values` behind an option whose values are known.
+std::string bash_values(const Command& command) {
+  std::string cases;
+  for (const CommandOption& option : command.options)
+    if (!option.choices.empty())
+      cases += fmt::format(" {}) values=\"{}\" ;;", option.name, fmt::join(option.choices, " "));
+  return cases.empty() ? "" : fmt::format("; case \"$before\" in{} esac", cases);
+}
 
 constexpr const char* kZsh = R"(#compdef collimate
 # zsh completion of collimate, made by `collimate completion zsh`.
@@ -101,7 +112,8 @@ std::string zsh_case(const Command& command, const std::vector<Command>& all) {
   text += "_arguments '--help[its options]'";
   for (const CommandOption& option : command.options) {
     const bool keys = command.sets_keys && option.name == "--set";
-    const std::string value = !option.valued ? "" : keys ? ":key:_collimate_keys" : ":value:_files";
+    const std::string offered = option.choices.empty() ? "_files" : fmt::format("({})", fmt::join(option.choices, " "));
+    const std::string value = !option.valued ? "" : keys ? ":key:_collimate_keys" : ":value:" + offered;
     const std::string word = quoted(fmt::format("{}[{}", option.name, option.help), "\\]:");
     text += fmt::format(" \\\n      '*'{}']{}'", word, value);
   }
@@ -117,7 +129,8 @@ std::string fish_lines(const Command& command, const std::vector<Command>& all) 
   std::string text;
   for (const CommandOption& option : command.options) {
     const bool keys = command.sets_keys && option.name == "--set";
-    const std::string value = keys ? " -x -a '(_collimate_keys)'" : option.valued ? " -r" : "";
+    const std::string offered = keys ? "(_collimate_keys)" : fmt::format("{}", fmt::join(option.choices, " "));
+    const std::string value = !offered.empty() ? fmt::format(" -x -a '{}'", offered) : option.valued ? " -r" : "";
     text += fmt::format("{} -l {}{} -d {}\n", begin, option.name.substr(2), value, quoted(option.help, "\\"));
   }
   if (!command.choices.empty())
@@ -142,9 +155,9 @@ std::string bash_completion(const std::vector<Command>& all) {
     return std::count(a.words.begin(), a.words.end(), ' ') > std::count(b.words.begin(), b.words.end(), ' ');
   });
   for (const Command& command : longest)
-    cases += fmt::format("    \"{} \"*) flags=\"{}\" valued=\"{}\" choices=\"{}\"{} ;;\n", command.words,
+    cases += fmt::format("    \"{} \"*) flags=\"{}\" valued=\"{}\" choices=\"{}\"{}{} ;;\n", command.words,
                          fmt::join(option_names(command, false), " "), fmt::join(option_names(command, true), " "),
-                         fmt::join(command.choices, " "), command.sets_keys ? " keys=yes" : "");
+                         fmt::join(command.choices, " "), command.sets_keys ? " keys=yes" : "", bash_values(command));
   return fmt::format(kBash, fmt::arg("keys", fmt::to_string(fmt::join(config_keys(), " "))), fmt::arg("verbs", verbs),
                      fmt::arg("cases", cases));
 }

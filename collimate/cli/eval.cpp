@@ -67,7 +67,8 @@ void add_outputs(CLI::App& app, EvalCall& call) {
 bool read_arguments(const Arguments& arguments, EvalCall& call) {
   CLI::App app{
       "measures models on data: completions that rewards judge (accuracy, pass@k, mean@n, best@n, maj@n), perplexity, "
-      "the accuracy of pairs, or multiple choice, each with its standard error",
+      "the accuracy of pairs, or multiple choice, each with its standard error; tokens are drawn as the options say, "
+      "not as the models' generation_config.json does",
       "eval"};
   app.add_option("MODEL", call.models,
                  "the directories of the models; with several, the difference of each from the first is shown")
@@ -80,9 +81,9 @@ bool read_arguments(const Arguments& arguments, EvalCall& call) {
   app.add_option("-n,--n", call.samples, "how many completions each prompt gets")
       ->check(at_least(1))
       ->capture_default_str();
-  app.add_option(
-      "--measure", call.measured,
-      "what to measure: completions, perplexity, pairs, choices or marked; by default the rows' columns decide");
+  const auto kinds = words_of(recipe::MeasureKind());
+  name_choices(*app.add_option("--measure", call.measured, "what to measure; by default the rows' columns decide"),
+               {std::begin(kinds.words), std::end(kinds.words)});
   app.add_option("--examples", call.examples,
                  "how many rows of the data are measured, from the first on; 0 measures all")
       ->check(at_least(0))

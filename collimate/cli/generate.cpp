@@ -43,7 +43,10 @@ void settle(GenerateCall& call) {
 }
 
 bool read_arguments(const Arguments& arguments, GenerateCall& call) {
-  CLI::App app{"completes prompts, and judges the completions where --reward is given", "generate"};
+  CLI::App app{
+      "completes prompts, and judges the completions where --reward is given; tokens are drawn as the options say, and "
+      "the model's generation_config.json gives no more than further end tokens",
+      "generate"};
   app.add_option("MODEL", call.model, "the directory of the model")->required();
   add_download_flag(app, call.download);
   auto* prompt = app.add_option("--prompt", call.prompt, "the prompt to complete");

@@ -186,23 +186,32 @@ std::string nearest_topic(const std::string& word) {
       "\"" + word + "\"", "collimate help" + (near.empty() ? "" : " " + near)));
 }
 
-// Explains the keys that a word names without their section, or a key by its name in another program. Returns "" if
-// there is none.
+// Explains our key for a name of another program, or why there is none. Returns "" for a name that no program has.
+std::string help_of_other_name(const std::string& word, const recipe::Config& config) {
+  const base::KeyRemedy known = recipe::remedy_for_name(word);
+  if (known.text.empty()) return "";
+  if (known.key.empty()) return fmt::format("{} has no key here; try {}\n", word, known.text);
+  const std::string text = base::config_help(config, known.key);
+  return fmt::format("{} is here {}\n{}{}", word, known.text, text.empty() ? "" : "\n", text);
+}
+
+// Explains the keys that a word names without their section, a key by its name in another program, or the keys whose
+// names have the word as a part, as "warmup". Returns "" if there is none.
 std::string help_of_name(const std::string& word) {
   const recipe::Config config;
   std::vector<base::OptionInfo> options;
   config.describe_section("", options);
-  std::string text;
-  for (const base::OptionInfo& option : options)
-    if (option.path.ends_with("." + word)) text += base::config_help(config, option.path);
-  if (text.empty())
-    for (const base::OptionInfo& option : options)  // the word may begin a name, as "warmup" does
-      if (const std::string name = option.path.substr(option.path.rfind('.') + 1); name.starts_with(word + "_"))
-        text += base::config_help(config, option.path);
-  if (!text.empty()) return text;
-  const base::KeyRemedy known = recipe::remedy_for_name(word);
-  text = known.key.empty() ? "" : base::config_help(config, known.key);
-  return text.empty() ? "" : fmt::format("{} is here {}\n\n{}", word, known.text, text);
+  std::string named, with_part;
+  const std::string part = fmt::format("_{}_", word);
+  for (const base::OptionInfo& option : options) {
+    const std::string name = option.path.substr(option.path.rfind('.') + 1);
+    if (option.path.ends_with(fmt::format(".{}", word)))
+      named += base::config_help(config, option.path);
+    else if (fmt::format("_{}_", name).find(part) != std::string::npos)
+      with_part += base::config_help(config, option.path);
+  }
+  if (named.empty()) named = help_of_other_name(word, config);
+  return named.empty() ? with_part : named;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collimate/base/log.h"
+#include "collimate/generate/model_sampling.h"
 #include "collimate/model/kv_cache.h"
 
 namespace collimate::cli {
@@ -18,6 +19,14 @@ void limit_to_cache(generate::ServiceOptions& options) {
 }
 
 }  // namespace
+
+void take_model_sampling(const std::string& directory, const ModelOptions& options, generate::SamplingOptions& asked) {
+  if (options.generation_config != "auto") return;
+  const generate::ModelSampling taken = generate::take_model_sampling(directory, asked);
+  if (!taken.values.empty())
+    base::log_info("tokens are drawn with {}, as {} says; --generation-config none leaves this out", taken.values,
+                   taken.file);
+}
 
 LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& options, const LayoutOptions& layout,
                          generate::ServiceOptions service)

@@ -11,6 +11,7 @@
 #include "collimate/base/section.h"
 #include "collimate/cli/rank_models.h"
 #include "collimate/cli/service_ranks.h"
+#include "collimate/generate/sampling_options.h"
 #include "collimate/generate/step_options.h"
 
 namespace collimate::cli {
@@ -25,7 +26,16 @@ struct ModelOptions : base::Section, InferenceOptions {
       base::at_least(int64_t{0}));
   generate::CacheBlocksOption cache_blocks{this, ", up to 4 GiB"};
   MeasureInt8Option measure_int8{this};
+  COLLIMATE_OPTION(std::string, generation_config, "auto", "",
+                   "auto draws as the model's generation_config.json says (temperature, top_p, top_k, min_p, "
+                   "repetition_penalty, do_sample) where you say nothing else; none does not read these",
+                   base::one_of({"auto", "none"}));
 };
+
+// Gives the options that the user has not set the values of the model's generation_config.json, unless
+// `options.generation_config` says none, and logs which values these are. Throws InputError as
+// generate::take_model_sampling() does.
+void take_model_sampling(const std::string& directory, const ModelOptions& options, generate::SamplingOptions& asked);
 
 // A LoadedModel is a model directory loaded on the devices of a layout, with all that generating needs. Only one thread
 // may use it at a time.

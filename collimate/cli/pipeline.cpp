@@ -68,8 +68,9 @@ void add_pipeline_options(CLI::App& app, PipelineWords& words, PipelineFlags& fl
   app.add_option("--data", flags.data, "files of pairs of a better and a worse answer, which the three steps share");
   app.add_option("--sft-data", flags.sft_data, "files of more rows for SFT alone, used whole");
   app.add_option("--data-split", flags.split, "shares of the rows for SFT, reward model and PPO; default: 2,4,4");
-  app.add_option("--deployment-type", flags.deployment,
-                 "single_gpu: one device; single_node: a device for each core of this machine");
+  name_choices(*app.add_option("--deployment-type", flags.deployment,
+                               "single_gpu: one device; single_node: a device for each core of this machine"),
+               {"single_gpu", "single_node"});
   app.add_option("--step", words.steps, "the steps to run, as 1 2 3; default: all. One that has ended is not run again")
       ->check(CLI::Range(int64_t{1}, int64_t{recipe::kPipelineSteps}));
   app.add_option("--seed", flags.seed, "seed of the split and of each step; default: 1234")->check(at_least(0));

@@ -2,6 +2,7 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <span>
@@ -36,6 +37,17 @@ bool read_arguments(const Arguments& arguments, ServeCall& call) {
   add_flags(app, call.layout);
   add_download_flag(app, call.download);
   return parse(app, arguments);
+}
+
+// Returns how the tokens of requests are drawn that do not say it, as far as the model's files do.
+nlohmann::json sampling_of(const std::string& directory, const ModelOptions& options) {
+  generate::SamplingOptions asked;
+  take_model_sampling(directory, options, asked);
+  const nlohmann::json standard = generate::SamplingParams().to_json();
+  nlohmann::json sampling = asked.values().to_json();
+  for (const auto& [name, value] : standard.items())
+    if (sampling.at(name) == value) sampling.erase(name);
+  return sampling;
 }
 
 uint64_t seed_of(const serve::ServerOptions& options) {
@@ -86,8 +98,9 @@ int serve(const Arguments& arguments) {
   ServeCall call;
   if (!read_arguments(arguments, call)) return 0;
   base::StopFlag& stop = stop_on_signals();
+  const std::string directory = host::model_directory(call.model, call.download);
   LoadedModel loaded(
-      host::model_directory(call.model, call.download), call.loading, call.layout,
+      directory, call.loading, call.layout,
       {.max_batch_tokens = call.server.max_batch_tokens, .max_batch_sequences = call.server.max_batch_sequences});
   serve::EngineLoop engine({.service = loaded.service(),
                             .score = scorer_of(loaded, call.server.max_batch_tokens),
@@ -98,7 +111,8 @@ int serve(const Arguments& arguments) {
                                  .renderer = loaded.renderer(),
                                  .max_sequence_tokens = loaded.max_sequence_tokens(),
                                  .created = std::time(nullptr),
-                                 .gauges = gauges_of(loaded)};
+                                 .gauges = gauges_of(loaded),
+                                 .sampling = sampling_of(directory, call.loading)};
   serve::HttpServer server(call.server, model, engine);
   base::log_info("chat template: {}", loaded.renderer().chat().description());
   if (call.server.api_key_file->empty() && !call.server.host->starts_with("127.") && call.server.host != "localhost" &&

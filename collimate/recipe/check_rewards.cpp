@@ -113,6 +113,9 @@ std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spe
   if (error.find("no answer within") != std::string::npos)
     return base::expectation(where, "a reward in time", error,
                              "a larger timeout_seconds in its entry, or a faster function");
+  if (error.find("process ended with") != std::string::npos)
+    return base::expectation(where, "a reward", fmt::format("none: {}", error),
+                             "a function that returns and does not end Python, as sys.exit does");
   return failure(where, "a reward", error, sample, kMending);
 }
 

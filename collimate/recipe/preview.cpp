@@ -16,14 +16,21 @@ Lengths lengths_of(std::vector<int64_t> tokens) {
   return {tokens.front(), tokens[tokens.size() / 2], tokens.back()};
 }
 
+// Returns the text that ids [begin, end) of a row add to the ids before them. By themselves they may decode to another
+// one: many tokenizers take a space off the beginning of a text.
+std::string added_text(const text::Tokenizer& tokenizer, std::span<const int32_t> ids, size_t begin, size_t end) {
+  const std::string before = tokenizer.decode(ids.first(begin), false), text = tokenizer.decode(ids.first(end), false);
+  return text.starts_with(before) ? text.substr(before.size())
+                                  : tokenizer.decode(ids.subspan(begin, end - begin), false);
+}
+
 std::vector<MaskRun> mask_runs(std::span<const int32_t> ids, std::span<const uint8_t> trainable,
                                const text::Tokenizer& tokenizer) {
   std::vector<MaskRun> runs;
   for (size_t begin = 0; begin < ids.size();) {
     size_t end = begin;
     while (end < ids.size() && trainable[end] == trainable[begin]) ++end;
-    runs.push_back({trainable[begin] != 0, static_cast<int64_t>(end - begin),
-                    tokenizer.decode(ids.subspan(begin, end - begin), false)});
+    runs.push_back({trainable[begin] != 0, static_cast<int64_t>(end - begin), added_text(tokenizer, ids, begin, end)});
     begin = end;
   }
   return runs;

@@ -1,5 +1,6 @@
 #include "collimate/recipe/preview.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -46,6 +47,31 @@ TEST(Preview, ALineMayEndBehindTheTokenThatEndsACompletion) {
     EXPECT_EQ(shown.unended, std::vector<int64_t>{0}) << said;
     EXPECT_NE(shown.last_ids, std::vector<int32_t>{0}) << said;
   }
+}
+
+// Takes a space off the beginning of what it decodes, as tokenizers made by SentencePiece do.
+class StrippingTokenizer : public text::CharacterTokenizer {
+ public:
+  using CharacterTokenizer::CharacterTokenizer;
+  std::string decode(std::span<const int32_t> ids, bool skip_special) const override {
+    const std::string text = CharacterTokenizer::decode(ids, skip_special);
+    return text.starts_with(' ') ? text.substr(1) : text;
+  }
+};
+
+TEST(Preview, ATextKeepsTheSpaceAtItsBeginning) {
+  const StrippingTokenizer tokenizer({.specials = {"$"}, .tokens = {"a", "b", " "}, .eos = "$"});
+  const std::string path = testing::TempDir() + "/collimate-preview-space.jsonl";
+  std::ofstream(path) << R"({"prompt": "a", "completion": " b"})";
+  const text::Renderer renderer(tokenizer, text::make_chat_template(tokenizer));
+  const rlhf::RowSource source(text::Dataset::read({{.path = path}}), renderer,
+                               {.kind = rlhf::RowKind::kDemonstration});
+  std::filesystem::remove(path);
+  const DataPreview shown = preview("data.train", source, rlhf::RowKind::kDemonstration, tokenizer);
+  ASSERT_EQ(shown.example.at(0).size(), 2U);
+  EXPECT_EQ(shown.example[0][0].text, "a");
+  EXPECT_EQ(shown.example[0][1].text, " b$");
+  EXPECT_THAT(preview_lines(shown, tokenizer), testing::Contains("  trained     3 tokens  \" b$\""));
 }
 
 }  // namespace

@@ -241,15 +241,15 @@ json parse_body(std::string_view body) {
   return out;
 }
 
-void check_whole(const ApiRequest& request, const ApiLimits& limits) {
+void check_whole(const ApiRequest& request, const ApiRules& rules) {
   const bool chat = request.endpoint == Endpoint::kChat;
   if (request.prompts.empty() || (chat && text::turns_of(request.prompts[0])->empty())) {
     const std::string name = chat ? "messages" : "prompt";
     throw ApiError(400, base::expectation(name, "what is to be completed", "none"), name, "missing_required_parameter");
   }
-  if (request.choices() > limits.max_choices) {
+  if (request.choices() > rules.max_choices) {
     throw ApiError(400,
-                   base::expectation("n", fmt::format("at most {} completions in a request", limits.max_choices),
+                   base::expectation("n", fmt::format("at most {} completions in a request", rules.max_choices),
                                      fmt::to_string(request.choices()), "a smaller n or several requests"),
                    "n", "invalid_value");
   }
@@ -279,7 +279,7 @@ std::string error_body(const ApiError& error) {
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimits& limits) {
+ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiRules& rules) {
   const json fields = parse_body(body);
   ApiRequest request{.endpoint = endpoint, .to_the_end = endpoint == Endpoint::kChat};
   request.sampling.max_tokens = 16;  // the default for completions in OpenAI's interface
@@ -293,13 +293,15 @@ ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimi
   if (const auto newer = fields.find("max_completion_tokens"); newer != fields.end())
     read_field(request, newer.key(), *newer, sampling);
   const int64_t max_tokens = request.sampling.max_tokens;
-  request.sampling = read_sampling(sampling);
+  json drawing = max_tokens > 0 ? rules.sampling : json::object();
+  drawing.update(sampling);
+  request.sampling = read_sampling(drawing);
   request.sampling.max_tokens = max_tokens;
   request.sampling.top_log_probs = request.top_log_probs;
   read_form(written, request.sampling);
   if (request.must_call && !(request.sampling.regex.empty() && request.sampling.json_schema.empty()))
     wrong("tool_choice", "none or auto beside a form of the answer", fields.at("tool_choice"), "auto");
-  check_whole(request, limits);
+  check_whole(request, rules);
   return request;
 }
 

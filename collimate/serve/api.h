@@ -28,8 +28,11 @@ std::string error_body(const ApiError& error);
 
 enum class Endpoint { kChat, kCompletions };
 
-struct ApiLimits {
+struct ApiRules {
   int64_t max_choices = 128;  // of one request
+  // Values of SamplingParams, in its JSON, for requests that do not name them. A request that draws nothing has none of
+  // them, because it asks for the log-probs of its prompt.
+  nlohmann::json sampling = nlohmann::json::object();
 };
 
 // An ApiRequest is a request for completions that was checked, with its defaults filled in.
@@ -59,7 +62,7 @@ struct ApiRequest {
 
 // Reads a request's body. Throws ApiError 400 for a body that is not JSON in UTF-8, and, naming the field, for a field
 // that is unknown, of the wrong type or out of range, or that would change the result in a way not offered here.
-ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimits& limits);
+ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiRules& rules);
 
 // Throws ApiError 404 when a request names another model than the one that is served.
 void check_model(const std::string& wanted, const std::string& served);

@@ -205,7 +205,7 @@ void Chat::submit(const std::vector<std::vector<int32_t>>& prompts) {
     Batch request(1);
     request.set(batch::kUid, std::vector<int64_t>{uid()});
     request.set_ragged(batch::kIds, std::vector<std::vector<int32_t>>{prompts[i]});
-    request.set_json(batch::kSampling, std::vector<nlohmann::json>{settings_.sampling.to_json()});
+    request.set_json(batch::kSampling, std::vector<nlohmann::json>{speakers_[i].model.sampling.to_json()});
     speakers_[i].model.service.submit(request);
   }
 }
@@ -216,7 +216,7 @@ void Chat::listen(const std::vector<std::vector<int32_t>>& prompts) {
   display.title(speakers_[0].model.name, speakers_.back().model.name);
   std::vector<ChatAnswer> answers;
   for (size_t i = 0; i < speakers_.size(); ++i)
-    answers.emplace_back(speakers_[i].model.renderer, settings_.sampling, prompts[i], settings_.inputs.tools);
+    answers.emplace_back(speakers_[i].model.renderer, speakers_[i].model.sampling, prompts[i], settings_.inputs.tools);
   size_t running = speakers_.size();
   while (running > 0) {
     const bool stop = port_.interrupted();

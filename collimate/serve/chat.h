@@ -19,10 +19,10 @@ struct ChatModel {
   const text::Renderer& renderer;
   generate::Completer& service;
   int64_t max_sequence_tokens = 0;
+  generate::SamplingParams sampling = {};
 };
 
 struct ChatSettings {
-  generate::SamplingParams sampling;
   std::string system;                // the first message; empty for none
   text::TemplateInputs inputs = {};  // tools
   uint64_t seed = 0;                 // the same seed, models and lines give the same answers

@@ -79,12 +79,13 @@ class ChatTest : public testing::Test {
                         .write = [&](std::string_view text) { shown += text; },
                         .interrupted = [&] { return interrupted_; },
                         .width = [] { return 63; }};
-    ChatSettings settings{.seed = seed};
-    settings.sampling.max_tokens = 12;
-    settings.sampling.ignore_eos = true;
-    settings.sampling.logit_bias = bias_;
-    settings.sampling.stop = stop_;
-    Chat(std::move(models), settings, port).run();
+    for (ChatModel& model : models) {
+      model.sampling.max_tokens = 12;
+      model.sampling.ignore_eos = true;
+      model.sampling.logit_bias = bias_;
+      model.sampling.stop = stop_;
+    }
+    Chat(std::move(models), {.seed = seed}, port).run();
     return shown;
   }
   nlohmann::json saved(const std::string& path, int line = 0) {

@@ -21,9 +21,10 @@ namespace collimate::serve {
 struct ServedModel {
   std::string name;
   const text::Renderer& renderer;
-  int64_t max_sequence_tokens = 0;  // most tokens of prompt and completion together
-  int64_t created = 0;              // seconds since 1970
-  std::vector<Gauge> gauges = {};   // properties of the model that /metrics shows
+  int64_t max_sequence_tokens = 0;                     // most tokens of prompt and completion together
+  int64_t created = 0;                                 // seconds since 1970
+  std::vector<Gauge> gauges = {};                      // properties of the model that /metrics shows
+  nlohmann::json sampling = nlohmann::json::object();  // see ApiRules
 };
 
 // ClientGone says that the client has closed the connection, so that nobody reads the answer.

@@ -241,7 +241,9 @@ void HttpServer::Impl::complete(Endpoint endpoint, const Request& request, Respo
   {
     const std::string body = read_body(request, reader, connection, static_cast<size_t>(*options.max_body_bytes));
     const std::lock_guard lock(parsing);
-    wanted = parse_request(endpoint, body, {.max_choices = std::min(*options.max_choices, *options.max_requests)});
+    wanted = parse_request(
+        endpoint, body,
+        {.max_choices = std::min(*options.max_choices, *options.max_requests), .sampling = model.sampling});
   }
   if (!wanted.model.empty()) check_model(wanted.model, model.name);
   connection.allow_interim_answers(request.version != "HTTP/1.0");

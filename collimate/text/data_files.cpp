@@ -98,11 +98,12 @@ std::string hub_data_remedy(const std::string& path) {
 [[noreturn]] void throw_no_file(const std::string& path) {
   const std::string of_hub = hub_data_remedy(path);
   if (of_hub.empty())
-    throw InputError(expectation("data " + path, "a file", "none there", base::nearest_file(path, likely_endings())));
+    throw InputError(
+        expectation("data " + path, "a file", "nothing of that name", base::nearest_file(path, likely_endings())));
   throw InputError(expectation("data " + path,
                                "a file or a directory of data files, as data sets of a hub are not "
                                "downloaded",
-                               "none there", of_hub));
+                               "nothing of that name", of_hub));
 }
 
 }  // namespace

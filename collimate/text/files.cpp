@@ -1,5 +1,7 @@
 #include "collimate/text/files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -9,6 +11,11 @@
 #include "collimate/host/file_io.h"
 
 namespace collimate::text {
+namespace {
+
+constexpr const char* kGenerationConfig = "/generation_config.json";
+
+}  // namespace
 
 bool file_exists(const std::string& path) {
   std::error_code ignored;
@@ -17,9 +24,13 @@ bool file_exists(const std::string& path) {
 
 nlohmann::json read_json_file(const std::string& path) { return base::parse_json(host::read_file(path), path, 1); }
 
+std::string generation_config_path(const std::string& directory) {
+  return fmt::format("{}{}", host::base_directory(directory), kGenerationConfig);
+}
+
 void copy_generation_config(const std::string& from, const std::string& to) {
-  const std::string name = "/generation_config.json", path = host::base_directory(from) + name;
-  if (file_exists(path)) host::write_file_atomically(to + name, host::read_file(path));
+  const std::string path = generation_config_path(from);
+  if (file_exists(path)) host::write_file_atomically(to + kGenerationConfig, host::read_file(path));
 }
 
 int64_t line_at(const std::string& text, size_t offset) {

@@ -109,7 +109,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory) {
       throw base::InputError(base::expectation("model " + directory, "a model directory", "a file",
                                                "the directory that has config.json, a tokenizer and such files"));
     const std::string near = base::nearest_path(directory);
-    throw base::InputError(base::expectation("model " + directory, "a model directory", "none there",
+    throw base::InputError(base::expectation("model " + directory, "a model directory", "nothing of that name",
                                              near.empty() ? host::hub_remedy(directory) : near));
   }
   if (const std::string base = host::base_directory(directory); base != directory && !has_tokenizer(directory))

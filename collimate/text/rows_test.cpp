@@ -145,9 +145,9 @@ TEST_F(Rows, UnknownFormatAndMissingFile) {
   EXPECT_THAT(message_of<base::InputError>([&] { read("a.jsonl", "", "yaml"); }),
               HasSubstr("expected format auto, jsonl, json, csv, tsv, parquet, arrow or text, got 'yaml'"));
   EXPECT_EQ(read("a.data", "{\"a\": 1}\n", "jsonl").size(), 1u);
-  EXPECT_EQ(
-      message_of<base::InputError>([] { read_rows("/nowhere/a.jsonl", "auto", {}); }),
-      "[data /nowhere/a.jsonl] expected a file, got none there; try another path: there is no directory /nowhere");
+  EXPECT_EQ(message_of<base::InputError>([] { read_rows("/nowhere/a.jsonl", "auto", {}); }),
+            "[data /nowhere/a.jsonl] expected a file, got nothing of that name; try another path: there is no "
+            "directory /nowhere");
 }
 
 TEST_F(Rows, TablesKeepTheirCellsAsTexts) {

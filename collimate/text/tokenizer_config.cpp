@@ -79,8 +79,8 @@ void set_chat_templates(const std::map<std::string, std::string>& templates, con
 
 // Returns the ids that end a text. Adapters with a tokenizer have the configs of the model that they belong to.
 std::vector<int32_t> read_eos_ids(const std::string& directory) {
-  for (const char* name : {"/generation_config.json", "/config.json"}) {
-    const std::string path = host::base_directory(directory) + name;
+  for (const std::string& path :
+       {generation_config_path(directory), host::base_directory(directory) + "/config.json"}) {
     const json config = read_optional(path);
     const auto found = config.find("eos_token_id");
     if (found == config.end()) continue;

@@ -13,7 +13,7 @@ import inspect
 import math
 import sys
 
-from collimate.reward_worker import NotThere, accepts, own_frames, own_lines, trace
+from collimate.reward_worker import NotThere, accepts, failed, own_frames, own_lines, trace
 from collimate.reward_worker import load as load_function
 
 KEYS = ("observation", "reward", "done")
@@ -84,7 +84,8 @@ def answer(made, living, request):
         return given
     except Exception as error:
         living.pop(uid, None)
-        return {"error": f"{type(error).__name__}: {error}", "trace": trace(error)}
+        told = failed(error)
+        return {"error": told["error"], "trace": told["trace"]}
 
 
 def main(path, name):

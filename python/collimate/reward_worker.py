@@ -73,7 +73,8 @@ def result(value, completion):
 
 
 def failed(error):
-    return {"value": None, "error": f"{type(error).__name__}: {error}", "trace": trace(error)}
+    name, text = type(error).__name__, str(error)
+    return {"value": None, "error": f"{name}: {text}" if text else name, "trace": trace(error)}
 
 
 def trace(error):
@@ -94,7 +95,10 @@ def checked(value, completion):
     value = value["score"] if isinstance(value, dict) else value
     if value is None and not steps:
         return {"value": None, "error": ""}
-    value = float(value)
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        return {"value": None, "error": f"{value!r:.40} in the place of a number"}
     if not math.isfinite(value):
         return {"value": None, "error": f"the function returned {value}"}
     before = -1

@@ -47,6 +47,22 @@ class Pipes(WithSaved):
         stop = whole[1:3]
         self.assertEqual(self.talk("12:", flags=("--stop", stop)), whole[:whole.index(stop)] + "\n")
 
+    def test_the_models_own_sampling(self):
+        """generation_config.json says how tokens are drawn where no flag does."""
+        file = self.model / "generation_config.json"
+        plain = self.talk("12:", seed=2)
+        greedy = self.talk("12:", flags=("--temperature", "0"))
+        file.write_text(json.dumps({"do_sample": False, "transformers_version": "4.40.0"}))
+        self.addCleanup(file.unlink)
+        self.assertEqual(self.talk("12:", seed=2), greedy)
+        self.assertEqual(self.talk("12:", seed=2, flags=("--temperature", "1")), plain)
+        self.assertEqual(self.talk("12:", seed=2, flags=("--generation-config", "none")), plain)
+        asked = [PROGRAM, "chat", self.model, "--max-tokens", "2"]
+        done = subprocess.run(asked, input="12:\n", capture_output=True, text=True, timeout=PATIENCE)
+        self.assertIn(f"tokens are drawn with temperature 0.0, as {file} says; --generation-config none", done.stderr)
+        file.write_text(json.dumps({"top_p": 1.5}))
+        self.assertIn(f"[{file}] expected top_p to be", self.talk(code=2))
+
     def test_a_small_cache(self):
         """An answer ends with the cache, whatever --max-tokens would allow."""
         shown = self.talk("12:", f"/save {self.saved}", flags=("--cache-blocks", "2"), tokens=512)

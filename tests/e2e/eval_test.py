@@ -85,7 +85,8 @@ class Eval(WithRows):
                       refused)
         for name in ("org/none", "none"):
             refused = self.run_verb("eval", name, "--data", self.data, "--reward", "exact", code=2)[1]
-            self.assertIn(f"[model {name}] expected a model directory, got none there; try --download (it needs PyPI's "
+            self.assertIn(f"[model {name}] expected a model directory, got nothing of that name; try "
+                          "--download (it needs PyPI's "
                           f"huggingface_hub), or hf download {name}", refused)
 
 

@@ -149,6 +149,24 @@ TEST_F(EvaluationOfAModel, OfARunMayBeOfSeveralMeasures) {
   }
 }
 
+// The first rows of the file are meant, also where some of them are left out; rows behind them are not looked at.
+TEST_F(EvaluationOfAModel, OfARunsFirstExamplesIsOfTheRowsThatEvalMeasures) {
+  const std::vector<std::string> rows = lines_of(root() / "demonstrations.jsonl");
+  const std::string empty = R"({"prompt": "12=", "completion": ""})";
+  write_text(root() / "first.jsonl",
+             fmt::format("{0}\n{4}\n{1}\n{2}\n{3}\n{4}\n", rows.at(0), rows.at(1), rows.at(2), rows.at(3), empty));
+  const auto outcome =
+      train_text(small_config("sft", root().path()) + "evaluation: {examples: 4}\n", root() / "first-run",
+                 {"data.eval=" + (root() / "first.jsonl"), "data.bad_rows=drop"});
+  EvaluationCall asked = call("first.jsonl", {{"examples", 4}});
+  asked.rows.drops_bad = true;
+  const auto made = recipe::evaluate(root() / "first-run/model", asked);
+  EXPECT_EQ(made.rows, 3);
+  ASSERT_EQ(made.left_out.size(), 1U);
+  EXPECT_EQ(made.left_out[0].rows, 1);
+  expect_same(outcome.last_evaluation, made);
+}
+
 // A choice is written by the same template and variables in a run as by `eval`.
 TEST_F(EvaluationOfAModel, OfARunsChoicesReadsTheTemplatesVariables) {
   const Scratch own("evaluation-variables");

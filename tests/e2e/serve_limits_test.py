@@ -146,5 +146,25 @@ class Int8(WithModel):
         self.assertNotIn("collimate_int8", self.start().get("/metrics")[1])
 
 
+class OwnSampling(WithModel):
+    def test_generation_config_is_the_default_of_requests(self):
+        file = self.model / "generation_config.json"
+        file.write_text(json.dumps({"temperature": 0.7, "top_k": 1, "do_sample": True}))
+        self.addCleanup(file.unlink)
+        server = self.start()
+        greedy = server.complete(prompt="12,34:", temperature=0, max_tokens=20)["choices"][0]["text"]
+        self.assertEqual(server.complete(prompt="12,34:", max_tokens=20)["choices"][0]["text"], greedy)
+        drawn = {"prompt": "12,34:", "max_tokens": 20, "seed": 3}
+        named = server.complete(temperature=1, top_k=0, **drawn)["choices"][0]["text"]
+        self.assertNotEqual(named, greedy)
+        self.assertIn("tokens are drawn with temperature 0.7, top_k 1", server.errors())
+        plain = self.start("--generation-config", "none")
+        self.assertEqual(plain.complete(**drawn)["choices"][0]["text"], named)
+        # what is scored and not drawn has the model's own log-probs
+        scored = {"prompt": "12,34:", "max_tokens": 0, "echo": True, "logprobs": 0}
+        log_probs = [one.complete(**scored)["choices"][0]["logprobs"] for one in (server, plain)]
+        self.assertEqual(log_probs[0], log_probs[1])
+
+
 if __name__ == "__main__":
     unittest.main()

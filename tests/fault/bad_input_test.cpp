@@ -27,11 +27,11 @@ TEST_F(BadInput, MissingFiles) {
             "[" + (root_ / "none.yaml") + "] expected a configuration file, got no such file");
   replace("problems.jsonl", "none.jsonl");
   write_text(root_ / "config.json", "{}");  // which is no data
-  expect(2, fmt::format("[data {0}/none.jsonl] expected a file, got none there; try one that is there: "
+  expect(2, fmt::format("[data {0}/none.jsonl] expected a file, got nothing of that name; try one that is there: "
                         "{0}/demonstrations.jsonl, {0}/held_out.jsonl, {0}/marked.jsonl, …",
                         root_.path().string()));
   replace("/start,", "/nowhere,");
-  expect(2, "[model " + (root_ / "nowhere") + "] expected a model directory, got none there");
+  expect(2, "[model " + (root_ / "nowhere") + "] expected a model directory, got nothing of that name");
   replace("/nowhere,", "/config.json,");
   expect(2, "[model " + (root_ / "config.json") +
                 "] expected a model directory, got a file; try the directory that has config.json, a "
@@ -184,10 +184,14 @@ TEST_F(BadInput, RewardThatCannotBeImported) {
   write_text(config_, text_);
   const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
   EXPECT_EQ(result.status.code, 2);
-  EXPECT_EQ(result.errors,
-            fmt::format("[reward.python] expected {0} to define score, got ModuleNotFoundError: No module named "
-                        "'no_such_module'\n  File \"{0}\", line 1, in <module>\n    import no_such_module\n",
-                        root_ / "reward.py"));
+  EXPECT_THAT(
+      result.errors,
+      testing::AllOf(
+          testing::StartsWith(fmt::format("[reward.python] expected {} to define score, got ModuleNotFoundError: "
+                                          "No module named 'no_such_module'; try installing it for ",
+                                          root_ / "reward.py")),
+          testing::EndsWith(
+              fmt::format("\n  File \"{}\", line 1, in <module>\n    import no_such_module\n", root_ / "reward.py"))));
   expect_nothing_written();
 }
 

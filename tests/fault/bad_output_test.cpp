@@ -40,11 +40,11 @@ TEST_F(BadInput, MisspeltPathsNameTheNearest) {
   EXPECT_EQ(last_line(run_collimate({"train", config, "--output", output_}).errors),
             "[" + config + "] expected a configuration file, got no such file; try " + config_ + ", which is there");
   replace("problems.jsonl", "problem.jsonl");
-  expect(2, "[data " + (root_ / "problem.jsonl") + "] expected a file, got none there; try " +
+  expect(2, "[data " + (root_ / "problem.jsonl") + "] expected a file, got nothing of that name; try " +
                 (root_ / "problems.jsonl") + ", which is there");
   replace("/start,", "/stort,");
-  expect(2, "[model " + (root_ / "stort") + "] expected a model directory, got none there; try " + (root_ / "start") +
-                ", which is there");
+  expect(2, "[model " + (root_ / "stort") + "] expected a model directory, got nothing of that name; try " +
+                (root_ / "start") + ", which is there");
   expect_nothing_written();
 }
 

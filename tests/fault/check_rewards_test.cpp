@@ -103,6 +103,22 @@ TEST_F(CheckRewards, RefusesAFunctionThatReturnsAFixedNumberOfRewards) {
       HasSubstr("] expected a reward in time, got no answer within 0.2 s; try a larger timeout_seconds in its entry"));
 }
 
+TEST_F(CheckRewards, SaysInWordsWhyAFunctionGivesNothing) {
+  const auto said = [&](const std::string& body) {
+    write_text(root_ / "r.py", "import sys\ndef score(prompts, completions, **kw):\n    " + body + "\n");
+    return reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "'}]"});
+  };
+  EXPECT_THAT(said("sys.exit(3)"),
+              HasSubstr("] expected a reward, got none: the function's process ended with exit code 3; try a function "
+                        "that returns and does not end Python, as sys.exit does\n"));
+  EXPECT_THAT(said("return ['good'] * len(completions)"),
+              HasSubstr("] expected a reward, got 'good' in the place of a number; the data has the columns "));
+  EXPECT_THAT(
+      said("return open('/nowhere.txt').read()"),
+      HasSubstr("; try readable: [FILE] in its entry if the file exists, as the sandbox shows the function few "
+                "files\n"));
+}
+
 // A function of one sample may be slow, or cost money: nothing is learned of its list, and it gives none.
 TEST_F(CheckRewards, AsksAFunctionOfOneSampleOnceAboutEachCompletion) {
   write_text(root_ / "r.py",

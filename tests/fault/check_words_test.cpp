@@ -92,9 +92,10 @@ TEST_F(CheckWords, SaysByWhatGrpoJudges) {
 TEST_F(CheckWords, SaysHowADataSetOfAHubComesHere) {
   EXPECT_THAT(
       reasons("sft", {"data.train=openai/gsm8k"}),
-      HasSubstr("[data openai/gsm8k] expected a file or a directory of data files, as data sets of a hub are not "
-                "downloaded, got none there; try hf download openai/gsm8k --repo-type dataset --local-dir gsm8k, "
-                "and then the path of its files in gsm8k/\n"));
+      HasSubstr(
+          "[data openai/gsm8k] expected a file or a directory of data files, as data sets of a hub are not "
+          "downloaded, got nothing of that name; try hf download openai/gsm8k --repo-type dataset --local-dir gsm8k, "
+          "and then the path of its files in gsm8k/\n"));
   fs::create_directories(root_ / "hub/datasets--openai--gsm8k");
   EXPECT_THAT(check("sft", {"data.train=openai/gsm8k"}, {{"HF_HUB_CACHE", root_ / "hub"}}).errors,
               HasSubstr("; try the path of its files, which Hugging Face's cache has in " +

@@ -155,6 +155,16 @@ TEST_F(CommandLine, HelpHasTopics) {
   EXPECT_THAT(
       output({"help", "warmup_steps"}),
       AllOf(testing::StartsWith("warmup_steps is here \"train.warmup_updates\""), HasSubstr("warmup_updates  ")));
+  for (const auto& [word, key] : std::vector<std::pair<std::string, std::string>>{
+           {"lr", "train.learning_rate"}, {"batch_size", "train.samples_per_update"}, {"seq_len", "data.max_tokens"}})
+    EXPECT_THAT(output({"help", word}), AllOf(testing::StartsWith(fmt::format("{} is here \"{}\"", word, key)),
+                                              HasSubstr("\n  " + key + "  ")));
+  EXPECT_EQ(output({"help", "epochs"}), output({"help", "run.epochs"}));
+  EXPECT_EQ(output({"help", "beta"}), output({"help", "algorithm.beta"}));
+  EXPECT_THAT(output({"help", "kl"}), HasSubstr("  algorithm.kl_coefficient  "));
+  EXPECT_THAT(output({"help", "rate"}), HasSubstr("  train.value_learning_rate  "));
+  EXPECT_EQ(output({"help", "output_dir"}), "output_dir is here \"--output\": an option of the command\n");
+  EXPECT_THAT(output({"help", "use_vllm"}), testing::StartsWith("use_vllm has no key here; try leaving it out: "));
   EXPECT_THAT(error({"trian", "a.yaml"}), testing::EndsWith("got \"trian\"; try collimate train"));
   EXPECT_EQ(error({"help", "learn"}),
             "[collimate help] expected a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, "

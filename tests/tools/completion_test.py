@@ -37,6 +37,11 @@ class Completion(unittest.TestCase):
         self.assertIn("--resume", complete(["train", "--dry-run"], "--r"))  # which takes no value
         keys = complete(["train", "run.yaml", "--set"], "run.it")
         self.assertIn("run.iterations", [key.rstrip("=") for key in keys])
+        self.assertEqual(sorted(complete(["chat", "tiny", "--chat-template"], "")),
+                         ["auto", "chatml", "plain", "user-bot"])
+        self.assertEqual(complete(["eval", "tiny", "--measure"], "perp"), ["perplexity"])
+        pathlib.Path(self.directory, "grown.jsonl").touch()
+        self.assertEqual(complete(["generate", "tiny", "--data"], "grow"), ["grown.jsonl"])
         self.assertIn("grpo", complete(["init"], "g"))
         self.assertIn("quickstart", complete(["bench"], "q"))
         self.assertIn("--reduced", complete(["bench", "quickstart"], "--re"))
@@ -48,7 +53,7 @@ class Completion(unittest.TestCase):
             words = ["collimate", *before, word]
             code = 'source "$1"; shift; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _collimate; ' \
                    'printf "%s\\n" "${COMPREPLY[@]}"'
-            return run("bash", "--norc", "-c", code, "bash", script, *words).split()
+            return run("bash", "--norc", "-c", code, "bash", script, *words, cwd=self.directory).split()
 
         self.expect(complete)
 

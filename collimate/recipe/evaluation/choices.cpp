@@ -151,11 +151,11 @@ bool has_choices(const text::Example& example) {
 }
 
 ChoiceRows choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, const rlhf::SourceOptions& options,
-                       int64_t examples, const OptionNames& names) {
+                       const OptionNames& names) {
   ChoiceRows out;
   Maker made;
   const bool stops = options.long_rows != rlhf::LongRows::kDrop;
-  for (int64_t row = 0; row < dataset.size() && (examples == 0 || made.used() < examples); ++row) {
+  for (int64_t row = 0; row < dataset.size(); ++row) {
     const text::Example& example = dataset.example(row);
     text::require_marked_turns(example, renderer, 0,
                                "a column prompt with the whole text, or " + names.with("chat_template", "plain"));

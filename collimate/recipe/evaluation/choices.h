@@ -18,14 +18,13 @@ struct ChoiceRows {
   text::LeftOut bad, too_long;
 };
 
-// Makes a row for each choice of the first `examples` questions that are used (0: of all). Rows of a question stand
-// together, with uid, prompt_uid, ids, trainable (the choice's tokens, without an end of turn where the renderer adds
-// none), prompt_tokens, and example: {"is_answer", "characters": of the choice's text}. Prompt and choice are joined as
-// they stand. `options` says what may be left out (long_rows, bad_rows, max_tokens), and by which words messages call
-// that. Throws InputError, with the row's place, for a question that may not be left out: it has fewer than two
-// choices, an empty one, an answer that is none of them, or a choice that is too long. Throws InputError also for turns
-// that nothing marks, and where no question is left.
+// Makes a row for each choice of the questions. Rows of a question stand together, with uid, prompt_uid, ids, trainable
+// (the choice's tokens, without an end of turn where the renderer adds none), prompt_tokens, and example: {"is_answer",
+// "characters": of the choice's text}. Prompt and choice are joined as they stand. `options` says what may be left out
+// (long_rows, bad_rows, max_tokens), and by which words messages call that. Throws InputError, with the row's place,
+// for a question that may not be left out: it has fewer than two choices, an empty one, an answer that is none of them,
+// or a choice that is too long. Throws InputError also for turns that nothing marks, and where no question is left.
 ChoiceRows choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, const rlhf::SourceOptions& options,
-                       int64_t examples, const OptionNames& names);
+                       const OptionNames& names);
 
 }  // namespace collimate::recipe

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "collimate/base/at.h"
@@ -126,10 +127,10 @@ rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& a
 }
 
 HeldOutRows held_out_rows(const text::Dataset& dataset, MeasureKind measured, const text::Renderer& renderer,
-                          rlhf::SourceOptions options, int64_t examples, const OptionNames& names) {
+                          rlhf::SourceOptions options, const OptionNames& names) {
   HeldOutRows held;
   if (measured == MeasureKind::kChoices) {
-    ChoiceRows made = choice_rows(dataset, renderer, options, examples, names);
+    ChoiceRows made = choice_rows(dataset, renderer, options, names);
     held.rows = std::move(made.rows);
     held.bad = std::move(made.bad);
     held.too_long = std::move(made.too_long);
@@ -137,7 +138,7 @@ HeldOutRows held_out_rows(const text::Dataset& dataset, MeasureKind measured, co
   }
   held.source = std::make_unique<rlhf::RowSource>(dataset, renderer, std::move(options));
   held.group_size = held.source->rows_per_example();
-  held.rows = held.source->all(examples);
+  held.rows = held.source->all();
   return held;
 }
 
@@ -155,9 +156,11 @@ void HeldOutData::read(const EvaluationPlan& evaluation, int64_t positions) {
   const AskedMeasure& asked = evaluation.asked;
   const OptionNames names = names_of(asked);
   const rlhf::SourceOptions options = held_out_options(config_, asked, evaluation.measured, positions, names);
-  const text::Dataset& dataset = read_once(asked, options.bad_rows);
-  HeldOutRows held = held_out_rows(dataset, evaluation.measured, renderer_of(evaluation.measured), options,
-                                   asked.options.examples, names);
+  const text::Dataset& whole = read_once(asked, options.bad_rows);
+  std::optional<text::Dataset> first;  // as `eval` has them: rows behind these are not looked at
+  if (asked.options.examples > 0) first.emplace(whole).keep_first(asked.options.examples);
+  const text::Dataset& dataset = first ? *first : whole;
+  HeldOutRows held = held_out_rows(dataset, evaluation.measured, renderer_of(evaluation.measured), options, names);
   held.key = asked.data_key + (evaluation.name.empty() ? "" : " for " + evaluation.name);
   data_.add_left_out(held.notes(held.key, dataset, names));
   if (evaluation.answers) ask_for_answers(held.rows, held.group_size);

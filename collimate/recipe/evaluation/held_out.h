@@ -61,10 +61,10 @@ std::string text_of(const std::vector<HeldOutCount>& counts);
 rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& asked, MeasureKind measured,
                                      int64_t positions, const OptionNames& names);
 
-// Reads the rows of a data set, `examples` examples of them or all (0), as a measure reads them. `renderer` ends no
-// turn for choices. Throws InputError as RowSource and choice_rows.
+// Reads the rows of a data set as a measure reads them. `renderer` ends no turn for choices. Throws InputError as
+// RowSource and choice_rows.
 HeldOutRows held_out_rows(const text::Dataset& dataset, MeasureKind measured, const text::Renderer& renderer,
-                          rlhf::SourceOptions options, int64_t examples, const OptionNames& names);
+                          rlhf::SourceOptions options, const OptionNames& names);
 
 // Reads the held-out data sets of a run, each once.
 class HeldOutData {

@@ -127,7 +127,7 @@ class HeldOut {
     rlhf::SourceOptions options = held_out_options(config_, asked_, measured_, shape_.positions(), call_.names);
     const int64_t drawn = measured_ == MeasureKind::kCompletions ? call_.completion_tokens : 0;
     limit_rows(call_.rows, {shape_.positions(), drawn}, call_.names, options);
-    return held_out_rows(dataset_, measured_, renderer_, std::move(options), config_.evaluation.examples, call_.names);
+    return held_out_rows(dataset_, measured_, renderer_, std::move(options), call_.names);
   }
 
   void warn_of_room() const {

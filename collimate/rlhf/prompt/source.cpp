@@ -261,17 +261,6 @@ RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& rendere
   if (options_.margins) margins_ = read_margins(kept);
 }
 
-std::string RowSource::nothing_left() const {
-  const std::string key = options_.data.empty() ? "data." + options_.name : options_.data;
-  const std::string expected = options_.data.empty() ? "an epoch of at least one example" : "at least one row to use";
-  if (!rendered_.empty())
-    return expectation(key, expected, fmt::format("none of {}: their weights are too small", examples()),
-                       "a larger weight");
-  const text::LeftOut& most = bad_.rows > too_long_.rows ? bad_ : too_long_;
-  return expectation(key, expected, fmt::format("none: all {} were left out", bad_.rows + too_long_.rows),
-                     "a look at the first: " + most.first);
-}
-
 std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& example, const text::Renderer& renderer) {
   std::vector<text::RenderedTokens> rows;
   try {
@@ -289,15 +278,16 @@ std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& exampl
     bad_.require_none(options_.bad_rows, examples());
     throw InputError(reason);
   }
-  if (options_.long_rows == LongRows::kTruncate)
+  const bool cuts = options_.long_rows == LongRows::kTruncate;
+  if (cuts)
     for (text::RenderedTokens& row : rows)
       truncate(row, options_.kind, options_.cut_tokens > 0 ? options_.cut_tokens : options_.max_tokens);
-  if (options_.long_rows == LongRows::kTruncate &&
-      (options_.kind == RowKind::kPrompt || std::ranges::all_of(rows, trains))) {
+  const bool equal = cuts && options_.kind == RowKind::kPreference && rows[0].ids == rows[1].ids;
+  if (cuts && !equal && (options_.kind == RowKind::kPrompt || std::ranges::all_of(rows, trains))) {
     ++truncated_;
     return rows;
   }
-  too_long_.add(reason);
+  too_long_.add(equal ? fmt::format("{} in a pair that is the same up to the cut", reason) : reason);
   return {};
 }
 

@@ -19,7 +19,7 @@ enum class RowKind {
 };
 
 // Says what becomes of a row of more than `max_tokens`. Truncation keeps the last tokens of a prompt and the first ones
-// of any other row; an example of which a row then has nothing left to train on is dropped.
+// of any other row; then an example with a row that trains nothing, and a pair of equal rows, are dropped.
 enum class LongRows { kStop, kDrop, kTruncate };
 
 struct SourceOptions {

@@ -1,6 +1,7 @@
-// This file has the columns of RowSource that only some kinds of rows have.
+// This file has the columns of RowSource that only some kinds of rows have, and the message of one without rows.
 #include <algorithm>
 
+#include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/rlhf/types/baseline_sample.h"
@@ -47,6 +48,17 @@ void RowSource::add_sampling(Batch& rows) const {
   }
   if (!options_.last_sampling.is_null()) rows.set(kBaselineSample, baseline);
   rows.set_json(batch::kSampling, std::move(sampling));
+}
+
+std::string RowSource::nothing_left() const {
+  const std::string key = options_.data.empty() ? "data." + options_.name : options_.data;
+  const std::string expected = options_.data.empty() ? "an epoch of at least one example" : "at least one row to use";
+  if (!rendered_.empty())
+    return base::expectation(key, expected, fmt::format("none of {}: their weights are too small", examples()),
+                             "a larger weight");
+  const text::LeftOut& most = bad_.rows > too_long_.rows ? bad_ : too_long_;
+  return base::expectation(key, expected, fmt::format("none: all {} were left out", bad_.rows + too_long_.rows),
+                           "a look at the first: " + most.first);
 }
 
 }  // namespace collimate::rlhf

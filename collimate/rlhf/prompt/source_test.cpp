@@ -257,6 +257,20 @@ TEST_F(PromptSource, LongRowsStopDropOrAreTruncated) {
   EXPECT_TRUE(cut.rendered(1)[0].cut);
 }
 
+TEST_F(PromptSource, APairThatIsTheSameUpToTheCutIsLeftOut) {
+  const std::string pairs =
+      "{\"prompt\": \"ab\", \"chosen\": \"cdef\", \"rejected\": \"cdeg\"}\n"
+      "{\"prompt\": \"ab\", \"chosen\": \"cdef\", \"rejected\": \"gdef\"}\n";
+  const RowSource cut =
+      source(pairs, {.kind = RowKind::kPreference, .max_tokens = 5, .long_rows = LongRows::kTruncate});
+  EXPECT_EQ(texts(cut), (std::vector<std::string>{"abcde", "abgde"}));
+  EXPECT_EQ(cut.truncated(), 1);
+  EXPECT_EQ(cut.too_long().rows, 1);
+  EXPECT_TRUE(
+      cut.too_long().first.ends_with(":1] expected at most 5 tokens, got 7 in a pair that is the same up to the cut"))
+      << cut.too_long().first;
+}
+
 // A larger limit than the model has positions would be refused in turn.
 TEST_F(PromptSource, TheRemedyOfALongRowIsOneThatWorks) {
   const auto remedy = [&](RowKind kind, int64_t model_tokens, int64_t max_tokens = 5) {

@@ -21,10 +21,10 @@ using nlohmann::json;
 constexpr const char* kModule = "gym_worker";
 
 // Reads the answer to a step, which python/collimate/gym_worker.py gives.
-GymReply reply_of(int64_t uid, const json& answer) {
+GymReply reply_of(int64_t uid, const json& answer, const GymSection& options) {
   GymReply reply{.uid = uid};
   if (answer.contains("error")) {
-    reply.error = answer.at("error").get<std::string>();
+    reply.error = with_remedy(answer.at("error").get<std::string>(), options);
     reply.trace = answer.at("trace").get<std::string>();
     return reply;
   }
@@ -85,7 +85,7 @@ struct Gym::Impl {
       worker.living.insert(turn.uid);
       return worker.process->ask(
           request, options.timeout_seconds, [this] { end_if_stopped(); },
-          [&](const json& answer) { return reply_of(turn.uid, answer); });
+          [&](const json& answer) { return reply_of(turn.uid, answer, options); });
     } catch (const base::Error& error) {
       worker.process.reset();
       worker.living.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "collimate/base/error.h"
@@ -31,17 +32,20 @@ host::Sandbox sandbox_of(const PythonCodeSection& options, const PythonFunction&
           .cpu_seconds = options.cpu_seconds};
 }
 
+std::string interpreter_of(const PythonCodeSection& options) {
+  return options.interpreter->empty() ? host::python_interpreter() : options.interpreter.get();
+}
+
 host::ChildOptions child_of(const PythonCodeSection& options, const std::string& module, const PythonFunction& asked) {
-  host::ChildOptions child =
-      host::python_module(options.interpreter->empty() ? host::python_interpreter() : options.interpreter.get(), module,
-                          {asked.file, asked.function});
+  host::ChildOptions child = host::python_module(interpreter_of(options), module, {asked.file, asked.function});
   if (options.sandbox != PythonCodeSection::kNoSandbox) child = host::in_sandbox(child, sandbox_of(options, asked));
   child.errors = host::ChildStream::kPipe;
   return child;
 }
 
 // Throws InputError if the answer to the first frame says that the sandbox or the import has failed.
-void require_imported(const json& answer, const PythonFunction& asked, const std::string& key) {
+void require_imported(const json& answer, const PythonCodeSection& options, const PythonFunction& asked,
+                      const std::string& key) {
   const auto text = [&](const char* name) { return answer.at(name).get<std::string>(); };
   if (answer.contains("refused"))
     throw base::InputError(
@@ -50,13 +54,31 @@ void require_imported(const json& answer, const PythonFunction& asked, const std
   if (!answer.contains("error")) return;
   const std::filesystem::path file = asked.file;
   const bool directory = std::filesystem::is_directory(file);
-  const std::string near = directory                       ? base::nearest_file(file / "reward.py", {".py"})
-                           : std::filesystem::exists(file) ? ""
-                                                           : base::nearest_file(file, {".py"});
+  const bool lacks_module = text("error").starts_with("ModuleNotFoundError");
+  const std::string near = directory                        ? base::nearest_file(file / "reward.py", {".py"})
+                           : !std::filesystem::exists(file) ? base::nearest_file(file, {".py"})
+                           : !lacks_module
+                               ? ""
+                               : fmt::format("installing it for {}, or interpreter: PYTHON in its entry, which has it",
+                                             interpreter_of(options));
   throw base::InputError(
       expectation("reward." + key, fmt::format("{} to define {}", asked.file, asked.function), text("error"), near) +
       text("trace"));
 }
+
+// A Barrier is what Python says where the sandbox keeps a function from something, and what to do about it.
+struct Barrier {
+  std::string_view said, remedy;
+};
+constexpr std::string_view kNoNetwork = "network: true in its entry, without which the sandbox has no network";
+constexpr Barrier kBarriers[] = {
+    {"Read-only file system",
+     "printing it, as the function may change no file in the sandbox, or sandbox: none in its entry"},
+    {"name resolution", kNoNetwork},
+    {"Network is unreachable", kNoNetwork},
+    {"FileNotFoundError: ",
+     "readable: [FILE] in its entry if the file exists, as the sandbox shows the function few files"},
+    {"MemoryError", "a larger memory_gib in its entry, or a function that needs less memory"}};
 
 // These limits are for a peer that may write anything, as slowly as it likes.
 constexpr host::FrameLimits kAnswerLimits{
@@ -73,6 +95,14 @@ PythonFunction python_function(const std::string& target, const std::string& usu
   const size_t colon = target.rfind(".py:");
   if (colon == std::string::npos) return {target, usual};
   return {target.substr(0, colon + 3), target.substr(colon + 4)};
+}
+
+std::string with_remedy(const std::string& error, const PythonCodeSection& options) {
+  if (options.sandbox == PythonCodeSection::kNoSandbox) return error;
+  for (const Barrier& barrier : kBarriers)
+    if (error.find(barrier.said) != std::string::npos && !(options.network && barrier.remedy == kNoNetwork))
+      return fmt::format("{}; try {}", error, barrier.remedy);
+  return error;
 }
 
 void PythonCodeSection::section_demands(const std::string& path) const {
@@ -99,7 +129,7 @@ PythonProcess::PythonProcess(const PythonCodeSection& options, const std::string
       lines_(child_.errors(), [this](const std::string& line) { printed_.pass_on(line); }),
       socket_(connect(child_)) {
   facts_ = parsed(imported(options, asked, key, waiting), [&](const json& answer) {
-    require_imported(answer, asked, key);
+    require_imported(answer, options, asked, key);
     return answer;
   });
 }
@@ -109,8 +139,10 @@ json PythonProcess::imported(const PythonCodeSection& options, const PythonFunct
   try {
     return answer_to(json{{"hello", 1}}, options.start_timeout_seconds, waiting);
   } catch (const base::RunError& error) {
-    throw base::RunError(expectation("reward." + key, fmt::format("{} to be imported", asked.file), error.what(),
-                                     "a larger start_timeout_seconds, or another interpreter"));
+    throw base::RunError(
+        expectation("reward." + key, fmt::format("{} to be imported", asked.file), error.what(),
+                    "less work outside of the function, a larger start_timeout_seconds in its entry, or "
+                    "another interpreter"));
   }
 }
 

@@ -22,6 +22,9 @@ struct PythonFunction {
 // Parses "FILE.py" or "FILE.py:name"; without a name it is `usual`.
 PythonFunction python_function(const std::string& target, const std::string& usual = "score");
 
+// Returns an error of the user's code with what to do where the sandbox has caused it.
+std::string with_remedy(const std::string& error, const PythonCodeSection& options);
+
 // Passes text that a function prints on to the log, of each call only the first kMostBytes.
 class PrintedLines {
  public:

@@ -86,6 +86,7 @@ class PythonReward final : public Reward {
       progress();
       warnings_.tell(answer, asked, told_of_raise());
       results = std::move(answer.results);
+      for (RewardResult& result : results) result.error = with_remedy(result.error, options_);
       if (results.size() == end - begin) return "";
       throw base::RunError(fmt::format("{} rewards for {} samples", results.size(), end - begin));
     } catch (const base::RunError& error) {

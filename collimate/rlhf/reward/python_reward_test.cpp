@@ -9,6 +9,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/host/python.h"
 #include "collimate/rlhf/reward/python_process.h"
 #include "tests/support/base/error_of.h"
 
@@ -244,8 +245,23 @@ TEST_F(PythonRewardTest, AnotherNumberOfRewardsThanSamplesIsAnErrorOfEach) {
 TEST_F(PythonRewardTest, WhatIsNoNumberFailsAlone) {
   const auto results =
       reward("def score(prompts, completions, **kw):\n    return ['much', len(completions)]\n")->score(samples_);
-  EXPECT_EQ(results[0].error, "ValueError: could not convert string to float: 'much'");
+  EXPECT_EQ(results[0].error, "'much' in the place of a number");
   EXPECT_EQ(results[1].value, 2.0);
+}
+
+TEST_F(PythonRewardTest, AnErrorThatTheSandboxCausesSaysWhatAllowsIt) {
+  const auto error = [&](const std::string& raised) {
+    return reward(fmt::format("def score(prompts, completions, **kw):\n    raise {}\n", raised))
+        ->score({samples_[0]})[0]
+        .error;
+  };
+  EXPECT_THAT(error("OSError(30, 'Read-only file system')"), testing::HasSubstr("; try printing it, "));
+  EXPECT_THAT(error("OSError(-3, 'Temporary failure in name resolution')"), testing::HasSubstr("; try network: true"));
+  EXPECT_THAT(error("FileNotFoundError(2, 'No such file', 'a.txt')"), testing::HasSubstr("; try readable: [FILE]"));
+  EXPECT_THAT(error("MemoryError()"), testing::HasSubstr("; try a larger memory_gib"));
+  EXPECT_EQ(error("ValueError('wrong')"), "ValueError: wrong");
+  sandbox_ = PythonSection::kNoSandbox;
+  EXPECT_EQ(error("MemoryError()"), "MemoryError");
 }
 
 TEST_F(PythonRewardTest, NanIsAnErrorAndNoneIsNeitherThatNorAReward) {
@@ -258,7 +274,7 @@ TEST_F(PythonRewardTest, NanIsAnErrorAndNoneIsNeitherThatNorAReward) {
   EXPECT_EQ(results[0].error, "");
   EXPECT_EQ(results[1].error, "the function returned nan");
   EXPECT_EQ(results[2].error, "");
-  EXPECT_TRUE(results[3].error.starts_with("TypeError: ")) << results[3].error;
+  EXPECT_EQ(results[3].error, "None in the place of a number");
 }
 
 TEST_F(PythonRewardTest, VerlShapeMayGiveNone) {
@@ -345,8 +361,9 @@ TEST_F(PythonRewardTest, ImportErrorsNameTheFileAndPythonsReason) {
   const std::string message = base::message_of([&] { reward("import no_such_package\n"); });
   EXPECT_EQ(message,
             fmt::format("[reward.python] expected {0}/r.py to define score, got ModuleNotFoundError: No module named "
-                        "'no_such_package'\n  File \"{0}/r.py\", line 1, in <module>\n    import no_such_package",
-                        directory_.string()));
+                        "'no_such_package'; try installing it for {1}, or interpreter: PYTHON in its entry, which has "
+                        "it\n  File \"{0}/r.py\", line 1, in <module>\n    import no_such_package",
+                        directory_.string(), host::python_interpreter()));
   PythonSection misspelt;
   misspelt.python = fmt::format("{}/score.py:score", directory_.string());
   EXPECT_THAT(base::message_of([&] { python_reward(misspelt); }),

@@ -140,8 +140,10 @@ void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSa
   if (on_error.action == OnError::Action::kStop) {
     // If a function or server returns too few or too many numbers, on_error would affect all of its samples.
     const bool counts = problem.find(" returned ") != std::string::npos && problem.find(" for ") != std::string::npos;
-    throw base::RunError(message + (counts ? "; try returning as many numbers as there are completions"
-                                           : "; try mending the reward, or on_error: drop, or a value, for it"));
+    const bool advised = problem.find("; try ") != std::string::npos;
+    throw base::RunError(message + (counts    ? "; try returning as many numbers as there are completions"
+                                    : advised ? ""
+                                              : "; try mending the reward, or on_error: drop, or a value, for it"));
   }
   if (on_error.action == OnError::Action::kDrop) out.kept[i] = false;
   if (std::abs(spec.weight * on_error.value) + size_of(out, i) > std::numeric_limits<float>::max())
