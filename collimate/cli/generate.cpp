@@ -42,11 +42,12 @@ void settle(GenerateCall& call) {
   call.params.timeout_seconds = call.timeout;
 }
 
+constexpr const char* kGenerateHelp =
+    "completes prompts, and judges the completions where --reward is given; tokens are drawn as the options say, and "
+    "the model's generation_config.json gives no more than further end tokens";
+
 bool read_arguments(const Arguments& arguments, GenerateCall& call) {
-  CLI::App app{
-      "completes prompts, and judges the completions where --reward is given; tokens are drawn as the options say, and "
-      "the model's generation_config.json gives no more than further end tokens",
-      "generate"};
+  CLI::App app{kGenerateHelp, "generate"};
   app.add_option("MODEL", call.model, "the directory of the model")->required();
   add_download_flag(app, call.download);
   auto* prompt = app.add_option("--prompt", call.prompt, "the prompt to complete");

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/config.h"
-#include "collimate/host/atomic_file.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/base/temporary_directory.h"
 
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 // Takes what `text` says, as a model's generation_config.json, into `options`.
 ModelSampling taken(const std::string& text, SamplingOptions& options) {
   const base::TemporaryDirectory directory;
-  host::write_file_atomically(directory.path("generation_config.json"), text);
+  std::ofstream(directory.path("generation_config.json")) << text;
   return take_model_sampling(directory.path(), options);
 }
 

@@ -47,8 +47,8 @@ class MultiTurn(unittest.TestCase):
             self.assertEqual(line["mismatch/logprob_abs_max"], 0, line)
             self.assertEqual(line["rollout/failed_steps"], 0)
             self.assertTrue(1 < line["rollout/turns/mean"] <= 4, line)
-            # What the policy drew is compared and trained, the observations between are not.
-            self.assertEqual(line["mismatch/tokens_checked"], line["rollout/decoded_tokens"] + 0, line)
+            # A turn has one token: as many are compared and trained as there were turns, and no observation.
+            self.assertAlmostEqual(line["mismatch/tokens_checked"], 16 * line["rollout/turns/mean"], msg=line)
         told = [json.loads(line) for line in (self.root / "out/samples.jsonl").read_text().splitlines()]
         self.assertTrue(any("<" in row["completion"] or ">" in row["completion"] for row in told), told[:3])
 

@@ -113,10 +113,9 @@ TEST_F(CheckRewards, SaysInWordsWhyAFunctionGivesNothing) {
                         "that returns and does not end Python, as sys.exit does\n"));
   EXPECT_THAT(said("return ['good'] * len(completions)"),
               HasSubstr("] expected a reward, got 'good' in the place of a number; the data has the columns "));
-  EXPECT_THAT(
-      said("return open('/nowhere.txt').read()"),
-      HasSubstr("; try readable: [FILE] in its entry if the file exists, as the sandbox shows the function few "
-                "files\n"));
+  EXPECT_THAT(said("return open('/nowhere.txt').read()"),
+              HasSubstr("; try readable: [FILE] in its entry if the file exists, as the sandbox shows the function few "
+                        "files\n"));
 }
 
 // A function of one sample may be slow, or cost money: nothing is learned of its list, and it gives none.
