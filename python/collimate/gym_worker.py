@@ -64,26 +64,26 @@ def checked(value):
     return {"observation": None if done else observation, "reward": reward, "done": done}
 
 
-def end(living, uid):
-    close = getattr(living.pop(uid, None), "close", None)
+def end(living, episode):
+    close = getattr(living.pop(episode, None), "close", None)
     if callable(close):
         close()
 
 
 def answer(made, living, request):
     """Answers a turn that rlhf/reward/gym.h asks about."""
-    uid = request["uid"]
+    episode = request["episode"]
     try:
         for other in request["forget"]:
             end(living, other)
         if "begin" in request:
-            living[uid] = begin(made, request["begin"]["prompt"], request["begin"]["example"])
-        given = checked(living[uid].step(request["completion"]))
+            living[episode] = begin(made, request["begin"]["prompt"], request["begin"]["example"])
+        given = checked(living[episode].step(request["completion"]))
         if given["done"]:
-            end(living, uid)
+            end(living, episode)
         return given
     except Exception as error:
-        living.pop(uid, None)
+        living.pop(episode, None)
         told = failed(error)
         return {"error": told["error"], "trace": told["trace"]}
 

@@ -73,13 +73,15 @@ bool Episodes::ends_turn(const DrawnSample& sample) {
 void Episodes::ask(DrawnSample sample) {
   const Completion& c = sample.completion;
   sample.drawn.resize(c.tokens.size(), 1);
-  GymTurn turn{.uid = c.uid, .completion = turn_text(sample, renderer_->tokenizer()), .first = sample.turns == 0};
+  if (sample.episode == 0) sample.episode = ++episodes_;
+  GymTurn turn{
+      .episode = sample.episode, .completion = turn_text(sample, renderer_->tokenizer()), .first = sample.turns == 0};
   if (turn.first) {
     turn.prompt = text::valid_utf8(renderer_->tokenizer().decode(c.prompt));
     turn.example = sample.example;
   }
   gym_.step(std::move(turn));
-  waiting_.insert_or_assign(c.uid, std::move(sample));
+  waiting_.insert_or_assign(sample.episode, std::move(sample));
 }
 
 // Adds a reply to its sample. Returns false where the sample is over.
@@ -115,7 +117,7 @@ std::vector<Episodes::Answered> Episodes::take(bool wait) {
   constexpr double kWaitSeconds = 0.05;
   std::vector<Answered> answered;
   for (const GymReply& reply : gym_.take(wait ? kWaitSeconds : 0)) {
-    const auto found = waiting_.find(reply.uid);
+    const auto found = waiting_.find(reply.episode);
     if (found == waiting_.end()) continue;  // forgotten meanwhile
     if (!reply.error.empty()) tell_failure(reply, found->second);
     Answered& next = answered.emplace_back(Answered{.sample = std::move(found->second)});
@@ -126,8 +128,17 @@ std::vector<Episodes::Answered> Episodes::take(bool wait) {
 }
 
 void Episodes::forget(std::span<const int64_t> uids) {
-  for (const int64_t uid : uids) waiting_.erase(uid);
-  gym_.forget(uids);
+  std::vector<int64_t> episodes;
+  for (const auto& [episode, sample] : waiting_)
+    if (std::ranges::find(uids, sample.completion.uid) != uids.end()) episodes.push_back(episode);
+  for (const int64_t episode : episodes) waiting_.erase(episode);
+  gym_.forget(episodes);
+}
+
+void Episodes::forget_all() {
+  std::vector<int64_t> uids;
+  for (const auto& [episode, sample] : waiting_) uids.push_back(sample.completion.uid);
+  forget(uids);
 }
 
 Batch Episodes::rows(std::vector<DrawnSample> over, int64_t routed) {

@@ -23,6 +23,7 @@ struct DrawnSample {
   nlohmann::json example = nullptr;  // columns of its row of the data
   std::vector<uint8_t> drawn = {};   // [tokens] 1 where the policy drew the token
   size_t turn_begin = 0;             // of its present turn, in the completion's tokens
+  int64_t episode = 0;               // number of its environment; 0 before the first turn has ended
   int64_t turns = 0;                 // that the environment has answered
   double reward = 0;                 // of these
   std::string error = {};            // why a step failed
@@ -48,7 +49,9 @@ class Episodes {
   };
   // Returns samples that the environment has answered. With `wait` it waits a moment for the first.
   std::vector<Answered> take(bool wait);
+  // Forgets samples, by their uids, or all.
   void forget(std::span<const int64_t> uids);
+  void forget_all();
   bool waits() const { return !waiting_.empty(); }
 
   // Returns the rows of samples that are over: those of completion_rows() with a column `episode`.
@@ -63,7 +66,8 @@ class Episodes {
   GymSection options_;
   std::unique_ptr<text::Renderer> renderer_;
   Gym gym_;
-  std::map<int64_t, DrawnSample> waiting_;          // by the sample's uid
+  std::map<int64_t, DrawnSample> waiting_;          // by episode
+  int64_t episodes_ = 0;                            // that have begun
   bool told_ = false;                               // of a failed step
   int64_t samples_ = 0, turns_ = 0, failures_ = 0;  // since metrics()
 };

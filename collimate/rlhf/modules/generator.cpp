@@ -294,7 +294,10 @@ std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function,
   auto stream = std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json(),
                                                  routed_, decoder().weights->hold_for_inference());
   if (const std::optional<double> share = options().drawn_share) stream->keep_answers({*share, seed_});
-  if (episodes_ != nullptr) stream->take_turns(*episodes_);
+  if (episodes_ != nullptr) {
+    episodes_->forget_all();  // of a stream that was ended early
+    stream->take_turns(*episodes_);
+  }
   return stream;
 }
 

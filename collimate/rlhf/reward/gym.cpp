@@ -21,8 +21,8 @@ using nlohmann::json;
 constexpr const char* kModule = "gym_worker";
 
 // Reads the answer to a step, which python/collimate/gym_worker.py gives.
-GymReply reply_of(int64_t uid, const json& answer, const GymSection& options) {
-  GymReply reply{.uid = uid};
+GymReply reply_of(int64_t episode, const json& answer, const GymSection& options) {
+  GymReply reply{.episode = episode};
   if (answer.contains("error")) {
     reply.error = with_remedy(answer.at("error").get<std::string>(), options);
     reply.trace = answer.at("trace").get<std::string>();
@@ -35,7 +35,7 @@ GymReply reply_of(int64_t uid, const json& answer, const GymSection& options) {
 }
 
 json request_of(const GymTurn& turn) {
-  json request = {{"uid", turn.uid}, {"completion", turn.completion}};
+  json request = {{"episode", turn.episode}, {"completion", turn.completion}};
   if (turn.first) request["begin"] = {{"prompt", turn.prompt}, {"example", turn.example}};
   return request;
 }
@@ -74,36 +74,37 @@ struct Gym::Impl {
   }
 
   GymReply step(Worker& worker, const GymTurn& turn, const std::vector<int64_t>& forgotten) {
-    if (!turn.first && !worker.living.contains(turn.uid))
-      return {.uid = turn.uid, .error = "the process with this sample's environment ended at another sample's step"};
+    if (!turn.first && !worker.living.contains(turn.episode))
+      return {.episode = turn.episode,
+              .error = "the process with this sample's environment ended at another sample's step"};
     try {
       if (!worker.process) worker.process = started();
       json request = request_of(turn);
       request["forget"] = json::array();
-      for (const int64_t uid : forgotten)
-        if (worker.living.erase(uid) > 0) request["forget"].push_back(uid);
-      worker.living.insert(turn.uid);
+      for (const int64_t other : forgotten)
+        if (worker.living.erase(other) > 0) request["forget"].push_back(other);
+      worker.living.insert(turn.episode);
       return worker.process->ask(
           request, options.timeout_seconds, [this] { end_if_stopped(); },
-          [&](const json& answer) { return reply_of(turn.uid, answer, options); });
+          [&](const json& answer) { return reply_of(turn.episode, answer, options); });
     } catch (const base::Error& error) {
       worker.process.reset();
       worker.living.clear();
-      return {.uid = turn.uid, .error = error.what()};
+      return {.episode = turn.episode, .error = error.what()};
     }
   }
 
   void work(Worker& worker) {
     while (auto work = next(worker)) {
       GymReply reply = step(worker, work->first, work->second);
-      if (!reply.error.empty() || reply.done || !reply.observation) worker.living.erase(reply.uid);
+      if (!reply.error.empty() || reply.done || !reply.observation) worker.living.erase(reply.episode);
       const std::lock_guard lock(mutex);
       replies.push_back(std::move(reply));
       changed.notify_all();
     }
   }
 
-  Worker& worker_of(int64_t uid) { return *base::at(workers, static_cast<uint64_t>(uid) % workers.size()); }
+  Worker& worker_of(int64_t episode) { return *base::at(workers, static_cast<uint64_t>(episode) % workers.size()); }
 
   GymSection options;
   PythonFunction asked;
@@ -138,13 +139,13 @@ Gym::~Gym() {
 void Gym::step(GymTurn turn) {
   const std::lock_guard lock(impl_->mutex);
   ++impl_->pending;
-  impl_->worker_of(turn.uid).turns.push_back(std::move(turn));
+  impl_->worker_of(turn.episode).turns.push_back(std::move(turn));
   impl_->changed.notify_all();
 }
 
-void Gym::forget(std::span<const int64_t> uids) {
+void Gym::forget(std::span<const int64_t> episodes) {
   const std::lock_guard lock(impl_->mutex);
-  for (const int64_t uid : uids) impl_->worker_of(uid).forgotten.push_back(uid);
+  for (const int64_t episode : episodes) impl_->worker_of(episode).forgotten.push_back(episode);
 }
 
 std::vector<GymReply> Gym::take(double seconds) {

@@ -15,7 +15,7 @@ namespace collimate::rlhf {
 
 // A GymTurn is a turn of the policy that its sample's environment answers.
 struct GymTurn {
-  int64_t uid = 0;  // of the sample
+  int64_t episode = 0;  // which environment
   std::string completion;
   bool first = false;      // the environment begins; the members below are read then alone
   std::string prompt;      // the sample's
@@ -23,7 +23,7 @@ struct GymTurn {
 };
 
 struct GymReply {
-  int64_t uid = 0;
+  int64_t episode = 0;
   std::optional<std::string> observation;  // what the policy reads next; nothing where the episode is over
   double reward = 0;                       // of this step
   bool done = false;
@@ -42,8 +42,8 @@ class Gym : private base::Immovable {
   ~Gym();
 
   void step(GymTurn turn);
-  // Ends the environments of samples that go on no longer.
-  void forget(std::span<const int64_t> uids);
+  // Ends environments whose samples go on no longer.
+  void forget(std::span<const int64_t> episodes);
   // Returns the replies that have come. Where there are none, and steps have not been answered, it waits up to so many
   // seconds for the first.
   std::vector<GymReply> take(double seconds);

@@ -51,7 +51,7 @@ class GymReward final : public Reward {
 
   GymSection options_;
   std::unique_ptr<Gym> gym_;
-  int64_t steps_ = 0;  // also the uids of trials
+  int64_t steps_ = 0;  // also the episodes of trials
 };
 
 }  // namespace

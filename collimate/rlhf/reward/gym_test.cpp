@@ -58,7 +58,7 @@ class GymTest : public testing::Test {
   static std::map<int64_t, GymReply> replies(Gym& gym) {
     std::map<int64_t, GymReply> all;
     while (gym.pending() > 0)
-      for (GymReply& reply : gym.take(0.1)) all[reply.uid] = std::move(reply);
+      for (GymReply& reply : gym.take(0.1)) all[reply.episode] = std::move(reply);
     return all;
   }
   static GymReply reply_to(Gym& gym, GymTurn turn) {
@@ -66,7 +66,7 @@ class GymTest : public testing::Test {
     return replies(gym).begin()->second;
   }
   static GymTurn first(int64_t uid, const std::string& completion, const json& example = {{"target", 5}}) {
-    return {.uid = uid, .completion = completion, .first = true, .prompt = "p", .example = example};
+    return {.episode = uid, .completion = completion, .first = true, .prompt = "p", .example = example};
   }
 
   std::filesystem::path directory_ = std::filesystem::temp_directory_path() / fmt::format("collimate_gym_{}", getpid());
@@ -83,7 +83,7 @@ TEST_F(GymTest, EachSampleHasAnEnvironmentOfItsOwn) {
     if (uid == 0) continue;
     EXPECT_EQ(reply.observation, fmt::format("p{}", uid));
     EXPECT_EQ(reply.reward, -0.5);
-    gym.step({.uid = uid, .completion = std::to_string(uid)});
+    gym.step({.episode = uid, .completion = std::to_string(uid)});
   }
   for (const auto& [uid, reply] : replies(gym)) {
     EXPECT_TRUE(reply.done) << uid;
@@ -98,9 +98,9 @@ TEST_F(GymTest, StepsGiveOneOfThreeForms) {
   EXPECT_EQ(more.observation, "x");
   EXPECT_EQ(more.reward, 2.0);
   EXPECT_FALSE(more.done);
-  EXPECT_TRUE(reply_to(gymnasium, {.uid = 1, .completion = "end"}).done);
+  EXPECT_TRUE(reply_to(gymnasium, {.episode = 1, .completion = "end"}).done);
   EXPECT_EQ(reply_to(words, first(1, "x")).observation, "x?");
-  const GymReply last = reply_to(words, {.uid = 1, .completion = "end"});
+  const GymReply last = reply_to(words, {.episode = 1, .completion = "end"});
   EXPECT_TRUE(last.done);
   EXPECT_EQ(last.reward, 0.0);
 }
@@ -124,7 +124,7 @@ TEST_F(GymTest, AProcessThatHangsOrDiesFailsItsSamplesAlone) {
   for (const std::string end : {"hang", "die"}) {
     EXPECT_EQ(reply_to(gym, first(1, "1")).observation, "p1");
     EXPECT_THAT(reply_to(gym, first(2, end)).error, HasSubstr(end == "hang" ? "no answer within" : "exit code 3"));
-    EXPECT_EQ(reply_to(gym, {.uid = 1, .completion = "1"}).error,
+    EXPECT_EQ(reply_to(gym, {.episode = 1, .completion = "1"}).error,
               "the process with this sample's environment ended at another sample's step");
     EXPECT_EQ(reply_to(gym, first(3, "1")).observation, "p1");  // a new process
   }
