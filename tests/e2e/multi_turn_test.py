@@ -22,8 +22,9 @@ class MultiTurn(unittest.TestCase):
         self.data.write_text("".join(json.dumps({"prompt": "?", "ground_truth": str(i % 10)}) + "\n"
                                      for i in range(20)))
 
-    def config_with(self, entry: dict, **sections) -> pathlib.Path:
+    def config_with(self, entry: dict, recipe: str = "grpo", **sections) -> pathlib.Path:
         values = config(str(self.root / "start"), data={"train": str(self.data), "eval": str(self.data)}, **sections)
+        values["recipe"] = recipe
         values["rollout"] |= {"completion_tokens": 12, "prompt_tokens": 4}
         values["reward"] = [entry]
         (self.root / "run.yaml").write_text(json.dumps(values))
@@ -51,6 +52,13 @@ class MultiTurn(unittest.TestCase):
             self.assertAlmostEqual(line["mismatch/tokens_checked"], 16 * line["rollout/turns/mean"], msg=line)
         told = [json.loads(line) for line in (self.root / "out/samples.jsonl").read_text().splitlines()]
         self.assertTrue(any("<" in row["completion"] or ">" in row["completion"] for row in told), told[:3])
+
+    def test_ppo_takes_turns_too(self):
+        entry = {"gym": f"{GAME}:NumberGame", "max_turns": 4, "turn_tokens": 1}
+        self.run_verb(0, "train", self.config_with(entry, "ppo"), "--output", self.root / "ppo")
+        for line in self.metrics("ppo"):
+            self.assertEqual(line["mismatch/logprob_abs_max"], 0, line)
+            self.assertGreater(line["rollout/turns/mean"], 1, line)
 
     def test_a_killed_run_goes_on_with_the_same_bits(self):
         # An environment that answers by chance: what it said is in the journal.
