@@ -1,6 +1,6 @@
 """A game in turns: guess a digit. After each guess the environment says whether the secret is higher or lower.
 
-    collimate train examples/number_game.yaml
+    collimate train examples/number_game/number_game.yaml
 
 Each sample has an object of its own; its row of the data gives the secret as `ground_truth`.
 """
