@@ -48,7 +48,8 @@ ModelSampling take_model_sampling(const std::string& directory, SamplingOptions&
   ModelSampling taken{.file = text::generation_config_path(directory), .values = ""};
   if (!text::file_exists(taken.file)) return taken;
   nlohmann::json given = nlohmann::json::object();
-  for (const auto& [key, value] : values_of(text::read_json_file(taken.file), taken.file).items()) {
+  const nlohmann::ordered_json values = values_of(text::read_json_file(taken.file), taken.file);
+  for (const auto& [key, value] : values.items()) {
     if (is_set(options, key)) continue;
     given[key] = value;
     taken.values += fmt::format("{}{} {}", taken.values.empty() ? "" : ", ", key, value.dump());

@@ -13,23 +13,31 @@
 
 namespace collimate::host {
 
-// Sockets have MSG_NOSIGNAL. For a pipe the signal is blocked in this thread and consumed if this write raised it.
-ssize_t write_without_signal(int fd, const void* data, size_t size) {
-  const ssize_t sent = ::send(fd, data, size, MSG_NOSIGNAL);
-  if (sent >= 0 || errno != ENOTSOCK) return sent;
-  sigset_t pipe_signal, before, pending;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
+PipeSignalBlocked::PipeSignalBlocked() {
+  sigset_t pending;
+  sigemptyset(&pipe_signal_);
+  sigaddset(&pipe_signal_, SIGPIPE);
   sigpending(&pending);
-  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
-  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-  const ssize_t written = ::write(fd, data, size);
-  const int error_number = errno;
-  if (written < 0 && error_number == EPIPE && !was_pending) {
-    const timespec now{0, 0};
-    sigtimedwait(&pipe_signal, nullptr, &now);
+  was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &pipe_signal_, &before_);
+}
+
+PipeSignalBlocked::~PipeSignalBlocked() {
+  const timespec now{0, 0};
+  if (!was_pending_) sigtimedwait(&pipe_signal_, nullptr, &now);  // takes the one that was raised meanwhile, if any
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+ssize_t write_without_signal(int fd, const void* data, size_t size) {
+  const ssize_t sent = ::send(fd, data, size, MSG_NOSIGNAL);  // sockets have a flag for it
+  if (sent >= 0 || errno != ENOTSOCK) return sent;
+  ssize_t written = 0;
+  int error_number = 0;
+  {
+    const PipeSignalBlocked blocked;
+    written = ::write(fd, data, size);
+    error_number = errno;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error_number;
   return written;
 }

@@ -104,7 +104,9 @@ std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spe
     return base::expectation(where, "a list with a reward for each completion", error,
                              "a return at the end of the function, with a list of as many numbers as there are "
                              "completions");
-  if (error.find(" returned ") != std::string::npos && error.find(" for ") != std::string::npos)
+  const bool returned = error.find("the function returned") != std::string::npos ||
+                        error.find("the server returned") != std::string::npos;
+  if (returned && error.find(" for ") != std::string::npos)
     return base::expectation(where, "a list with a reward for each completion", error,
                              "returning as many numbers as there are completions");
   if (error.starts_with("http"))

@@ -50,14 +50,16 @@ std::vector<int32_t> Renderer::prompt_tokens(const Prompt& prompt) const {
 // Says whether a prompt has, at its end, what the template writes where an answer begins. A few tokens may follow it,
 // as an empty thought does.
 bool Renderer::opens_answer(std::span<const int32_t> prompt) const {
-  constexpr size_t kMostBehind = 16;
+  constexpr size_t kMostBehind = 32;
   if (!chat_->marks_turns()) return false;
-  const Messages asked{{"user", "a"}};
+  const Messages asked{{"user", "Wxq"}};
   const std::string before = chat_->render_turns(asked, {}, false), opened = chat_->render_turns(asked, {}, true);
-  if (!opened.starts_with(before)) return true;  // the template writes turns in another way ahead of an answer
-  const std::vector<int32_t> opening = tokenizer_.encode(opened.substr(before.size()), {.continues = true});
-  const auto end = prompt.last(std::min(prompt.size(), opening.size() + kMostBehind));
-  return std::search(end.begin(), end.end(), opening.begin(), opening.end()) != end.end() || opening.empty();
+  std::string opening = opened.starts_with(before) ? opened.substr(before.size()) : "";
+  if (opening.empty())  // the end of the user's turn opens the answer, as in Llama 2 and Mistral
+    if (const std::optional<Between> parts = split_at_word(opened, "Wxq")) opening = parts->behind;
+  const std::vector<int32_t> ids = tokenizer_.encode(opening, {.continues = true});
+  const auto end = prompt.last(std::min(prompt.size(), ids.size() + kMostBehind));
+  return !ids.empty() && std::search(end.begin(), end.end(), ids.begin(), ids.end()) != end.end();
 }
 
 std::vector<int32_t> Renderer::reply_tokens(const Message& reply, std::span<const int32_t> prompt, int32_t last) const {

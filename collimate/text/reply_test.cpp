@@ -55,15 +55,15 @@ TEST_F(Reply, AModelWithoutATemplateReadsTheReplyAlone) {
 }
 
 TEST_F(Reply, ATemplateThatChangesWordsIsRefused) {
-  CharacterVocabulary vocabulary{
-      .specials = {"$", "^", "#"},
-      .tokens = {},
-      .bos = "^",
-      .eos = "$",
-      .pad = "#",
-      .unk = "#",
-      .chat_template =
-          "{% for m in messages %}{{ m.content | upper }}:{% endfor %}{% if add_generation_prompt %}b{% endif %}"};
+  CharacterVocabulary vocabulary{.specials = {"$", "^", "#"},
+                                 .tokens = {},
+                                 .bos = "^",
+                                 .eos = "$",
+                                 .pad = "#",
+                                 .unk = "#",
+                                 .chat_template =
+                                     "{% for m in messages %}{{ m.content | upper if m.role == 'assistant' else "
+                                     "m.content }}:{% endfor %}{% if add_generation_prompt %}b{% endif %}"};
   for (char c = 'a'; c <= 'z'; ++c) vocabulary.tokens.emplace_back(1, c);
   const CharacterTokenizer tokenizer(std::move(vocabulary));
   const Renderer renderer(tokenizer, make_chat_template(tokenizer));

@@ -84,13 +84,19 @@ TEST_F(AutoPlacement, IsReadWithoutThePluginsOfTheRun) {
 // The search does not choose what the run would refuse, though it be faster; a budget in which nothing runs says what
 // is missing.
 TEST_F(AutoPlacement, KeepsToTheBudgetOfTheRun) {
-  const host::CommandResult refused = train({"--set", "run.memory_budget=1"});
+  const std::vector<std::string> wide = {"--set", "rollout.samples_per_prompt=64"};  // needs more than a MiB
+  const auto within = [&](int mebibytes) {
+    std::vector<std::string> sets = wide;
+    sets.insert(sets.end(), {"--set", fmt::format("run.memory_budget={}", mebibytes)});
+    return train(sets);
+  };
+  const host::CommandResult refused = within(1);
   EXPECT_EQ(refused.status.code, 2);
   std::smatch needs;
   const std::regex text(R"(device [01] needs ([0-9.]+) MiB of 1 MiB \(run\.memory_budget\), of which .+ [0-9.]+ MiB)");
   ASSERT_TRUE(std::regex_search(refused.errors, needs, text)) << refused.errors;
   const int least = static_cast<int>(std::stod(needs[1].str())) + 1;  // MiB
-  const host::CommandResult done = train({"--set", fmt::format("run.memory_budget={}", least)});
+  const host::CommandResult done = within(least);
   EXPECT_TRUE(done.status.ok()) << done.errors;
 }
 

@@ -40,8 +40,9 @@ TEST_F(CheckRewards, RefusesRewardsThatCannotJudge) {
 
 TEST_F(CheckRewards, RefusesRewardsThatAreNoMaps) {
   const std::string message =
-      "[--set reward] expected {rule: NAME}, {function: NAME}, {python: FILE.py:function}, {http: URL} or {judge: URL, "
-      "model: NAME}, got \"exact\"; try {rule: exact}\n";
+      "[--set reward] expected {rule: NAME}, {function: NAME}, {python: FILE.py:function}, {gym: FILE.py:Class}, "
+      "{http: "
+      "URL} or {judge: URL, model: NAME}, got \"exact\"; try {rule: exact}\n";
   for (const char* value : {"reward=exact", "reward=[exact]", "reward=[{rule: exact}, exact]"})
     EXPECT_THAT(reasons("grpo", {value}), HasSubstr(message)) << value;
   EXPECT_THAT(reasons("grpo", {"reward=[{python: a.py, deterministic: maybe}]"}),

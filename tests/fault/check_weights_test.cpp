@@ -38,7 +38,7 @@ TEST_F(CheckWeights, SaysWhatModelsThatTakeTurnsPlanAndRefusesWhatHasNoneToTake)
       "policy_trainer]}, b: {devices: [1], models: [reference]}}, residency: {policy: swap}}";
   EXPECT_THAT(check("grpo", {"algorithm.beta=0.1", two}).output,
               testing::AllOf(testing::ContainsRegex("# memory: device 0 plans [0-9.]+ MiB at a time"),
-                             testing::ContainsRegex("# memory: device 1 plans [0-9.]+ MiB \\(")))
+                             testing::ContainsRegex("# memory: device 1 plans [0-9.]+ [KM]iB \\(")))
       << "nothing takes turns on the second";
   const std::string data = root_ / "demonstrations.jsonl";
   EXPECT_THAT(reasons("grpo", {placement("policy"), "run.swap_directory=" + data + "/away"}),

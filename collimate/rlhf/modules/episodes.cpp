@@ -55,7 +55,10 @@ nlohmann::json Episodes::turn_sampling(const DrawnSample& sample) const {
   nlohmann::json sampling = sample.sampling;
   const int64_t most = std::min(left_tokens(sample), options_.turn_tokens->value_or(left_tokens(sample)));
   sampling["max_tokens"] = most;
-  if (sampling.contains("min_tokens")) sampling["min_tokens"] = std::min(most, sampling["min_tokens"].get<int64_t>());
+  if (sampling.contains("min_tokens")) {  // of the whole completion
+    const int64_t missing = sampling["min_tokens"].get<int64_t>() - std::ssize(sample.completion.tokens);
+    sampling["min_tokens"] = std::clamp<int64_t>(missing, 0, most);
+  }
   return sampling;
 }
 
@@ -73,7 +76,7 @@ bool Episodes::ends_turn(const DrawnSample& sample) {
 void Episodes::ask(DrawnSample sample) {
   const Completion& c = sample.completion;
   sample.drawn.resize(c.tokens.size(), 1);
-  if (sample.episode == 0) sample.episode = ++episodes_;
+  if (sample.episode == 0) living_.insert(sample.episode = ++episodes_);
   GymTurn turn{
       .episode = sample.episode, .completion = turn_text(sample, renderer_->tokenizer()), .first = sample.turns == 0};
   if (turn.first) {
@@ -123,22 +126,29 @@ std::vector<Episodes::Answered> Episodes::take(bool wait) {
     Answered& next = answered.emplace_back(Answered{.sample = std::move(found->second)});
     waiting_.erase(found);
     next.over = !go_on(next.sample, reply);
+    if (reply.done || !reply.error.empty()) living_.erase(reply.episode);  // it has ended by itself
+    if (next.over) end_environment(next.sample);
   }
   return answered;
 }
 
+void Episodes::end_environment(const DrawnSample& sample) {
+  if (living_.erase(sample.episode) > 0) gym_.forget({sample.episode});
+}
+
 void Episodes::forget(std::span<const int64_t> uids) {
-  std::vector<int64_t> episodes;
-  for (const auto& [episode, sample] : waiting_)
-    if (std::ranges::find(uids, sample.completion.uid) != uids.end()) episodes.push_back(episode);
-  for (const int64_t episode : episodes) waiting_.erase(episode);
-  gym_.forget(episodes);
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    const auto one = next++;
+    if (std::ranges::find(uids, one->second.completion.uid) == uids.end()) continue;
+    end_environment(one->second);
+    waiting_.erase(one);
+  }
 }
 
 void Episodes::forget_all() {
-  std::vector<int64_t> uids;
-  for (const auto& [episode, sample] : waiting_) uids.push_back(sample.completion.uid);
-  forget(uids);
+  waiting_.clear();
+  gym_.forget({living_.begin(), living_.end()});
+  living_.clear();
 }
 
 Batch Episodes::rows(std::vector<DrawnSample> over, int64_t routed) {
@@ -149,6 +159,7 @@ Batch Episodes::rows(std::vector<DrawnSample> over, int64_t routed) {
     sample.drawn.resize(c.tokens.size(), 1);
     c.trainable.assign(c.prompt.size(), 0);
     c.trainable.insert(c.trainable.end(), sample.drawn.begin(), sample.drawn.end());
+    end_environment(sample);  // of one that was cut off in its own turn
     nlohmann::json& episode = episodes.emplace_back(nlohmann::json{{"turns", sample.turns}, {"reward", sample.reward}});
     if (!sample.error.empty()) episode = {{"turns", sample.turns}, {"error", sample.error}};
     completions.push_back(std::move(c));

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,9 +50,10 @@ class Episodes {
   };
   // Returns samples that the environment has answered. With `wait` it waits a moment for the first.
   std::vector<Answered> take(bool wait);
-  // Forgets samples, by their uids, or all.
+  // Forgets samples that go on no longer, whoever has their turn, and ends their environments.
   void forget(std::span<const int64_t> uids);
   void forget_all();
+  void end_environment(const DrawnSample& sample);
   bool waits() const { return !waiting_.empty(); }
 
   // Returns the rows of samples that are over: those of completion_rows() with a column `episode`.
@@ -67,6 +69,7 @@ class Episodes {
   std::unique_ptr<text::Renderer> renderer_;
   Gym gym_;
   std::map<int64_t, DrawnSample> waiting_;          // by episode
+  std::set<int64_t> living_;                        // episodes whose environments have not ended
   int64_t episodes_ = 0;                            // that have begun
   bool told_ = false;                               // of a failed step
   int64_t samples_ = 0, turns_ = 0, failures_ = 0;  // since metrics()

@@ -108,8 +108,11 @@ class GenerateStream final : public flow::Stream {
   void cancel(std::span<const int64_t> uids) override {
     if (episodes_ != nullptr) episodes_->forget(uids);
     std::vector<int64_t> requests;
-    for (const auto& [request, sample] : running_)
-      if (std::ranges::find(uids, sample.completion.uid) != uids.end()) requests.push_back(request);
+    for (const auto& [request, sample] : running_) {
+      if (std::ranges::find(uids, sample.completion.uid) == uids.end()) continue;
+      requests.push_back(request);
+      if (episodes_ != nullptr) episodes_->end_environment(sample);
+    }
     service_.cancel(requests);
     collect();
   }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -87,7 +88,7 @@ struct Gym::Impl {
       return worker.process->ask(
           request, options.timeout_seconds, [this] { end_if_stopped(); },
           [&](const json& answer) { return reply_of(turn.episode, answer, options); });
-    } catch (const base::Error& error) {
+    } catch (const std::exception& error) {
       worker.process.reset();
       worker.living.clear();
       return {.episode = turn.episode, .error = error.what()};
@@ -143,9 +144,14 @@ void Gym::step(GymTurn turn) {
   impl_->changed.notify_all();
 }
 
-void Gym::forget(std::span<const int64_t> episodes) {
+void Gym::forget(const std::vector<int64_t>& episodes) {
   const std::lock_guard lock(impl_->mutex);
-  for (const int64_t episode : episodes) impl_->worker_of(episode).forgotten.push_back(episode);
+  for (const int64_t episode : episodes) {
+    Impl::Worker& worker = impl_->worker_of(episode);
+    impl_->pending -=
+        static_cast<int64_t>(std::erase_if(worker.turns, [&](const GymTurn& turn) { return turn.episode == episode; }));
+    worker.forgotten.push_back(episode);
+  }
 }
 
 std::vector<GymReply> Gym::take(double seconds) {

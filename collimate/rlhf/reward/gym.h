@@ -42,8 +42,8 @@ class Gym : private base::Immovable {
   ~Gym();
 
   void step(GymTurn turn);
-  // Ends environments whose samples go on no longer.
-  void forget(std::span<const int64_t> episodes);
+  // Ends environments whose samples go on no longer. Steps of these that have not begun are left out.
+  void forget(const std::vector<int64_t>& episodes);
   // Returns the replies that have come. Where there are none, and steps have not been answered, it waits up to so many
   // seconds for the first.
   std::vector<GymReply> take(double seconds);

@@ -33,8 +33,7 @@ class GymReward final : public Reward {
     gym().step({++steps_, sample.completion, true, sample.prompt, sample.example});
     std::vector<GymReply> replies;
     while ((replies = gym().take(kLookSeconds)).empty()) progress();
-    const std::vector<int64_t> ended{steps_};
-    gym().forget(ended);
+    gym().forget({steps_});
     GymReply& reply = replies.front();
     if (reply.error.empty()) return {reply.reward, ""};
     if (told_of_raise() && !reply.trace.empty())

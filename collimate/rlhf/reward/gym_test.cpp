@@ -41,6 +41,13 @@ class Wrong:
         return {"tuple": (1, 2), "key": {"obs": "x"}, "number": {"observation": 3}, "nan": {"reward": float("nan")}}[completion]
 class Stepless:
     pass
+class Counted:
+    alive = 0
+    def __init__(self, prompt): Counted.alive += 1
+    def step(self, completion): return str(Counted.alive)
+    def close(self):
+        Counted.alive -= 1
+        raise RuntimeError("in close")
 )";
 
 class GymTest : public testing::Test {
@@ -128,6 +135,20 @@ TEST_F(GymTest, AProcessThatHangsOrDiesFailsItsSamplesAlone) {
               "the process with this sample's environment ended at another sample's step");
     EXPECT_EQ(reply_to(gym, first(3, "1")).observation, "p1");  // a new process
   }
+}
+
+TEST_F(GymTest, ForgottenEnvironmentsEnd) {
+  Gym gym(section("Counted"));
+  EXPECT_EQ(reply_to(gym, first(1, "x", {})).observation, "1");
+  EXPECT_EQ(reply_to(gym, first(2, "x", {})).observation, "2");
+  gym.forget({1, 2});
+  const GymReply next = reply_to(gym, first(3, "x", {}));
+  EXPECT_EQ(next.error, "") << "what close() raises is no other sample's failure";
+  EXPECT_EQ(next.observation, "1");
+  gym.step(first(4, "x", {}));
+  gym.forget({4});  // perhaps before its step begins
+  replies(gym);
+  EXPECT_EQ(gym.pending(), 0);
 }
 
 TEST_F(GymTest, ItEndsWhileAStepGoesOn) {

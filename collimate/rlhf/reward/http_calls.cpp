@@ -18,6 +18,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
+#include "collimate/host/pipe_io.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::rlhf {
@@ -55,6 +56,7 @@ struct Attempt {
   std::optional<json> body;
   std::string error;
   bool again = false;                                 // another try may have another end
+  bool broke_off = false;                             // the connection ended
   std::optional<double> wait_seconds = std::nullopt;  // that the server asks for
 };
 
@@ -120,17 +122,44 @@ Attempt attempt_of(const httplib::Response& response, const std::string& body) {
 class HttpCalls::Connection {
  public:
   explicit Connection(const HttpTarget& target)
-      : path_(url_parts(target.url).path), limit_(target.timeout_seconds), client_(url_parts(target.url).server) {
+      : path_(url_parts(target.url).path),
+        limit_(target.timeout_seconds),
+        client_(std::make_unique<httplib::Client>(url_parts(target.url).server)) {
     const auto limit = std::chrono::duration_cast<std::chrono::microseconds>(limit_);
-    client_.set_connection_timeout(limit);
-    client_.set_read_timeout(limit);
-    client_.set_write_timeout(limit);
-    client_.set_keep_alive(true);
-    client_.set_tcp_nodelay(true);
-    if (!target.bearer.empty()) client_.set_bearer_token_auth(target.bearer);
+    // Nobody can end a request while it connects.
+    constexpr std::chrono::microseconds kLongestConnect = std::chrono::seconds(10);
+    client_->set_connection_timeout(std::min(limit, kLongestConnect));
+    client_->set_read_timeout(limit);
+    client_->set_write_timeout(limit);
+    client_->set_keep_alive(true);
+    client_->set_tcp_nodelay(true);
+    if (!target.bearer.empty()) client_->set_bearer_token_auth(target.bearer);
+  }
+
+  ~Connection() {
+    const host::PipeSignalBlocked blocked;  // closing an encrypted connection writes
+    client_.reset();
   }
 
   Attempt send(const std::string& request) {
+    const host::PipeSignalBlocked blocked;
+    Attempt attempt = send_once(request);
+    // A kept connection that the server has closed meanwhile is no try of the server.
+    if (attempt.broke_off && std::exchange(used_, false)) attempt = send_once(request);
+    used_ = attempt.body.has_value();
+    return attempt;
+  }
+
+  // Ends a request that takes too long, or whatever request there is.
+  void end_if(bool any) {
+    const std::lock_guard lock(mutex_);
+    if (!since_ || (!any && Clock::now() - *since_ < limit_)) return;
+    late_ = true;
+    client_->stop();
+  }
+
+ private:
+  Attempt send_once(const std::string& request) {
     begin();
     std::string body;
     bool too_long = false;
@@ -146,22 +175,14 @@ class HttpCalls::Connection {
     };
     httplib::Response response;
     httplib::Error error = httplib::Error::Success;
-    const bool sent = client_.send(asked, response, error);
+    const bool sent = client_->send(asked, response, error);
     if (ended_late()) return {.error = fmt::format("no answer within {} s", limit_.count()), .again = true};
     if (too_long) return {.error = fmt::format("the answer has more than {} MiB", kLongestAnswer >> 20)};
-    if (!sent) return {.error = failure_words(error), .again = worth_another(error)};
-    return attempt_of(response, body);
+    if (sent) return attempt_of(response, body);
+    const bool broke_off = error == httplib::Error::Read || error == httplib::Error::Write;
+    return {.error = failure_words(error), .again = worth_another(error), .broke_off = broke_off};
   }
 
-  // Ends a request that takes too long, or whatever request there is.
-  void end_if(bool any) {
-    const std::lock_guard lock(mutex_);
-    if (!since_ || (!any && Clock::now() - *since_ < limit_)) return;
-    late_ = true;
-    client_.stop();
-  }
-
- private:
   void begin() {
     const std::lock_guard lock(mutex_);
     late_ = false;
@@ -175,7 +196,8 @@ class HttpCalls::Connection {
 
   std::string path_;
   Seconds limit_;
-  httplib::Client client_;
+  std::unique_ptr<httplib::Client> client_;
+  bool used_ = false;  // the last request was answered, and its connection is kept
   std::mutex mutex_;
   std::optional<Clock::time_point> since_;  // when the request began that goes on
   bool late_ = false;                       // and it was ended from outside
@@ -205,7 +227,10 @@ std::string url_problem(const std::string& url) {
   const std::string server = url_parts(url).server;
   const std::string_view host = std::string_view(server).substr(server.find("://") + 3);
   if (host.find('@') != std::string_view::npos) return "an address without a user's name (key_variable names a key)";
-  const size_t name = host.starts_with('[') ? host.find(']') + 1 : std::min(host.find(':'), host.size());
+  const bool six = host.starts_with('[');  // IPv6, of which httplib reads digits alone
+  if (six && host.substr(0, host.find(']')).find_first_not_of("[0123456789:") != std::string_view::npos)
+    return "a name in the place of an IPv6 address with letters";
+  const size_t name = six ? host.find(']') + 1 : std::min(host.find(':'), host.size());
   if (name == 0 || !is_port(host.substr(name))) return "an address with a host, and a port from 1 to 65535 if any";
   return "";
 }

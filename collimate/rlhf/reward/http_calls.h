@@ -13,7 +13,7 @@ namespace collimate::rlhf {
 struct HttpTarget {
   std::string url;         // http:// or https://, with a host and a path
   std::string bearer;      // the token of the header Authorization; empty: none
-  double timeout_seconds;  // for one answer, from connecting to its last byte
+  double timeout_seconds;  // for one answer, once the connection is made
   int64_t tries;           // of one request, at least 1
   int64_t parallel;        // most requests at one time, at least 1
 };

@@ -197,7 +197,8 @@ TEST(HttpReward, AddressesOfAnotherFormAreRefused) {
   for (const char* url : {"http://localhost", "https://h.example:8000/a?b=c", "http://[::1]:80/x", "http://h?x=1"})
     EXPECT_EQ(url_problem(url), "") << url;
   for (const char* url : {"localhost:8000", "ftp://h/", "http://", "http://:80", "http://h:0", "http://h:65536/",
-                          "http://h:99999999999999", "http://u:p@h/", "http://h/a b", "http://h/#x", "http://[::1"})
+                          "http://h:99999999999999", "http://u:p@h/", "http://h/a b", "http://h/#x", "http://[::1",
+                          "http://[fe80::1]:80/"})
     EXPECT_NE(url_problem(url), "") << url;
 }
 

@@ -1,5 +1,6 @@
 #include "collimate/rlhf/reward/judge_reward.h"
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -109,9 +110,12 @@ class JudgeReward final : public Reward {
   }
 
  private:
-  static std::string chat_url(std::string url) {
-    while (url.ends_with('/')) url.pop_back();
-    return url.ends_with("/chat/completions") ? url : url + "/chat/completions";
+  static std::string chat_url(const std::string& url) {
+    const size_t query = std::min(url.find('?'), url.size());
+    std::string path = url.substr(0, query);
+    while (path.ends_with('/')) path.pop_back();
+    if (!path.ends_with("/chat/completions")) path += "/chat/completions";
+    return path + url.substr(query);
   }
 
   json request_for(const RewardSample& sample) const {
@@ -141,7 +145,7 @@ class JudgeReward final : public Reward {
     if (number.empty())
       throw base::RunError(fmt::format("the judge's answer has no score that pattern {} finds; it ends with {}",
                                        options_.pattern.get(), ending(content)));
-    const double score = std::stod(number);
+    const double score = std::strtod(number.c_str(), nullptr);
     if (score < options_.lowest || score > options_.highest)
       throw base::RunError(fmt::format("the judge gave {}, expected a score from {} to {}", number,
                                        options_.lowest.get(), options_.highest.get()));
@@ -152,7 +156,7 @@ class JudgeReward final : public Reward {
   std::string url_;
   std::vector<PromptPart> prompt_, system_;
   text::Regex pattern_;
-  text::Regex number_{R"(-?\d{1,15}(?:\.\d{1,15})?)"};
+  text::Regex number_{R"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"};
   HttpCalls calls_;
 };
 

@@ -64,6 +64,15 @@ TEST(JudgeReward, PromptSystemAndRequestAreTheUsers) {
   EXPECT_EQ(body.at("top_p"), 0.5);
 }
 
+TEST(JudgeReward, ScoresOfAnyLengthAreRead) {
+  for (const auto& [said, score] : std::vector<std::pair<std::string, double>>{
+           {"[[0.3333333333333333]]", 0.3333333333333333}, {"[[0.30000000000000004]]", 0.30000000000000004}}) {
+    const FakeServer server(saying(said));
+    EXPECT_EQ(judging(judged_entry(server.url("/v1?key=a")))->score({{1, "p", "c", {}}}).at(0).value, score);
+    EXPECT_EQ(server.requests().at(0).target, "/v1/chat/completions?key=a");
+  }
+}
+
 TEST(JudgeReward, AnAnswerWithoutAScoreIsAFailure) {
   const std::vector<std::pair<json, std::string>> cases{
       {"It is good.", "the judge's answer has no score that pattern \\[\\["},

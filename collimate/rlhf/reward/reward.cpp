@@ -139,7 +139,9 @@ void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSa
   }
   if (on_error.action == OnError::Action::kStop) {
     // If a function or server returns too few or too many numbers, on_error would affect all of its samples.
-    const bool counts = problem.find(" returned ") != std::string::npos && problem.find(" for ") != std::string::npos;
+    const bool told = problem.find("the function returned") != std::string::npos ||
+                      problem.find("the server returned") != std::string::npos;
+    const bool counts = told && problem.find(" for ") != std::string::npos;
     const bool advised = problem.find("; try ") != std::string::npos;
     throw base::RunError(message + (counts    ? "; try returning as many numbers as there are completions"
                                     : advised ? ""
