@@ -12,11 +12,12 @@ import shlex
 import tempfile
 import unittest
 
-from pages import DOCS, Block, blocks_of, read, run
+from pages import DOCS, ROOT, Block, blocks_of, read, run
 
 # Files that the configs of docs/how-to name -> what the tutorials leave.
 STANDS_FOR = {"my-model": "runs/sft/model", "my-sft-model": "runs/sft/model", "my-teacher": "runs/sft/model",
               "prompts.jsonl": "{task}/problems.jsonl",
+              "secrets.jsonl": "{task}/problems.jsonl", "number_game.py": f"{ROOT}/examples/number_game/number_game.py",
               "problems.jsonl": "{task}/problems.jsonl", "answers.jsonl": "{task}/demonstrations.jsonl"}
 HELD_OUT = {"sft": "{task}/validation.jsonl", "distill": "{task}/validation.jsonl", "dpo": "held_out_pairs.jsonl",
             "reward": "held_out_pairs.jsonl", "kto": "held_out_marked.jsonl", "grpo": "{task}/held_out.jsonl",
