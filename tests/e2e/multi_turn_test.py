@@ -37,7 +37,7 @@ class MultiTurn(unittest.TestCase):
         return done.stdout + done.stderr
 
     def metrics(self, output: str) -> list:
-        """Of the iterations, without the evaluations between."""
+        """Gives those of the iterations, without the evaluations between."""
         lines = [json.loads(line) for line in (self.root / output / "metrics.jsonl").read_text().splitlines()]
         return [of_numbers(line) for line in lines if "critic/rewards/mean" in line]
 
@@ -57,9 +57,9 @@ class MultiTurn(unittest.TestCase):
 
     def test_the_example_learns_to_search(self):
         """From random weights to all ten digits in at most four guesses each, which no order of guesses alone gives."""
-        done = subprocess.run([PROGRAM, "train", "examples/number_game/number_game.yaml", "--output", self.root / "game",
-                               "--set", "run.iterations=100"], cwd=ROOT, capture_output=True, text=True,
-                              timeout=PATIENCE)
+        command = [PROGRAM, "train", EXAMPLE.relative_to(ROOT) / "number_game.yaml", "--output", self.root / "game",
+                   "--set", "run.iterations=100"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = [json.loads(line) for line in (self.root / "game/metrics.jsonl").read_text().splitlines()]
         measured = [line["val/reward/mean"] for line in lines if "val/reward/mean" in line]
