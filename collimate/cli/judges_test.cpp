@@ -43,7 +43,7 @@ TEST(Judges, ADroppedSampleHasNoReward) {
   EXPECT_THAT(judges.score(samples), ElementsAre(std::optional(1.0), std::nullopt));
   Judges strict(rewards_of({"exact"}));
   EXPECT_THAT(message_of<base::RunError>([&] { strict.score(samples); }),
-              HasSubstr("try mending the reward, or on_error: drop"));
+              HasSubstr("or another rule, or on_error: drop, or a value, for it"));
 }
 
 }  // namespace

@@ -93,7 +93,8 @@ TEST(ScratchNeed, OfGradientsIsAtLeastThatOfTheirKernels) {
         }
       });
       EXPECT_LE(used, need.bytes()) << k << " by " << threads;
-      EXPECT_GT(used, need.bytes() / (2 * threads)) << k << " by " << threads;
+      if (threads == 1)
+        EXPECT_GT(used, need.bytes() / 2) << k << " by " << threads;  // of three, one may find nothing to do
     }
   }
 }

@@ -144,7 +144,7 @@ void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSa
     const bool counts = told && problem.find(" for ") != std::string::npos;
     const bool advised = problem.find("; try ") != std::string::npos;
     throw base::RunError(message + (counts    ? "; try returning as many numbers as there are completions"
-                                    : advised ? ""
+                                    : advised ? ", or on_error: drop, or a value, for it"
                                               : "; try mending the reward, or on_error: drop, or a value, for it"));
   }
   if (on_error.action == OnError::Action::kDrop) out.kept[i] = false;
