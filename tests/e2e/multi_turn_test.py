@@ -57,8 +57,7 @@ class MultiTurn(unittest.TestCase):
 
     def test_the_example_learns_to_search(self):
         """From random weights to all ten digits in at most four guesses each, which no order of guesses alone gives."""
-        command = [PROGRAM, "train", EXAMPLE.relative_to(ROOT) / "number_game.yaml", "--output", self.root / "game",
-                   "--set", "run.iterations=100"]
+        command = [PROGRAM, "train", EXAMPLE.relative_to(ROOT) / "number_game.yaml", "--output", self.root / "game"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = [json.loads(line) for line in (self.root / "game/metrics.jsonl").read_text().splitlines()]

@@ -26,7 +26,9 @@ TEST(Rules, EntriesWithWrongKeysAreRefused) {
       error_of({{{"rule", "regex"}, {"pattern", "("}}}),
       "[reward] expected reward.pattern to be a regular expression, got \"(\" (missing closing parenthesis, at its "
       "end)");
-  const std::string one = "[reward] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}";
+  const std::string one =
+      "[reward] expected {rule: NAME}, {function: NAME}, {python: FILE.py:function}, {gym: FILE.py:Class}, {http: URL} "
+      "or {judge: URL, model: NAME}";
   EXPECT_TRUE(error_of({{{"weight", 1}}}).starts_with(one));
   EXPECT_TRUE(error_of({{{"rule", "exact"}, {"python", "a.py"}}}).starts_with(one));
   EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", 10}, {"on_error", -1e38}}}),
@@ -87,8 +89,8 @@ TEST(Rules, ResolvingNamesThePlaceOfWhatIsWrong) {
   EXPECT_EQ(error_resolving("\n  - python: a.py\n    deterministic: maybe"),
             "[run.yaml:3] expected reward.0.deterministic to be true or false, got \"maybe\"");
   EXPECT_EQ(error_resolving("\n  - rule: exact\n  - exact"),
-            "[run.yaml:3] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}, got \"exact\"; try "
-            "{rule: exact}");
+            "[run.yaml:3] expected {rule: NAME}, {function: NAME}, {python: FILE.py:function}, {gym: FILE.py:Class}, "
+            "{http: URL} or {judge: URL, model: NAME}, got \"exact\"; try {rule: exact}");
   EXPECT_EQ(error_resolving("\n  - rule: exact\n  - rule: sequence\n    separator: '; '"),
             "[run.yaml:4] expected reward.1.separator to be one character, got \"; \"");
   EXPECT_EQ(error_resolving("\n  - rule: regex\n    pattern: a(b"),
