@@ -104,9 +104,7 @@ std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spe
     return base::expectation(where, "a list with a reward for each completion", error,
                              "a return at the end of the function, with a list of as many numbers as there are "
                              "completions");
-  const bool returned = error.find("the function returned") != std::string::npos ||
-                        error.find("the server returned") != std::string::npos;
-  if (returned && error.find(" for ") != std::string::npos)
+  if (rlhf::is_wrong_count(error))
     return base::expectation(where, "a list with a reward for each completion", error,
                              "returning as many numbers as there are completions");
   if (error.starts_with("http"))

@@ -1,5 +1,6 @@
 #include "collimate/rlhf/reward/judge_reward.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>

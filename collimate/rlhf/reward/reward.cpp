@@ -138,13 +138,10 @@ void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSa
     out.first_effect = effect_of(on_error);
   }
   if (on_error.action == OnError::Action::kStop) {
-    // If a function or server returns too few or too many numbers, on_error would affect all of its samples.
-    const bool told = problem.find("the function returned") != std::string::npos ||
-                      problem.find("the server returned") != std::string::npos;
-    const bool counts = told && problem.find(" for ") != std::string::npos;
     const bool advised = problem.find("; try ") != std::string::npos;
-    throw base::RunError(message + (counts    ? "; try returning as many numbers as there are completions"
-                                    : advised ? ", or on_error: drop, or a value, for it"
+    // on_error would affect all samples of a call that gave a wrong count.
+    throw base::RunError(message + (is_wrong_count(problem) ? "; try returning as many numbers as there are completions"
+                                    : advised               ? ", or on_error: drop, or a value, for it"
                                               : "; try mending the reward, or on_error: drop, or a value, for it"));
   }
   if (on_error.action == OnError::Action::kDrop) out.kept[i] = false;
@@ -192,6 +189,12 @@ std::pair<int, double> leniency(const RewardSpec& spec) {
 }
 
 }  // namespace
+
+bool is_wrong_count(const std::string& error) {
+  const bool told = error.find("the function returned") != std::string::npos ||
+                    error.find("the server returned") != std::string::npos;
+  return told && error.find(" for ") != std::string::npos;
+}
 
 std::unique_ptr<Reward> function_reward(Rule rule, bool pure) {
   return std::make_unique<FunctionReward>(std::move(rule), pure);

@@ -35,6 +35,10 @@ struct RewardResult {
   std::optional<std::string> answer = std::nullopt;  // the completion's answer, if the reward reads it out
 };
 
+// Says whether an error is that a function or a server gave another number of rewards than it was asked for, which is no
+// single sample's fault.
+bool is_wrong_count(const std::string& error);
+
 // A source of rewards. Calls block. A sample's failure is a result with an error, never an exception and never a zero.
 class Reward {
  public:
