@@ -36,7 +36,7 @@ def of_rows(recipe: str, data: str, learning_rate: float, **more) -> dict:
             "run": {"iterations": 80}, **more}
 
 
-def of_rollouts(recipe: str, learning_rate: float, iterations: int = 60) -> dict:
+def of_rollouts(recipe: str, learning_rate: float) -> dict:
     """A config that has the first model answer problems."""
     return {"recipe": recipe, "models": {"policy": {"path": "{start}"}},
             "data": {"train": "{task}/problems.jsonl", "eval": "{task}/held_out.jsonl"},
@@ -44,7 +44,7 @@ def of_rollouts(recipe: str, learning_rate: float, iterations: int = 60) -> dict
             "rollout": {"prompts_per_iteration": 32, "samples_per_prompt": 8, "prompt_tokens": 16,
                         "completion_tokens": 10},
             "train": {"learning_rate": learning_rate, "warmup_updates": 5, "lr_schedule": "linear"},
-            "run": {"iterations": iterations}}
+            "run": {"iterations": 40}}
 
 
 TEACHER = {"policy": {"path": "{start}"}, "teacher": "{teacher}"}
@@ -61,7 +61,7 @@ KINDS = {
                     "data": {"train": "{data}/pairs.jsonl", "eval": "{data}/held_out_pairs.jsonl"}, "evaluation": {}},
                    "val/accuracy"),
     "grpo": Kind("rewards, with samples of one prompt compared", of_rollouts("grpo", 2e-4), "val/accuracy"),
-    "ppo": Kind("rewards, with a value model", of_rollouts("ppo", 2e-4, 40), "val/accuracy"),
+    "ppo": Kind("rewards, with a value model", of_rollouts("ppo", 2e-4), "val/accuracy"),
 }
 
 PAIRS = ("sigmoid", "hinge", "ipo", "robust", "exo_pair", "nca_pair", "bco_pair", "sppo_hard", "aot", "aot_unpaired",

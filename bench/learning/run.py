@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Tries every algorithm on one task with several seeds, and says which of them learn.
 
-  bench/learning/run.py [--output DIRECTORY] [--seeds N] [--only WORD …] [--jobs N] [--page FILE] [--reduced]
-                        [PROGRAM]
+  bench/learning/run.py [--output DIRECTORY] [--results FILE] [--seeds N] [--only WORD …] [--jobs N] [--page FILE]
+                        [--reduced] [PROGRAM]
 
 A seed has a task of its own (that of `collimate bench quickstart`: a small Llama learns to sort six digits), a first
 model, which has learned from 120 demonstrations, a teacher, and answers that the first model drew. From there each
 trial of algorithms.py trains for a minute at most, and the trials of a kind share a run at learning rate 0. A trial
 counts as learning if its held-out number, as a mean over the seeds, ends above that of these runs by more than twice
-their spread, the largest less the smallest. A trial that has ended is in DIRECTORY/results and is not run again.
+their spread, the largest less the smallest. A run that has ended has a line in FILE (by default results.jsonl beside
+this program, of which the table of docs/results.md is made) and is not run again; remove lines to run them again.
 --only runs the trials whose kind or name has one of the words. --page rewrites the table in FILE. --reduced trains for
 two iterations, as a smoke test.
 """
@@ -21,6 +22,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import threading
 import time
 
 import algorithms
@@ -115,8 +117,8 @@ class Seed:
         """Runs a trial of this seed, or, where it is to stand `still`, its kind at learning rate 0."""
         kind = algorithms.KINDS[trial.kind]
         name = f"{trial.kind}-{'still' if still else re.sub('[^a-z0-9]+', '-', trial.name.lower())}-{self.seed}"
-        result = self.bench.output / "results" / f"{name}.json"
-        if result.exists():
+        said = "" if still else trial.name
+        if (trial.kind, said, self.seed) in self.bench.ended:
             return
         config = merged(kind.config, {"run": {"seed": self.seed}})
         if still:
@@ -126,13 +128,14 @@ class Seed:
         directory = self.root / "runs" / name
         begin = time.monotonic()
         problem = self.bench.train(filled(config, self.places), directory, stops=False)
-        row = {"kind": trial.kind, "name": "" if still else trial.name, "seed": self.seed, "problem": problem}
+        row = {"kind": trial.kind, "name": said, "seed": self.seed, "problem": problem}
         if not problem:
             summary = json.loads((directory / "summary.json").read_text())
             row |= {"before": summary["first_evaluation"][kind.metric],
-                    "after": summary["last_evaluation"][kind.metric], "seconds": summary["seconds"], "iterations": summary["iterations"]}
-        result.parent.mkdir(exist_ok=True)
-        result.write_text(json.dumps(row) + "\n")
+                    "after": summary["last_evaluation"][kind.metric], "seconds": summary["seconds"],
+                    "iterations": summary["iterations"]}
+        with self.bench.lock, self.bench.results.open("a") as file:
+            file.write(json.dumps(row) + "\n")
         shutil.rmtree(directory, ignore_errors=True)
         print(f"{name}: {problem or '{before:.3f} -> {after:.3f}'.format(**row)} "
               f"({time.monotonic() - begin:.0f} s)", flush=True)
@@ -143,8 +146,12 @@ class Bench:
 
     def __init__(self, arguments: argparse.Namespace):
         self.program, self.output = arguments.program, arguments.output.resolve()
-        self.reduced = arguments.reduced
+        self.reduced, self.results, self.lock = arguments.reduced, arguments.results, threading.Lock()
+        self.ended = {(row["kind"], row["name"], row["seed"]) for row in self.rows()}
         self.environment = os.environ if arguments.jobs == 1 else {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def rows(self) -> list[dict]:
+        return rows_of(self.results) if self.results.exists() else []
 
     def call(self, *words: str, stops: bool = True) -> str:
         """Runs the program. Returns the end of what it says where it fails, or ends this program."""
@@ -203,6 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?", default=str(ROOT / "build/release/bin/collimate"))
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "runs/bench/learning")
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path(__file__).with_name("results.jsonl"))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--jobs", type=int, default=1, help="how many runs at a time, each with one thread")
@@ -219,7 +227,7 @@ def main() -> None:
         runs = [(seed, trial, True) for trial in first.values() for seed in seeds]
         runs += [(seed, trial, False) for trial in wanted for seed in seeds]
         list(pool.map(lambda one: one[0].run(*one[1:]), runs))
-    lines = table([json.loads(file.read_text()) for file in sorted((bench.output / "results").glob("*.json"))])
+    lines = table(bench.rows())
     print("\n".join(lines))
     if arguments.page:
         before, rest = arguments.page.read_text().split(BEGIN)

@@ -1,6 +1,5 @@
 """bench/learning tries every algorithm that the program has, and judges what they reach."""
 import io
-import json
 import os
 import pathlib
 import re
@@ -65,14 +64,14 @@ class Reduced(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder) / "page.md"
             page.write_text(f"before\n{run.BEGIN}\nold\n{run.END}\nbehind\n")
-            words = ["run.py", str(PROGRAM), "--output", f"{folder}/out", "--reduced", "--seeds", "1", "--jobs", "2",
-                     "--only", "sft nll", "advantage opo", "--page", str(page)]
+            words = ["run.py", str(PROGRAM), "--output", f"{folder}/out", "--results", f"{folder}/results", "--reduced",
+                     "--seeds", "1", "--jobs", "2", "--only", "sft nll", "advantage opo", "--page", str(page)]
             says = []
             for _ in range(2):
                 with mock.patch.object(sys, "argv", words), redirect_stdout(io.StringIO()) as out:
                     run.main()
                 says.append(out.getvalue())
-            results = [json.loads(file.read_text()) for file in pathlib.Path(folder).glob("out/results/*.json")]
+            results = run.rows_of(pathlib.Path(folder) / "results")
             text = page.read_text()
         self.assertEqual(sorted((one["kind"], one["name"]) for one in results),
                          [("grpo", ""), ("grpo", "advantage opo"), ("sft", ""), ("sft", "nll")])
