@@ -25,8 +25,6 @@ class CarriedSamples : public base::Stateful {
   Batch rows(int64_t count) const;
   // Takes the rows of an iteration as generation left them, in their order.
   void take(const Batch& drawn);
-  // Returns the number of prompts that were begun in the iterations taken so far.
-  int64_t begun() const { return begun_; }
 
   void save(base::StateWriter& out) const override;
   void load(base::StateReader& in) override;
@@ -35,7 +33,7 @@ class CarriedSamples : public base::Stateful {
   int64_t min_samples_;
   NewRows new_rows_;
   Batch carried_;
-  int64_t begun_ = 0;
+  int64_t begun_ = 0;  // prompts of the iterations taken so far
 };
 
 // Returns the id of the node of a recipe's graph that generates.

@@ -60,7 +60,6 @@ TEST(CarriedSamples, AnIterationHasWhatIsLeftAndThenNewPrompts) {
   EXPECT_EQ(first.all(batch::kUid), (Uids{0, 1, 10, 11, 20, 21}));
   EXPECT_EQ(first.all(rlhf::kRound), std::vector<int32_t>(6, 0));
   carried.take(drawn(first, {0, 10, 11, 20}));
-  EXPECT_EQ(carried.begun(), 3);
   const Batch second = carried.rows(3 * kSamples);
   EXPECT_EQ(second.all(batch::kUid), (Uids{0, 1, 20, 21, 30, 31}));
   EXPECT_EQ(second.all(rlhf::kRound), (std::vector<int32_t>{1, 1, 1, 1, 0, 0}));
@@ -92,7 +91,6 @@ TEST(CarriedSamples, ARunThatGoesOnHasTheSameRows) {
     CarriedSamples again(0, rows_of_example);
     again.take(drawn(again.rows(2 * kSamples), {}));  // what it had is forgotten
     again.load(state);
-    EXPECT_EQ(again.begun(), carried.begun());
     EXPECT_EQ(flow::pack(again.rows(3 * kSamples).contiguous()), flow::pack(carried.rows(3 * kSamples).contiguous()));
   }
   CarriedSamples none(0, rows_of_example);
