@@ -41,7 +41,9 @@ void CarriedSamples::take(const Batch& drawn) {
   for (int64_t r = 0; r < drawn.rows(); ++r)
     if (drawn.get(rlhf::kRound, r) == 0) begun.insert(drawn.get(batch::kPromptUid, r));
   begun_ += std::ssize(begun);
-  carried_ = without_routes(rlhf::next_round(drawn, rlhf::part_rows(drawn, min_samples_))).contiguous();
+  const rlhf::Parted parted = rlhf::part_rows(drawn, min_samples_);
+  carried_ = Batch();
+  if (!parted.carried.empty()) carried_ = without_routes(rlhf::next_round(drawn, parted)).contiguous();
 }
 
 void CarriedSamples::save(base::StateWriter& out) const {
