@@ -42,6 +42,24 @@ void fill_request(const Batch& requests, int64_t row, const SamplingParams& para
   }
 }
 
+// Takes the last `drawn` ids as the beginning of the completion. Throws InputError unless a prompt stands before them
+// and the request has room for another token, where it may have `longest` tokens with its prompt.
+void begin_behind(int64_t drawn, int64_t longest, const std::string& where, Sequence& sequence) {
+  const int64_t length = sequence.length();
+  if (drawn < 0 || drawn >= length)
+    throw base::InputError(base::expectation(where, fmt::format("0 to {} drawn tokens behind a prompt", length - 1),
+                                             fmt::to_string(drawn)));
+  sequence.prompt_tokens = length - drawn;
+  const int64_t room = std::min(longest - sequence.prompt_tokens, sequence.params.max_tokens);
+  if (drawn >= room)
+    throw base::InputError(base::expectation(where, fmt::format("fewer than {} drawn tokens", room),
+                                             fmt::to_string(drawn), "a larger max_tokens"));
+  const auto tokens = static_cast<size_t>(drawn);
+  sequence.log_probs.assign(tokens, 0.F);
+  sequence.versions.assign(tokens, 0);
+  sequence.emitted = drawn;
+}
+
 void fill_emission(Sequence& sequence, Emission& emission) {
   const int64_t from = sequence.emitted;
   emission.uid = sequence.uid;
@@ -158,13 +176,24 @@ void Service::submit(const Batch& requests) {
     if (impl_->in_flight.contains(sequence.uid)) {
       throw base::InputError(base::expectation(where, "a uid that is not in flight", fmt::to_string(sequence.uid)));
     }
+    if (requests.has(kDrawnTokens.name))
+      begin_behind(requests.get(kDrawnTokens, row), impl_->options.max_sequence_tokens, where, sequence);
     impl_->check_request(sequence, where);
+    const int64_t top = std::min(sequence.params.top_log_probs, impl_->model.shape().vocabulary);
+    sequence.top_log_probs.resize(static_cast<size_t>(sequence.completion_tokens() * top));
     sequence.history.constraint = impl_->forms.make(sequence.params, where);
     if (!uids.insert(sequence.uid).second) {
       throw base::InputError(base::expectation(where, "uids that differ", fmt::format("{} twice", sequence.uid)));
     }
   }
-  for (auto& sequence : accepted) impl_->enqueue(std::move(sequence));
+  for (auto& sequence : accepted) {
+    Sequence& request = *sequence;
+    impl_->enqueue(std::move(sequence));
+    if (request.fresh() || !request.history.stuck()) continue;
+    impl_->finish(request, Finish::kError);  // as its form demands, behind the drawn tokens
+    impl_->note_change(request);
+  }
+  impl_->drop_finished();
 }
 
 bool Service::step() { return impl_->model.end_step(step_own()); }

@@ -140,6 +140,10 @@ class Completer {
   virtual ServiceStats stats() const = 0;
 };
 
+// So many of a request's last ids are tokens of its completion that were drawn before, as by an earlier service: it
+// goes on behind them. Without the column there are none.
+inline const Key<int64_t> kDrawnTokens{"drawn_tokens"};
+
 // A service generates tokens as a stream and is the one object that recipes, the command line, a server and evaluation
 // drive. Not thread-safe; only `step` does work. A sample's tokens depend on its prompt, its sampling parameters, its
 // uid, the seed and the weights alone: not on the other requests in the batch, on the order of submission, on pauses,
@@ -150,11 +154,13 @@ class Service : public base::Stateful, public Completer {
   ~Service() override;
 
   // Takes requests with columns uid, prompt_uid (rows that share it and the prompt share its blocks; without the column
-  // it is the uid), ids = the prompt's tokens, and optionally `sampling` (JSON of SamplingParams, else the options').
-  // May be called between steps. Throws InputError, and takes no row, for an empty prompt, an id outside the
-  // vocabulary, a prompt longer than the limit, more tokens than the cache can ever hold, a uid that is still in flight
-  // or occurs twice, sampling parameters out of range, stop strings, a regex or a schema without a tokenizer, and a
-  // form that cannot be followed.
+  // it is the uid), ids = the prompt's tokens, and optionally `sampling` (JSON of SamplingParams, else the options')
+  // and kDrawnTokens. May be called between steps. A request that goes on behind drawn tokens draws what it would have
+  // drawn in one go, counts them for its parameters (max_tokens, penalties, stop strings, form), and emits new tokens
+  // alone. Throws InputError, and takes no row, for an empty prompt, an id outside the vocabulary, a prompt longer than
+  // the limit, no room for a token behind the drawn ones, more tokens than the cache can ever hold, a uid that is still
+  // in flight or occurs twice, sampling parameters out of range, stop strings, a regex or a schema without a tokenizer,
+  // and a form that cannot be followed.
   void submit(const Batch& requests) override;
 
   // Runs one step, which mixes prefill and decode. Returns false if there was nothing to do or the service is paused.

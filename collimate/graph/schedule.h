@@ -30,12 +30,15 @@ struct ScheduleOptions {
   bool exact_versions = false;
   bool update_in_flight = false;  // weights reach a running service between two of its steps; otherwise when it is idle
   int64_t replace_limit = 10;     // most rows that an iteration asks for, as a multiple of `rows`
-  int retries = 2;                // of a node in an iteration, after retryable failures
+  // An iteration of which a node that is called once has no rows goes on without that call; otherwise the run stops.
+  // Needs staleness 0.
+  bool may_be_empty = false;
+  int retries = 2;  // of a node in an iteration, after retryable failures
   double lost_timeout_seconds = 600;
   bool operator==(const ScheduleOptions&) const = default;
 
   COLLIMATE_FIELDS(first_iteration, iterations, rows, group_size, staleness, save_every, evaluate_every, evaluate_first,
-                   exact_versions, update_in_flight, replace_limit, retries, lost_timeout_seconds)
+                   exact_versions, update_in_flight, replace_limit, may_be_empty, retries, lost_timeout_seconds)
 };
 
 class ScheduleCore;

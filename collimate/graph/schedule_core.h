@@ -72,6 +72,7 @@ class ScheduleCore {
   void cut(const Task& task);
   void finished(const Task& task);
   void update(IterationRun& run);
+  bool lacks_rows(const IterationRun& run, int node) const;
   void update_settled(IterationRun& run);
   void node_complete(IterationRun& run, int node);
 

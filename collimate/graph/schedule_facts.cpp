@@ -240,6 +240,8 @@ ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const S
   facts.placement = placement;
   facts.options = options;
   if (options.staleness < 0) facts.options.staleness = placement.staleness;
+  check(!options.may_be_empty || facts.options.staleness == 0, "staleness", "0 where iterations may be empty",
+        facts.options.staleness);
   facts.rows = options.rows;
   facts.group_size = options.group_size;
   fill_graph(facts, placement);

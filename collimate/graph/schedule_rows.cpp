@@ -122,11 +122,22 @@ void ScheduleCore::update(IterationRun& run) {
   for (int n : facts.order) {
     NodeRun& state = run.node(n);
     if (state.complete) continue;
+    if (options().may_be_empty && lacks_rows(run, n)) state.called = true;
     state.complete = true;
     for (int r = 0; state.complete && r < static_cast<int>(state.replicas.size()); ++r)
       state.complete = run.caught_up(facts, n, r);
     if (state.complete) node_complete(run, n);
   }
+}
+
+// Says whether a node of the run's own graph that is called once will not be called, as no rows are left for it.
+bool ScheduleCore::lacks_rows(const IterationRun& run, int node) const {
+  const GraphFacts& facts = facts_of(run);
+  const NodeFacts& known = facts.node(node);
+  if (run.graph != 0 || !known.whole || run.node(node).called) return false;
+  for (int producer : known.producers)
+    if (!run.node(producer).complete) return false;
+  return run.ready(facts, node, 0, {0, run.issued}).empty();
 }
 
 void ScheduleCore::update_settled(IterationRun& run) {

@@ -1,6 +1,7 @@
 #include "collimate/recipe/arithmetic.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +28,14 @@ std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train)
   if (schedule == "constant") return line + "constant";
   const double floor = schedule == "cosine_with_min" ? train.lr_minimum_ratio * peak : 0.0;
   return line + fmt::format("{} to {} at update {}", schedule, floor, n.total_updates);
+}
+
+std::string rounds_line(const Config& config) {
+  return fmt::format(
+      "rounds: a sample has at most {} tokens after its first, second, … iteration; an iteration begins as many "
+      "prompts "
+      "as the one before has finished, and trains samples as they finish: the numbers below are the most",
+      fmt::join(config.rollout.round_limits(), ", "));
 }
 
 // Says that the run is too short to change much, and which length would be enough.
@@ -95,6 +104,7 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
                                 n.group_size, counted(n.rows, "row")));
   else
     lines.push_back(fmt::format("batch: {} per iteration", counted(n.rows, "row")));
+  if (draws_in_rounds(config)) lines.push_back(rounds_line(config));
   const int64_t passes = config.train.ppo_epochs;
   lines.push_back(fmt::format("updates: {} ÷ {} per update{} = {} per iteration; × {} = {} in all",
                               counted(n.trained, n.trained == n.rows ? "row" : "trained row"), n.rows_per_update,

@@ -34,6 +34,10 @@ void require_loop(const Config& config) {
   if (config.run.epochs.get())
     throw base::InputError(base::expectation("run.epochs", "nothing, as the loop has total_iterations",
                                              fmt::to_string(*config.run.epochs.get()), "leaving it out"));
+  if (!config.rollout.round_shares->empty())
+    throw base::InputError(base::expectation(
+        "rollout.round_shares", "nothing where a program has the loop itself, which draws samples whole",
+        nlohmann::json(config.rollout.round_shares.get()).dump(), "leaving it out, or collimate train"));
   const auto refuse_layout = [](const char* key, const char* expected, const std::string& got) {
     throw base::InputError(base::expectation(key, fmt::format("{} where a program has the loop itself", expected), got,
                                              "collimate train, which has the loop"));

@@ -52,6 +52,7 @@ std::string usual_phase(const std::string& kind, const graph::Node& node) {
   if (kind == "rewards" || kind == kMixedGroups) return "reward";
   if (kind == "trainer" && node.function == "train") return "update_actor";
   if (kind == "scorer" && node.function == "log_probs") return "ref";
+  if (kind == "finished_samples") return "rounds";
   return kind.starts_with("advantages.") ? "adv" : node.id;
 }
 
@@ -134,17 +135,13 @@ graph::ModelHandle Page::generator(const std::string& model, const Role& role) {
 // Reads no options of prompts: the rows are the data's, and an update says how many they are.
 graph::ModelHandle Page::redrawer(const std::string& model, const Role& role) {
   static const std::set<std::string> kOfPrompts = {"prompts_per_iteration", "samples_per_prompt", "prompt_tokens",
-                                                   "replace_equal_groups"};
+                                                   "replace_equal_groups",  "round_shares",       "round_min_samples"};
   const nlohmann::json rollout = base::to_json(config_.rollout.section_value());
   for (const auto& [option, value] : rollout.items())
     if (!kOfPrompts.contains(option)) reads("rollout." + option);
   nlohmann::json parameters = decoder_parameters(role);
   parameters["drawn_share"] = config_.algorithm.on_policy_share.get();
   return add(model, "generator", std::move(parameters));
-}
-graph::Value Page::samples(const graph::ModelHandle& generator, const graph::Value& prompts) const {
-  graph::Value drawn = generator("generate", prompts);
-  return config_.rollout.kv_cache_dtype.type() ? generator("old_log_probs", drawn) : drawn;
 }
 graph::ModelHandle Page::model(const std::string& model, const std::string& kind, const nlohmann::json& parameters) {
   return add(model, kind, parameters);
@@ -304,6 +301,7 @@ void Page::check_replacing() const {
 Plan Page::finish(Plan plan) const {
   check_roles();
   check_replacing();
+  check_rounds();
   for (const graph::Node& node : plan.graph.nodes)
     if (const auto made = modules_.find(node.model); made != modules_.end())
       plan.phases.try_emplace(node.id, usual_phase(made->second.kind, node));
@@ -315,6 +313,7 @@ Plan Page::finish(Plan plan) const {
   plan.rewards = rewards_;
   plan.compares_samples = compares_samples_;
   plan.greedy_baseline = greedy_baseline_;
+  plan.draws_in_rounds = draws_in_rounds(config_);
   // The schedule of the learning rate ends with the run.
   for (const std::string& trainer : trainers_) {
     nlohmann::json& parameters = plan.modules.at(trainer).parameters;
@@ -330,8 +329,6 @@ graph::With Page::updates() const {
   return graph::with(
       {{"rows_per_update", config_.train.samples_per_update.get()}, {"epochs", config_.train.ppo_epochs.get()}});
 }
-
-graph::Input Page::prompts() const { return prompt_input(greedy_baseline_, !config_.data.ptx->is_null()); }
 
 graph::Input prompt_input(bool greedy_baseline, bool texts) {
   graph::Input input{"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};

@@ -60,6 +60,7 @@ struct Plan {
   int64_t group_size = 1;
   bool compares_samples = false;   // advantages compare the samples of a prompt with each other
   bool greedy_baseline = false;    // the last sample of each prompt is greedy and is not trained
+  bool draws_in_rounds = false;    // unfinished samples go on in the next iteration (rollout.round_shares)
   bool learns_to_stop = true;      // the trained model generates: each row of data ends as a completion does
   std::string samples_node;        // id of the node whose rows are the samples of an iteration; "" for none
   std::string trained;             // the model that the run is for, which is exported
@@ -100,9 +101,12 @@ class Page {
   graph::ModelHandle generator(const std::string& model, const Role& role);
   // Makes the generator of a recipe on answers, which draws a share of the answers anew (algorithm.on_policy_share).
   graph::ModelHandle redrawer(const std::string& model, const Role& role);
-  // Returns the samples of the prompts that a generator draws. Where its key-value cache rounds keys and values they
-  // also have old_log_probs, which the same weights give them without rounding.
-  graph::Value samples(const graph::ModelHandle& generator, const graph::Value& prompts) const;
+  // Returns the samples of the prompts that a generator draws; with rollout.round_shares those that are to be trained.
+  // Where its key-value cache rounds keys and values they also have old_log_probs, which the same weights give them
+  // without rounding.
+  graph::Value samples(const graph::ModelHandle& generator, const graph::Value& prompts);
+  // Makes the filter that holds back samples which go on in the next iteration; nothing where samples are drawn whole.
+  std::optional<graph::ModelHandle> finished_samples();
   graph::ModelHandle scorer(const std::string& model, const Role& role);
   graph::ModelHandle trainer(const std::string& model, const Role& role);
   // Makes the frozen model "teacher" of losses on "taught completions". Throws InputError where the config names none.
@@ -151,7 +155,8 @@ class Page {
   rlhf::Loss loss(const Role& role) const;
   // Completes the plan with the page's modules and the options that they read. The evaluations' models join those of
   // the training, with which they share workers and weights. Throws InputError when the config names a role under
-  // `models` that no module reads, and when rollout.replace_equal_groups is set and the page has no filter.
+  // `models` that no module reads, when rollout.replace_equal_groups is set and the page has no filter, and when
+  // rollout.round_shares does not fit the rest of the config or the page.
   Plan finish(Plan plan) const;
 
   // Returns the options of a train node, rows_per_update and epochs.
@@ -164,6 +169,7 @@ class Page {
   rlhf::AlgorithmSection algorithm(const Role& role) const;
   void check_roles() const;
   void check_replacing() const;
+  void check_rounds() const;
 
   const Config& config_;
   const flow::Registry& registry_;
@@ -184,6 +190,8 @@ graph::Input marked_input(bool mismatched = false);    // marked answers
 graph::Input asked(graph::Input input);                // `input` with what "answers" reads
 graph::Input choice_input();                           // prompt + one of its choices: see recipe/evaluation/choices.h
 
+// Says whether the config's recipe draws samples over several iterations.
+bool draws_in_rounds(const Config& config);
 // Returns what is common to the plans of recipes that draw samples, give them `advantages` and train a
 // `policy_trainer`.
 Plan rollout_plan(const Config& config);

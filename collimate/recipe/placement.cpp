@@ -187,6 +187,8 @@ void check_staleness(const graph::Placement& placement, const Plan& plan) {
         base::expectation("placement.staleness", expected, std::to_string(placement.staleness), instead));
   };
   if (plan.graph.links.empty()) fail("0 of a recipe that generates nothing", "leaving it out");
+  if (plan.draws_in_rounds)
+    fail("0 beside rollout.round_shares, as an iteration goes on with what the one before has left", "one of the two");
   for (const graph::WeightLink& link : plan.graph.links) {
     const std::vector<int> trained = graph::workers_of(plan.graph, placement, link.source);
     for (const int worker : graph::workers_of(plan.graph, placement, link.destination))

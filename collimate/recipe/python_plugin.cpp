@@ -90,6 +90,10 @@ class TracedPage {
       const auto filter = page_.mixed_groups();
       return filter ? json(filter->functions()) : json();
     }
+    if (what == "finished_samples") {
+      const auto filter = page_.finished_samples();
+      return filter ? json(filter->functions()) : json();
+    }
     return model(what, name, asked).functions();
   }
 

@@ -6,6 +6,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/rlhf/modules/advantages.h"
+#include "collimate/rlhf/modules/finished_samples.h"
 #include "collimate/rlhf/modules/generator.h"
 #include "collimate/rlhf/modules/kl_estimate.h"
 #include "collimate/rlhf/modules/mixed_groups.h"
@@ -43,6 +44,9 @@ flow::Registry module_registry() {
   registry.add("trainer", make<rlhf::TrainerModule>());
   registry.add("rewards", make<rlhf::RewardModule>());
   registry.add("mixed_groups", [](const nlohmann::json&) { return rlhf::mixed_groups_module(); });
+  registry.add("finished_samples", [](const nlohmann::json& parameters) {
+    return rlhf::finished_samples_module(parameters.value("min_samples", int64_t{0}));
+  });
   registry.add("kl_estimate", [](const nlohmann::json&) { return rlhf::kl_estimate_module(); });
   for (const rlhf::AdvantageEntry& entry : rlhf::advantages())
     registry.add("advantages." + entry.name, [&entry](const nlohmann::json& parameters) {

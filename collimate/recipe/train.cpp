@@ -13,6 +13,7 @@
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
 #include "collimate/recipe/arithmetic.h"
+#include "collimate/recipe/carried_samples.h"
 #include "collimate/recipe/check.h"
 #include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/data.h"
@@ -140,6 +141,13 @@ class Run {
     return make_placement(config_, plan_);
   }
 
+  std::optional<CarriedSamples> carried_samples() const {
+    if (!plan_.draws_in_rounds) return std::nullopt;
+    return CarriedSamples(config_.rollout.round_min_samples, [this](int64_t example) {
+      return data_.rows(example, plan_.group_size, 0, plan_.group_size);
+    });
+  }
+
   // Returns what check says of the run. Throws InputError for problems with which no run begins.
   Findings accept() const {
     Findings found = inspect(config_, plan_, placement_, data_);
@@ -220,14 +228,16 @@ class Run {
         .group_size = plan_.group_size,
         .save_every = config_.run.save_every > 0 ? config_.run.save_every.get() : config_.run.iterations.get(),
         .exact_versions = placement_.staleness > 0,
-        .replace_limit = config_.rollout.replace_limit};
+        .replace_limit = config_.rollout.replace_limit,
+        .may_be_empty = plan_.draws_in_rounds};
     options.seed = static_cast<uint64_t>(config_.run.seed.get());
     options.config = base::to_json(config_.section_value());
     options.modules = plan_.modules;
     options.next_rows = [this](int64_t iteration, int64_t first, int64_t count) {
-      return data_.rows(iteration, plan_.rows_per_iteration, first, count);
+      return carried_ ? carried_->rows(count) : data_.rows(iteration, plan_.rows_per_iteration, first, count);
     };
     options.on_iteration = [this](const flow::IterationResult& result) {
+      if (carried_) carried_->take(result.batches.at(generating_node(plan_.graph)));
       recorder_.iteration(result);
       if (config_.log.profile) profile_.end_iteration(result.iteration, result.seconds);
       const int64_t done = result.iteration + 1;
@@ -239,6 +249,7 @@ class Run {
     add_workers(options);
     options.on_end = [this](const flow::RunEnd& end) { end_ = end; };
     options.state = {&recorder_};
+    if (carried_) options.state.push_back(&*carried_);
     options.stop = &stop_;
     options.on_poll = [this] {
       if (call_.on_poll) call_.on_poll();
@@ -337,6 +348,7 @@ class Run {
   RunData data_;
   graph::Placement placement_;
   const Findings found_;
+  std::optional<CarriedSamples> carried_ = carried_samples();
   RunDirectory directory_;
   Recorder recorder_;
   base::SpanRecorder spans_;

@@ -174,8 +174,12 @@ class Page:
         return self._ask({"page": "reads_reference"})
 
     def samples(self, policy: Model, prompts: Value) -> Value:
-        """Completions of the prompts, with log-probs of their own where the cache of keys and values rounds."""
+        """Completions of the prompts: those that are finished, with rollout.round_shares, and with log-probs of their
+        own where the cache of keys and values rounds."""
         drawn = policy("generate", prompts)
+        finished = self._ask({"page": "finished_samples"})
+        if finished:
+            return Model("finished_samples", finished)("keep", drawn)
         return policy("old_log_probs", drawn) if self._ask({"page": "rounds_cache"}) else drawn
 
     def updates(self) -> Dict[str, int]:

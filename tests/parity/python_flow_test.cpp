@@ -120,7 +120,7 @@ TEST(PythonFlow, IsTheGraphOfTheRecipeInCpp) {
   for (const char* more :
        {"", "algorithm: {beta: 0.04}\n", "algorithm: {advantage: rloo}\n", "algorithm: {advantage: remax}\n",
         "rollout: {replace_equal_groups: true}\n", "rollout: {replace_equal_groups: true}\nalgorithm: {beta: 0.04}\n",
-        "rollout: {kv_cache_dtype: int8}\n"})
+        "rollout: {kv_cache_dtype: int8}\n", "rollout: {round_shares: [0.5, 0.5], round_min_samples: 2}\n"})
     EXPECT_EQ(graph_text("my_grpo", plugin, more), graph_text("grpo", "", more)) << more;
 }
 

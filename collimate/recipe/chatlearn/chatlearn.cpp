@@ -197,6 +197,9 @@ class Translation {
   // Does so for a key of rows, lengths or updates. Returns nothing for another key.
   std::optional<std::string> derive_rows(const std::string& ours, const Value& value);
 
+  // Does so for a key of partial rollouts.
+  std::string derive_rounds(const std::string& ours, const Value& value);
+
   std::string settle(const std::string& ours, const json& value, const std::string& where) {
     set(ours, value, where);
     return fmt::format("{}: {}", ours, shown(value));
@@ -305,6 +308,7 @@ std::optional<std::string> Translation::derive_rows(const std::string& ours, con
   if (ours == "rollout.samples_per_prompt" && rollouts_) return settle(ours, samples_per_prompt(), where);
   if (ours == "rollout.max_batch_sequences" && rollouts_ && theirs.is_number() && theirs > 0)
     return settle(ours, theirs, where);
+  if (ours.starts_with("rollout.round_")) return rollouts_ ? derive_rounds(ours, value) : "";
   if (ours == "rollout.prompt_tokens" && rollouts_) {
     const ConfigNode* added = current_->find("max_new_tokens");
     const int64_t rest =
@@ -312,6 +316,19 @@ std::optional<std::string> Translation::derive_rows(const std::string& ours, con
     return added != nullptr && rest > 0 ? settle(ours, rest, where) : "";
   }
   return std::nullopt;
+}
+
+// ChatLearn has two rounds of a half each, and 16 responses, where the file says nothing.
+std::string Translation::derive_rounds(const std::string& ours, const Value& value) {
+  const ConfigNode* used = source_.find("use_partial_rollout");
+  if (used == nullptr || to_json(*used) != true) return "";
+  const int64_t least = number("mini_response_per_prompt", 16) + 1;
+  const bool fewer = least < samples_per_prompt();
+  if (value.name == "mini_response_per_prompt") return fewer ? fmt::format("{}: {}", ours, least) : "";
+  if (value.name != "use_partial_rollout") return ours;
+  if (fewer) set("rollout.round_min_samples", least, value.node.where);
+  const ConfigNode* ratio = source_.find("rollout_ratio");
+  return settle(ours, ratio == nullptr ? json{0.5, 0.5} : to_json(*ratio), value.node.where);
 }
 
 std::string Translation::derive(const std::string& ours, const Value& value, const std::string& model) {

@@ -194,6 +194,23 @@ TEST_F(ChatLearn, GrpoOfTheMainBranch) {
             json({{{"path", "a.jsonl"}, {"weight", 3.0}}, {{"path", "b.jsonl"}, {"weight", 1.0}}}));
 }
 
+TEST_F(ChatLearn, PartialRolloutsAreRounds) {
+  const auto rollout = [&](const std::string& keys) {
+    std::string text = kGrpoFile;
+    text.insert(text.find("  data_path"), keys);
+    return made(write("grpo.yaml", text)).at("rollout");
+  };
+  const json usual = rollout("  use_partial_rollout: true\n");
+  EXPECT_EQ(usual.at("round_shares"), json({0.5, 0.5}));
+  EXPECT_FALSE(usual.contains("round_min_samples")) << "17 of 8 samples";
+  const json own = rollout(
+      "  use_partial_rollout: true\n  max_rollout_round: 3\n  rollout_ratio: [0.25, 0.25, 0.5]\n"
+      "  mini_response_per_prompt: 3\n");
+  EXPECT_EQ(own.at("round_shares"), json({0.25, 0.25, 0.5}));
+  EXPECT_EQ(own.at("round_min_samples"), 4);
+  EXPECT_FALSE(rollout("  rollout_ratio: [0.25, 0.75]\n  mini_response_per_prompt: 3\n").contains("round_shares"));
+}
+
 // A bound that few runs have is read all the same; what the recipe does not read goes, and is said.
 TEST_F(ChatLearn, OnlyWhatTheRecipeDoesNotReadIsLeftOut) {
   std::string text = kGrpoFile;

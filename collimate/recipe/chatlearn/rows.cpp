@@ -84,8 +84,11 @@ constexpr std::array kRows = {
         "", kMoved},
     Row{"runtime", "max_relay_episode relay_episode_offset max_replay_episode replay_episode_offset", "", kFlow},
     Row{"runtime", "eval_data_num_limit", "evaluation.examples"},
-    Row{"runtime", "max_rollout_round mini_response_per_prompt rollout_ratio training_data_num_limit", "", kFlow},
-    Row{"runtime", "max_iteration_per_sample use_partial_rollout task_type", "", kFlow},
+    Row{"runtime", "use_partial_rollout max_rollout_round rollout_ratio", "rollout.round_shares",
+        "where use_partial_rollout is true; an iteration has as many samples as ever, with those that go on", derived},
+    Row{"runtime", "mini_response_per_prompt", "rollout.round_min_samples",
+        "where use_partial_rollout is true; one more, as ChatLearn releases a prompt beyond it", derived},
+    Row{"runtime", "training_data_num_limit max_iteration_per_sample task_type", "", kFlow},
     Row{"runtime", "train_backend rollout_backend model_type raw_chat", "", "one engine trains and generates"},
 
     // any model

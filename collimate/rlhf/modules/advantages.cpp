@@ -10,6 +10,7 @@
 #include "collimate/rlhf/advantage/group.h"
 #include "collimate/rlhf/modules/options.h"
 #include "collimate/rlhf/types/loss.h"
+#include "collimate/rlhf/types/rounds.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -41,6 +42,15 @@ Batch without_cut_tokens(const Batch& rows) {
   Batch out = rows;
   out.set_ragged(batch::kTrainable, trainable);
   return out;
+}
+
+// Returns the rows without those that an earlier iteration trained, with which the others are compared.
+Batch without_trained(const Batch& rows) {
+  if (!rows.has(kTrainedBefore.name)) return rows;
+  std::vector<int64_t> fresh;
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    if (rows.get(kTrainedBefore, r) == 0) fresh.push_back(r);
+  return rows.gather(fresh);
 }
 
 Batch with_iteration_tokens(const Batch& rows) {
@@ -142,8 +152,9 @@ Batch AdvantageModule::call(const std::string&, const Batch& input, const flow::
   AlgorithmOptions options = options_;
   options.kl_coefficient = now_.kl_coefficient;
   rows = entry_.add(rows, options);
-  if (counts_tokens()) rows = with_iteration_tokens(rows);
   report(rows);
+  rows = without_trained(rows);
+  if (counts_tokens()) rows = with_iteration_tokens(rows);
   if (kl) report_kl(rows);
   if (kl && options_.kl_target->has_value())
     now_.kl_coefficient =

@@ -9,7 +9,9 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/types/baseline_sample.h"
+#include "collimate/rlhf/types/loss.h"
 #include "collimate/rlhf/types/reward_parts.h"
+#include "collimate/rlhf/types/rounds.h"
 #include "tests/support/base/error_of.h"
 
 namespace collimate::rlhf {
@@ -116,6 +118,21 @@ TEST(AdvantageModule, ShuffledRewardsKeepTheStepsOfTheirRowAndLoseNothing) {
     moved += out.get(batch::kReward, r) != rows.get(batch::kReward, r) ? 1 : 0;
   }
   EXPECT_GT(moved, 0);
+}
+
+// Samples of which one was trained before (types/rounds.h): the others are compared with it, and it goes no further.
+TEST(AdvantageModule, WhatWasTrainedBeforeIsComparedAndLeftOut) {
+  const Batch rows = samples({0, 1, 4}, {Finish::kEos});
+  Batch in_rounds = rows;
+  in_rounds.set(kTrainedBefore, std::vector<uint8_t>{0, 1, 0});
+  for (const char* name : {"group", "rloo", "opo"}) {
+    const Batch whole = with_advantages(name, nlohmann::json::object(), rows);
+    const Batch out = with_advantages(name, {{"token_normalizer", "iteration"}}, in_rounds);
+    EXPECT_EQ(out.all(batch::kUid), (std::vector<int64_t>{0, 2})) << name;
+    EXPECT_EQ(out.all(kIterationTokens), std::vector<float>(2, 2.F)) << name;
+    for (const int64_t r : {0, 1})
+      EXPECT_EQ(out.row(batch::kAdvantages, r)[1], whole.row(batch::kAdvantages, 2 * r)[1]);
+  }
 }
 
 const AdvantageEntry& entry_named(const std::string& name) {

@@ -12,6 +12,7 @@
 #include "collimate/rlhf/modules/memory.h"
 #include "collimate/rlhf/modules/service_options.h"
 #include "collimate/rlhf/types/episode.h"
+#include "collimate/rlhf/types/rounds.h"
 #include "collimate/text/equal_tokens.h"
 
 namespace collimate::rlhf {
@@ -62,19 +63,24 @@ class GenerateStream final : public flow::Stream {
       : service_(service), sampling_(std::move(sampling)), routed_(routed), weights_(std::move(weights)) {}
   // Says that rows have answers; those that `drawn` does not choose are kept.
   void keep_answers(const DrawnRows& drawn) { drawn_ = drawn; }
+  // Has rows that say their round drawn up to its limit (limit_of_round); those that are finished are kept.
+  void draw_in_rounds(std::vector<int64_t> limits) { limits_ = std::move(limits); }
   // Has rows drawn in turns with environments. `episodes` must outlive this.
   void take_turns(Episodes& episodes) { episodes_ = &episodes; }
 
   void feed(const Batch& given) override {
-    Batch rows = drawn_ ? prompts_of(given) : given;
+    in_rounds_ = !limits_.empty() && given.has(kRound.name);
+    Batch rows = drawn_ ? prompts_of(given) : in_rounds_ ? unfinished_of(given) : given;
     if (rows.empty()) return;
     if (!rows.has(batch::kSampling.name))
       rows.set_json(batch::kSampling, std::vector<nlohmann::json>(rows.rows(), sampling_));
+    if (in_rounds_) limit_to_rounds(rows);
     std::vector<nlohmann::json> of_turns;
     for (int64_t r = 0; r < rows.rows(); ++r) {
       const int64_t uid = rows.get(batch::kUid, r);
       DrawnSample& sample = running_[uid];
-      sample.completion = {.uid = uid, .prompt = to_vector(rows.row(batch::kIds, r))};
+      sample.completion =
+          in_rounds_ ? begun_sample(rows, r) : Completion{.uid = uid, .prompt = to_vector(rows.row(batch::kIds, r))};
       if (episodes_ == nullptr) continue;
       sample.sampling = rows.json(batch::kSampling, r);
       sample.example = rows.json(batch::kExample, r);
@@ -139,6 +145,36 @@ class GenerateStream final : public flow::Stream {
     return rows;
   }
 
+  // Returns the rows that are not finished; the others count as finished.
+  Batch unfinished_of(const Batch& given) {
+    std::vector<int64_t> unfinished;
+    for (int64_t r = 0; r < given.rows(); ++r) {
+      if (given.get(batch::kFinish, r) == kUnfinished)
+        unfinished.push_back(r);
+      else
+        finished_.push_back({.completion = begun_sample(given, r)});
+    }
+    return given.gather(unfinished);
+  }
+
+  // Has the service go on behind what was drawn, up to the limit of each row's round.
+  void limit_to_rounds(Batch& rows) const {
+    std::vector<nlohmann::json> sampling;
+    std::vector<int64_t> drawn;
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      const int64_t limit = limit_of_round(limits_, rows.get(kRound, r));
+      sampling.push_back(sampling_of_round(rows.json(batch::kSampling, r), limit));
+      drawn.push_back(rows.length(batch::kIds.name, r) - rows.get(batch::kPromptTokens, r));
+    }
+    rows.set_json(batch::kSampling, std::move(sampling));
+    rows.set(generate::kDrawnTokens, std::move(drawn));
+  }
+
+  // Says whether the limit of a round alone has ended the sample, which then goes on in the next iteration.
+  bool goes_on(const Completion& c) const {
+    return in_rounds_ && c.finish == static_cast<int32_t>(Finish::kLength) && std::ssize(c.tokens) < limits_.back();
+  }
+
   void collect() {
     for (const Emission& emission : service_.take()) {
       const auto found = running_.find(emission.uid);
@@ -150,6 +186,7 @@ class GenerateStream final : public flow::Stream {
       if (emission.finish == Finish::kRunning) continue;
       c.routed_experts = emission.routed_experts;
       c.finish = static_cast<int32_t>(emission.finish);
+      if (goes_on(c)) c.finish = kUnfinished;
       if (episodes_ != nullptr && Episodes::ends_turn(found->second))
         episodes_->ask(std::move(found->second));
       else if (emission.finish != Finish::kCancelled)
@@ -191,6 +228,8 @@ class GenerateStream final : public flow::Stream {
   nlohmann::json sampling_;
   int64_t routed_;
   std::optional<DrawnRows> drawn_;
+  std::vector<int64_t> limits_;  // of rounds; empty: there are none
+  bool in_rounds_ = false;       // the rows are drawn in rounds
   // Ranks that share weights gather them together when they open their streams, which all of them do for the same task;
   // each gives them back by itself. Nothing is exchanged in between, so that ranks may have unlike rows, or none.
   std::vector<model::Weights::Held> weights_;
@@ -296,6 +335,7 @@ std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function,
   if (service_->version() != decoder().weights->version()) service_->update(decoder().weights->version());
   auto stream = std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json(),
                                                  routed_, decoder().weights->hold_for_inference());
+  stream->draw_in_rounds(rollout_.round_limits());
   if (const std::optional<double> share = options().drawn_share) stream->keep_answers({*share, seed_});
   if (episodes_ != nullptr) {
     episodes_->forget_all();  // of a stream that was ended early

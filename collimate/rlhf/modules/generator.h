@@ -13,7 +13,8 @@ namespace collimate::rlhf {
 
 // The policy as a generator of samples. It has the function generate, which streams, beside the scorer's functions,
 // over the weights that the policy's trainer trains. The rows of all streams run in one Service. With an environment
-// (DecoderOptions::gym) a sample is drawn in turns, and has the column `episode`.
+// (DecoderOptions::gym) a sample is drawn in turns, and has the column `episode`. Rows that say their round
+// (types/rounds.h) go on where they were left, up to the limit of that round.
 class GeneratorModule final : public ScorerModule {
  public:
   explicit GeneratorModule(const nlohmann::json& parameters);

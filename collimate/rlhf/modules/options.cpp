@@ -1,5 +1,9 @@
 #include "collimate/rlhf/modules/options.h"
 
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
 #include "collimate/base/error.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
@@ -22,6 +26,26 @@ model::LoraOptions LoraSection::resolved() const {
     throw base::InputError(base::expectation("lora.rank", "at least 1 beside other keys of lora", "0",
                                              "lora: {rank: 16}, or leaving the others out"));
   return lora;
+}
+
+std::vector<int64_t> RolloutOptions::round_limits() const {
+  const auto fail = [&](const std::string& expected) {
+    throw base::InputError(
+        base::expectation("rollout.round_shares", expected, nlohmann::json(round_shares.get()).dump(), "[0.5, 0.5]"));
+  };
+  constexpr double kRounding = 1e-6;
+  std::vector<int64_t> limits;
+  double sum = 0;
+  for (const double share : round_shares.get()) {
+    sum += share;
+    const auto limit = std::llround(std::min(sum, 1.0) * static_cast<double>(completion_tokens.get()));
+    if (limit <= (limits.empty() ? 0 : limits.back()))
+      fail(fmt::format("shares of at least a token each of the {} of rollout.completion_tokens",
+                       completion_tokens.get()));
+    limits.push_back(limit);
+  }
+  if (!limits.empty() && std::abs(sum - 1) > kRounding) fail("shares that are 1 together");
+  return limits;
 }
 
 int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_rows) {

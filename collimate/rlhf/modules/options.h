@@ -82,6 +82,17 @@ struct RolloutOptions : generate::SamplingOptions {
       int64_t, replace_limit, 10, "",
       "replace_equal_groups: the run stops where an iteration would draw more than so many times its samples",
       base::at_least(int64_t{1}), base::only_with{"replace_equal_groups"});
+  COLLIMATE_OPTION(
+      std::vector<double>, round_shares, {}, "",
+      "partial rollouts: share of completion_tokens that a sample may draw in its first iteration, in its "
+      "second, and so on, together 1. A sample that is not finished then goes on in the next iteration, by "
+      "the weights of that one. [] draws each sample in one iteration",
+      base::above(0.0));
+  COLLIMATE_OPTION(int64_t, round_min_samples, 0, "samples",
+                   "round_shares: so many samples of a prompt have to be finished before any of them is trained; the "
+                   "others follow as they finish. 0: all of them",
+                   base::at_least(int64_t{0}),
+                   base::only_with{"round_shares", [](const nlohmann::json& shares) { return !shares.empty(); }});
   COLLIMATE_OPTION(int64_t, prompt_tokens, 512, "tokens",
                    "the longest prompt; data.long_rows says what happens to longer ones", base::at_least(int64_t{1}));
   COLLIMATE_OPTION(int64_t, completion_tokens, 512, "tokens", "the longest completion; it is cut there",
@@ -91,6 +102,11 @@ struct RolloutOptions : generate::SamplingOptions {
   generate::CacheBlocksOption cache_blocks{this};
   generate::KvCacheOption kv_cache_dtype{this};
   generate::SpeculationOptions speculation{this};
+
+  // Returns how many tokens a completion may have after its first iteration, its second, and so on, of which the last
+  // is completion_tokens; nothing where each sample is drawn in one iteration. Throws InputError for shares that are
+  // not 1 together, or of which one is less than a token.
+  std::vector<int64_t> round_limits() const;
 };
 
 // The section `algorithm`, in which loss_type and advantage may be the names in the lists of losses and of advantages.

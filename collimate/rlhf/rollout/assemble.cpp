@@ -56,4 +56,17 @@ Batch completion_rows(const std::vector<Completion>& completions, int64_t routed
   return rows;
 }
 
+Completion begun_sample(const Batch& rows, int64_t row) {
+  const int64_t prompt = rows.get(batch::kPromptTokens, row);
+  const auto ids = rows.row(batch::kIds, row);
+  const auto log_probs = rows.row(batch::kLogProbs, row);
+  const auto versions = rows.row(batch::kWeightsVersion, row);
+  return {.uid = rows.get(batch::kUid, row),
+          .prompt = {ids.begin(), ids.begin() + prompt},
+          .tokens = {ids.begin() + prompt, ids.end()},
+          .log_probs = {log_probs.begin() + prompt, log_probs.end()},
+          .versions = {versions.begin() + prompt, versions.end()},
+          .finish = rows.get(batch::kFinish, row)};
+}
+
 }  // namespace collimate::rlhf

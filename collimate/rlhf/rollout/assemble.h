@@ -24,4 +24,7 @@ struct Completion {
 // number of experts per token, the rows also have routed_experts, which is -1 for tokens that were not run.
 Batch completion_rows(const std::vector<Completion>& completions, int64_t routed = 0);
 
+// Returns the sample of such a row again, without routed_experts and marks of its own.
+Completion begun_sample(const Batch& rows, int64_t row);
+
 }  // namespace collimate::rlhf
