@@ -194,6 +194,17 @@ TEST_F(ChatLearn, GrpoOfTheMainBranch) {
             json({{{"path", "a.jsonl"}, {"weight", 3.0}}, {{"path", "b.jsonl"}, {"weight", 1.0}}}));
 }
 
+TEST_F(ChatLearn, SequenceParallelismOfUlyssesExchangesHeads) {
+  const auto trainer_of = [&](const std::string& key) {
+    std::string text = kGrpoFile;
+    text.insert(text.find("    pos_clip_ratio"), "    " + key + ": 2\n");
+    return made(write("sequence.yaml", text)).at("placement").at("layouts").at("policy_trainer").at("train");
+  };
+  EXPECT_EQ(trainer_of("ulysses_sequence_parallel_size").at("cp_kind"), "ulysses");
+  EXPECT_EQ(trainer_of("ulysses_sequence_parallel_size").at("cp"), 2);
+  EXPECT_FALSE(trainer_of("context_parallel_size").contains("cp_kind"));
+}
+
 // A bound that few runs have is read all the same; what the recipe does not read goes, and is said.
 TEST_F(ChatLearn, OnlyWhatTheRecipeDoesNotReadIsLeftOut) {
   std::string text = kGrpoFile;
