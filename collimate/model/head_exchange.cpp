@@ -1,6 +1,7 @@
 #include "collimate/model/head_exchange.h"
 
 #include "collimate/model/context_cut.h"
+#include "collimate/shape/context_heads.h"
 #include "collimate/tensor/ops/memory.h"
 
 namespace collimate::model {

@@ -5,6 +5,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/shape/context_heads.h"
 #include "collimate/tensor/ops/memory.h"
 
 namespace collimate::model {

@@ -104,9 +104,11 @@ double two_passing(const Job& job, const Execution& how) {
   return 2 * piece / how.layout.tp;
 }
 
-// Adds what the ranks of cp exchange for one layer, in training with its gradients.
+// Adds what the ranks of cp exchange for one layer, in training with its gradients. Keys and values that go around a
+// ring of GPUs are never whole; CPUs gather them.
 void add_exchanged(const Job& job, const Execution& how, MemoryBound& bound) {
   if (how.layout.cp <= 1 || job.work == Work::kGenerate) return;
+  if (how.layout.cp_kind == shape::ContextKind::kGather && !job.gpu.cpu) return;
   const double tokens = micro_batch_rows(job, how) * job.load.longest();
   const double copies = job.work == Work::kTrain ? 2 : 1;
   bound.transient.push_back(

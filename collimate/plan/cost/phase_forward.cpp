@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "collimate/plan/cost/phase_parts.h"
+#include "collimate/shape/context_heads.h"
 
 namespace collimate::plan {
 

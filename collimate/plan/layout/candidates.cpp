@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "collimate/base/error.h"
+#include "collimate/shape/context_heads.h"
 
 namespace collimate::plan {
 namespace {
