@@ -33,8 +33,8 @@ graph::Layout LayoutOptions::layout(const std::string& directory) const {
 int64_t LayoutOptions::sum_parts() const { return recipe::sum_parts(reduction_chunks, static_cast<int>(tp.get())); }
 
 nlohmann::json ScoringLayoutOptions::config() const {
-  return {{"devices", devices.get()}, {"tp", tp.get()},     {"pp", pp.get()},          {"cp", cp.get()},
-          {"ep", ep.get()},           {"zero", zero.get()}, {"cluster", cluster.get()}};
+  return {{"devices", devices.get()}, {"tp", tp.get()}, {"pp", pp.get()},     {"cp", cp.get()},
+          {"cp_kind", cp_kind.get()}, {"ep", ep.get()}, {"zero", zero.get()}, {"cluster", cluster.get()}};
 }
 
 }  // namespace collimate::cli

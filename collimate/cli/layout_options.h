@@ -48,6 +48,9 @@ struct ScoringLayoutOptions : LayoutOptions {
   Devices cp{this, "cp",
              "how many devices share the tokens of each row that is scored (context parallelism); tp times pp times cp "
              "divides devices"};
+  COLLIMATE_OPTION(std::string, cp_kind, "gather", "",
+                   "what the devices of cp exchange: the keys and values of all tokens, or tokens for heads (ulysses)",
+                   base::one_of({"gather", "ulysses"}));
   COLLIMATE_OPTION(
       int64_t, zero, 0, "",
       "3: devices with the same part of the model share its weights, which are gathered while they compute",
@@ -55,7 +58,8 @@ struct ScoringLayoutOptions : LayoutOptions {
   COLLIMATE_OPTION(std::string, cluster, "local", "", "where workers run: as threads or as processes of this machine",
                    base::one_of({"local", "local-processes"}));
 
-  // Returns the options under a config's keys, except reduction_chunks: devices, tp, pp, cp, ep, zero and cluster.
+  // Returns the options under a config's keys, except reduction_chunks: devices, tp, pp, cp, cp_kind, ep, zero and
+  // cluster.
   nlohmann::json config() const;
 };
 

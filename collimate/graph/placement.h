@@ -11,6 +11,7 @@
 #include "collimate/base/fields.h"
 #include "collimate/base/words.h"
 #include "collimate/graph/graph.h"
+#include "collimate/shape/context_heads.h"
 
 namespace collimate::graph {
 
@@ -27,9 +28,10 @@ struct Layout {
   int64_t micro_batch = 0;  // rows (a generator's: rows that decode together); 0: by the module's own budget
   bool recompute = false;   // activations are recomputed in the backward pass
   bool offload = false;     // optimizer state and update on the host
+  shape::ContextKind cp_kind = shape::ContextKind::kGather;  // what the ranks of cp exchange
   bool operator==(const Layout&) const = default;
 
-  COLLIMATE_FIELDS(tp, pp, cp, ep, dp, zero, micro_batch, recompute, offload)
+  COLLIMATE_FIELDS(tp, pp, cp, ep, dp, zero, micro_batch, recompute, offload, cp_kind)
 };
 
 // A ResourceGroup is a set of devices and the models that sit on them. Groups may share devices; work that shares a

@@ -37,6 +37,29 @@ TEST(Placement, YamlAndJsonAreOneSchemaBothWays) {
   validate(samples::ppo(), placement);
 }
 
+TEST(Placement, LayoutsSayWhatContextRanksExchange) {
+  Placement placement = flattening(samples::ppo(), 2);
+  Layout& layout = placement.layouts["trainer"]["train"];
+  layout.cp = 2;
+  EXPECT_EQ(json_text(placement).find("cp_kind"), std::string::npos);
+  layout.cp_kind = shape::ContextKind::kUlysses;
+  EXPECT_EQ(parse_placement(yaml_text(placement)), placement);
+  EXPECT_EQ(parse_placement(json_text(placement)), placement);
+  validate(samples::ppo(), placement);
+  const auto error = [](const std::string& train) {
+    std::string yaml = "devices: {count: 2}\ngroups: {all: {devices: 2, models: [policy, value, trainer, reference, ";
+    yaml += "reward]}}\nlayouts: {trainer: {train: ";
+    yaml += train;
+    return error_of(samples::ppo(), yaml + "}}");
+  };
+  EXPECT_EQ(error("{cp: 2, cp_kind: ulysses}"), "");
+  EXPECT_EQ(error("{cp_kind: ulysses}"),
+            "[placement.layouts.trainer.train.cp_kind] expected it beside a cp above 1, got ulysses; try cp: 2, or "
+            "leaving it out");
+  EXPECT_EQ(error("{cp: 2, cp_kind: ring}"),
+            "[placement.layouts.trainer.train.cp_kind] expected cp_kind to be one of gather, ulysses, got 'ring'");
+}
+
 TEST(Placement, ReplicasFollowDevicesAndLayouts) {
   Graph graph = samples::ppo();
   Placement placement = flattening(graph, 4);

@@ -72,6 +72,9 @@ void check_sizes(const std::string& where, const Layout& layout) {
     if (size < 1) misplaced(where + "." + name, "at least 1", std::to_string(size));
   if (layout.dp < 0) misplaced(where + ".dp", "0 (by the devices) or more", std::to_string(layout.dp));
   if (layout.zero < 0 || layout.zero > 3) misplaced(where + ".zero", "0 to 3", std::to_string(layout.zero));
+  if (layout.cp == 1 && layout.cp_kind != Layout().cp_kind)
+    misplaced(where + ".cp_kind", "it beside a cp above 1", words_of(layout.cp_kind).name(layout.cp_kind),
+              "cp: 2, or leaving it out");
   if (layout.micro_batch < 0) misplaced(where + ".micro_batch", "0 or more rows", std::to_string(layout.micro_batch));
 }
 

@@ -79,6 +79,23 @@ void ContextRanks::sum_rows(const tensor::Exec& exec, float* values, int64_t eac
   group->reduce_scatter(seen.span(), mine).wait(deadline_seconds);
 }
 
+void ContextRanks::exchange(const tensor::Exec& exec, const float* from, float* to,
+                            std::span<const int64_t> floats) const {
+  if (group == nullptr) return;
+  std::vector<size_t> bytes;
+  int64_t out = 0, in = 0;
+  for (int f = 0; f < ranks; ++f)
+    for (int t = 0; t < ranks; ++t) {
+      const int64_t count = base::at(floats, f * ranks + t);
+      bytes.push_back(static_cast<size_t>(count) * sizeof(float));
+      if (f == rank) out += count;
+      if (t == rank) in += count;
+    }
+  const tensor::HostRead given(exec, from, out);
+  const tensor::HostEdit taken(exec, to, in);
+  group->all_to_all(std::as_bytes(given.span()), std::as_writable_bytes(taken.span()), bytes).wait(deadline_seconds);
+}
+
 ContextCut::ContextCut(std::span<const int32_t> starts, const ContextRanks& ranks) : ranks_(ranks) {
   Cutter cutter(ranks.ranks);
   for (size_t i = 0; i + 1 < starts.size(); ++i)
@@ -87,18 +104,24 @@ ContextCut::ContextCut(std::span<const int32_t> starts, const ContextRanks& rank
   pieces_ = cutter.pieces(ranks.rank);
   places_.resize(static_cast<size_t>(starts.back()));
   rows_.resize(static_cast<size_t>(ranks.ranks * most_));
+  turns_.resize(places_.size());
   for (int rank = 0; rank < ranks.ranks; ++rank) {
     auto place = static_cast<int32_t>(rank * most_);
+    const auto first = static_cast<int64_t>(in_turn_.size());
     for (const TokenPiece& piece : cutter.pieces(rank))
       for (int64_t row = piece.first; row < piece.first + piece.tokens; ++row, ++place) {
         base::at(places_, row) = place;
         base::at(rows_, place) = static_cast<int32_t>(row);
+        base::at(turns_, row) = static_cast<int32_t>(in_turn_.size());
+        in_turn_.push_back(static_cast<int32_t>(row));
         if (rank == ranks.rank) own_.push_back(static_cast<int32_t>(row));
       }
+    counts_.push_back(static_cast<int64_t>(in_turn_.size()) - first);
   }
 }
 
 int64_t ContextCut::place(int64_t row) const { return base::at(places_, row); }
+int64_t ContextCut::rows_of(int rank) const { return base::at(counts_, rank); }
 
 TokenBatch own_tokens(const TokenBatch& tokens) {
   if (tokens.cut == nullptr) return tokens;

@@ -16,14 +16,19 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
-ContextRanks rank_of(comm::Group& group) { return {{&group, comm::kDeadlineOfRanks}, group.rank(), group.size()}; }
+using shape::ContextKind;
+
+ContextRanks rank_of(comm::Group& group, ContextKind kind) {
+  return {{&group, comm::kDeadlineOfRanks}, group.rank(), group.size(), kind};
+}
 
 // body(the batch with its cut) on each rank, ranks being threads.
-void on_context_ranks(int ranks, const TokenBatch& batch, const std::function<void(const TokenBatch&)>& body) {
+void on_context_ranks(int ranks, ContextKind kind, const TokenBatch& batch,
+                      const std::function<void(const TokenBatch&)>& body) {
   static int run = 0;
   comm::with_ranks(ranks, fmt::format("context_cut_test {}", run++), [&](comm::Group& group) {
     TokenBatch mine = batch;
-    mine.cut = std::make_shared<ContextCut>(batch.starts, rank_of(group));
+    mine.cut = std::make_shared<ContextCut>(batch.starts, rank_of(group, kind));
     body(mine);
   });
 }
@@ -43,7 +48,7 @@ TEST(ContextCut, RanksHaveEachTokenOnceAndAsMuchToDo) {
     for (const int length : lengths) starts.push_back(starts.back() + length);
     for (const int ranks : {1, 2, 3, 4, 8}) {
       std::set<int32_t> seen;
-      int64_t fewest = starts.back(), most = 0, least_work = INT64_MAX, most_work = 0;
+      int64_t fewest = starts.back(), most = 0, least_work = INT64_MAX, most_work = 0, ahead = 0;
       for (int rank = 0; rank < ranks; ++rank) {
         const ContextCut cut(starts, {.rank = rank, .ranks = ranks});
         seen.insert(cut.own().begin(), cut.own().end());
@@ -54,7 +59,11 @@ TEST(ContextCut, RanksHaveEachTokenOnceAndAsMuchToDo) {
           EXPECT_EQ(cut.owner(base::at(cut.own(), i)), rank);
           EXPECT_EQ(cut.row_there(base::at(cut.own(), i)), i);
           EXPECT_EQ(base::at(cut.rows(), rank * cut.most_rows() + i), base::at(cut.own(), i));
+          EXPECT_EQ(base::at(cut.in_turn(), ahead + i), base::at(cut.own(), i));
+          EXPECT_EQ(base::at(cut.turns(), base::at(cut.own(), i)), ahead + i);
         }
+        EXPECT_EQ(cut.rows_of(rank), cut.own_rows());
+        ahead += cut.own_rows();
       }
       EXPECT_EQ(static_cast<int32_t>(seen.size()), starts.back());
       EXPECT_LE(most - fewest, 1) << ranks;
@@ -83,10 +92,25 @@ std::vector<float> own_rows(const TokenBatch& batch, const std::vector<float>& a
   return own;
 }
 
-// Tests take every small model, as it is and with adapters.
-class ContextParity : public ::testing::TestWithParam<std::tuple<std::string, bool, int>> {
+// Adds the gradients of a loss whose slope in hidden state i is sin(0.9 i).
+void add_gradients(Model& model, const TokenBatch& batch, Recompute recompute) {
+  std::unique_ptr<ForwardRecord> record;
+  const at::Tensor hidden = model.forward_train(batch, recompute, record);
+  std::vector<float> slopes;
+  for (size_t i = 0; i < batch.ids.size() * static_cast<size_t>(hidden.size(1)); ++i)
+    slopes.push_back(std::sin(static_cast<float>(i) * 0.9F));
+  if (batch.cut != nullptr) slopes = own_rows(batch, slopes);
+  at::Tensor gradient = at::empty(hidden.sizes(), at::kFloat);
+  std::ranges::copy(slopes, gradient.data_ptr<float>());
+  model.backward(std::move(record), on_device(gradient));
+}
+
+// Tests take every small model, as it is and with adapters, and both kinds of exchange: each has one rank's bits in the
+// forward, and so the other's. Four ranks share two key-value heads.
+class ContextParity : public ::testing::TestWithParam<std::tuple<std::string, bool, int, ContextKind>> {
  protected:
   static int ranks() { return std::get<2>(GetParam()); }
+  static ContextKind kind() { return std::get<3>(GetParam()); }
   static WeightsOptions options(ComputeType compute = ComputeType::kFloat32) {
     return {.trained = true, .compute = compute, .lora = {.rank = std::get<1>(GetParam()) ? 3 : 0, .alpha = 2}};
   }
@@ -102,7 +126,7 @@ class ContextParity : public ::testing::TestWithParam<std::tuple<std::string, bo
   // Compares what one rank's forward and those of several give each token.
   void expect_bits(const WeightsOptions& options, const TokenBatch& batch) const {
     const auto expected = to_vector(Model(tiny_weights(shape_, options), {}).forward(batch));
-    on_context_ranks(ranks(), batch, [&](const TokenBatch& mine) {
+    on_context_ranks(ranks(), kind(), batch, [&](const TokenBatch& mine) {
       Model model(tiny_weights(shape_, options), {});
       const auto own = own_rows(mine, expected);
       EXPECT_EQ(to_vector(model.forward(mine)), own);
@@ -110,18 +134,6 @@ class ContextParity : public ::testing::TestWithParam<std::tuple<std::string, bo
       EXPECT_EQ(to_vector(model.forward_train(mine, Recompute::kNone, record)), own);
       EXPECT_EQ(to_vector(model.forward_train(mine, Recompute::kFull, record)), own);
     });
-  }
-  // Adds the gradients of a loss whose slope in hidden state i is sin(0.9 i).
-  static void add_gradients(Model& model, const TokenBatch& batch, Recompute recompute) {
-    std::unique_ptr<ForwardRecord> record;
-    const at::Tensor hidden = model.forward_train(batch, recompute, record);
-    std::vector<float> slopes;
-    for (size_t i = 0; i < batch.ids.size() * static_cast<size_t>(hidden.size(1)); ++i)
-      slopes.push_back(std::sin(static_cast<float>(i) * 0.9F));
-    if (batch.cut != nullptr) slopes = own_rows(batch, slopes);
-    at::Tensor gradient = at::empty(hidden.sizes(), at::kFloat);
-    std::ranges::copy(slopes, gradient.data_ptr<float>());
-    model.backward(std::move(record), on_device(gradient));
   }
 
   shape::ModelShape shape_ = tiny_shape(std::get<0>(GetParam()));
@@ -142,7 +154,7 @@ TEST_P(ContextParity, GradientsAddUpToThoseOfOneRank) {
       const auto one = tiny_weights(shape_, dropping());
       Model whole(one, {});
       add_gradients(whole, batch, recompute);
-      on_context_ranks(ranks(), batch, [&](const TokenBatch& mine) {
+      on_context_ranks(ranks(), kind(), batch, [&](const TokenBatch& mine) {
         const auto weights = tiny_weights(shape_, dropping());
         Model model(weights, {});
         add_gradients(model, mine, recompute);
@@ -164,7 +176,38 @@ TEST_P(ContextParity, GradientsAddUpToThoseOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ContextParity,
                          ::testing::Combine(::testing::ValuesIn(testing::tiny_models()), ::testing::Bool(),
-                                            ::testing::Values(2, 4)));
+                                            ::testing::Values(2, 4),
+                                            ::testing::Values(ContextKind::kGather, ContextKind::kUlysses)));
+
+class HeadExchangeParity : public ::testing::TestWithParam<std::string> {};
+
+// Where each rank has whole key-value heads, the gradient that reaches a token has the bits of one rank. As each id is
+// there once, the embedding's gradient has that of each token in a row of its own, to which other ranks add zeros.
+TEST_P(HeadExchangeParity, GradientsOfTokensHaveTheBitsOfOneRank) {
+  const shape::ModelShape shape = tiny_shape(GetParam());
+  std::vector<std::vector<int32_t>> ids(2);
+  for (int32_t i = 0; i < 33; ++i) ids[i < 20 ? 0 : 1].push_back((7 * i + 3) % 37);
+  const TokenBatch batch = pack(ids);
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    const auto one = tiny_weights(shape, {.trained = true});
+    Model whole(one, {});
+    add_gradients(whole, batch, recompute);
+    const int embedding = one->index_of(shape::Part::kEmbedding, 0);
+    const auto given = one->gradient_of(embedding);
+    const std::vector<float> expected(given.begin(), given.end());
+    on_context_ranks(2, ContextKind::kUlysses, batch, [&](const TokenBatch& mine) {
+      const auto weights = tiny_weights(shape, {.trained = true});
+      Model model(weights, {});
+      add_gradients(model, mine, recompute);
+      const auto own = weights->gradient_of(embedding);
+      std::vector<float> sum(own.begin(), own.end());
+      mine.cut->ranks().group->all_reduce(sum).wait(comm::kDeadlineOfRanks);
+      EXPECT_EQ(sum, expected);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, HeadExchangeParity, ::testing::ValuesIn(testing::tiny_models()));
 
 }  // namespace
 }  // namespace collimate::model

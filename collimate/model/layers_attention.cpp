@@ -3,6 +3,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/model/context_attention.h"
+#include "collimate/model/head_exchange.h"
 #include "collimate/model/kv_cache.h"
 #include "collimate/model/layers.h"
 #include "collimate/model/recording.h"
@@ -35,8 +36,42 @@ struct Heads {
   int64_t row;  // width of q, k and v together
 };
 
-// Returns the backward's arguments, without those of keys and values; it writes to `into`, the gradient of qkv.
-tensor::AttentionBackward query_backward(const Attention& a, const Slot& qkv, const Slot& out, float* into) {
+// ForwardRows are where a forward over the heads of an attention reads and writes.
+struct ForwardRows {
+  const float* q = nullptr;  // with keys and values behind them
+  float* out = nullptr;
+  float* lse = nullptr;  // or null
+  const float* sinks = nullptr;
+};
+
+// Returns the forward's arguments. The step's blocks hold the keys and values.
+tensor::AttentionForward forward_over(const Step& step, const Attention& a, const ForwardRows& rows) {
+  const Heads h(a);
+  tensor::AttentionForward args;
+  args.layout = kv_layout(a, step.kv_type);
+  args.heads = h.heads;
+  args.scores = h.scores;
+  args.q = rows.q;
+  args.q_stride = h.row;
+  args.storage = step.kv_storage;
+  args.out = rows.out;
+  args.out_stride = a.output_width();
+  args.lse = rows.lse;
+  args.sinks = rows.sinks;
+  return args;
+}
+
+// BackwardRows are where a backward reads, and where it writes the gradient of queries, keys and values.
+struct BackwardRows {
+  const float* q = nullptr;
+  const float* out = nullptr;
+  const float* dout = nullptr;
+  const float* lse = nullptr;
+  float* into = nullptr;
+};
+
+// Returns the backward's arguments, without those of keys and values.
+tensor::AttentionBackward query_backward(const Attention& a, const BackwardRows& rows) {
   const Heads h(a);
   tensor::AttentionBackward args;
   args.heads = h.heads;
@@ -44,11 +79,12 @@ tensor::AttentionBackward query_backward(const Attention& a, const Slot& qkv, co
   args.head_dim = h.head_dim;
   args.value_dim = static_cast<int>(a.value_dim());
   args.scores = h.scores;
-  args.q = qkv.value;
-  args.out = out.value;
-  args.dout = out.gradient;
+  args.q = rows.q;
+  args.out = rows.out;
+  args.dout = rows.dout;
   args.out_stride = a.output_width();
-  args.dq = into;
+  args.lse = rows.lse;
+  args.dq = rows.into;
   args.q_stride = args.dq_stride = h.row;
   return args;
 }
@@ -62,10 +98,11 @@ void set_keys_and_values(tensor::AttentionBackward& args, const Attention& a, co
   args.kv_stride = args.dkv_stride = stride;
 }
 
-void sinks_backward(const Step& step, const tensor::AttentionBackward& args, int64_t rows, int sinks) {
+// Adds to the gradient of sinks that of the heads from `first` on.
+void sinks_backward(const Step& step, const tensor::AttentionBackward& args, int64_t rows, int sinks, int64_t first) {
   if (sinks < 0) return;
   if (float* into = step.weights.param_gradient(sinks); into != nullptr)
-    tensor::attention_sinks_backward(step.exec, args, rows, step.weights.param(sinks), into);
+    tensor::attention_sinks_backward(step.exec, args, rows, step.weights.param(sinks) + first, into + first);
 }
 
 // Attended holds what attention read and made.
@@ -76,13 +113,31 @@ struct Attended {
   int sinks = -1;
 };
 
+// Computes the backward of a rank's heads over all tokens, to whose ranks the gradients go.
+void backward_by_heads(const Step& step, const Attention& a, const Attended& of, float* into) {
+  const tensor::Arena::Mark mark = step.arena.mark();
+  const HeadExchange exchange(step, a);
+  const Attention& own = exchange.own();
+  const int64_t width = Heads(own).row, rows = step.input.all_rows();
+  const float* q = exchange.bring(of.qkv->value);
+  const float* out = exchange.bring_outputs(of.out->value);
+  const float* dout = exchange.bring_outputs(of.out->gradient);
+  float* gradients = step.arena.take(rows * width);
+  tensor::AttentionBackward args = query_backward(own, {q, out, dout, of.lse, gradients});
+  sinks_backward(step, args, rows, of.sinks, exchange.first_head());
+  set_keys_and_values(args, own, q + own.query_width(), gradients + own.query_width(), width);
+  tensor::attention_backward(step.exec, args, step.input.documents());
+  exchange.give_back_gradients(gradients, into);
+  step.arena.rewind(mark);
+}
+
 void attend_backward(const Step& step, const Attention& a, const Attended& of) {
   Slot& qkv = *of.qkv;
   const GradientTarget into = step.tape->target(qkv);
   COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
-  tensor::AttentionBackward args = query_backward(a, qkv, *of.out, into.data);
-  args.lse = of.lse;
-  sinks_backward(step, args, qkv.rows, of.sinks);
+  if (step.input.by_heads()) return backward_by_heads(step, a, of, into.data);
+  tensor::AttentionBackward args = query_backward(a, {qkv.value, of.out->value, of.out->gradient, of.lse, into.data});
+  sinks_backward(step, args, qkv.rows, of.sinks, 0);
   if (step.input.cut() == nullptr) {
     set_keys_and_values(args, a, qkv.value + a.query_width(), into.data + a.query_width(), qkv.width);
     return tensor::attention_backward(step.exec, args, step.input.documents());
@@ -105,6 +160,38 @@ void append_keys_and_values(const Step& step, const Attention& a, const Slot& qk
   const int64_t stride = cut ? a.kv_width() + a.value_width() : qkv.width;
   tensor::append_kv(step.exec, layout, k, stride, k + a.kv_width(), stride, step.input.appended(), step.kv_storage);
   step.arena.rewind(mark);
+}
+
+const float* sinks_of(const Step& step, int sinks) { return sinks < 0 ? nullptr : step.weights.param(sinks); }
+
+// Attends with this rank's tokens to the keys and values of all.
+Attended attend_to_all(const Step& step, const Attention& a, Slot* qkv, int sinks) {
+  append_keys_and_values(step, a, *qkv, kv_layout(a, step.kv_type));
+  Slot* out = tensor::make_slot(step.arena, qkv->rows, a.output_width(), qkv->wanted);
+  float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
+  tensor::attention_forward(step.exec, forward_over(step, a, {qkv->value, out->value, lse, sinks_of(step, sinks)}),
+                            step.input.runs());
+  return {qkv, out, lse, sinks};
+}
+
+// Attends with all tokens and this rank's heads. The slot has this rank's tokens, but `lse` all tokens of its heads.
+Attended attend_by_heads(const Step& step, const Attention& a, Slot* qkv, int sinks) {
+  const HeadExchange exchange(step, a);
+  const Attention& own = exchange.own();
+  const int64_t rows = step.input.all_rows(), stride = Heads(own).row;
+  Slot* out = tensor::make_slot(step.arena, qkv->rows, a.output_width(), qkv->wanted);
+  float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(rows * own.heads) : nullptr;
+  const tensor::Arena::Mark mark = step.arena.mark();
+  const float* q = exchange.bring(qkv->value);
+  const float* k = q + own.query_width();
+  tensor::append_kv(step.exec, kv_layout(own, step.kv_type), k, stride, k + own.kv_width(), stride,
+                    step.input.appended(), step.kv_storage);
+  float* of_heads = step.arena.take(rows * own.output_width());
+  const float* own_sinks = sinks < 0 ? nullptr : sinks_of(step, sinks) + exchange.first_head();
+  tensor::attention_forward(step.exec, forward_over(step, own, {q, of_heads, lse, own_sinks}), step.input.runs());
+  exchange.give_back_outputs(of_heads, out->value);
+  step.arena.rewind(mark);
+  return {qkv, out, lse, sinks};
 }
 
 // Returns where a backward over this rank's heads adds the gradient [width] of a norm: in memory of its own if all
@@ -192,29 +279,14 @@ void turn(Step& step, const Attention& a, Slot* x, int64_t heads, int64_t head_d
 }
 
 Slot* attend(Step& step, const Attention& a, Slot* qkv, int sinks) {
-  const Heads h(a);
-  tensor::AttentionForward args;
-  args.layout = kv_layout(a, step.kv_type);
   if (is_bf16(step.weights.options().compute))
-    tensor::round_bf16(step.exec, qkv->value + a.query_width(), h.row, qkv->rows, a.kv_width() + a.value_width());
-  append_keys_and_values(step, a, *qkv, args.layout);
-  Slot* out = tensor::make_slot(step.arena, qkv->rows, a.output_width(), qkv->wanted);
-  float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
-  args.heads = h.heads;
-  args.scores = h.scores;
-  args.q = qkv->value;
-  args.q_stride = h.row;
-  args.storage = step.kv_storage;
-  args.out = out->value;
-  args.out_stride = a.output_width();
-  args.lse = lse;
-  args.sinks = sinks < 0 ? nullptr : step.weights.param(sinks);
-  tensor::attention_forward(step.exec, args, step.input.runs());
-  if (lse == nullptr) return out;
-  step.tape->push([step, a, of = Attended{qkv, out, lse, sinks}] {
+    tensor::round_bf16(step.exec, qkv->value + a.query_width(), qkv->width, qkv->rows, a.kv_width() + a.value_width());
+  const Attended of = step.input.by_heads() ? attend_by_heads(step, a, qkv, sinks) : attend_to_all(step, a, qkv, sinks);
+  if (of.lse == nullptr) return of.out;
+  step.tape->push([step, a, of] {
     if (Tape::gradient(*of.out) != nullptr) attend_backward(step, a, of);
   });
-  return out;
+  return of.out;
 }
 
 }  // namespace collimate::model

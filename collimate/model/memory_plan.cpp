@@ -207,7 +207,8 @@ struct PassPlan::Counted {
     return endless;
   }
   // Makes an input of so many tokens, or of a context rank's part of them. Only their number is ever read.
-  std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks, int context_ranks, bool noisy = false) const {
+  std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks, const ContextRanks& context,
+                                   bool noisy = false) const {
     TokenBatch batch;
     if (noisy) batch.noise.resize(static_cast<size_t>(tokens));
     batch.ids.resize(static_cast<size_t>(tokens));
@@ -215,8 +216,9 @@ struct PassPlan::Counted {
     batch.starts = {0, static_cast<int32_t>(tokens)};
     Runs runs;
     runs.blocks = blocks;
-    if (context_ranks > 1)
-      runs.cut = batch.cut = std::make_shared<ContextCut>(batch.starts, ContextRanks{.ranks = context_ranks});
+    if (context.several())
+      runs.cut = batch.cut =
+          std::make_shared<ContextCut>(batch.starts, ContextRanks{.ranks = context.ranks, .kind = context.kind});
     return std::make_unique<StepInput>(exec, own_tokens(batch), std::move(runs));
   }
   // Makes an input of tokens of one sequence, behind `earlier` ones of it that are cached.
@@ -236,13 +238,13 @@ PassPlan::PassPlan(const ModelShape& shape, const WeightsOptions& options, const
     : counted_(std::make_unique<Counted>(shape, options, device)) {}
 PassPlan::~PassPlan() = default;
 
-PassFloats PassPlan::inference(int64_t tokens, int64_t blocks, int context_ranks) {
-  const auto [at, is_new] = known_.try_emplace({tokens, blocks, context_ranks, -1});
+PassFloats PassPlan::inference(int64_t tokens, int64_t blocks, const ContextRanks& context) {
+  const auto [at, is_new] = known_.try_emplace({tokens, blocks, context.ranks, context.kind, -1});
   if (!is_new) return at->second;
   Passes& passes = counted_->passes;
   passes.workspace() = counted_->arena();
   if (blocks > 0 || !shape::keeps_latents(counted_->weights->shape())) {
-    passes.infer(*counted_->input(tokens, blocks, context_ranks), &counted_->turns, nullptr);
+    passes.infer(*counted_->input(tokens, blocks, context), &counted_->turns, nullptr);
   } else {
     KvCache cache(counted_->weights->shape(), kv_type(counted_->weights->options().compute), 1, counted_->exec);
     passes.infer(*counted_->cached_input(tokens, kMostExpanded), &counted_->turns, &cache);
@@ -250,15 +252,16 @@ PassFloats PassPlan::inference(int64_t tokens, int64_t blocks, int context_ranks
   return at->second = {.workspace = passes.workspace().peak_floats()};
 }
 
-PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recompute, int context_ranks) {
-  const auto [at, is_new] = known_.try_emplace({tokens, blocks, context_ranks, static_cast<int>(recompute)});
+PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recompute, const ContextRanks& context) {
+  const auto [at, is_new] =
+      known_.try_emplace({tokens, blocks, context.ranks, context.kind, static_cast<int>(recompute)});
   if (!is_new) return at->second;
   Passes& passes = counted_->passes;
   passes.workspace() = counted_->arena();
   passes.gradients() = counted_->arena();
   ForwardRecord::Impl record;
   const bool noisy = counted_->weights->options().lora.dropout > 0;
-  record.input = counted_->input(tokens, blocks, context_ranks, noisy);
+  record.input = counted_->input(tokens, blocks, context, noisy);
   record.recompute = recompute;
   record.activations = std::make_unique<tensor::Arena>(counted_->arena());
   const Slot& hidden = passes.record(record, &counted_->turns, nullptr);

@@ -51,16 +51,17 @@ class PassPlan {
   PassPlan(const shape::ModelShape& shape, const WeightsOptions& options,
            const tensor::Device& device = tensor::default_device());
   ~PassPlan();
-  // Counts a forward without a backward. With 0 blocks keys and values are in a cache. Of several context ranks it
-  // counts the one with the most of the tokens.
-  PassFloats inference(int64_t tokens, int64_t blocks, int context_ranks = 1);
+  // Counts a forward without a backward. With 0 blocks keys and values are in a cache. Of several context ranks, of
+  // which their number and kind are read, it counts the one with the most of the tokens.
+  PassFloats inference(int64_t tokens, int64_t blocks, const ContextRanks& context = {});
   // Counts a forward and its backward. The weights must be trained.
-  PassFloats training(int64_t tokens, int64_t blocks, Recompute recompute, int context_ranks = 1);
+  PassFloats training(int64_t tokens, int64_t blocks, Recompute recompute, const ContextRanks& context = {});
 
  private:
   struct Counted;
   std::unique_ptr<Counted> counted_;
-  std::map<std::tuple<int64_t, int64_t, int, int>, PassFloats> known_;  // by tokens, blocks, ranks and kind of pass
+  // By tokens, blocks, context ranks, what these exchange, and kind of pass.
+  std::map<std::tuple<int64_t, int64_t, int, shape::ContextKind, int>, PassFloats> known_;
 };
 
 // Returns the items "workspace", with the hidden states [T, H] that the pass returns, and "activations", with the

@@ -36,10 +36,10 @@ class MemoryPlan : public ::testing::TestWithParam<std::string> {
       EXPECT_GE(peaks().at("model/workspace"), bytes);
   }
   // The arenas of passes of `tokens_`, or of the first context rank's part of them, take what is planned.
-  void expect_passes(const WeightsOptions& options, int context = 1) {
+  void expect_passes(const WeightsOptions& options, const ContextRanks& context = {}) {
     tensor::install_aten_allocator();
-    if (context > 1) tokens_.cut = std::make_shared<ContextCut>(tokens_.starts, ContextRanks{.ranks = context});
-    const int64_t own = (51 + context - 1) / context;
+    if (context.several()) tokens_.cut = std::make_shared<ContextCut>(tokens_.starts, context);
+    const int64_t own = (51 + context.ranks - 1) / context.ranks;
     auto weights = testing::tiny_weights(shape_, options);
     PassPlan plan(shape_, options);
     Model model(weights, {});
@@ -120,7 +120,11 @@ TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
   expect_passes({.trained = true, .lora = {.rank = 5}});
   expect_passes({.trained = true, .lora = {.rank = 5, .dropout = 0.1}});
   expect_passes({.trained = true, .lora = {.rank = 5}, .ranks = {.tensor = {{}, {tensor_ranks_ - 1, tensor_ranks_}}}});
-  expect_passes({.trained = true}, 3);
+  expect_passes({.trained = true}, {.ranks = 3});
+}
+
+TEST_P(MemoryPlan, OfPassesByHeadsIsWhatTheirArenasTake) {
+  expect_passes({.trained = true}, {.ranks = 2, .kind = shape::ContextKind::kUlysses});
 }
 
 TEST_P(MemoryPlan, OfTheCacheIsWhatItTakes) {

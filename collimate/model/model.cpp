@@ -182,7 +182,7 @@ at::Tensor Model::forward(const TokenBatch& tokens) {
   const StepInput input(impl_->exec, own, scratch_runs(tokens));
   const Turns* turns = impl_->turns(input);
   const int64_t most = impl_->most_tokens(input.all_rows());
-  impl_->make_room(impl_->plan.inference(most, input.blocks(), input.context_ranks()));
+  impl_->make_room(impl_->plan.inference(most, input.blocks(), input.context()));
   const auto choices = impl_->choices(own, false);
   at::Tensor hidden = impl_->hidden_of(impl_->passes.infer(input, turns, nullptr, choices.get()));
   if (choices != nullptr) choices->tell();
@@ -208,8 +208,7 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   const Turns* turns = impl_->turns(*kept.input);
   const StepInput& input = *kept.input;
   const int64_t most = impl_->most_tokens(input.all_rows());
-  impl_->make_room(impl_->plan.training(most, input.blocks(), recompute, input.context_ranks()),
-                   kept.activations.get());
+  impl_->make_room(impl_->plan.training(most, input.blocks(), recompute, input.context()), kept.activations.get());
   const bool begins = impl_->passes.decoder().begins();
   COLLIMATE_CHECK(begins != stream.defined() && (begins || stream.size(0) == input.rows()), "stage {}",
                   weights().stages().place.rank);

@@ -5,6 +5,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/shape/context_heads.h"
 #include "collimate/tensor/ops/memory.h"
 
 namespace collimate::model {
@@ -29,11 +30,7 @@ Passes::Passes(std::shared_ptr<Weights> weights, tensor::Exec exec)
       takes_gradient_(decoder_.ends() || weights_->trains_ahead_of(decoder_.end_segment())),
       gives_gradient_(!decoder_.begins() && weights_->trains_ahead_of(decoder_.first_segment())),
       workspace_(*exec.device),
-      gradients_(*exec.device) {
-  for (const shape::Block& block : weights_->shape().blocks)
-    scratch_block_floats_ = std::max(
-        scratch_block_floats_, tensor::kv_block_floats(exec_, kv_layout(block.attention, tensor::KvType::kFloat32)));
-}
+      gradients_(*exec.device) {}
 
 // `kv_storage` and `tape` are set per segment.
 Step Passes::step(const StepInput& input, Arena& arena, const Turns* turns) const {
@@ -43,7 +40,16 @@ Step Passes::step(const StepInput& input, Arena& arena, const Turns* turns) cons
 }
 
 float* Passes::scratch_storage(const StepInput& input) {
-  return workspace_.take(input.blocks() * scratch_block_floats_);
+  return workspace_.take(input.blocks() * scratch_block_floats(input.by_heads() ? input.context().ranks : 1));
+}
+
+int64_t Passes::scratch_block_floats(int head_ranks) const {
+  int64_t most = 0;
+  for (const shape::Block& block : weights_->shape().blocks) {
+    const shape::Attention own = shape::context_heads(block.attention, 0, head_ranks);
+    most = std::max(most, tensor::kv_block_floats(exec_, kv_layout(own, tensor::KvType::kFloat32)));
+  }
+  return most;
 }
 
 void Passes::read_cache(Step& step, KvCache& cache, int layer) {

@@ -42,6 +42,9 @@ class Passes {
   Slot* run(Step& step, int segment, Slot* stream) const;
   Step step(const StepInput& input, tensor::Arena& arena, const Turns* turns) const;
   float* scratch_storage(const StepInput& input);
+  // Returns the floats of a block of keys and values in the layer that takes the most, of the heads of a rank out of so
+  // many.
+  int64_t scratch_block_floats(int head_ranks) const;
   // Makes a slot [T, hidden], without values, for the stream that the stage's first segment reads from the stage ahead.
   Slot* incoming(const StepInput& input, tensor::Arena& arena) const;
   static void read_cache(Step& step, KvCache& cache, int layer);
@@ -53,7 +56,6 @@ class Passes {
   tensor::Exec exec_;
   Decoder decoder_;
   bool takes_gradient_, gives_gradient_;
-  int64_t scratch_block_floats_ = 0;  // of keys and values, for the layer that takes the most
   tensor::Arena workspace_, gradients_;
   Scratch again_;
 };

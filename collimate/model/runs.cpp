@@ -82,7 +82,7 @@ Runs scratch_runs(const TokenBatch& tokens) {
   }
   for (size_t i = 0; i < all.runs.size(); ++i) all.runs[i].blocks = all.tables.data() + tables[i];
   all.cut = tokens.cut;
-  if (all.cut != nullptr) cut_runs(*all.cut, all);
+  if (all.cut != nullptr && all.cut->ranks().kind == shape::ContextKind::kGather) cut_runs(*all.cut, all);
   return all;
 }
 

@@ -15,8 +15,9 @@ struct Runs {
   std::vector<int32_t> tables;  // scratch block ids of all runs; a run that continues another shares that one's first
   std::vector<tensor::AttentionRun> runs;
   std::vector<tensor::Document> documents;
-  // Where context ranks compute a batch together, `runs` and `documents` are of this rank's pieces, and `appended` of
-  // all tokens: rows of keys and values are those of the whole batch.
+  // Where context ranks compute a batch together and gather keys and values, `runs` and `documents` are of this rank's
+  // pieces, and `appended` of all tokens: rows of keys and values are those of the whole batch. Where they exchange
+  // tokens for heads, runs and documents are those of the whole batch.
   std::shared_ptr<const ContextCut> cut = nullptr;
   std::vector<tensor::AttentionRun> appended;
   int64_t blocks = 0;

@@ -24,14 +24,19 @@ class StepInput {
   const int32_t* positions() const { return on_device_.data() + rows_; }
   // Returns the lower and upper halves of the tokens' dropout keys [2, T] on the device; null where nothing is dropped.
   const int32_t* noise() const { return is_noisy_ ? on_device_.data() + 2 * rows_ : nullptr; }
-  // There is one run per sequence, or per piece of a batch that is cut; their block tables lie on the device.
+  // There is one run per sequence, or per piece of a batch of which each rank attends for its own tokens; their block
+  // tables lie on the device.
   std::span<const tensor::AttentionRun> runs() const { return runs_.runs; }
   std::span<const tensor::Document> documents() const { return runs_.documents; }
   const ContextCut* cut() const { return runs_.cut.get(); }  // null: one rank has all tokens
   // Returns the runs whose keys and values a step appends; their rows are those of all tokens of the batch.
-  std::span<const tensor::AttentionRun> appended() const { return cut() == nullptr ? runs_.runs : runs_.appended; }
+  std::span<const tensor::AttentionRun> appended() const {
+    return cut() == nullptr || by_heads() ? runs_.runs : runs_.appended;
+  }
   int64_t all_rows() const { return cut() == nullptr ? rows_ : cut()->all_rows(); }
-  int context_ranks() const { return cut() == nullptr ? 1 : cut()->ranks().ranks; }
+  // Returns whether context ranks exchange the tokens of a batch for heads while a block attends.
+  bool by_heads() const { return cut() != nullptr && cut()->ranks().kind == shape::ContextKind::kUlysses; }
+  ContextRanks context() const { return cut() == nullptr ? ContextRanks() : cut()->ranks(); }
   // Returns the blocks that hold tokens ahead of the runs, each block once, as runs of those tokens in rows from 0 on.
   std::vector<tensor::AttentionRun> earlier_blocks() const;
   int64_t blocks() const { return runs_.blocks; }

@@ -174,8 +174,10 @@ std::string sharing_text(const Plan& plan, const graph::Placement& placement) {
   for (const graph::Node& node : plan.graph.nodes) {
     const graph::Layout layout = placement.layout(node.model, node.function);
     std::vector<std::string> sizes;
-    for (const auto& [axis, size] : {std::pair("tp", layout.tp), {"cp", layout.cp}, {"ep", layout.ep}})
-      if (size > 1) sizes.push_back(fmt::format("{} {}", axis, size));
+    const char* kind = layout.cp_kind == graph::Layout().cp_kind ? "" : " ulysses";
+    for (const auto& [axis, size, how] :
+         {std::tuple("tp", layout.tp, ""), {"cp", layout.cp, kind}, {"ep", layout.ep, ""}})
+      if (size > 1) sizes.push_back(fmt::format("{} {}{}", axis, size, how));
     if (layout.zero > 2) sizes.push_back(fmt::format("zero {}", layout.zero));
     if (!sizes.empty()) found.insert(fmt::format("{}.{} {}", node.model, node.function, fmt::join(sizes, " · ")));
   }

@@ -203,6 +203,10 @@ struct Config : base::Section {
                    "how many devices share the tokens of each row that is scored or trained (context parallelism), "
                    "where placement is flattening; tp times pp times cp divides devices",
                    base::at_least(int64_t{1}), base::outside_hash{});
+  COLLIMATE_OPTION(std::string, cp_kind, "gather", "",
+                   "what the devices of cp exchange: gather brings the keys and values of all tokens to each; ulysses "
+                   "gives each all tokens of some heads, where cp divides these",
+                   base::one_of({"gather", "ulysses"}), base::outside_hash{});
   COLLIMATE_OPTION(int64_t, ep, 1, "devices",
                    "how many devices share the experts of each mixture, each with whole ones and rows of its own "
                    "(expert parallelism), where placement is flattening; a divisor of devices by tp and pp",

@@ -362,7 +362,7 @@ constexpr OtherName kNames[] = {
     {"pipeline_parallel_size", "vLLM", "pp", "of all models; a placement's layouts have it by function"},
     {"vllm_tensor_parallel_size", "TRL", "tp", "of all models; a placement's layouts have it by function"},
     {"expert_model_parallel_size", "verl", "ep", "of mixtures; a placement has it by function"},
-    {"ulysses_sequence_parallel_size", "verl", "cp", "of what scores and trains; a placement has it by function"},
+    {"ulysses_sequence_parallel_size", "verl", "cp", "of what scores and trains, with cp_kind: ulysses"},
     {"ring_attn_size", "OpenRLHF", "cp", "of what scores and trains; a placement has it by function"},
     {"gpu_memory_utilization", "verl", "run.memory_budget", "MiB of each device; generation and training share it"},
     {"vllm_gpu_memory_utilization", "TRL", "run.memory_budget", "MiB of each device; generation and training share it"},

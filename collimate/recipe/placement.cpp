@@ -18,6 +18,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/recipe/own_copies.h"
+#include "collimate/recipe/placement_context.h"
 #include "collimate/recipe/placement_forms.h"
 #include "collimate/rlhf/modules/decoder.h"
 #include "collimate/shape/mixture.h"
@@ -56,6 +57,11 @@ void check_devices(const Config& config, const graph::Placement& placement) {
       throw base::InputError(base::expectation(name, fmt::format("{} where a placement says it by function", usual),
                                                std::to_string(size),
                                                fmt::format("{} in the placement's layouts", name)));
+  if (config.cp_kind.get() != Config().cp_kind.get() && (config.cp == 1 || config.placement.get() != "flattening"))
+    throw base::InputError(
+        base::expectation("cp_kind", "it beside cp, where placement is flattening", config.cp_kind.get(),
+                          config.placement.get() == "flattening" ? "cp: 2, or leaving it out"
+                                                                 : "cp and cp_kind in the placement's layouts"));
   const int64_t devices = config.devices;
   if (devices >= placement.devices || devices == Config().devices.get()) return;
   throw base::InputError(base::expectation("devices",
@@ -111,6 +117,7 @@ graph::Placement flattened(const Config& config, const Plan& plan) {
   const int devices = static_cast<int>(config.devices.get()), tp = static_cast<int>(config.tp.get()),
             pp = static_cast<int>(config.pp.get()), cp = static_cast<int>(config.cp.get()),
             ep = static_cast<int>(config.ep.get()), zero = static_cast<int>(config.zero.get());
+  const auto kind = words_of(shape::ContextKind()).parse("cp_kind", config.cp_kind.get());
   require_divisors(devices, {{"tp", tp}, {"pp", pp}, {"cp", cp}});
   require_divisors(devices, {{"tp", tp}, {"pp", pp}, {"ep", ep}});
   graph::Placement placement = graph::flattening(plan.graph, devices);
@@ -119,7 +126,8 @@ graph::Placement flattened(const Config& config, const Plan& plan) {
       for (const graph::FunctionSpec& spec : plan.graph.models.at(model).functions) {
         if (tp * pp > 1 && spec.kind != graph::Kind::kHost)
           placement.layouts[model][spec.name].tp = tp, placement.layouts[model][spec.name].pp = pp;
-        if (cp > 1 && rlhf::shares_tokens(spec)) placement.layouts[model][spec.name].cp = cp;
+        if (cp > 1 && rlhf::shares_tokens(spec))
+          placement.layouts[model][spec.name].cp = cp, placement.layouts[model][spec.name].cp_kind = kind;
         if (zero > graph::kMostWholeZero && devices > tp * pp && spec.kind != graph::Kind::kHost)
           placement.layouts[model][spec.name].zero = zero;
       }
@@ -142,17 +150,6 @@ graph::Placement placement_of(const Config& config, const Plan& plan) {
   const nlohmann::json& value = config.placement;
   return value.is_string() ? named_placement(config, plan, value.get<std::string>())
                            : graph::parse_placement(value.dump(), "placement");
-}
-
-// Throws InputError where a function that generates is to share tokens, as it has none to share when it begins.
-void check_context(const graph::Placement& placement, const Plan& plan) {
-  for (const auto& [model, functions] : placement.layouts)
-    for (const auto& [function, layout] : functions) {
-      if (layout.cp == 1 || rlhf::shares_tokens(*plan.graph.find_function(model, function))) continue;
-      throw base::InputError(base::expectation(fmt::format("placement.layouts.{}.{}.cp", model, function),
-                                               "1 of a function that generates", std::to_string(layout.cp),
-                                               "leaving it out: each of its devices then has rows of its own"));
-    }
 }
 
 // Checks layouts with ep. Experts are shared by neighbours among the ranks that have copies of the rest, each with rows
@@ -350,7 +347,7 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
   check_reference(placement, plan);
   graph::validate(plan.graph, placement);
   check_supported(placement, plan);
-  check_context(placement, plan);
+  check_context(config, placement, plan);
   check_experts(placement, plan);
   give_own_copies(placement, plan);
   check_pieces(placement, plan);

@@ -17,6 +17,8 @@ namespace {
 
 using namespace testing;  // NOLINT: test only
 
+constexpr shape::ContextKind kUlysses = shape::ContextKind::kUlysses;
+
 TEST(ContextRanks, ScoresHaveTheBitsOfOneRank) {
   const Batch rows = shared_samples();
   for (const shape::Head head : {shape::Head::kLanguageModel, shape::Head::kScore}) {
@@ -33,9 +35,10 @@ TEST(ContextRanks, ScoresHaveTheBitsOfOneRank) {
       return values;
     };
     const std::vector<float> expected = scored({});
-    for (const int cp : {2, 3, 4})
-      on_lines({.cp = cp}, fmt::format("scores {} {}", static_cast<int>(head), cp),
-               [&](const AxisLines& lines) { EXPECT_EQ(scored(lines.training.context), expected) << cp; });
+    for (const SharedLayout& layout :
+         {SharedLayout{.cp = 2}, {.cp = 3}, {.cp = 4}, {.cp = 2, .kind = kUlysses}, {.cp = 4, .kind = kUlysses}})
+      on_lines(layout, fmt::format("scores {} {}", static_cast<int>(head), layout.name()),
+               [&](const AxisLines& lines) { EXPECT_EQ(scored(lines.training.context), expected) << layout.name(); });
   }
 }
 
@@ -53,7 +56,11 @@ TEST_P(ContextRanksTrain, AsOneRank) {
                                      {1, 2, 2, 2},
                                      {2, 2, 1, 1},
                                      {1, 2, 1, 1, 2},
-                                     {2, 2, 2, 2, 2}}) {
+                                     {2, 2, 2, 2, 2},
+                                     {.cp = 2, .kind = kUlysses},
+                                     {.cp = 4, .dp = 1, .zero = 1, .kind = kUlysses},
+                                     {.tp = 2, .cp = 2, .kind = kUlysses},
+                                     {.cp = 2, .dp = 2, .zero = 3, .pp = 2, .kind = kUlysses}}) {
     const std::string name = fmt::format("{} {} {}", shape.family, static_cast<int>(shape.head), layout.name());
     std::vector<SharedRun> all(static_cast<size_t>(layout.ranks()));
     comm::with_ranks(layout.ranks(), name, [&](comm::Group& group) {

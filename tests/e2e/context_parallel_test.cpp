@@ -42,6 +42,28 @@ TEST_F(ContextParallel, GrpoIsThatOfOneDeviceButForTheOrderOfSums) {
   }
 }
 
+// Devices that exchange tokens for heads: their forwards have the bits of devices that gather keys and values.
+TEST_F(ContextParallel, GrpoOverHeadsIsThatOfOneDeviceButForTheOrderOfSums) {
+  train("one", "grpo", one());
+  const auto by_heads = with(shared(one()), {"cp_kind=ulysses"});
+  const std::string threads = train("threads", "grpo", by_heads);
+  EXPECT_TRUE(threads == train_apart("processes", "grpo", by_heads));
+  EXPECT_EQ(lasting_metrics(directory("threads")), lasting_metrics(directory("processes")));
+  train("gathered", "grpo", shared(one()));
+  for (const char* name : {"threads", "gathered"}) {
+    expect_no_mismatch(name);
+    expect_near_run("one", name);
+  }
+  taken_bytes(directory("threads"), "policy/activations");
+  taken_bytes(directory("threads"), "policy/workspace");
+}
+
+TEST_F(ContextParallel, ARunThatWasCutGoesOnInTheOtherKind) {
+  train("one", "dpo", {});
+  train_in_two("moved", "dpo", with(shared({}), {"cp_kind=ulysses"}), shared({}));
+  expect_near_weights("one", "moved");
+}
+
 // On the same devices with the same bits, and on one device but for the order of sums.
 TEST_F(ContextParallel, ARunThatWasCutGoesOn) {
   for (const char* recipe : {"sft", "dpo", "grpo"}) {
@@ -108,6 +130,18 @@ TEST_F(ContextParallel, LayoutsThatDoNotFitAreNamed) {
   EXPECT_EQ(error({placed("policy_trainer: {train: {cp: 2}}"), "cp=2"}),
             "[cp] expected 1 where a placement says it by function, got 2; try cp in the placement's layouts");
   EXPECT_THAT(error({placed("policy_trainer: {train: {cp: 4}}")}), testing::HasSubstr("cp 4 = 4"));
+  const std::string heads =
+      " expected a cp that divides the 2 query heads, and that divides the 2 key-value heads or is a multiple of them "
+      "(cp_kind: ulysses), got cp 4; try cp 2, or cp_kind: gather, which any cp goes with";
+  EXPECT_EQ(error({"devices=4", "cp=4", "cp_kind=ulysses"}), "[cp]" + heads);
+  EXPECT_EQ(
+      error({"cp_kind=ulysses"}),
+      "[cp_kind] expected it beside cp, where placement is flattening, got ulysses; try cp: 2, or leaving it out");
+  EXPECT_EQ(error({placed("policy_trainer: {train: {cp: 2}}"), "cp_kind=ulysses"}),
+            "[cp_kind] expected it beside cp, where placement is flattening, got ulysses; try cp and cp_kind in the "
+            "placement's layouts");
+  EXPECT_THAT(error({placed("policy_trainer: {train: {cp_kind: ulysses}}")}),
+              testing::HasSubstr("train.cp_kind] expected it beside a cp above 1, got ulysses; try cp: 2"));
 }
 
 // A placement has it of some functions.

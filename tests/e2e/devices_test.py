@@ -170,7 +170,8 @@ class Eval(WithRows):
         texts.write_text("".join(f'{{"prompt": "{i}:", "completion": "{i}{i + 1},{i * 37}"}}\n' for i in range(9)))
         words = ("eval", self.model, "--data", texts, *CHUNKS, "--json")
         documents = []
-        for layout in ((), *LAYOUTS[:3], ("--devices", "2", "--cp", "2"), ("--devices", "2", "--zero", "3"),
+        for layout in ((), *LAYOUTS[:3], ("--devices", "2", "--cp", "2"),
+                       ("--devices", "2", "--cp", "2", "--cp-kind", "ulysses"), ("--devices", "2", "--zero", "3"),
                        ("--devices", "2", "--tp", "2", "--cluster", "local-processes")):
             documents.append(json.loads(self.run_verb(*words, *layout)[0]))
             del documents[-1]["models"][0]["seconds"]

@@ -33,6 +33,8 @@ TEST_P(RecipeLayouts, TokensBlocksAndMatricesAreThoseOfOneDevice) {
     train(axis, GetParam(), with(sets, {"devices=2", axis}));
     EXPECT_LT(relative_distance(expected, trained_weights(axis)), 1e-5) << axis;
   }
+  train("heads", GetParam(), with(sets, {"devices=2", "cp=2", "cp_kind=ulysses"}));
+  EXPECT_LT(relative_distance(expected, trained_weights("heads")), 1e-5);
   train("product", GetParam(), with(sets, {"devices=8", "cp=2", "pp=2", "zero=3"}));
   EXPECT_LT(relative_distance(expected, trained_weights("product")), 1e-5);
 }

@@ -52,6 +52,8 @@ TEST_F(Check, NamesTheFunctionsWhoseRanksShareAModelOrRows) {
   EXPECT_THAT(shown("grpo", {"devices=4", "tp=2", "cp=2", "algorithm.beta=0.1"}),
               HasSubstr(" workers; policy.generate tp 2, policy_trainer.train tp 2 · cp 2, reference.log_probs tp 2 · "
                         "cp 2\n"));
+  EXPECT_THAT(shown("grpo", {"devices=2", "cp=2", "cp_kind=ulysses"}),
+              HasSubstr(" workers; policy_trainer.train cp 2 ulysses\n"));
 }
 
 TEST_F(Check, ThreadsAreThoseOfTheConfigElseOfOpenMpElseTheCores) {

@@ -167,6 +167,52 @@ TEST(Layout, LongRowsAreCut) {
   EXPECT_FALSE(uses_cp(job));
 }
 
+// Tokens are exchanged for heads by two all-to-alls, of queries, keys and values and of what attention gives.
+TEST(Layout, ContextRanksMayExchangeHeads) {
+  Job job = job_of("llama3.1-8b", Work::kTrain, 8, "H100-80");
+  job.load = {64, Lengths::fixed(1024), Lengths::fixed(64512), 1};
+  Constants c = constants_of("");
+  c.overlap = 1;  // nothing of gathering is seen
+  Execution gather = cut(2, 1, 1);
+  gather.layout.cp = 4;
+  gather.layout.micro_batch = 1;
+  Execution heads = gather;
+  heads.layout.cp_kind = shape::ContextKind::kUlysses;
+  const double own = 65536.0 / 4, values = (4 + 1) * 2 * 128;  // four heads and the keys and values of one
+  EXPECT_EQ(attended_values(job.model, heads.layout), values);
+  EXPECT_EQ(attended_values(job.model, gather.layout), 4 * 2 * 128);
+  const double seconds =
+      2 * collective_seconds(Collective::kAllToAll, own * 2 * 4 * values / 2, rank_set(4, 2, 8), job.gpu, c);
+  EXPECT_NEAR(phase_time(job, heads, c).tensor - phase_time(job, gather, c).tensor, 32.0 * 2 * 64 * seconds, 1e-3);
+  EXPECT_EQ(item(memory_of(job, heads, c), "attention over cp"), 2 * 65536.0 * 2 * values);
+  job.gpu = DeviceKinds().find("cpu");  // which gathers whole rows, of 4 bytes a value
+  EXPECT_EQ(item(memory_of(job, gather, c), "attention over cp"), 2 * 65536.0 * 4 * 4 * 2 * 128);
+}
+
+// Where every query head has keys of its own, eight parts of a row move less by heads; where four share them, more.
+TEST(Layout, TheCheaperExchangeIsChosen) {
+  const Constants c = constants_of("");
+  const auto fastest_of = [&](const char* model) {
+    Job job = job_of(model, Work::kScore, 8, "H100-80");
+    job.load = {8, Lengths::fixed(1024), Lengths::fixed(64512), 1};
+    SearchSpace space;
+    space.tp = space.pp = 1;
+    for (const Candidate& each : enumerate_candidates(job, space, c))
+      if (each.how.layout.cp == 8) return each.how.layout.cp_kind;
+    ADD_FAILURE() << model;
+    return shape::ContextKind::kGather;
+  };
+  EXPECT_EQ(fastest_of("llama2-7b"), shape::ContextKind::kUlysses);
+  for (const char* model : {"llama3.1-8b", "qwen2.5-7b"})  // half of a ring is hidden; 28 heads are not for eight
+    EXPECT_EQ(fastest_of(model), shape::ContextKind::kGather);
+  Job job = job_of("llama2-7b", Work::kScore, 8, "H100-80");
+  job.load = {8, Lengths::fixed(1024), Lengths::fixed(64512), 1};
+  SearchSpace given;
+  given.tp = given.pp = 1, given.cp = 8;  // as a published run says it, which gathers
+  for (const Candidate& each : enumerate_candidates(job, given, c))
+    EXPECT_EQ(each.how.layout.cp_kind, shape::ContextKind::kGather);
+}
+
 // A step of prefill and the logits of a round are a generator's too.
 TEST(Memory, OfAGeneratorHasPrefillAndLogits) {
   Job job = job_of("llama2-7b", Work::kGenerate, 8);

@@ -77,6 +77,15 @@ double forward_flops(const Outline& model, const Moments& tokens, bool language_
   return tokens.mean * (2.0 * shape::active_block_parameters(model) + head) + attention_flops(model, tokens);
 }
 
+double attended_values(const Outline& m, const graph::Layout& layout) {
+  const auto cut = [](int64_t heads, int ranks) { return std::max(1.0, static_cast<double>(heads) / ranks); };
+  const bool latent = m.latent.kv_rank > 0;  // which every head makes keys and values of its own of
+  const int ranks = layout.tp * (layout.cp_kind == shape::ContextKind::kUlysses ? layout.cp : 1);
+  const double heads = layout.cp_kind == shape::ContextKind::kUlysses ? cut(m.heads, ranks) : 0;
+  const double kv_heads = cut(latent ? m.heads : m.kv_heads, ranks);
+  return (heads + kv_heads) * static_cast<double>(m.head_dim + (latent ? m.latent.value_dim : m.head_dim));
+}
+
 double train_passes(const Execution& how) {
   return (how.lora_rank > 0 ? 2.0 : 3.0) + (how.layout.recompute ? 1.0 : 0.0);
 }

@@ -75,6 +75,10 @@ double attention_flops(const shape::Outline& model, const Moments& tokens);
 // Returns the passes of training over one forward: 3 with backward, 4 where the forward is recomputed, 2 and 3 with
 // LoRA (no gradient of frozen weights).
 double train_passes(const Execution& how);
+// Returns the values of each token of a whole row that a rank has while it attends, where ranks share the tokens of
+// rows (cp): keys and values of the heads of its tensor rank or, with ulysses, queries, keys, values and results of its
+// own.
+double attended_values(const shape::Outline& model, const graph::Layout& layout);
 // Returns the rows of the replica that has most of an iteration's rows, or of an update's where it trains. Rows are not
 // divided.
 double replica_rows(const Job& job, const Execution& how);

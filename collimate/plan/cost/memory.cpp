@@ -104,6 +104,17 @@ double two_passing(const Job& job, const Execution& how) {
   return 2 * piece / how.layout.tp;
 }
 
+// Adds what the ranks of cp exchange for one layer, in training with its gradients. Keys and values that go around a
+// ring of GPUs are never whole; CPUs gather them.
+void add_exchanged(const Job& job, const Execution& how, MemoryBound& bound) {
+  if (how.layout.cp <= 1 || job.work == Work::kGenerate) return;
+  if (how.layout.cp_kind == shape::ContextKind::kGather && !job.gpu.cpu) return;
+  const double tokens = micro_batch_rows(job, how) * job.load.longest();
+  const double copies = job.work == Work::kTrain ? 2 : 1;
+  bound.transient.push_back(
+      {"attention over cp", copies * tokens * job.gpu.value_bytes * attended_values(job.model, how.layout)});
+}
+
 // Returns the workspace of kernels and collectives, of CPUs or of GPUs.
 double workspace_of(const Job& job, const Constants& c) {
   return job.gpu.cpu ? c.cpu_workspace_bytes : c.workspace_bytes;
@@ -179,6 +190,7 @@ MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, 
     const double tokens = micro_batch_rows(job, how) * job.load.longest() / how.layout.cp;
     bound.transient.push_back({"activations", layer_bytes(job, how, tokens)});
   }
+  add_exchanged(job, how, bound);
   bound.transient.push_back({"workspace", workspace_of(job, c)});
   add_passing(job, how, c, bound);
   return bound;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "collimate/plan/cost/phase_parts.h"
+#include "collimate/shape/context_heads.h"
 
 namespace collimate::plan {
 
@@ -19,9 +20,14 @@ double exchange_seconds(const Job& job, const Execution& how, const Constants& c
   return seconds;
 }
 
-double ring_seconds(const Job& job, const Execution& how, const Constants& c, double tokens) {
+double context_seconds(const Job& job, const Execution& how, const Constants& c, double tokens) {
   const graph::Layout& layout = how.layout;
   if (layout.cp <= 1) return 0;
+  if (layout.cp_kind == shape::ContextKind::kUlysses) {
+    const double sent = tokens * job.gpu.value_bytes * layout.cp * attended_values(job.model, layout);
+    const RankSet ranks = rank_set(layout.cp, layout.tp, job.per_node);
+    return 2 * collective_seconds(Collective::kAllToAll, sent / 2, ranks, job.gpu, c);
+  }
   const double cut = std::min<double>(layout.tp, static_cast<double>(job.model.kv_heads));
   const double bytes =
       tokens * job.gpu.value_bytes * 2 * static_cast<double>(job.model.kv_heads * job.model.head_dim) / cut;
@@ -45,7 +51,7 @@ StageTime stage_time(const Job& job, const Execution& how, const Constants& c, d
   const double tokens = rows * length.mean / layout.cp;
   StageTime stage;
   stage.compute = std::max(flops / peak, layers * c.layer_seconds);
-  stage.tensor = layers * (exchange_seconds(job, how, c, tokens) + ring_seconds(job, how, c, tokens));
+  stage.tensor = layers * (exchange_seconds(job, how, c, tokens) + context_seconds(job, how, c, tokens));
   stage.send = stage_send_seconds(job, how, c, tokens);
   return stage;
 }

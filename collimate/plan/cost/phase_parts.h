@@ -10,9 +10,11 @@ namespace collimate::plan {
 // cuts experts, two all-to-alls of the routed tokens. Leading dense layers have no all-to-all: this is the mean of all
 // layers.
 double exchange_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
-// Returns the seconds in which the parts of a row exchange keys and values in one layer's forward of `tokens` tokens of
-// each part: these go around the ring of cp ranks, some of it behind the attention. Returns 0 where there is one part.
-double ring_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
+// Returns the seconds in which the parts of a row exchange what attention reads in one layer's forward of `tokens`
+// tokens of each part. Gathered keys and values go around the ring of cp ranks, some of it behind the attention. With
+// ulysses an all-to-all ahead of the attention and one behind it exchange tokens for heads, which nothing hides.
+// Returns 0 where there is one part.
+double context_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
 // Returns the seconds of sending from one pipeline stage to the next; 0 where there is one stage.
 double stage_send_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
 

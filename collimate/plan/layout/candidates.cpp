@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "collimate/base/error.h"
+#include "collimate/shape/context_heads.h"
 
 namespace collimate::plan {
 namespace {
@@ -88,6 +89,17 @@ std::vector<int> context_sizes(const Job& job, const SearchSpace& space, int cut
   return sizes;
 }
 
+// Returns what the parts of a row may exchange: where their number is free, also tokens for heads if each part gets
+// some.
+std::vector<shape::ContextKind> context_kinds(const Job& job, const SearchSpace& space, int tp, int cp) {
+  constexpr shape::ContextKind kGather = shape::ContextKind::kGather;
+  const int64_t heads = job.model.heads, kv_heads = job.model.kv_heads;
+  const bool cut = heads % tp == 0 && (kv_heads % tp == 0 || tp % kv_heads == 0);
+  if (cp == 1 || space.cp > 0 || !cut) return {kGather};
+  if (!shape::divides_heads(heads / tp, std::max<int64_t>(1, kv_heads / tp), cp)) return {kGather};
+  return {kGather, shape::ContextKind::kUlysses};
+}
+
 // Returns the layouts of one pair of tensor and pipeline sizes.
 std::vector<graph::Layout> layouts(const Job& job, const SearchSpace& space, int tp, int pp) {
   std::vector<graph::Layout> all;
@@ -95,7 +107,11 @@ std::vector<graph::Layout> layouts(const Job& job, const SearchSpace& space, int
     const int dp = job.devices / (tp * pp * cp);
     for (const int ep : expert_sizes(job, space, tp, pp))
       for (const int zero : zero_stages(job, space, dp * cp))
-        for (const int64_t rows : micro_batches(job, space)) all.push_back({tp, pp, cp, ep, dp, zero, rows});
+        for (const int64_t rows : micro_batches(job, space))
+          for (const shape::ContextKind kind : context_kinds(job, space, tp, cp)) {
+            all.push_back({tp, pp, cp, ep, dp, zero, rows});
+            all.back().cp_kind = kind;
+          }
   }
   return all;
 }

@@ -109,6 +109,9 @@ constexpr Word kWords[] = {
      "How many devices share each layer (tensor parallel), follow each other layer by layer (pipeline parallel), hold "
      "copies that work on other rows (data parallel), share the tokens of a row (context parallel), share the "
      "experts."},
+    {"ulysses",
+     "Devices that share the tokens of a row exchange tokens for heads around each attention; else they gather keys "
+     "and values."},
     {"zero 1, 2, 3",
      "The copies divide the optimizer's state among them (1), also the gradients (2), also the weights (3)."},
     {"rows", "Rows of a micro-batch; “rows at once” are the sequences that decode together."},
@@ -121,6 +124,7 @@ constexpr Word kWords[] = {
     {"prefill, logits, workspace",
      "Memory for reading the prompts, for a number per token of the vocabulary, and for what the software itself "
      "needs."},
+    {"attention over cp", "Memory for what devices that share the tokens of a row exchange for one layer."},
     {"staleness", "Iterations that generation may run ahead of training."}};
 
 std::string glossary() {

@@ -213,7 +213,7 @@ std::string cost_text(const Request& request, double iteration_seconds, int64_t 
 std::string layout_text(const Execution& how) {
   const graph::Layout& l = how.layout;
   std::string text = fmt::format("tp {} · pp {} · dp {}", l.tp, l.pp, l.dp);
-  if (l.cp > 1) text += fmt::format(" · cp {}", l.cp);
+  if (l.cp > 1) text += fmt::format(" · cp {}{}", l.cp, l.cp_kind == graph::Layout().cp_kind ? "" : " ulysses");
   if (l.ep > 1) text += fmt::format(" · ep {}", l.ep);
   if (l.zero > 0) text += fmt::format(" · zero {}", l.zero);
   if (l.micro_batch > 0) text += fmt::format(" · rows {}", l.micro_batch);

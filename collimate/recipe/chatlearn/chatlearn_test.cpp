@@ -211,6 +211,17 @@ TEST_F(ChatLearn, PartialRolloutsAreRounds) {
   EXPECT_FALSE(rollout("  rollout_ratio: [0.25, 0.75]\n  mini_response_per_prompt: 3\n").contains("round_shares"));
 }
 
+TEST_F(ChatLearn, SequenceParallelismOfUlyssesExchangesHeads) {
+  const auto trainer_of = [&](const std::string& key) {
+    std::string text = kGrpoFile;
+    text.insert(text.find("    pos_clip_ratio"), "    " + key + ": 2\n");
+    return made(write("sequence.yaml", text)).at("placement").at("layouts").at("policy_trainer").at("train");
+  };
+  EXPECT_EQ(trainer_of("ulysses_sequence_parallel_size").at("cp_kind"), "ulysses");
+  EXPECT_EQ(trainer_of("ulysses_sequence_parallel_size").at("cp"), 2);
+  EXPECT_FALSE(trainer_of("context_parallel_size").contains("cp_kind"));
+}
+
 // A bound that few runs have is read all the same; what the recipe does not read goes, and is said.
 TEST_F(ChatLearn, OnlyWhatTheRecipeDoesNotReadIsLeftOut) {
   std::string text = kGrpoFile;

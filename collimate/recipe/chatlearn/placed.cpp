@@ -19,8 +19,9 @@ constexpr int64_t kMostDevices = 65536;
 
 struct Layout {
   int64_t tp = 1, pp = 1, ep = 1, cp = 1;
-  bool shards = false;  // DeepSpeed's or FSDP's groups share all weights
-  bool swaps = false;   // leaves its devices while another model works
+  bool shards = false;   // DeepSpeed's or FSDP's groups share all weights
+  bool swaps = false;    // leaves its devices while another model works
+  bool ulysses = false;  // cp exchanges tokens for heads
   bool operator==(const Layout&) const = default;
 };
 
@@ -38,6 +39,7 @@ Layout layout_of(const Model& model) {
   Layout layout{model.number({"tensor_model_parallel_size"}, 1), model.number({"pipeline_model_parallel_size"}, 1),
                 model.number({"expert_model_parallel_size"}, 1),
                 model.number({"context_parallel_size", "sp_size", "ulysses_sequence_parallel_size"}, 1)};
+  layout.ulysses = layout.cp > 1 && model.number({"context_parallel_size", "sp_size"}, 0, 0) == 0;
   layout.shards = model.number({"zero_size", "fsdp_size"}, 1, -1) != 1;
   layout.swaps = model.is_true("free_memory") || model.is_true("force_free_memory") ||
                  model.is_true("offload_weights") || model.is_true("free_gpu_memory.offload_weights");
@@ -134,6 +136,7 @@ ordered_json words_of(const Layout& layout, bool with_zero) {
   if (layout.tp != 1) words["tp"] = layout.tp;
   if (layout.pp != 1) words["pp"] = layout.pp;
   if (layout.cp != 1) words["cp"] = layout.cp;
+  if (layout.ulysses) words["cp_kind"] = "ulysses";
   if (layout.ep != 1) words["ep"] = layout.ep;
   if (layout.shards && with_zero) words["zero"] = 3;
   return words;

@@ -28,8 +28,8 @@ struct EvaluationCall {
   std::string compute = "float32";
   bool latent_cache = false;
   int64_t reduction_chunks = 1;
-  // These are keys of a config: devices, how they share the model (tp, pp, cp, ep, zero), and cluster. A key that is
-  // absent has the config's default.
+  // These are keys of a config: devices, how they share the model (tp, pp, cp, cp_kind, ep, zero), and cluster. A key
+  // that is absent has the config's default.
   nlohmann::json layout = nlohmann::json::object();
   std::string chat_template = "auto";
   nlohmann::json chat_template_kwargs = nlohmann::json::object();

@@ -130,7 +130,8 @@ bool shares_tokens(const graph::FunctionSpec& function) {
 }
 
 model::ContextRanks context_ranks(const flow::Context& context, const std::string& function) {
-  model::ContextRanks ranks{.ranks = context.layout(function).cp};
+  const graph::Layout layout = context.layout(function);
+  model::ContextRanks ranks{.ranks = layout.cp, .kind = layout.cp_kind};
   ranks.group = context.line(function, "cp");
   ranks.deadline_seconds = context.deadline_seconds;
   if (ranks.group != nullptr) ranks.rank = ranks.group->rank();

@@ -26,12 +26,12 @@ constexpr int64_t kTrainedLists = 16;
 // The size of the largest pass that the limits allow.
 struct Pass {
   int64_t tokens = 0;
-  int64_t blocks = 0;     // blocks of the key-value layout that its sequences fill
-  int64_t predicted = 0;  // tokens whose log-prob or value is computed
-  int ranks = 1;          // that compute the pass together, each some of the tokens
+  int64_t blocks = 0;                // blocks of the key-value layout that its sequences fill
+  int64_t predicted = 0;             // tokens whose log-prob or value is computed
+  model::ContextRanks context = {};  // that compute the pass together, each some of the tokens
 
-  int64_t own_tokens() const { return (tokens + ranks - 1) / ranks; }          // of the rank with the most
-  int64_t own_predicted() const { return std::min(predicted, own_tokens()); }  // at most
+  int64_t own_tokens() const { return (tokens + context.ranks - 1) / context.ranks; }  // of the rank with the most
+  int64_t own_predicted() const { return std::min(predicted, own_tokens()); }          // at most
 };
 
 // Returns the largest micro-batch: at most `rows` rows within `budget` tokens, or one unit that is longer. Its rows may
@@ -42,6 +42,8 @@ Pass micro_batch(const DecoderOptions& options, int64_t budget, int64_t rows, in
                                    std::max(rows, unit) * tensor::KvLayout::blocks_for(options.row_tokens)});
   return {tokens, blocks, std::min(tokens, rows * options.predicted_tokens)};
 }
+
+model::ContextRanks context_of(const graph::Layout& layout) { return {.ranks = layout.cp, .kind = layout.cp_kind}; }
 
 // Returns the most rows of a micro-batch: whole units of `unit` rows, at least one unit.
 int64_t at_most_rows(const graph::Layout& layout, int64_t rows, int64_t unit = 1) {
@@ -81,10 +83,10 @@ class Plan {
   void add_routes(int64_t blocks) {
     if (recorded_experts_ > 0) add("routed_experts", generate::routed_bytes(shape_, blocks));
   }
-  void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks, pass.ranks)); }
+  void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks, pass.context)); }
   void add_training(const Pass& pass, model::Recompute recompute) {
     add_all(model::pass_memory(shape_, pass.own_tokens(),
-                               passes_.training(pass.tokens, pass.blocks, recompute, pass.ranks), under_way()));
+                               passes_.training(pass.tokens, pass.blocks, recompute, pass.context), under_way()));
   }
   // Adds the hidden states of so many rows (tokens of a pass, and those that predict with their gradients), `logits`
   // floats and every column of the iteration's rows.
@@ -216,7 +218,7 @@ void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, co
   options.row_tokens = options.predicted_tokens = options.ptx_tokens;
   const int64_t update = train.samples_per_update == 0 ? options.rows.get() : train.samples_per_update.get();
   Pass pass = micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update));
-  pass.ranks = layout.cp;
+  pass.context = context_of(layout);
   plan.add_training(pass, recompute_of(train, layout.recompute));
   plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(),
                    options.rows * options.ptx_tokens * kRowTokenBytes / kFloat);
@@ -270,7 +272,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
                                "mismatched_log_probs", "mismatched_reference_log_probs"}) {
     if (!calls(context, function)) continue;
     Pass pass = micro_batch(options, micro_batch_tokens(train), at_most_rows(context.layout(function), options.rows));
-    pass.ranks = context.layout(function).cp;
+    pass.context = context_of(context.layout(function));
     plan.add_inference(pass);
     const int64_t lists = plan.list_floats(pass.predicted, makes_lists(function) ? kScoredLists : 0);
     plan.add_tensors(pass.own_predicted(), lists);
@@ -282,7 +284,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     const graph::Layout layout = context.layout("train");
     Pass pass =
         micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update, unit), unit);
-    pass.ranks = layout.cp;
+    pass.context = context_of(layout);
     plan.add_training(pass, recompute_of(train, layout.recompute));
     const int64_t lists =
         plan.list_floats(pass.predicted, options.loss_rows->starts_with("taught") ? kTrainedLists : 0);

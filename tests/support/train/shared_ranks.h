@@ -31,8 +31,11 @@ inline constexpr int64_t kSharedRows = 8;
 
 struct SharedLayout {
   int tp = 1, cp = 1, dp = 1, zero = 0, pp = 1, ep = 1;
+  shape::ContextKind kind = shape::ContextKind::kGather;
   int ranks() const { return tp * cp * dp * pp; }
-  std::string name() const { return fmt::format("tp {} cp {} dp {} zero {} pp {} ep {}", tp, cp, dp, zero, pp, ep); }
+  std::string name() const {
+    return fmt::format("tp {} cp {} {} dp {} zero {} pp {} ep {}", tp, cp, words_of(kind).name(kind), dp, zero, pp, ep);
+  }
 };
 
 // A shape whose blocks are large enough to be cut for several ranks.
@@ -61,7 +64,7 @@ class AxisLines {
     if (layout.dp > 1) copies_ = join("copies", pieces, data * layout.cp + context, layout.dp * layout.cp);
     model.tensor = {line(tensor_), {tensor, layout.tp}};
     model.stages = {line(stages_), {stage, layout.pp}};
-    training = {rows_.get(), {line(context_), context, layout.cp}, copies_.get()};
+    training = {rows_.get(), {line(context_), context, layout.cp, layout.kind}, copies_.get()};
     data_rank = data;
     if (layout.zero == 3)
       model.shares = {line(copies_ ? copies_ : context_), data * layout.cp + context, layout.dp * layout.cp};
