@@ -175,27 +175,16 @@ void AdvantageModule::report_kl(const Batch& rows) {
 
 std::vector<flow::Metric> AdvantageModule::metrics() { return std::exchange(metrics_, {}); }
 
-nlohmann::json AdvantageModule::to_json(const State& state) {
-  return {{"kl_coefficient", state.kl_coefficient},
-          {"count", state.rewards.count},
-          {"mean", state.rewards.mean},
-          {"squares", state.rewards.squares}};
-}
-
-AdvantageModule::State AdvantageModule::state_of(const nlohmann::json& json) {
-  return {{json.at("count"), json.at("mean"), json.at("squares")}, json.at("kl_coefficient")};
-}
-
 void AdvantageModule::save(base::StateWriter& out) const {
-  out.json("shaping", {{"iteration", iteration_}, {"before", to_json(before_)}, {"now", to_json(now_)}});
+  out.json("shaping", {{"iteration", iteration_}, {"before", before_}, {"now", now_}});
 }
 
 void AdvantageModule::load(base::StateReader& in) {
   if (!in.has("shaping")) return;  // the checkpoint is older than this state
   const nlohmann::json state = in.json("shaping");
   iteration_ = state.at("iteration");
-  before_ = state_of(state.at("before"));
-  now_ = state_of(state.at("now"));
+  state.at("before").get_to(before_);
+  state.at("now").get_to(now_);
 }
 
 }  // namespace collimate::rlhf
