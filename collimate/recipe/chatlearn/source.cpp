@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
 #include "collimate/base/lower_case.h"
@@ -223,7 +224,7 @@ Source read_source(const fs::path& path) {
 std::string_view name_of(Role role) {
   constexpr std::string_view kNames[] = {"policy", "policy_trainer", "reference", "reward",
                                          "value",  "value_trainer",  "rule"};
-  return kNames[static_cast<size_t>(role)];
+  return base::at(kNames, role);
 }
 
 }  // namespace collimate::recipe::chatlearn

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
@@ -107,7 +108,7 @@ void AdvantageModule::setup(flow::Context& context) {
 Batch AdvantageModule::penalised(const Batch& rows) const {
   std::vector<float> penalties(static_cast<size_t>(rows.rows()), 0.F);
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    float& penalty = penalties[static_cast<size_t>(r)];
+    float& penalty = base::at(penalties, r);
     if (options_.missing_eos_penalty->has_value() && is_cut(rows, r))
       penalty += static_cast<float>(**options_.missing_eos_penalty);
     if (options_.overlong_buffer_tokens > 0)
