@@ -264,7 +264,7 @@ INCLUDE = re.compile(r'#include "([^"]+)"')
 
 
 def headers_of_one_source() -> list:
-    """What such a header declares no other source can reach."""
+    """Gives headers whose declarations no other source can reach."""
     paths = files(*CODE)
     tests, includers = test_files(list(paths)), collections.defaultdict(set)
     for path in (path for path in paths if path not in tests):
