@@ -15,6 +15,7 @@
 #include "bench/peaks.h"
 #include "bench/rows.h"
 #include "bench/words.h"
+#include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/comm/group.h"
 #include "collimate/generate/engine.h"
@@ -51,8 +52,8 @@ void chunks_of_layer(const Exec& exec, const std::string& model, const LinearLay
   const Spread& whole = spreads[0][0];
   fmt::print("{:44} {:>30} ms", fmt::format("{} {} {} M={}", model, layer.name, name_of(type), rows), in_ms(whole));
   for (int i = 1; i < 4; ++i)
-    fmt::print("  {}: {:.3f}{}", 1 << i, spreads[static_cast<size_t>(i)][0].median / whole.median,
-               tie(spreads[static_cast<size_t>(i)][0], whole) ? " tie" : "");
+    fmt::print("  {}: {:.3f}{}", 1 << i, base::at(spreads, i)[0].median / whole.median,
+               tie(base::at(spreads, i)[0], whole) ? " tie" : "");
   fmt::print("\n");
   std::fflush(stdout);
 }
@@ -138,7 +139,7 @@ void ranks_of(const std::string& model, ComputeType compute, int rounds) {
         take_turns(rounds, {[&] { return std::vector{seconds_of([&] { (one.*work)(); })}; },
                             [&] { return time_of(dp); }, [&] { return time_of(tp); }, [&] { return time_of(pp); }});
     for (const auto& [axis, side] : {std::pair("dp", 1), {"tp", 2}, {"pp", 3}}) {
-      const Spread &single = spreads[0][0], &ranks = spreads[static_cast<size_t>(side)][0];
+      const Spread &single = spreads[0][0], &ranks = base::at(spreads, side)[0];
       fmt::print("{:30} {:>32} ms, one process {:>32} ms, ratio {:.2f}{}\n",
                  fmt::format("{} {} {} {}=2", name, model, name_of(compute), axis), in_ms(ranks), in_ms(single),
                  single.median / ranks.median, tie(single, ranks) ? " tie" : "");

@@ -8,8 +8,9 @@ and a line says where a benchmark does. Two looks, as each sees what the other c
            every call was inlined looks unreached, so one is listed only when its name stands in no more places of
            production than declare and define it (--all: each of them).
   names    what a header declares and no other line of production says: inline functions, types, members, constants;
-           functions that none calls or hands on by name, whatever else has that name; and headers of collimate/ that
-           tests alone include, which belong below tests/. `make check` looks so far.
+           functions that none calls or hands on by name, whatever else has that name; headers of collimate/ that
+           tests alone include, which belong below tests/; and those that tests and their own source alone include.
+           `make check` looks so far.
 What is there all the same stands in EXCEPTIONS with its reason. Exit code 1 where something is listed.
 """
 import argparse
@@ -58,6 +59,8 @@ EXCEPTIONS = {
     "add_pinned": "a program that links the libraries gives a run modules of its own in process",
     "palette": TILES,
     "start_row": TILES,
+    "collimate/report/comparison.h": "tests look at parts of the page of several runs by themselves",
+    "collimate/rlhf/advantage/gae.h": "goldens compute single rows by it",
     "collimate/text/constraint/llguidance.h": "its structures are those of another library's interface, whole",
 }
 
@@ -257,6 +260,21 @@ def headers_of_tests() -> list:
             if path.startswith("collimate/") and path.endswith((".h", ".inc", ".cuh"))]
 
 
+INCLUDE = re.compile(r'#include "([^"]+)"')
+
+
+def headers_of_one_source() -> list:
+    """Gives headers whose declarations no other source can reach."""
+    paths = files(*CODE)
+    tests, includers = test_files(list(paths)), collections.defaultdict(set)
+    for path in (path for path in paths if path not in tests):
+        for match in filter(None, map(INCLUDE.match, lines(path))):
+            includers[match[1]].add(path.rpartition(".")[0])
+    return [Failure(path, 1, "tests and its own source alone include it") for path in paths
+            if path.startswith("collimate/") and path.endswith(".h") and path not in tests
+            and includers[path] == {path.removesuffix(".h")}]
+
+
 def excepted(failure: Failure) -> str:
     """The exception that the failure falls under, or ''."""
     return next((key for key in (failure.path, failure.message.split(":")[0]) if key in EXCEPTIONS), "")
@@ -264,13 +282,14 @@ def excepted(failure: Failure) -> str:
 
 def check_names() -> list:
     """Gives what the second look finds, for `make check`."""
-    return [failure for failure in unsaid_names() + headers_of_tests() if not excepted(failure)]
+    found = unsaid_names() + headers_of_tests() + headers_of_one_source()
+    return [failure for failure in found if not excepted(failure)]
 
 
 def listed(build: pathlib.Path, everything: bool = False) -> list:
     """Gives what both looks find, a line each, and exceptions that hold for nothing."""
     found = [f"name    {failure}" for failure in check_names()]
-    held = {excepted(failure) for failure in unsaid_names()}
+    held = {excepted(failure) for failure in unsaid_names() + headers_of_one_source()}
     for full, name, bench in said_of(unreached_symbols(load(build))):
         held.add(name)
         if everything or (words()[name] <= 2 and name not in EXCEPTIONS and not bench):

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/published/measure.h"
+#include "collimate/base/fields.h"
 
 namespace collimate::plan::published {
 
@@ -37,11 +38,13 @@ std::string backend_row(const std::string& backend, const Constants& fitted);
 
 // A HeldOut is the error of a fit on rows that were left out of it.
 struct HeldOut {
-  std::string kind;  // "paper" or "size"
-  std::string name;  // of the paper or size that was left out
+  std::string left_out;  // "paper" or "size"
+  std::string name;      // of the paper or size that was left out
   std::string backend;
   int rows = 0;
   double median_error = 0;
+
+  COLLIMATE_FIELDS(backend, left_out, name, rows, median_error)
 };
 // Leaves out one paper, then one actor size at a time, and fits each back end on what remains.
 std::vector<HeldOut> held_out(const std::map<std::string, Samples>& samples);

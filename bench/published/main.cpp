@@ -1,7 +1,6 @@
 // Predicts published runs and fits constants to them. Reads one JSON document from stdin, as report.py writes it, and
 // writes one to stdout.
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -10,6 +9,7 @@
 #include "bench/published/fit.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/lower_case.h"
 #include "collimate/plan/inputs/backends.h"
 
 namespace {
@@ -20,8 +20,8 @@ using nlohmann::json;
 
 // Returns a model of the table whose name ends with the text, ignoring case, or null. Only texts of at least 6
 // characters count: `30B-A3B` ends the name of only one model.
-const collimate::shape::Outline* by_ending(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+const collimate::shape::Outline* by_ending(const std::string& asked) {
+  const std::string text = collimate::base::lower_case(asked);
   if (text.size() < 6) return nullptr;
   for (const std::string& name : collimate::shape::outline_names())
     if (name.ends_with(text)) return collimate::shape::outline_named(name);
@@ -93,17 +93,6 @@ json fits_of(const std::map<std::string, Samples>& samples, const std::vector<st
   return fits;
 }
 
-json held_out_of(const std::map<std::string, Samples>& samples) {
-  json rows = json::array();
-  for (const HeldOut& left : held_out(samples))
-    rows.push_back({{"backend", left.backend},
-                    {"left_out", left.kind},
-                    {"name", left.name},
-                    {"rows", left.rows},
-                    {"median_error", left.median_error}});
-  return rows;
-}
-
 Sample sample_of(const json& row, const DeviceKinds& kinds, int number) {
   return {scenario_of(row.at("run"), kinds),
           measure_of(row.at("measure"), kinds),
@@ -137,7 +126,7 @@ json answer_to(const json& asked) {
   const std::map<std::string, Samples> samples = by_backend(may_fit);
   for (const auto& [backend, own] : samples)
     for (const Sample& sample : own) answer["fitted"].push_back(sample.row);
-  if (asked.at("held_out")) answer["held_out"] = held_out_of(samples);
+  if (asked.at("held_out")) answer["held_out"] = held_out(samples);
   if (asked.at("fit")) answer["fits"] = fits_of(samples, asked.at("fit_backends"));
   return answer;
 }

@@ -39,50 +39,6 @@ RoleLayout layout_of(const json& sizes) {
   return {size("tp"), size("pp"), size("ep"), size("devices"), size("cp"), size("dp")};
 }
 
-Sharing sharing_of(const std::string& word) {
-  if (word == "two_sides") return Sharing::kTwoSides;
-  return word == "groups" ? Sharing::kGroups : Sharing::kColocated;
-}
-
-void read_load(const json& run, Scenario& scenario) {
-  scenario.load.prompt = Lengths::fixed(run.at("prompt"));
-  scenario.load.completion = Lengths::fixed(run.at("completion"));
-  scenario.mean_completion = run.at("mean_completion");
-  scenario.completion_cap = run.at("completion_cap");
-  scenario.short_answers = run.at("short_answers");
-  scenario.load.rows = run.at("rows");
-  scenario.load.updates = run.at("updates");
-}
-
-void read_sharing(const json& run, Scenario& scenario) {
-  scenario.sharing = sharing_of(run.at("sharing"));
-  scenario.train_devices = run.at("train_devices");
-  scenario.generate_devices = run.at("generate_devices");
-  for (const auto& [role, place] : run.at("places").items()) scenario.places[role] = {place.at(0), place.at(1)};
-  scenario.staleness = run.at("staleness");
-  scenario.continuous = run.at("continuous");
-}
-
-void read_techniques(const json& run, Scenario& scenario) {
-  for (const auto& [name, flag] : {std::pair("searched", &Scenario::searched),
-                                   {"sharded_training", &Scenario::sharded_training},
-                                   {"recomputes_log_probs", &Scenario::recomputes_log_probs},
-                                   {"zero3", &Scenario::zero3},
-                                   {"offload", &Scenario::offload},
-                                   {"recompute", &Scenario::recompute},
-                                   {"fp8", &Scenario::fp8}})
-    scenario.*flag = run.at(name);
-  scenario.generations = run.at("generations");
-  scenario.rewards = run.at("rewards");
-  scenario.train_sets = run.at("train_sets");
-  scenario.lora_rank = run.at("lora_rank");
-  scenario.micro_batch = run.at("micro_batch");
-  scenario.unfused = run.at("unfused").get<bool>() && scenario.models.at("actor").gated;
-  scenario.call_rows = run.at("call_rows");
-  if (const double tokens = run.at("call_tokens"); tokens > 0)
-    scenario.call_rows = std::max(1.0, std::floor(tokens / scenario.load.longest()));
-}
-
 void merge_sizes(RoleLayout& into, const RoleLayout& from) {
   for (int RoleLayout::*size :
        {&RoleLayout::tp, &RoleLayout::pp, &RoleLayout::ep, &RoleLayout::cp, &RoleLayout::dp, &RoleLayout::devices})
@@ -127,15 +83,19 @@ const shape::Outline* dense_outline(double billions) {
 
 Scenario scenario_of(const json& run, const DeviceKinds& kinds) {
   Scenario scenario;
-  scenario.backend = run.at("backend");
+  run.get_to(scenario);
   scenario.gpu = gpu_of(run.at("gpu"), kinds);
-  scenario.devices = run.at("devices");
   for (const auto& [role, model] : run.at("models").items()) scenario.models[role] = outline_of(model);
-  read_load(run, scenario);
+  scenario.load.prompt = Lengths::fixed(run.at("prompt"));
+  scenario.load.completion = Lengths::fixed(run.at("completion"));
+  scenario.load.rows = run.at("rows");
+  scenario.load.updates = run.at("updates");
   scenario = with_lengths(scenario, constants_of(scenario.backend));
-  read_sharing(run, scenario);
+  for (const auto& [role, place] : run.at("places").items()) scenario.places[role] = {place.at(0), place.at(1)};
   for (const auto& [role, sizes] : run.at("layouts").items()) scenario.layouts[role] = layout_of(sizes);
-  read_techniques(run, scenario);
+  scenario.unfused = scenario.unfused && scenario.models.at("actor").gated;
+  if (const double tokens = run.at("call_tokens"); tokens > 0)
+    scenario.call_rows = std::max(1.0, std::floor(tokens / scenario.load.longest()));
   return scenario;
 }
 

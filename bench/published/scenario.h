@@ -1,9 +1,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "collimate/base/fields.h"
+#include "collimate/base/words.h"
 #include "collimate/plan/cost/job.h"
 #include "collimate/plan/inputs/device_kind.h"
 
@@ -13,6 +15,7 @@ namespace collimate::plan::published {
 // Sharing says how the devices are shared: all of them for everything, generation on devices of its own, or sets of
 // models on devices of their own.
 enum class Sharing { kColocated, kTwoSides, kGroups };
+constexpr auto words_of(Sharing) { return base::Words<Sharing, 3>{"sharing", {"colocated", "two_sides", "groups"}}; }
 
 // A RoleLayout holds the sizes that a role's text gives for its layout; 0 means that it gives none.
 struct RoleLayout {
@@ -52,6 +55,13 @@ struct Scenario {
   bool unfused = false;                       // decoding kernels are not fused for this model's layers
   double call_rows = 0;                       // rows that a device decodes in one call; 0: the row does not say
   std::map<std::string, RoleLayout> layouts;  // generate, train, reward, ref, critic; "" for all others
+
+  // Lists what runs.py writes as it stands here; scenario_of reads the rest.
+  COLLIMATE_FIELDS(backend, devices, mean_completion, completion_cap, short_answers, sharing, train_devices,
+                   generate_devices, staleness, continuous, searched, sharded_training, recomputes_log_probs,
+                   generations, rewards, train_sets, zero3, offload, recompute, fp8, lora_rank, micro_batch, unfused,
+                   call_rows)
+
   // Returns the role's layout; sizes that it leaves out are those for all others.
   RoleLayout layout(const std::string& role) const;
 };

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
@@ -64,7 +65,7 @@ struct Forms {
 // Returns null where the node has no such key.
 ConfigNode* child_of(ConfigNode& node, const std::string& key) {
   const auto found = std::find(node.keys.begin(), node.keys.end(), key);
-  return found == node.keys.end() ? nullptr : &node.children[static_cast<size_t>(found - node.keys.begin())];
+  return found == node.keys.end() ? nullptr : &at(node.children, found - node.keys.begin());
 }
 
 // Turns each scalar that stands for a section into that section, so that it can be merged with another.

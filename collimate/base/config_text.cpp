@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "collimate/base/config_scalar.h"
+#include "collimate/base/lower_case.h"
 
 namespace collimate::base {
 namespace {
@@ -20,8 +21,7 @@ bool is_plain_safe(std::string_view text) {
   };
   if (text.empty() || !(letter(text[0]) || text[0] == '/' || text[0] == '_')) return false;
   if (!std::all_of(text.begin(), text.end(), rest)) return false;
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+  const std::string lower = lower_case(std::string(text));
   for (const char* word : {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}) {
     if (lower == word) return false;  // other readers of YAML 1.1 take these for flags
   }

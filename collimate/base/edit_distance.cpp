@@ -3,20 +3,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "collimate/base/error.h"
+#include "collimate/base/lower_case.h"
 
 namespace collimate::base {
 namespace {
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 [[noreturn]] void throw_unknown(const std::string& where, const std::string& name,
                                 const std::vector<std::string>& candidates, const std::string& other,

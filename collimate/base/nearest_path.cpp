@@ -3,11 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <vector>
 
 #include "collimate/base/edit_distance.h"
+#include "collimate/base/lower_case.h"
 
 namespace collimate::base {
 namespace {
@@ -24,18 +24,13 @@ std::vector<std::string> names_in(const fs::path& directory) {
   return names;
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 constexpr size_t kFar = std::numeric_limits<size_t>::max();
 
 // Returns the edits between two names without their endings, because a long ending that both have says nothing. Returns
 // 0 when only the endings differ, and kFar when neither name can be meant by the other.
 size_t distance_of_names(const std::string& a, const std::string& b) {
   constexpr size_t kShortestBeginning = 4;
-  const fs::path left = lower(a), right = lower(b);
+  const fs::path left = lower_case(a), right = lower_case(b);
   const std::string stem = left.stem().string(), other = right.stem().string();
   if (stem == other) return 0;
   const std::string ending = left.extension().string();

@@ -8,7 +8,6 @@
 #include "collimate/base/error.h"
 #include "collimate/cluster/local/thread_worker.h"
 #include "collimate/cluster/reparse.h"
-#include "collimate/cluster/store.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/watched_messages.h"
 
@@ -229,16 +228,6 @@ TEST(WorkerSpec, TextAndBack) {
   const test::WatchedMessages watched;
   EXPECT_EQ(nlohmann::json(reparse(spec)), nlohmann::json(spec));
   EXPECT_EQ(watched.specs(), 1);
-}
-
-TEST(Store, ServesWhatWasSetAndNamesWhatWasNot) {
-  MemoryStore store;
-  std::thread setter([&] { store.set("address", "here"); });
-  EXPECT_EQ(store.get("address", 5), "here");
-  setter.join();
-  EXPECT_EQ(store.add("joined", 2), 2);
-  EXPECT_EQ(store.add("joined", 1), 3);
-  EXPECT_THROW(store.get("nothing", 0.01), base::RunError);
 }
 
 }  // namespace

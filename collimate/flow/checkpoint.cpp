@@ -42,14 +42,9 @@ bool is_step_name(const std::string& name) {
 }
 
 constexpr int kForm = 2;                                // of checkpoints
-constexpr const char* kFiles = "files.json";            // of a folder: measure() of each other file
+constexpr const char* kFiles = "files.json";            // of a folder: measure_file() of each other file
 constexpr const char* kTensors = "tensors.json";        // of a folder: file → {array, parts}
-constexpr const char* kCheckpoint = "checkpoint.json";  // {form, step, folders: measure() of their kFiles}
-
-nlohmann::json measure(const fs::path& path) {
-  const host::MappedFile file(path);
-  return {{"bytes", file.size()}, {"crc32c", host::crc32c(file.bytes())}};
-}
+constexpr const char* kCheckpoint = "checkpoint.json";  // {form, step, folders: measure_file() of their kFiles}
 
 std::string described(const nlohmann::json& measured) {
   return fmt::format("{} bytes with CRC-32C {:08x}", measured.at("bytes").get<int64_t>(),
@@ -65,7 +60,7 @@ nlohmann::json read_object(const std::string& path) {
 
 void check_file(const fs::path& path, const nlohmann::json& expected) {
   if (!host::is_file(path)) throw base::RunError(base::expectation(path.string(), "a saved file", "none"));
-  const std::string got = described(measure(path));
+  const std::string got = described(measure_file(path));
   if (got != described(expected)) throw base::RunError(base::expectation(path.string(), described(expected), got));
 }
 
@@ -115,6 +110,11 @@ void check_for_others(const fs::path& checkpoint, const std::map<std::string, nl
 }
 
 }  // namespace
+
+nlohmann::json measure_file(const fs::path& path) {
+  const host::MappedFile file(path);
+  return {{"bytes", file.size()}, {"crc32c", host::crc32c(file.bytes())}};
+}
 
 DirectoryWriter::DirectoryWriter(std::string directory)
     : directory_(std::move(directory)),
@@ -245,7 +245,7 @@ std::string damage_in(const std::string& checkpoint) {
 void write_list(const std::string& checkpoint, int64_t step) {
   nlohmann::json folders = nlohmann::json::object();
   for (const fs::path& path : host::paths_below(checkpoint))
-    if (path.filename() == kFiles) folders[folder_of(path, checkpoint)] = measure(path);
+    if (path.filename() == kFiles) folders[folder_of(path, checkpoint)] = measure_file(path);
   host::OutputFile file(fs::path(checkpoint) / kCheckpoint);
   file.write(nlohmann::json{{"form", kForm}, {"step", step}, {"folders", folders}}.dump(1));
   file.close_unsynced();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -71,6 +72,9 @@ void check_form(const std::string& checkpoint);
 // Returns a text about the first folder or file of a checkpoint that is missing, foreign (of another step, say) or not
 // as it was written, with what was expected and what is there, or "" where there is none. Reads every file.
 std::string damage_in(const std::string& checkpoint);
+
+// Returns {bytes, crc32c} of a file.
+nlohmann::json measure_file(const std::filesystem::path& path);
 
 // Writes the last file of a checkpoint, which lists its folders and binds them to each other and to its step.
 void write_list(const std::string& checkpoint, int64_t step);

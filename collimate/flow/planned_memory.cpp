@@ -7,15 +7,7 @@
 #include "collimate/host/core_pool.h"
 
 namespace collimate::flow {
-
 namespace {
-
-std::set<std::string> in_place_of(const RunOptions& options) {
-  std::set<std::string> models;
-  for (const auto& [model, choice] : options.modules)
-    if (choice.in_place) models.insert(model);
-  return models;
-}
 
 // An Asker asks modules what they will take, without setting them up.
 class Asker {
@@ -120,7 +112,7 @@ std::vector<PlannedMemory> planned_memory(const graph::Graph& own, const graph::
     }
     std::map<std::string, std::vector<tensor::MemoryItem>> items;
     for (const std::string& model : models) items[model] = asker.items(worker, model);
-    const PlannedTurns turns = planned_turns(graph, placement, in_place_of(options), items);
+    const PlannedTurns turns = planned_turns(graph, placement, models_in_place(options), items);
     planned.push_back({worker, turns.largest_turn(), turns.has_turns(), turns.bytes(options.memory_budget_bytes)});
     if (whole) of_whole.emplace(models, planned.back());
   }
@@ -135,7 +127,7 @@ bool take_turns(const graph::Graph& graph, const graph::Placement& placement) {
 graph::DeviceMemory device_memory(const graph::Graph& graph, const graph::Placement& placement,
                                   const Registry& registry, const RunOptions& options) {
   if (!take_turns(graph, placement)) return {};
-  graph::DeviceMemory memory{.budget_bytes = options.memory_budget_bytes, .in_place = in_place_of(options)};
+  graph::DeviceMemory memory{.budget_bytes = options.memory_budget_bytes, .in_place = models_in_place(options)};
   Asker asker(graph, placement, registry, options);
   for (const auto& [model, content] : graph.models)
     if (placement.swaps(model) && !asker.keeps_state(graph::workers_of(graph, placement, model).at(0), model))

@@ -27,6 +27,14 @@ struct PlannedMemory {
   }
 };
 
+// Returns the models that read weights in place, by RunOptions or WorkerOptions.
+std::set<std::string> models_in_place(const auto& options) {
+  std::set<std::string> models;
+  for (const auto& [model, choice] : options.modules)
+    if (choice.in_place) models.insert(model);
+  return models;
+}
+
 // Returns the items of a worker's models by what is there together: those of all models that do not swap, and beside
 // them those of each model that does, or of both models of a link along which weights are moved.
 PlannedTurns planned_turns(const graph::Graph& graph, const graph::Placement& placement,

@@ -16,13 +16,6 @@ constexpr double kMostBeatSeconds = 1.0;
 
 WorkerOptions options_of(const cluster::WorkerSpec& spec) { return nlohmann::json::parse(spec.options); }
 
-std::set<std::string> models_in_place(const WorkerOptions& options) {
-  std::set<std::string> models;
-  for (const auto& [model, choice] : options.modules)
-    if (choice.in_place) models.insert(model);
-  return models;
-}
-
 nlohmann::json object_or_empty(nlohmann::json json) {
   return json.is_null() ? nlohmann::json::object() : std::move(json);
 }

@@ -1,15 +1,8 @@
 #include "collimate/generate/sequence.h"
 
-#include <algorithm>
+#include "collimate/base/contains.h"
 
 namespace collimate::generate {
-namespace {
-
-bool contains(std::span<const int32_t> ids, int32_t token) {
-  return std::find(ids.begin(), ids.end(), token) != ids.end();
-}
-
-}  // namespace
 
 void Sequence::follow_from_start(std::span<const int32_t> eos_ids, const text::Tokenizer* tokenizer) {
   history.start(params, eos_ids, ids, prompt_tokens);
@@ -31,8 +24,8 @@ void Sequence::append(int32_t token, float log_prob, int64_t version, std::span<
 Finish finish_of(const Sequence& sequence, std::span<const int32_t> eos_ids) {
   const SamplingParams& params = sequence.params;
   const int32_t token = sequence.ids.back();
-  if (!params.ignore_eos && contains(eos_ids, token)) return Finish::kEos;
-  if (contains(params.stop_ids, token)) return Finish::kStop;
+  if (!params.ignore_eos && base::contains(eos_ids, token)) return Finish::kEos;
+  if (base::contains(params.stop_ids, token)) return Finish::kStop;
   if (sequence.text && sequence.text->stopped()) return Finish::kStop;
   if (sequence.tokens_left() <= 0) return Finish::kLength;
   return sequence.history.stuck() ? Finish::kError : Finish::kRunning;

@@ -5,13 +5,10 @@
 #include <utility>
 
 #include "collimate/base/at.h"
+#include "collimate/base/contains.h"
 
 namespace collimate::graph {
 namespace {
-
-bool contains(const std::vector<std::string>& list, std::string_view word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
 
 std::vector<int> iota(int first, int count) {
   std::vector<int> made(static_cast<size_t>(count));
@@ -42,7 +39,7 @@ std::vector<int> union_of_services(const Graph& graph, const Placement& placemen
   std::vector<int> workers = workers_of(graph, placement, node.model);
   for (const std::string& service : node.services)
     for (int worker : workers_of(graph, placement, service))
-      if (std::find(workers.begin(), workers.end(), worker) == workers.end()) workers.push_back(worker);
+      if (!base::contains(workers, worker)) workers.push_back(worker);
   return workers;
 }
 
@@ -50,7 +47,7 @@ std::vector<int> union_of_services(const Graph& graph, const Placement& placemen
 
 const ResourceGroup* Placement::group_of(std::string_view model) const {
   for (const auto& [name, group] : groups)
-    if (contains(group.models, model)) return &group;
+    if (base::contains(group.models, model)) return &group;
   return nullptr;
 }
 

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 
+#include "collimate/base/contains.h"
+
 namespace collimate::graph {
 namespace {
-
-bool contains(const std::vector<std::string>& models, const std::string& model) {
-  return std::find(models.begin(), models.end(), model) != models.end();
-}
 
 // Says whether the models that take turns may be there together, beside those that are always there.
 bool fits(const Swaps::Room& room, std::vector<std::string> together, const std::vector<std::string>& used) {
   if (room.memory.budget_bytes == 0)
     return std::all_of(together.begin(), together.end(),
-                       [&](const std::string& model) { return contains(used, model); });
+                       [&](const std::string& model) { return base::contains(used, model); });
   together.insert(together.end(), room.always.begin(), room.always.end());
   return room.memory.bytes(room.worker, together) <= room.memory.budget_bytes;
 }
@@ -25,8 +23,8 @@ void Swaps::make_room(const Room& room, const std::vector<std::string>& used, st
   std::vector<std::string> stay, idle;
   for (const std::string& model : room.swapped) {
     const State here = state(model, room.worker);
-    if (contains(used, model) || here == State::kLoading || here == State::kPresent) stay.push_back(model);
-    if (!contains(used, model) && here == State::kPresent) idle.push_back(model);
+    if (base::contains(used, model) || here == State::kLoading || here == State::kPresent) stay.push_back(model);
+    if (!base::contains(used, model) && here == State::kPresent) idle.push_back(model);
   }
   std::stable_sort(idle.begin(), idle.end(), [&](const std::string& a, const std::string& b) {
     return used_[{a, room.worker}] < used_[{b, room.worker}];
@@ -45,7 +43,7 @@ void Swaps::load(const Room& room, const std::vector<std::string>& used, std::ve
     if (state(model, room.worker) != State::kAbsent) held.push_back(model);
   for (const std::string& model : room.swapped) {
     State& here = state(model, room.worker);
-    if (!contains(used, model) || here != State::kAbsent) continue;
+    if (!base::contains(used, model) || here != State::kAbsent) continue;
     held.push_back(model);
     if (!fits(room, held, used)) return;
     here = State::kLoading;
@@ -61,12 +59,12 @@ bool Swaps::prepare(const Room& room, const std::vector<std::string>& used, std:
   for (const std::string& model : room.swapped) {
     const State here = state(model, room.worker);
     if (here != State::kAbsent) held.push_back(model);
-    there = there && (here == State::kPresent || !contains(used, model));
+    there = there && (here == State::kPresent || !base::contains(used, model));
   }
   if (!there || !fits(room, held, used)) return false;
   ++clock_;
   for (const std::string& model : held)
-    if (contains(used, model)) used_[{model, room.worker}] = clock_;
+    if (base::contains(used, model)) used_[{model, room.worker}] = clock_;
   return true;
 }
 

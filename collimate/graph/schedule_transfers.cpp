@@ -4,17 +4,10 @@
 #include <set>
 
 #include "collimate/base/at.h"
+#include "collimate/base/contains.h"
 #include "collimate/base/error.h"
 
 namespace collimate::graph {
-namespace {
-
-template <class T>
-bool contains(const std::vector<T>& list, const T& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
-}  // namespace
 
 Transfers::Transfers(std::shared_ptr<const ScheduleFacts> facts) : facts_(std::move(facts)) {
   for (const auto& [name, model] : facts_->graph.models)
@@ -125,7 +118,7 @@ std::vector<int> Transfers::targets_of(const Transfer& transfer, const Workers& 
 std::vector<int> Transfers::workers_of(const Transfer& transfer, const Workers& workers) const {
   std::vector<int> all = facts_->workers.at(link(transfer).source);
   for (int index : targets_of(transfer, workers))
-    if (!contains(all, index)) all.push_back(index);
+    if (!base::contains(all, index)) all.push_back(index);
   return all;
 }
 
@@ -134,15 +127,15 @@ std::vector<std::string> Transfers::models_on(const Transfer& transfer, int work
   if (!facts_->memory.in_place.contains(ends.destination)) return {ends.source, ends.destination};
   const std::vector<int>& from = facts_->workers.at(ends.source);
   const std::vector<int> to = targets_of(transfer, workers);
-  const auto reads_there = [&](int index) { return contains(from, index); };
+  const auto reads_there = [&](int index) { return base::contains(from, index); };
   std::vector<std::string> models;
-  if (contains(from, worker) && !std::all_of(to.begin(), to.end(), reads_there)) models.push_back(ends.source);
-  if (contains(to, worker) && !reads_there(worker)) models.push_back(ends.destination);
+  if (base::contains(from, worker) && !std::all_of(to.begin(), to.end(), reads_there)) models.push_back(ends.source);
+  if (base::contains(to, worker) && !reads_there(worker)) models.push_back(ends.destination);
   return models;
 }
 
 bool Transfers::uses_destination(const Transfer& transfer, const Task& task) const {
-  return contains(facts_->node(task).models, link(transfer).destination);
+  return base::contains(facts_->node(task).models, link(transfer).destination);
 }
 
 bool Transfers::may_stay(const Transfer& transfer, const Task& task) const {
@@ -206,7 +199,7 @@ std::vector<Transfer> Transfers::lost(int worker, Workers& workers) {
   std::vector<Transfer> ended;
   for (size_t i = 0; i < transfers_.size();) {
     Transfer& transfer = transfers_[i];
-    const bool source_lost = contains(facts_->workers.at(link(transfer).source), worker);
+    const bool source_lost = base::contains(facts_->workers.at(link(transfer).source), worker);
     if (transfer.running && !source_lost) std::erase(transfer.targets, worker);
     if (!transfer.running || (!source_lost && !transfer.targets.empty())) {
       ++i;
@@ -227,17 +220,17 @@ bool Transfers::blocks(const NodeFacts& node, const Replica& replica, const Work
     if (node.writes && node.models[0] == link(transfer).source) return true;
     if (transfer.early) continue;
     const bool destination_first = waits_for_destination(transfer, workers);
-    if (destination_first && !contains(node.models, link(transfer).destination)) continue;
+    if (destination_first && !base::contains(node.models, link(transfer).destination)) continue;
     const std::vector<int> kept = destination_first ? targets_of(transfer, workers) : workers_of(transfer, workers);
     for (int index : replica)
-      if (contains(kept, index)) return true;
+      if (base::contains(kept, index)) return true;
   }
   return false;
 }
 
 bool Transfers::fresh(const NodeFacts& node, const Replica& replica, int64_t trainings) const {
   for (const WeightLink& link : facts_->graph.links) {
-    if (!contains(node.models, link.destination)) continue;
+    if (!base::contains(node.models, link.destination)) continue;
     const int64_t wanted = std::max(facts_->options.first_iteration, trainings / link.every * link.every);
     for (int index : replica) {
       auto found = versions_.find({link.destination, index});

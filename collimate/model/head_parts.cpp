@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/vocabulary.h"
 #include "collimate/tensor/host_access.h"
@@ -73,8 +74,8 @@ class RowBlock {
     {
       const HostEdit largest(exec_, max(), rows_), at(exec_, argmax(), rows_), low(exec_, place(), rows_);
       for (int64_t r = 0; r < rows_; ++r)
-        low[r] = own[static_cast<size_t>(r)] == largest[r] ? -static_cast<float>(std::bit_cast<int32_t>(at[r]))
-                                                           : -std::numeric_limits<float>::infinity();
+        low[r] = base::at(own, r) == largest[r] ? -static_cast<float>(std::bit_cast<int32_t>(at[r]))
+                                                : -std::numeric_limits<float>::infinity();
     }
     tensor_.max(exec_, place(), rows_);
     const HostEdit low(exec_, place(), rows_);
@@ -133,7 +134,7 @@ class RowBlock {
       }
       int32_t* row = out.data() + r * count;  // first gets places in `tokens`, which ascends by id, then the ids
       tensor::largest_ids(logits.data(), std::ssize(logits), 0, count, row);
-      for (int64_t k = 0; k < count; ++k) row[k] = tokens[static_cast<size_t>(row[k])];
+      for (int64_t k = 0; k < count; ++k) row[k] = base::at(tokens, row[k]);
     }
   }
 

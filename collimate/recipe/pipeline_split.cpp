@@ -12,10 +12,12 @@
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/base/philox.h"
+#include "collimate/flow/checkpoint.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/recipe/pipeline.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/run_files.h"
+#include "collimate/text/messages_json.h"
 
 namespace collimate::recipe {
 namespace {
@@ -27,16 +29,10 @@ using nlohmann::ordered_json;
 
 constexpr const char* kSplitFile = "split.json";
 
-ordered_json message_json(const text::Message& message) {
-  ordered_json out = {{"role", message.role}, {"content", message.content}};
-  if (message.more.is_object()) out.update(message.more);
-  return out;
-}
-
 // Returns the answer as a list of one message where the prompt has messages, and as its text otherwise.
 ordered_json answer_json(const text::Example& example, const text::Message& answer) {
   if (text::turns_of(example.prompt) == nullptr) return answer.content;
-  return ordered_json::array({message_json(answer)});
+  return ordered_json::array({text::message_json(answer)});
 }
 
 // Returns the columns of a row that are its prompt.
@@ -52,7 +48,7 @@ ordered_json prompt_columns(const text::Example& example) {
     return row;
   }
   row["prompt"] = ordered_json::array();
-  for (const text::Message& turn : conversation->turns) row["prompt"].push_back(message_json(turn));
+  for (const text::Message& turn : conversation->turns) row["prompt"].push_back(text::message_json(turn));
   if (!conversation->inputs.tools.is_null()) row["tools"] = conversation->inputs.tools;
   if (!conversation->inputs.variables.is_null()) row["chat_template_kwargs"] = conversation->inputs.variables;
   return row;
@@ -168,10 +164,11 @@ std::string PipelineSplit::text() const {
 nlohmann::json PipelineSplit::described(const SplitRequest& request) const {
   nlohmann::json sources = nlohmann::json::array();
   for (const text::DataSource& source : request.sources)
-    sources.push_back({{"path", source.path},
-                       {"format", source.format},
-                       {"columns", source.columns},
-                       {"file", fs::is_regular_file(source.path) ? measure_file(source.path) : nlohmann::json()}});
+    sources.push_back(
+        {{"path", source.path},
+         {"format", source.format},
+         {"columns", source.columns},
+         {"file", fs::is_regular_file(source.path) ? flow::measure_file(source.path) : nlohmann::json()}});
   return {{"seed", request.seed},
           {"data_split", request.shares},
           {"bad_rows", request.drop_bad_rows ? "drop" : "stop"},
@@ -198,7 +195,7 @@ bool PipelineSplit::take_kept(const nlohmann::json& wanted, bool may_change) {
     const nlohmann::json& part = kept.at("parts").at(step);
     rows_.at(step) = part.at("rows");
     const bool there = fs::is_regular_file(file(step));
-    if (there && measure_file(file(step)) == part.at("file")) continue;
+    if (there && flow::measure_file(file(step)) == part.at("file")) continue;
     if (may_change) return false;
     throw InputError(expectation(file(step), "the rows that the pipeline began with", there ? "others" : "no such file",
                                  "restoring the file, or another --output"));
@@ -228,7 +225,7 @@ void PipelineSplit::make(const SplitRequest& request, nlohmann::json wanted) {
       if (base::at(steps, row) == step)
         out.write(row_of(data.example(row), step).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
     out.commit();
-    parts.push_back({{"rows", rows_.at(step)}, {"file", measure_file(file(step))}});
+    parts.push_back({{"rows", rows_.at(step)}, {"file", flow::measure_file(file(step))}});
   }
   const nlohmann::json kept = {{"request", std::move(wanted)}, {"rows", data.size()}, {"parts", std::move(parts)}};
   host::write_file_atomically(directory_ / kSplitFile, kept.dump(2) + "\n");

@@ -245,26 +245,32 @@ std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Com
   return found;
 }
 
-// Checks that a device holds the weights of an identity once: whole, or the pieces of one tp, pp and ep.
-void check_pieces(const graph::Placement& placement, const Plan& plan) {
+// Visits, on each device, the functions that read one copy of weights, for each model whose copy it is.
+void each_copy(const graph::Placement& placement, const Plan& plan, const auto& visit) {
   for (const graph::Company& company : graph::companies(plan.graph, placement))
     for (const std::string& model : company.models) {
       const auto module = plan.modules.find(model);
       if (module == plan.modules.end() || !module->second.parameters.contains("weights")) continue;
-      const auto placed = functions_of(module->second.parameters.at("weights"), company, plan, placement);
-      for (const Placed& other : placed) {
-        const Placed& first = placed.front();
-        for (const auto& [axis, expected, size] :
-             {std::tuple("tp", first.layout.tp, other.layout.tp), std::tuple("pp", first.layout.pp, other.layout.pp),
-              std::tuple("ep", first.layout.ep, other.layout.ep)})
-          if (size != expected)
-            throw base::InputError(base::expectation(
-                fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
-                fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}", expected,
-                            first.model, first.function, company.device),
-                std::to_string(size), fmt::format("one {} for all functions of models that share weights", axis)));
-      }
+      visit(company.device, functions_of(module->second.parameters.at("weights"), company, plan, placement));
     }
+}
+
+// Checks that a device holds the weights of an identity once: whole, or the pieces of one tp, pp and ep.
+void check_pieces(const graph::Placement& placement, const Plan& plan) {
+  each_copy(placement, plan, [](int device, const std::vector<Placed>& placed) {
+    for (const Placed& other : placed) {
+      const Placed& first = placed.front();
+      for (const auto& [axis, expected, size] :
+           {std::tuple("tp", first.layout.tp, other.layout.tp), std::tuple("pp", first.layout.pp, other.layout.pp),
+            std::tuple("ep", first.layout.ep, other.layout.ep)})
+        if (size != expected)
+          throw base::InputError(base::expectation(
+              fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
+              fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}", expected,
+                          first.model, first.function, device),
+              std::to_string(size), fmt::format("one {} for all functions of models that share weights", axis)));
+    }
+  });
 }
 
 // Checks that generation and training add up alike, as only then log-probs of training are those of sampling to the
@@ -314,16 +320,12 @@ void share_over_group(const Placed& placed, const Placed& first, graph::Placemen
 // Where the ranks of one function share the weights of its model (zero 3), has those of every function of models with
 // these weights share them. A call of one is then a call of all these ranks, each with some of the rows or none.
 void share_weights(graph::Placement& placement, const Plan& plan) {
-  for (const graph::Company& company : graph::companies(plan.graph, placement))
-    for (const std::string& model : company.models) {
-      const auto module = plan.modules.find(model);
-      if (module == plan.modules.end() || !module->second.parameters.contains("weights")) continue;
-      const auto placed = functions_of(module->second.parameters.at("weights"), company, plan, placement);
-      const auto shares = [](const Placed& one) { return one.layout.zero > graph::kMostWholeZero; };
-      const auto first = std::ranges::find_if(placed, shares);
-      if (first == placed.end()) continue;
-      for (const Placed& one : placed) share_over_group(one, *first, placement, plan);
-    }
+  each_copy(placement, plan, [&](int, const std::vector<Placed>& placed) {
+    const auto shares = [](const Placed& one) { return one.layout.zero > graph::kMostWholeZero; };
+    const auto first = std::ranges::find_if(placed, shares);
+    if (first == placed.end()) return;
+    for (const Placed& one : placed) share_over_group(one, *first, placement, plan);
+  });
 }
 
 }  // namespace

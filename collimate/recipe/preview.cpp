@@ -148,24 +148,14 @@ std::vector<std::string> preview_lines(const DataPreview& data, const text::Toke
 }
 
 nlohmann::ordered_json to_json(const DataPreview& data) {
-  const auto lengths = [](const Lengths& l) {
-    return nlohmann::ordered_json{{"shortest", l.shortest}, {"median", l.median}, {"longest", l.longest}};
-  };
-  nlohmann::ordered_json example = nlohmann::ordered_json::array();
-  for (const std::vector<MaskRun>& row : data.example) {
-    nlohmann::ordered_json runs = nlohmann::ordered_json::array();
-    for (const MaskRun& run : row)
-      runs.push_back({{"trained", run.trained}, {"tokens", run.tokens}, {"text", run.text}});
-    example.push_back(std::move(runs));
-  }
   return {{"data", data.key},
           {"rows", data.rows},
-          {"prompt_tokens", lengths(data.prompt)},
-          {"row_tokens", lengths(data.row)},
+          {"prompt_tokens", data.prompt},
+          {"row_tokens", data.row},
           {"rows_without_trained_token", data.masked.size()},
           {"rows_without_trained_eos", data.unended.size()},
           {"equal_pairs", data.equal.size()},
-          {"example", std::move(example)}};
+          {"example", data.example}};
 }
 
 }  // namespace collimate::recipe

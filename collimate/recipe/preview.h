@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/recipe/data.h"
 
 namespace collimate::recipe {
@@ -11,6 +12,8 @@ namespace collimate::recipe {
 // Holds the lengths of many rows, in tokens.
 struct Lengths {
   int64_t shortest = 0, median = 0, longest = 0;
+
+  COLLIMATE_FIELDS(shortest, median, longest)
 };
 
 // Describes consecutive tokens of a row that are all trained or all masked.
@@ -18,6 +21,8 @@ struct MaskRun {
   bool trained = false;
   int64_t tokens = 0;
   std::string text;  // special tokens included
+
+  COLLIMATE_FIELDS(trained, tokens, text)
 };
 
 // Shows one data set as the model reads it: rendered, tokenized, masked.

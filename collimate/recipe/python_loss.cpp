@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/recipe/python_numbers.h"
@@ -111,7 +112,7 @@ batch::QuantityNeeds needs_of(const json& told) {
   for (const std::string name : told.at("needs")) {
     const auto found = std::ranges::find(names, name);
     if (found == names.end()) base::throw_unknown_name("collimate.loss", name, names, "needs of quantities, ");
-    *known[static_cast<size_t>(found - names.begin())].second = true;
+    *base::at(known, found - names.begin()).second = true;
   }
   needs.rows_per_unit = told.at("rows_per_unit");
   return needs;

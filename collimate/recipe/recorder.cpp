@@ -7,6 +7,7 @@
 #include "collimate/base/deadline.h"
 #include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/flow/checkpoint.h"
 #include "collimate/host/memory.h"
 #include "collimate/recipe/records.h"
 
@@ -211,7 +212,7 @@ std::string Recorder::details() const {
 // Puts the lines before a checkpoint on the disk before the checkpoint is.
 void Recorder::save(base::StateWriter& out) const {
   writer_->sync();
-  out.json(kMetricsState, measure_file(directory_.metrics()));
+  out.json(kMetricsState, flow::measure_file(directory_.metrics()));
   nlohmann::json state = *this;
   state["seconds"] = seconds();
   out.json("recorder", state);

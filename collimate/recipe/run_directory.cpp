@@ -12,7 +12,6 @@
 #include "collimate/flow/checkpoints.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/checksum.h"
-#include "collimate/host/mapped_file.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/recipe/directory_lock.h"
 #include "collimate/recipe/prepare.h"
@@ -250,11 +249,6 @@ std::vector<std::string> refused_changes(const fs::path& run, const Config& conf
   } catch (const InputError& error) {
     return {error.what()};
   }
-}
-
-nlohmann::json measure_file(const fs::path& path) {
-  const host::MappedFile file(path);
-  return {{"bytes", file.size()}, {"crc32c", host::crc32c(file.bytes())}};
 }
 
 RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData& data, const TrainCall& call)

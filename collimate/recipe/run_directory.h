@@ -24,8 +24,6 @@ std::vector<std::string> refused_changes(const std::filesystem::path& run, const
 
 // Recorder keeps {bytes, crc32c} of metrics.jsonl in a checkpoint under this name.
 constexpr const char* kMetricsState = "metrics";
-// Returns {bytes, crc32c} of a file.
-nlohmann::json measure_file(const std::filesystem::path& path);
 
 // Holds a run's directory (interface.md), which says whose it is and where to go on. While this object lives, no other
 // of its directory does, in this process or another.

@@ -1,10 +1,9 @@
 #include "collimate/serve/body.h"
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 
 #include "collimate/base/error.h"
+#include "collimate/base/lower_case.h"
 #include "collimate/serve/api.h"
 
 namespace collimate::serve {
@@ -12,11 +11,6 @@ namespace {
 
 ApiError too_long(size_t max_bytes) {
   return ApiError(413, base::expectation("request", fmt::format("a body of at most {} bytes", max_bytes), "more"));
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 }  // namespace
@@ -31,7 +25,7 @@ void check_body_headers(const httplib::Request& request, size_t max_bytes) {
   const size_t codings = request.get_header_value_count("Transfer-Encoding");
   if (lengths + codings == 0) throw ApiError(411, base::expectation("request", "a Content-Length", "none"));
   const std::string coding = request.get_header_value("Transfer-Encoding");
-  if (lengths + codings > 1 || (codings == 1 && lower(coding) != "chunked")) {
+  if (lengths + codings > 1 || (codings == 1 && base::lower_case(coding) != "chunked")) {
     throw ApiError(400, base::expectation("request", "one Content-Length or Transfer-Encoding: chunked", "others"));
   }
   if (lengths == 1) {
@@ -42,10 +36,10 @@ void check_body_headers(const httplib::Request& request, size_t max_bytes) {
       throw ApiError(400, base::expectation("request", "a Content-Length that is a number", value));
     if (length > max_bytes) throw too_long(max_bytes);
   }
-  const std::string encoding = lower(request.get_header_value("Content-Encoding"));
+  const std::string encoding = base::lower_case(request.get_header_value("Content-Encoding"));
   if (!encoding.empty() && encoding != "identity")
     throw ApiError(415, base::expectation("request", "a body that is not compressed", encoding));
-  if (lower(request.get_header_value("Content-Type")).starts_with("multipart/"))
+  if (base::lower_case(request.get_header_value("Content-Type")).starts_with("multipart/"))
     throw ApiError(415, base::expectation("request", "Content-Type: application/json", "a form"));
 }
 

@@ -11,6 +11,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/serve/chat_answer.h"
 #include "collimate/serve/columns.h"
+#include "collimate/text/messages_json.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::serve {
@@ -156,10 +157,7 @@ void Chat::save(const std::string& path) const {
   std::string lines;
   for (const Speaker& speaker : speakers_) {
     nlohmann::ordered_json messages = nlohmann::ordered_json::array();
-    for (const text::Message& message : speaker.messages) {
-      messages.push_back({{"role", message.role}, {"content", message.content}});
-      if (message.more.is_object()) messages.back().update(message.more);
-    }
+    for (const text::Message& message : speaker.messages) messages.push_back(text::message_json(message));
     lines += nlohmann::ordered_json{{"messages", messages}, {"model", speaker.model.name}}.dump() + "\n";
   }
   try {

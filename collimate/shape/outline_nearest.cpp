@@ -10,6 +10,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/lower_case.h"
 #include "collimate/shape/outline.h"
 
 namespace collimate::shape {
@@ -31,8 +32,7 @@ struct NameParts {
 };
 
 NameParts parts_of(const std::string& name) {
-  std::string last = name.substr(name.find_last_of('/') + 1);
-  std::transform(last.begin(), last.end(), last.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string last = base::lower_case(name.substr(name.find_last_of('/') + 1));
   NameParts parts;
   std::smatch size;
   if (std::regex_search(last, size, std::regex(R"(([0-9]+(?:\.[0-9]+)?)([bm])(?![a-z0-9]))"))) {

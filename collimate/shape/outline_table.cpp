@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "collimate/base/lower_case.h"
 #include "collimate/base/named.h"
 #include "collimate/shape/outline.h"
 
@@ -73,15 +74,6 @@ const std::vector<Outline>& outlines() {
   return kModels;
 }
 
-// Keeps letters and digits and, with `points`, decimal points, because opt-13b is not opt-1.3b.
-std::string plain(const std::string& name, bool points = false) {
-  std::string kept;
-  for (const char c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) || (points && c == '.'))
-      kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return kept;
-}
-
 // These are other names under which papers mention models of the table.
 constexpr std::pair<const char*, const char*> kAliases[] = {
     {"qwen330b3a", "qwen3-30b-a3b"},    {"qwen330b", "qwen3-30b-a3b"},  {"qwen3235b", "qwen3-235b-a22b"},
@@ -94,13 +86,13 @@ constexpr std::pair<const char*, const char*> kAliases[] = {
 std::vector<std::string> outline_names() { return base::names_of(outlines()); }
 
 const Outline* outline_named(const std::string& name) {
-  for (const Outline& model : outlines())
-    if (plain(model.name, true) == plain(name, true)) return &model;
-  std::string wanted = plain(name);
+  for (const Outline& model : outlines())  // points first, because opt-13b is not opt-1.3b
+    if (base::plain_name(model.name, ".") == base::plain_name(name, ".")) return &model;
+  std::string wanted = base::plain_name(name);
   for (const auto& [alias, target] : kAliases)
-    if (wanted == alias) wanted = plain(target);
+    if (wanted == alias) wanted = base::plain_name(target);
   for (const Outline& model : outlines())
-    if (plain(model.name) == wanted) return &model;
+    if (base::plain_name(model.name) == wanted) return &model;
   return nullptr;
 }
 

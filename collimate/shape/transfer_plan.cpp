@@ -3,7 +3,7 @@
 #include <bit>
 #include <map>
 #include <numeric>
-#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "collimate/base/error.h"
@@ -37,24 +37,11 @@ std::vector<Box> boxes_in(int64_t width, int64_t begin, int64_t end) {
   return boxes;
 }
 
-std::optional<Box> common(const Box& a, const Box& b) {
-  const int64_t row = std::max(a.row, b.row), column = std::max(a.column, b.column);
-  const int64_t rows = std::min(a.row + a.rows, b.row + b.rows) - row;
-  const int64_t columns = std::min(a.column + a.columns, b.column + b.columns) - column;
-  if (rows <= 0 || columns <= 0) return std::nullopt;
-  return Box{row, rows, column, columns};
-}
-
-// Adds the parts of a box that lie outside of `taken`, which lies inside of the box.
-void add_rest(const Box& of, const Box& taken, std::vector<Box>& rest) {
-  const int64_t row_end = taken.row + taken.rows, column_end = taken.column + taken.columns;
-  const Box parts[] = {{of.row, taken.row - of.row, of.column, of.columns},
-                       {row_end, of.row + of.rows - row_end, of.column, of.columns},
-                       {taken.row, taken.rows, of.column, taken.column - of.column},
-                       {taken.row, taken.rows, column_end, of.column + of.columns - column_end}};
-  for (const Box& part : parts)
-    if (part.count() > 0) rest.push_back(part);
-}
+struct ByPlace {
+  bool operator()(const Box& a, const Box& b) const {
+    return std::tie(a.row, a.rows, a.column, a.columns) < std::tie(b.row, b.rows, b.column, b.columns);
+  }
+};
 
 // A Region is a box and the ranks that keep it, as indices.
 struct Region {
@@ -80,7 +67,7 @@ class Side {
 
   std::vector<Region> regions(int param) const {
     const ParamSpec& spec = base::at(request_.params, param);
-    std::map<Box, std::vector<int>> found;
+    std::map<Box, std::vector<int>, ByPlace> found;
     std::map<int, ParamSpec> pieces;  // by tensor rank
     for (const int index : holders(param)) {
       const WeightRank& of = rank(index);
@@ -193,17 +180,17 @@ class Planner {
   void take(int param, const Region& region, int local, int destination, std::vector<Box>& missing) {
     std::vector<Box> rest;
     for (const Box& box : missing) {
-      const std::optional<Box> found = common(box, region.box);
-      if (!found) {
+      const Box found = base::common(box, region.box);
+      if (found.count() == 0) {
         rest.push_back(box);
         continue;
       }
-      add_rest(box, *found, rest);
+      for (const Box& left : base::without(box, found)) rest.push_back(left);
       const int source =
           local >= 0 ? local
                      : *std::ranges::min_element(region.ranks, {}, [&](int index) { return base::at(given_, index); });
-      if (local < 0) base::at(given_, source) += found->count();
-      routes_[{from_.rank(source).worker, to_.rank(destination).worker}].push_back({param, *found});
+      if (local < 0) base::at(given_, source) += found.count();
+      routes_[{from_.rank(source).worker, to_.rank(destination).worker}].push_back({param, found});
     }
     missing = std::move(rest);
   }

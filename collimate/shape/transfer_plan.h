@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "collimate/base/at.h"
+#include "collimate/base/tensor_part.h"
 #include "collimate/shape/local.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/shape/param_spec.h"
@@ -27,14 +27,8 @@ struct WeightRank {
   bool has_same(const WeightRank& other) const;
 };
 
-// A Box is a part of a parameter of the whole model, which counts as a matrix with sizes[0] rows (a vector as one
-// column).
-struct Box {
-  int64_t row = 0, rows = 0;
-  int64_t column = 0, columns = 0;
-  int64_t count() const { return rows * columns; }
-  auto operator<=>(const Box&) const = default;
-};
+// A box is a part of a parameter of the whole model, which counts as a matrix with sizes[0] rows.
+using base::Box;
 
 // Returns the boxes that hold the local values [begin, end) of a rank's own parameter (shape::local); none where the
 // rank has nothing of it.

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
-
-#include "collimate/base/error.h"
 
 namespace collimate::text {
 
@@ -15,14 +14,27 @@ using Components = std::map<std::string, Function, std::less<>>;
 [[noreturn]] void unknown_component(const std::string& where, const std::string& kind, const std::string& type,
                                     const std::string& known);
 
-// Returns the function of the component `type`. Throws InputError, which names all there are, for another type.
+struct ComponentKind {
+  const char* name;   // "normalizer"
+  const char* parts;  // the key of a Sequence's parts
+};
+
+// Calls read(component, type, function) for a component, or for each one in a Sequence. Null is none. Throws
+// InputError, which names all there are, for a type that is not in the list.
 template <class Function>
-Function component_of(const Components<Function>& list, const std::string& where, const std::string& kind,
-                      const std::string& type) {
-  if (const auto found = list.find(type); found != list.end()) return found->second;
-  std::string known;
-  for (const auto& [name, function] : list) known += name + ", ";
-  unknown_component(where, kind, type, known + "Sequence");
+void each_component(const ComponentKind& kind, const Components<Function>& list, const nlohmann::json& component,
+                    const std::string& where, const auto& read) {
+  if (component.is_null()) return;
+  const std::string type = component.at("type");
+  if (type == "Sequence") {
+    for (const nlohmann::json& part : component.at(kind.parts)) each_component(kind, list, part, where, read);
+  } else if (const auto found = list.find(type); found != list.end()) {
+    read(component, type, found->second);
+  } else {
+    std::string known;
+    for (const auto& [name, function] : list) known += name + ", ";
+    unknown_component(where, kind.name, type, known + "Sequence");
+  }
 }
 
 }  // namespace collimate::text

@@ -110,18 +110,6 @@ const Components<DecoderParser>& decoders() {
   return table;
 }
 
-void parse_into(const json& component, const std::string& where, Parsed& out) {
-  const std::string type = component.at("type");
-  if (type == "Sequence") {
-    for (const json& part : component.at("decoders")) parse_into(part, where, out);
-    return;
-  }
-  const auto parser = component_of(decoders(), where, "decoder", type);
-  if (out.joined && type != "Strip" && type != "Fuse")
-    throw base::InputError(base::expectation(where, "Strip and Fuse alone behind the decoder that joins tokens", type));
-  parser(component, where, out);
-}
-
 }  // namespace
 
 std::string Decoder::token(std::string text, TokenPlace place) const {
@@ -132,7 +120,13 @@ std::string Decoder::token(std::string text, TokenPlace place) const {
 Decoder parse_decoder(const json& json, const std::string& where) {
   Parsed out;
   if (!json.is_null()) {
-    parse_into(json, where, out);
+    const auto add = [&](const auto& component, const std::string& type, DecoderParser parse) {
+      if (out.joined && type != "Strip" && type != "Fuse")
+        throw base::InputError(
+            base::expectation(where, "Strip and Fuse alone behind the decoder that joins tokens", type));
+      parse(component, where, out);
+    };
+    each_component({"decoder", "decoders"}, decoders(), json, where, add);
   } else {
     out.decoder.steps.push_back([](std::string& token, TokenPlace place) {
       if (!place.first) token.insert(token.begin(), ' ');

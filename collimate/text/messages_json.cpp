@@ -122,6 +122,12 @@ Message message_from_json(const ordered_json& value, const std::string& where) {
   wrong(where, "a message {role, content} or {from, value}", value);
 }
 
+ordered_json message_json(const Message& message) {
+  ordered_json out = {{"role", message.role}, {"content", message.content}};
+  if (message.more.is_object()) out.update(message.more);
+  return out;
+}
+
 Messages messages_from_json(const ordered_json& value, const std::string& where) {
   if (!value.is_array() || value.empty()) wrong(where, "a list of messages", value);
   Messages out;

@@ -14,6 +14,8 @@ namespace collimate::text {
 // or its JSON as a text. `where` names file, row and column. Both throw InputError for anything else.
 Messages messages_from_json(const nlohmann::ordered_json& json, const std::string& where);
 Message message_from_json(const nlohmann::ordered_json& json, const std::string& where);
+// Returns a message as message_from_json reads it.
+nlohmann::ordered_json message_json(const Message& message);
 
 // Reads a list of definitions, or its JSON as a text; null where there is none. A definition is an object whose
 // function, if it has one, is an object with a text as its name. Throws InputError for anything else.

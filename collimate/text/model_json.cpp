@@ -1,5 +1,7 @@
 #include "collimate/text/model_json.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -142,7 +144,7 @@ std::optional<int32_t> unk_id(const json& model, size_t tokens, const std::strin
   return found->get<int32_t>();
 }
 
-VocabularyModel parse_unigram(const json& model, const std::string& where) {
+VocabularyModel parse_unigram(const json& model, const std::string& where, bool) {
   const json& list = model.at("vocab");
   if (!list.is_array() || list.empty()) no_vocabulary(where, "a vocabulary of tokens and log-probs");
   auto vocabulary = std::make_shared<Vocabulary>();
@@ -157,7 +159,7 @@ VocabularyModel parse_unigram(const json& model, const std::string& where) {
   return {vocabulary, std::make_unique<Unigram>(vocabulary, std::move(scores), options)};
 }
 
-VocabularyModel parse_word_piece(const json& model, const std::string& where) {
+VocabularyModel parse_word_piece(const json& model, const std::string& where, bool) {
   auto vocabulary = read_vocabulary(model.at("vocab"), where);
   const auto unk = vocabulary->find(model.value("unk_token", "[UNK]"));
   if (!unk)
@@ -169,11 +171,15 @@ VocabularyModel parse_word_piece(const json& model, const std::string& where) {
   return {vocabulary, std::make_unique<WordPiece>(vocabulary, std::move(options))};
 }
 
-VocabularyModel parse_word_level(const json& model, const std::string& where) {
+VocabularyModel parse_word_level(const json& model, const std::string& where, bool) {
   auto vocabulary = read_vocabulary(model.at("vocab"), where);
   const auto unk = unk_of(model, *vocabulary);
   return {vocabulary, std::make_unique<WordLevel>(vocabulary, unk, where)};
 }
+
+using ModelParser = VocabularyModel (*)(const json& model, const std::string& where, bool byte_level);
+constexpr std::pair<const char*, ModelParser> kModels[] = {
+    {"BPE", parse_bpe}, {"Unigram", parse_unigram}, {"WordPiece", parse_word_piece}, {"WordLevel", parse_word_level}};
 
 // Returns the type of a model, which older files left out.
 std::string type_of(const json& model) {
@@ -190,11 +196,12 @@ VocabularyModel parse_model(const json& file, const std::string& where, bool byt
   if (found == file.end() || !found->is_object() || !found->contains("vocab"))
     no_vocabulary(where, "a model with a vocabulary");
   const std::string type = type_of(*found);
-  if (type == "BPE") return parse_bpe(*found, where, byte_level);
-  if (type == "Unigram") return parse_unigram(*found, where);
-  if (type == "WordPiece") return parse_word_piece(*found, where);
-  if (type == "WordLevel") return parse_word_level(*found, where);
-  unknown_component(where, "model", type, "BPE, Unigram, WordPiece, WordLevel");
+  std::vector<std::string> known;
+  for (const auto& [name, parse] : kModels) {
+    if (type == name) return parse(*found, where, byte_level);
+    known.emplace_back(name);
+  }
+  unknown_component(where, "model", type, fmt::format("{}", fmt::join(known, ", ")));
 }
 
 }  // namespace collimate::text

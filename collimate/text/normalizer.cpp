@@ -97,21 +97,13 @@ const Components<StepMaker>& step_makers() {
   return table;
 }
 
-void parse_into(const json& component, const std::string& where, std::vector<TextStep>& steps) {
-  if (component.is_null()) return;
-  const std::string type = component.at("type");
-  if (type == "Sequence") {
-    for (const json& part : component.at("normalizers")) parse_into(part, where, steps);
-    return;
-  }
-  steps.push_back(component_of(step_makers(), where, "normalizer", type)(component, where));
-}
-
 }  // namespace
 
 std::vector<TextStep> parse_normalizer(const json& json, const std::string& where) {
   std::vector<TextStep> steps;
-  parse_into(json, where, steps);
+  each_component(
+      {"normalizer", "normalizers"}, step_makers(), json, where,
+      [&](const auto& component, const std::string&, StepMaker make) { steps.push_back(make(component, where)); });
   return steps;
 }
 

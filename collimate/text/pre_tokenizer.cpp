@@ -162,18 +162,6 @@ const Components<PreTokenizerParser>& pre_tokenizers() {
   return table;
 }
 
-void parse_into(const json& component, const std::string& where, PreTokenizer& out) {
-  if (component.is_null()) return;
-  const std::string type = component.at("type");
-  if (type == "Sequence") {
-    for (const json& part : component.at("pretokenizers")) parse_into(part, where, out);
-    return;
-  }
-  const auto parser = component_of(pre_tokenizers(), where, "pre-tokenizer", type);
-  if (out.byte_level) spell_bytes(out);  // what comes after ByteLevel sees its spelling
-  parser(component, where, out);
-}
-
 }  // namespace
 
 void spell_bytes(PreTokenizer& pre_tokenizer) {
@@ -190,7 +178,11 @@ void PreTokenizer::split(Pieces& pieces, SegmentPlace place) const {
 
 PreTokenizer parse_pre_tokenizer(const json& json, const std::string& where) {
   PreTokenizer out;
-  parse_into(json, where, out);
+  each_component({"pre-tokenizer", "pretokenizers"}, pre_tokenizers(), json, where,
+                 [&](const auto& component, const std::string&, PreTokenizerParser parse) {
+                   if (out.byte_level) spell_bytes(out);  // what comes after ByteLevel sees its spelling
+                   parse(component, where, out);
+                 });
   return out;
 }
 

@@ -2,12 +2,18 @@
 // testdata/kinds (tests/golden/make_tokenizers.py).
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <sstream>
 
 #include "collimate/host/atomic_file.h"
+#include "collimate/text/decoder.h"
 #include "collimate/text/files.h"
+#include "collimate/text/model_json.h"
+#include "collimate/text/normalizer.h"
+#include "collimate/text/pre_tokenizer.h"
 #include "collimate/text/tokenizer.h"
 #include "tests/support/text/written_files.h"
 
@@ -61,6 +67,50 @@ TEST(TokenizerKinds, IdsAndTextEqualTheReferenceVectors) {
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"BPE", "byte-level BPE", "SentencePiece BPE with byte fallback", "Unigram",
                                           "Unigram with byte fallback", "WordPiece", "characters", "one id per word"}));
+}
+
+// Adds the type of a component of a tokenizer.json or, of a Sequence, those of its parts.
+void add_types(const nlohmann::json& component, const char* parts, std::set<std::string>& types) {
+  if (component.is_null()) return;
+  if (component.at("type") != "Sequence") {
+    types.insert(component.at("type"));
+    return;
+  }
+  for (const nlohmann::json& part : component.at(parts)) add_types(part, parts, types);
+}
+
+// Gives the types that a reader knows, which its error lists: "expected a normalizer among NFC, NFD, got 'none'".
+std::set<std::string> known_types(const std::function<void(const nlohmann::json&)>& read) {
+  const std::string error = message_of<base::InputError>([&] { read({{"type", "none"}}); });
+  const std::string mark = " among ";
+  const size_t begin = error.find(mark) + mark.size();
+  std::istringstream list(error.substr(begin, error.find(", got") - begin));
+  std::set<std::string> types;
+  for (std::string type; std::getline(list >> std::ws, type, ',');) types.insert(type);
+  types.erase("Sequence");
+  return types;
+}
+
+TEST(TokenizerKinds, HaveEveryComponent) {
+  std::set<std::string> names, models, normalizers, pre_tokenizers, decoders;
+  for (const auto& vector : read_json_file(testdata("kinds/vectors.json"))) names.insert(vector.at("tokenizer"));
+  for (const std::string& name : names) {
+    const std::string path = testdata("kinds/" + name + "/tokenizer.json");
+    if (!file_exists(path)) continue;
+    const nlohmann::json file = read_json_file(path);
+    models.insert(file.at("model").at("type"));
+    add_types(file.at("normalizer"), "normalizers", normalizers);
+    add_types(file.at("pre_tokenizer"), "pretokenizers", pre_tokenizers);
+    add_types(file.at("decoder"), "decoders", decoders);
+  }
+  EXPECT_EQ(models, known_types([](nlohmann::json model) {
+              model["vocab"] = nullptr;
+              parse_model({{"model", model}}, "", false);
+            }))
+      << "a kind is a function of tests/golden/small_tokenizers.py";
+  EXPECT_EQ(normalizers, known_types([](const nlohmann::json& json) { parse_normalizer(json, ""); }));
+  EXPECT_EQ(pre_tokenizers, known_types([](const nlohmann::json& json) { parse_pre_tokenizer(json, ""); }));
+  EXPECT_EQ(decoders, known_types([](const nlohmann::json& json) { parse_decoder(json, ""); }));
 }
 
 // A continuation is what the text of all ids has behind the prompt's, wherever the ids are cut.

@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/text/jinja/value.h"
 #include "collimate/text/json_numbers.h"
+#include "collimate/text/messages_json.h"
 
 namespace collimate::text {
 namespace {
@@ -73,9 +74,8 @@ ToolForm tool_form_of(const jinja::Template& chat, const ordered_json& variables
 }
 
 ordered_json message_json(const Message& message, const ToolForm& form) {
-  ordered_json out = {{"role", message.role}, {"content", message.content}};
+  ordered_json out = message_json(message);
   if (!message.more.is_object()) return out;
-  out.update(message.more);
   if (const auto thoughts = message.more.find("reasoning_content"); thoughts != message.more.end())
     for (const char* other_name : {"reasoning", "thinking"}) out[other_name] = *thoughts;
   if (!message.calls_tools()) return out;

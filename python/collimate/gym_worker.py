@@ -13,7 +13,7 @@ import inspect
 import math
 import sys
 
-from collimate.reward_worker import NotThere, accepts, failed, own_frames, own_lines, trace
+from collimate.reward_worker import NotThere, accepts, failed, failure_of, own_frames, trace
 from collimate.reward_worker import load as load_function
 
 KEYS = ("observation", "reward", "done")
@@ -97,8 +97,7 @@ def main(path, name):
     try:
         made = load(path, name)
     except BaseException as error:
-        told = str(error) if isinstance(error, NotThere) else trace(error).splitlines()[-1]
-        frames.send({"error": told, "trace": "".join(["\n", *own_lines(error)]).rstrip()})
+        frames.send(failure_of(error))
         return
     frames.send({})
     living = {}

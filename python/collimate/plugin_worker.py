@@ -8,16 +8,14 @@ loss and its gradients. After {"make": NAME, …} the
 process is that module's, and all else is for it. What the file prints goes to stderr.
 """
 
-import importlib.util
 import json
 import os
 import struct
 import sys
-import traceback
 
-from collimate import arguments, flows, losses, modules
+from collimate import flows, losses, modules
 from collimate.errors import InputError
-from collimate.reward_worker import Frames, encoded, own_frames
+from collimate.reward_worker import Frames, encoded, failure_of, load_module, own_frames
 
 
 class Stopped(BaseException):
@@ -43,14 +41,6 @@ class ArrayFrames(Frames):
         self.sink.flush()
 
 
-def load_file(path):
-    spec = importlib.util.spec_from_file_location("collimate_user_plugin", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec.loader.exec_module(module)
-
-
 def load_torch():
     """PyTorch on one thread, where the file has losses."""
     if not losses.LOSSES:
@@ -68,12 +58,7 @@ def failure(error):
     """{"refused": text} of an error that says all, else {"error", "trace"} with the user's own lines."""
     if isinstance(error, InputError):
         return {"refused": str(error)}
-    ours = (__file__, arguments.__file__, flows.__file__, losses.__file__, modules.__file__)
-    lines = traceback.format_list(f for f in traceback.extract_tb(error.__traceback__)
-                                  if f.filename not in ours and not f.filename.startswith("<frozen "))
-    if isinstance(error, SyntaxError):
-        lines += traceback.format_exception_only(error)[:-1]
-    return {"error": traceback.format_exception_only(error)[-1].strip(), "trace": "".join(["\n", *lines]).rstrip()}
+    return failure_of(error)
 
 
 class Asking:
@@ -123,7 +108,7 @@ def main(path):
     frames = ArrayFrames(plain.source, plain.sink)
     frames.receive()
     try:
-        load_file(path)
+        load_module(path, "collimate_user_plugin")
         torch = load_torch()
     except BaseException as error:
         frames.send(failure(error))

@@ -51,14 +51,20 @@ class NotThere(Exception):
     """Says what is missing in words that need no name of an exception."""
 
 
+def load_module(path, name):
+    """Runs a file as the module of that name; it may import what lies beside it."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec.loader.exec_module(module)
+    return module
+
+
 def load(path, name):
     if not os.path.isfile(path):
         raise NotThere(f"no file {path}")
-    spec = importlib.util.spec_from_file_location("collimate_user_reward", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec.loader.exec_module(module)
+    module = load_module(path, "collimate_user_reward")
     if not callable(getattr(module, name, None)):
         known = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
         raise NotThere(f"no function {name}; it defines {', '.join(known) or 'none'}")
@@ -86,6 +92,15 @@ def own_lines(error):
     ours = os.path.dirname(__file__)
     return traceback.format_list(f for f in traceback.extract_tb(error.__traceback__)
                                  if os.path.dirname(f.filename) != ours and not f.filename.startswith("<frozen "))
+
+
+def failure_of(error):
+    """{"error", "trace"} of what the user's file has raised, with its own lines."""
+    lines = own_lines(error)
+    if isinstance(error, SyntaxError):
+        lines += traceback.format_exception_only(error)[:-1]
+    told = str(error) if isinstance(error, NotThere) else traceback.format_exception_only(error)[-1].strip()
+    return {"error": told, "trace": "".join(["\n", *lines]).rstrip()}
 
 
 def checked(value, completion):
@@ -238,12 +253,7 @@ def main(path, name):
     try:
         function = load(path, name)
     except BaseException as error:
-        lines = own_lines(error)
-        if isinstance(error, SyntaxError):
-            lines += traceback.format_exception_only(error)[:-1]
-        told = str(error) if isinstance(error, NotThere) else traceback.format_exception_only(error)[-1].strip()
-        frames.send({"error": told,
-                     "trace": "".join(["\n", *lines]).rstrip()})
+        frames.send(failure_of(error))
         return
     call, reserved = shape_of(function)
     frames.send({"reserved": reserved, "together": call is call_batch})

@@ -33,6 +33,13 @@ inline void expect_finite(const Metrics& metrics) {
 // Tokens that the iteration's samples gave to train on.
 inline double completion_tokens(const nlohmann::json& line) { return 16 * number(line, "response_length/mean"); }
 
+// Every token of the line's completions was compared, with the weights that drew it, and none differs.
+inline void expect_no_mismatch(const nlohmann::json& line) {
+  EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
+  EXPECT_EQ(number(line, "mismatch/tokens_other_version"), 0.0);
+  EXPECT_NEAR(number(line, "mismatch/tokens_compared"), completion_tokens(line), 1e-6);
+}
+
 // Trains in directories of its own.
 class RecipeRuns : public testing::Test {
  protected:

@@ -3,14 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <fstream>
+#include <set>
 
-#include "collimate/model/huggingface_check.h"
 #include "collimate/model/peft_adapters.h"
-#include "tests/golden/family_weights.h"
-#include "tests/support/model/raw_safetensors.h"
-#include "tests/support/model/tiny_weights.h"
+#include "tests/golden/peft_files.h"
 
 namespace collimate::golden {
 namespace {
@@ -23,35 +20,15 @@ class PeftGolden : public model::testing::InDirectory {
 
   std::string adapter() const { return directory_ + "/adapter"; }
 
-  // A case's model, and beside it its adapters: half of what the formula says.
+  // A case's model, and beside it its adapters.
   void write(const json& one) const {
-    std::filesystem::create_directories(adapter());
     model::save_huggingface(*family_weights(one.at("config")), directory_ + "/base");
-    std::vector<model::testing::RawTensor> tensors;
-    for (const auto& [name, sizes] : one.at("tensors").items()) {
-      std::vector<float> values(sizes[0].get<size_t>() * sizes[1].get<size_t>());
-      for (size_t i = 0; i < values.size(); ++i)
-        values[i] = static_cast<float>(wave(name, static_cast<int64_t>(i)) / 2);
-      tensors.push_back({name, "F32", sizes, model::testing::bytes_of(values)});
-    }
-    model::testing::write_raw_safetensors(adapter() + "/adapter_model.safetensors", tensors);
-    json config = one.at("adapter_config");
-    config["base_model_name_or_path"] = directory_ + "/base";
-    std::ofstream(adapter() + "/adapter_config.json") << config;
+    write_adapters(adapter(), directory_ + "/base", one);
   }
 
   // How far the logits of the adapters' directory are from those of the case.
   float worst(const json& one, const model::WeightsOptions& options) const {
-    model::check_huggingface(adapter(), "lm", options);
-    model::Model decoder(model::load_huggingface(adapter(), "lm", options, {}), {});
-    const auto ids = one.at("ids").get<std::vector<int32_t>>();
-    const std::span<const int32_t> sequence = ids;
-    const auto got = model::testing::to_vector(decoder.logits(decoder.forward(model::pack_sequences({&sequence, 1}))));
-    const auto wanted = one.at("logits").get<std::vector<float>>();
-    EXPECT_EQ(got.size(), wanted.size());
-    float most = 0;
-    for (size_t i = 0; i < wanted.size(); ++i) most = std::max(most, std::abs(got[i] - wanted[i]));
-    return most;
+    return furthest(logits_of(adapter(), one, options), one);
   }
 
   json cases_;

@@ -224,6 +224,16 @@ def make_few_bytes_fallback(size: int) -> Tokenizer:
                           byte_fallback=True)
 
 
+def make_spelled(size: int) -> Tokenizer:
+    """Bytes are spelled before anything splits the text."""
+    t = Tokenizer(models.BPE())
+    t.normalizer = normalizers.ByteLevel()
+    t.pre_tokenizer = pre_tokenizers.Split(Regex("\u0120?[^\u0120]+"), "isolated")
+    t.decoder = decoders.ByteLevel()
+    return trained(t, trainers.BpeTrainer(vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                          show_progress=False))
+
+
 def make_scripts(size: int) -> Tokenizer:
     return split_later(size, [pre_tokenizers.UnicodeScripts()])
 
@@ -238,7 +248,7 @@ def make_all(only: list, scale: int = 1) -> dict:
               "clip": (make_clip, 620), "gpt1": (make_gpt1, 400), "prefixed": (make_prefixed, 400),
               "falcon": (make_falcon, 340), "fallback": (make_fallback, 500), "word_level": (make_words, 300),
               "bloom": (make_bloom, 400),
-              "scripts": (make_scripts, 500), "fixed_length": (make_fixed_length, 500),
+              "spelled": (make_spelled, 320), "scripts": (make_scripts, 500), "fixed_length": (make_fixed_length, 500),
               "few_bytes": (make_few_bytes, 400), "few_bytes_unk": (make_few_bytes_unk, 400),
               "few_bytes_fallback": (make_few_bytes_fallback, 400)}
     return {name: make(size * scale) for name, (make, size) in makers.items() if not only or name in only}

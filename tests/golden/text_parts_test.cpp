@@ -1,18 +1,14 @@
 // Language models of models that read images too, against logits of texts under the whole (make_text_parts.py).
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <regex>
 
-#include "collimate/model/huggingface_check.h"
 #include "collimate/model/peft.h"
 #include "collimate/model/peft_adapters.h"
 #include "collimate/shape/text_part.h"
-#include "tests/golden/family_weights.h"
-#include "tests/support/model/raw_safetensors.h"
-#include "tests/support/model/tiny_weights.h"
+#include "tests/golden/peft_files.h"
 
 namespace collimate::golden {
 namespace {
@@ -38,34 +34,6 @@ class TextParts : public model::testing::InDirectory {
     model::testing::write_raw_safetensors(directory_ + "/model.safetensors", tensors);
     std::ofstream(directory_ + "/config.json") << one.at("config");
   }
-  // A case's adapters: half of the formula.
-  void write_adapter(const std::string& adapter, const json& one) const {
-    std::filesystem::create_directories(adapter);
-    std::vector<model::testing::RawTensor> tensors;
-    for (const auto& [name, sizes] : one.at("tensors").items()) {
-      std::vector<float> values(sizes[0].get<size_t>() * sizes[1].get<size_t>());
-      for (size_t i = 0; i < values.size(); ++i)
-        values[i] = static_cast<float>(wave(name, static_cast<int64_t>(i)) / 2);
-      tensors.push_back({name, "F32", sizes, model::testing::bytes_of(values)});
-    }
-    model::testing::write_raw_safetensors(adapter + "/adapter_model.safetensors", tensors);
-    json config = one.at("adapter_config");
-    config["base_model_name_or_path"] = directory_;
-    std::ofstream(adapter + "/adapter_config.json") << config;
-  }
-  static float furthest(const std::vector<float>& got, const json& one) {
-    const auto wanted = one.at("logits").get<std::vector<float>>();
-    EXPECT_EQ(got.size(), wanted.size());
-    float most = 0;
-    for (size_t i = 0; i < wanted.size(); ++i) most = std::max(most, std::abs(got[i] - wanted[i]));
-    return most;
-  }
-  static std::vector<float> logits_of(const std::string& directory, const json& one) {
-    model::check_huggingface(directory, "lm", {});
-    model::Model decoder(model::load_huggingface(directory, "lm", {}, {}), {});
-    const auto ids = one.at("ids").get<std::vector<int32_t>>();
-    return model::testing::to_vector(decoder.logits(decoder.forward(model::testing::pack({ids}))));
-  }
 };
 
 TEST_F(TextParts, LogitsAreThoseOfAnotherImplementation) {
@@ -90,7 +58,7 @@ TEST_F(TextParts, AdaptersOfTheWholeAreThoseOfTheLanguageModel) {
   for (const json& one : json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/peft_text_parts.json"))) {
     SCOPED_TRACE(one.at("name").get<std::string>());
     write(*std::ranges::find_if(cases, [&](const json& whole) { return whole.at("name") == one.at("name"); }));
-    write_adapter(adapter, one);
+    write_adapters(adapter, directory_, one);
     EXPECT_LT(furthest(logits_of(adapter, one), one), 3e-5F);
     if (!one.at("adapter_config").at("rank_pattern").empty()) continue;
     const model::WeightsOptions on{.trained = true, .lora = model::PeftAdapters(adapter).options()};

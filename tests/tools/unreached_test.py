@@ -46,6 +46,16 @@ class Unreached(unittest.TestCase):
         self.assertEqual(found("void end_mark(int x);", "void A::end_mark(int x) {"), ["end_mark: nothing calls it"])
         self.assertEqual(found("class Tokenizer {", "  Tokenizer(int x);"), [], "a constructor")
 
+    def test_headers_that_no_other_source_includes(self):
+        sources = {"collimate/a/b.h": (), "collimate/a/b.cpp": ('#include "collimate/a/b.h"',),
+                   "collimate/a/c.h": (), "collimate/a/c.cpp": ('#include "collimate/a/c.h"',),
+                   "collimate/a/d.cpp": ('#include "collimate/a/c.h"',),
+                   "collimate/a/d_test.cpp": ('#include "collimate/a/b.h"',)}
+        with mock.patch.object(unreached, "files", lambda *_: tuple(sources)), \
+                mock.patch.object(unreached, "lines", sources.get), \
+                mock.patch.object(unreached, "test_files", lambda _: {"collimate/a/d_test.cpp"}):
+            self.assertEqual([failure.path for failure in unreached.headers_of_one_source()], ["collimate/a/b.h"])
+
     def test_headers_of_tests_are_below_tests(self):
         with mock.patch.object(unreached, "test_files", lambda _: {"collimate/a/b.h", "tests/c.h", "collimate/a.cpp"}):
             self.assertEqual([failure.path for failure in unreached.headers_of_tests()], ["collimate/a/b.h"])

@@ -9,6 +9,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/lower_case.h"
 #include "collimate/base/named.h"
 #include "collimate/base/nearest_number.h"
 
@@ -17,10 +18,7 @@ namespace {
 
 // Returns the letters and digits of a name in lower case, without endings such as "gb" or "sxm5".
 std::string plain(const std::string& name) {
-  std::string kept;
-  for (const char c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)))
-      kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string kept = base::plain_name(name);
   for (const std::string ending : {"gb", "sxm", "sxm2", "sxm4", "sxm5", "hbm3"})
     if (kept.size() > ending.size() && kept.ends_with(ending)) kept.resize(kept.size() - ending.size());
   return kept;

@@ -25,6 +25,15 @@ const std::vector<std::pair<std::string, int FixedLayout::*>>& fixed_sizes() {
   return kSizes;
 }
 
+// Visits each member that a word of --fix sets.
+void each_member(const auto& visit) {
+  for (const auto& [word, member] : fixed_sizes()) visit(member);
+  visit(&FixedLayout::zero);
+  visit(&FixedLayout::micro_batch);
+  visit(&FixedLayout::recompute);
+  visit(&FixedLayout::offload);
+}
+
 std::vector<std::string> fixed_words() {
   std::vector<std::string> words;
   for (const auto& [word, member] : fixed_sizes()) words.push_back(word);
@@ -263,23 +272,14 @@ std::vector<FixedLayout> words_of(const FixedLayout& fixed) {
     word.*member = fixed.*member;
     words.push_back(word);
   };
-  for (const auto& [word, member] : fixed_sizes()) add(member);
-  add(&FixedLayout::zero);
-  add(&FixedLayout::micro_batch);
-  add(&FixedLayout::recompute);
-  add(&FixedLayout::offload);
+  each_member(add);
   return words;
 }
 
 void add_word(FixedLayout& fixed, const FixedLayout& word) {
-  const auto add = [&](auto FixedLayout::*member) {
+  each_member([&](auto FixedLayout::*member) {
     if (word.*member != FixedLayout().*member) fixed.*member = word.*member;
-  };
-  for (const auto& [name, member] : fixed_sizes()) add(member);
-  add(&FixedLayout::zero);
-  add(&FixedLayout::micro_batch);
-  add(&FixedLayout::recompute);
-  add(&FixedLayout::offload);
+  });
 }
 
 std::string fixed_text(const FixedLayout& fixed) {

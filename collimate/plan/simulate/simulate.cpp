@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "collimate/base/at.h"
+
 namespace collimate::plan {
 namespace {
 
@@ -79,7 +81,7 @@ class Answers {
  private:
   const graph::FunctionSpec& spec(const Task& task) const { return graphs_.of(task.graph).spec(task.node); }
   int64_t group_size(const Task& task) const {
-    return task.graph == 0 ? options_.group_size : graphs_.evaluations[static_cast<size_t>(task.graph - 1)].group_size;
+    return task.graph == 0 ? options_.group_size : base::at(graphs_.evaluations, task.graph - 1).group_size;
   }
   void at(double seconds, Event event) { queue.emplace(seconds, NextStep{std::move(event), {}}); }
   void may_call(double seconds, const Task& task) { queue.emplace(seconds, NextStep{std::nullopt, task}); }

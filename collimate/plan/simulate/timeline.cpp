@@ -6,15 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/at.h"
+#include "collimate/base/contains.h"
 
 namespace collimate::plan {
 namespace {
 
 constexpr double kSame = 1e-9;  // relative difference of times that are one moment
-
-bool contains(const std::vector<int>& list, int item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
 
 std::string move_label(const graph::Action& action) {
   if (action.transition == graph::TransitionKind::kWeights) return action.source + " -> " + action.model;
@@ -26,7 +23,7 @@ std::vector<int> workers_of(const Request& request, const graph::Placement& plac
   if (action.transition != graph::TransitionKind::kWeights) return {action.worker};
   std::vector<int> workers = graph::workers_of(request.graph, placement, action.source);
   for (const int worker : graph::workers_of(request.graph, placement, action.model))
-    if (!contains(workers, worker)) workers.push_back(worker);
+    if (!base::contains(workers, worker)) workers.push_back(worker);
   return workers;
 }
 
@@ -54,12 +51,12 @@ class DeviceWork {
   std::vector<Block> blocks(int device) const {
     std::vector<Block> found;
     for (const TaskSpan& span : simulation_.spans)
-      if (contains(span.workers, device))
+      if (base::contains(span.workers, device))
         for (const auto& [begin, end] : work_of(span))
           if (end > begin) found.push_back({call_of(plan_, span.task.node), label(span.task.node), begin, end});
     for (const MoveSpan& move : simulation_.moves)
       if (move.end_seconds > move.begin_seconds &&
-          contains(workers_of(request_, simulated_.placement, move.action), device))
+          base::contains(workers_of(request_, simulated_.placement, move.action), device))
         found.push_back({-1, move_label(move.action), move.begin_seconds, move.end_seconds});
     std::stable_sort(found.begin(), found.end(),
                      [](const Block& a, const Block& b) { return a.begin_seconds < b.begin_seconds; });
@@ -75,7 +72,7 @@ class DeviceWork {
         ended = move_label(move.action);
     for (const TaskSpan& span : simulation_.spans) {
       if (std::abs(span.end_seconds - moment) > close || span.end_seconds <= span.begin_seconds) continue;
-      if (contains(span.workers, device)) continue;
+      if (base::contains(span.workers, device)) continue;
       ended = label(span.task.node);
       if (feeds(span.task.node, next.call)) break;
     }

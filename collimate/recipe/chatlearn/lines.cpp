@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
@@ -32,7 +33,7 @@ void remove(base::ConfigNode& root, const std::string& path) {
       node->children.erase(node->children.begin() + at);
       node->keys.erase(found);
     } else {
-      node = &node->children[static_cast<size_t>(at)];
+      node = &base::at(node->children, at);
     }
   }
 }

@@ -1,12 +1,13 @@
 #include "collimate/recipe/chatlearn/source.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
+#include "collimate/base/lower_case.h"
 #include "collimate/base/read_file.h"
 
 namespace collimate::recipe::chatlearn {
@@ -120,17 +121,12 @@ void resolve(ConfigNode& node, const ConfigNode& tree, int depth) {
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 bool says(const ConfigNode* node, const nlohmann::json& value) { return node != nullptr && to_json(*node) == value; }
 
 // Returns the role of a model by the names of ChatLearn's examples: ppo_policy, policy_trainer, reference,
 // value_trainer.
 std::optional<Role> role_of(const Model& model) {
-  const std::string name = lower(model.name);
+  const std::string name = base::lower_case(model.name);
   const bool trains = has(name, "train") || has(name, "ppo") || model.is_true("trainable");
   if (has(name, "reward")) return model.number({"num_gpu", "num_device"}, 0, 0) == 0 ? Role::kRule : Role::kReward;
   if (has(name, "value") || has(name, "critic")) return trains ? Role::kValueTrainer : Role::kValue;
@@ -228,7 +224,7 @@ Source read_source(const fs::path& path) {
 std::string_view name_of(Role role) {
   constexpr std::string_view kNames[] = {"policy", "policy_trainer", "reference", "reward",
                                          "value",  "value_trainer",  "rule"};
-  return kNames[static_cast<size_t>(role)];
+  return base::at(kNames, role);
 }
 
 }  // namespace collimate::recipe::chatlearn

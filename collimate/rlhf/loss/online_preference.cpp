@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "collimate/base/at.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/tensor/results.h"
 
@@ -40,7 +41,7 @@ struct OnlinePreference {
 RankedRows rows_of(const LossContext& c, const Tensor& ratio) {
   std::vector<float> reward, low, high;
   for (int64_t r = 0; r < c.rows().rows(); ++r) {
-    const bool empty = c.token_counts()[static_cast<size_t>(r)] == 0;
+    const bool empty = base::at(c.token_counts(), r) == 0;
     reward.push_back(empty ? std::numeric_limits<float>::quiet_NaN() : c.rows().get(batch::kReward, r));
     const auto uid = static_cast<uint64_t>(c.rows().get(batch::kPromptUid, r));
     low.push_back(static_cast<float>(uid & 0xffffff));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
@@ -117,7 +118,7 @@ void AdvantageModule::setup(flow::Context& context) {
 Batch AdvantageModule::penalised(const Batch& rows) const {
   std::vector<float> penalties(static_cast<size_t>(rows.rows()), 0.F);
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    float& penalty = penalties[static_cast<size_t>(r)];
+    float& penalty = base::at(penalties, r);
     if (options_.missing_eos_penalty->has_value() && is_cut(rows, r))
       penalty += static_cast<float>(**options_.missing_eos_penalty);
     if (options_.overlong_buffer_tokens > 0)
@@ -186,27 +187,16 @@ void AdvantageModule::report_kl(const Batch& rows) {
 
 std::vector<flow::Metric> AdvantageModule::metrics() { return std::exchange(metrics_, {}); }
 
-nlohmann::json AdvantageModule::to_json(const State& state) {
-  return {{"kl_coefficient", state.kl_coefficient},
-          {"count", state.rewards.count},
-          {"mean", state.rewards.mean},
-          {"squares", state.rewards.squares}};
-}
-
-AdvantageModule::State AdvantageModule::state_of(const nlohmann::json& json) {
-  return {{json.at("count"), json.at("mean"), json.at("squares")}, json.at("kl_coefficient")};
-}
-
 void AdvantageModule::save(base::StateWriter& out) const {
-  out.json("shaping", {{"iteration", iteration_}, {"before", to_json(before_)}, {"now", to_json(now_)}});
+  out.json("shaping", {{"iteration", iteration_}, {"before", before_}, {"now", now_}});
 }
 
 void AdvantageModule::load(base::StateReader& in) {
   if (!in.has("shaping")) return;  // the checkpoint is older than this state
   const nlohmann::json state = in.json("shaping");
   iteration_ = state.at("iteration");
-  before_ = state_of(state.at("before"));
-  now_ = state_of(state.at("now"));
+  state.at("before").get_to(before_);
+  state.at("now").get_to(now_);
 }
 
 }  // namespace collimate::rlhf

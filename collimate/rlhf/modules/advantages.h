@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/flow/module.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/advantage/shaping.h"
@@ -29,9 +30,14 @@ class AdvantageModule final : public flow::Module {
   struct State {
     RunningMoments rewards;
     double kl_coefficient = 0;
+
+    static void fields(auto& self, auto&& field) {
+      field("kl_coefficient", self.kl_coefficient);
+      field("count", self.rewards.count);
+      field("mean", self.rewards.mean);
+      field("squares", self.rewards.squares);
+    }
   };
-  static nlohmann::json to_json(const State& state);
-  static State state_of(const nlohmann::json& json);
 
   // Returns whether a loss divides by the tokens of the iteration (token_normalizer), which are then counted.
   bool counts_tokens() const { return options_.token_normalizer == std::string("iteration"); }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "collimate/base/config.h"
 #include "collimate/flow/context.h"
 #include "collimate/flow/weights_port.h"
 #include "collimate/model/model.h"
@@ -88,6 +89,14 @@ shape::ModelShape own_shape(const DecoderOptions& options, const model::ModelRan
 // Returns the adapters that the section asks for: those in the model's directory, if it holds any, else new ones.
 // Throws InputError if the section contradicts those in the directory.
 model::LoraOptions lora_options(const DecoderOptions& options);
+
+// Returns a section of the run's config. What the config leaves out has its default.
+template <class Section>
+Section read_section(const flow::Context& context, const std::string& name) {
+  Section section;
+  base::apply(context.config.value(name, nlohmann::json::object()), name, section);
+  return section;
+}
 
 // Returns the options of the model that guesses tokens for rollouts of `policy`. Its identity is "draft", and it is not
 // trained.

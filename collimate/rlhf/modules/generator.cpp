@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
@@ -239,12 +238,6 @@ class GenerateStream final : public flow::Stream {
   std::vector<DrawnSample> finished_;
 };
 
-RolloutOptions rollout_of(const flow::Context& context) {
-  RolloutOptions rollout;
-  base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
-  return rollout;
-}
-
 // Returns the options of the service that generates. The placement too may limit how many rows decode at once.
 generate::ServiceOptions service_of(const RolloutOptions& rollout, const DecoderOptions& options,
                                     const flow::Context& context) {
@@ -281,7 +274,8 @@ std::vector<graph::FunctionSpec> GeneratorModule::functions() const {
 }
 
 std::vector<tensor::MemoryItem> GeneratorModule::memory(const flow::Context& context) const {
-  const generate::ServiceOptions service = service_of(rollout_of(context), options(), context);
+  const generate::ServiceOptions service =
+      service_of(read_section<RolloutOptions>(context, "rollout"), options(), context);
   return decoder_memory(context, options(), &service);
 }
 
@@ -296,7 +290,7 @@ void GeneratorModule::setup(flow::Context& context) {
   if (copies != nullptr && copies->rank() > 0 && !decoder().weights->shares().several() &&
       !decoder().weights->experts().several())
     saved_shares_.resize(static_cast<size_t>(decoder().weights->segments()));  // empty: the first copy saves all
-  rollout_ = rollout_of(context);
+  rollout_ = read_section<RolloutOptions>(context, "rollout");
   generate::ServiceOptions service = service_of(rollout_, options(), context);
   service.seed = seed_ = context.seed;
   service.exec = decoder().exec;

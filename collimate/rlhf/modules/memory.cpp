@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "collimate/base/config.h"
 #include "collimate/generate/routed_blocks.h"
 #include "collimate/model/memory_plan.h"
 #include "collimate/rlhf/modules/answers.h"
@@ -241,10 +240,8 @@ std::vector<MemoryItem> draft_memory(const DecoderOptions& options, const genera
 
 std::vector<MemoryItem> decoder_memory(const flow::Context& context, const DecoderOptions& options,
                                        const generate::ServiceOptions* service) {
-  RolloutOptions rollout;
-  TrainOptions train;
-  base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
-  base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
+  const auto rollout = read_section<RolloutOptions>(context, "rollout");
+  const auto train = read_section<TrainOptions>(context, "train");
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
   Plan plan(options, model_ranks(context), threads, records_experts(context, options, train));
   const shape::ModelShape& shape = plan.shape();

@@ -136,10 +136,8 @@ std::vector<tensor::MemoryItem> ScorerModule::memory(const flow::Context& contex
 }
 
 void ScorerModule::setup(flow::Context& context) {
-  RolloutOptions rollout;
-  TrainOptions train;
-  base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
-  base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
+  const auto rollout = read_section<RolloutOptions>(context, "rollout");
+  const auto train = read_section<TrainOptions>(context, "train");
   temperature_ = options_.sampled ? static_cast<float>(rollout.values().temperature) : 1.0F;
   micro_batch_tokens_ = micro_batch_tokens(train);
   for (const FunctionSpec& spec : functions())

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
@@ -75,13 +74,6 @@ Batch ptx_rows(const Batch& samples) {
              std::vector<uint8_t>(trainable.begin(), trainable.end()));
   }
   return rows.batch();
-}
-
-template <class Section>
-Section read_section(const flow::Context& context, const std::string& name) {
-  Section section;
-  base::apply(context.config.value(name, nlohmann::json::object()), name, section);
-  return section;
 }
 
 }  // namespace

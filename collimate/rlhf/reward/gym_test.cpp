@@ -162,6 +162,10 @@ TEST_F(GymTest, AFileWithoutTheClassIsRefused) {
               HasSubstr("env.py to define Environment, got no function Environment; it defines "));
   EXPECT_THAT(base::message_of<base::InputError>([&] { Gym gym(section("Stepless")); }),
               HasSubstr("got Stepless without a method step"));
+  const GymSection broken = section("Sum");
+  std::ofstream(directory_ / "env.py") << "x = 1\nclass Sum(:\n";
+  EXPECT_THAT(base::message_of<base::InputError>([&] { Gym gym(broken); }),
+              testing::AllOf(HasSubstr("got SyntaxError: "), HasSubstr("env.py\", line 2\n")));
 }
 
 TEST_F(GymTest, TheRewardIsThatOfTheEpisodeOrOfATrialOfOneStep) {

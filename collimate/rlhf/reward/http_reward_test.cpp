@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
@@ -31,6 +32,16 @@ void answer_numbers(size_t, const json& request, httplib::Response& response) {
   for (const json& completion : request.at("completions"))
     rewards.push_back(std::stoi(completion.get<std::string>().substr(1)));
   answer_json(response, {{"rewards", rewards}});
+}
+
+// Answers until `over`, a byte at a time, so that no single wait for the next one is long.
+FakeServer::Answer answer_until(const std::atomic<bool>& over) {
+  return [&over](size_t, const json&, httplib::Response& response) {
+    response.set_chunked_content_provider("application/json", [&over](size_t, httplib::DataSink& sink) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return !over && sink.write(" ", 1);
+    });
+  };
 }
 
 HttpSection asking(const std::string& url, int64_t tries = 2) {
@@ -143,13 +154,7 @@ TEST(HttpReward, AServerThatIsNotThereFailsEachSample) {
 
 TEST(HttpReward, ASlowAnswerIsEndedAndTheRunIsToldOfTheWait) {
   std::atomic<bool> over = false;
-  const FakeServer server([&](size_t, const json&, httplib::Response& response) {
-    // A byte at a time, so that no single wait for the next one is long.
-    response.set_chunked_content_provider("application/json", [&](size_t, httplib::DataSink& sink) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      return !over && sink.write(" ", 1);
-    });
-  });
+  const FakeServer server(answer_until(over));
   HttpSection options = asking(server.url("/"), 1);
   options.timeout_seconds = 0.3;
   const auto reward = http_reward(options);
@@ -162,12 +167,7 @@ TEST(HttpReward, ASlowAnswerIsEndedAndTheRunIsToldOfTheWait) {
 
 TEST(HttpReward, AStopWhileItWaitsEndsAllRequests) {
   std::atomic<bool> over = false;
-  const FakeServer server([&](size_t, const json&, httplib::Response& response) {
-    response.set_chunked_content_provider("application/json", [&](size_t, httplib::DataSink& sink) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      return !over && sink.write(" ", 1);
-    });
-  });
+  const FakeServer server(answer_until(over));
   const auto reward = http_reward(asking(server.url("/"), 5));
   reward->on_progress([] { throw std::runtime_error("stop"); });
   EXPECT_THROW(reward->score(asked_samples(3)), std::runtime_error);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
@@ -22,7 +23,7 @@ LayerRule read_pattern(const Fields& fields, int64_t layers) {
   if (pattern.empty() || pattern.find_first_not_of("LG") != std::string::npos)
     throw base::InputError(base::expectation(fields.at(kKey), "L and G, as \"LLLG\"", "'" + pattern + "'"));
   return [pattern, layers](int64_t layer) {
-    return layer + 1 < layers && pattern[static_cast<size_t>(layer) % pattern.size()] == 'L';
+    return layer + 1 < layers && base::at(pattern, layer % std::ssize(pattern)) == 'L';
   };
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/text/jinja/evaluator.h"
 
 namespace collimate::text::jinja {
@@ -19,7 +20,7 @@ bool is_bound(const Value& value) { return value.is<Macro>() && value.as<Macro>(
 
 Value cycled(const Loop& loop, const Arguments& arguments) {
   if (arguments.positional.empty()) refuse("values to cycle through", "none");
-  return arguments.positional[static_cast<size_t>(loop.index) % arguments.positional.size()];
+  return base::at(arguments.positional, loop.index % std::ssize(arguments.positional));
 }
 
 // Returns whether the arguments differ from those of the loop's last call.

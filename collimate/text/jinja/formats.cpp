@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "collimate/base/at.h"
 #include "collimate/base/characters.h"
 #include "collimate/text/jinja/budget.h"
 #include "collimate/text/utf8.h"
@@ -98,7 +99,7 @@ std::string number_text(const Value& value, Form form) {
 std::string first_characters(const std::string& text, int64_t most) {
   const auto all = characters(text);
   if (most < 0 || most >= static_cast<int64_t>(all.size())) return text;
-  return text.substr(0, static_cast<size_t>(all[static_cast<size_t>(most)].data() - text.data()));
+  return text.substr(0, static_cast<size_t>(base::at(all, most).data() - text.data()));
 }
 
 // ---- format % values
@@ -287,7 +288,7 @@ Value value_of(std::string_view name, const Arguments& arguments, int64_t& count
     const int64_t at = counts ? counted++ : read_number(first, 0);
     if (!counts) counted = -1;
     if (at + 1 >= static_cast<int64_t>(arguments.positional.size())) refuse_form("fewer values than places");
-    value = arguments.positional[static_cast<size_t>(at) + 1];
+    value = base::at(arguments.positional, at + 1);
   } else {
     const Value* named = find(arguments.named, std::string(first));
     if (named == nullptr) refuse_form(fmt::format("no value of '{}'", first));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/text/jinja/budget.h"
 #include "collimate/text/jinja/filter_kinds.h"
 #include "collimate/text/jinja/formats.h"
@@ -86,7 +87,7 @@ Value truncate(const Arguments& a) {
   const int64_t most = length.whole(), more = leeway.is<None>() ? 5 : leeway.whole();
   if (most < ending || more < 0) refuse("a length of at least the end's and a leeway of 0 or more", "less");
   if (static_cast<int64_t>(all.size()) <= most + more) return text;
-  std::string kept(text.data(), all[static_cast<size_t>(most - ending)].data());
+  std::string kept(text.data(), base::at(all, most - ending).data());
   if (const size_t blank = kept.rfind(' '); !truth(a.get(2, "killwords", false)) && blank != std::string::npos)
     kept.resize(blank);
   return kept + end;

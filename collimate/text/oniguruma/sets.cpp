@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collimate/base/lower_case.h"
 #include "collimate/text/regex.h"
 
 namespace collimate::text::oniguruma {
@@ -103,9 +104,7 @@ std::optional<CharacterSet> property_of_pcre2(const std::string& name) {
 
 CharacterSet property(Reader& reader, bool in_class) {
   const std::string_view written = reader.take_before('}');
-  std::string name;
-  for (const char c : written)
-    if (std::isalnum(static_cast<unsigned char>(c))) name += static_cast<char>(std::tolower(c));
+  const std::string name = base::plain_name(written);
   if (name == "word" && !in_class) return {kOutsideWord};
   if (const auto found = other_sets().find(name); found != other_sets().end()) return found->second;
   if (const auto found = posix_sets().find(name); found != posix_sets().end()) return found->second;
