@@ -4,6 +4,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/batch/padding.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/gym_entry.h"
 #include "collimate/recipe/list.h"
@@ -356,6 +357,7 @@ graph::Input pair_input(const rlhf::Loss& loss) {
   graph::Input input{"pairs", {"uid", "pair_uid", "ids", "trainable"}};
   if (loss.reads(rlhf::kCompletion)) input.columns.push_back(rlhf::kCompletion.name);
   if (loss.reads(rlhf::kMargin)) input.columns.push_back(rlhf::kMargin.name);
+  if (loss.reads(batch::kUnpaddedTokens)) input.columns.push_back(batch::kUnpaddedTokens.name);
   return input;
 }
 
@@ -375,6 +377,7 @@ Plan pair_plan(Page& page, const Page::Role& trained) {
   plan.group_size = 2;
   plan.trained = "policy";
   plan.margins = loss.reads(rlhf::kMargin);
+  plan.padded_pairs = loss.reads(batch::kUnpaddedTokens);
   plan.prompt_is_trained = loss.reads(rlhf::kCompletion);
   plan.learns_to_stop = trained.head == "lm";  // a score is of the last token, whatever that is
   if (trained.rows == "pairs" && !plan.prompt_is_trained) page.reads("data.train_from_difference");

@@ -55,6 +55,7 @@ struct Plan {
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
   bool prompt_is_trained = false;  // pairs whose `trainable` marks the prompt too, and `completion` the answer alone
   bool margins = false;            // pairs with the data's margins
+  bool padded_pairs = false;       // pairs whose rows are padded to one length (rlhf/prompt/divergence_region.h)
   bool mismatched = false;         // marked rows come with answers to other prompts, for the estimate of a KL
   int64_t rows_per_iteration = 0;
   int64_t group_size = 1;

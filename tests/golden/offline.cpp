@@ -1,6 +1,8 @@
 #include "tests/golden/offline.h"
 
+#include "collimate/batch/padding.h"
 #include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/prompt/divergence_region.h"
 #include "collimate/train/scoring.h"
 
 namespace collimate::golden {
@@ -49,7 +51,8 @@ class DpoTask : public OfflineTask {
   Reference reference_;
 };
 
-// The score is read at the last token that is not padding, so rows end there.
+// The score is read at the last token that is not padding, so rows end there; where the answers' tokens are compared
+// one by one, each pair has its own padding, as in a run.
 class RewardTask : public OfflineTask {
  public:
   explicit RewardTask(const Options& options) : pad_(static_cast<int32_t>(options.number("pad", -1))) {
@@ -61,6 +64,7 @@ class RewardTask : public OfflineTask {
   OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
     const json& batch = micro.at("batch");
     std::vector<TokenRow> halves = unpadded_rows(batch);
+    if (loss_.reads(batch::kUnpaddedTokens)) return mean_of_micros(padded_pairs(interleaved(halves)), micros.size());
     for (TokenRow& row : halves) {
       while (row.ids.size() > 1 && row.ids.back() == pad_) row.ids.pop_back();
       row.trainable.assign(row.ids.size(), 0);
@@ -79,6 +83,21 @@ class RewardTask : public OfflineTask {
   }
 
  private:
+  Batch padded_pairs(const std::vector<TokenRow>& rows) const {
+    std::vector<std::vector<int32_t>> ids;
+    std::vector<std::vector<uint8_t>> trainable;
+    for (const TokenRow& row : rows) {
+      ids.push_back(row.ids);
+      trainable.push_back(row.trainable);
+    }
+    const std::vector<int64_t> unpadded = rlhf::pad_pairs(ids, trainable, pad_);
+    std::vector<TokenRow> padded;
+    for (size_t r = 0; r < rows.size(); ++r) padded.push_back({ids[r], trainable[r]});
+    Batch out = to_batch(padded);
+    out.set(batch::kUnpaddedTokens, unpadded);
+    return out;
+  }
+
   int32_t pad_;
 };
 

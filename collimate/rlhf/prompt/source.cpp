@@ -7,7 +7,9 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
+#include "collimate/batch/padding.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/prompt/divergence_region.h"
 #include "collimate/rlhf/types/loss.h"
 
 namespace collimate::rlhf {
@@ -377,6 +379,7 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   out.set(batch::kPromptUid, groups);
   if (options_.kind == RowKind::kPreference) out.set(batch::kPairUid, groups);
   out.set(batch::kPromptTokens, prompt_tokens);
+  if (options_.region_padding) out.set(batch::kUnpaddedTokens, pad_pairs(ids, trainable, *options_.region_padding));
   out.set_ragged(batch::kIds, ids);
   out.set_ragged(batch::kTrainable, trainable);
   if (options_.prompt_is_trained) out.set_ragged(kCompletion, completion);

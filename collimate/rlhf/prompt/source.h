@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ struct SourceOptions {
   // Marked rows have the columns mismatched_*: each prompt with the answer to the prompt before it in the iteration,
   // the first prompt with the last answer.
   bool mismatched = false;
+  // The rows of a pair are padded with this token to one length, and trained where their answers diverge; see
+  // divergence_region.h.
+  std::optional<int32_t> region_padding;
   bool margins = false;  // pairs have a column `margin` from the data's rows; 0 if no row has a margin
   // Rewards judge what follows a prompt: an answer labelled false is then refused, as it is no ground truth.
   bool judged = true;
@@ -70,7 +74,8 @@ class RowSource {
   // Iteration i takes examples i·n … (i + 1)·n - 1 of the endless shuffled sequence, n being the examples of `rows`
   // rows; rows from `rows` on (which replace dropped ones) take random examples. An example that its weight uses
   // several times in an epoch has other uids each time. Columns: uid, ids, trainable, prompt_tokens, prompt_uid,
-  // example; pair_uid (kPreference), desirable (kMarked), sampling (kPrompt, when set).
+  // example; pair_uid (kPreference), unpadded_tokens (kPreference, with region_padding), desirable (kMarked), sampling
+  // (kPrompt, when set).
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
   // Returns the numbers, in file order from 0, of examples [first, first + count) of that sequence.
   std::vector<int64_t> order(int64_t first, int64_t count) const;

@@ -33,6 +33,7 @@ class LossContext {
   const at::Tensor& entropy() const { return quantities_.entropy; }
   const at::Tensor& values() const { return quantities_.values; }
   const at::Tensor& row_scores() const { return quantities_.row_scores; }
+  const at::Tensor& token_scores() const { return quantities_.token_scores; }
   const at::Tensor& log_collision() const { return quantities_.log_collision; }
   // Log-probs [M, K + 1], by the model and by the teacher, of the K tokens that the teacher lists and, last, of all
   // other tokens together; teacher_rest is that last one.
