@@ -119,6 +119,7 @@ rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows, int
           .bad_rows = {.drop = config.data.bad_rows.get() == "drop", .remedy = kDropBadRows},
           .seed = static_cast<uint64_t>(config.run.seed.get()),
           .shuffle = config.data.shuffle,
+          .step_separator = config.data.step_separator,
           .limit = prompt ? "rollout.prompt_tokens" : "data.max_tokens"};
 }
 
@@ -162,6 +163,7 @@ std::vector<std::string> data_options(rlhf::RowKind rows) {
   std::vector<std::string> options = {"evaluation.examples", "evaluation.measure", "data.long_rows", "data.bad_rows"};
   if (rows != rlhf::RowKind::kPrompt) options.emplace_back("data.max_tokens");
   if (rows == rlhf::RowKind::kDemonstration) options.emplace_back("data.train_on");
+  if (rows == rlhf::RowKind::kSteps) options.emplace_back("data.step_separator");
   return options;
 }
 

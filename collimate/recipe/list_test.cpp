@@ -96,7 +96,7 @@ TEST(Recipes, EveryOneOfTheListHasAPage) {
     EXPECT_TRUE(plan.modules.contains(plan.trained)) << entry.name;
   }
   EXPECT_THAT(error_of("gpro", ""),
-              HasSubstr("one of \"sft\", \"distill\", \"reward\", \"dpo\", \"kto\", \"grpo\", \"ppo\""));
+              HasSubstr("one of \"sft\", \"distill\", \"reward\", \"process_reward\", \"dpo\", \"kto\", \"grpo\", "));
 }
 
 TEST(Recipes, TheListNamesTheLossesThatPagesTrainBy) {

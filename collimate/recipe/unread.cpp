@@ -63,6 +63,7 @@ std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan)
       {"algorithm", fmt::format("{} ({})", expected, fmt::join(constants, ", ")), ""},
       {"data.train_on", fmt::format("completion with recipe {}", recipe), "recipe: sft", as_text},
       {"data.train_from_difference", expected, "recipe: dpo with a loss that trains no prompts"},
+      {"data.step_separator", expected, "recipe: process_reward"},
       {"data.ptx", no_samples, other, unnamed},
       {"train.ptx_weight", "nothing without data.ptx, whose texts it weighs", "data.ptx: FILE, or leaving it out"},
       {"rollout",

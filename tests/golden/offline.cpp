@@ -101,6 +101,27 @@ class RewardTask : public OfflineTask {
   int32_t pad_;
 };
 
+// Labels stand at the tokens that end a step.
+class StepTask : public OfflineTask {
+ public:
+  explicit StepTask(const Options& options) { loss_ = loss_of("process_reward", options); }
+
+  std::string head() const override { return "score"; }
+
+  OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
+    const json& batch = micro.at("batch");
+    Batch rows = to_batch(unpadded_rows(batch));
+    std::vector<std::vector<float>> right;
+    for (const json& labels : batch.at("labels")) {
+      right.emplace_back();
+      for (const json& label : labels)
+        if (label != -100) right.back().push_back(label.get<float>());
+    }
+    set_at_trainable(rows, rlhf::kStepRight, right);
+    return mean_of_micros(rows, micros.size());
+  }
+};
+
 }  // namespace
 
 OfflineMicro mean_of_micros(Batch rows, size_t micros) {
@@ -114,6 +135,7 @@ std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Op
   if (kind == "sft") return std::make_unique<SftTask>(options);
   if (kind == "dpo") return std::make_unique<DpoTask>(options, golden, shelf);
   if (kind == "reward") return std::make_unique<RewardTask>(options);
+  if (kind == "process_reward") return std::make_unique<StepTask>(options);
   if (kind == "kto") return make_kto_task(options, golden, shelf);
   if (kind == "distill") return make_distillation_task(options);
   if (kind == "orpo" || kind == "cpo") return make_reference_free_task(kind, options);

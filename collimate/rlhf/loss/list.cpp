@@ -16,6 +16,7 @@
   cpo_losses(), \
   reward_losses(), \
   divergence_region_losses(), \
+  step_losses(), \
   kto_losses(), \
   policy_losses(), \
   geometric_mean_losses(), \

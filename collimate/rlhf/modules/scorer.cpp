@@ -128,7 +128,7 @@ std::vector<FunctionSpec> ScorerModule::functions() const {
             mismatched_spec("mismatched_log_probs", kMismatchedLogProb.name),
             mismatched_spec("mismatched_reference_log_probs", kMismatchedReferenceLogProb.name)};
   if (options_.head == std::string("value")) return {score_spec("values", batch::kValues.name)};
-  return {score_spec("score", batch::kReward.name)};
+  return {score_spec("score", batch::kReward.name), score_spec("step_scores", kStepScores.name)};
 }
 
 std::vector<tensor::MemoryItem> ScorerModule::memory(const flow::Context& context) const {
@@ -191,6 +191,7 @@ Batch ScorerModule::call(const std::string& function, const Batch& input, const 
   if (function == "mismatched_reference_log_probs")
     return with_mismatched(model, input, kMismatchedReferenceLogProb, scoring);
   if (function == "values") return train::with_values(model, input, scoring);
+  if (function == "step_scores") return train::with_token_scores(model, input, kStepScores, scoring);
   COLLIMATE_CHECK(function == "score", "scorer has no function {}", function);
   Batch scored = train::with_scores(model, input, scoring);
   scored.set(batch::kReward, scored.all(batch::kScore));

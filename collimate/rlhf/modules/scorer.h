@@ -17,7 +17,7 @@ namespace collimate::rlhf {
 // A model that reads samples, without gradients. With head lm it has the functions log_probs (makes
 // reference_log_probs), old_log_probs, answers (makes model_answer: completes the prompts of a few rows),
 // teacher_lists, divergence, mismatched_log_probs and mismatched_reference_log_probs. With head value it has values,
-// with head score it has score (makes reward).
+// with head score it has score (makes reward) and step_scores (of trainable tokens).
 class ScorerModule : public flow::Module {
  public:
   explicit ScorerModule(const nlohmann::json& parameters);

@@ -85,6 +85,11 @@ inline const Key<float> kMargin{"margin"};
 // The number of trainable tokens of all rows of the iteration, which is equal in every row.
 inline const Key<float> kIterationTokens{"iteration_tokens"};
 
+// Where a step of an answer ends, which is where `trainable` is 1: 1 if the step is right, else 0. [L]
+inline const Key<float> kStepRight{.name = "step_right", .ragged = true};
+// There a process reward model gives the log-odds that the step is right. [L]
+inline const Key<float> kStepScores{.name = "step_scores", .ragged = true};
+
 // A marked answer has 1 if it is desirable, else 0.
 inline const Key<float> kDesirable{"desirable"};
 // KTO's estimate of the KL, max(0, mean log-ratio of mismatched answers), is equal in every row of an iteration.
