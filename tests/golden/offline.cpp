@@ -1,5 +1,6 @@
 #include "tests/golden/offline.h"
 
+#include "collimate/base/error.h"
 #include "collimate/batch/padding.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/prompt/divergence_region.h"
@@ -61,10 +62,16 @@ class RewardTask : public OfflineTask {
 
   std::string head() const override { return "score"; }
 
-  OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
+  OfflineMicro prepare(const json& micro, const json& micros, Trainee& trainee) override {
     const json& batch = micro.at("batch");
     std::vector<TokenRow> halves = unpadded_rows(batch);
-    if (loss_.reads(batch::kUnpaddedTokens)) return mean_of_micros(padded_pairs(interleaved(halves)), micros.size());
+    if (loss_.reads(batch::kUnpaddedTokens)) {
+      const int64_t vocabulary = trainee.model().shape().vocabulary;
+      if (pad_ < 0 || pad_ >= vocabulary)
+        throw base::InputError(
+            base::expectation("hyper.pad", fmt::format("an id below {}", vocabulary), std::to_string(pad_)));
+      return mean_of_micros(padded_pairs(interleaved(halves)), micros.size());
+    }
     for (TokenRow& row : halves) {
       while (row.ids.size() > 1 && row.ids.back() == pad_) row.ids.pop_back();
       row.trainable.assign(row.ids.size(), 0);
