@@ -148,7 +148,14 @@ graph::ModelHandle Page::model(const std::string& model, const std::string& kind
   return add(model, kind, parameters);
 }
 graph::ModelHandle Page::scorer(const std::string& model, const Role& role) {
-  return add(model, "scorer", decoder_parameters(role));
+  nlohmann::json parameters = decoder_parameters(role);
+  if (!role.trained && role.of == "reward") {
+    reads("algorithm.step_reward");
+    parameters["step_reward"] = config_.algorithm.step_reward.get();
+    parameters["step_separator"] = config_.data.step_separator.get();
+    if (config_.algorithm.step_reward != std::string("none")) reads("data.step_separator");
+  }
+  return add(model, "scorer", std::move(parameters));
 }
 graph::ModelHandle Page::trainer(const std::string& model, const Role& role) {
   const auto types = rlhf::chosen_types(algorithm(role), role.loss);
@@ -186,9 +193,8 @@ graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json&
     throw base::InputError(base::expectation(
         "reward", fmt::format("a list of rewards, by which recipe {} judges completions", config_.recipe.get()),
         "none" + beside_models(config_),
-        config_.models.find("reward") == nullptr
-            ? "reward: [{rule: exact}] or [{python: \"reward.py:score\"}]"
-            : "reward: [{rule: exact}], or recipe: ppo, in which models.reward judges"));
+        fmt::format("reward: [{{rule: exact}}] or [{{python: \"reward.py:score\"}}]{}",
+                    config_.recipe == std::string("grpo") ? ", or models: {reward: {path: DIRECTORY}}" : "")));
   if (list == config_.reward.get()) reads("reward");
   check_gym_entries(config_, list);
   rewards_.insert(model);

@@ -201,7 +201,7 @@ class Tutorials(unittest.TestCase):
         if recipe in ("grpo", "ppo"):
             sets += ["rollout.prompt_tokens=16", "rollout.completion_tokens=10"]
         if recipe == "process_reward":
-            sets += ["data.step_separator=="]  # the tutorials' model has no line end
+            sets += ['data.step_separator="="']  # the tutorials' model has no line end
         if "on_policy_share" in config:
             sets += ["rollout.completion_tokens=10"]
         run(f"collimate check how-to.yaml --set {shlex.join(sets)}", self.directory)
