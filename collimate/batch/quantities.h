@@ -14,7 +14,8 @@ struct QuantityNeeds {
   bool log_probs = true;       // [M] log p of each trainable token
   bool entropy = false;        // [M] entropy of the distribution that predicts each trainable token
   bool values = false;         // [M] output of the value head at the state before each trainable token
-  bool row_scores = false;     // [R] output of the score head at each row's last token
+  bool row_scores = false;     // [R] output of the score head at each row's last token ahead of padding (padding.h)
+  bool token_scores = false;   // [M] output of the score head at each trainable token
   bool log_collision = false;  // [M] log Σ p² over the vocabulary, of that distribution; no gradient goes through it
   // [M, K] log-probs of the K tokens that the teacher lists (teacher_keys.h) and [M] the log-prob of all other tokens
   // together, both at listed_temperature.
@@ -30,6 +31,7 @@ struct Quantities {
   at::Tensor entropy;
   at::Tensor values;
   at::Tensor row_scores;
+  at::Tensor token_scores;
   at::Tensor log_collision;
   at::Tensor listed;
   at::Tensor rest;  // at least tensor::kLeastRest

@@ -48,6 +48,9 @@ struct DataOptions : base::Section {
   COLLIMATE_OPTION(
       bool, train_from_difference, false, "",
       "dpo: train both answers of a pair from the first token on in which they differ, as DeepSpeed-Chat does");
+  COLLIMATE_OPTION(std::string, step_separator, "\n", "",
+                   "process_reward: follows each step of an answer; its last token is where the step is scored",
+                   base::satisfying("a text", [](const std::string& text) { return !text.empty(); }));
   COLLIMATE_OPTION(std::string, train_on, "completion", "",
                    "which tokens of an sft row are trained: the last answer, all turns of the assistant, or all tokens "
                    "with the prompt",
@@ -82,11 +85,12 @@ struct MeasureOptions : generate::SamplingOptions {
 nlohmann::json hashed_measures(const nlohmann::json& list);
 
 struct EvaluationOptions : MeasureOptions {
-  COLLIMATE_OPTION(nlohmann::json, measure, nullptr, "",
-                   "what is measured: perplexity, pairs, completions, choices or marked, as collimate eval measures "
-                   "it, or a list of them; an entry {measure: choices, data: FILE} has data and options of its own; by "
-                   "default what the recipe measures",
-                   base::entry_list{}, base::hashed_part<nlohmann::json>{hashed_measures});
+  COLLIMATE_OPTION(
+      nlohmann::json, measure, nullptr, "",
+      "what is measured: perplexity, pairs, completions, choices, marked or steps, as collimate eval "
+      "measures it, or a list of them; an entry {measure: choices, data: FILE} has data and options of its own; by "
+      "default what the recipe measures",
+      base::entry_list{}, base::hashed_part<nlohmann::json>{hashed_measures});
 };
 
 struct RunOptions : base::Section {

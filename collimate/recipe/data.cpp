@@ -82,6 +82,15 @@ text::DataSource one_source(const nlohmann::json& value, const std::string& key)
           .columns = columns_of(given.columns, key + ".columns")};
 }
 
+// Returns the token that pads rows: the tokenizer's own, or the one that ends a text where it has none.
+int32_t padding_of(const text::Tokenizer& tokenizer, const Config& config) {
+  const std::optional<int32_t> pad = tokenizer.pad_id() ? tokenizer.pad_id() : tokenizer.eos_id();
+  if (pad) return *pad;
+  throw InputError(expectation("models.policy.path", "a tokenizer with a token for padding, or one that ends a text",
+                               config.model("policy").path.get() + " with neither",
+                               "\"pad_token\" in its tokenizer_config.json"));
+}
+
 rlhf::SourceOptions source_options(const Config& config, const Plan& plan, int64_t positions) {
   const bool drawn = plan.rows == rlhf::RowKind::kPrompt;
   rlhf::SourceOptions options =
@@ -110,6 +119,7 @@ rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows, int
           .bad_rows = {.drop = config.data.bad_rows.get() == "drop", .remedy = kDropBadRows},
           .seed = static_cast<uint64_t>(config.run.seed.get()),
           .shuffle = config.data.shuffle,
+          .step_separator = config.data.step_separator,
           .limit = prompt ? "rollout.prompt_tokens" : "data.max_tokens"};
 }
 
@@ -153,6 +163,7 @@ std::vector<std::string> data_options(rlhf::RowKind rows) {
   std::vector<std::string> options = {"evaluation.examples", "evaluation.measure", "data.long_rows", "data.bad_rows"};
   if (rows != rlhf::RowKind::kPrompt) options.emplace_back("data.max_tokens");
   if (rows == rlhf::RowKind::kDemonstration) options.emplace_back("data.train_on");
+  if (rows == rlhf::RowKind::kSteps) options.emplace_back("data.step_separator");
   return options;
 }
 
@@ -189,6 +200,7 @@ RunData read_data(const Config& config, const Plan& plan) {
                                                    text::RenderOptions{.train_on = config.data.trained_tokens()});
   const int64_t positions = shape::read_model_shape(host::base_directory(policy.path)).positions();
   rlhf::SourceOptions train = source_options(config, plan, positions);
+  if (plan.padded_pairs) train.region_padding = padding_of(*data.tokenizer, config);
   text::Dataset rows = text::Dataset::read(data_sources(config.data.train, kDataTrain), train.bad_rows);
   HeldOutData held_out(config, rows, data);
   data.train = std::make_unique<rlhf::RowSource>(rows, *data.renderer, std::move(train));

@@ -31,7 +31,7 @@ std::vector<std::string> of_rate(const std::string& recipe, const std::string& r
 }
 
 TEST(FarValues, ALearningRateIsFarAboveWhatTrains) {
-  for (const char* recipe : {"sft", "distill", "reward", "dpo", "kto", "grpo", "ppo"})
+  for (const char* recipe : {"sft", "distill", "reward", "process_reward", "dpo", "kto", "grpo", "ppo"})
     for (const char* rate : {"1", "0.1"}) {
       const auto said = of_rate(recipe, rate);
       ASSERT_EQ(said.size(), 1U) << recipe << " " << rate;
@@ -49,7 +49,7 @@ TEST(FarValues, ALearningRateIsFarAboveWhatTrains) {
 
 // By recipe, with adapters, and by width.
 TEST(FarValues, RatesThatPeopleUseAreNotFar) {
-  for (const char* recipe : {"sft", "distill", "reward", "dpo", "kto", "grpo", "ppo"}) {
+  for (const char* recipe : {"sft", "distill", "reward", "process_reward", "dpo", "kto", "grpo", "ppo"}) {
     EXPECT_THAT(found(recipe, {}), IsEmpty()) << recipe;
     EXPECT_THAT(of_rate(recipe, "0"), IsEmpty()) << "a control";
     EXPECT_THAT(of_rate(recipe, "5e-4"), IsEmpty()) << recipe;

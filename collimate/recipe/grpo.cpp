@@ -4,13 +4,16 @@
 namespace collimate::recipe {
 
 // Plans group relative policy optimisation (Shao et al. 2024), which compares the samples of a prompt with each other
-// and has no value model.
+// and has no value model. Rules or functions give the rewards, else a reward model does.
 Plan grpo(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   const auto policy = page.generator("policy", {.weights = "policy", .trained = true});
   const Page::Role trained{.weights = "policy", .trained = true, .rows = "rollouts", .loss = "grpo"};
   const auto trainer = page.trainer("policy_trainer", trained);
-  const auto reward = page.rewards("reward", config.reward);
+  const bool judged = config.reward->is_null() && config.models.find("reward") != nullptr;
+  if (judged) page.require_reward_model();
+  const auto reward = judged ? page.scorer("reward", {.of = "reward", .weights = "reward", .head = "score"})
+                             : page.rewards("reward", config.reward);
   const auto filter = page.mixed_groups();
   const auto advantages = page.advantages("groups", "group");
   const bool kl =
@@ -36,9 +39,12 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
                  {"mixed_groups.keep", "reward"},
                  {"advantages", "adv"},
                  {"policy_trainer.train", "update_actor"}};
-  plan.evaluations = evaluations(page, trainer, {MeasureKind::kCompletions, [&](const AskedMeasure& asked) {
-                                                   return completion_evaluation(page, asked, policy);
-                                                 }});
+  const graph::ModelHandle* judge = judged ? &reward : nullptr;
+  plan.evaluations =
+      evaluations(page, trainer,
+                  {MeasureKind::kCompletions,
+                   [&](const AskedMeasure& asked) { return completion_evaluation(page, asked, policy, judge); }},
+                  judge);
   return page.finish(std::move(plan));
 }
 

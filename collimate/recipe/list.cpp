@@ -14,6 +14,7 @@ namespace collimate::recipe {
 Plan sft(const Config& config, const flow::Registry& registry);
 Plan distill(const Config& config, const flow::Registry& registry);
 Plan reward(const Config& config, const flow::Registry& registry);
+Plan process_reward(const Config& config, const flow::Registry& registry);
 Plan dpo(const Config& config, const flow::Registry& registry);
 Plan kto(const Config& config, const flow::Registry& registry);
 Plan grpo(const Config& config, const flow::Registry& registry);
@@ -41,6 +42,12 @@ std::vector<RecipeEntry>& recipe_list() {
        {"scored pairs"},
        1e-5,
        reward},
+      {"process_reward",
+       "a process reward model on answers whose steps are labelled right or wrong",
+       RowKind::kSteps,
+       {"labelled steps"},
+       1e-5,
+       process_reward},
       {"dpo",
        "a policy on pairs of a better and a worse answer, by algorithm.loss_type",
        RowKind::kPreference,

@@ -96,7 +96,7 @@ TEST(Recipes, EveryOneOfTheListHasAPage) {
     EXPECT_TRUE(plan.modules.contains(plan.trained)) << entry.name;
   }
   EXPECT_THAT(error_of("gpro", ""),
-              HasSubstr("one of \"sft\", \"distill\", \"reward\", \"dpo\", \"kto\", \"grpo\", \"ppo\""));
+              HasSubstr("one of \"sft\", \"distill\", \"reward\", \"process_reward\", \"dpo\", \"kto\", \"grpo\", "));
 }
 
 TEST(Recipes, TheListNamesTheLossesThatPagesTrainBy) {
@@ -265,7 +265,7 @@ TEST(Recipes, LossAndAdvantageAreThoseOfTheConfig) {
   EXPECT_NO_THROW(plan_of("sft", "algorithm: {loss_type: dft}"));
   EXPECT_NO_THROW(plan_of("dpo", "algorithm: {loss_type: [sigmoid, sft], loss_weights: [1, 0.5]}"));
   EXPECT_THAT(error_of("reward", "algorithm: {loss_type: dft}"),
-              "[algorithm.loss_type] expected one of bradley_terry for scored pairs, got \"dft\"");
+              "[algorithm.loss_type] expected one of bradley_terry, divergence_region for scored pairs, got \"dft\"");
   EXPECT_THAT(error_of("ppo", "algorithm: {advantage: rloo}"),
               "[algorithm.advantage] expected one of gae with this recipe, got \"rloo\"");
   EXPECT_THAT(error_of("grpo", "algorithm: {loss_type: dapoo}"), HasSubstr("dapo"));

@@ -4,6 +4,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/batch/padding.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/gym_entry.h"
 #include "collimate/recipe/list.h"
@@ -12,9 +13,6 @@
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/advantages.h"
 #include "collimate/rlhf/modules/decoder.h"
-#include "collimate/rlhf/types/baseline_sample.h"
-#include "collimate/rlhf/types/model_answer.h"
-#include "collimate/rlhf/types/ptx.h"
 
 namespace collimate::recipe {
 namespace {
@@ -147,7 +145,14 @@ graph::ModelHandle Page::model(const std::string& model, const std::string& kind
   return add(model, kind, parameters);
 }
 graph::ModelHandle Page::scorer(const std::string& model, const Role& role) {
-  return add(model, "scorer", decoder_parameters(role));
+  nlohmann::json parameters = decoder_parameters(role);
+  if (!role.trained && role.of == "reward") {
+    reads("algorithm.step_reward");
+    parameters["step_reward"] = config_.algorithm.step_reward.get();
+    parameters["step_separator"] = config_.data.step_separator.get();
+    if (config_.algorithm.step_reward != std::string("none")) reads("data.step_separator");
+  }
+  return add(model, "scorer", std::move(parameters));
 }
 graph::ModelHandle Page::trainer(const std::string& model, const Role& role) {
   const auto types = rlhf::chosen_types(algorithm(role), role.loss);
@@ -185,9 +190,8 @@ graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json&
     throw base::InputError(base::expectation(
         "reward", fmt::format("a list of rewards, by which recipe {} judges completions", config_.recipe.get()),
         "none" + beside_models(config_),
-        config_.models.find("reward") == nullptr
-            ? "reward: [{rule: exact}] or [{python: \"reward.py:score\"}]"
-            : "reward: [{rule: exact}], or recipe: ppo, in which models.reward judges"));
+        fmt::format("reward: [{{rule: exact}}] or [{{python: \"reward.py:score\"}}]{}",
+                    config_.recipe == std::string("grpo") ? ", or models: {reward: {path: DIRECTORY}}" : "")));
   if (list == config_.reward.get()) reads("reward");
   check_gym_entries(config_, list);
   rewards_.insert(model);
@@ -330,32 +334,6 @@ graph::With Page::updates() const {
       {{"rows_per_update", config_.train.samples_per_update.get()}, {"epochs", config_.train.ppo_epochs.get()}});
 }
 
-graph::Input prompt_input(bool greedy_baseline, bool texts) {
-  graph::Input input{"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
-  if (greedy_baseline) input.columns.insert(input.columns.end(), {batch::kSampling.name, rlhf::kBaselineSample.name});
-  if (texts) input.columns.insert(input.columns.end(), {rlhf::kPtxIds.name, rlhf::kPtxTrainable.name});
-  return input;
-}
-graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }
-graph::Input redrawn_input() { return {"examples", {"uid", "ids", "trainable", "prompt_uid", "prompt_tokens"}}; }
-graph::Input marked_input(bool mismatched) {
-  graph::Input input{"answers", {"uid", "ids", "trainable", rlhf::kDesirable.name}};
-  if (mismatched)
-    input.columns.insert(input.columns.end(), {rlhf::kMismatchedIds.name, rlhf::kMismatchedTrainable.name});
-  return input;
-}
-graph::Input asked(graph::Input input) {
-  input.columns.insert(input.columns.end(), {batch::kPromptTokens.name, rlhf::kAsked.name});
-  return input;
-}
-graph::Input choice_input() { return {"choices", {"uid", "prompt_uid", "ids", "trainable", "example"}}; }
-graph::Input pair_input(const rlhf::Loss& loss) {
-  graph::Input input{"pairs", {"uid", "pair_uid", "ids", "trainable"}};
-  if (loss.reads(rlhf::kCompletion)) input.columns.push_back(rlhf::kCompletion.name);
-  if (loss.reads(rlhf::kMargin)) input.columns.push_back(rlhf::kMargin.name);
-  return input;
-}
-
 Plan rollout_plan(const Config& config) {
   Plan plan;
   plan.rows_per_iteration = rollout_rows(config);
@@ -372,6 +350,7 @@ Plan pair_plan(Page& page, const Page::Role& trained) {
   plan.group_size = 2;
   plan.trained = "policy";
   plan.margins = loss.reads(rlhf::kMargin);
+  plan.padded_pairs = loss.reads(batch::kUnpaddedTokens);
   plan.prompt_is_trained = loss.reads(rlhf::kCompletion);
   plan.learns_to_stop = trained.head == "lm";  // a score is of the last token, whatever that is
   if (trained.rows == "pairs" && !plan.prompt_is_trained) page.reads("data.train_from_difference");

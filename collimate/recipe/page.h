@@ -24,8 +24,8 @@
 namespace collimate::recipe {
 
 // Describes a number that an evaluation finds for each row of data, for people who read samples: "loss" (nats per
-// trained token), "score", "implicit_reward" (of DPO and KTO: beta times the log-ratio of policy and reference),
-// "log_prob" (per trained token) or "log_prob_sum" (of a choice).
+// trained token), "score", "lowest_step_score", "implicit_reward" (of DPO and KTO: beta times the log-ratio of policy
+// and reference), "log_prob" (per trained token) or "log_prob_sum" (of a choice).
 struct RowNumber {
   std::string name;
   std::function<double(const Batch& rows, int64_t row)> of;
@@ -55,6 +55,7 @@ struct Plan {
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
   bool prompt_is_trained = false;  // pairs whose `trainable` marks the prompt too, and `completion` the answer alone
   bool margins = false;            // pairs with the data's margins
+  bool padded_pairs = false;       // pairs whose rows are padded to one length (rlhf/prompt/divergence_region.h)
   bool mismatched = false;         // marked rows come with answers to other prompts, for the estimate of a KL
   int64_t rows_per_iteration = 0;
   int64_t group_size = 1;
@@ -187,6 +188,7 @@ graph::Input completion_input();                                              //
 graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
 graph::Input redrawn_input();                          // completion_input() with what a redrawer reads
 graph::Input marked_input(bool mismatched = false);    // marked answers
+graph::Input step_input();                             // answers in steps with labels
 graph::Input asked(graph::Input input);                // `input` with what "answers" reads
 graph::Input choice_input();                           // prompt + one of its choices: see recipe/evaluation/choices.h
 

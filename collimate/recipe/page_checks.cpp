@@ -105,7 +105,7 @@ void Page::check_roles() const {
   for (const auto& [name, section] : config_.models) {
     if (roles_.contains(name)) continue;
     const std::string where = config_.models.where(name);
-    if (name == "reward" && config_.recipe == std::string("ppo"))
+    if (name == "reward" && (config_.recipe == std::string("ppo") || config_.recipe == std::string("grpo")))
       throw base::InputError(base::expectation(where.empty() ? "models.reward" : where,
                                                "one judge of the samples: a list reward or a model", "both",
                                                "leaving out reward, or models.reward"));

@@ -138,6 +138,17 @@ train:
   ppo_epochs: 1
 )";
 
+constexpr const char* kDeepSpeedChatReward = R"(algorithm: {loss_type: divergence_region}
+train:
+  learning_rate: 5.0e-5
+  lr_schedule: cosine
+  warmup_updates: 0
+  adam_beta1: 0.9
+  adam_beta2: 0.95
+  weight_decay: 0.0
+  max_grad_norm: 1.0
+)";
+
 constexpr const char* kChatLearnGrpo = R"(algorithm:
   loss_type: ppo
   epsilon: 0.2
@@ -183,6 +194,8 @@ const std::vector<Preset>& presets() {
       {"deepspeed-chat-ppo", "DeepSpeed-Chat, step 3 of DeepSpeedExamples", "ppo", kDeepSpeedChatPpo,
        "the reward is on a completion's last token; DeepSpeed-Chat has it on the place that predicts the first "
        "padding"},
+      {"deepspeed-chat-reward", "DeepSpeed-Chat, step 2 of DeepSpeedExamples", "reward", kDeepSpeedChatReward,
+       "tokens of padding read each other; DeepSpeed-Chat's read the answer alone"},
       {"chatlearn-grpo", "ChatLearn, main of 2025 with FSDP", "grpo", kChatLearnGrpo, ""},
       {"dapo", "Yu et al. 2025, DAPO", "grpo", kDapo,
        "set algorithm.overlong_buffer_tokens, a fifth of rollout.completion_tokens in the paper"}};

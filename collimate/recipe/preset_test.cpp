@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -20,8 +21,11 @@ using testing::HasSubstr;
 // A config of the preset, with `more` beside it.
 Config config_of_preset(const std::string& preset, nlohmann::json more = nlohmann::json::object()) {
   nlohmann::json values = {{"preset", preset}, {"models", {{"policy", {{"path", "/tmp"}}}}}};
-  values["reward"] = {{{"rule", "exact"}}};
-  values["rollout"] = {{"prompts_per_iteration", 4}, {"samples_per_prompt", 4}};
+  const auto known = std::ranges::find(presets(), preset, &Preset::name);
+  if (known == presets().end() || find_recipe(known->recipe).rows == rlhf::RowKind::kPrompt) {
+    values["reward"] = {{{"rule", "exact"}}};
+    values["rollout"] = {{"prompts_per_iteration", 4}, {"samples_per_prompt", 4}};
+  }
   values.merge_patch(more);
   return load_values(values, {});
 }
@@ -62,6 +66,7 @@ TEST(Presets, HaveTheTrapsOfTheirPrograms) {
   has("verl-ppo", {{"lambda", 1.0}, {"kl_coefficient", 0.0}, {"value_clip", 0.5}, {"delta", 3.0}});
   has("openrlhf-ppo", {{"kl_coefficient", 0.01}, {"reward_clip", 10.0}, {"whiten_variance", "biased"}});
   has("deepspeed-chat-ppo", {{"kl_coefficient", 0.1}, {"reward_clip", 5.0}, {"whiten_advantages", false}});
+  has("deepspeed-chat-reward", {{"loss_type", {"divergence_region"}}});
   has("chatlearn-grpo", {{"log_ratio_max", 10.0}, {"token_loss_limit", 3.0}, {"advantage_epsilon", 1e-5}});
   has("dapo", {{"epsilon_high", 0.28}, {"loss_type", {"dapo"}}});
   EXPECT_EQ(config_of_preset("verl-ppo").train.value_learning_rate.get(), 1e-5);

@@ -31,11 +31,9 @@ std::vector<std::byte> on_host(const at::Tensor& values) {
 
 // Returns the quantities that a loss has asked for, by their names in Python.
 std::vector<std::pair<std::string, at::Tensor>> quantities_of(const rlhf::LossContext& c) {
-  std::vector<std::pair<std::string, at::Tensor>> all = {{"log_probs", c.log_probs()},
-                                                         {"entropy", c.entropy()},
-                                                         {"values", c.values()},
-                                                         {"row_scores", c.row_scores()},
-                                                         {"log_collision", c.log_collision()}};
+  std::vector<std::pair<std::string, at::Tensor>> all = {
+      {"log_probs", c.log_probs()},   {"entropy", c.entropy()},           {"values", c.values()},
+      {"row_scores", c.row_scores()}, {"token_scores", c.token_scores()}, {"log_collision", c.log_collision()}};
   std::erase_if(all, [](const auto& quantity) { return !quantity.second.defined(); });
   return all;
 }
@@ -106,6 +104,7 @@ batch::QuantityNeeds needs_of(const json& told) {
                                                             {"entropy", &needs.entropy},
                                                             {"values", &needs.values},
                                                             {"row_scores", &needs.row_scores},
+                                                            {"token_scores", &needs.token_scores},
                                                             {"log_collision", &needs.log_collision}};
   std::vector<std::string> names;
   for (const auto& [name, flag] : known) names.push_back(name);

@@ -83,7 +83,7 @@ struct Middle {
 
 Middle middle_of(const RecipeEntry& entry) {
   if (entry.rows == rlhf::RowKind::kPrompt) return {kPrompts, kRollout, 128, 8};
-  if (entry.rows == rlhf::RowKind::kDemonstration) return {kRows};
+  if (entry.rows == rlhf::RowKind::kDemonstration || entry.rows == rlhf::RowKind::kSteps) return {kRows};
   if (entry.rows == rlhf::RowKind::kMarked) return {kRows, kBeta};
   return {kRows, entry.name == "dpo" ? kBeta : "", 32, 2};
 }
@@ -251,6 +251,8 @@ std::string data_shapes(const std::string& recipe) {
     case rlhf::RowKind::kMarked:
       return "{\"prompt\": \"2+2=\", \"completion\": \"4\", \"label\": true}\n"
              "{\"messages\": [{\"role\": \"user\", …}, {\"role\": \"assistant\", …}], \"label\": false}\n";
+    case rlhf::RowKind::kSteps:
+      return "{\"prompt\": \"2*3+1=?\", \"completions\": [\"2*3 is 6.\", \"6+1 is 8.\"], \"labels\": [true, false]}\n";
     case rlhf::RowKind::kPrompt:
       break;
   }

@@ -63,6 +63,7 @@ std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan)
       {"algorithm", fmt::format("{} ({})", expected, fmt::join(constants, ", ")), ""},
       {"data.train_on", fmt::format("completion with recipe {}", recipe), "recipe: sft", as_text},
       {"data.train_from_difference", expected, "recipe: dpo with a loss that trains no prompts"},
+      {"data.step_separator", expected, "recipe: process_reward, or algorithm.step_reward"},
       {"data.ptx", no_samples, other, unnamed},
       {"train.ptx_weight", "nothing without data.ptx, whose texts it weighs", "data.ptx: FILE, or leaving it out"},
       {"rollout",
@@ -122,7 +123,8 @@ bool is_of_few_losses(const std::string& option) {
   static const std::set<std::string> list = {
       "log_ratio_min",    "log_ratio_max", "token_loss_limit",       "kl_loss_log_ratio_limit",    "kl_loss_limit",
       "token_normalizer", "lone_samples",  "overlong_buffer_tokens", "whiten_advantages",          "reward_scaling",
-      "reward_clip",      "kl_target",     "whiten_variance",        "mask_truncated_completions", "use_weighting"};
+      "reward_clip",      "kl_target",     "whiten_variance",        "mask_truncated_completions", "use_weighting",
+      "step_reward"};
   return option.starts_with("algorithm.") && list.contains(option.substr(option.find('.') + 1));
 }
 

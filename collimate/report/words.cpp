@@ -23,8 +23,10 @@ constexpr Word kPhases[] = {{"gen", "generating completions"},
                             {"swap", "models coming and leaving"},
                             {"teacher", "the teacher's likely tokens"}};
 
-constexpr Word kMeasures[] = {
-    {"loss", "loss per token"}, {"implicit_reward", "implicit reward"}, {"log_prob", "log-prob per token"}};
+constexpr Word kMeasures[] = {{"loss", "loss per token"},
+                              {"implicit_reward", "implicit reward"},
+                              {"log_prob", "log-prob per token"},
+                              {"lowest_step_score", "lowest score of a step"}};
 
 std::string words_of(std::span<const Word> table, std::string_view name) {
   for (const Word& word : table)

@@ -12,6 +12,7 @@ constexpr const char* kShapeNames[] = {"prompt + completion",
                                        "preference pairs (prompt, chosen, rejected)",
                                        "ms-swift preference pairs (messages, rejected_response)",
                                        "completions with a desirable / undesirable label (KTO)",
+                                       "steps of answers with a label for each (prompt, completions, labels)",
                                        "verl (prompt, reward_model.ground_truth, extra_info)",
                                        "prompts",
                                        "alpaca (instruction, input, output)",
@@ -38,6 +39,11 @@ bool has_completion(const Row& row) {
          (has(row, "query") && has(row, "response"));
 }
 
+bool has_list(const Row& row, const char* column) {
+  const auto found = row.find(column);
+  return found != row.end() && found->is_array();
+}
+
 }  // namespace
 
 std::string shape_name(DataShape shape) { return base::at(kShapeNames, shape); }
@@ -56,6 +62,7 @@ std::optional<DataShape> recognise_shape(const Row& row) {
     return DataShape::kVerl;
   }
   if (has_completion(row)) return DataShape::kPromptCompletion;
+  if (has(row, "prompt") && has_list(row, "completions") && has_list(row, "labels")) return DataShape::kSteps;
   if (has(row, "messages")) return DataShape::kMessages;
   if (has(row, "question") && has(row, "answer")) return DataShape::kQuestionAnswer;
   if (row.contains("prompt")) return DataShape::kPrompt;

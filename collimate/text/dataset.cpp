@@ -107,6 +107,7 @@ std::string parts_of(const Example& example) {
   if (example.completion) parts += ", completion";
   if (example.chosen) parts += ", chosen, rejected";
   if (example.label) parts += ", label";
+  if (!example.steps.empty()) parts += ", steps with labels";
   if (!example.ground_truth.is_null()) parts += ", ground truth";
   return parts;
 }
@@ -133,8 +134,9 @@ json prompt_json(const Prompt& prompt) {
 
 uint64_t hash_of(const Example& example) {
   const auto answer = [](const std::optional<Message>& part) { return part ? hashed_form(*part, false) : json(); };
-  const json whole = {prompt_json(example.prompt), answer(example.completion), answer(example.chosen),
-                      answer(example.rejected),    example.ground_truth,       example.extra};
+  json whole = {prompt_json(example.prompt), answer(example.completion), answer(example.chosen),
+                answer(example.rejected),    example.ground_truth,       example.extra};
+  for (const LabelledStep& step : example.steps) whole.push_back({step.text, step.right});
   return base::stable_hash(whole.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 

@@ -19,6 +19,7 @@ enum class DataShape {
                       // with chosen and rejected as whole conversations (UltraFeedback)
   kRejectedResponse,  // ms-swift: messages + rejected_response
   kLabelled,          // KTO: prompt + completion + label, or messages + label / kto_tag
+  kSteps,             // TRL's process reward models: prompt + completions [steps] + labels [true or false for each]
   kVerl,              // data_source, prompt (messages), reward_model.ground_truth, extra_info
   kPrompt,            // prompt (text, messages or ids) and other columns
   kAlpaca,            // instruction, input, output; with chosen + rejected a preference
@@ -27,6 +28,12 @@ enum class DataShape {
   kText,              // text
 };
 std::string shape_name(DataShape shape);
+
+// A step of an answer, and whether it is right.
+struct LabelledStep {
+  std::string text;
+  bool right = false;
+};
 
 // One row in the form that recipes use, whatever shape it had. Prompts of shapes made for chat models (messages, verl,
 // alpaca, sharegpt, question + answer) are messages; a prompt that is plain text in the data stays text, unless turns
@@ -37,9 +44,10 @@ std::string shape_name(DataShape shape);
 struct Example {
   Prompt prompt;                                        // empty text for kText
   std::optional<Message> completion, chosen, rejected;  // messages of the assistant
-  nlohmann::json ground_truth;  // reward_model.ground_truth, ground_truth, answer, solution or label; null for none
-  std::optional<bool> label;    // KTO's desirable / undesirable
-  // Every column that did not become prompt, completion, chosen or rejected; rewards get them by name.
+  nlohmann::json ground_truth;      // reward_model.ground_truth, ground_truth, answer, solution or label; null for none
+  std::optional<bool> label;        // KTO's desirable / undesirable
+  std::vector<LabelledStep> steps;  // of an answer, in their order; empty for none
+  // Every column that did not become prompt, completion, chosen, rejected or steps; rewards get them by name.
   nlohmann::json extra = nlohmann::json::object();
   RowLocation location;
 };

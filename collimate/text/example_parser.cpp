@@ -133,6 +133,21 @@ void read_prompt(RowReader& reader) {
   reader.example().prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
 }
 
+// Reads an answer in steps, each with its label, as TRL's PRMTrainer has them.
+void read_steps(RowReader& reader) {
+  const ordered_json texts = reader.take({"completions"}), labels = reader.take({"labels"});
+  read_prompt(reader);
+  if (texts.empty()) reader.fail("completions", "at least one step", "none");
+  if (texts.size() != labels.size())
+    reader.fail("labels", fmt::format("a label for each of the {} steps in completions", texts.size()),
+                std::to_string(labels.size()));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::optional<bool> right = flag_of(labels[i]);
+    if (!right) reader.fail("labels", "true or false (or 1 or 0) for each step", labels[i].dump());
+    reader.example().steps.push_back({reader.text(texts[i], "completions"), *right});
+  }
+}
+
 // Reads system, history and instruction + input as LLaMA-Factory does.
 void read_alpaca(RowReader& reader) {
   Messages messages = take_earlier_turns(reader);
@@ -181,6 +196,7 @@ constexpr void (*kReaders[])(RowReader&) = {read_prompt_completion,
                                             read_preference,
                                             read_rejected_response,
                                             read_labelled,
+                                            read_steps,
                                             read_verl,
                                             read_prompt,
                                             read_alpaca,

@@ -6,6 +6,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
+#include "collimate/batch/padding.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/ops/attention.h"
 
@@ -42,10 +43,21 @@ struct Row {
   std::span<const int16_t> experts;  // empty unless routes are compared or replayed
   size_t prompt = 0;  // tokens that another row may share: those ahead of the first trainable one, not the last token
   int32_t first_position = 0;
+  size_t last = 0;  // the last token ahead of padding
   bool is_trained() const {
     return std::any_of(trainable.begin(), trainable.end(), [](uint8_t t) { return t != 0; });
   }
 };
+
+// Returns the index of a row's last token ahead of its padding.
+size_t last_of(const Batch& rows, int64_t r, size_t tokens) {
+  if (!rows.has(batch::kUnpaddedTokens.name)) return tokens - 1;
+  const int64_t unpadded = rows.get(batch::kUnpaddedTokens, r);
+  if (unpadded < 1 || unpadded > static_cast<int64_t>(tokens))
+    throw InputError(expectation("train", fmt::format("row {} with 1 to {} tokens ahead of its padding", r, tokens),
+                                 std::to_string(unpadded)));
+  return static_cast<size_t>(unpadded) - 1;
+}
 
 Row row_of(const Batch& rows, int64_t r, RecordedRoutes routes) {
   Row row{rows.row(batch::kIds, r), rows.row(batch::kTrainable, r)};
@@ -60,6 +72,7 @@ Row row_of(const Batch& rows, int64_t r, RecordedRoutes routes) {
   row.prompt = static_cast<size_t>(first - row.trainable.begin());
   if (rows.has(batch::kFirstPosition.name))
     row.first_position = static_cast<int32_t>(rows.get(batch::kFirstPosition, r));
+  row.last = last_of(rows, r, row.ids.size());
   return row;
 }
 
@@ -108,8 +121,9 @@ class Packer {
       if (row.trainable[t] == 0) continue;
       out_.predictors.push_back((t - 1 < begin ? prompt : first) + static_cast<int64_t>(t) - 1);
       out_.targets.push_back(row.ids[t]);
+      out_.trained.push_back(first + static_cast<int64_t>(t));
     }
-    out_.last_tokens.push_back(static_cast<int64_t>(out_.tokens.ids.size()) - 1);
+    out_.last_tokens.push_back((row.last < begin ? prompt : first) + static_cast<int64_t>(row.last));
     out_.row_tokens += static_cast<int64_t>(row.ids.size());
   }
 

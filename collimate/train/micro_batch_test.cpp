@@ -7,6 +7,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/batch/padding.h"
 #include "collimate/batch/standard_keys.h"
 
 namespace collimate::train {
@@ -169,6 +170,19 @@ TEST(PackRows, RowsWithoutTrainedTokensKeepTheirLast) {
   EXPECT_EQ(packed.tokens.starts, (std::vector<int32_t>{0, 16, 17, 18}));
   EXPECT_EQ(packed.last_tokens, (std::vector<int64_t>{16, 17}));
   EXPECT_TRUE(packed.predictors.empty());
+}
+
+TEST(PackRows, TrainedTokensAndTheLastOneAheadOfPaddingHaveTheirPlaces) {
+  const auto p = prompt(100);
+  Batch rows = rows_of({p + std::vector<int32_t>{1, 2}, p + std::vector<int32_t>{0, 0}, {5, 6, 7}}, {16, 16, 1});
+  rows.set(batch::kUnpaddedTokens, std::vector<int64_t>{18, 16, 2});
+  const PackedRows packed = pack_rows(rows);
+  EXPECT_EQ(packed.trained, (std::vector<int64_t>{16, 17, 18, 19, 21, 22}));
+  EXPECT_EQ(packed.last_tokens, (std::vector<int64_t>{17, 15, 21})) << "the shared prompt's last token is one";
+  for (const int64_t wrong : {0, 4}) {
+    rows.set(batch::kUnpaddedTokens, std::vector<int64_t>{18, 16, wrong});
+    EXPECT_THROW(pack_rows(rows), base::InputError);
+  }
 }
 
 }  // namespace

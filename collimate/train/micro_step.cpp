@@ -101,6 +101,12 @@ void MicroStep::compute_quantities(const Objective& objective) {
     if (needs.log_collision) leaves_.log_collision = predicted_.gather(model_.exec(), log_collision(result.log_probs));
   }
   if (needs.values) leaves_.values = leaf(predicted_, model_.scores(predicting_));
+  if (needs.token_scores) {
+    trained_ = HeadRows(packed_.trained, packed_.tokens.cut);
+    trained_rows_ = tensor::tensor_beside(hidden_, trained_.rows());
+    trained_hidden_ = hidden_.index_select(0, trained_rows_);
+    leaves_.token_scores = leaf(trained_, model_.scores(trained_hidden_));
+  }
   if (needs.row_scores) {
     ended_ = HeadRows(packed_.last_tokens, packed_.tokens.cut);
     last_ = tensor::tensor_beside(hidden_, ended_.rows());
@@ -117,6 +123,9 @@ Tensor MicroStep::hidden_gradient(const Tensor& loss) {
   }
   if (leaves_.values.defined())
     of_hidden.index_add_(0, predictors_, model_.scores_backward(predicting_, predicted_.own(gradient.values)));
+  if (leaves_.token_scores.defined())
+    of_hidden.index_add_(0, trained_rows_,
+                         model_.scores_backward(trained_hidden_, trained_.own(gradient.token_scores)));
   if (leaves_.row_scores.defined())
     of_hidden.index_add_(0, last_, model_.scores_backward(ending_, ended_.own(gradient.row_scores)));
   return of_hidden;
@@ -139,8 +148,8 @@ void MicroStep::add_head_gradients(const Quantities& gradient, const Tensor& of_
 
 Quantities MicroStep::leaf_gradients(const Tensor& loss) const {
   std::vector<Tensor> leaves;
-  for (const Tensor& leaf :
-       {leaves_.log_probs, leaves_.entropy, leaves_.listed, leaves_.rest, leaves_.values, leaves_.row_scores})
+  for (const Tensor& leaf : {leaves_.log_probs, leaves_.entropy, leaves_.listed, leaves_.rest, leaves_.values,
+                             leaves_.token_scores, leaves_.row_scores})
     if (leaf.defined()) leaves.push_back(leaf);
   std::vector<Tensor> gradients = tensor::gradients_of(loss, leaves);
   auto next = gradients.begin();
@@ -149,6 +158,7 @@ Quantities MicroStep::leaf_gradients(const Tensor& loss) const {
   if (leaves_.entropy.defined()) out.entropy = *next++;
   if (leaves_.listed.defined()) out.listed = *next++, out.rest = *next++;
   if (leaves_.values.defined()) out.values = *next++;
+  if (leaves_.token_scores.defined()) out.token_scores = *next++;
   if (leaves_.row_scores.defined()) out.row_scores = *next++;
   return out;
 }

@@ -62,8 +62,8 @@ class MicroStep {
   PackedRows packed_;
   model::RouterAgreement routes_;
   std::unique_ptr<model::ForwardRecord> record_;
-  HeadRows predicted_, ended_;
-  at::Tensor hidden_, predictors_, predicting_, last_, ending_;
+  HeadRows predicted_, trained_, ended_;
+  at::Tensor hidden_, predictors_, predicting_, trained_rows_, trained_hidden_, last_, ending_;
   model::LogProbRequest request_, listed_request_;  // the latter is used where listed tokens have another temperature
   model::LogProbRecord log_prob_record_, listed_record_;
   batch::Quantities leaves_;

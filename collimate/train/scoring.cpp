@@ -116,9 +116,9 @@ TokenNumbers listed_numbers(model::Model& model, const Batch& rows, int64_t coun
 // Adds a column [L] with one number per trainable token, at the token's place, and 0 elsewhere.
 template <class Values>
 Batch with_token_values(model::Model& model, const Batch& rows, const Key<float>& key, const ScoringOptions& options,
-                        Values values_of) {
+                        Values values_of, std::vector<int64_t> PackedRows::*places = &PackedRows::predictors) {
   std::vector<std::vector<float>> column(static_cast<size_t>(rows.rows()));
-  for_each_row(model, rows, options, &PackedRows::predictors, values_of, [&](int64_t r, const float* values) {
+  for_each_row(model, rows, options, places, values_of, [&](int64_t r, const float* values) {
     const float* next = values;
     for (uint8_t trainable : rows.row(batch::kTrainable, r))
       base::at(column, r).push_back(trainable != 0 ? *next++ : 0.F);
@@ -162,6 +162,13 @@ Batch with_values(model::Model& model, const Batch& rows, const ScoringOptions& 
   return with_token_values(
       model, rows, batch::kValues, options,
       [&](const Batch&, const PackedRows&, const HeadInput& input) { return model.scores(input.hidden); });
+}
+
+Batch with_token_scores(model::Model& model, const Batch& rows, const Key<float>& key, const ScoringOptions& options) {
+  return with_token_values(
+      model, rows, key, options,
+      [&](const Batch&, const PackedRows&, const HeadInput& input) { return model.scores(input.hidden); },
+      &PackedRows::trained);
 }
 
 Batch with_scores(model::Model& model, const Batch& rows, const ScoringOptions& options) {

@@ -32,6 +32,8 @@ struct ListedKeys {
 Batch with_listed(model::Model& model, const Batch& rows, const ListedKeys& keys, const ScoringOptions& options);
 // Returns the rows with column `values` added: the value head's output at the state before each trainable token.
 Batch with_values(model::Model& model, const Batch& rows, const ScoringOptions& options);
+// Returns the rows with column `key` added: the score head's output at each trainable token.
+Batch with_token_scores(model::Model& model, const Batch& rows, const Key<float>& key, const ScoringOptions& options);
 // Returns the rows with column `score` added: the score head's output at each row's last token.
 Batch with_scores(model::Model& model, const Batch& rows, const ScoringOptions& options);
 

@@ -161,9 +161,9 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
              chat_template: str = "auto", chat_template_kwargs: Mapping[str, Any] | None = None,
              download: bool = False, **sampling: Any) -> dict[str, Any]:
     """Measures models on data: the document of `collimate eval --json`. Completions that rewards judge, perplexity,
-    pairs, choices or marked answers, as the rows' columns say, or `measure`. Each model has "metrics", with value and
-    standard_error of each; "differences" are of each model after the first from it. `long_rows`, `bad_rows` and
-    `download` are those of generate(); what is left out is counted in each model's "left_out". `sampling` are
+    pairs, choices, marked answers or steps, as the rows' columns say, or `measure`. Each model has "metrics", with
+    value and standard_error of each; "differences" are of each model after the first from it. `long_rows`, `bad_rows`
+    and `download` are those of generate(); what is left out is counted in each model's "left_out". `sampling` are
     temperature, top_p and the other keys of `collimate help evaluation`. Ctrl-C stops it. One call at a time in a
     process."""
     given = [models] if isinstance(models, (str, os.PathLike)) else list(models)

@@ -39,7 +39,7 @@ class LossContext:
         self.metrics: List[Tuple[str, float, float]] = []
 
     def __getattr__(self, name: str) -> Any:
-        """log_probs, entropy, values [M], row_scores [R], log_collision [M]: those that `needs` names"""
+        """log_probs, entropy, values, token_scores, log_collision [M], row_scores [R]: those that `needs` names"""
         try:
             return self.__dict__["_quantities"][name]
         except KeyError:

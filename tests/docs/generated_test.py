@@ -42,7 +42,7 @@ class Data(unittest.TestCase):
 
     def test_every_row_that_is_shown_is_read(self):
         rows = [block for block in blocks_of(read("how-to/data.md")) if block.attribute == "recipe"]
-        self.assertEqual({block.value for block in rows}, {"sft", "dpo", "kto", "grpo"})
+        self.assertEqual({block.value for block in rows}, {"sft", "dpo", "kto", "process_reward", "grpo"})
         for block in rows:
             with self.subTest(block.text):
                 config = CONFIG.format(recipe=block.value) + (ROLLOUT if block.value == "grpo" else UPDATE)

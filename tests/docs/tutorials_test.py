@@ -20,13 +20,15 @@ STANDS_FOR = {"my-model": "runs/sft/model", "my-sft-model": "runs/sft/model", "m
               "secrets.jsonl": "{task}/problems.jsonl", "number_game.py": f"{ROOT}/examples/number_game/number_game.py",
               "problems.jsonl": "{task}/problems.jsonl", "answers.jsonl": "{task}/demonstrations.jsonl"}
 HELD_OUT = {"sft": "{task}/validation.jsonl", "distill": "{task}/validation.jsonl", "dpo": "held_out_pairs.jsonl",
-            "reward": "held_out_pairs.jsonl", "kto": "held_out_marked.jsonl", "grpo": "{task}/held_out.jsonl",
+            "reward": "held_out_pairs.jsonl", "kto": "held_out_marked.jsonl",
+            "process_reward": "held_out_steps.jsonl", "grpo": "{task}/held_out.jsonl",
             "ppo": "{task}/held_out.jsonl"}
 TASK = "runs/quickstart/task"
 # One iteration of each recipe that no tutorial runs, with what makes more kinds of metrics.
 MORE_RUNS = """
 collimate train reward.yaml --set run.iterations=1
 collimate train kto.yaml --set run.iterations=1
+collimate train process_reward.yaml --set run.iterations=1
 collimate train distill.yaml --set run.iterations=1
 collimate train ppo.yaml --set run.iterations=1 run.epochs=null log.tensorboard=true
 """
@@ -38,6 +40,11 @@ train: {samples_per_update: 32}
 KTO = """recipe: kto
 models: {policy: runs/sft/model}
 data: {train: marked.jsonl, eval: held_out_marked.jsonl}
+train: {samples_per_update: 32}
+"""
+PROCESS_REWARD = """recipe: process_reward
+models: {policy: runs/sft/model}
+data: {train: steps.jsonl, eval: held_out_steps.jsonl, step_separator: "="}
 train: {samples_per_update: 32}
 """
 DISTILL = """recipe: distill
@@ -95,6 +102,13 @@ def write_marked(pairs: pathlib.Path, marked: pathlib.Path) -> None:
     marked.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+def write_steps(pairs: pathlib.Path, steps: pathlib.Path) -> None:
+    """Writes both answers of each pair as the steps of one, the first of which is right."""
+    rows = [{"prompt": pair["prompt"], "completions": [pair["chosen"], pair["rejected"]], "labels": [True, False]}
+            for pair in lines_of(pairs)]
+    steps.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
 class Tutorials(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -103,9 +117,11 @@ class Tutorials(unittest.TestCase):
         (cls.directory / "reward.yaml").write_text(REWARD)
         (cls.directory / "ppo.yaml").write_text(PPO)
         (cls.directory / "kto.yaml").write_text(KTO)
+        (cls.directory / "process_reward.yaml").write_text(PROCESS_REWARD)
         (cls.directory / "distill.yaml").write_text(DISTILL)
         for part in ("", "held_out_"):
             write_marked(cls.directory / f"{part}pairs.jsonl", cls.directory / f"{part}marked.jsonl")
+            write_steps(cls.directory / f"{part}pairs.jsonl", cls.directory / f"{part}steps.jsonl")
         run(MORE_RUNS, cls.directory)
         cls.page = read("run-directory.md")
         cls.named = set(re.findall(r"`([^`\n]+)`", cls.page))
@@ -132,7 +148,7 @@ class Tutorials(unittest.TestCase):
                 self.assertEqual(failures, [], "".join(failures))
 
     def runs(self) -> list:
-        names = ("sft", "grpo", "dpo", "lora", "reward", "kto", "distill", "ppo")
+        names = ("sft", "grpo", "dpo", "lora", "reward", "kto", "process_reward", "distill", "ppo")
         return [self.directory / "runs" / name for name in names]
 
     def test_every_file_of_a_run_is_named(self):
@@ -184,6 +200,8 @@ class Tutorials(unittest.TestCase):
         sets = ["train.warmup_updates=0"]
         if recipe in ("grpo", "ppo"):
             sets += ["rollout.prompt_tokens=16", "rollout.completion_tokens=10"]
+        if recipe == "process_reward":
+            sets += ['data.step_separator="="']  # the tutorials' model has no line end
         if "on_policy_share" in config:
             sets += ["rollout.completion_tokens=10"]
         run(f"collimate check how-to.yaml --set {shlex.join(sets)}", self.directory)

@@ -81,7 +81,8 @@ class Eval(WithRows):
                                     code=2)[1]
             self.assertIn(f"[--output] expected a file that is not read, got '{self.data}', --data", refused)
         refused = self.run_verb("eval", self.model, "--data", self.data, "--measure", "pass", code=2)[1]
-        self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices, marked",
+        self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices, marked, "
+                      "steps",
                       refused)
         for name in ("org/none", "none"):
             refused = self.run_verb("eval", name, "--data", self.data, "--reward", "exact", code=2)[1]

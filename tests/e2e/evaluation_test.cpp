@@ -217,7 +217,7 @@ TEST_F(EvaluationOfAModel, OfARunThatCannotBeIsRefused) {
        "[evaluation.measure.1] expected a name of its own, as evaluation.measure.0 is measured too, got pairs; try "
        "{measure: pairs, name: NAME}"},
       {"sft", "recall", "pairs.jsonl",
-       "impossible.yaml:6] expected measure to be one of completions, perplexity, pairs, choices, marked, got "
+       "impossible.yaml:6] expected measure to be one of completions, perplexity, pairs, choices, marked, steps, got "
        "'recall'"},
       {"sft", "{measure: choices, temperature: 1}", "pairs.jsonl",
        "impossible.yaml:6] expected no evaluation.measure.temperature with the measure choices, for which no "

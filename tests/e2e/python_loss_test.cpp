@@ -97,9 +97,10 @@ TEST_F(PythonLoss, NamesAreCheckedBeforeARun) {
                     HasSubstr("got 'betta'; try 'beta'")));
   write_text(scratch_ / "needs.py",
              "import collimate\n\n@collimate.loss(needs=[\"entropie\"])\ndef mine(c):\n    return 0\n");
-  EXPECT_THAT(train("needs", "mine", {"--plugin", scratch_ / "needs.py"}).errors,
-              HasSubstr("needs of quantities, one of log_probs, entropy, values, row_scores, log_collision, got "
-                        "'entropie'; try 'entropy'"));
+  EXPECT_THAT(
+      train("needs", "mine", {"--plugin", scratch_ / "needs.py"}).errors,
+      HasSubstr("needs of quantities, one of log_probs, entropy, values, row_scores, token_scores, log_collision, "
+                "got 'entropie'; try 'entropy'"));
 }
 
 }  // namespace

@@ -80,13 +80,23 @@ TEST_F(CheckWords, WarnsOfDataThatOneIterationReadsSeveralTimes) {
 // A config without rewards is told of the models that it has.
 TEST_F(CheckWords, SaysByWhatGrpoJudges) {
   const std::string begins = "[reward] expected a list of rewards, by which recipe grpo judges completions, got none";
-  EXPECT_THAT(reasons("grpo", {"reward=null"}),
-              HasSubstr(begins + "; try reward: [{rule: exact}] or [{python: \"reward.py:score\"}]\n"));
-  EXPECT_THAT(reasons("grpo", {"reward=null", "models.reward=" + (root_ / "start")}),
-              HasSubstr(begins + " beside models.reward; try reward: [{rule: exact}], or recipe: ppo, in which "
-                                 "models.reward judges\n"));
+  EXPECT_THAT(
+      reasons("grpo", {"reward=null"}),
+      HasSubstr(begins + "; try reward: [{rule: exact}] or [{python: \"reward.py:score\"}], or models: {reward: "
+                         "{path: DIRECTORY}}\n"));
   EXPECT_THAT(reasons("grpo", {"reward=null", "models.judge=" + (root_ / "start")}),
               HasSubstr(begins + " beside models.judge; "));
+}
+
+TEST_F(CheckWords, SaysWhoReadsTheStepsOfAnswers) {
+  EXPECT_THAT(reasons("sft", {"data.step_separator=x"}),
+              HasSubstr("[data.step_separator] expected an option that recipe sft reads, got \"x\"; try recipe: "
+                        "process_reward, or algorithm.step_reward\n"));
+  EXPECT_THAT(reasons("grpo", {"algorithm.step_reward=min"}), HasSubstr("[algorithm.step_reward] expected "));
+  EXPECT_THAT(reasons("grpo", {"models.reward=" + (root_ / "start")}),
+              HasSubstr("expected one judge of the samples: a list reward or a model, got both"));
+  EXPECT_THAT(reasons("process_reward", {"data.train=" + (root_ / "pairs.jsonl")}),
+              HasSubstr("got a pair of a chosen and a rejected answer, which recipe: dpo or reward reads"));
 }
 
 TEST_F(CheckWords, SaysHowADataSetOfAHubComesHere) {

@@ -172,7 +172,7 @@ TEST_F(CommandLine, HelpHasTopics) {
 }
 
 TEST_F(CommandLine, HelpHasAPageForEachRecipeWithAConfig) {
-  for (const std::string recipe : {"sft", "distill", "reward", "dpo", "kto", "grpo", "ppo"})
+  for (const std::string recipe : {"sft", "distill", "reward", "process_reward", "dpo", "kto", "grpo", "ppo"})
     EXPECT_THAT(output({"help", recipe}), HasSubstr("\nrecipe: " + recipe + "\nmodels:\n  policy:\n    path: MODEL"));
   EXPECT_THAT(output({"help", "data"}), HasSubstr("\ndpo:\n{\"prompt\": \"2+2=\", \"chosen\""));
   EXPECT_THAT(output({"help", "lora"}), HasSubstr("lora: {rank: 16"));
@@ -200,8 +200,9 @@ TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
       "the file itself");
   EXPECT_TRUE(in_a_shell("init dpo").status.ok()) << "the file that the shell left is empty";
   EXPECT_THAT(output({"init", "grpo", "--output", "-"}), HasSubstr("    path: MODEL "));
-  EXPECT_THAT(error({"init", "stf"}),
-              HasSubstr("expected one of sft, distill, reward, dpo, kto, grpo, ppo, got 'stf'; try 'sft'"));
+  EXPECT_THAT(
+      error({"init", "stf"}),
+      HasSubstr("expected one of sft, distill, reward, process_reward, dpo, kto, grpo, ppo, got 'stf'; try 'sft'"));
 }
 
 TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {

@@ -76,7 +76,7 @@ void check_offline_batch(const Place& batch, const std::string& kind, int64_t vo
   if (kind == "kto") return check_kto(batch, vocabulary);
   if (kind == "distill") return check_taught(batch, vocabulary);
   if (kind == "dpo" || kind == "reward") return check_pairs(batch, kind == "dpo", vocabulary);
-  if (kind == "sft") return check_rows(batch, "", true, vocabulary);
+  if (kind == "sft" || kind == "process_reward") return check_rows(batch, "", true, vocabulary);
   for (const char* prefix : {"chosen_", "rejected_"}) check_rows(batch, prefix, true, vocabulary);
   batch.at("rejected_input_ids").items(batch.at("chosen_input_ids").size());
 }

@@ -1,6 +1,9 @@
 #include "tests/golden/offline.h"
 
+#include "collimate/base/error.h"
+#include "collimate/batch/padding.h"
 #include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/prompt/divergence_region.h"
 #include "collimate/train/scoring.h"
 
 namespace collimate::golden {
@@ -49,7 +52,8 @@ class DpoTask : public OfflineTask {
   Reference reference_;
 };
 
-// The score is read at the last token that is not padding, so rows end there.
+// The score is read at the last token that is not padding, so rows end there; where the answers' tokens are compared
+// one by one, each pair has its own padding, as in a run.
 class RewardTask : public OfflineTask {
  public:
   explicit RewardTask(const Options& options) : pad_(static_cast<int32_t>(options.number("pad", -1))) {
@@ -58,9 +62,16 @@ class RewardTask : public OfflineTask {
 
   std::string head() const override { return "score"; }
 
-  OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
+  OfflineMicro prepare(const json& micro, const json& micros, Trainee& trainee) override {
     const json& batch = micro.at("batch");
     std::vector<TokenRow> halves = unpadded_rows(batch);
+    if (loss_.reads(batch::kUnpaddedTokens)) {
+      const int64_t vocabulary = trainee.model().shape().vocabulary;
+      if (pad_ < 0 || pad_ >= vocabulary)
+        throw base::InputError(
+            base::expectation("hyper.pad", fmt::format("an id below {}", vocabulary), std::to_string(pad_)));
+      return mean_of_micros(padded_pairs(interleaved(halves)), micros.size());
+    }
     for (TokenRow& row : halves) {
       while (row.ids.size() > 1 && row.ids.back() == pad_) row.ids.pop_back();
       row.trainable.assign(row.ids.size(), 0);
@@ -79,7 +90,43 @@ class RewardTask : public OfflineTask {
   }
 
  private:
+  Batch padded_pairs(const std::vector<TokenRow>& rows) const {
+    std::vector<std::vector<int32_t>> ids;
+    std::vector<std::vector<uint8_t>> trainable;
+    for (const TokenRow& row : rows) {
+      ids.push_back(row.ids);
+      trainable.push_back(row.trainable);
+    }
+    const std::vector<int64_t> unpadded = rlhf::pad_pairs(ids, trainable, pad_);
+    std::vector<TokenRow> padded;
+    for (size_t r = 0; r < rows.size(); ++r) padded.push_back({ids[r], trainable[r]});
+    Batch out = to_batch(padded);
+    out.set(batch::kUnpaddedTokens, unpadded);
+    return out;
+  }
+
   int32_t pad_;
+};
+
+// Labels stand at the tokens that end a step.
+class StepTask : public OfflineTask {
+ public:
+  explicit StepTask(const Options& options) { loss_ = loss_of("process_reward", options); }
+
+  std::string head() const override { return "score"; }
+
+  OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
+    const json& batch = micro.at("batch");
+    Batch rows = to_batch(unpadded_rows(batch));
+    std::vector<std::vector<float>> right;
+    for (const json& labels : batch.at("labels")) {
+      right.emplace_back();
+      for (const json& label : labels)
+        if (label != -100) right.back().push_back(label.get<float>());
+    }
+    set_at_trainable(rows, rlhf::kStepRight, right);
+    return mean_of_micros(rows, micros.size());
+  }
 };
 
 }  // namespace
@@ -95,6 +142,7 @@ std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Op
   if (kind == "sft") return std::make_unique<SftTask>(options);
   if (kind == "dpo") return std::make_unique<DpoTask>(options, golden, shelf);
   if (kind == "reward") return std::make_unique<RewardTask>(options);
+  if (kind == "process_reward") return std::make_unique<StepTask>(options);
   if (kind == "kto") return make_kto_task(options, golden, shelf);
   if (kind == "distill") return make_distillation_task(options);
   if (kind == "orpo" || kind == "cpo") return make_reference_free_task(kind, options);

@@ -143,6 +143,7 @@ const std::vector<Trainer>& trainers() {
       {"sft", "completions", "nll", {"nll"}, "SFTTrainer"},
       {"dpo", "pairs", "sigmoid", {"sigmoid", "ipo", "hinge"}, "DPOTrainer"},
       {"reward", "scored pairs", "bradley_terry", {"bradley_terry"}, "RewardTrainer"},
+      {"process_reward", "labelled steps", "step_logistic", {}, ""},
       {"kto", "marked", "kto", {}, "KTOTrainer"},
       {"orpo", "pairs", "orpo", {}, "ORPOTrainer"},
       {"cpo", "pairs", "sigmoid", {}, "CPOTrainer"},

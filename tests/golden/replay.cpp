@@ -33,7 +33,7 @@ Shape shape_of(const json& golden) {
   const json& steps = golden["steps"];
   const bool batch = steps.is_array() && !steps.empty() && steps[0].contains("batch");
   if (batch || trainer_kind(golden) == "grpo") return {" grpo ", "grpo", check_rollouts, replay_rollouts};
-  return {" sft dpo reward kto orpo cpo distill ", nullptr, check_steps, replay_steps};
+  return {" sft dpo reward process_reward kto orpo cpo distill ", nullptr, check_steps, replay_steps};
 }
 
 // Names what the file's trainer is here. UnknownKind, with its name, where that has no files of this shape.

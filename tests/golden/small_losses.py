@@ -1,7 +1,8 @@
 """The part of make_small.py for losses with files of their own; none of them draws from another's random numbers.
 
 DFT (Wu et al. 2025), APO-zero on marked answers (D'Oosterlinck et al. 2024), AOT (Melnyk et al. 2024), the likelihood
-that TRL's DPOTrainer calls "sft", and WPO's weights.
+that TRL's DPOTrainer calls "sft", WPO's weights, DeepSpeed-Chat's loss of reward models, and that of process
+reward models.
 """
 
 import numpy as np
@@ -111,8 +112,70 @@ def weighted_pairs(write):
           {"beta": beta, "loss_type": "per variant", "max_grad_norm": 1.0})
 
 
+def with_score_head(seed):
+    head = np.random.default_rng(seed).standard_normal((1, 8)).astype(np.float32).astype(np.float64)
+    return sm.random_parameters(1) | {"score.weight": head}
+
+
+def region_loss(chosen, rejected, scores):
+    """DeepSpeed-Chat's reward_model.py for one pair: both rows are padded to one length, and each token is compared
+    from the first difference to the longer row's end; equal rows are compared at their last token."""
+    width = max(len(chosen), len(rejected))
+    c, r = (padded([row], PAD, width)[0] for row in (chosen, rejected))
+    begin = next((t for t in range(width) if c[t] != r[t]), width - 1)
+    return softplus(-(scores(c) - scores(r))[begin:]).mean()
+
+
+def divergence_region(write):
+    """Answers that differ at once and later, of which either is the longer; one that begins the other; equal ones."""
+    p, steps, tokens = with_score_head(58), [], drawer(np.random.default_rng(57))
+    head, optimizer = p["score.weight"][0].tolist(), sm.AdamW(p)
+    scores = lambda q: lambda row: sm.hidden_states(q, row) @ q["score.weight"][0]
+    first, second, third, fourth = ([1] + tokens(n) for n in (3, 5, 6, 4))
+    for made in ([(first + tokens(4), first + tokens(2)), (second + [5] + tokens(1), second + [6] + tokens(4))],
+                 [(third, third[:4]), (fourth, list(fourth)), (first[:2], first[:2] + tokens(3))]):
+        loss = lambda q: np.mean([region_loss(c, r, scores(q)) for c, r in made])
+        rows = [c for c, _ in made] + [r for _, r in made]
+        c, r = np.split(np.array([scores(p)(row)[-1] for row in rows]), 2)
+        metrics = {"accuracy": float((c > r).mean()), "margin": float((c - r).mean()),
+                   "mean_reward": float((c + r).mean() / 2)}
+        batch = {"input_ids": padded(rows, PAD), "attention_mask": padded([[1] * len(row) for row in rows], 0)}
+        steps.append({"micro": [{"batch": batch, "loss": float(loss(p))}], "lr": 1e-2, "metrics": metrics,
+                      "grad_norm": optimizer.step(sm.gradient(loss, p), 1e-2)})
+    write("rm_divergence_region_tiny", {"head_weight": head, "steps": steps, "final": {"params": sm.summary(p)}},
+          "own scored pairs", {"loss_type": "divergence_region", "max_grad_norm": 1.0})
+
+
+def labelled_steps(write):
+    """Process reward models (Lightman et al. 2023): the mean negative log-likelihood of the labels at the steps' ends,
+    over all steps of the update, as TRL's PRMTrainer has it of the difference of its two logits."""
+    p, steps, tokens = with_score_head(60), [], drawer(np.random.default_rng(59))
+    head, optimizer = p["score.weight"][0].tolist(), sm.AdamW(p)
+    for answers in ([([2, 3, 1], [1, 1, 0]), ([4], [0])], [([1, 1], [0, 1]), ([3, 2], [1, 0])]):
+        rows, labels = [], []
+        for lengths, right in answers:
+            row = [1] + tokens(2)
+            marks = [-100] * len(row)
+            for length, mark in zip(lengths, right):
+                row, marks = row + tokens(length), marks + [-100] * (length - 1) + [mark]
+            rows.append(row)
+            labels.append(marks)
+        def loss(q):
+            nats = [softplus(-s if mark else s) for row, marks in zip(rows, labels)
+                    for s, mark in zip(sm.hidden_states(q, row) @ q["score.weight"][0], marks) if mark != -100]
+            return np.mean(nats)
+        batch = {"input_ids": padded(rows, PAD), "labels": padded(labels, -100),
+                 "attention_mask": padded([[1] * len(row) for row in rows], 0)}
+        steps.append({"micro": [{"batch": batch, "loss": float(loss(p))}], "lr": 1e-2,
+                      "grad_norm": optimizer.step(sm.gradient(loss, p), 1e-2)})
+    write("labelled_steps_tiny", {"head_weight": head, "steps": steps, "final": {"params": sm.summary(p)}},
+          "own labelled steps", {"loss_type": "step_logistic", "max_grad_norm": 1.0})
+
+
 def all_of(write):
     dft(write)
     apo_zero_unpaired(write)
     dpo_of_batches(write)
     weighted_pairs(write)
+    divergence_region(write)
+    labelled_steps(write)

@@ -31,11 +31,11 @@ rlhf::Loss loss_of(const std::string& rows, const std::string& type, nlohmann::j
 // A loss with the gradients of what it was made of.
 struct ExtremeOutcome {
   double loss = 0;
-  std::vector<double> log_probs, values, scores, listed, rest;
+  std::vector<double> log_probs, values, scores, token_scores, listed, rest;
 
   bool is_finite() const {
     bool finite = std::isfinite(loss);
-    for (const auto* all : {&log_probs, &values, &scores, &listed, &rest})
+    for (const auto* all : {&log_probs, &values, &scores, &token_scores, &listed, &rest})
       for (const double x : *all) finite = finite && std::isfinite(x);
     return finite;
   }
@@ -62,6 +62,14 @@ Batch moved(const Batch& rows, float shift) {
   return out;
 }
 
+at::Tensor token_scores_of(const Batch& rows, float shift) {
+  std::vector<float> scores;
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    for (const uint8_t trainable : rows.row(batch::kTrainable, r))
+      if (trainable != 0) scores.push_back(r % 2 == 0 ? shift : -shift);
+  return at::tensor(scores);
+}
+
 ExtremeOutcome outcome_of(const rlhf::Loss& loss, const Batch& given, float shift, const batch::GlobalCounts& counts) {
   const Batch rows = moved(given, shift);
   std::vector<float> log_probs;
@@ -74,6 +82,8 @@ ExtremeOutcome outcome_of(const rlhf::Loss& loss, const Batch& given, float shif
                           tensor::make_leaf(at::full({tokens}, 0.1F)),
                           tensor::make_leaf(at::full({rows.rows()}, shift))};
   leaves.listed = tensor::make_leaf((leaves.log_probs.detach() - 1).unsqueeze(1).expand({tokens, 3}).contiguous());
+  // The tokens of every second row score as far the other way.
+  leaves.token_scores = tensor::make_leaf(token_scores_of(rows, shift));
   leaves.rest = tensor::make_leaf(at::full({tokens}, shift < 0 ? tensor::kLeastRest : -0.1F));
   batch::Surveys surveys;
   rlhf::LossContext asked(rows, leaves, counts);
@@ -82,13 +92,14 @@ ExtremeOutcome outcome_of(const rlhf::Loss& loss, const Batch& given, float shif
   rlhf::LossContext context(rows, leaves, counts, surveys);
   const at::Tensor value = loss.value(context);
   ExtremeOutcome out{.loss = value.item<double>()};
-  const auto gradients =
-      tensor::gradients_of(value, {leaves.log_probs, leaves.values, leaves.row_scores, leaves.listed, leaves.rest});
+  const auto gradients = tensor::gradients_of(
+      value, {leaves.log_probs, leaves.values, leaves.row_scores, leaves.listed, leaves.rest, leaves.token_scores});
   out.log_probs = numbers_of(gradients[0]);
   out.values = numbers_of(gradients[1]);
   out.scores = numbers_of(gradients[2]);
   out.listed = numbers_of(gradients[3]);
   out.rest = numbers_of(gradients[4]);
+  out.token_scores = numbers_of(gradients[5]);
   return out;
 }
 

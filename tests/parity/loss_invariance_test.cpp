@@ -20,7 +20,8 @@ namespace {
 constexpr int64_t kRows = 12;
 
 const std::vector<Key<float>> kTokenColumns = {batch::kLogProbs, batch::kReferenceLogProbs, batch::kAdvantages,
-                                               batch::kValues,   batch::kReturns,           rlhf::kCompletion};
+                                               batch::kValues,   batch::kReturns,           rlhf::kCompletion,
+                                               rlhf::kStepRight};
 
 // A gradient within this part of the whole model's is rounding: the exact one is 0.
 constexpr double kRounding = 1e-6;
@@ -133,7 +134,7 @@ Case case_of(const std::string& rows, const std::string& type, const nlohmann::j
   options.update(more);
   rlhf::LossSetting setting{.completion_tokens = 8};
   base::apply(options, "algorithm", setting.options);
-  const char* head = rows == "scored pairs" ? "score" : rows == "values" ? "value" : "lm";
+  const char* head = rows == "scored pairs" || rows == "labelled steps" ? "score" : rows == "values" ? "value" : "lm";
   return {fmt::format("{} {} {}", family, type, more.dump()), family, head, rlhf::make_loss(rows, type, setting)};
 }
 

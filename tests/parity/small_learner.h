@@ -118,6 +118,7 @@ inline Batch training_rows(int64_t count) {
   set(batch::kValues, [](int64_t r, size_t t) { return uniform(5, r, t); });
   set(batch::kReturns, [](int64_t r, size_t t) { return uniform(6, r, t); });
   set(rlhf::kCompletion, [](int64_t, size_t t) { return t > 3 ? 1.0F : 0.0F; });
+  set(rlhf::kStepRight, [](int64_t r, size_t t) { return (r + static_cast<int64_t>(t)) % 3 == 0 ? 1.0F : 0.0F; });
   add_teacher(rows);
   std::vector<float> desirable;
   for (int64_t r = 0; r < count; ++r) desirable.push_back(r % 3 == 0 ? 1.0F : 0.0F);

@@ -92,11 +92,11 @@ inline void write_small_model(const fs::path& directory) {
     "hidden_act": "silu"})");
 }
 
-// Writes below `root`: start/, demonstrations.jsonl, problems.jsonl, held_out.jsonl (disjoint), pairs.jsonl and
-// marked.jsonl.
+// Writes below `root`: start/, demonstrations.jsonl, problems.jsonl, held_out.jsonl (disjoint), pairs.jsonl,
+// marked.jsonl and steps.jsonl.
 inline void write_small_task(const fs::path& root) {
   write_small_model(root / "start");
-  std::string demonstrations, problems, held_out, pairs, marked;
+  std::string demonstrations, problems, held_out, pairs, marked, steps;
   for (int i = 0; i < 120; ++i) {
     const std::string problem = fmt::format("{:03}", (i * 337 + 11) % 1000);
     std::string answer = problem;
@@ -108,6 +108,9 @@ inline void write_small_task(const fs::path& root) {
     if (i < 40)
       marked += prompt + "\"completion\": \"" + (i % 2 == 0 ? answer : wrong + "9") +
                 (i % 2 == 0 ? "\", \"label\": true}\n" : "\", \"label\": false}\n");
+    if (i < 40)
+      steps += prompt + "\"completions\": [\"" + answer.substr(0, 1) + "\", \"" + (i % 2 == 0 ? answer : wrong) +
+               "\"], \"labels\": [true, " + (i % 2 == 0 ? "true]}\n" : "false]}\n");
     if (i >= 40 && i < 112) problems += prompt + "\"ground_truth\": \"" + answer + "\"}\n";
     if (i >= 112) held_out += prompt + "\"ground_truth\": \"" + answer + "\"}\n";
   }
@@ -116,6 +119,7 @@ inline void write_small_task(const fs::path& root) {
   write_text(root / "held_out.jsonl", held_out);
   write_text(root / "pairs.jsonl", pairs);
   write_text(root / "marked.jsonl", marked);
+  write_text(root / "steps.jsonl", steps);
 }
 
 // The YAML of a run of three iterations on the task below `root`, from random weights.
@@ -123,7 +127,12 @@ inline std::string small_config(const std::string& recipe, const fs::path& root)
   const rlhf::RowKind rows = recipe::find_recipe(recipe).rows;
   const bool prompts = rows == rlhf::RowKind::kPrompt;
   const bool pairs = rows == rlhf::RowKind::kPreference, marked = rows == rlhf::RowKind::kMarked;
-  const std::string data = prompts ? "problems" : pairs ? "pairs" : marked ? "marked" : "demonstrations";
+  const bool steps = rows == rlhf::RowKind::kSteps;
+  const std::string data = prompts  ? "problems"
+                           : pairs  ? "pairs"
+                           : marked ? "marked"
+                           : steps  ? "steps"
+                                    : "demonstrations";
   const std::string teacher =
       recipe::needs_teacher(recipe::find_recipe(recipe))
           ? fmt::format(", teacher: {{path: {}/start, from_scratch: true, initializer_std: 0.4}}", root.string())
@@ -131,9 +140,9 @@ inline std::string small_config(const std::string& recipe, const fs::path& root)
   std::string text = fmt::format(
       "recipe: {0}\n"
       "models: {{policy: {{path: {1}/start, from_scratch: true, initializer_std: 0.1}}{3}}}\n"
-      "data: {{train: {1}/{2}.jsonl}}\n"
+      "data: {{train: {1}/{2}.jsonl{4}}}\n"
       "run: {{iterations: 3, seed: 7, threads: 1, samples_every: 1}}\n",
-      recipe, root.string(), data, teacher);
+      recipe, root.string(), data, teacher, steps ? ", step_separator: \"=\"" : "");
   if (!prompts) return text + "train: {samples_per_update: 8, learning_rate: 1e-3}\n";
   return text +
          "train: {learning_rate: 1e-3}\n"

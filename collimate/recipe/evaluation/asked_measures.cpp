@@ -16,7 +16,7 @@ using base::InputError;
 
 // Is an entry of evaluation.measure. Options of a measure that it leaves out are as `evaluation` has them.
 struct EntrySection : MeasureOptions {
-  COLLIMATE_OPTION(std::string, measure, "", "", "perplexity, pairs, completions, choices or marked");
+  COLLIMATE_OPTION(std::string, measure, "", "", "perplexity, pairs, completions, choices, marked or steps");
   COLLIMATE_OPTION(std::string, name, "", "", "stands before its metrics: val/NAME/accuracy");
   COLLIMATE_OPTION(nlohmann::json, data, nullptr, "", "as data.eval, which it takes by default");
 };
@@ -88,6 +88,7 @@ AskedMeasure asked_by(const nlohmann::json& entry, const std::string& key, const
 rlhf::RowKind rows_of(MeasureKind measured) {
   if (measured == MeasureKind::kCompletions) return rlhf::RowKind::kPrompt;
   if (measured == MeasureKind::kMarked) return rlhf::RowKind::kMarked;
+  if (measured == MeasureKind::kSteps) return rlhf::RowKind::kSteps;
   return measured == MeasureKind::kPairs ? rlhf::RowKind::kPreference : rlhf::RowKind::kDemonstration;
 }
 

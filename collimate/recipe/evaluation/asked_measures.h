@@ -16,10 +16,11 @@ enum class MeasureKind {
   kPerplexity,   // of given completions, or of plain texts
   kPairs,        // whether the chosen answer scores higher, by a reward model or by the mean log-prob of its tokens
   kChoices,      // which choice of a question has the largest log-prob
-  kMarked        // whether desirable answers score higher than undesirable ones
+  kMarked,       // whether desirable answers score higher than undesirable ones
+  kSteps         // whether a process reward model says of each step of an answer what its label does
 };
 constexpr auto words_of(MeasureKind) {
-  return base::Words<MeasureKind, 5>{"measure", {"completions", "perplexity", "pairs", "choices", "marked"}};
+  return base::Words<MeasureKind, 6>{"measure", {"completions", "perplexity", "pairs", "choices", "marked", "steps"}};
 }
 rlhf::RowKind rows_of(MeasureKind measured);
 

@@ -1,5 +1,8 @@
 #include "collimate/recipe/evaluation/graphs.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -127,6 +130,39 @@ std::vector<Measure> choice_measures(const Batch& rows) {
     normalised.add(question, is_answer(rows, best_normalised) ? 1 : 0);
   }
   return {std::move(plain), std::move(normalised)};
+}
+
+// Returns the log-odds that the model gives a row's steps, of which it has as many as its trainable tokens, and whether
+// each step is right.
+std::vector<std::pair<double, bool>> scored_steps(const Batch& rows, int64_t r) {
+  const auto ends = rows.row(batch::kTrainable, r);
+  const auto scores = rows.row(rlhf::kStepScores, r), right = rows.row(rlhf::kStepRight, r);
+  std::vector<std::pair<double, bool>> steps;
+  for (size_t t = 0; t < ends.size(); ++t)
+    if (ends[t] != 0) steps.emplace_back(scores[t], right[t] != 0);
+  return steps;
+}
+
+std::vector<Measure> step_measures(const Batch& rows) {
+  Measure accuracy{"accuracy"}, loss{"loss"};
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    double same = 0, nats = 0;
+    const auto steps = scored_steps(rows, r);
+    for (const auto& [score, right] : steps) {
+      same += (score > 0) == right ? 1 : 0;
+      const double doubt = right ? -score : score;
+      nats += std::max(doubt, 0.0) + std::log1p(std::exp(-std::abs(doubt)));
+    }
+    accuracy.add(rows.get(batch::kUid, r), same, static_cast<double>(steps.size()));
+    loss.add(rows.get(batch::kUid, r), nats, static_cast<double>(steps.size()));
+  }
+  return {std::move(accuracy), std::move(loss)};
+}
+
+double lowest_step_score(const Batch& rows, int64_t r) {
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const auto& [score, right] : scored_steps(rows, r)) lowest = std::min(lowest, score);
+  return lowest;
 }
 
 void with_answers(const graph::ModelHandle& model, const Value& rows, Answers answers) {
@@ -271,6 +307,15 @@ EvaluationPlan marked_reward_evaluation(const AskedMeasure& asked, const graph::
   plan.measures = with_plain(asked, implicit, [](const Batch& rows) {
     return marked_row_measures(rows, {"log_prob", log_prob_of_token}, {});
   });
+  return plan;
+}
+
+EvaluationPlan step_evaluation(const graph::ModelHandle& model) {
+  EvaluationPlan plan{.measured = MeasureKind::kSteps};
+  plan.graph = graph::trace([&](Value steps) { model("step_scores", steps); }, {step_input()}, "evaluation");
+  plan.measures = step_measures;
+  plan.row_number = {"lowest_step_score", lowest_step_score};
+  plan.measures_loss = true;
   return plan;
 }
 

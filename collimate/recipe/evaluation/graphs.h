@@ -62,6 +62,10 @@ EvaluationPlan marked_reward_evaluation(const AskedMeasure& asked, const graph::
                                         const graph::ModelHandle& reference, double beta,
                                         Answers answers = Answers::kNone);
 
+// Plans accuracy, the share of held-out steps of which the model says what their labels do, and loss, the mean negative
+// log-likelihood of a label, in nats.
+EvaluationPlan step_evaluation(const graph::ModelHandle& model);
+
 // Plans acc, the share of questions whose answer has the largest log-prob among its choices, and acc_norm, where that
 // is the largest log-prob by character of its text. Of equal choices the first counts, as in lm-evaluation-harness,
 // whose names these are. Rows are those of choices.h.

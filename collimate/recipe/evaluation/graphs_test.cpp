@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/registry.h"
@@ -64,6 +66,29 @@ TEST(Evaluation, SeveralSamplesOfAPromptAreComparedWithEachOther) {
               ElementsAre(Pair("reward/mean", 1.0), Pair("response_length/mean", 2.0), Pair("mean@2", 1.0),
                           Pair("best@2", 5.0)))
       << "a model's scores have no right ones";
+}
+
+// Three steps of two answers; the model is right about the first two, and says no more than a coin of the third.
+TEST(Evaluation, StepsAreComparedWithTheirLabels) {
+  Config config;
+  base::apply(base::parse_config("recipe: process_reward\nmodels: {policy: {path: /nowhere}}\n"
+                                 "data: {eval: held_out.jsonl}\ntrain: {samples_per_update: 4}\n",
+                                 "run.yaml"),
+              config);
+  const Plan plan = make_plan(config, module_registry());
+  Batch rows;
+  rows.set(batch::kUid, std::vector<int64_t>{1, 2});
+  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}, {0, 1}});
+  rows.set_ragged(rlhf::kStepRight, std::vector<std::vector<float>>{{0, 1, 0}, {0, 1}});
+  rows.set_ragged(rlhf::kStepScores, std::vector<std::vector<float>>{{0, 1, -2}, {0, 0}});
+  const std::vector<Measure> measures = plan.evaluations.at(0).measures(rows);
+  ASSERT_EQ(measures.size(), 2U);
+  EXPECT_EQ(measures[0].name, "accuracy");
+  EXPECT_NEAR(estimate(measures[0]).value, 2.0 / 3, 1e-9);
+  EXPECT_EQ(measures[1].name, "loss");
+  EXPECT_NEAR(estimate(measures[1]).value, (std::log1p(std::exp(-1)) + std::log1p(std::exp(-2)) + std::log(2)) / 3,
+              1e-9);
+  EXPECT_EQ(plan.evaluations.at(0).row_number->of(rows, 0), -2.0);
 }
 
 }  // namespace

@@ -91,8 +91,8 @@ std::string HeldOutCount::text() const {
   struct Nouns {
     const char *example, *row;
   };
-  static constexpr Nouns kNouns[] = {
-      {"prompt", "completion"}, {"row", "row"}, {"pair", "answer"}, {"question", "choice"}, {"answer", "answer"}};
+  static constexpr Nouns kNouns[] = {{"prompt", "completion"}, {"row", "row"},       {"pair", "answer"},
+                                     {"question", "choice"},   {"answer", "answer"}, {"answer", "answer"}};
   const Nouns& noun = base::at(kNouns, measured);
   const std::string of_rows = counted(rows, greedy ? fmt::format("greedy {}", noun.row) : noun.row);
   const std::string text =

@@ -151,10 +151,15 @@ class HeldOut {
 
   EvaluationPlan plan_of(Page& page) const {
     const bool score = shape_.head == shape::Head::kScore;
+    if (score && measured_ == MeasureKind::kSteps)
+      return step_evaluation(page.scorer("policy", {.weights = "policy", .head = "score"}));
     if (score && measured_ != MeasureKind::kPairs)
       throw InputError(expectation(config_.model("policy").path.get(),
                                    fmt::format("a language model, to measure {}", words_of(measured_).name(measured_)),
                                    "a reward model", "--measure pairs, with rows of chosen and rejected"));
+    if (measured_ == MeasureKind::kSteps)
+      throw InputError(expectation(config_.model("policy").path.get(), "a process reward model, to measure steps",
+                                   "a language model", "the model of a run of recipe: process_reward"));
     const Page::Role role{.weights = "policy", .head = score ? "score" : "lm"};
     if (measured_ == MeasureKind::kCompletions)
       return completion_evaluation(page, asked_, page.generator("policy", role));
@@ -279,6 +284,7 @@ MeasureKind measured_of(const text::Dataset& dataset, bool rewards) {
   if (has_choices(first)) return MeasureKind::kChoices;
   if (first.chosen && first.rejected) return MeasureKind::kPairs;
   if (first.completion && first.label) return MeasureKind::kMarked;
+  if (!first.steps.empty()) return MeasureKind::kSteps;
   if (first.completion) return MeasureKind::kPerplexity;
   throw InputError(expectation(first.location.text(),
                                "a reward that judges completions, or rows with a completion, chosen and rejected, or "

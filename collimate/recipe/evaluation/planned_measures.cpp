@@ -10,6 +10,9 @@ namespace {
 // Measures the trained weights as `collimate eval` measures a model.
 EvaluationPlan other_evaluation(Page& page, const AskedMeasure& asked, const graph::ModelHandle& trainer,
                                 const graph::ModelHandle* judge) {
+  if (asked.measured == MeasureKind::kSteps)
+    throw base::InputError(base::expectation(asked.key, "a measure of language models",
+                                             "steps, which process reward models score", "recipe: process_reward"));
   const int64_t row_tokens = longest_row(page.config(), asked);
   if (asked.measured == MeasureKind::kCompletions)
     return completion_evaluation(page, asked, page.measuring("generator", trainer, row_tokens), judge);

@@ -15,6 +15,8 @@
   orpo_losses(), \
   cpo_losses(), \
   reward_losses(), \
+  divergence_region_losses(), \
+  step_losses(), \
   kto_losses(), \
   policy_losses(), \
   geometric_mean_losses(), \
@@ -122,6 +124,7 @@ Loss weighted_sum(std::vector<Loss> parts, std::vector<double> weights) {
     sum.needs.entropy |= loss.needs.entropy;
     sum.needs.values |= loss.needs.values;
     sum.needs.row_scores |= loss.needs.row_scores;
+    sum.needs.token_scores |= loss.needs.token_scores;
     sum.needs.log_collision |= loss.needs.log_collision;
     sum.needs.listed |= loss.needs.listed;  // all at one temperature
     if (loss.needs.listed) sum.needs.listed_temperature = loss.needs.listed_temperature;

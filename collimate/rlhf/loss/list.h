@@ -27,8 +27,9 @@ struct LossOptions : std::function<std::vector<std::string>(const std::string& t
 };
 
 // An entry holds the losses of one file of this folder. `rows` is the kind of rows that they read, by which a recipe
-// asks for them: "completions", "pairs" (chosen, rejected), "scored pairs" (by a score head), "marked" (desirable or
-// not), "taught completions" (with a teacher's distributions), "rollouts" or "values".
+// asks for them: "completions", "pairs" (chosen, rejected), "scored pairs" (by a score head), "labelled steps" (right
+// or wrong), "marked" (desirable or not), "taught completions" (with a teacher's distributions), "rollouts" or
+// "values".
 struct LossEntry {
   std::string rows;
   std::vector<std::string> types;  // names, as algorithm.loss_type has them

@@ -23,6 +23,18 @@ TEST(LossList, NamesAndOptionsAreKnownOnce) {
       for (const std::string& option : entry.options(type)) EXPECT_TRUE(section.contains(option)) << option;
 }
 
+// Two steps that the model takes to be right, of which one is, and one that it takes to be wrong.
+TEST(LossList, StepsAreLearntByTheLogisticLossOfTheirLabels) {
+  Batch rows;
+  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}, {0, 0, 1}, {0, 0}});
+  rows.set_ragged(kStepRight, std::vector<std::vector<float>>{{0, 1, 0}, {0, 0, 0}, {0, 0}});
+  LossContext context(rows, {.token_scores = at::tensor({2.F, 1.F, -3.F})}, {3, 3});
+  const double value = loss_with("labelled steps", "step_logistic").value(context).item<double>();
+  EXPECT_NEAR(value, -(std::log(sigmoid(2)) + std::log(sigmoid(-1)) + std::log(sigmoid(3))) / 3, 1e-6);
+  EXPECT_EQ(context.metrics().at("steps/accuracy"), std::pair(2.0, 3.0));
+  EXPECT_EQ(context.metrics().at("steps/right"), std::pair(1.0, 3.0));
+}
+
 // `collimate help losses` says them.
 TEST(LossList, EachIsToldInASentence) {
   const auto is_sentence = [](const std::string& text) {
@@ -50,7 +62,7 @@ TEST(LossList, ATakenNameAndUnknownRowsAreRefused) {
               register_losses({"sentences", {"own"}, sft.options, sft.make});
             }),
             "[register_losses] expected rows of one of the kinds completions, taught completions, pairs, scored pairs, "
-            "marked, rollouts, values, got \"sentences\"");
+            "labelled steps, marked, rollouts, values, got \"sentences\"");
 }
 
 TEST_F(Losses, SftIsTheMeanOverTokensAndDftWeighsThem) {

@@ -25,4 +25,11 @@ void report_pairs(LossContext& c, const Tensor& chosen, const Tensor& rejected) 
   c.row_mean("rewards/accuracies", (chosen > rejected).to(at::kFloat));
 }
 
+void report_scores(LossContext& c) {
+  const Tensor chosen = every_second(c.row_scores(), 0), rejected = every_second(c.row_scores(), 1);
+  c.row_mean("reward/accuracy", (chosen > rejected).to(at::kFloat));
+  c.row_mean("reward/margin", chosen - rejected);
+  c.row_mean("reward/mean", c.row_scores());
+}
+
 }  // namespace collimate::rlhf

@@ -20,4 +20,7 @@ at::Tensor chosen_likelihood_loss(const LossContext& context);
 // chosen and of the rejected rows.
 void report_pairs(LossContext& context, const at::Tensor& chosen, const at::Tensor& rejected);
 
+// Reports the metrics reward/accuracy, /margin and /mean from the scores at the rows' last tokens.
+void report_scores(LossContext& context);
+
 }  // namespace collimate::rlhf

@@ -34,6 +34,26 @@ TEST_F(PairLosses, BradleyTerrySubtractsTheChosenRowsMargin) {
   EXPECT_NEAR(value(), logistic(0.25 - 2), 1e-6);
 }
 
+// The tokens of a pair are compared one by one, and the pairs count alike however long they are.
+TEST_F(PairLosses, TheDivergenceRegionIsTheMeanOverTokensThenOverPairs) {
+  Batch rows;
+  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}, {0, 1, 1}, {0, 1}, {0, 1}});
+  const auto value = [&](const std::vector<float>& scores) {
+    LossContext context(rows, {.row_scores = at::tensor({1.F, 0.F, 0.F, 1.F}), .token_scores = at::tensor(scores)},
+                        {static_cast<double>(scores.size()), 4});
+    const double loss = loss_with("scored pairs", "divergence_region").value(context).item<double>();
+    EXPECT_EQ(context.metrics().at("reward/accuracy"), std::pair(1.0, 2.0)) << "of the scores at the rows' ends";
+    return loss;
+  };
+  const double first = (logistic(1 - 3) + logistic(2 - 0.5)) / 2, second = logistic(4 - 1);
+  EXPECT_NEAR(value({1, 2, 3, 0.5F, 4, 1}), (first + second) / 2, 1e-6);
+  EXPECT_NEAR(value({1, 2, 1, 2, 4, 4}), std::log(2.0), 1e-6) << "equal scores";
+  EXPECT_NEAR(value({-60, -60, 0, 0, 0, 60}), 60, 1e-4);
+  // Without padding the last token of the shorter answer stands for those behind it; a row without tokens adds nothing.
+  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}, {0, 0, 1}, {0, 0}, {0, 1}});
+  EXPECT_NEAR(value({1, 2, 3, 9}), (logistic(1 - 3) + logistic(2 - 3)) / 4, 1e-6);
+}
+
 TEST_F(PairLosses, OptionsThatDoNotFitAreRefused) {
   EXPECT_THROW(pairs("sigmiod"), base::InputError);
   EXPECT_THROW(pairs("sigmoid", {{"beta", 0.0}}), base::InputError);

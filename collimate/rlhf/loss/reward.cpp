@@ -16,9 +16,7 @@ Tensor bradley_terry(LossContext& c, double center) {
   if (c.rows().has(kMargin.name)) difference = difference - every_second(c.per_row(kMargin), 0);
   Tensor loss = -at::log_sigmoid(difference);
   if (center != 0.0) loss = loss + (chosen + rejected).square() * center;
-  c.row_mean("reward/accuracy", (chosen > rejected).to(at::kFloat));
-  c.row_mean("reward/margin", chosen - rejected);
-  c.row_mean("reward/mean", c.row_scores());
+  report_scores(c);
   return loss.sum() / (c.global_rows() / 2);
 }
 

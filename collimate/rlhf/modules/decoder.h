@@ -39,6 +39,8 @@ struct DecoderOptions : ModelOptions {
       std::optional<double>, drawn_share, std::nullopt, "",
       "the rows that it generates for have answers, of which it draws this share anew; null: rows are prompts",
       base::between(0.0, 1.0));
+  COLLIMATE_OPTION(std::string, step_reward, "none", "", "of a process reward model: AlgorithmOptions");
+  COLLIMATE_OPTION(std::string, step_separator, "\n", "", "what ends a step of a completion that it scores");
   COLLIMATE_OPTION(nlohmann::json, gym, nullptr, "",
                    "the entry of the environment with which it draws samples in turns; null: in one turn");
   COLLIMATE_OPTION(int64_t, longest_tokens, 0, "tokens",

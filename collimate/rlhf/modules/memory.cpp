@@ -265,8 +265,8 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_tensors(0, shape.vocabulary * answering.max_batch_sequences);
     plan.add_generation_scratch(answering.max_batch_tokens, answering.max_batch_sequences);
   }
-  for (const char* function : {"log_probs", "old_log_probs", "values", "score", "teacher_lists", "divergence",
-                               "mismatched_log_probs", "mismatched_reference_log_probs"}) {
+  for (const char* function : {"log_probs", "old_log_probs", "values", "score", "step_scores", "teacher_lists",
+                               "divergence", "mismatched_log_probs", "mismatched_reference_log_probs"}) {
     if (!calls(context, function)) continue;
     Pass pass = micro_batch(options, micro_batch_tokens(train), at_most_rows(context.layout(function), options.rows));
     pass.context = context_of(context.layout(function));

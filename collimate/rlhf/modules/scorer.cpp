@@ -12,6 +12,7 @@
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/answers.h"
 #include "collimate/rlhf/modules/memory.h"
+#include "collimate/rlhf/modules/step_reward.h"
 #include "collimate/rlhf/types/divergence.h"
 #include "collimate/rlhf/types/loss.h"
 #include "collimate/tensor/results.h"
@@ -128,7 +129,9 @@ std::vector<FunctionSpec> ScorerModule::functions() const {
             mismatched_spec("mismatched_log_probs", kMismatchedLogProb.name),
             mismatched_spec("mismatched_reference_log_probs", kMismatchedReferenceLogProb.name)};
   if (options_.head == std::string("value")) return {score_spec("values", batch::kValues.name)};
-  return {score_spec("score", batch::kReward.name)};
+  FunctionSpec score = score_spec("score", batch::kReward.name);
+  if (scores_steps()) score.needs.push_back(batch::kPromptTokens.name);
+  return {std::move(score), score_spec("step_scores", kStepScores.name)};
 }
 
 std::vector<tensor::MemoryItem> ScorerModule::memory(const flow::Context& context) const {
@@ -189,7 +192,13 @@ Batch ScorerModule::call(const std::string& function, const Batch& input, const 
   if (function == "mismatched_reference_log_probs")
     return with_mismatched(model, input, kMismatchedReferenceLogProb, scoring);
   if (function == "values") return train::with_values(model, input, scoring);
+  if (function == "step_scores") return train::with_token_scores(model, input, kStepScores, scoring);
   COLLIMATE_CHECK(function == "score", "scorer has no function {}", function);
+  if (scores_steps()) {
+    if (!tokenizer_) tokenizer_ = text::load_tokenizer(options_.path);
+    const StepReward reward{options_.step_reward.get(), options_.step_separator.get(), options_.row_tokens.get()};
+    return with_step_rewards(model, *tokenizer_, reward, input, scoring);
+  }
   Batch scored = train::with_scores(model, input, scoring);
   scored.set(batch::kReward, scored.all(batch::kScore));
   return scored;

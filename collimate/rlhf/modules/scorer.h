@@ -10,6 +10,7 @@
 
 #include "collimate/flow/module.h"
 #include "collimate/rlhf/modules/decoder.h"
+#include "collimate/text/tokenizer.h"
 #include "collimate/train/micro_batch.h"
 
 namespace collimate::rlhf {
@@ -17,7 +18,7 @@ namespace collimate::rlhf {
 // A model that reads samples, without gradients. With head lm it has the functions log_probs (makes
 // reference_log_probs), old_log_probs, answers (makes model_answer: completes the prompts of a few rows),
 // teacher_lists, divergence, mismatched_log_probs and mismatched_reference_log_probs. With head value it has values,
-// with head score it has score (makes reward).
+// with head score it has score (makes reward) and step_scores (of trainable tokens).
 class ScorerModule : public flow::Module {
  public:
   explicit ScorerModule(const nlohmann::json& parameters);
@@ -40,6 +41,9 @@ class ScorerModule : public flow::Module {
   const Decoder& decoder() const { return *decoder_; }
 
  private:
+  // Returns whether score() gives the rewards of a process reward model.
+  bool scores_steps() const { return options_.step_reward != std::string("none"); }
+
   DecoderOptions options_;
   std::shared_ptr<Decoder> decoder_;
   std::unique_ptr<DecoderPort> port_;
@@ -53,6 +57,7 @@ class ScorerModule : public flow::Module {
   std::map<std::string, Layout> layouts_;         // by function
   std::string router_replay_;                     // TrainOptions::router_replay
   std::function<void()> progress_;                // Context::progress
+  std::unique_ptr<text::Tokenizer> tokenizer_;    // by which steps are found; read when the first row is scored
   std::optional<std::vector<int32_t>> stop_ids_;  // that end answers; read when the first answer is asked for
 };
 

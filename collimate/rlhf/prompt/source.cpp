@@ -7,7 +7,10 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
+#include "collimate/batch/padding.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/prompt/divergence_region.h"
+#include "collimate/rlhf/prompt/steps.h"
 #include "collimate/rlhf/types/loss.h"
 
 namespace collimate::rlhf {
@@ -21,6 +24,7 @@ std::string place_of(const text::Example& example) { return example.location.tex
 // Says what the row is and which recipe reads such rows.
 std::string other_kind(const text::Example& example) {
   if (example.chosen) return "a pair of a chosen and a rejected answer, which recipe: dpo or reward reads";
+  if (!example.steps.empty()) return "steps with labels, which recipe: process_reward reads";
   if (example.completion && example.label) return "a marked answer, which recipe: kto reads";
   return example.completion ? "a prompt with a completion, which recipe: sft reads"
                             : "a prompt alone, which recipe: grpo or ppo reads";
@@ -85,6 +89,7 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
     return {renderer.render_tokens(example.prompt, answer(example, example.chosen, "chosen")),
             renderer.render_tokens(example.prompt, part(example, example.rejected, "rejected"))};
   if (kind == RowKind::kMarked) return {render_marked(example, renderer)};
+  if (kind == RowKind::kSteps) return {render_steps(example, renderer, options.step_separator, other_kind(example))};
   if (options.judged && example.completion && example.ground_truth.is_null() && is_undesirable(example))
     throw InputError(expectation(place_of(example), "an answer that can be the ground truth", "one with label: false",
                                  "leaving the row out, or a column ground_truth"));
@@ -214,6 +219,7 @@ constexpr uint32_t kReplacementPurpose = 0x5e91;
 std::string other_than(const text::Example& example, RowKind kind) {
   const bool fits = kind == RowKind::kPreference      ? example.chosen && example.rejected
                     : kind == RowKind::kMarked        ? example.completion && example.label
+                    : kind == RowKind::kSteps         ? !example.steps.empty()
                     : kind == RowKind::kDemonstration ? example.completion.has_value()
                                                       : true;
   return fits ? "" : other_kind(example);
@@ -243,6 +249,7 @@ RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& rendere
       rendered_.push_back({.rows = std::move(rows),
                            .example = example_json(example, renderer.prompt_text(example.prompt)),
                            .desirable = example.label.value_or(false),
+                           .right = marks_of(example.steps),
                            .row = row,
                            .file = files_.size() - 1,
                            .line = example.location.line,
@@ -377,12 +384,14 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   out.set(batch::kPromptUid, groups);
   if (options_.kind == RowKind::kPreference) out.set(batch::kPairUid, groups);
   out.set(batch::kPromptTokens, prompt_tokens);
+  if (options_.region_padding) out.set(batch::kUnpaddedTokens, pad_pairs(ids, trainable, *options_.region_padding));
   out.set_ragged(batch::kIds, ids);
   out.set_ragged(batch::kTrainable, trainable);
   if (options_.prompt_is_trained) out.set_ragged(kCompletion, completion);
   if (options_.margins) out.set(kMargin, margins);
   out.set_json(batch::kExample, std::move(examples));
   if (options_.kind == RowKind::kMarked) add_marks(out, picks);
+  if (options_.kind == RowKind::kSteps) add_steps(out, picks);
   if (options_.kind == RowKind::kPrompt && !options_.sampling.is_null()) add_sampling(out);
   return out;
 }

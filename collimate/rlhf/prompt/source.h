@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ enum class RowKind {
   kDemonstration,  // ids = prompt + completion, trainable where the loss looks (SFT)
   kPreference,     // two adjacent rows share a pair_uid: chosen, then rejected
   kMarked,         // ids = prompt + completion, with a mark that the completion is desirable or not (KTO)
+  kSteps,          // ids = prompt + steps, trainable where a step ends, with a mark that it is right or not
 };
 
 // Says what becomes of a row of more than `max_tokens`. Truncation keeps the last tokens of a prompt and the first ones
@@ -42,7 +44,11 @@ struct SourceOptions {
   // Marked rows have the columns mismatched_*: each prompt with the answer to the prompt before it in the iteration,
   // the first prompt with the last answer.
   bool mismatched = false;
-  bool margins = false;  // pairs have a column `margin` from the data's rows; 0 if no row has a margin
+  // The rows of a pair are padded with this token to one length, and trained where their answers diverge; see
+  // divergence_region.h.
+  std::optional<int32_t> region_padding;
+  std::string step_separator = "\n";  // follows each step of an answer, which ends with the separator's last token
+  bool margins = false;               // pairs have a column `margin` from the data's rows; 0 if no row has a margin
   // Rewards judge what follows a prompt: an answer labelled false is then refused, as it is no ground truth.
   bool judged = true;
   int64_t cut_tokens = 0;  // tokens that a truncated row keeps; 0: max_tokens
@@ -70,7 +76,8 @@ class RowSource {
   // Iteration i takes examples i·n … (i + 1)·n - 1 of the endless shuffled sequence, n being the examples of `rows`
   // rows; rows from `rows` on (which replace dropped ones) take random examples. An example that its weight uses
   // several times in an epoch has other uids each time. Columns: uid, ids, trainable, prompt_tokens, prompt_uid,
-  // example; pair_uid (kPreference), desirable (kMarked), sampling (kPrompt, when set).
+  // example; pair_uid (kPreference), unpadded_tokens (kPreference, with region_padding), desirable (kMarked),
+  // step_right (kSteps), sampling (kPrompt, when set).
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
   // Returns the numbers, in file order from 0, of examples [first, first + count) of that sequence.
   std::vector<int64_t> order(int64_t first, int64_t count) const;
@@ -105,9 +112,10 @@ class RowSource {
   struct Rendered {
     std::vector<text::RenderedTokens> rows;  // one, or chosen and rejected
     nlohmann::json example;
-    bool desirable = false;  // the mark of a marked example
-    int64_t row = 0;         // its number in the data set
-    size_t file = 0;         // index in files_
+    bool desirable = false;   // the mark of a marked example
+    std::vector<bool> right;  // the marks of its steps
+    int64_t row = 0;          // its number in the data set
+    size_t file = 0;          // index in files_
     int64_t line = 0, row_in_file = 0;
   };
   struct Pick {
@@ -124,6 +132,7 @@ class RowSource {
   int64_t uid_of(const Pick& pick, const char* purpose, int64_t sample) const;
   Batch make(const std::vector<Pick>& picks) const;
   void add_marks(Batch& rows, const std::vector<Pick>& picks) const;
+  void add_steps(Batch& rows, const std::vector<Pick>& picks) const;
   void add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const;
   void add_sampling(Batch& rows) const;
 

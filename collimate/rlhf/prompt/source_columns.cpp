@@ -15,6 +15,19 @@ void RowSource::add_marks(Batch& rows, const std::vector<Pick>& picks) const {
   rows.set(kDesirable, desirable);
 }
 
+// A row that was cut has the marks of those of its steps that it still ends.
+void RowSource::add_steps(Batch& rows, const std::vector<Pick>& picks) const {
+  std::vector<std::vector<float>> marks;
+  for (const Pick& pick : picks) {
+    const Rendered& rendered = rendered_[example_of(pick)];
+    size_t step = 0;
+    marks.emplace_back();
+    for (const uint8_t ends : rendered.rows[0].trainable)
+      marks.back().push_back(ends != 0 && rendered.right[step++] ? 1.F : 0.F);
+  }
+  rows.set_ragged(kStepRight, marks);
+}
+
 void RowSource::add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const {
   const int64_t limit = options_.max_tokens > 0 && options_.model_tokens > 0
                             ? std::min(options_.max_tokens, options_.model_tokens)

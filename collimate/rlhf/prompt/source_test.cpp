@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
+#include "collimate/batch/padding.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/types/loss.h"
 #include "tests/support/base/error_of.h"
@@ -179,6 +180,26 @@ TEST_F(PromptSource, PairsCanBeTrainedFromWhereTheyDiffer) {
   EXPECT_EQ(masks("bc", "bc"), (Masks{{0, 0, 0, 1}, {0, 0, 0, 1}}));
   EXPECT_EQ(masks("bc", "bcdd", false), (Masks{{0, 0, 1}, {0, 0, 1, 1, 1}}));
   EXPECT_EQ(masks("bcd", "b", false), (Masks{{0, 1, 1, 1}, {0, 1}}));
+}
+
+// Letters from a on are the ids from 2 on, behind <pad> and <eos>.
+TEST_F(PromptSource, PairsCanBePaddedWhereTheyDiverge) {
+  const std::string pairs = R"({"prompt": "a", "chosen": "bcd", "rejected": "be"}
+{"prompt": "a", "chosen": "b", "rejected": "b"})";
+  const RowSource taken = source(pairs, {.kind = RowKind::kPreference, .shuffle = false, .region_padding = 0});
+  const Batch rows = taken.rows(0, 4, 0, 4);
+  const auto ids = [&](int64_t r) {
+    return std::vector(rows.row(batch::kIds, r).begin(), rows.row(batch::kIds, r).end());
+  };
+  const auto trained = [&](int64_t r) {
+    return std::vector<int>(rows.row(batch::kTrainable, r).begin(), rows.row(batch::kTrainable, r).end());
+  };
+  EXPECT_EQ(ids(0), (std::vector<int32_t>{2, 3, 4, 5, 1}));
+  EXPECT_EQ(ids(1), (std::vector<int32_t>{2, 3, 6, 1, 0}));
+  for (const int64_t r : {0, 1}) EXPECT_EQ(trained(r), (std::vector<int>{0, 0, 1, 1, 1}));
+  for (const int64_t r : {2, 3}) EXPECT_EQ(trained(r), (std::vector<int>{0, 0, 1})) << "equal rows: the last token";
+  EXPECT_EQ(rows.all(batch::kUnpaddedTokens), (std::vector<int64_t>{5, 4, 3, 3}));
+  EXPECT_FALSE(source(pairs, {.kind = RowKind::kPreference}).all().has(batch::kUnpaddedTokens.name));
 }
 
 TEST_F(PromptSource, LabelsOfNumbersAreThoseOfBooleans) {

@@ -84,6 +84,11 @@ struct AlgorithmOptions : base::Section {
   COLLIMATE_OPTION(double, kl_cov_coefficient, 1.0, "", "kl_cov: weight of their |log-ratio|", base::at_least(0.0));
   COLLIMATE_OPTION(bool, online_dpo_average, false, "",
                    "online_dpo and online_ipo: compare log-ratios of a token on average, not of whole completions");
+  // Rewards.
+  COLLIMATE_OPTION(std::string, step_reward, "none", "",
+                   "what models.reward gives a completion: its score at the last token (none), or of the probabilities "
+                   "that the steps are right, where it is a process reward model, the last, min, mean or product",
+                   base::one_of({"none", "last", "min", "mean", "product"}));
   // Advantages.
   COLLIMATE_OPTION(
       std::string, scale_rewards, "group", "",

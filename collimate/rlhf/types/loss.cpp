@@ -17,7 +17,8 @@ using batch::kTrainable;
 template <class T>
 at::Tensor LossContext::on_device(const std::vector<T>& values) const {
   const Quantities& q = quantities_;
-  const std::initializer_list<const at::Tensor*> all = {&q.log_probs, &q.entropy, &q.values, &q.row_scores, &q.listed};
+  const std::initializer_list<const at::Tensor*> all = {&q.log_probs,  &q.entropy,      &q.values,
+                                                        &q.row_scores, &q.token_scores, &q.listed};
   const auto found = std::find_if(all.begin(), all.end(), [](const at::Tensor* one) { return one->defined(); });
   return tensor::tensor_beside(found == all.end() ? at::Tensor() : **found, std::span<const T>(values));
 }

@@ -33,6 +33,7 @@ class LossContext {
   const at::Tensor& entropy() const { return quantities_.entropy; }
   const at::Tensor& values() const { return quantities_.values; }
   const at::Tensor& row_scores() const { return quantities_.row_scores; }
+  const at::Tensor& token_scores() const { return quantities_.token_scores; }
   const at::Tensor& log_collision() const { return quantities_.log_collision; }
   // Log-probs [M, K + 1], by the model and by the teacher, of the K tokens that the teacher lists and, last, of all
   // other tokens together; teacher_rest is that last one.
@@ -83,6 +84,11 @@ inline const Key<float> kMargin{"margin"};
 
 // The number of trainable tokens of all rows of the iteration, which is equal in every row.
 inline const Key<float> kIterationTokens{"iteration_tokens"};
+
+// Where a step of an answer ends, which is where `trainable` is 1: 1 if the step is right, else 0. [L]
+inline const Key<float> kStepRight{.name = "step_right", .ragged = true};
+// There a process reward model gives the log-odds that the step is right. [L]
+inline const Key<float> kStepScores{.name = "step_scores", .ragged = true};
 
 // A marked answer has 1 if it is desirable, else 0.
 inline const Key<float> kDesirable{"desirable"};

@@ -128,15 +128,21 @@ struct SharedRun {
   std::vector<UpdateReport> reports;
 };
 
-// Log-probs and entropies of a language model, values and scores of another.
+// Log-probs and entropies of a language model, values and scores of rows and tokens of another.
 inline Objective objective_for(shape::Head head) {
   const bool language = head == shape::Head::kLanguageModel;
   const auto loss = [=](const Batch&, const batch::Quantities& now, const batch::GlobalCounts& counts,
                         const batch::Surveys&) {
     if (language) return -(now.log_probs.sum() + 0.1 * now.entropy.sum()) / counts.tokens;
-    return now.values.square().sum() / counts.tokens + now.row_scores.square().sum() / counts.rows;
+    return now.values.square().sum() / counts.tokens + now.row_scores.square().sum() / counts.rows +
+           (now.token_scores - 0.5).square().sum() / counts.tokens;
   };
-  return {{.log_probs = language, .entropy = language, .values = !language, .row_scores = !language}, loss};
+  return {{.log_probs = language,
+           .entropy = language,
+           .values = !language,
+           .row_scores = !language,
+           .token_scores = !language},
+          loss};
 }
 
 inline SharedRun trained_run(const shape::ModelShape& shape, const SharedLayout& layout, const AxisLines* lines) {
