@@ -1,5 +1,7 @@
 #include "collimate/model/lora_layer.h"
 
+#include "collimate/tensor/ops/activation.h"
+#include "collimate/tensor/ops/columns.h"
 #include "collimate/tensor/ops/dropout.h"
 #include "collimate/tensor/ops/linear.h"
 #include "collimate/tensor/ops/optimizer.h"
@@ -42,7 +44,7 @@ void add_input_gradient(const Step& step, const Linear& layer, Slot& x, const fl
 
 }  // namespace
 
-Slot* add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool wanted) {
+LoraKept add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool wanted) {
   const LoraLayer& lora = *layer.lora;
   const int64_t width = lora.width();
   Slot* low = tensor::make_slot(step.arena, x.rows, width, wanted);
@@ -58,7 +60,42 @@ Slot* add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, 
                    {nullptr, /*accumulate=*/true});
     a += lora.rank;
   }
-  return low;
+  return {low};
+}
+
+LoraKept decomposed_forward(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
+  const tensor::Exec& exec = step.exec;
+  const bool wanted = step.tape != nullptr && out.wanted;
+  const tensor::Arena::Mark before = step.arena.mark();
+  Slot sum = out;
+  if (wanted || accumulate) sum.value = step.arena.take(out.count());
+  tensor::linear(exec, x.value, layer.in, x.rows, step.weights.panels(layer.weight), sum.value, layer.out);
+  LoraKept kept = add_lora(step, layer, x, sum, wanted);
+  kept.sum = sum.value;
+  const tensor::Arena::Mark mark = step.arena.mark();
+  // The product has memory of its own where the sum is kept and `out` holds the stream.
+  float* y = !accumulate ? out.value : wanted ? step.arena.take(out.count()) : sum.value;
+  const RowFactors rows = step.weights.row_factors(layer.weight);
+  tensor::scale_columns(exec, rows.factors, sum.value, out.rows, layer.out, layer.out, y);
+  if (const float* bias = bias_of(step.weights, layer); bias != nullptr)
+    tensor::add_bias(exec, bias, out.rows, layer.out, y, layer.out);
+  if (accumulate) tensor::add(exec, y, out.count(), out.value);
+  step.arena.rewind(wanted ? mark : before);
+  return kept;
+}
+
+const float* decomposed_backward(const Step& step, const Linear& layer, const LoraKept& kept, int64_t rows,
+                                 const float* dy) {
+  const RowFactors of_rows = step.weights.row_factors(layer.weight);
+  for (const LoraLayer::Part& part : layer.lora->parts)
+    if (float* dlengths = step.weights.param_gradient(part.lengths); dlengths != nullptr)
+      tensor::add_column_dots(
+          step.exec,
+          {of_rows.inverses + part.first, dy + part.first, kept.sum + part.first, rows, part.rows, layer.out},
+          dlengths);
+  float* dsum = step.arena.take(rows * layer.out);
+  tensor::scale_columns(step.exec, of_rows.factors, dy, rows, layer.out, layer.out, dsum);
+  return dsum;
 }
 
 void lora_backward(const Step& step, const Linear& layer, Slot& x, Slot& low, const float* dy) {

@@ -64,6 +64,7 @@ nlohmann::ordered_json peft_config(const Weights& weights, const std::string& ba
       {"r", lora.rank},
       {"lora_alpha", plain_number(lora.alpha)},
       {"use_rslora", lora.rslora},
+      {"use_dora", lora.dora},
       {"lora_dropout", plain_number(lora.dropout)},
       {"target_modules", peft_targets(shape, lora)},
       {"modules_to_save", saved.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(saved)},

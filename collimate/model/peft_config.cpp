@@ -60,6 +60,7 @@ PeftConfig::PeftConfig(const std::string& directory) : where_(directory + "/adap
   rank_ = fields.count_or("r", shape::kMaxHidden, kDefault);
   alpha_ = fields.real_or("lora_alpha", kDefault);
   rslora_ = fields.flag_or("use_rslora", false);
+  dora_ = fields.flag_or("use_dora", false);
   ranks_ = read_patterns(ordered, "rank_pattern");
   alphas_ = read_patterns(ordered, "alpha_pattern");
   saved_ = names_of(fields, "modules_to_save");
@@ -73,9 +74,8 @@ void PeftConfig::refuse_others(const json& config) const {
     throw InputError(expectation(fields.at("peft_type"), "LORA", "'" + type + "'", kMerged));
   if (const std::string bias = fields.text_or("bias", "none"); bias != "none")
     throw InputError(expectation(fields.at("bias"), "none", "'" + bias + "'", kMerged));
-  for (const char* key :
-       {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "layer_replication", "trainable_token_indices",
-        "alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config"})
+  for (const char* key : {"lora_bias", "use_qalora", "use_bdlora", "layer_replication", "trainable_token_indices",
+                          "alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config"})
     if (config.contains(key) && !is_empty(config.at(key)))
       throw InputError(expectation(fields.at(key), "none", config.at(key).dump(), kMerged));
   // All other kinds begin by changing the model's own weights.
@@ -148,7 +148,8 @@ LoraOptions PeftConfig::options(const std::vector<std::string>& modules, const s
           .alpha = alpha_,
           .rslora = rslora_,
           .targets = targets.empty() ? modules : targets,
-          .modules_to_save = whole};
+          .modules_to_save = whole,
+          .dora = dora_};
 }
 
 }  // namespace collimate::model

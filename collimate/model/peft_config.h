@@ -20,6 +20,7 @@ class PeftConfig {
   // Returns alpha / rank, or alpha / √rank (rsLoRA). Alpha and rank are those of the first pattern that matches the
   // end of the module's name, or the config's own.
   float scale_of(const std::string& module) const;
+  bool dora() const { return dora_; }  // use_dora
   // Returns whether modules_to_save names the module or one that it lies in, so that its weights are saved whole.
   bool is_saved(const std::string& module) const;
   // Returns the parameters that target_parameters names; most often they hold all experts of a block.
@@ -42,7 +43,7 @@ class PeftConfig {
   std::string where_;
   int64_t rank_ = 0;
   double alpha_ = 0;
-  bool rslora_ = false;
+  bool rslora_ = false, dora_ = false;
   std::vector<Pattern> ranks_, alphas_;
   std::vector<std::string> saved_;
   std::vector<std::string> parameters_;

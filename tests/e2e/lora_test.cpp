@@ -77,6 +77,48 @@ TEST_F(Lora, GrpoSamplesAndTrainsTheSameValues) {
   }
 }
 
+// With DoRA too, whose factors of rows both sides make anew after each update; also where ranks share the weights,
+// whose matrices a rank has whole for a moment only. What the run leaves is trained on, and merged.
+TEST_F(Lora, DoraSamplesAndTrainsTheSameValues) {
+  const std::vector<std::string> sets = adapted_base({"models.policy.lora.dora=true", "algorithm.beta=0.04"});
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), sets.begin(), sets.end());
+    return more;
+  };
+  train("plain", "grpo", with({"train.recompute=full", "train.samples_per_update=8"}));
+  train("rounded", "grpo", with({"models.policy.compute=bfloat16_dot"}));
+  train("shared", "grpo", with({"devices=2", "zero=3"}));
+  for (const char* name : {"plain", "rounded", "shared"})
+    for (const nlohmann::json& line : metrics_of(directory(name))) {
+      EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0) << name;
+      EXPECT_GT(line.at("mismatch/tokens_compared").get<double>(), 0) << name;
+    }
+  const Tensors adapters = adapters_of("plain");
+  EXPECT_EQ(adapters.size(), 3 * 2 * 7U);
+  const std::string start = "base_model.model.model.layers.0.mlp.up_proj.lora_magnitude_vector";
+  ASSERT_TRUE(adapters.contains(start));
+  const auto config = nlohmann::json::parse(read_text(directory("plain") + "/model/adapter/adapter_config.json"));
+  EXPECT_EQ(config.at("use_dora"), true);
+  const std::vector<std::string> on = {"models.policy.path=" + directory("plain") + "/model/adapter",
+                                       "models.policy.from_scratch=false", "run.iterations=1", "train.learning_rate=0"};
+  auto same = on;
+  same.emplace_back("models.policy.lora.rank=4");
+  train("same", "sft", same);
+  EXPECT_EQ(adapters_of("same"), adapters);
+  train("merged", "sft", on);
+  EXPECT_EQ(model_of("merged"), model_of("plain"));
+  const Tensors merged = model_of("plain"), before = model_of("base");
+  const std::string layer = "model.layers.0.mlp.up_proj.weight";
+  EXPECT_GT(largest_difference(merged.at(layer), before.at(layer)), 1e-4);
+  const std::vector<float>& rows = adapters.at(start);
+  const size_t width = merged.at(layer).size() / rows.size();
+  for (size_t r = 0; r < rows.size(); ++r) {
+    double squares = 0;
+    for (size_t c = 0; c < width; ++c) squares += std::pow(double{merged.at(layer)[r * width + c]}, 2);
+    EXPECT_NEAR(std::sqrt(squares), std::abs(rows[r]), 1e-5) << r;
+  }
+}
+
 // Before the first update adapters add nothing, not a bit; the reference stays there.
 TEST_F(Lora, BeginsAsItsReference) {
   train("run", "grpo", adapted({"algorithm.beta=0.04"}));
@@ -260,7 +302,7 @@ TEST_F(Lora, AdaptersThatAreTrainedOnKeepTheirRankAndScale) {
                 ", which are trained on, got 8; try that rank, or beginning from the merged model");
   EXPECT_EQ(refused({"models.policy.lora.rank=4", "models.policy.lora.alpha=3"}),
             "[policy lora] expected rank, dropout and b_rate_ratio alone beside the adapters in " + adapter +
-                ", which say the rest, got alpha, rslora, targets or modules_to_save; try leaving them out");
+                ", which say the rest, got alpha, rslora, targets, modules_to_save or dora; try leaving them out");
   EXPECT_EQ(refused({"models.policy.from_scratch=true"}),
             "[policy from_scratch] expected false beside adapters, got true; try the path of the model alone");
 }
