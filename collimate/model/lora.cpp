@@ -120,15 +120,15 @@ void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const L
   const std::vector<const ParamSpec*> chosen = targets_among(layer, lora);
   if (chosen.empty()) return;
   for (const ParamSpec* spec : chosen) {
-    ParamSpec& a =
-        out.add(adapter_name(*spec, kAdapterA), Part::kAdapter, ParamKind::kLinear, {lora.rank, spec->sizes[1]});
+    ParamSpec& a = out.add(adapter_name(*spec, kAdapterA), Part::kAdapter, ParamKind::kLinear,
+                           {lora.rank_of(*spec), spec->sizes[1]});
     a.dims[1] = spec->dims[1];
     a.runs_in = spec->segment;
   }
   out.fuse(static_cast<int>(chosen.size()));
   for (const ParamSpec* spec : chosen)
-    order_as(*spec,
-             out.add(adapter_name(*spec, kAdapterB), Part::kAdapter, ParamKind::kLinear, {spec->sizes[0], lora.rank}));
+    order_as(*spec, out.add(adapter_name(*spec, kAdapterB), Part::kAdapter, ParamKind::kLinear,
+                            {spec->sizes[0], lora.rank_of(*spec)}));
   if (!lora.dora) return;
   for (const ParamSpec* spec : chosen)
     order_as(*spec, out.add(adapter_name(*spec, kAdapterLengths), Part::kAdapter, ParamKind::kNorm, {spec->sizes[0]}));
@@ -142,6 +142,17 @@ int adapter_segment(const ModelShape& shape) { return static_cast<int>(shape.lay
 float LoraOptions::scale() const {
   const auto by = static_cast<double>(rank);
   return static_cast<float>(alpha / (rslora ? std::sqrt(by) : by));
+}
+
+float LoraOptions::scale_of(const ParamSpec& weight) const {
+  const auto found = own.find(module_name(weight));
+  if (found == own.end()) return scale();
+  return LoraOptions{.rank = found->second.rank, .alpha = found->second.alpha, .rslora = rslora}.scale();
+}
+
+int64_t LoraOptions::rank_of(const ParamSpec& weight) const {
+  const auto found = own.find(module_name(weight));
+  return found == own.end() ? rank : found->second.rank;
 }
 
 std::vector<ParamSpec> model_params(const ModelShape& shape, const LoraOptions& lora) {
@@ -176,18 +187,22 @@ std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first) {
   const LoraOptions& lora = weights.options().lora;
   if (!lora.on()) return nullptr;
   auto found = std::make_shared<LoraLayer>();
-  found->rank = lora.rank;
-  found->scale = lora.scale();
   found->dora = lora.dora;
   int64_t row = 0;
   for (const ParamSpec& spec : shape::fused_layer(weights.params(), first)) {
     if (const int b = weights.index_of(adapter_name(spec, kAdapterB)); b >= 0) {
       if (found->a < 0) found->a = weights.index_of(adapter_name(spec, kAdapterA));
-      found->parts.push_back({b, row, spec.sizes[0], weights.index_of(adapter_name(spec, kAdapterLengths))});
+      const int lengths = weights.index_of(adapter_name(spec, kAdapterLengths));
+      found->parts.push_back({b, lora.rank_of(spec), row, spec.sizes[0], lengths});
+      found->width += found->parts.back().rank;
+      found->scales.resize(static_cast<size_t>(found->width), lora.scale_of(spec));
     }
     row += spec.sizes[0];
   }
   if (found->parts.empty()) return nullptr;
+  found->scale = found->scales.front();
+  const auto is_that_of_all = [&](float scale) { return scale == found->scale; };
+  if (std::ranges::all_of(found->scales, is_that_of_all)) found->scales.clear();
   const ParamSpec& a = base::at(weights.params(), found->a);
   found->dropout = static_cast<float>(lora.dropout);
   found->noise = base::stable_hash(a.name);
@@ -264,10 +279,11 @@ std::vector<float> merged_values(const Weights& weights, int index) {
     lengths.assign(values.begin(), values.end());
   }
   const auto rows = static_cast<size_t>(spec.sizes[0]), columns = static_cast<size_t>(spec.sizes[1]),
-             rank = static_cast<size_t>(lora.rank);
+             rank = static_cast<size_t>(lora.rank_of(spec));
+  const float scale = lora.scale_of(spec);
   for (size_t r = 0; r < rows; ++r) {
     const std::span<float> row = std::span(merged).subspan(r * columns, columns);
-    add_low_rank(lora.scale(), up.span().subspan(r * rank, rank), down.span(), row);
+    add_low_rank(scale, up.span().subspan(r * rank, rank), down.span(), row);
     if (lora.dora) set_length(lengths[r], row);
   }
   return merged;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,9 +33,18 @@ struct LoraOptions {
   // Names modules outside the blocks that are trained whole, in the same way: "embed_tokens", "lm_head" (as in PEFT).
   std::vector<std::string> modules_to_save = {};
   bool dora = false;  // weight-decomposed adapters; without dropout
+  // Names layers with a rank and an alpha of their own by the whole names of their modules.
+  struct Own {
+    int64_t rank = 0;
+    double alpha = 0;
+  };
+  std::map<std::string, Own> own = {};
 
   bool on() const { return rank > 0; }
+  // These are of all layers, or of the layer with that weight.
   float scale() const;
+  float scale_of(const shape::ParamSpec& weight) const;
+  int64_t rank_of(const shape::ParamSpec& weight) const;
 };
 
 // Returns the parameters of a shape, and behind them those of adapters; the A of layers that run as one also run as
@@ -57,19 +67,19 @@ struct LoraLayer {
   // Each part adds y[:, first … first + rows) += scale B a, where a is the next `rank` columns of what A gives.
   struct Part {
     int b = -1;
+    int64_t rank = 0;
     int64_t first = 0, rows = 0;
     int lengths = -1;  // with DoRA; -1: none
   };
-  int a = -1;  // the first of the A of all parts
-  int64_t rank = 0;
+  int a = -1;         // the first of the A of all parts
+  int64_t width = 0;  // of all parts: the sum of their ranks
   float scale = 1;
+  std::vector<float> scales = {};  // [width] where parts differ in theirs, in place of `scale`
   float dropout = 0;
   uint64_t noise = 0;        // dropout key of the layer, which is used with the tokens' keys
   int64_t first_column = 0;  // number of this rank's first input, where ranks have some each
   bool dora = false;
   std::vector<Part> parts;
-
-  int64_t width() const { return rank * static_cast<int64_t>(parts.size()); }
 };
 // Finds the adapters of the layer whose only or first weight is parameter `first`; null where it has none.
 std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first);

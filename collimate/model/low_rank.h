@@ -30,6 +30,7 @@ struct LowRank {
   MatrixInTensor b;  // [out, rank]
   float scale = 1;
   int64_t rank = 0;                      // as the adapters' config says
+  double alpha = 0;                      // the same
   const TensorEntry* lengths = nullptr;  // [out]; null without DoRA
 };
 

@@ -164,7 +164,7 @@ TEST_P(MemoryPlan, OfRowFactorsIsEnough) {
   Model(weights, {}).forward(tokens_);
   const int64_t planned = by_purpose(weights_memory(shape_, options)).at("model/factors");
   EXPECT_LE(peaks().at("model/factors"), planned);
-  EXPECT_GT(by_purpose(weights->memory()).at("model/factors"), planned / 4);
+  EXPECT_GT(by_purpose(weights->memory()).at("model/factors"), 0);
   EXPECT_FALSE(by_purpose(weights_memory(shape_, {.trained = true, .lora = {.rank = 5}})).contains("model/factors"));
 }
 

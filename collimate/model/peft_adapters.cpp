@@ -111,6 +111,7 @@ LowRank& PeftAdapters::layer_named(const std::string& module) {
   LowRank& layer = layers_[shape::text_part_name(module).value()];
   layer.scale = config_.scale_of(module);
   layer.rank = config_.rank_of(module);
+  layer.alpha = config_.alpha_of(module);
   return layer;
 }
 
@@ -327,7 +328,10 @@ LoraOptions PeftAdapters::options() const {
   std::vector<std::string> modules, saved;
   for (const auto& [module, layer] : layers_) modules.push_back(module);
   for (const TensorEntry& entry : saved_) saved.push_back(entry.name);
-  return config_.options(modules, saved);
+  LoraOptions lora = config_.options(modules, saved);
+  for (const auto& [module, layer] : layers_)
+    if (layer.rank != lora.rank || layer.alpha != lora.alpha) lora.own[module] = {layer.rank, layer.alpha};
+  return lora;
 }
 
 }  // namespace collimate::model

@@ -323,20 +323,24 @@ TEST_F(PeftAdaptersTest, TrainedOnAreAllOfTheLayersOrNone) {
   EXPECT_EQ(
       error_of(on),
       "[A] expected base_model.model.model.layers.0.self_attn.k_proj.lora_A.weight, got no adapter of that layer");
-  const auto options_with = [&](const char* key, const nlohmann::json& value) {
-    config_[key] = value;
-    host::write_file_atomically(adapter() + "/adapter_config.json", config_.dump());
-    config_.erase(key);
-    return error_in([&] { PeftAdapters(adapter()).options(); });
-  };
-  const std::string from_merged = "; try training all weights, which begins from the merged model, or adapters of that";
-  EXPECT_EQ(options_with("alpha_pattern", {{"q_proj", 2}}),
-            "[C alpha_pattern] expected none in adapters that are trained on, got q_proj" + from_merged);
   tensors_["norm"] = {"base_model.model.model.norm.weight", "F32", {24}, std::string(24 * 4, '\0')};
   config_["modules_to_save"] = {"norm", "score"};
   EXPECT_EQ(error_of(), "loaded");
   EXPECT_EQ(PeftAdapters(adapter()).options().modules_to_save, std::vector<std::string>{"norm"})
       << "a score head is trained in any case, and the file has none";
+}
+
+// As in PEFT a name of modules_to_save is the end of a name, not of parts of it: norms of the blocks were saved too.
+TEST_F(PeftAdaptersTest, ASavedModuleIsNamedByHowItEnds) {
+  const std::string norm = "model.layers.1.input_layernorm.weight";
+  tensors_["norm"] = {"base_model.model." + norm, "F32", {24}, testing::bytes_of(std::vector<float>(24, 3))};
+  config_["modules_to_save"] = {"norm"};
+  EXPECT_EQ(error_of(), "loaded");
+  const auto merged = load_huggingface(adapter(), "", {}, {});
+  const auto values = merged->values(merged->index_of(norm));
+  EXPECT_EQ(std::vector<float>(values.begin(), values.end()), std::vector<float>(24, 3));
+  const WeightsOptions on{.trained = true, .lora = PeftAdapters(adapter()).options()};
+  EXPECT_EQ(error_of(on).find("[lora.modules_to_save] expected one of embed_tokens, norm, got 'input_layernorm'"), 0U);
 }
 
 // Modules that were trained whole are read as the file has them, and trained on.

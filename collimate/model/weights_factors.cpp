@@ -33,7 +33,7 @@ bool Weights::Impl::has_factors(size_t first) const {
 
 std::vector<float> Weights::Impl::row_lengths(int weight) const {
   const ParamSpec& of = spec(weight);
-  const int64_t rows = of.sizes[0], width = of.sizes[1], rank = options.lora.rank;
+  const int64_t rows = of.sizes[0], width = of.sizes[1], rank = options.lora.rank_of(of);
   const float* own_values = values_at(weight);
   const float* down = values_at(adapter_of(weight, kAdapterA));  // [rank, in]
   const float* up = values_at(adapter_of(weight, kAdapterB));    // [out, rank]
@@ -44,7 +44,7 @@ std::vector<float> Weights::Impl::row_lengths(int weight) const {
     const int64_t some = std::min(kFactorRows, rows - first);
     tensor::linear_grad_input(exec, ComputeType::kFloat32, up + first * rank, rank, some, down, rank, width,
                               sums.floats(), width);
-    tensor::scale(exec, options.lora.scale(), some * width, sums.floats());
+    tensor::scale(exec, options.lora.scale_of(of), some * width, sums.floats());
     tensor::add(exec, own_values + first * width, some * width, sums.floats());
     // The norm's own results are not used, but the lengths that it divides by: √in / inverse of each row.
     tensor::rms_norm(exec, sums.floats(), some, width, own_values, 0, sums.floats(), inverses.floats() + first);

@@ -195,8 +195,10 @@ std::string adapters_text(const DecoderOptions& options) {
   int64_t trained = 0, frozen = 0;
   for (const shape::ParamSpec& spec : model::model_params(shape, lora))
     (model::is_changed_by_training(lora, spec) ? trained : frozen) += spec.count();
+  std::string what = lora.dora ? ", with DoRA" : "";
+  if (!lora.own.empty()) what += fmt::format(", {} layers with their own", lora.own.size());
   return fmt::format("{} trains {} parameters beside {} frozen ones: rank {}, scale {:.6g}{}, {}",
-                     options.weights.get(), trained, frozen, lora.rank, lora.scale(), lora.dora ? ", with DoRA" : "",
+                     options.weights.get(), trained, frozen, lora.rank, lora.scale(), what,
                      fmt::join(model::lora_targets(shape, lora), " "));
 }
 
