@@ -78,7 +78,7 @@ TEST_F(Lora, GrpoSamplesAndTrainsTheSameValues) {
 }
 
 // With DoRA too, whose factors of rows both sides make anew after each update; also where ranks share the weights,
-// whose matrices a rank has whole for a moment only. What the run leaves is trained on, and merged.
+// whose matrices a rank has whole for a moment only.
 TEST_F(Lora, DoraSamplesAndTrainsTheSameValues) {
   const std::vector<std::string> sets = adapted_base({"models.policy.lora.dora=true", "algorithm.beta=0.04"});
   const auto with = [&](std::vector<std::string> more) {
@@ -93,30 +93,41 @@ TEST_F(Lora, DoraSamplesAndTrainsTheSameValues) {
       EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0) << name;
       EXPECT_GT(line.at("mismatch/tokens_compared").get<double>(), 0) << name;
     }
-  const Tensors adapters = adapters_of("plain");
+  int counted = 0;
+  const auto memory = nlohmann::json::parse(read_text(directory("plain") + "/summary.json")).at("memory");
+  for (const nlohmann::json& item : memory.at("workers").at(0).at("items")) {
+    if (!item.at("item").get<std::string>().ends_with("/factors")) continue;
+    EXPECT_LE(item.at("peak_bytes"), item.at("planned_bytes"));
+    ++counted;
+  }
+  EXPECT_EQ(counted, 1);
+}
+
+// Rows of the model that it leaves have the lengths that its adapters have. These are trained on, or merged.
+TEST_F(Lora, DorasLengthsAreThoseOfTheModelItLeaves) {
+  train("first", "sft", adapted_base({"models.policy.lora.dora=true", "run.iterations=5"}));
+  const Tensors adapters = adapters_of("first"), merged = model_of("first"), before = model_of("base");
   EXPECT_EQ(adapters.size(), 3 * 2 * 7U);
-  const std::string start = "base_model.model.model.layers.0.mlp.up_proj.lora_magnitude_vector";
-  ASSERT_TRUE(adapters.contains(start));
-  const auto config = nlohmann::json::parse(read_text(directory("plain") + "/model/adapter/adapter_config.json"));
+  const auto config = nlohmann::json::parse(read_text(directory("first") + "/model/adapter/adapter_config.json"));
   EXPECT_EQ(config.at("use_dora"), true);
-  const std::vector<std::string> on = {"models.policy.path=" + directory("plain") + "/model/adapter",
+  const std::string layer = "model.layers.0.mlp.up_proj";
+  const std::vector<float>& lengths = adapters.at("base_model.model." + layer + ".lora_magnitude_vector");
+  const std::vector<float>& weight = merged.at(layer + ".weight");
+  EXPECT_GT(largest_difference(weight, before.at(layer + ".weight")), 1e-3);
+  const size_t width = weight.size() / lengths.size();
+  for (size_t r = 0; r < lengths.size(); ++r) {
+    double squares = 0;
+    for (size_t c = 0; c < width; ++c) squares += std::pow(double{weight[r * width + c]}, 2);
+    EXPECT_NEAR(std::sqrt(squares), std::abs(lengths[r]), 1e-5) << r;
+  }
+  const std::vector<std::string> on = {"models.policy.path=" + directory("first") + "/model/adapter",
                                        "models.policy.from_scratch=false", "run.iterations=1", "train.learning_rate=0"};
   auto same = on;
   same.emplace_back("models.policy.lora.rank=4");
   train("same", "sft", same);
   EXPECT_EQ(adapters_of("same"), adapters);
   train("merged", "sft", on);
-  EXPECT_EQ(model_of("merged"), model_of("plain"));
-  const Tensors merged = model_of("plain"), before = model_of("base");
-  const std::string layer = "model.layers.0.mlp.up_proj.weight";
-  EXPECT_GT(largest_difference(merged.at(layer), before.at(layer)), 1e-4);
-  const std::vector<float>& rows = adapters.at(start);
-  const size_t width = merged.at(layer).size() / rows.size();
-  for (size_t r = 0; r < rows.size(); ++r) {
-    double squares = 0;
-    for (size_t c = 0; c < width; ++c) squares += std::pow(double{merged.at(layer)[r * width + c]}, 2);
-    EXPECT_NEAR(std::sqrt(squares), std::abs(rows[r]), 1e-5) << r;
-  }
+  EXPECT_EQ(model_of("merged"), merged);
 }
 
 // Before the first update adapters add nothing, not a bit; the reference stays there.
