@@ -12,6 +12,7 @@ constexpr std::pair<std::string_view, std::string_view> kItems[] = {
     {"master", "trained weights, in 32 bits"},
     {"values", "weights"},
     {"panels", "weights, packed for matrix products"},
+    {"factors", "factors of the weights' rows (DoRA)"},
     {"gradient", "gradients"},
     {"optimizer", "optimizer state (two moments)"},
     {"average", "moving average of the weights"},

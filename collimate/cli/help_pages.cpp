@@ -41,6 +41,8 @@ constexpr const char* kLora =
     "    lora: {rank: 16, alpha: 32}   # rank 0 trains all weights instead\n"
     "train:\n"
     "  learning_rate: 2.0e-4           # sft's default with LoRA: ten times its rate for all weights\n\n"
+    "With dora: true adapters turn the rows of each matrix, and the lengths of rows are trained too (DoRA).\n"
+    "A path with PEFT's adapters and their rank trains these on; without lora it is the merged model.\n\n"
     "collimate help models.policy.lora lists all keys.\n";
 
 constexpr const char* kResume =

@@ -33,21 +33,24 @@ void summed_linear(Step& step, const Linear& layer, const Slot& x, const Slot& o
   step.arena.rewind(mark);
 }
 
-// Sets out to x W^T + bias with what adapters add, or adds that to it. Returns what the adapters' backward reads; null
-// without adapters.
-Slot* linear_forward(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
+// Sets out to x W^T + bias with what adapters add, or adds that to it. Returns what the adapters' backward reads.
+LoraKept linear_forward(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
+  if (layer.lora != nullptr && layer.lora->dora) return decomposed_forward(step, layer, x, out, accumulate);
   if (layer.cut == 1)
     summed_linear(step, layer, x, out, accumulate);
   else
     tensor::linear(step.exec, x.value, layer.in, x.rows, step.weights.panels(layer.weight), out.value, layer.out,
                    {bias_of(step.weights, layer), accumulate});
-  return layer.lora == nullptr ? nullptr : add_lora(step, layer, x, out, step.tape != nullptr && out.wanted);
+  return layer.lora == nullptr ? LoraKept{} : add_lora(step, layer, x, out, step.tape != nullptr && out.wanted);
 }
 
 // Computes dW, db and, where wanted, dx of a linear layer and its adapters, from dy.
-void linear_backward(const Step& step, const Linear& layer, Slot& x, Slot* low, const float* dy) {
+void linear_backward(const Step& step, const Linear& layer, Slot& x, const LoraKept& kept, const float* dy) {
   const tensor::Exec& exec = step.exec;
   Weights& weights = step.weights;
+  const tensor::Arena::Mark mark = step.arena.mark();
+  const bool decomposed = kept.sum != nullptr;
+  if (decomposed) dy = decomposed_backward(step, layer, kept, x.rows, dy);
   const tensor::ComputeType type = compute_of(weights.options(), base::at(weights.params(), layer.weight));
   if (float* dw = weights.param_gradient(layer.weight); dw != nullptr) {
     float* db = layer.bias < 0 ? nullptr : weights.param_gradient(layer.bias);
@@ -58,7 +61,8 @@ void linear_backward(const Step& step, const Linear& layer, Slot& x, Slot* low, 
     tensor::linear_grad_input(exec, type, dy, layer.out, x.rows, weights.param(layer.weight), layer.out, layer.in,
                               dx.data, layer.in, dx.accumulate);
   }
-  if (low != nullptr) lora_backward(step, layer, x, *low, dy);
+  if (kept.low != nullptr) lora_backward(step, layer, x, *kept.low, dy);
+  if (decomposed) step.arena.rewind(mark);
 }
 
 }  // namespace
@@ -281,10 +285,10 @@ void scale(Step& step, float factor, Slot* x) {
 
 Slot* linear(Step& step, const Linear& layer, Slot* x) {
   Slot* out = tensor::make_slot(step.arena, x->rows, layer.out, recorded(step, x, layer));
-  Slot* low = linear_forward(step, layer, *x, *out, /*accumulate=*/false);
+  const LoraKept kept = linear_forward(step, layer, *x, *out, /*accumulate=*/false);
   if (!out->wanted) return out;
   step.tape->push([=] {
-    if (const float* dy = Tape::gradient(*out)) linear_backward(step, layer, *x, low, dy);
+    if (const float* dy = Tape::gradient(*out)) linear_backward(step, layer, *x, kept, dy);
   });
   return out;
 }
@@ -314,12 +318,12 @@ void pass_through(const tensor::Exec& exec, Tape& tape, Slot& out, Slot& in) {
 
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream) {
   Slot* out = stream_to_add_to(step, stream, stream->wanted || recorded(step, x, layer));
-  Slot* low = linear_forward(step, layer, *x, *out, /*accumulate=*/true);
+  const LoraKept kept = linear_forward(step, layer, *x, *out, /*accumulate=*/true);
   if (step.tape == nullptr || !out->wanted) return out;
   step.tape->push([=] {
     const float* dy = Tape::gradient(*out);
     if (dy == nullptr) return;
-    linear_backward(step, layer, *x, low, dy);
+    linear_backward(step, layer, *x, kept, dy);
     pass_through(step.exec, *step.tape, *out, *stream);
   });
   return out;

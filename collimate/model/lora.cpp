@@ -30,10 +30,7 @@ bool is_block_linear(const ModelShape& shape, const ParamSpec& spec) {
 // Returns "model.layers.0.self_attn.q_proj" for "model.layers.0.self_attn.q_proj.weight".
 std::string module_name(const ParamSpec& spec) { return spec.name.substr(0, spec.name.rfind('.')); }
 
-std::string adapter_name(const ParamSpec& spec, char matrix) {
-  return fmt::format("base_model.model.{}.lora_{}.weight", module_name(spec), matrix);
-}
-bool is_a(const ParamSpec& spec) { return spec.name.ends_with(".lora_A.weight"); }
+bool is_a(const ParamSpec& spec) { return spec.name.ends_with(kAdapterA); }
 
 bool is_named(const std::string& target, const std::string& module) {
   if (!module.ends_with(target)) return false;
@@ -109,24 +106,32 @@ void for_each_block_linear(const ModelShape& shape, std::span<const ParamSpec> p
       visit(shape::fused_layer(params, static_cast<int64_t>(i)));
 }
 
+// Gives `of_rows`, which has a value or a row for each row of a weight, the order of those rows.
+void order_as(const ParamSpec& weight, ParamSpec& of_rows) {
+  of_rows.dims[0] = weight.dims[0];
+  of_rows.runs_in = weight.segment;
+  of_rows.interleaved = weight.interleaved;
+  of_rows.grouped = weight.grouped;
+  of_rows.paired = weight.paired;
+  of_rows.trailing = weight.trailing;
+}
+
 void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const LoraOptions& lora) {
   const std::vector<const ParamSpec*> chosen = targets_among(layer, lora);
   if (chosen.empty()) return;
   for (const ParamSpec* spec : chosen) {
-    ParamSpec& a = out.add(adapter_name(*spec, 'A'), Part::kAdapter, ParamKind::kLinear, {lora.rank, spec->sizes[1]});
+    ParamSpec& a = out.add(adapter_name(*spec, kAdapterA), Part::kAdapter, ParamKind::kLinear,
+                           {lora.rank_of(*spec), spec->sizes[1]});
     a.dims[1] = spec->dims[1];
     a.runs_in = spec->segment;
   }
   out.fuse(static_cast<int>(chosen.size()));
-  for (const ParamSpec* spec : chosen) {
-    ParamSpec& b = out.add(adapter_name(*spec, 'B'), Part::kAdapter, ParamKind::kLinear, {spec->sizes[0], lora.rank});
-    b.dims[0] = spec->dims[0];
-    b.runs_in = spec->segment;
-    b.interleaved = spec->interleaved;
-    b.grouped = spec->grouped;
-    b.paired = spec->paired;
-    b.trailing = spec->trailing;
-  }
+  for (const ParamSpec* spec : chosen)
+    order_as(*spec, out.add(adapter_name(*spec, kAdapterB), Part::kAdapter, ParamKind::kLinear,
+                            {spec->sizes[0], lora.rank_of(*spec)}));
+  if (!lora.dora) return;
+  for (const ParamSpec* spec : chosen)
+    order_as(*spec, out.add(adapter_name(*spec, kAdapterLengths), Part::kAdapter, ParamKind::kNorm, {spec->sizes[0]}));
 }
 
 // Returns the segment of the adapters, which come behind the embedding, the blocks and the head.
@@ -137,6 +142,17 @@ int adapter_segment(const ModelShape& shape) { return static_cast<int>(shape.lay
 float LoraOptions::scale() const {
   const auto by = static_cast<double>(rank);
   return static_cast<float>(alpha / (rslora ? std::sqrt(by) : by));
+}
+
+float LoraOptions::scale_of(const ParamSpec& weight) const {
+  const auto found = own.find(module_name(weight));
+  if (found == own.end()) return scale();
+  return LoraOptions{.rank = found->second.rank, .alpha = found->second.alpha, .rslora = rslora}.scale();
+}
+
+int64_t LoraOptions::rank_of(const ParamSpec& weight) const {
+  const auto found = own.find(module_name(weight));
+  return found == own.end() ? rank : found->second.rank;
 }
 
 std::vector<ParamSpec> model_params(const ModelShape& shape, const LoraOptions& lora) {
@@ -157,7 +173,11 @@ std::vector<std::string> lora_targets(const ModelShape& shape, const LoraOptions
   return all ? linear_names(shape, shape::param_specs(shape)) : lora.targets;
 }
 
-bool is_adapter_b(const ParamSpec& spec) { return is_adapter(spec) && spec.name.ends_with(".lora_B.weight"); }
+bool is_adapter_b(const ParamSpec& spec) { return is_adapter(spec) && spec.name.ends_with(kAdapterB); }
+
+std::string adapter_name(const ParamSpec& weight, std::string_view end) {
+  return fmt::format("base_model.model.{}{}", module_name(weight), end);
+}
 
 bool is_changed_by_training(const LoraOptions& lora, const ParamSpec& spec) {
   return !lora.on() || is_adapter(spec) || spec.part == Part::kScore || is_saved(lora, spec);
@@ -167,17 +187,22 @@ std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first) {
   const LoraOptions& lora = weights.options().lora;
   if (!lora.on()) return nullptr;
   auto found = std::make_shared<LoraLayer>();
-  found->rank = lora.rank;
-  found->scale = lora.scale();
+  found->dora = lora.dora;
   int64_t row = 0;
   for (const ParamSpec& spec : shape::fused_layer(weights.params(), first)) {
-    if (const int b = weights.index_of(adapter_name(spec, 'B')); b >= 0) {
-      if (found->a < 0) found->a = weights.index_of(adapter_name(spec, 'A'));
-      found->parts.push_back({b, row, spec.sizes[0]});
+    if (const int b = weights.index_of(adapter_name(spec, kAdapterB)); b >= 0) {
+      if (found->a < 0) found->a = weights.index_of(adapter_name(spec, kAdapterA));
+      const int lengths = weights.index_of(adapter_name(spec, kAdapterLengths));
+      found->parts.push_back({b, lora.rank_of(spec), row, spec.sizes[0], lengths});
+      found->width += found->parts.back().rank;
+      found->scales.resize(static_cast<size_t>(found->width), lora.scale_of(spec));
     }
     row += spec.sizes[0];
   }
   if (found->parts.empty()) return nullptr;
+  found->scale = found->scales.front();
+  const auto is_that_of_all = [&](float scale) { return scale == found->scale; };
+  if (std::ranges::all_of(found->scales, is_that_of_all)) found->scales.clear();
   const ParamSpec& a = base::at(weights.params(), found->a);
   found->dropout = static_cast<float>(lora.dropout);
   found->noise = base::stable_hash(a.name);
@@ -187,6 +212,23 @@ std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first) {
   }
   return found;
 }
+
+namespace {
+
+// Fills in the lengths of the rows of all layers that have any, from W, A and B.
+void initialize_lengths(Weights& weights) {
+  for (size_t i = 0; i < weights.own_params(); ++i) {
+    const ParamSpec& spec = weights.params()[i];
+    const int lengths = spec.sizes.size() == 2 ? weights.index_of(adapter_name(spec, kAdapterLengths)) : -1;
+    if (lengths < 0) continue;
+    const Weights::Held held = weights.hold(spec.segment);
+    if (spec.absent()) continue;
+    const std::vector<float> own = weights.row_lengths(static_cast<int>(i));
+    weights.fill(lengths, [&](std::span<float> values) { std::copy(own.begin(), own.end(), values.begin()); });
+  }
+}
+
+}  // namespace
 
 void initialize_lora(Weights& weights, uint64_t seed) {
   static const auto kPurpose = static_cast<uint32_t>(base::stable_hash("initial adapters"));
@@ -202,6 +244,7 @@ void initialize_lora(Weights& weights, uint64_t seed) {
         values[j] = bound * (2 * base::uniform(seed, kPurpose, name, static_cast<uint32_t>(j)) - 1);
     });
   }
+  if (weights.options().lora.dora) initialize_lengths(weights);
   weights.commit();
 }
 
@@ -212,20 +255,37 @@ void add_low_rank(float scale, std::span<const float> up, std::span<const float>
   }
 }
 
+void set_length(float length, std::span<float> row) {
+  double squares = 0;
+  for (const float value : row) squares += double{value} * value;
+  if (squares == 0) return;
+  const double factor = length / std::sqrt(squares);
+  for (float& value : row) value = static_cast<float>(factor * value);
+}
+
 std::vector<float> merged_values(const Weights& weights, int index) {
   const tensor::HostRead own = weights.values(index);
   std::vector<float> merged(own.begin(), own.end());
   const LoraOptions& lora = weights.options().lora;
   const ParamSpec& spec = base::at(weights.params(), index);
-  const int b = lora.on() && is_block_linear(weights.shape(), spec) ? weights.index_of(adapter_name(spec, 'B')) : -1;
+  const int b =
+      lora.on() && is_block_linear(weights.shape(), spec) ? weights.index_of(adapter_name(spec, kAdapterB)) : -1;
   if (b < 0) return merged;
   // These are B [out, rank] and A [rank, in].
-  const tensor::HostRead up = weights.values(b), down = weights.values(weights.index_of(adapter_name(spec, 'A')));
+  const tensor::HostRead up = weights.values(b), down = weights.values(weights.index_of(adapter_name(spec, kAdapterA)));
+  std::vector<float> lengths;  // [out] with DoRA
+  if (lora.dora) {
+    const tensor::HostRead values = weights.values(weights.index_of(adapter_name(spec, kAdapterLengths)));
+    lengths.assign(values.begin(), values.end());
+  }
   const auto rows = static_cast<size_t>(spec.sizes[0]), columns = static_cast<size_t>(spec.sizes[1]),
-             rank = static_cast<size_t>(lora.rank);
-  for (size_t r = 0; r < rows; ++r)
-    add_low_rank(lora.scale(), up.span().subspan(r * rank, rank), down.span(),
-                 std::span(merged).subspan(r * columns, columns));
+             rank = static_cast<size_t>(lora.rank_of(spec));
+  const float scale = lora.scale_of(spec);
+  for (size_t r = 0; r < rows; ++r) {
+    const std::span<float> row = std::span(merged).subspan(r * columns, columns);
+    add_low_rank(scale, up.span().subspan(r * rank, rank), down.span(), row);
+    if (lora.dora) set_length(lengths[r], row);
+  }
   return merged;
 }
 

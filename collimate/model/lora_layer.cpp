@@ -1,5 +1,8 @@
 #include "collimate/model/lora_layer.h"
 
+#include "collimate/tensor/host_access.h"
+#include "collimate/tensor/ops/activation.h"
+#include "collimate/tensor/ops/columns.h"
 #include "collimate/tensor/ops/dropout.h"
 #include "collimate/tensor/ops/linear.h"
 #include "collimate/tensor/ops/optimizer.h"
@@ -24,13 +27,20 @@ const float* kept_inputs(const Step& step, const LoraLayer& lora, const Slot& x)
   return kept;
 }
 
+// Multiplies what A gives, or its gradient, [rows, width] by the scales of the parts.
+void scale_low(const Step& step, const LoraLayer& lora, int64_t rows, float* low) {
+  if (lora.scales.empty()) return tensor::scale(step.exec, lora.scale, rows * lora.width, low);
+  const tensor::OnDevice<float> scales(step.exec, lora.scales);
+  tensor::scale_columns(step.exec, scales.data(), low, rows, lora.width, lora.width, low);
+}
+
 // Adds the adapters' part of dx, from the gradient of A x.
 void add_input_gradient(const Step& step, const Linear& layer, Slot& x, const float* dlow) {
   const LoraLayer& lora = *layer.lora;
   const tensor::GradientTarget dx = step.tape->target(x);
   const auto write = [&](float* to, bool accumulate) {
-    tensor::linear_grad_input(step.exec, step.weights.options().compute, dlow, lora.width(), x.rows,
-                              step.weights.param(lora.a), lora.width(), layer.in, to, layer.in, accumulate);
+    tensor::linear_grad_input(step.exec, step.weights.options().compute, dlow, lora.width, x.rows,
+                              step.weights.param(lora.a), lora.width, layer.in, to, layer.in, accumulate);
   };
   if (!drops(step, lora)) return write(dx.data, dx.accumulate);
   const tensor::Arena::Mark mark = step.arena.mark();
@@ -42,42 +52,77 @@ void add_input_gradient(const Step& step, const Linear& layer, Slot& x, const fl
 
 }  // namespace
 
-Slot* add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool wanted) {
+LoraKept add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool wanted) {
   const LoraLayer& lora = *layer.lora;
-  const int64_t width = lora.width();
+  const int64_t width = lora.width;
   Slot* low = tensor::make_slot(step.arena, x.rows, width, wanted);
   const tensor::Arena::Mark mark = step.arena.mark();
   tensor::linear(step.exec, kept_inputs(step, lora, x), layer.in, x.rows, step.weights.panels(lora.a), low->value,
                  width);
   step.arena.rewind(mark);
   if (layer.cut == 1) step.weights.tensor().sum(step.exec, low->value, low->count());
-  tensor::scale(step.exec, lora.scale, low->count(), low->value);
+  scale_low(step, lora, x.rows, low->value);
   const float* a = low->value;
   for (const LoraLayer::Part& part : lora.parts) {
     tensor::linear(step.exec, a, width, x.rows, step.weights.panels(part.b), out.value + part.first, layer.out,
                    {nullptr, /*accumulate=*/true});
-    a += lora.rank;
+    a += part.rank;
   }
-  return low;
+  return {low};
+}
+
+LoraKept decomposed_forward(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
+  const tensor::Exec& exec = step.exec;
+  const bool wanted = step.tape != nullptr && out.wanted;
+  const tensor::Arena::Mark before = step.arena.mark();
+  Slot sum = out;
+  if (wanted || accumulate) sum.value = step.arena.take(out.count());
+  tensor::linear(exec, x.value, layer.in, x.rows, step.weights.panels(layer.weight), sum.value, layer.out);
+  LoraKept kept = add_lora(step, layer, x, sum, wanted);
+  kept.sum = sum.value;
+  const tensor::Arena::Mark mark = step.arena.mark();
+  // The product has memory of its own where the sum is kept and `out` holds the stream.
+  float* y = !accumulate ? out.value : wanted ? step.arena.take(out.count()) : sum.value;
+  const RowFactors rows = step.weights.row_factors(layer.weight);
+  tensor::scale_columns(exec, rows.factors, sum.value, out.rows, layer.out, layer.out, y);
+  if (const float* bias = bias_of(step.weights, layer); bias != nullptr)
+    tensor::add_bias(exec, bias, out.rows, layer.out, y, layer.out);
+  if (accumulate) tensor::add(exec, y, out.count(), out.value);
+  step.arena.rewind(wanted ? mark : before);
+  return kept;
+}
+
+const float* decomposed_backward(const Step& step, const Linear& layer, const LoraKept& kept, int64_t rows,
+                                 const float* dy) {
+  const RowFactors of_rows = step.weights.row_factors(layer.weight);
+  for (const LoraLayer::Part& part : layer.lora->parts)
+    if (float* dlengths = step.weights.param_gradient(part.lengths); dlengths != nullptr)
+      tensor::add_column_dots(
+          step.exec,
+          {of_rows.inverses + part.first, dy + part.first, kept.sum + part.first, rows, part.rows, layer.out},
+          dlengths);
+  float* dsum = step.arena.take(rows * layer.out);
+  tensor::scale_columns(step.exec, of_rows.factors, dy, rows, layer.out, layer.out, dsum);
+  return dsum;
 }
 
 void lora_backward(const Step& step, const Linear& layer, Slot& x, Slot& low, const float* dy) {
   const LoraLayer& lora = *layer.lora;
   Weights& weights = step.weights;
   const tensor::ComputeType type = weights.options().compute;
-  const int64_t width = lora.width(), rows = x.rows;
+  const int64_t width = lora.width, rows = x.rows;
   float* dlow = step.tape->target(low).data;  // [T, width]
   int64_t column = 0;
   for (const LoraLayer::Part& part : lora.parts) {
     const float* dpart = dy + part.first;
     if (float* db = weights.param_gradient(part.b); db != nullptr)
       tensor::linear_grad_weight(step.exec, type, dpart, layer.out, low.value + column, width, rows, part.rows,
-                                 lora.rank, db);
-    tensor::linear_grad_input(step.exec, type, dpart, layer.out, rows, weights.param(part.b), part.rows, lora.rank,
+                                 part.rank, db);
+    tensor::linear_grad_input(step.exec, type, dpart, layer.out, rows, weights.param(part.b), part.rows, part.rank,
                               dlow + column, width);
-    column += lora.rank;
+    column += part.rank;
   }
-  tensor::scale(step.exec, lora.scale, low.count(), dlow);
+  scale_low(step, lora, rows, dlow);
   if (x.wanted) add_input_gradient(step, layer, x, dlow);
   float* da = weights.param_gradient(lora.a);
   if (da == nullptr) return;

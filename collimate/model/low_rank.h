@@ -24,12 +24,14 @@ struct MatrixInTensor {
   void read_row(size_t row, const std::string& where, std::span<float> out) const;
 };
 
-// An adapter adds this to a layer's weights: scale · b a.
+// An adapter adds this to a layer's weights: scale · b a. With DoRA the sum's rows then get lengths.
 struct LowRank {
   MatrixInTensor a;  // [rank, in]
   MatrixInTensor b;  // [out, rank]
   float scale = 1;
-  int64_t rank = 0;  // as the adapters' config says
+  int64_t rank = 0;                      // as the adapters' config says
+  double alpha = 0;                      // the same
+  const TensorEntry* lengths = nullptr;  // [out]; null without DoRA
 };
 
 // Describes a parameter [E, rows, columns] of all experts of a block, as transformers 5 has it. The rows of an expert

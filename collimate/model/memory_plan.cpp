@@ -153,6 +153,26 @@ ValueBytes value_bytes(const ModelShape& shape, const WeightsOptions& options,
   return bytes;
 }
 
+// Returns the bytes of the factors of all rows (RowFactors), and of what the layer with the most needs to make them.
+int64_t factor_bytes(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
+  if (!options.lora.dora) return 0;
+  std::set<std::string> names;
+  for (const shape::ParamSpec& spec : specs) names.insert(spec.name);
+  int64_t bytes = 0, most = 0;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].fused == 0 || specs[i].sizes.size() != 2 || specs[i].absent()) continue;
+    bool has_lengths = false;
+    for (const shape::ParamSpec& part : shape::fused_layer(specs, static_cast<int64_t>(i))) {
+      if (!names.contains(adapter_name(part, kAdapterLengths))) continue;
+      has_lengths = true;
+      most = std::max(most, allocated_bytes(std::min(part.sizes[0], kFactorRows) * part.sizes[1] * kFloat) +
+                                allocated_bytes(part.sizes[0] * kFloat));
+    }
+    if (has_lengths) bytes += allocated_bytes(2 * shape::fused_rows(specs, static_cast<int64_t>(i)) * kFloat);
+  }
+  return bytes + most;
+}
+
 }  // namespace
 
 std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const WeightsOptions& options,
@@ -166,6 +186,7 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   if (bytes.frozen > 0) items.push_back({values_purpose(false), bytes.frozen});
   if (present.gathered > 0) items.push_back({"gathered", present.gathered});
   items.push_back({"panels", present.panels});
+  if (const int64_t factors = factor_bytes(options, specs); factors > 0) items.push_back({"factors", factors});
   if (bytes.trained == 0 || !sharing) return items;
   const bool keeps_shares = sharing->zero > 1 && sharing->ranks > 1;
   items.push_back({"gradient", keeps_shares ? bytes.shares + bytes.passing : bytes.gradients});

@@ -119,6 +119,7 @@ TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
   expect_passes({.trained = true});
   expect_passes({.trained = true, .lora = {.rank = 5}});
   expect_passes({.trained = true, .lora = {.rank = 5, .dropout = 0.1}});
+  expect_passes({.trained = true, .lora = {.rank = 5, .dora = true}});
   expect_passes({.trained = true, .lora = {.rank = 5}, .ranks = {.tensor = {{}, {tensor_ranks_ - 1, tensor_ranks_}}}});
   expect_passes({.trained = true}, {.ranks = 3});
 }
@@ -157,6 +158,18 @@ TEST_P(MemoryPlan, OfAdaptersIsWhatTheyTake) {
     EXPECT_EQ(peaks().at(item), planned.at(item)) << item;
   EXPECT_LT(planned.at("model/gradient"), planned.at("model/values"));
   EXPECT_EQ(planned.at("model/optimizer"), 2 * planned.at("model/gradient"));
+}
+
+// The factors of rows stay, and one layer after another needs room to make them.
+TEST_P(MemoryPlan, OfRowFactorsIsEnough) {
+  const WeightsOptions options{.trained = true, .lora = {.rank = 5, .dora = true}};
+  const auto weights = testing::tiny_weights(shape_, options);
+  tensor::reset_memory_peaks(kWorker);
+  Model(weights, {}).forward(tokens_);
+  const int64_t planned = by_purpose(weights_memory(shape_, options)).at("model/factors");
+  EXPECT_LE(peaks().at("model/factors"), planned);
+  EXPECT_GT(by_purpose(weights->memory()).at("model/factors"), 0);
+  EXPECT_FALSE(by_purpose(weights_memory(shape_, {.trained = true, .lora = {.rank = 5}})).contains("model/factors"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, MemoryPlan, ::testing::ValuesIn(testing::tiny_models()));

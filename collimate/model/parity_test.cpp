@@ -20,11 +20,16 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
+enum class AdapterKind { kNone, kLora, kDora };
+
 // Tests take every small model, by the word for its type in computing, as it is and with adapters.
-class Parity : public ::testing::TestWithParam<std::tuple<std::string, const char*, bool>> {
+class Parity : public ::testing::TestWithParam<std::tuple<std::string, const char*, AdapterKind>> {
  protected:
   static ComputeType compute() { return tensor::compute_type_of(std::get<1>(GetParam())); }
-  static LoraOptions lora() { return {.rank = std::get<2>(GetParam()) ? 3 : 0, .alpha = 2}; }
+  static LoraOptions lora() {
+    const AdapterKind kind = std::get<2>(GetParam());
+    return {.rank = kind == AdapterKind::kNone ? 0 : 3, .alpha = 2, .dora = kind == AdapterKind::kDora};
+  }
 
   shape::ModelShape shape_ = tiny_shape(std::get<0>(GetParam()));
   std::shared_ptr<Weights> weights_ = tiny_weights(shape_, {.trained = true, .compute = compute(), .lora = lora()});
@@ -281,7 +286,14 @@ TEST_P(Parity, ThreadsChangeNoBit) {
 INSTANTIATE_TEST_SUITE_P(Models, Parity,
                          ::testing::Combine(::testing::ValuesIn(testing::tiny_models()),
                                             ::testing::Values("float32", "bfloat16_amx", "bfloat16_dot"),
-                                            ::testing::Bool()));
+                                            ::testing::Values(AdapterKind::kNone, AdapterKind::kLora)));
+
+// Models that differ in how layers run: as one, with biases, with rows in another order, beside experts, by latents.
+INSTANTIATE_TEST_SUITE_P(Decomposed, Parity,
+                         ::testing::Combine(::testing::Values("llama", "gpt2", "qwen2", "gpt_neox", "olmo2",
+                                                              "qwen2_moe", "deepseek_v3"),
+                                            ::testing::Values("float32", "bfloat16_amx", "bfloat16_dot"),
+                                            ::testing::Values(AdapterKind::kDora)));
 
 }  // namespace
 }  // namespace collimate::model

@@ -64,6 +64,7 @@ nlohmann::ordered_json peft_config(const Weights& weights, const std::string& ba
       {"r", lora.rank},
       {"lora_alpha", plain_number(lora.alpha)},
       {"use_rslora", lora.rslora},
+      {"use_dora", lora.dora},
       {"lora_dropout", plain_number(lora.dropout)},
       {"target_modules", peft_targets(shape, lora)},
       {"modules_to_save", saved.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(saved)},
@@ -71,6 +72,11 @@ nlohmann::ordered_json peft_config(const Weights& weights, const std::string& ba
       {"fan_in_fan_out", conv1d},
       {"init_lora_weights", true},
       {"inference_mode", true}};
+  for (const auto& [module, of] : lora.own) {
+    const std::string name = escaped(shape::name_in_whole(shape.text_part_of, module));
+    if (of.rank != lora.rank) config["rank_pattern"][name] = of.rank;
+    if (of.alpha != lora.alpha) config["alpha_pattern"][name] = plain_number(of.alpha);
+  }
   // Without this key, PEFT 0.18 and later leave a head that is tied to the embedding as the model has it.
   if (!lora.modules_to_save.empty() && shape.tied_embeddings) config["ensure_weight_tying"] = true;
   return config;

@@ -21,7 +21,7 @@ using base::InputError;
 using shape::ParamSpec;
 
 constexpr std::string_view kPrefix = "base_model.model.";
-constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight", kFrozen = ".base_layer.weight";
+constexpr std::string_view kFrozen = ".base_layer.weight";
 
 // Describes a module of a block that holds parameters of all its experts: the names of PEFT's wrappers around it, the
 // inner one first if there are two, and its parameters by their names in the block.
@@ -93,7 +93,11 @@ std::optional<FusedMatch> match_fused(const FusedLayers& fused, const std::vecto
 
 // Returns the module of the layer that an adapter's parameter belongs to.
 std::string layer_of(const ParamSpec& adapter) {
-  return adapter.name.substr(kPrefix.size(), adapter.name.size() - kPrefix.size() - kA.size());
+  const std::string_view name = adapter.name;
+  for (const std::string_view end : {kAdapterA, kAdapterB, kAdapterLengths})
+    if (name.ends_with(end)) return std::string(name.substr(kPrefix.size(), name.size() - kPrefix.size() - end.size()));
+  COLLIMATE_CHECK(false, "{} is of no adapter", name);
+  return "";
 }
 
 }  // namespace
@@ -107,6 +111,7 @@ LowRank& PeftAdapters::layer_named(const std::string& module) {
   LowRank& layer = layers_[shape::text_part_name(module).value()];
   layer.scale = config_.scale_of(module);
   layer.rank = config_.rank_of(module);
+  layer.alpha = config_.alpha_of(module);
   return layer;
 }
 
@@ -121,10 +126,12 @@ void PeftAdapters::sort_in(const TensorEntry& entry) {
   };
   if (!shape::text_part_name(name)) {
     of_images_.push_back(entry.name);
-  } else if (name.ends_with(kA)) {
-    layer_named(module_before(kA)).a = MatrixInTensor::all_of(entry);
-  } else if (name.ends_with(kB)) {
-    layer_named(module_before(kB)).b = MatrixInTensor::all_of(entry);
+  } else if (name.ends_with(kAdapterA)) {
+    layer_named(module_before(kAdapterA)).a = MatrixInTensor::all_of(entry);
+  } else if (name.ends_with(kAdapterB)) {
+    layer_named(module_before(kAdapterB)).b = MatrixInTensor::all_of(entry);
+  } else if (name.ends_with(kAdapterLengths) && config_.dora()) {
+    layer_named(module_before(kAdapterLengths)).lengths = &entry;
   } else if (name.ends_with(kFrozen)) {
     frozen_.push_back(named(module_before(kFrozen) + ".weight"));
   } else if (config_.is_saved(name.substr(0, name.rfind('.')))) {
@@ -176,7 +183,7 @@ void PeftAdapters::split_fused(const std::string& block, const std::string& expe
     LowRank& layer = fused[i].second;
     layer.scale = config_.scale_of(block + parameter.name);
     if (layer.a.sizes[0] != rank * parameter.experts)
-      throw InputError(expectation(directory_ + " " + fused[i].first + std::string(kA),
+      throw InputError(expectation(directory_ + " " + fused[i].first + std::string(kAdapterA),
                                    fmt::format("{} rows for each of {} experts", rank, parameter.experts),
                                    fmt::format("{} rows", layer.a.sizes[0])));
     for (int64_t expert = 0; expert < parameter.experts; ++expert)
@@ -238,25 +245,30 @@ void PeftAdapters::check_layer(const std::string& module, const LowRank& layer, 
     throw InputError(expectation(where, "a linear layer of the model", "none of that name",
                                  "the model that the adapters were trained on"));
   const std::vector<int64_t> down = {layer.rank, spec->sizes[1]}, up = {spec->sizes[0], layer.rank};
-  for (const auto& [name, matrix, sizes] : {std::tuple(kA, &layer.a, &down), std::tuple(kB, &layer.b, &up)}) {
+  for (const auto& [name, matrix, sizes] :
+       {std::tuple(kAdapterA, &layer.a, &down), std::tuple(kAdapterB, &layer.b, &up)}) {
     if (matrix->entry != nullptr && matrix->sizes == *sizes) continue;
     throw InputError(expectation(where + std::string(name), fmt::format("[{}] by its rank", fmt::join(*sizes, ", ")),
                                  sizes_text(*matrix)));
   }
+  if (!config_.dora() || (layer.lengths != nullptr && layer.lengths->sizes == std::vector{spec->sizes[0]})) return;
+  throw InputError(
+      expectation(where + std::string(kAdapterLengths), fmt::format("[{}], as use_dora is true", spec->sizes[0]),
+                  layer.lengths == nullptr ? "none" : fmt::format("[{}]", fmt::join(layer.lengths->sizes, ", "))));
 }
 
 // Throws InputError unless the adapters are exactly those among `specs`, which end with the adapters' parameters.
 void PeftAdapters::check_trained(std::span<const ParamSpec> specs) const {
   size_t trained = 0;
   for (const ParamSpec& spec : specs) {
-    if (!is_adapter(spec)) continue;
+    if (!is_adapter_b(spec)) continue;
     ++trained;
     const std::string module = layer_of(spec);
     if (!layers_.contains(module)) throw InputError(expectation(directory_, spec.name, "no adapter of that layer"));
   }
-  if (trained != 2 * layers_.size())
+  if (trained != layers_.size())
     throw InputError(expectation(directory_,
-                                 fmt::format("adapters of the blocks' linear layers, {}, to train on", trained / 2),
+                                 fmt::format("adapters of the blocks' linear layers, {}, to train on", trained),
                                  fmt::format("{}", layers_.size()), "training all weights of the merged model"));
 }
 
@@ -271,6 +283,11 @@ PeftAdapters::Sum PeftAdapters::sum_of(const ParamSpec& spec) const {
   const auto rank = static_cast<size_t>(a.sizes[0]), width = static_cast<size_t>(a.sizes[1]);
   sum.down_.resize(rank * width);
   for (size_t k = 0; k < rank; ++k) a.read_row(k, directory_, std::span(sum.down_).subspan(k * width, width));
+  if (const TensorEntry* lengths = sum.layer_->lengths; lengths != nullptr) {
+    sum.lengths_.resize(static_cast<size_t>(lengths->count()));
+    read_floats(*lengths, directory_, sum.lengths_);
+    check_finite(*lengths, directory_, sum.lengths_);
+  }
   return sum;
 }
 
@@ -281,7 +298,9 @@ void PeftAdapters::Sum::add(int64_t first, std::span<float> out) const {
   for (size_t row = 0; row * width < out.size(); ++row) {
     const auto in_file = static_cast<size_t>(spec_->file_row(first + static_cast<int64_t>(row)));
     layer_->b.read_row(in_file, adapters_->directory_, up);
-    add_low_rank(layer_->scale, up, down_, out.subspan(row * width, width));
+    const std::span<float> sum = out.subspan(row * width, width);
+    add_low_rank(layer_->scale, up, down_, sum);
+    if (!lengths_.empty()) set_length(lengths_[in_file], sum);
   }
 }
 
@@ -290,7 +309,9 @@ void PeftAdapters::fill(Weights& weights) const {
     const ParamSpec& spec = weights.whole_params()[i];
     const LowRank& layer = layers_.at(layer_of(spec));
     weights.fill(static_cast<int>(i), [&](std::span<float> whole) {
-      const TensorEntry& entry = *(spec.name.ends_with(kA) ? layer.a : layer.b).entry;
+      const bool are_lengths = spec.name.ends_with(kAdapterLengths);
+      const TensorEntry& entry =
+          are_lengths ? *layer.lengths : *(spec.name.ends_with(kAdapterA) ? layer.a : layer.b).entry;
       read_param(spec, entry, directory_, whole);
       check_finite(entry, directory_, whole);
     });
@@ -307,7 +328,10 @@ LoraOptions PeftAdapters::options() const {
   std::vector<std::string> modules, saved;
   for (const auto& [module, layer] : layers_) modules.push_back(module);
   for (const TensorEntry& entry : saved_) saved.push_back(entry.name);
-  return config_.options(modules, saved);
+  LoraOptions lora = config_.options(modules, saved);
+  for (const auto& [module, layer] : layers_)
+    if (layer.rank != lora.rank || layer.alpha != lora.alpha) lora.own[module] = {layer.rank, layer.alpha};
+  return lora;
 }
 
 }  // namespace collimate::model

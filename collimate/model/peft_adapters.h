@@ -44,7 +44,7 @@ class PeftAdapters {
   class Sum {
    public:
     Sum() = default;  // adds nothing
-    // Adds scale B A to the parameter's rows from `first` on, out [rows, in].
+    // Adds scale B A to the parameter's rows from `first` on, out [rows, in], and gives them their lengths with DoRA.
     void add(int64_t first, std::span<float> out) const;
 
    private:
@@ -53,6 +53,7 @@ class PeftAdapters {
     const shape::ParamSpec* spec_ = nullptr;
     const LowRank* layer_ = nullptr;  // null: nothing is added
     std::vector<float> down_;         // [rank, in]
+    std::vector<float> lengths_;      // [out] in the file's order; empty without DoRA
   };
   // Returns the sum for a parameter; for one without an adapter it adds nothing.
   Sum sum_of(const shape::ParamSpec& spec) const;

@@ -89,6 +89,18 @@ TEST_F(PeftAdaptersTest, WhatIsSavedIsMergedAsTheWholeModelIs) {
   }
 }
 
+TEST_F(PeftAdaptersTest, SoAreDorasWithTheirLengths) {
+  for (const char* family : {"llama", "gpt2", "gpt_neox", "bloom", "gptj"}) {
+    save(tiny_shape(family), {.rank = 3, .alpha = 5, .dora = true});
+    save_huggingface(*weights_, directory_ + "/merged");
+    const auto wanted = load_huggingface(directory_ + "/merged", "", {}, {})->checksum();
+    EXPECT_EQ(load_huggingface(adapter(), "", {}, {})->checksum(), wanted) << family;
+    EXPECT_EQ(load_huggingface(adapter(), "", {.mapped = true}, {})->checksum(), wanted) << family;
+    const WeightsOptions on{.trained = true, .lora = PeftAdapters(adapter()).options()};
+    EXPECT_EQ(load_huggingface(adapter(), "", on, {})->checksum(), weights_->checksum()) << family;
+  }
+}
+
 TEST_F(PeftAdaptersTest, ARowIsReadMerged) {
   save(tiny_shape("llama"), {.rank = 3});
   const auto whole = load_huggingface(adapter(), "", {}, {});
@@ -122,7 +134,7 @@ TEST_F(PeftAdaptersTest, AScoreHeadComesWithThem) {
 TEST_F(PeftAdaptersTest, OtherKindsAreNamed) {
   const std::string merge = "; try merging them with PEFT's merge_and_unload";
   EXPECT_EQ(error_with("peft_type", "IA3"), "[C peft_type] expected LORA, got 'IA3'" + merge);
-  EXPECT_EQ(error_with("use_dora", true), "[C use_dora] expected none, got true" + merge);
+  EXPECT_EQ(error_with("lora_bias", true), "[C lora_bias] expected none, got true" + merge);
   EXPECT_EQ(error_with("bias", "all"), "[C bias] expected none, got 'all'" + merge);
   EXPECT_EQ(error_with("init_lora_weights", "pissa"),
             "[C init_lora_weights] expected a kind that leaves the model's own weights, got \"pissa\"" + merge);
@@ -133,6 +145,21 @@ TEST_F(PeftAdaptersTest, OtherKindsAreNamed) {
   EXPECT_EQ(error_with("alpha_pattern", {{"q_proj", -2}}),
             "[C alpha_pattern.q_proj] expected a positive number, got -2");
   EXPECT_EQ(error_with("modules_to_save", 3), "[C modules_to_save] expected names of modules, got 3");
+}
+
+TEST_F(PeftAdaptersTest, LengthsOfDoraAreThoseOfTheConfig) {
+  const std::string first = "model.layers.0.mlp.down_proj.lora_magnitude_vector";
+  EXPECT_EQ(error_with("use_dora", true), "[A " + first + "] expected [24], as use_dora is true, got none");
+  save(tiny_shape("llama"), {.rank = 4, .targets = {"q_proj", "down_proj"}, .dora = true});
+  EXPECT_EQ(config_.at("use_dora"), true);
+  EXPECT_EQ(error_of(), "loaded");
+  EXPECT_EQ(error_with("use_dora", false),
+            "[A base_model.model." + first +
+                "] expected lora_A or lora_B of a layer, or a module of modules_to_save, got neither; try merging them "
+                "with PEFT's merge_and_unload");
+  tensors_["base_model.model." + first].sizes = {12};
+  tensors_["base_model.model." + first].bytes.resize(12 * sizeof(float));
+  EXPECT_EQ(error_of(), "[A " + first + "] expected [24], as use_dora is true, got [12]");
 }
 
 // The numbers of fused experts are in tests/golden/peft_test.cpp.
@@ -296,20 +323,24 @@ TEST_F(PeftAdaptersTest, TrainedOnAreAllOfTheLayersOrNone) {
   EXPECT_EQ(
       error_of(on),
       "[A] expected base_model.model.model.layers.0.self_attn.k_proj.lora_A.weight, got no adapter of that layer");
-  const auto options_with = [&](const char* key, const nlohmann::json& value) {
-    config_[key] = value;
-    host::write_file_atomically(adapter() + "/adapter_config.json", config_.dump());
-    config_.erase(key);
-    return error_in([&] { PeftAdapters(adapter()).options(); });
-  };
-  const std::string from_merged = "; try training all weights, which begins from the merged model, or adapters of that";
-  EXPECT_EQ(options_with("alpha_pattern", {{"q_proj", 2}}),
-            "[C alpha_pattern] expected none in adapters that are trained on, got q_proj" + from_merged);
   tensors_["norm"] = {"base_model.model.model.norm.weight", "F32", {24}, std::string(24 * 4, '\0')};
   config_["modules_to_save"] = {"norm", "score"};
   EXPECT_EQ(error_of(), "loaded");
   EXPECT_EQ(PeftAdapters(adapter()).options().modules_to_save, std::vector<std::string>{"norm"})
       << "a score head is trained in any case, and the file has none";
+}
+
+// As in PEFT a name of modules_to_save is the end of a name, not of parts of it: norms of the blocks were saved too.
+TEST_F(PeftAdaptersTest, ASavedModuleIsNamedByHowItEnds) {
+  const std::string norm = "model.layers.1.input_layernorm.weight";
+  tensors_["norm"] = {"base_model.model." + norm, "F32", {24}, testing::bytes_of(std::vector<float>(24, 3))};
+  config_["modules_to_save"] = {"norm"};
+  EXPECT_EQ(error_of(), "loaded");
+  const auto merged = load_huggingface(adapter(), "", {}, {});
+  const auto values = merged->values(merged->index_of(norm));
+  EXPECT_EQ(std::vector<float>(values.begin(), values.end()), std::vector<float>(24, 3));
+  const WeightsOptions on{.trained = true, .lora = PeftAdapters(adapter()).options()};
+  EXPECT_EQ(error_of(on).find("[lora.modules_to_save] expected one of embed_tokens, norm, got 'input_layernorm'"), 0U);
 }
 
 // Modules that were trained whole are read as the file has them, and trained on.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <string_view>
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
@@ -21,7 +22,6 @@ using shape::Fields;
 
 constexpr int64_t kDefault = 8;  // PEFT's rank and alpha
 constexpr const char* kMerged = "merging them with PEFT's merge_and_unload";
-constexpr const char* kMergedHere = "training all weights, which begins from the merged model, or adapters of that";
 
 bool is_empty(const json& value) { return value.is_null() || value == false || value.empty(); }
 
@@ -60,6 +60,7 @@ PeftConfig::PeftConfig(const std::string& directory) : where_(directory + "/adap
   rank_ = fields.count_or("r", shape::kMaxHidden, kDefault);
   alpha_ = fields.real_or("lora_alpha", kDefault);
   rslora_ = fields.flag_or("use_rslora", false);
+  dora_ = fields.flag_or("use_dora", false);
   ranks_ = read_patterns(ordered, "rank_pattern");
   alphas_ = read_patterns(ordered, "alpha_pattern");
   saved_ = names_of(fields, "modules_to_save");
@@ -73,9 +74,8 @@ void PeftConfig::refuse_others(const json& config) const {
     throw InputError(expectation(fields.at("peft_type"), "LORA", "'" + type + "'", kMerged));
   if (const std::string bias = fields.text_or("bias", "none"); bias != "none")
     throw InputError(expectation(fields.at("bias"), "none", "'" + bias + "'", kMerged));
-  for (const char* key :
-       {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "layer_replication", "trainable_token_indices",
-        "alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config"})
+  for (const char* key : {"lora_bias", "use_qalora", "use_bdlora", "layer_replication", "trainable_token_indices",
+                          "alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config"})
     if (config.contains(key) && !is_empty(config.at(key)))
       throw InputError(expectation(fields.at(key), "none", config.at(key).dump(), kMerged));
   // All other kinds begin by changing the model's own weights.
@@ -117,28 +117,24 @@ int64_t PeftConfig::rank_of(const std::string& module) const {
 }
 
 float PeftConfig::scale_of(const std::string& module) const {
-  return LoraOptions{.rank = rank_of(module), .alpha = value_of(alphas_, module, alpha_), .rslora = rslora_}.scale();
+  return LoraOptions{.rank = rank_of(module), .alpha = alpha_of(module), .rslora = rslora_}.scale();
 }
 
+double PeftConfig::alpha_of(const std::string& module) const { return value_of(alphas_, module, alpha_); }
+
 bool PeftConfig::is_saved(const std::string& module) const {
-  return std::any_of(saved_.begin(), saved_.end(), [&](const std::string& name) {
-    const std::string inside = "." + module + ".";
-    return inside.find("." + name + ".") != std::string::npos;
-  });
+  for (size_t end = module.find('.');; end = module.find('.', end + 1)) {
+    const std::string_view whole = std::string_view(module).substr(0, end);  // the module, or one that it lies in
+    if (std::ranges::any_of(saved_, [&](const std::string& name) { return whole.ends_with(name); })) return true;
+    if (end == std::string::npos) return false;
+  }
 }
 
 LoraOptions PeftConfig::options(const std::vector<std::string>& modules, const std::vector<std::string>& saved) const {
-  for (const auto& [key, patterns] : {std::pair("rank_pattern", &ranks_), std::pair("alpha_pattern", &alphas_)})
-    if (!patterns->empty())
-      throw InputError(
-          expectation(where_ + " " + key, "none in adapters that are trained on", patterns->front().key, kMergedHere));
-  std::vector<std::string> whole;  // a score head is trained in any case
-  for (const std::string& named : saved_) {
-    const std::string name = shape::text_part_name(named).value_or(named);
-    if (std::ranges::any_of(saved, [&](const std::string& tensor) {
-          return tensor != "score.weight" && ("." + tensor).find("." + name + ".") != std::string::npos;
-        }))
-      whole.push_back(name);
+  std::vector<std::string> whole;  // by last parts of names; a score head is trained in any case
+  for (const std::string& tensor : saved) {
+    const std::string module = tensor.substr(0, tensor.rfind('.')), last = module.substr(module.rfind('.') + 1);
+    if (module != "score" && std::ranges::count(whole, last) == 0) whole.push_back(last);
   }
   std::vector<std::string> targets;  // without names that fit none of `modules`
   for (const std::string& target : targets_)
@@ -148,7 +144,8 @@ LoraOptions PeftConfig::options(const std::vector<std::string>& modules, const s
           .alpha = alpha_,
           .rslora = rslora_,
           .targets = targets.empty() ? modules : targets,
-          .modules_to_save = whole};
+          .modules_to_save = whole,
+          .dora = dora_};
 }
 
 }  // namespace collimate::model

@@ -20,13 +20,15 @@ class PeftConfig {
   // Returns alpha / rank, or alpha / √rank (rsLoRA). Alpha and rank are those of the first pattern that matches the
   // end of the module's name, or the config's own.
   float scale_of(const std::string& module) const;
-  // Returns whether modules_to_save names the module or one that it lies in, so that its weights are saved whole.
+  double alpha_of(const std::string& module) const;
+  bool dora() const { return dora_; }  // use_dora
+  // Returns whether the name of the module, or of one that it lies in, ends with a name of modules_to_save, so that its
+  // weights are saved whole: "norm" names "model.layers.0.input_layernorm" too, as in PEFT.
   bool is_saved(const std::string& module) const;
   // Returns the parameters that target_parameters names; most often they hold all experts of a block.
   const std::vector<std::string>& parameters() const { return parameters_; }
   // Returns the options of adapters that are trained on. Targets are the layers that the config lists, else `modules`;
-  // modules to save are those of the config that have `saved` tensors, without a score head. Throws InputError when the
-  // config gives layers different ranks or scales.
+  // modules to save are those of the `saved` tensors, without a score head.
   LoraOptions options(const std::vector<std::string>& modules, const std::vector<std::string>& saved) const;
 
  private:
@@ -42,7 +44,7 @@ class PeftConfig {
   std::string where_;
   int64_t rank_ = 0;
   double alpha_ = 0;
-  bool rslora_ = false;
+  bool rslora_ = false, dora_ = false;
   std::vector<Pattern> ranks_, alphas_;
   std::vector<std::string> saved_;
   std::vector<std::string> parameters_;

@@ -36,6 +36,10 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
     throw base::InputError(base::expectation(
         "weights of " + options.tag, "tp 1 with compute int8, which rounds each row of a matrix by its largest value",
         fmt::format("tp {}", options.ranks.tensor.place.ranks), "tp 1, or compute: bfloat16"));
+  if (options.ranks.tensor.several() && options.lora.dora)
+    throw base::InputError(base::expectation(
+        "weights of " + options.tag, "tp 1 with lora.dora, which takes the lengths of whole rows of matrices",
+        fmt::format("tp {}", options.ranks.tensor.place.ranks), "tp 1, or dora: false"));
   impl_->shape = shape::local_shape(shape, options.ranks.place(), "weights of " + options.tag);
   impl_->whole_shape = std::move(shape);
   impl_->options = std::move(options);
@@ -201,6 +205,7 @@ void Weights::commit(uint64_t version) {
     Impl::Packed& packed = impl_->packed[i];
     packed.ready = packed.ready && !impl_->changes[i] && packed.fingerprint == impl_->fingerprint(static_cast<int>(i));
     if (packed.ready) packed.panels.version = version;
+    packed.factors_version = 0;
   }
 }
 
@@ -223,7 +228,7 @@ void Weights::offload(tensor::AwayFile& file) {
     COLLIMATE_CHECK(s.holders == 0, "a segment of {} is held", impl_->options.tag);
     if (!s.is_of_base) file.put(impl_->exec, s.away, *s.master);
   }
-  for (Impl::Packed& packed : impl_->packed) packed.memory.discard();
+  for (Impl::Packed& packed : impl_->packed) packed.memory.discard(), packed.factors.discard();
   impl_->drop_panels(-1);
   impl_->resident = false;
   if (Impl* below = impl_->below(); below != nullptr && --below->over == 0) impl_->options.base->offload(file);
@@ -255,8 +260,10 @@ std::vector<MemoryItem> Weights::memory() const {
     if (s.gathered.data() != nullptr) add_item(items, "gathered", s.gathered.bytes());
   }
   if (impl_->mapped != nullptr) add_item(items, model::values_purpose(false), impl_->mapped->small_bytes());
-  for (const auto& packed : impl_->packed)
+  for (const auto& packed : impl_->packed) {
     if (packed.memory.data() != nullptr) add_item(items, "panels", packed.memory.bytes());
+    if (packed.factors.data() != nullptr) add_item(items, "factors", packed.factors.bytes());
+  }
   return items;
 }
 

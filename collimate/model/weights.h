@@ -77,6 +77,15 @@ struct RowIds {
   int64_t first = 0;  // row that number 0 stands for
 };
 
+// Holds two numbers for each row of a linear layer of which some parts have DoRA's adapters, on the device.
+struct RowFactors {
+  const float* factors = nullptr;  // [out] m / ‖W + scale B A‖; 1 where a part has no adapter, and for a row of zeros
+  const float* inverses = nullptr;  // [out] 1 / ‖W + scale B A‖; 0 for a row of zeros
+};
+
+// To take lengths of rows, W + scale B A is made of so many rows at once.
+constexpr int64_t kFactorRows = 256;
+
 // Holds the weights of one model on one device as an ordered list of segments (embedding, each block, head), each flat
 // and padded to 64 bytes. Training, scoring and generation use them in place: fp32 values (a trained model's master;
 // forward reads embeddings, norms and biases there), packed panels per linear layer, and a gradient only where trained.
@@ -195,6 +204,11 @@ class Weights {
   // stale. Throws GuardError instead of returning a panel of another version than the weights', or one whose values
   // changed without a commit, as far as a sample shows: eight values of each parameter that is packed in it.
   const tensor::LinearPanels& panels(int index);
+  // These are of layers with DoRA's adapters. row_lengths() returns the length of each row of W + scale B A of the
+  // weight with that index; row_factors() returns, on the device, what rows of the linear layer that begins there are
+  // multiplied by, which is made again when `commit` has made it stale.
+  std::vector<float> row_lengths(int index) const;
+  RowFactors row_factors(int first);
   // Packs all panels that are not packed yet, as the first forward would.
   void pack_all();
 

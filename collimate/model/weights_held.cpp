@@ -68,6 +68,7 @@ void Weights::Impl::shrink(int number) {
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].segment != number || specs[i].absent()) continue;
     if (has_panels(i) && !packed[i].ready) pack(static_cast<int>(i), packed[i]);
+    if (has_factors(i) && packed[i].factors_version != version) make_factors(static_cast<int>(i), packed[i]);
     if (small_at[i] >= 0)
       tensor::copy(exec, values_at(static_cast<int>(i)), specs[i].count(), small.floats() + small_at[i]);
   }

@@ -67,6 +67,24 @@ TEST_P(HeldWeights, ComputeAsWholeOnesInEveryPass) {
 
 INSTANTIATE_TEST_SUITE_P(Families, HeldWeights, ::testing::Values("llama", "gpt2", "qwen2", "mixtral", "gptj"));
 
+// Lengths of rows, and the factors by them, are of whole matrices, also where panels alone are held.
+TEST(SharedSegments, GiveDorasAdaptersWholeRows) {
+  const shape::ModelShape shape = wide("llama");
+  const WeightsOptions options{.trained = true, .lora = {.rank = 3, .alpha = 2, .dora = true}};
+  const TokenBatch tokens = testing::pack(testing::sequences({9, 14, 3}, 37));
+  Model whole(testing::tiny_weights(shape, options), {});
+  const at::Tensor hidden = whole.forward(tokens);
+  comm::with_ranks(2, "held rows", [&](comm::Group& group) {
+    const auto weights = shared_weights(shape, group, options);
+    ASSERT_TRUE(weights->is_shared(1));
+    EXPECT_EQ(weights->checksum(), whole.weights().checksum());
+    Model model(weights, {});
+    EXPECT_TRUE(at::equal(model.forward(tokens), hidden));
+    const auto held = weights->hold_for_inference();
+    EXPECT_TRUE(at::equal(model.forward(tokens), hidden));
+  });
+}
+
 TEST(SharedSegments, AreReadWhileTheyAreHeldAlone) {
   comm::with_ranks(2, "unheld", [&](comm::Group& group) {
     const auto weights = shared_weights(wide("llama"), group, {.trained = true});

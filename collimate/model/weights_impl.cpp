@@ -171,6 +171,8 @@ void Weights::Impl::drop_panels(int segment) {
     if (segment >= 0 && specs[i].segment != segment) continue;
     packed[i].memory = Buffer();
     packed[i].ready = false;
+    packed[i].factors = Buffer();
+    packed[i].factors_version = 0;
   }
 }
 

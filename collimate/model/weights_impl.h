@@ -31,6 +31,8 @@ struct Weights::Impl {
     tensor::Buffer memory;
     bool ready = false;
     uint64_t fingerprint = 0;  // of the values they were packed from
+    tensor::Buffer factors;    // [2, rows] RowFactors of a layer with DoRA's adapters
+    uint64_t factors_version = 0;
   };
 
   shape::ModelShape shape, whole_shape;
@@ -83,6 +85,12 @@ struct Weights::Impl {
   // Returns whether a parameter begins a linear layer that a pass of this rank reads by panels.
   bool has_panels(size_t index) const;
   uint64_t fingerprint(int first) const;
+  // Returns the index of an adapter's parameter of a weight; -1 where there is none.
+  int adapter_of(int weight, std::string_view end) const;
+  // Returns whether a parameter begins a linear layer that has RowFactors.
+  bool has_factors(size_t first) const;
+  std::vector<float> row_lengths(int weight) const;
+  void make_factors(int first, Packed& target);
   void drop_panels(int segment);  // -1: of all segments
 
   void gather(int segment);

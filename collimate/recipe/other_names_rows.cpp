@@ -239,7 +239,7 @@ constexpr OtherName kNames[] = {
     {"loraplus_lr_ratio", "LLaMA-Factory", "models.policy.lora.b_rate_ratio"},
     {"disable_dropout", "TRL", "", "no layer has dropout"},
     {"neftune_noise_alpha", "TRL, LLaMA-Factory", "", "no noise is added to embeddings"},
-    {"use_dora", "TRL, LLaMA-Factory", "", "adapters that are trained are LoRA or rsLoRA"},
+    {"use_dora", "TRL, LLaMA-Factory", "models.policy.lora.dora", "without dropout"},
     {"lora_target_parameters", "TRL", "models.policy.lora.targets"},
     {"lora_modules_to_save", "TRL", "models.policy.lora.modules_to_save", "modules outside the blocks"},
     {"additional_target", "LLaMA-Factory", "models.policy.lora.modules_to_save", "modules outside the blocks"},

@@ -2,6 +2,7 @@
 
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/attention.h"
+#include "collimate/tensor/ops/columns.h"
 #include "collimate/tensor/ops/dropout.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/experts.h"
@@ -23,7 +24,7 @@
   EACH(bounded_swish_mul) EACH(bounded_swish_mul_backward) \
   EACH(gelu_tanh_backward) EACH(gelu) EACH(gelu_backward) EACH(relu) EACH(relu_backward) EACH(relu_squared) \
   EACH(relu_squared_backward) EACH(sigmoid) EACH(sigmoid_backward) \
-  EACH(add) EACH(add_bias) EACH(dropout) \
+  EACH(add) EACH(add_bias) EACH(scale_columns) EACH(add_column_dots) EACH(dropout) \
   EACH(embedding) EACH(embedding_backward) EACH(rope) EACH(rope_backward) \
   EACH(rms_norm) EACH(rms_norm_backward) EACH(head_norm) EACH(head_norm_backward) EACH(layer_norm) EACH(layer_norm_backward) \
   EACH(packed_bytes) EACH(prepare_panels) EACH(pack_linear_rows) EACH(linear) EACH(linear_grad_input) \

@@ -77,6 +77,59 @@ TEST_F(Lora, GrpoSamplesAndTrainsTheSameValues) {
   }
 }
 
+// With DoRA too, whose factors of rows both sides make anew after each update; also where ranks share the weights,
+// whose matrices a rank has whole for a moment only.
+TEST_F(Lora, DoraSamplesAndTrainsTheSameValues) {
+  const std::vector<std::string> sets = adapted_base({"models.policy.lora.dora=true", "algorithm.beta=0.04"});
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), sets.begin(), sets.end());
+    return more;
+  };
+  train("plain", "grpo", with({"train.recompute=full", "train.samples_per_update=8"}));
+  train("rounded", "grpo", with({"models.policy.compute=bfloat16_dot"}));
+  train("shared", "grpo", with({"devices=2", "zero=3"}));
+  for (const char* name : {"plain", "rounded", "shared"})
+    for (const nlohmann::json& line : metrics_of(directory(name))) {
+      EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0) << name;
+      EXPECT_GT(line.at("mismatch/tokens_compared").get<double>(), 0) << name;
+    }
+  int counted = 0;
+  const auto memory = nlohmann::json::parse(read_text(directory("plain") + "/summary.json")).at("memory");
+  for (const nlohmann::json& item : memory.at("workers").at(0).at("items")) {
+    if (!item.at("item").get<std::string>().ends_with("/factors")) continue;
+    EXPECT_LE(item.at("peak_bytes"), item.at("planned_bytes"));
+    ++counted;
+  }
+  EXPECT_EQ(counted, 1);
+}
+
+// Rows of the model that it leaves have the lengths that its adapters have. These are trained on, or merged.
+TEST_F(Lora, DorasLengthsAreThoseOfTheModelItLeaves) {
+  train("first", "sft", adapted_base({"models.policy.lora.dora=true", "run.iterations=5"}));
+  const Tensors adapters = adapters_of("first"), merged = model_of("first"), before = model_of("base");
+  EXPECT_EQ(adapters.size(), 3 * 2 * 7U);
+  const auto config = nlohmann::json::parse(read_text(directory("first") + "/model/adapter/adapter_config.json"));
+  EXPECT_EQ(config.at("use_dora"), true);
+  const std::string layer = "model.layers.0.mlp.up_proj";
+  const std::vector<float>& lengths = adapters.at("base_model.model." + layer + ".lora_magnitude_vector");
+  const std::vector<float>& weight = merged.at(layer + ".weight");
+  EXPECT_GT(largest_difference(weight, before.at(layer + ".weight")), 1e-3);
+  const size_t width = weight.size() / lengths.size();
+  for (size_t r = 0; r < lengths.size(); ++r) {
+    double squares = 0;
+    for (size_t c = 0; c < width; ++c) squares += std::pow(double{weight[r * width + c]}, 2);
+    EXPECT_NEAR(std::sqrt(squares), std::abs(lengths[r]), 1e-5) << r;
+  }
+  const std::vector<std::string> on = {"models.policy.path=" + directory("first") + "/model/adapter",
+                                       "models.policy.from_scratch=false", "run.iterations=1", "train.learning_rate=0"};
+  auto same = on;
+  same.emplace_back("models.policy.lora.rank=4");
+  train("same", "sft", same);
+  EXPECT_EQ(adapters_of("same"), adapters);
+  train("merged", "sft", on);
+  EXPECT_EQ(model_of("merged"), merged);
+}
+
 // Before the first update adapters add nothing, not a bit; the reference stays there.
 TEST_F(Lora, BeginsAsItsReference) {
   train("run", "grpo", adapted({"algorithm.beta=0.04"}));
@@ -260,7 +313,7 @@ TEST_F(Lora, AdaptersThatAreTrainedOnKeepTheirRankAndScale) {
                 ", which are trained on, got 8; try that rank, or beginning from the merged model");
   EXPECT_EQ(refused({"models.policy.lora.rank=4", "models.policy.lora.alpha=3"}),
             "[policy lora] expected rank, dropout and b_rate_ratio alone beside the adapters in " + adapter +
-                ", which say the rest, got alpha, rslora, targets or modules_to_save; try leaving them out");
+                ", which say the rest, got alpha, rslora, targets, modules_to_save or dora; try leaving them out");
   EXPECT_EQ(refused({"models.policy.from_scratch=true"}),
             "[policy from_scratch] expected false beside adapters, got true; try the path of the model alone");
 }

@@ -22,6 +22,10 @@ TEST_F(CheckLora, HowManyParametersAreTrainedIsShown) {
   EXPECT_THAT(shown("grpo", {"models.policy.lora={rank: 2, targets: q_proj}"}),
               HasSubstr("rank 2, scale 16, q_proj\n"));
   EXPECT_THAT(shown("sft"), testing::Not(HasSubstr("lora: policy")));
+  // With DoRA a length for each row too: 2 · (4 · 32 + 2 · 64 + 32).
+  EXPECT_THAT(shown("sft", {"models.policy.lora={rank: 4, alpha: 8, dora: true}"}),
+              HasSubstr("lora: policy trains 4928 parameters beside 21472 frozen ones: rank 4, scale 2, with DoRA, "
+                        "q_proj k_proj"));
 }
 
 TEST_F(CheckLora, WrongOptionsAreNamed) {
@@ -34,6 +38,9 @@ TEST_F(CheckLora, WrongOptionsAreNamed) {
   EXPECT_THAT(reasons("grpo", {"models.policy.lora={rank: 4, dropout: 0.1}"}),
               HasSubstr("[models.policy.lora.dropout] expected 0 in a recipe that draws its answers, got 0.1; try "
                         "leaving it out"));
+  EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, dora: true, dropout: 0.1}"}),
+              HasSubstr("[policy lora.dropout] expected 0 of adapters with DoRA, whose lengths are of all inputs, got "
+                        "0.1; try leaving it out"));
   EXPECT_THAT(reasons("sft", {"models.policy.lora.alpha=8"}),
               HasSubstr("[lora.rank] expected at least 1 beside other keys of lora, got 0; try "
                         "lora: {rank: 16}, "

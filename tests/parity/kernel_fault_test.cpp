@@ -29,9 +29,12 @@ struct KernelCase {
   std::vector<std::string> kernels;
   tensor::ComputeType compute = tensor::ComputeType::kFloat32;
   bool lora = false;
+  bool dora = false;
 
   bool bf16() const { return tensor::is_bf16(compute); }
-  std::string name() const { return fmt::format("{}_{}{}", family, tensor::name_of(compute), lora ? "_lora" : ""); }
+  std::string name() const {
+    return fmt::format("{}_{}{}", family, tensor::name_of(compute), dora ? "_dora" : lora ? "_lora" : "");
+  }
 };
 
 const std::vector<std::string> kLlama = {"embedding", "rms_norm", "linear",       "rope",       "append_kv",
@@ -67,7 +70,8 @@ std::vector<KernelCase> kernel_cases() {
                                  {"gpt_oss", kGptOss},
                                  {"deepseek_v3", with(kLlama, kMixtral)},
                                  {"qwen2_moe", with(with(kLlama, kMixtral), kSharedGate)},
-                                 {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true}};
+                                 {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true},
+                                 {"llama", {"scale_columns"}, tensor::ComputeType::kFloat32, true, true}};
   for (const auto order : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {
     all.push_back({"llama", with(kLlama, {"round_bf16"}), order});
     all.push_back({"gpt2", with(kGpt2, {"round_bf16"}), order});
@@ -84,9 +88,10 @@ class KernelFault : public testing::TestWithParam<KernelCase> {
   // The largest difference that an update finds, or the check pass, after a rollout by the same weights.
   double mismatch(const std::string& where, bool checked) {
     const Nudged nudged(where);
-    SmallLearner small(
-        path(), "lm", 30, 1, nullptr,
-        {.trained = true, .compute = GetParam().compute, .lora = {.rank = GetParam().lora ? 3 : 0, .alpha = 2}});
+    SmallLearner small(path(), "lm", 30, 1, nullptr,
+                       {.trained = true,
+                        .compute = GetParam().compute,
+                        .lora = {.rank = GetParam().lora ? 3 : 0, .alpha = 2, .dora = GetParam().dora}});
     small.learner = std::make_unique<train::Learner>(
         *small.model, train::LearnerOptions{.micro_batch_tokens = 30, .temperature = kTemperature}, small.exec);
     generate::ServiceOptions options = rollout_options(small);

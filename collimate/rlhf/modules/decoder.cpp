@@ -57,10 +57,11 @@ model::LoraOptions continued(const DecoderOptions& options) {
     throw base::InputError(
         base::expectation(where + ".rank", fmt::format("{}, the rank of {}, which are trained on", held.rank, what),
                           fmt::format("{}", asked.rank), "that rank, or beginning from the merged model"));
-  if (asked.alpha != unset.alpha || asked.rslora || asked.targets != unset.targets || !asked.modules_to_save.empty())
+  if (asked.alpha != unset.alpha || asked.rslora || asked.targets != unset.targets || !asked.modules_to_save.empty() ||
+      asked.dora)
     throw base::InputError(base::expectation(
         where, fmt::format("rank, dropout and b_rate_ratio alone beside {}, which say the rest", what),
-        "alpha, rslora, targets or modules_to_save", "leaving them out"));
+        "alpha, rslora, targets, modules_to_save or dora", "leaving them out"));
   return held;
 }
 
@@ -75,7 +76,12 @@ shape::ModelShape decoder_shape(const DecoderOptions& options) {
 
 model::LoraOptions lora_options(const DecoderOptions& options) {
   const model::LoraOptions asked = options.lora.resolved();
-  return asked.on() && host::holds_adapters(options.path) ? continued(options) : asked;
+  model::LoraOptions lora = asked.on() && host::holds_adapters(options.path) ? continued(options) : asked;
+  if (lora.dora && lora.dropout > 0)
+    throw base::InputError(base::expectation(options.weights.get() + " lora.dropout",
+                                             "0 of adapters with DoRA, whose lengths are of all inputs",
+                                             fmt::format("{}", lora.dropout), "leaving it out"));
+  return lora;
 }
 
 namespace {
@@ -190,8 +196,11 @@ std::string adapters_text(const DecoderOptions& options) {
   int64_t trained = 0, frozen = 0;
   for (const shape::ParamSpec& spec : model::model_params(shape, lora))
     (model::is_changed_by_training(lora, spec) ? trained : frozen) += spec.count();
-  return fmt::format("{} trains {} parameters beside {} frozen ones: rank {}, scale {:.6g}, {}", options.weights.get(),
-                     trained, frozen, lora.rank, lora.scale(), fmt::join(model::lora_targets(shape, lora), " "));
+  std::string what = lora.dora ? ", with DoRA" : "";
+  if (!lora.own.empty()) what += fmt::format(", {} layers with their own", lora.own.size());
+  return fmt::format("{} trains {} parameters beside {} frozen ones: rank {}, scale {:.6g}{}, {}",
+                     options.weights.get(), trained, frozen, lora.rank, lora.scale(), what,
+                     fmt::join(model::lora_targets(shape, lora), " "));
 }
 
 void Decoder::come() {

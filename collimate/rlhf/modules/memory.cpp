@@ -143,6 +143,11 @@ class Plan {
   }
   void add_layers_scratch(int64_t tokens, int64_t backward_keys) {
     model::add_pass_scratch(own_shape_, weights_.reduction_chunks, tokens, backward_keys, scratch_);
+    if (!weights_.lora.dora) return;
+    // The lengths of rows need products of B and A, also in a pass without a backward.
+    for (const shape::ParamSpec& spec : model::model_params(shape_, weights_.lora))
+      if (spec.name.ends_with(model::kAdapterA))
+        tensor::add_linear_backward_scratch({model::kFactorRows, spec.sizes[0], spec.sizes[1]}, scratch_);
   }
   int64_t& bytes_of(const std::string& purpose) {
     for (MemoryItem& item : items_)

@@ -13,6 +13,7 @@ namespace collimate::rlhf {
 // that the run's graphs call:
 //   <weights>/master, /gradient, /optimizer, /panels   of trained weights; /values, /panels of frozen ones, which with
 //                                                      adapters are the model's own weights
+//   <weights>/factors                                  of rows, of adapters with DoRA
 //   <base>/values, /panels                             of weights that the worker's models share
 //   <weights>/workspace, /activations                  arenas of the largest micro-batch that the limits allow
 //   kv_cache                                           all its blocks, if `service` is given or the module answers

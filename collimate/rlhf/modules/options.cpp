@@ -18,10 +18,11 @@ model::LoraOptions LoraSection::resolved() const {
                                 .rslora = rslora,
                                 .targets = targets.get(),
                                 .dropout = dropout,
-                                .modules_to_save = modules_to_save.get()};
+                                .modules_to_save = modules_to_save.get(),
+                                .dora = dora};
   const model::LoraOptions unset;
   const bool others = lora.alpha != unset.alpha || lora.rslora || lora.targets != unset.targets || dropout > 0 ||
-                      b_rate_ratio != 1.0 || !lora.modules_to_save.empty();
+                      b_rate_ratio != 1.0 || !lora.modules_to_save.empty() || lora.dora;
   if (!lora.on() && others)
     throw base::InputError(base::expectation("lora.rank", "at least 1 beside other keys of lora", "0",
                                              "lora: {rank: 16}, or leaving the others out"));

@@ -47,6 +47,11 @@ struct LoraSection : base::Section {
                    "name: embed_tokens, lm_head",
                    base::not_empty(), base::only_with{"rank"});
 
+  COLLIMATE_OPTION(bool, dora, false, "",
+                   "adapters change the directions of the weights' rows, and the lengths of rows are trained too "
+                   "(weight-decomposed adapters, Liu et al. 2024); without dropout, and with tp 1",
+                   base::only_with{"rank"});
+
   // Returns the adapters that the section asks for. Throws InputError if another option is set and rank is not.
   model::LoraOptions resolved() const;
 };

@@ -45,6 +45,18 @@ struct DropoutRows {
   bool accumulate = false;
 };
 
+// DottedColumns are the matrices of ColumnDots (ops/columns.h) and their sums.
+struct DottedColumns {
+  const float* factors = nullptr;
+  const float* x = nullptr;
+  const float* y = nullptr;
+  int64_t rows = 0;
+  int64_t stride = 0;
+  float* sums = nullptr;
+};
+// A call of add_column_dots has at most so many columns.
+constexpr int64_t kColumnStrip = 64;
+
 // AdamwScalars are the scalars of one AdamW update, in the precision of the elements.
 struct AdamwScalars {
   float keep;  // 1 - lr * weight_decay
@@ -77,6 +89,8 @@ struct PointwiseKernels {
   void (*sigmoid_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*add)(const float* x, int64_t count, float* y);
   void (*scale)(float factor, int64_t count, float* x);
+  void (*scale_columns)(const float* factors, const float* x, int64_t count, float* y);
+  void (*add_column_dots)(const DottedColumns& d, int64_t begin, int64_t end);
   void (*round_bf16)(int64_t count, float* x);
   void (*rope)(const Rope& r, int64_t begin, int64_t end);
   void (*dropout)(const DropoutRows& d, int64_t begin, int64_t end);
