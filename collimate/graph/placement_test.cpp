@@ -37,6 +37,26 @@ TEST(Placement, YamlAndJsonAreOneSchemaBothWays) {
   validate(samples::ppo(), placement);
 }
 
+// Layers of stages are in a placement's text where they are said.
+TEST(Placement, LayersOfStagesAreOneForEachStage) {
+  const auto text = [](const std::string& layout) {
+    return "groups: {all: {devices: 4, models: [policy, value, trainer, reference, reward]}}\nlayouts: {policy: "
+           "{generate: {" +
+           layout + "}}}";
+  };
+  const Placement placement = parse_placement(text("pp: 4, stages: [5, 7, 6, 6]"));
+  EXPECT_THAT(placement.layout("policy", "generate").stages, testing::ElementsAre(5, 7, 6, 6));
+  EXPECT_EQ(parse_placement(yaml_text(placement)), placement);
+  EXPECT_THAT(yaml_text(parse_placement(text("pp: 4"))), testing::Not(testing::HasSubstr("stages")));
+  validate(samples::ppo(), placement);
+  EXPECT_EQ(
+      error_of(samples::ppo(), text("pp: 2, stages: [5, 7, 6]")),
+      "[placement.layouts.policy.generate.stages] expected the blocks of each of the 2 stages that pp says, got [5, "
+      "7, 6]; try pp: 3");
+  EXPECT_EQ(error_of(samples::ppo(), text("pp: 2, stages: [12, 0]")),
+            "[placement.layouts.policy.generate.stages] expected at least 1 block in each stage, got [12, 0]");
+}
+
 TEST(Placement, ReplicasFollowDevicesAndLayouts) {
   Graph graph = samples::ppo();
   Placement placement = flattening(graph, 4);

@@ -73,6 +73,12 @@ void check_sizes(const std::string& where, const Layout& layout) {
   if (layout.dp < 0) misplaced(where + ".dp", "0 (by the devices) or more", std::to_string(layout.dp));
   if (layout.zero < 0 || layout.zero > 3) misplaced(where + ".zero", "0 to 3", std::to_string(layout.zero));
   if (layout.micro_batch < 0) misplaced(where + ".micro_batch", "0 or more rows", std::to_string(layout.micro_batch));
+  if (layout.stages.empty()) return;
+  const std::string stages = fmt::format("[{}]", fmt::join(layout.stages, ", "));
+  if (std::ssize(layout.stages) != layout.pp)
+    misplaced(where + ".stages", fmt::format("the blocks of each of the {} stages that pp says", layout.pp), stages,
+              fmt::format("pp: {}", layout.stages.size()));
+  if (std::ranges::min(layout.stages) < 1) misplaced(where + ".stages", "at least 1 block in each stage", stages);
 }
 
 // Checks one layout on the devices of its model's group.

@@ -246,7 +246,7 @@ std::vector<Placed> functions_of(const nlohmann::json& weights, const graph::Com
   return found;
 }
 
-// Checks that a device holds the weights of an identity once: whole, or the pieces of one tp, pp and ep.
+// Checks that a device holds the weights of an identity once: whole, or the pieces of one tp, pp, ep and stages.
 void check_pieces(const graph::Placement& placement, const Plan& plan) {
   for (const graph::Company& company : graph::companies(plan.graph, placement))
     for (const std::string& model : company.models) {
@@ -255,15 +255,18 @@ void check_pieces(const graph::Placement& placement, const Plan& plan) {
       const auto placed = functions_of(module->second.parameters.at("weights"), company, plan, placement);
       for (const Placed& other : placed) {
         const Placed& first = placed.front();
+        const auto stages = [](const Placed& of) { return fmt::format("[{}]", fmt::join(of.layout.stages, ", ")); };
         for (const auto& [axis, expected, size] :
-             {std::tuple("tp", first.layout.tp, other.layout.tp), std::tuple("pp", first.layout.pp, other.layout.pp),
-              std::tuple("ep", first.layout.ep, other.layout.ep)})
+             {std::tuple("tp", std::to_string(first.layout.tp), std::to_string(other.layout.tp)),
+              std::tuple("pp", std::to_string(first.layout.pp), std::to_string(other.layout.pp)),
+              std::tuple("stages", stages(first), stages(other)),
+              std::tuple("ep", std::to_string(first.layout.ep), std::to_string(other.layout.ep))})
           if (size != expected)
-            throw base::InputError(base::expectation(
-                fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
-                fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}", expected,
-                            first.model, first.function, company.device),
-                std::to_string(size), fmt::format("one {} for all functions of models that share weights", axis)));
+            throw base::InputError(
+                base::expectation(fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
+                                  fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}",
+                                              expected, first.model, first.function, company.device),
+                                  size, fmt::format("one {} for all functions of models that share weights", axis)));
       }
     }
 }

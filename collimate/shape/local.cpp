@@ -1,5 +1,7 @@
 #include "collimate/shape/local.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -117,10 +119,23 @@ std::vector<int64_t> best_begins(const std::vector<int64_t>& costs, int64_t head
   return begins_within(most, costs, head, stages);
 }
 
-// Returns the blocks of each stage. Once the last stage is fixed, the blocks ahead of it are cut in the same way.
-std::vector<BlockRange> stage_ranges(const ModelShape& whole, int stages) {
+std::vector<BlockRange> ranges_of(const std::vector<int64_t>& layers) {
+  std::vector<BlockRange> ranges;
+  int64_t next = 0;
+  for (const int64_t count : layers) {
+    ranges.push_back({next, next + count});
+    next += count;
+  }
+  return ranges;
+}
+
+// Returns the blocks of each stage. Where they are not given, the last stage is fixed first, then the blocks ahead of
+// it are cut in the same way.
+std::vector<BlockRange> stage_ranges(const ModelShape& whole, const StageRank& any) {
+  const int stages = any.ranks;
   std::vector<BlockRange> ranges(static_cast<size_t>(stages));
   if (stages == 1) return ranges;
+  if (!any.layers.empty()) return ranges_of(any.layers);
   std::vector<int64_t> costs;
   for (const Block& block : whole.blocks) costs.push_back(block_cost(whole, block));
   int64_t head = head_cost(whole);
@@ -137,6 +152,21 @@ bool reads(const ParamSpec& spec, const ModelShape& whole, const StageRank& of, 
   if (is_second_copy(spec, whole, of)) return true;
   if (spec.runs_in == 0) return of.is_first();
   return spec.runs_in > whole.layers() ? of.is_last() : blocks.has(spec.runs_in - 1);
+}
+
+void check_stages(const ModelShape& whole, const StageRank& of, const std::string& where) {
+  if (whole.layers() < of.ranks)
+    throw base::InputError(base::expectation(where,
+                                             fmt::format("a pp of at most the model's {} blocks", whole.layers()),
+                                             fmt::format("pp {}", of.ranks), "a smaller pp, tp or dp"));
+  if (of.layers.empty()) return;
+  COLLIMATE_CHECK(std::ssize(of.layers) == of.ranks, "{} stages of {}", of.layers.size(), of.ranks);
+  const int64_t sum = std::accumulate(of.layers.begin(), of.layers.end(), int64_t{0});
+  if (sum != whole.layers() || std::ranges::min(of.layers) < 1)
+    throw base::InputError(base::expectation(
+        where, fmt::format("stages of 1 block or more that are the model's {} together", whole.layers()),
+        fmt::format("stages: [{}], which are {}", fmt::join(of.layers, ", "), sum),
+        "other numbers of blocks, or leaving stages out"));
 }
 
 // Leaves the rank nothing of a parameter.
@@ -223,11 +253,8 @@ ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::
   cut_tensors(mine, of.tensor, where);
   cut_experts(mine, of.experts, where);
   if (of.stage.ranks == 1) return mine;
-  if (whole.layers() < of.stage.ranks)
-    throw base::InputError(base::expectation(where,
-                                             fmt::format("a pp of at most the model's {} blocks", whole.layers()),
-                                             fmt::format("pp {}", of.stage.ranks), "a smaller pp, tp or dp"));
-  mine.own_blocks = base::at(stage_ranges(whole, of.stage.ranks), of.stage.rank);
+  check_stages(whole, of.stage, where);
+  mine.own_blocks = base::at(stage_ranges(whole, of.stage), of.stage.rank);
   return mine;
 }
 
@@ -235,13 +262,14 @@ bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageR
   return of.ranks > 1 && of.is_last() && spec.part == Part::kEmbedding && is_linear(whole, spec);
 }
 
-int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages) {
-  return stages_of({spec}, whole, stages).front();
+int stage_of(const ParamSpec& spec, const ModelShape& whole, const StageRank& any) {
+  return stages_of({spec}, whole, any).front();
 }
 
-std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, int stages) {
+std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, const StageRank& any) {
   std::vector<int> found;
-  const std::vector<BlockRange> ranges = stage_ranges(whole, stages);
+  const int stages = any.ranks;
+  const std::vector<BlockRange> ranges = stage_ranges(whole, any);
   for (const ParamSpec& spec : specs) {
     const auto has_it = [&](const BlockRange& blocks) { return blocks.has(spec.runs_in - 1); };
     if (spec.runs_in == 0 || stages == 1) {
@@ -263,7 +291,7 @@ ParamSpec local(const ParamSpec& whole, const TensorRank& of) {
 
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of) {
   if (of.tensor.ranks == 1 && of.stage.ranks == 1 && of.experts.ranks == 1) return specs;
-  const BlockRange blocks = base::at(stage_ranges(whole, of.stage.ranks), of.stage.rank);
+  const BlockRange blocks = base::at(stage_ranges(whole, of.stage), of.stage.rank);
   const int expert_segment = first_expert_segment(specs);
   for (ParamSpec& spec : specs) {
     const std::vector<int64_t> sizes = spec.sizes;

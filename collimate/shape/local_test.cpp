@@ -116,7 +116,7 @@ TEST(Local, StagesHaveWhatTheyRead) {
         if (!second) {
           const bool ahead = segment == 0 && stage == 0, behind = segment == 6 && stage == 2;
           EXPECT_TRUE(ahead || behind || mine.own_blocks.has(segment - 1)) << own[i].name;
-          EXPECT_EQ(stage_of(specs[i], whole, 3), stage) << own[i].name;
+          EXPECT_EQ(stage_of(specs[i], whole, of.stage), stage) << own[i].name;
         }
       }
     }
@@ -172,6 +172,40 @@ TEST(Local, StagesAreCutByWhatTheyCompute) {
   whole.head = Head::kScore;
   EXPECT_EQ(firsts(2), (std::vector<int64_t>{0, 4}));
   EXPECT_EQ(firsts(8), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+// Stages may have any numbers of blocks, if they are said.
+TEST(Local, StagesHaveTheLayersThatAreSaid) {
+  ModelShape whole = small_shape("llama");
+  whole.blocks.assign(7, whole.blocks.front());
+  const std::vector<ParamSpec> specs = param_specs(whole);
+  const std::vector<int64_t> ends = {1, 5, 7};
+  for (int stage = 0; stage < 3; ++stage) {
+    const ModelRank of{{}, {stage, 3, {1, 4, 2}}};
+    const BlockRange blocks = local_shape(whole, of, "here").own_blocks;
+    EXPECT_EQ(blocks.first, stage == 0 ? 0 : base::at(ends, stage - 1));
+    EXPECT_EQ(blocks.end, base::at(ends, stage));
+    const std::vector<ParamSpec> own = local(specs, whole, of);
+    for (size_t i = 0; i < own.size(); ++i) {
+      const int64_t block = specs[i].runs_in - 1;
+      const bool ahead = block < 0, behind = block == 7;
+      const bool here = ahead ? stage == 0 : behind ? stage == 2 : blocks.has(block);
+      EXPECT_EQ(own[i].absent(), !here) << own[i].name;
+      EXPECT_EQ(stage_of(specs[i], whole, of.stage) == stage, here) << own[i].name;
+    }
+  }
+}
+
+TEST(Local, LayersOfStagesAreAllOfTheModel) {
+  const auto error = [](std::vector<int64_t> layers) {
+    return base::message_of([&] { local_shape(small_shape("llama"), {{}, {0, 2, std::move(layers)}}, "policy"); });
+  };
+  EXPECT_EQ(error({1, 1}), "");
+  EXPECT_EQ(
+      error({1, 2}),
+      "[policy] expected stages of 1 block or more that are the model's 2 together, got stages: [1, 2], which are "
+      "3; try other numbers of blocks, or leaving stages out");
+  EXPECT_NE(error({2, 0}), "");
 }
 
 TEST(Local, MoreStagesThanBlocksAreNamed) {

@@ -240,6 +240,18 @@ TEST(DataRanks, StagesUpdateWithTheBitsOfOne) {
     }
 }
 
+TEST(DataRanks, StagesOfAnyLayersUpdateWithTheBitsOfOne) {
+  const After one = trained_by({});
+  const int64_t blocks = wide_shape(false).layers();
+  for (const std::vector<int64_t>& layers :
+       {std::vector<int64_t>{1, blocks - 1}, {blocks - 1, 1}, {2, 1, blocks - 3}}) {
+    const After staged = trained_by({.pp = static_cast<int>(layers.size()), .layers = layers});
+    EXPECT_EQ(staged.losses, one.losses) << layers.front();
+    EXPECT_EQ(staged.norms, one.norms) << layers.front();
+    EXPECT_EQ(staged.values, one.values) << layers.front();
+  }
+}
+
 // Sums are in another order where the embedding is the head, of pieces, and of shares of gradients. Each two of four
 // tensor ranks have the same key-value head.
 TEST(DataRanks, AnyLayoutUpdatesAsOneRank) {

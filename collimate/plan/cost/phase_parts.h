@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "collimate/plan/cost/collective.h"
 #include "collimate/plan/cost/phase.h"
 
@@ -23,7 +25,27 @@ struct StageTime {
   double send = 0;
   double total() const { return compute + tensor + send; }
 };
-StageTime stage_time(const Job& job, const Execution& how, const Constants& constants, double rows, double efficiency);
+// Returns those of every stage. The last one has the head, unless all stages are cut to cost the same.
+std::vector<StageTime> stage_times(const Job& job, const Execution& how, const Constants& constants, double rows,
+                                   double efficiency);
+
+// PipelineTime has the slowest stage of a pipeline, for which the others wait with each micro-batch, and the seconds in
+// which it waits for them: one micro-batch's in all others.
+struct PipelineTime {
+  StageTime slowest;
+  double others = 0;
+};
+// `seconds_of` gives the seconds of one micro-batch in a stage.
+template <class SecondsOf>
+PipelineTime pipeline_time(const std::vector<StageTime>& stages, const SecondsOf& seconds_of) {
+  PipelineTime time{stages.front()};
+  for (const StageTime& stage : stages) {
+    time.others += seconds_of(stage);
+    if (seconds_of(stage) > seconds_of(time.slowest)) time.slowest = stage;
+  }
+  time.others -= seconds_of(time.slowest);
+  return time;
+}
 
 // Returns the seconds of one collective of elements in bf16 among the ranks that hold the same: the data-parallel ranks
 // for dense elements, the ranks with the same experts for those of experts.

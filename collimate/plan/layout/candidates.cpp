@@ -95,7 +95,10 @@ std::vector<graph::Layout> layouts(const Job& job, const SearchSpace& space, int
     const int dp = job.devices / (tp * pp * cp);
     for (const int ep : expert_sizes(job, space, tp, pp))
       for (const int zero : zero_stages(job, space, dp * cp))
-        for (const int64_t rows : micro_batches(job, space)) all.push_back({tp, pp, cp, ep, dp, zero, rows});
+        for (const int64_t rows : micro_batches(job, space)) {
+          all.push_back({tp, pp, cp, ep, dp, zero, rows});
+          if (std::ssize(space.stages) == pp) all.back().stages = space.stages;
+        }
   }
   return all;
 }

@@ -212,7 +212,8 @@ std::string cost_text(const Request& request, double iteration_seconds, int64_t 
 
 std::string layout_text(const Execution& how) {
   const graph::Layout& l = how.layout;
-  std::string text = fmt::format("tp {} · pp {} · dp {}", l.tp, l.pp, l.dp);
+  const std::string stages = l.stages.empty() ? "" : fmt::format(" ({} layers)", fmt::join(l.stages, "+"));
+  std::string text = fmt::format("tp {} · pp {}{} · dp {}", l.tp, l.pp, stages, l.dp);
   if (l.cp > 1) text += fmt::format(" · cp {}", l.cp);
   if (l.ep > 1) text += fmt::format(" · ep {}", l.ep);
   if (l.zero > 0) text += fmt::format(" · zero {}", l.zero);
