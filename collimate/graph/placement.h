@@ -23,14 +23,16 @@ struct Layout {
   int cp = 1;
   int ep = 1;
   int dp = 0;
-  int zero = 0;                      // ZeRO stage
-  int64_t micro_batch = 0;           // rows (a generator's: rows that decode together); 0: by the module's own budget
-  bool recompute = false;            // activations are recomputed in the backward pass
-  bool offload = false;              // optimizer state and update on the host
-  std::vector<int64_t> stages = {};  // blocks of each of the pp stages; empty: stages that cost about the same
+  int zero = 0;             // ZeRO stage
+  int64_t micro_batch = 0;  // rows (a generator's: rows that decode together); 0: by the module's own budget
+  bool recompute = false;   // activations are recomputed in the backward pass
+  bool offload = false;     // optimizer state and update on the host
+  int virtual_stages = 1;   // stages of each of the pp ranks, which the schedule interleaves
+  std::vector<int64_t> stages =
+      {};  // blocks of each of the pp · virtual_stages stages; empty: they cost about the same
   bool operator==(const Layout&) const = default;
 
-  COLLIMATE_FIELDS(tp, pp, cp, ep, dp, zero, micro_batch, recompute, offload, stages)
+  COLLIMATE_FIELDS(tp, pp, cp, ep, dp, zero, micro_batch, recompute, offload, virtual_stages, stages)
 };
 
 // A ResourceGroup is a set of devices and the models that sit on them. Groups may share devices; work that shares a

@@ -55,6 +55,18 @@ TEST(Placement, LayersOfStagesAreOneForEachStage) {
       "7, 6]; try pp: 3");
   EXPECT_EQ(error_of(samples::ppo(), text("pp: 2, stages: [12, 0]")),
             "[placement.layouts.policy.generate.stages] expected at least 1 block in each stage, got [12, 0]");
+  const Placement runs = parse_placement(text("pp: 2, virtual_stages: 2, stages: [5, 7, 6, 6]"));
+  EXPECT_EQ(runs.layout("policy", "generate").virtual_stages, 2);
+  EXPECT_EQ(parse_placement(yaml_text(runs)), runs);
+  EXPECT_THAT(yaml_text(placement), testing::Not(testing::HasSubstr("virtual")));
+  validate(samples::ppo(), runs);
+  EXPECT_EQ(error_of(samples::ppo(), text("virtual_stages: 2")),
+            "[placement.layouts.policy.generate.virtual_stages] expected 1 of a layout with pp 1, got 2; try pp: 2, or "
+            "leaving it out");
+  EXPECT_THAT(error_of(samples::ppo(), text("pp: 2, virtual_stages: 0")),
+              testing::HasSubstr("expected at least 1, got 0"));
+  EXPECT_THAT(error_of(samples::ppo(), text("pp: 2, virtual_stages: 2, stages: [12, 12]")),
+              testing::HasSubstr("each of the 4 stages that pp times virtual_stages says, got [12, 12]"));
 }
 
 TEST(Placement, ReplicasFollowDevicesAndLayouts) {

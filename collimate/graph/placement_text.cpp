@@ -17,6 +17,7 @@ json to_json(const Layout& layout) {
   json made = layout;
   for (const char* unusual : {"recompute", "offload"})
     if (made.at(unusual) == false) made.erase(unusual);
+  if (layout.virtual_stages == 1) made.erase("virtual_stages");
   if (layout.stages.empty()) made.erase("stages");
   return made;
 }

@@ -79,6 +79,11 @@ TEST(WeightRanks, WhoHasTheSamePartTakesItThere) {
   placement.layouts["policy"]["generate"].stages = {2, 2};
   EXPECT_FALSE(here(1));
   for (const auto& [model, function] : {std::pair("trainer", "train"), {"policy", "generate"}})
+    placement.layouts[model][function] = {.pp = 2, .virtual_stages = 2};
+  EXPECT_TRUE(here(1));
+  placement.layouts["policy"]["generate"].virtual_stages = 1;
+  EXPECT_FALSE(here(1));
+  for (const auto& [model, function] : {std::pair("trainer", "train"), {"policy", "generate"}})
     placement.layouts[model][function] = {.tp = 2};
   placement.layouts["trainer"]["train"].zero = 3;
   EXPECT_FALSE(here(1));

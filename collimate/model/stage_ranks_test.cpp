@@ -97,23 +97,34 @@ shape::ModelShape of_blocks(const std::string& family, size_t blocks) {
   return shape;
 }
 
-// Stages may have any numbers of layers.
+// The layers of stages, and how many of these each rank has.
+struct Cut {
+  std::vector<int64_t> layers;
+  int runs = 1;
+  int ranks() const { return static_cast<int>(layers.size()) / runs; }
+};
+
+// Stages may have any numbers of layers, and a rank several stages.
 TEST(StageRanks, OfAnyLayersHaveTheBitsOfOneRank) {
   for (const char* family : {"llama", "mixtral"}) {
-    const shape::ModelShape shape = of_blocks(family, 5);
+    const shape::ModelShape shape = of_blocks(family, 6);
     const TokenBatch batch = pack(sequences({33, 1, 16}, 37));
     const std::vector<std::vector<int32_t>> tables = {{3, 1, 4}, {5}, {9, 2}};
     const auto one = tiny_weights(shape, {.trained = true});
     Model whole(one, {});
     const auto expected = train_once(whole, batch, Recompute::kNone);
     const auto logits = to_vector(whole.logits(whole.forward(batch)));
-    for (const std::vector<int64_t>& layers : {std::vector<int64_t>{1, 4}, {4, 1}, {1, 3, 1}, {2, 1, 2}}) {
-      on_ranks(static_cast<int>(layers.size()), &ModelRanks::stages, {.trained = true}, [&](WeightsOptions mine) {
-        mine.ranks.stages.place.layers = layers;
+    for (const Cut& cut : {Cut{{1, 5}}, {{5, 1}}, {{1, 3, 2}}, {{2, 1, 1, 2}, 2}, {{1, 1, 1, 1, 1, 1}, 3}}) {
+      on_ranks(cut.ranks(), &ModelRanks::stages, {.trained = true}, [&](WeightsOptions mine) {
+        mine.ranks.stages.place.layers = cut.layers;
+        mine.ranks.stages.place.runs = cut.runs;
         const shape::StageRank& place = mine.ranks.stages.place;
         const auto weights = tiny_weights(shape, mine);
-        const shape::BlockRange own = weights->shape().own_blocks;
-        EXPECT_EQ(own.end - own.first, base::at(layers, place.rank));
+        ASSERT_EQ(std::ssize(weights->shape().own_blocks), cut.runs);
+        for (int run = 0; run < cut.runs; ++run) {
+          const shape::BlockRange own = base::at(weights->shape().own_blocks, run);
+          EXPECT_EQ(own.end - own.first, base::at(cut.layers, run * place.ranks + place.rank));
+        }
         Model model(weights, {});
         const auto log_probs = train_once(model, batch, Recompute::kNone);
         if (place.is_last()) {

@@ -12,9 +12,10 @@ namespace collimate::recipe {
 namespace {
 
 // Holds the lines of workers that a worker stands in: along tp, along pp, and those that share experts; and what the
-// layout says of the layers of stages. Two functions with equal ones have the same pieces of the weights on that
+// layout says of stages. Two functions with equal ones have the same pieces of the weights on that
 // worker.
 struct Lines {
+  int runs = 1;  // stages of each rank
   std::vector<int64_t> stages;
   std::vector<std::vector<int>> workers;
   bool operator==(const Lines&) const = default;
@@ -22,7 +23,7 @@ struct Lines {
 
 Lines lines_of(const comm::Mesh& mesh, const graph::Layout& layout, int worker) {
   const int ep = layout.ep;
-  Lines lines{layout.stages, {mesh.line(worker, "tp"), mesh.line(worker, "pp"), {}}};
+  Lines lines{layout.virtual_stages, layout.stages, {mesh.line(worker, "tp"), mesh.line(worker, "pp"), {}}};
   if (ep == 1) return lines;
   const std::vector<int> copies = mesh.flatten({"dp", "cp"}, flow::kCopies).line(worker, flow::kCopies);
   const int first = flow::copy_number(mesh, worker) / ep * ep;

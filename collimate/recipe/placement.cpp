@@ -259,6 +259,8 @@ void check_pieces(const graph::Placement& placement, const Plan& plan) {
         for (const auto& [axis, expected, size] :
              {std::tuple("tp", std::to_string(first.layout.tp), std::to_string(other.layout.tp)),
               std::tuple("pp", std::to_string(first.layout.pp), std::to_string(other.layout.pp)),
+              std::tuple("virtual_stages", std::to_string(first.layout.virtual_stages),
+                         std::to_string(other.layout.virtual_stages)),
               std::tuple("stages", stages(first), stages(other)),
               std::tuple("ep", std::to_string(first.layout.ep), std::to_string(other.layout.ep))})
           if (size != expected)

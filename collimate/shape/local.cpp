@@ -132,7 +132,7 @@ std::vector<BlockRange> ranges_of(const std::vector<int64_t>& layers) {
 // Returns the blocks of each stage. Where they are not given, the last stage is fixed first, then the blocks ahead of
 // it are cut in the same way.
 std::vector<BlockRange> stage_ranges(const ModelShape& whole, const StageRank& any) {
-  const int stages = any.ranks;
+  const int stages = any.ranks * any.runs;
   std::vector<BlockRange> ranges(static_cast<size_t>(stages));
   if (stages == 1) return ranges;
   if (!any.layers.empty()) return ranges_of(any.layers);
@@ -147,20 +147,32 @@ std::vector<BlockRange> stage_ranges(const ModelShape& whole, const StageRank& a
   return ranges;
 }
 
-// Returns whether the stage with these blocks reads a parameter.
-bool reads(const ParamSpec& spec, const ModelShape& whole, const StageRank& of, const BlockRange& blocks) {
-  if (is_second_copy(spec, whole, of)) return true;
+// Returns the blocks of each run of a rank.
+std::vector<BlockRange> own_ranges(const ModelShape& whole, const StageRank& of) {
+  const std::vector<BlockRange> all = stage_ranges(whole, of);
+  std::vector<BlockRange> own;
+  for (int stage = of.rank; stage < std::ssize(all); stage += of.ranks) own.push_back(base::at(all, stage));
+  return own;
+}
+
+// Returns whether the rank with the blocks of `mine` reads a parameter.
+bool reads(const ParamSpec& spec, const ModelShape& mine, const StageRank& of) {
+  if (is_second_copy(spec, mine, of)) return true;
   if (spec.runs_in == 0) return of.is_first();
-  return spec.runs_in > whole.layers() ? of.is_last() : blocks.has(spec.runs_in - 1);
+  return spec.runs_in > mine.layers() ? of.is_last() : mine.has_block(spec.runs_in - 1);
 }
 
 void check_stages(const ModelShape& whole, const StageRank& of, const std::string& where) {
-  if (whole.layers() < of.ranks)
-    throw base::InputError(base::expectation(where,
-                                             fmt::format("a pp of at most the model's {} blocks", whole.layers()),
-                                             fmt::format("pp {}", of.ranks), "a smaller pp, tp or dp"));
+  const int stages = of.ranks * of.runs;
+  if (whole.layers() < stages)
+    throw base::InputError(
+        base::expectation(where,
+                          fmt::format("a pp{} of at most the model's {} blocks",
+                                      of.runs > 1 ? " times virtual_stages" : "", whole.layers()),
+                          fmt::format("pp {}{}", of.ranks, of.runs > 1 ? fmt::format(" times {}", of.runs) : ""),
+                          of.runs > 1 ? "fewer virtual_stages, or a smaller pp" : "a smaller pp, tp or dp"));
   if (of.layers.empty()) return;
-  COLLIMATE_CHECK(std::ssize(of.layers) == of.ranks, "{} stages of {}", of.layers.size(), of.ranks);
+  COLLIMATE_CHECK(std::ssize(of.layers) == stages, "{} stages of {}", of.layers.size(), stages);
   const int64_t sum = std::accumulate(of.layers.begin(), of.layers.end(), int64_t{0});
   if (sum != whole.layers() || std::ranges::min(of.layers) < 1)
     throw base::InputError(base::expectation(
@@ -254,7 +266,7 @@ ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::
   cut_experts(mine, of.experts, where);
   if (of.stage.ranks == 1) return mine;
   check_stages(whole, of.stage, where);
-  mine.own_blocks = base::at(stage_ranges(whole, of.stage), of.stage.rank);
+  mine.own_blocks = own_ranges(whole, of.stage);
   return mine;
 }
 
@@ -268,16 +280,15 @@ int stage_of(const ParamSpec& spec, const ModelShape& whole, const StageRank& an
 
 std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, const StageRank& any) {
   std::vector<int> found;
-  const int stages = any.ranks;
   const std::vector<BlockRange> ranges = stage_ranges(whole, any);
   for (const ParamSpec& spec : specs) {
     const auto has_it = [&](const BlockRange& blocks) { return blocks.has(spec.runs_in - 1); };
-    if (spec.runs_in == 0 || stages == 1) {
+    if (spec.runs_in == 0 || any.ranks == 1) {
       found.push_back(0);
     } else if (spec.runs_in > whole.layers()) {
-      found.push_back(stages - 1);
+      found.push_back(any.ranks - 1);
     } else {
-      found.push_back(static_cast<int>(std::ranges::find_if(ranges, has_it) - ranges.begin()));
+      found.push_back(static_cast<int>(std::ranges::find_if(ranges, has_it) - ranges.begin()) % any.ranks);
     }
   }
   return found;
@@ -291,12 +302,13 @@ ParamSpec local(const ParamSpec& whole, const TensorRank& of) {
 
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of) {
   if (of.tensor.ranks == 1 && of.stage.ranks == 1 && of.experts.ranks == 1) return specs;
-  const BlockRange blocks = base::at(stage_ranges(whole, of.stage), of.stage.rank);
+  ModelShape mine = whole;
+  mine.own_blocks = own_ranges(whole, of.stage);
   const int expert_segment = first_expert_segment(specs);
   for (ParamSpec& spec : specs) {
     const std::vector<int64_t> sizes = spec.sizes;
     const bool of_others = spec.expert >= 0 && expert_rank_of(spec, whole, of.experts.ranks) != of.experts.rank;
-    const bool here = reads(spec, whole, of.stage, blocks) && !of_others;
+    const bool here = reads(spec, mine, of.stage) && !of_others;
     spec = local(spec, of.tensor);
     if (!here) leave_out(spec, sizes);
     if (spec.expert >= 0 && of.experts.ranks > 1) spec.segment = expert_segment + spec.runs_in - 1;

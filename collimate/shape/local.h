@@ -21,11 +21,14 @@ using TensorRank = RankOf<struct TensorParallel>;
 // A StageRank is one of the ranks that share a model's blocks, one after another: pipeline parallelism (Huang et al.
 // 2019, arXiv 1811.06965). The first stage also has the parts ahead of the blocks, the last one those behind them.
 // Unless `layers` says how many blocks each stage has, the cut makes the largest amount of computation of any stage,
-// head included, as small as possible. An embedding that is also the head is on the first and on the last stage.
+// head included, as small as possible. An embedding that is also the head is on the first and on the last stage. With
+// several `runs` a rank has that many stages, which are not neighbours (Narayanan et al. 2021, arXiv 2104.04473,
+// section 2.2): its run i is stage i · ranks + rank.
 struct StageRank {
   int rank = 0;
   int ranks = 1;
-  std::vector<int64_t> layers = {};  // number of blocks of each stage; empty: as above
+  std::vector<int64_t> layers = {};  // number of blocks of each of the ranks · runs stages; empty: as above
+  int runs = 1;
   bool operator==(const StageRank&) const = default;
   bool is_first() const { return rank == 0; }
   bool is_last() const { return rank + 1 == ranks; }
@@ -57,7 +60,7 @@ ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of);
 // Returns one parameter as tensor ranks cut it, whatever its stage and expert.
 ParamSpec local(const ParamSpec& whole, const TensorRank& of);
-// Returns the first stage that reads a parameter of the whole model. `any` is one of the stages' ranks.
+// Returns the first rank of the stages that reads a parameter of the whole model. `any` is one of these ranks.
 int stage_of(const ParamSpec& spec, const ModelShape& whole, const StageRank& any);
 // Does the same for each parameter of a list.
 std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, const StageRank& any);

@@ -20,6 +20,7 @@ struct Layout {
   int tp = 1, pp = 1, ep = 1, copies = 1;
   bool zero3 = false;
   std::vector<int64_t> layers = {};  // of each stage, as StageRank has them
+  int runs = 1;
 };
 
 std::vector<WeightRank> ranks_of(const Layout& layout, int first_worker) {
@@ -30,7 +31,8 @@ std::vector<WeightRank> ranks_of(const Layout& layout, int first_worker) {
       for (int tensor = 0; tensor < layout.tp; ++tensor) {
         WeightRank& rank = ranks.emplace_back();
         rank.worker = first_worker++;
-        rank.place = {{tensor, layout.tp}, {stage, layout.pp, layout.layers}, {copy % layout.ep, layout.ep}};
+        rank.place = {
+            {tensor, layout.tp}, {stage, layout.pp, layout.layers, layout.runs}, {copy % layout.ep, layout.ep}};
         if (!layout.zero3) continue;
         rank.all = {copy, copies};
         if (layout.ep > 1) rank.experts = {copy / layout.ep, layout.copies};
@@ -168,10 +170,13 @@ class Layouts {
     if (experts_of(shape) != nullptr) layout.ep = one_of({1, 2, 3});
     layout.copies = one_of({1, 2});
     layout.zero3 = one_of({0, 1}) == 1;
-    if (layout.pp == 1 || one_of({0, 1}) == 0) return layout;
-    layout.layers.assign(static_cast<size_t>(layout.pp), 1);
-    for (int64_t rest = shape.layers() - layout.pp; rest > 0; --rest)
-      ++base::at(layout.layers, one_of({0, 1, 2}) % layout.pp);
+    if (layout.pp == 1) return layout;
+    if (2 * layout.pp <= shape.layers()) layout.runs = one_of({1, 2});
+    if (one_of({0, 1}) == 0) return layout;
+    const int stages = layout.pp * layout.runs;
+    layout.layers.assign(static_cast<size_t>(stages), 1);
+    for (int64_t rest = shape.layers() - stages; rest > 0; --rest)
+      ++base::at(layout.layers, one_of({0, 1, 2, 3}) % stages);
     return layout;
   }
   int one_of(const std::vector<int>& values) { return values.at(random_() % values.size()); }

@@ -79,6 +79,29 @@ TEST_F(PipelineParallel, StagesOfAnyLayersHaveTheBitsOfOneDevice) {
   EXPECT_GT(taken_bytes(directory("unlike"), "policy copy/values"), 0);
 }
 
+// Each device has several stages, which are not neighbours.
+TEST_F(PipelineParallel, InterleavedStagesHaveTheBitsOfOneDevice) {
+  write_blocks(5);
+  const auto small = with(one(), {"train.micro_batch_tokens=64"});
+  const auto runs =
+      with(small, {placed("policy_trainer: {train: {pp: 2, virtual_stages: 2}}, policy: {generate: {pp: 2, "
+                          "virtual_stages: 2}}, reference: {log_probs: {pp: 2, virtual_stages: 2, stages: "
+                          "[1, 1, 2, 1]}}")});
+  train("one", "grpo", small);
+  train("threads", "grpo", runs);
+  train_apart("processes", "grpo", runs);
+  train_in_two("joined", "grpo", runs, small);
+  train_in_two("parted", "grpo", with(small, layers("2, 3", "2, 3", "2, 3")), runs);
+  for (const char* name : {"threads", "processes", "joined", "parted"}) {
+    expect_no_mismatch(name);
+    expect_same_run("one", name);
+  }
+  const auto summary = nlohmann::json::parse(read_text(directory("threads") + "/summary.json"));
+  for (const nlohmann::json& worker : summary.at("memory").at("workers"))
+    for (const nlohmann::json& item : worker.at("items"))
+      EXPECT_LE(item.at("peak_bytes"), item.at("planned_bytes")) << item.at("item");
+}
+
 // Stages of tensor ranks, of copies that share their gradients.
 TEST_F(PipelineParallel, StagesOfPiecesAndSharesAreOneDevicesRun) {
   const auto one_of_chunks = with(one(), {"models.policy.reduction_chunks=2"});
@@ -128,6 +151,9 @@ TEST_F(PipelineParallel, SizesThatDoNotFitAreNamed) {
   EXPECT_THAT(error(layers("1, 2", "1, 2", "1, 1")),
               testing::HasSubstr("stages of 1 block or more that are the model's 2 together, got stages: [1, 2], which "
                                  "are 3"));
+  EXPECT_THAT(error({placed("policy: {generate: {pp: 2, virtual_stages: 2}}, policy_trainer: {train: {pp: 2, "
+                            "virtual_stages: 2}}, reference: {log_probs: {pp: 2}}")}),
+              testing::HasSubstr("a pp times virtual_stages of at most the model's 2 blocks"));
   EXPECT_THAT(error(layers("1, 1, 1", "1, 1", "1, 1")), testing::HasSubstr("try pp: 3"));
 }
 

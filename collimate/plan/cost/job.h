@@ -29,8 +29,8 @@ struct Execution {
   bool selective = false;  // training recomputes attention and activations, if not all
   bool fp8 = false;
   double decoding_rows = 0;  // at once, of a replica that generates; 0: as memory allows
-  int stage = -1;            // whose weights and memory are meant, where layout.stages says each one's layers; -1: the
-                             // stage with most layers
+  int stage = -1;  // the rank of a pipeline whose weights and memory are meant, where layout.stages says the layers;
+                   // -1: the one with most
   bool operator==(const Execution&) const = default;
 };
 

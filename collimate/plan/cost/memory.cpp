@@ -131,8 +131,7 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
   const double rows = micro_batch_rows(job, how);
   const double tokens = rows * job.load.longest() / how.layout.cp;
   const double micro_batches = replica_rows(job, how) / rows;
-  const int behind = how.layout.pp - std::max(how.stage, 0);  // stages from this one on
-  const double in_flight = std::clamp(micro_batches, 1.0, static_cast<double>(behind));
+  const double in_flight = kept_micro_batches(how, micro_batches);
   const double layers = layers_on_device(job, how);
   const double full = layer_bytes(job, how, tokens);
   const double selected = how.selective ? selected_bytes(job, how, tokens) : 0;  // of one layer at a time

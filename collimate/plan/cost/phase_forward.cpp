@@ -34,7 +34,8 @@ double stage_send_seconds(const Job& job, const Execution& how, const Constants&
   const graph::Layout& layout = how.layout;
   if (layout.pp <= 1) return 0;
   const bool same_node = layout.tp * layout.cp * 2 <= job.per_node;
-  return send_seconds(2 * tokens * static_cast<double>(job.model.hidden) / layout.tp, same_node, job.gpu, c);
+  return layout.virtual_stages *
+         send_seconds(2 * tokens * static_cast<double>(job.model.hidden) / layout.tp, same_node, job.gpu, c);
 }
 
 std::vector<StageTime> stage_times(const Job& job, const Execution& how, const Constants& c, double rows,
@@ -46,7 +47,7 @@ std::vector<StageTime> stage_times(const Job& job, const Execution& how, const C
   const double of_layers = forward_flops(job.model, length, /*language_head=*/false);
   const double tokens = rows * length.mean / layout.cp;
   const double exchanges = exchange_seconds(job, how, c, tokens) + ring_seconds(job, how, c, tokens);
-  const std::vector<double> layers = layers_of_stages(job, how);
+  const std::vector<double> layers = layers_of_ranks(job, how);
   std::vector<StageTime> stages(layers.size());
   for (size_t s = 0; s < stages.size(); ++s) {
     const double part = layers[s] / static_cast<double>(job.model.layers);
@@ -67,7 +68,7 @@ PhaseTime score_time(const Job& job, const Execution& how, const Constants& c) {
   PhaseTime time;
   time.compute = micro_batches * pipeline.slowest.compute;
   time.tensor = micro_batches * (pipeline.slowest.tensor + pipeline.slowest.send);
-  time.bubble = pipeline.others;
+  time.bubble = pipeline.others / how.layout.virtual_stages;
   if (how.layout.zero >= 3) time.data = micro_batches * (1 - c.overlap) * gather_seconds(job, how, c);
   time.fixed = c.phase_seconds;
   return time;

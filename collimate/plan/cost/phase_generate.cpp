@@ -40,7 +40,8 @@ class Round {
     context_flops_ = waits * 4.0 * static_cast<double>(job.model.layers * job.model.heads * job.model.head_dim) / tp;
     peak_ = (how.fp8 && job.gpu.fp8_flops > 0 ? job.gpu.fp8_flops : job.gpu.flops) * c.score_efficiency;
     share_ = c.serial_pipeline + (1 - c.serial_pipeline) / pp;
-    prefill_sends_ = c.serial_pipeline * (pp - 1) + (1 - c.serial_pipeline);
+    sends_ = pp - 1.0 / how.layout.virtual_stages;  // the last stage sends nothing
+    prefill_sends_ = c.serial_pipeline * sends_ + (1 - c.serial_pipeline);
   }
 
   double latency(double alive) const {
@@ -52,8 +53,7 @@ class Round {
   // flight as there are stages, nothing hides the sends.
   double tensor(double alive) const {
     const double rows = alive * share_;
-    return layers_ * exchange_seconds(job_, how_, c_, rows) +
-           (how_.layout.pp - 1) * stage_send_seconds(job_, how_, c_, rows);
+    return layers_ * exchange_seconds(job_, how_, c_, rows) + sends_ * stage_send_seconds(job_, how_, c_, rows);
   }
   double traffic(double alive, double context) const {
     const double rows = alive * share_;
@@ -81,6 +81,7 @@ class Round {
   // One micro-batch has this share of the rows that decode. In a filled pipeline pp of them are in flight and every
   // stage works; in a serial one, one stage works on all rows.
   double share_;
+  double sends_;          // from one rank to the next with all of its runs
   double prefill_sends_;  // that a step waits for; in a filled pipeline, stages send at once
 };
 

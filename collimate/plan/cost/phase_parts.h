@@ -15,7 +15,8 @@ double exchange_seconds(const Job& job, const Execution& how, const Constants& c
 // Returns the seconds in which the parts of a row exchange keys and values in one layer's forward of `tokens` tokens of
 // each part: these go around the ring of cp ranks, some of it behind the attention. Returns 0 where there is one part.
 double ring_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
-// Returns the seconds of sending from one pipeline stage to the next; 0 where there is one stage.
+// Returns the seconds of sending from one rank of a pipeline to the next, once for each of its runs; 0 where there is
+// one rank.
 double stage_send_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
 
 // StageTime has the seconds of one micro-batch's forward through one pipeline stage.
@@ -29,8 +30,9 @@ struct StageTime {
 std::vector<StageTime> stage_times(const Job& job, const Execution& how, const Constants& constants, double rows,
                                    double efficiency);
 
-// PipelineTime has the slowest stage of a pipeline, for which the others wait with each micro-batch, and the seconds in
-// which it waits for them: one micro-batch's in all others.
+// PipelineTime has the slowest rank of a pipeline, for which the others wait with each micro-batch, and one
+// micro-batch's seconds in all others: it waits for these or, with several runs, for one of them
+// (arXiv 2104.04473, section 2.2: 1 / v of the bubble).
 struct PipelineTime {
   StageTime slowest;
   double others = 0;

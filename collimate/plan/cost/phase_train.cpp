@@ -51,7 +51,7 @@ PhaseTime train_time(const Job& job, const Execution& how, const Constants& c) {
   PhaseTime time;
   time.compute = updates * micro_batches * passes * forward.compute;
   time.tensor = updates * micro_batches * (exchanges * forward.tensor + 2 * forward.send);
-  time.bubble = updates * pipeline.others;
+  time.bubble = updates * pipeline.others / how.layout.virtual_stages;
   time.data = updates * data_seconds(job, how, c, micro_batches);
   time.optimizer = updates * (update_traffic_seconds(job, how, c) + c.update_seconds);
   time.fixed = c.phase_seconds;

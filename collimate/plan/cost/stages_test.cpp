@@ -19,8 +19,8 @@ Execution staged(std::vector<int64_t> layers) {
 
 TEST(Stages, AreEqualWhereNothingIsSaid) {
   const Job job = job_of("llama2-7b", Work::kTrain, 4);
-  EXPECT_THAT(layers_of_stages(job, cut(1, 4)), testing::ElementsAre(8, 8, 8, 8));
-  EXPECT_THAT(layers_of_stages(job, staged({5, 9, 9, 9})), testing::ElementsAre(5, 9, 9, 9));
+  EXPECT_THAT(layers_of_ranks(job, cut(1, 4)), testing::ElementsAre(8, 8, 8, 8));
+  EXPECT_THAT(layers_of_ranks(job, staged({5, 9, 9, 9})), testing::ElementsAre(5, 9, 9, 9));
   EXPECT_EQ(unevenness(job, cut(1, 4)), 1);
   EXPECT_EQ(unevenness(job, staged({5, 9, 9, 9})), 9.0 / 8);
 }
@@ -90,12 +90,41 @@ TEST(Stages, MemoryIsThatOfTheFullestStage) {
               job.gpu.weight_bytes * shape::block_parameters(job.model) * 10 / 32, job.gpu.weight_bytes * table / 100);
 }
 
+// With v stages a rank waits for 1 / v of the time, sends v times as often, and keeps more micro-batches.
+TEST(Stages, SeveralOfARankShortenTheBubble) {
+  Job job = job_of("llama2-7b", Work::kTrain, 4);
+  job.language_head = false;
+  Constants c = constants_of("");
+  Execution one = cut(1, 4), interleaved = one;
+  one.layout.micro_batch = interleaved.layout.micro_batch = 1;
+  interleaved.layout.virtual_stages = 2;
+  for (const Work work : {Work::kTrain, Work::kScore}) {
+    job.work = work;
+    const PhaseTime plain = phase_time(job, one, c), often = phase_time(job, interleaved, c);
+    EXPECT_EQ(often.compute, plain.compute);
+    EXPECT_NEAR(often.tensor, 2 * plain.tensor, 1e-9 * plain.tensor);
+    EXPECT_LT(often.bubble, 0.51 * plain.bubble + plain.tensor);
+    EXPECT_GT(often.bubble, 0.5 * plain.bubble);  // by the sends
+  }
+  job.work = Work::kTrain;
+  EXPECT_EQ(kept_micro_batches(one, 100), 4);
+  EXPECT_EQ(kept_micro_batches(interleaved, 100), (2 * 3 + 4 + 1) / 2.0);
+  EXPECT_EQ(kept_micro_batches(interleaved, 2), 2);
+  EXPECT_GT(item(memory_of(job, interleaved, c), "activations"), item(memory_of(job, one, c), "activations"));
+  interleaved.layout.stages = {3, 4, 4, 4, 3, 4, 5, 5};
+  EXPECT_THAT(layers_of_ranks(job, interleaved), testing::ElementsAre(6, 8, 9, 9));
+}
+
 TEST(Stages, LayersBetweenTheCutsMove) {
   const Job job = job_of("llama2-7b", Work::kTrain, 4);
   EXPECT_EQ(layers_to_move(job, cut(1, 4), cut(1, 4)), 0);
   EXPECT_EQ(layers_to_move(job, staged({5, 9, 9, 9}), staged({5, 9, 9, 9})), 0);
   EXPECT_EQ(layers_to_move(job, staged({16, 16}), staged({20, 12})), 4);
   EXPECT_EQ(layers_to_move(job, cut(1, 4), staged({5, 9, 9, 9})), 3);
+  Execution runs = cut(1, 2);
+  runs.layout.virtual_stages = 2;
+  EXPECT_EQ(layers_to_move(job, runs, runs), 0);
+  EXPECT_EQ(layers_to_move(job, cut(1, 2), runs), 8);  // the middle quarters change places
   const Constants c = constants_of("");
   EXPECT_EQ(transfer_seconds(job, cut(1, 2), job, cut(1, 2), true, c), 0);
   EXPECT_GT(transfer_seconds(job, staged({16, 16}), job, staged({20, 12}), true, c), 0);

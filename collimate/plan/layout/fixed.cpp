@@ -22,7 +22,11 @@ constexpr const char* kFixExample = "--fix policy.generate=tp:4,pp:2";
 
 const std::vector<std::pair<std::string, int FixedLayout::*>>& fixed_sizes() {
   static const std::vector<std::pair<std::string, int FixedLayout::*>> kSizes = {
-      {"tp", &FixedLayout::tp}, {"pp", &FixedLayout::pp}, {"ep", &FixedLayout::ep}, {"dp", &FixedLayout::dp}};
+      {"tp", &FixedLayout::tp},
+      {"pp", &FixedLayout::pp},
+      {"virtual_stages", &FixedLayout::virtual_stages},
+      {"ep", &FixedLayout::ep},
+      {"dp", &FixedLayout::dp}};
   return kSizes;
 }
 
@@ -110,7 +114,8 @@ FixedLayout parse_words(const std::string& where, const std::string& list) {
       throw base::InputError(base::expectation(where, "each word once", "'" + word + "' twice", "one of them"));
     begin = end + 1;
   }
-  if (!fixed.stages.empty() && fixed.pp == 0) fixed.pp = static_cast<int>(fixed.stages.size());
+  if (!fixed.stages.empty() && fixed.pp == 0)
+    fixed.pp = std::max(1, static_cast<int>(fixed.stages.size()) / std::max(fixed.virtual_stages, 1));
   return fixed;
 }
 
@@ -189,10 +194,17 @@ class FixedCheck {
   }
 
   void check_stages() const {
+    const int runs = std::max(fixed_.virtual_stages, 1);
+    if (runs > 1 && pp_ == 1)
+      fail("virtual_stages beside a pp above 1", fixed_text(fixed_), fmt::format("virtual_stages:{},pp:2", runs));
+    if (runs > 1 && int64_t{pp_} * runs > model_.layers)
+      fail(fmt::format("virtual_stages of at most the {} layers of {} by pp {}", model_.layers, model_.name, pp_),
+           fixed_text(fixed_), fmt::format("virtual_stages:{}", model_.layers / pp_));
     if (fixed_.stages.empty()) return;
     const std::string got = fmt::format("stages:{}", fmt::join(fixed_.stages, "+"));
-    if (std::ssize(fixed_.stages) != pp_)
-      fail(fmt::format("the layers of each of pp {} stages", pp_), got, fmt::format("pp:{}", fixed_.stages.size()));
+    if (std::ssize(fixed_.stages) != int64_t{pp_} * runs)
+      fail(fmt::format("the layers of each of {} stages", pp_ * runs), got,
+           runs > 1 ? "one number for each of them" : fmt::format("pp:{}", fixed_.stages.size()));
     const int64_t sum = std::accumulate(fixed_.stages.begin(), fixed_.stages.end(), int64_t{0});
     if (sum != model_.layers)
       fail(fmt::format("stages that are the {} layers of {} together", model_.layers, model_.name),
@@ -275,7 +287,8 @@ std::string why_uncut(const FixedLayout& fixed, int devices) {
 bool keeps_to(const FixedLayout& fixed, const Execution& how, int devices) {
   const graph::Layout& l = how.layout;
   for (const auto& [wanted, size] :
-       {std::pair(fixed.tp, l.tp), std::pair(fixed.pp, l.pp), std::pair(fixed.ep, l.ep), std::pair(fixed.dp, l.dp)})
+       {std::pair(fixed.tp, l.tp), std::pair(fixed.pp, l.pp), std::pair(fixed.virtual_stages, l.virtual_stages),
+        std::pair(fixed.ep, l.ep), std::pair(fixed.dp, l.dp)})
     if (wanted != 0 && wanted != size) return false;
   if (fixed.ep > 1 && (l.ep % l.tp != 0 || devices % (l.ep * l.pp) != 0)) return false;
   if (!fixed.stages.empty() && fixed.stages != l.stages) return false;
@@ -316,6 +329,7 @@ std::string fixed_text(const FixedLayout& fixed) {
   Execution how;
   how.layout.tp = fixed.tp;
   how.layout.pp = fixed.pp;
+  how.layout.virtual_stages = fixed.virtual_stages;
   how.layout.ep = fixed.ep;
   how.layout.dp = fixed.dp;
   how.layout.stages = fixed.stages;
@@ -334,6 +348,7 @@ std::string fixed_text(const FixedLayout& fixed, const Execution& how) {
   };
   add(fixed.tp > 0, "tp", l.tp);
   add(fixed.pp > 0, "pp", l.pp);
+  add(fixed.virtual_stages > 0, "virtual_stages", l.virtual_stages);
   if (!fixed.stages.empty()) words.push_back(fmt::format("stages:{}", fmt::join(l.stages, "+")));
   add(fixed.ep > 0, "ep", l.ep);
   add(fixed.dp > 0, "dp", l.dp);

@@ -51,6 +51,10 @@ TEST(Fixed, StagesSayTheirLayers) {
               HasSubstr("the 32 layers of llama2-7b together, got stages:5+9+9+8, which are 31"));
   EXPECT_THAT(refusal_of({"policy_trainer.train=pp:2,stages:5+9+9+9"}), EndsWith("try pp:4"));
   EXPECT_THAT(refusal_of({"policy_trainer.train=stages:32+"}), HasSubstr("stages from 1 to "));
+  const Request runs = fixed_request("llama2-7b", {"policy_trainer.train=virtual_stages:2,stages:5+9+9+9"});
+  EXPECT_EQ(fixed_text(runs.fixed.at("policy_trainer.train")), "pp:2,virtual_stages:2,stages:5+9+9+9");
+  EXPECT_THAT(refusal_of({"policy_trainer.train=virtual_stages:2"}), EndsWith("try virtual_stages:2,pp:2"));
+  EXPECT_THAT(refusal_of({"policy_trainer.train=pp:8,virtual_stages:5"}), EndsWith("try virtual_stages:4"));
 }
 
 // Stages that are fixed are in the plan and in its file, which another model's layers contradict.
