@@ -106,7 +106,10 @@ class Plan {
   train::MostKept kept() const {
     const shape::StageRank& place = weights_.ranks.stages.place;
     if (place.runs == 1) return {.forwards = place.ranks - place.rank};
-    return train::most_kept(train::interleaved({place.rank, place.ranks, place.runs}, int64_t{4} * place.ranks));
+    train::MostKept most =
+        train::most_kept(train::interleaved({place.rank, place.ranks, place.runs}, int64_t{4} * place.ranks));
+    ++most.received;  // a gradient that is not sent yet lies beside them
+    return most;
   }
   // Return how many streams of a micro-batch are kept at most in training, and in scoring beside what a pass returns.
   int64_t streams() const { return kept().forwards + kept().received; }
