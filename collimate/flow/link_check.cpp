@@ -16,6 +16,8 @@ namespace {
 struct Part {
   int tensor_of = 1, tensor = 0;
   int stage_of = 1, stage = 0;
+  int runs = 1;                 // stages of each rank
+  std::vector<int64_t> stages;  // the layers of each stage, where they are said
   int expert_of = 1, experts = 0;
   int zero_of = 1, shard = 0;    // ZeRO's stage 3 cuts over dp and cp
   std::vector<int> tensor_line;  // the workers that together have all of a stage
@@ -36,7 +38,13 @@ struct Check {
       if (std::find(replica.begin(), replica.end(), worker) == replica.end()) continue;
       const DistActor actor(graph.spec(node), cut, replica);
       const comm::Mesh& mesh = actor.mesh();
-      Part part{mesh.size("tp"), mesh.coordinate(worker, "tp"), mesh.size("pp"), mesh.coordinate(worker, "pp"), cut.ep};
+      Part part{mesh.size("tp"),
+                mesh.coordinate(worker, "tp"),
+                mesh.size("pp"),
+                mesh.coordinate(worker, "pp"),
+                cut.virtual_stages,
+                cut.stages,
+                cut.ep};
       part.tensor_line = mesh.line(worker, "tp");
       if (part.expert_of > 1) part.experts = copy_number(mesh, worker) % part.expert_of;
       if (cut.zero < 3) return part;
@@ -58,8 +66,10 @@ struct Check {
   std::string text(int node, const std::vector<int>& line = {}) const {
     const graph::Layout cut = layout(node);
     const std::string workers = line.empty() ? "" : fmt::format(" (workers {})", fmt::join(line, ", "));
-    return fmt::format("{}.{} with tp {}{}, pp {}, ep {}, zero {}", graph.node(node).model, graph.node(node).function,
-                       cut.tp, workers, cut.pp, cut.ep, cut.zero);
+    const std::string runs = cut.virtual_stages == 1 ? "" : fmt::format(" with virtual_stages {}", cut.virtual_stages);
+    const std::string stages = cut.stages.empty() ? "" : fmt::format(" of {} layers", fmt::join(cut.stages, ", "));
+    return fmt::format("{}.{} with tp {}{}, pp {}{}{}, ep {}, zero {}", graph.node(node).model,
+                       graph.node(node).function, cut.tp, workers, cut.pp, runs, stages, cut.ep, cut.zero);
   }
 
   [[noreturn]] void refuse(const std::string& expected, const std::string& got, const std::string& instead) const {
@@ -90,9 +100,14 @@ void check_cuts(const graph::Placement& placement, const nlohmann::json& calls) 
     const graph::Layout of_first = placement.layout(model, first);
     for (const std::string function : functions) {
       const graph::Layout layout = placement.layout(model, function);
+      const auto stages = [](const graph::Layout& of) { return fmt::format("[{}]", fmt::join(of.stages, ", ")); };
       for (const auto& [axis, expected, size] :
-           {std::tuple("tp", of_first.tp, layout.tp), std::tuple("pp", of_first.pp, layout.pp),
-            std::tuple("ep", of_first.ep, layout.ep)})
+           {std::tuple("tp", std::to_string(of_first.tp), std::to_string(layout.tp)),
+            std::tuple("pp", std::to_string(of_first.pp), std::to_string(layout.pp)),
+            std::tuple("virtual_stages", std::to_string(of_first.virtual_stages),
+                       std::to_string(layout.virtual_stages)),
+            std::tuple("stages", stages(of_first), stages(layout)),
+            std::tuple("ep", std::to_string(of_first.ep), std::to_string(layout.ep))})
         if (size != expected)
           throw base::InputError(base::expectation(
               "placement.layouts." + model,

@@ -11,8 +11,8 @@ namespace collimate::flow {
 // object there. On other workers both may have any layouts.
 void check_link(const graph::WeightLink& link, const graph::Graph& graph, const graph::Placement& placement);
 
-// Throws InputError unless the functions of each model that a run calls (`calls`: calls_of) are cut over tp, pp and ep
-// alike, as a device has the weights of a model once.
+// Throws InputError unless the functions of each model that a run calls (`calls`: calls_of) are cut over tp, pp (with
+// its stages) and ep alike, as a device has the weights of a model once.
 void check_cuts(const graph::Placement& placement, const nlohmann::json& calls);
 
 }  // namespace collimate::flow

@@ -18,7 +18,7 @@ namespace {
 // the same steps, and the layers of all stages count.
 int64_t default_blocks(const ServiceOptions& options, shape::ModelShape shape) {
   constexpr int64_t kMostBytes = int64_t{4} << 30;
-  shape.own_blocks = {};
+  shape.own_blocks = {shape::BlockRange()};
   const int64_t block_bytes = model::kv_block_bytes(shape, *options.kv_type);
   const int64_t one = blocks_for(options.max_sequence_tokens);
   return std::clamp(kMostBytes / block_bytes, one, std::max(one, options.max_batch_sequences * one));

@@ -28,10 +28,13 @@ struct Layout {
   int64_t micro_batch = 0;  // rows (a generator's: rows that decode together); 0: by the module's own budget
   bool recompute = false;   // activations are recomputed in the backward pass
   bool offload = false;     // optimizer state and update on the host
+  int virtual_stages = 1;   // stages of each of the pp ranks, which the schedule interleaves
+  // Blocks of each of the pp · virtual_stages stages; empty: they cost about the same.
+  std::vector<int64_t> stages = {};
   shape::ContextKind cp_kind = shape::ContextKind::kGather;  // what the ranks of cp exchange
   bool operator==(const Layout&) const = default;
 
-  COLLIMATE_FIELDS(tp, pp, cp, ep, dp, zero, micro_batch, recompute, offload, cp_kind)
+  COLLIMATE_FIELDS(tp, pp, cp, ep, dp, zero, micro_batch, recompute, offload, virtual_stages, stages, cp_kind)
 };
 
 // A ResourceGroup is a set of devices and the models that sit on them. Groups may share devices; work that shares a

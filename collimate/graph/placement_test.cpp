@@ -60,6 +60,38 @@ TEST(Placement, LayoutsSayWhatContextRanksExchange) {
             "[placement.layouts.trainer.train.cp_kind] expected cp_kind to be one of gather, ulysses, got 'ring'");
 }
 
+// Layers of stages are in a placement's text where they are said.
+TEST(Placement, LayersOfStagesAreOneForEachStage) {
+  const auto text = [](const std::string& layout) {
+    return "groups: {all: {devices: 4, models: [policy, value, trainer, reference, reward]}}\nlayouts: {policy: "
+           "{generate: {" +
+           layout + "}}}";
+  };
+  const Placement placement = parse_placement(text("pp: 4, stages: [5, 7, 6, 6]"));
+  EXPECT_THAT(placement.layout("policy", "generate").stages, testing::ElementsAre(5, 7, 6, 6));
+  EXPECT_EQ(parse_placement(yaml_text(placement)), placement);
+  EXPECT_THAT(yaml_text(parse_placement(text("pp: 4"))), testing::Not(testing::HasSubstr("stages")));
+  validate(samples::ppo(), placement);
+  EXPECT_EQ(
+      error_of(samples::ppo(), text("pp: 2, stages: [5, 7, 6]")),
+      "[placement.layouts.policy.generate.stages] expected the blocks of each of the 2 stages that pp says, got [5, "
+      "7, 6]; try pp: 3");
+  EXPECT_EQ(error_of(samples::ppo(), text("pp: 2, stages: [12, 0]")),
+            "[placement.layouts.policy.generate.stages] expected at least 1 block in each stage, got [12, 0]");
+  const Placement runs = parse_placement(text("pp: 2, virtual_stages: 2, stages: [5, 7, 6, 6]"));
+  EXPECT_EQ(runs.layout("policy", "generate").virtual_stages, 2);
+  EXPECT_EQ(parse_placement(yaml_text(runs)), runs);
+  EXPECT_THAT(yaml_text(placement), testing::Not(testing::HasSubstr("virtual")));
+  validate(samples::ppo(), runs);
+  EXPECT_EQ(error_of(samples::ppo(), text("virtual_stages: 2")),
+            "[placement.layouts.policy.generate.virtual_stages] expected 1 of a layout with pp 1, got 2; try pp: 2, or "
+            "leaving it out");
+  EXPECT_THAT(error_of(samples::ppo(), text("pp: 2, virtual_stages: 0")),
+              testing::HasSubstr("expected at least 1, got 0"));
+  EXPECT_THAT(error_of(samples::ppo(), text("pp: 2, virtual_stages: 2, stages: [12, 12]")),
+              testing::HasSubstr("each of the 4 stages that pp times virtual_stages says, got [12, 12]"));
+}
+
 TEST(Placement, ReplicasFollowDevicesAndLayouts) {
   Graph graph = samples::ppo();
   Placement placement = flattening(graph, 4);

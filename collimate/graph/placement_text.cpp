@@ -18,6 +18,8 @@ json to_json(const Layout& layout) {
   for (const char* unusual : {"recompute", "offload"})
     if (made.at(unusual) == false) made.erase(unusual);
   if (layout.cp_kind == Layout().cp_kind) made.erase("cp_kind");
+  if (layout.virtual_stages == 1) made.erase("virtual_stages");
+  if (layout.stages.empty()) made.erase("stages");
   return made;
 }
 

@@ -65,6 +65,23 @@ void check_homes(const Graph& graph, const Placement& placement) {
   }
 }
 
+void check_stages(const std::string& where, const Layout& layout) {
+  if (layout.virtual_stages < 1)
+    misplaced(where + ".virtual_stages", "at least 1", std::to_string(layout.virtual_stages));
+  if (layout.virtual_stages > 1 && layout.pp == 1)
+    misplaced(where + ".virtual_stages", "1 of a layout with pp 1", std::to_string(layout.virtual_stages),
+              "pp: 2, or leaving it out");
+  if (layout.stages.empty()) return;
+  const std::string stages = fmt::format("[{}]", fmt::join(layout.stages, ", "));
+  if (std::ssize(layout.stages) != layout.pp * layout.virtual_stages)
+    misplaced(where + ".stages",
+              fmt::format("the blocks of each of the {} stages that pp{} says", layout.pp * layout.virtual_stages,
+                          layout.virtual_stages > 1 ? " times virtual_stages" : ""),
+              stages,
+              layout.virtual_stages > 1 ? "one number for each of them" : fmt::format("pp: {}", layout.stages.size()));
+  if (std::ranges::min(layout.stages) < 1) misplaced(where + ".stages", "at least 1 block in each stage", stages);
+}
+
 void check_sizes(const std::string& where, const Layout& layout) {
   const std::pair<const char*, int> sizes[] = {
       {"tp", layout.tp}, {"pp", layout.pp}, {"cp", layout.cp}, {"ep", layout.ep}};
@@ -76,6 +93,7 @@ void check_sizes(const std::string& where, const Layout& layout) {
     misplaced(where + ".cp_kind", "it beside a cp above 1", words_of(layout.cp_kind).name(layout.cp_kind),
               "cp: 2, or leaving it out");
   if (layout.micro_batch < 0) misplaced(where + ".micro_batch", "0 or more rows", std::to_string(layout.micro_batch));
+  check_stages(where, layout);
 }
 
 // Checks one layout on the devices of its model's group.

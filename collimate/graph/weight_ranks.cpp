@@ -36,6 +36,8 @@ std::vector<shape::WeightRank> weight_ranks(const Graph& graph, const Placement&
     for (shape::WeightRank& rank : ranks) {
       rank.place.tensor.ranks = std::max(rank.place.tensor.ranks, layout.tp);
       rank.place.stage.ranks = std::max(rank.place.stage.ranks, layout.pp);
+      rank.place.stage.runs = std::max(rank.place.stage.runs, layout.virtual_stages);
+      if (!layout.stages.empty()) rank.place.stage.layers = layout.stages;
       rank.place.experts.ranks = std::max(rank.place.experts.ranks, layout.ep);
       for (const Replica& replica : all) add_place(layout, replica, rank);
     }

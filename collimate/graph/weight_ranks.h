@@ -10,8 +10,8 @@
 namespace collimate::graph {
 
 // Returns the part of a model's weights that each of its workers has, in the order of workers_of, by the layouts of the
-// functions that are called of it, which must agree in tp, pp and ep. The ranks of a function with ZeRO's stage 3 keep
-// shares.
+// functions that are called of it, which must agree in tp, pp, ep and stages. The ranks of a function with ZeRO's stage
+// 3 keep shares.
 std::vector<shape::WeightRank> weight_ranks(const Graph& graph, const Placement& placement, const std::string& model,
                                             const std::vector<std::string>& functions);
 

@@ -73,6 +73,18 @@ TEST(WeightRanks, WhoHasTheSamePartTakesItThere) {
   EXPECT_FALSE(here(0));
   placement.layouts["policy"]["generate"].tp = 2;
   EXPECT_TRUE(here(1));
+  for (const auto& [model, function] : {std::pair("trainer", "train"), {"policy", "generate"}})
+    placement.layouts[model][function] = {.tp = 1, .pp = 2, .stages = {1, 3}};
+  EXPECT_TRUE(here(1));
+  placement.layouts["policy"]["generate"].stages = {2, 2};
+  EXPECT_FALSE(here(1));
+  for (const auto& [model, function] : {std::pair("trainer", "train"), {"policy", "generate"}})
+    placement.layouts[model][function] = {.pp = 2, .virtual_stages = 2};
+  EXPECT_TRUE(here(1));
+  placement.layouts["policy"]["generate"].virtual_stages = 1;
+  EXPECT_FALSE(here(1));
+  for (const auto& [model, function] : {std::pair("trainer", "train"), {"policy", "generate"}})
+    placement.layouts[model][function] = {.tp = 2};
   placement.layouts["trainer"]["train"].zero = 3;
   EXPECT_FALSE(here(1));
 }

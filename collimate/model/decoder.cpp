@@ -60,8 +60,12 @@ Decoder::Decoder(const Weights& weights) {
   if (shape.embedding_norm) embedding_norm_ = find_norm(weights, Part::kEmbeddingNorm, 0, shape.blocks.front());
   if (shape.final_norm) final_norm_ = find_norm(weights, Part::kFinalNorm, segments() - 1, shape.blocks.back());
   const shape::StageRank& stage = weights.stages().place;
-  first_ = stage.is_first() ? 0 : static_cast<int>(shape.own_blocks.first) + 1;
-  end_ = stage.is_last() ? segments() : static_cast<int>(shape.own_blocks.end) + 1;
+  for (const shape::BlockRange& blocks : shape.own_blocks) {
+    const bool begins = stage.is_first() && runs_.empty();
+    const bool ends = stage.is_last() && std::ssize(runs_) + 1 == std::ssize(shape.own_blocks);
+    runs_.push_back(
+        {begins ? 0 : static_cast<int>(blocks.first) + 1, ends ? segments() : static_cast<int>(blocks.end) + 1});
+  }
   if (shape.embedding_width == 0) return;
   project_in_ = find_linear(weights, Part::kProjectIn, 0);
   project_out_ = find_linear(weights, Part::kProjectOut, segments() - 1);

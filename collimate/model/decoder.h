@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/model/experts.h"
 #include "collimate/model/latent.h"
 
@@ -16,11 +17,13 @@ class Decoder {
   explicit Decoder(const Weights& weights);
 
   int segments() const { return static_cast<int>(blocks_.size()) + 2; }  // embedding, blocks, last norm
-  // This rank's stage runs segments [first, end).
-  int first_segment() const { return first_; }
-  int end_segment() const { return end_; }
-  bool begins() const { return first_ == 0; }
-  bool ends() const { return end_ == segments(); }
+  // This rank runs segments [first, end) of each of its runs, which are several where a pipeline is interleaved.
+  int runs() const { return static_cast<int>(runs_.size()); }
+  int first_segment(int run) const { return base::at(runs_, run).first; }
+  int end_segment(int run) const { return base::at(runs_, run).end; }
+  bool begins(int run) const { return first_segment(run) == 0; }
+  bool ends(int run) const { return end_segment(run) == segments(); }
+  bool ends() const { return ends(runs() - 1); }
   // Runs one segment and returns the stream behind it. `stream` is null for segment 0.
   Slot* run(Step& step, int segment, Slot* stream) const;
   // Returns whether any block turns its queries and keys by their positions (rotary embedding).
@@ -56,7 +59,10 @@ class Decoder {
   Slot* begin(Step& step) const;
   Slot* end(Step& step, Slot* stream) const;
 
-  int first_ = 0, end_ = 0;
+  struct Segments {
+    int first = 0, end = 0;
+  };
+  std::vector<Segments> runs_;
   int embedding_ = -1, positions_ = -1;
   std::optional<Norm> embedding_norm_;
   std::optional<Linear> project_in_, project_out_;

@@ -14,10 +14,11 @@ namespace collimate::model {
 struct ForwardRecord::Impl {
   struct Segment {
     tensor::Slot* input = nullptr;   // null for the embedding
-    tensor::Slot* output = nullptr;  // with Recompute::kFull null, except in the stage's last segment
+    tensor::Slot* output = nullptr;  // with Recompute::kFull null, except in the run's last segment
     std::unique_ptr<tensor::Tape> tape;
   };
   std::unique_ptr<StepInput> input;
+  int run = 0;  // which of the rank's runs
   Recompute recompute = Recompute::kNone;
   std::unique_ptr<tensor::Arena> activations;
   std::unique_ptr<RouterNotes> routers;  // null unless training asks for it, as for the choices

@@ -38,7 +38,7 @@ std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor:
 }
 
 bool has_layer(const shape::ModelShape& shape, size_t layer) {
-  return layer >= shape.blocks.size() || shape.own_blocks.has(static_cast<int64_t>(layer));
+  return layer >= shape.blocks.size() || shape.has_block(static_cast<int64_t>(layer));
 }
 
 KvCache::KvCache(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks, const tensor::Exec& exec)

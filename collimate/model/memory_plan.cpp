@@ -278,17 +278,23 @@ PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recomput
       known_.try_emplace({tokens, blocks, context.ranks, context.kind, static_cast<int>(recompute)});
   if (!is_new) return at->second;
   Passes& passes = counted_->passes;
-  passes.workspace() = counted_->arena();
-  passes.gradients() = counted_->arena();
-  ForwardRecord::Impl record;
   const bool noisy = counted_->weights->options().lora.dropout > 0;
-  record.input = counted_->input(tokens, blocks, context, noisy);
-  record.recompute = recompute;
-  record.activations = std::make_unique<tensor::Arena>(counted_->arena());
-  const Slot& hidden = passes.record(record, &counted_->turns, nullptr);
-  passes.backward(record, &counted_->turns, hidden.value, [](int) {});
-  return at->second = {passes.workspace().peak_floats(), record.activations->peak_floats(),
-                       passes.gradients().peak_floats()};
+  for (int run = 0; run < passes.decoder().runs(); ++run) {  // each pass has room for the largest
+    passes.workspace() = counted_->arena();
+    passes.gradients() = counted_->arena();
+    ForwardRecord::Impl record;
+    record.input = counted_->input(tokens, blocks, context, noisy);
+    record.run = run;
+    record.recompute = recompute;
+    record.activations = std::make_unique<tensor::Arena>(counted_->arena());
+    const Slot& hidden = passes.record(record, &counted_->turns, nullptr);
+    passes.backward(record, &counted_->turns, hidden.value, [](int) {});
+    PassFloats& most = at->second;
+    most.workspace = std::max(most.workspace, passes.workspace().peak_floats());
+    most.activations = std::max(most.activations, record.activations->peak_floats());
+    most.gradients = std::max(most.gradients, passes.gradients().peak_floats());
+  }
+  return at->second;
 }
 
 std::vector<tensor::MemoryItem> pass_memory(const ModelShape& shape, int64_t tokens, const PassFloats& floats,

@@ -96,6 +96,14 @@ struct Model::Impl {
     return out;
   }
 
+  // Returns the values of the stream that a run is given; null for the run that begins the model.
+  const float* given(int run, const at::Tensor& stream, const StepInput& input) const {
+    const bool begins = passes.decoder().begins(run);
+    COLLIMATE_CHECK(begins != stream.defined() && (begins || stream.size(0) == input.rows()), "run {} of stage {}", run,
+                    weights->stages().place.rank);
+    return begins ? nullptr : tensor::device_data(stream);
+  }
+
   // Returns null where nobody asks for choices. Throws InputError when they are asked of a model without experts.
   std::unique_ptr<RouterChoices> choices(const TokenBatch& tokens, bool keep) const {
     if (!keep && tokens.experts.empty()) return nullptr;
@@ -189,8 +197,22 @@ at::Tensor Model::forward(const TokenBatch& tokens) {
   return hidden;
 }
 
+at::Tensor Model::forward_run(const TokenBatch& tokens, int run, const at::Tensor& stream) {
+  const MemoryScope tagged = impl_->scope("workspace");
+  const TokenBatch own = own_tokens(tokens);
+  const StepInput input(impl_->exec, own, scratch_runs(tokens));
+  const Turns* turns = impl_->turns(input);
+  const int64_t most = impl_->most_tokens(input.all_rows());
+  impl_->make_room(impl_->plan.inference(most, input.blocks(), input.context()));
+  const auto choices = impl_->choices(own, false);
+  const float* given = impl_->given(run, stream, input);
+  at::Tensor made = impl_->to_tensor(impl_->passes.infer_run(input, turns, run, given, choices.get()));
+  if (choices != nullptr) choices->tell();
+  return made;
+}
+
 at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record,
-                                const at::Tensor& stream) {
+                                const at::Tensor& stream, int run) {
   COLLIMATE_CHECK(impl_->weights->options().trained, "frozen weights have no gradients");
   const bool drops = impl_->weights->options().lora.dropout > 0;
   COLLIMATE_CHECK(tokens.noise.size() == (drops ? tokens.ids.size() : 0), "{} keys", tokens.noise.size());
@@ -202,6 +224,7 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   const TokenBatch own = own_tokens(tokens);
   kept.input = std::make_unique<StepInput>(impl_->exec, own, scratch_runs(tokens));
   kept.recompute = recompute;
+  kept.run = run;
   if (!tokens.counts.empty() && shape::experts_of(shape()) != nullptr)
     kept.routers = std::make_unique<RouterNotes>(impl_->exec, shape(), own.counts);
   kept.choices = impl_->choices(own, false);
@@ -209,13 +232,9 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   const StepInput& input = *kept.input;
   const int64_t most = impl_->most_tokens(input.all_rows());
   impl_->make_room(impl_->plan.training(most, input.blocks(), recompute, input.context()), kept.activations.get());
-  const bool begins = impl_->passes.decoder().begins();
-  COLLIMATE_CHECK(begins != stream.defined() && (begins || stream.size(0) == input.rows()), "stage {}",
-                  weights().stages().place.rank);
-  at::Tensor hidden =
-      impl_->to_tensor(impl_->passes.record(kept, turns, begins ? nullptr : tensor::device_data(stream)));
+  at::Tensor hidden = impl_->to_tensor(impl_->passes.record(kept, turns, impl_->given(run, stream, input)));
   if (kept.choices != nullptr) kept.choices->tell();
-  kept.head = hold_head();
+  if (ends(run)) kept.head = hold_head();
   return hidden;
 }
 
@@ -241,8 +260,8 @@ at::Tensor Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tens
   ForwardRecord::Impl& kept = *record->impl;
   at::Tensor given;
   const float* slopes = nullptr;
-  if (takes_gradient()) {
-    const Slot& last = *base::at(kept.segments, impl_->passes.decoder().end_segment() - 1).output;
+  if (takes_gradient(kept.run)) {
+    const Slot& last = *base::at(kept.segments, impl_->passes.decoder().end_segment(kept.run) - 1).output;
     COLLIMATE_CHECK(gradient.numel() == last.count() && gradient.scalar_type() == at::kFloat, "expected fp32 [{}, {}]",
                     last.rows, last.width);
     given = gradient.contiguous();
@@ -259,15 +278,16 @@ at::Tensor Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tens
   if (kept.choices != nullptr) kept.choices->tell();
   if (segment_done)
     for (int s = impl_->passes.decoder().segments(); !impl_->weights->is_of_experts(s); ++s) segment_done(s);
-  if (!gives_gradient()) return {};
+  if (!gives_gradient(kept.run)) return {};
   at::Tensor passed = tensor::empty_result(exec(), {kept.input->rows(), stream_width()});
   tensor::copy(exec(), of_stream, passed.numel(), tensor::device_data(passed));
   return passed;
 }
 
 int64_t Model::stream_width() const { return shape().hidden; }
-bool Model::takes_gradient() const { return impl_->passes.takes_gradient(); }
-bool Model::gives_gradient() const { return impl_->passes.gives_gradient(); }
+bool Model::ends(int run) const { return impl_->passes.decoder().ends(run); }
+bool Model::takes_gradient(int run) const { return impl_->passes.takes_gradient(run); }
+bool Model::gives_gradient(int run) const { return impl_->passes.gives_gradient(run); }
 
 at::Tensor Model::from_last_stage(at::IntArrayRef sizes, const std::function<at::Tensor()>& make) {
   const StageRanks& stages = weights().stages();

@@ -146,15 +146,20 @@ class Model {
   // Runs a forward of scoring over whole sequences and continuations. Returns hidden states [T, H]. No gradients.
   at::Tensor forward(const TokenBatch& tokens);
 
-  // Runs a forward of training: as forward(), and keeps what backward needs in `record`, except what `recompute` leaves
-  // out. Each pipeline stage but the first is given the residual `stream` of the one before, and each but the last
-  // returns its own [T, stream_width()].
+  // Runs one of the rank's runs of forward(), without exchanges between stages. Each pipeline stage but the first is
+  // given the residual `stream` of the one before, and each but the last returns its own [T, stream_width()].
+  at::Tensor forward_run(const TokenBatch& tokens, int run, const at::Tensor& stream);
+  // Returns whether that run is the last stage, which returns hidden states.
+  bool ends(int run) const;
+
+  // Runs a forward of training: as forward_run(), and keeps what backward needs in `record`, except what `recompute`
+  // leaves out.
   at::Tensor forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record,
-                           const at::Tensor& stream = {});
+                           const at::Tensor& stream = {}, int run = 0);
   int64_t stream_width() const;
-  // These return whether this stage's backward is given a gradient, and whether it gives one to the stage before.
-  bool takes_gradient() const;
-  bool gives_gradient() const;
+  // These return whether that run's backward is given a gradient, and whether it gives one to the stage before.
+  bool takes_gradient(int run = 0) const;
+  bool gives_gradient(int run = 0) const;
 
   // Returns the load of a mixture's routers in a training forward whose tokens have counts [routers, 2 E + 1]: for each
   // router, how often it chose each expert, then each expert's sum of scores, then the sum of squared log sums of

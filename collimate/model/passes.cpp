@@ -27,10 +27,12 @@ Passes::Passes(std::shared_ptr<Weights> weights, tensor::Exec exec)
     : weights_(std::move(weights)),
       exec_(exec),
       decoder_(*weights_),
-      takes_gradient_(decoder_.ends() || weights_->trains_ahead_of(decoder_.end_segment())),
-      gives_gradient_(!decoder_.begins() && weights_->trains_ahead_of(decoder_.first_segment())),
       workspace_(*exec.device),
-      gradients_(*exec.device) {}
+      gradients_(*exec.device) {
+  for (int run = 0; run < decoder_.runs(); ++run)
+    gradients_of_runs_.push_back({decoder_.ends(run) || weights_->trains_ahead_of(decoder_.end_segment(run)),
+                                  !decoder_.begins(run) && weights_->trains_ahead_of(decoder_.first_segment(run))});
+}
 
 // `kv_storage` and `tape` are set per segment.
 Step Passes::step(const StepInput& input, Arena& arena, const Turns* turns) const {
@@ -60,8 +62,18 @@ void Passes::read_cache(Step& step, KvCache& cache, int layer) {
   step.latent_storage = std::exchange(step.kv_storage, cache.expanded());
 }
 
-Slot* Passes::incoming(const StepInput& input, Arena& arena) const {
-  return tensor::make_slot(arena, input.rows(), weights_->shape().hidden, gives_gradient_);
+Slot* Passes::incoming(const StepInput& input, Arena& arena, int run) const {
+  return tensor::make_slot(arena, input.rows(), weights_->shape().hidden, gives_gradient(run));
+}
+
+Slot* Passes::infer_blocks(Step& step, int run, KvCache* cache, Slot* stream) {
+  const Arena::Mark mark = workspace_.mark();
+  for (int segment = std::max(1, decoder_.first_segment(run)); segment < decoder_.end_segment(run); ++segment) {
+    workspace_.rewind(mark);
+    if (cache != nullptr && segment + 1 < decoder_.segments()) read_cache(step, *cache, segment - 1);
+    stream = this->run(step, segment, stream);
+  }
+  return stream;
 }
 
 const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* cache, RouterChoices* choices) {
@@ -72,16 +84,28 @@ const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* c
   if (cache != nullptr && cache->expanded() != nullptr) earlier = input.earlier_blocks();
   step.earlier = earlier;
   const StageRanks& stages = weights_->stages();
-  Slot* stream = decoder_.begins() ? run(step, 0, nullptr) : incoming(input, workspace_);
-  if (!decoder_.begins()) stages.receive(exec_, stream->value, stream->count(), -1);
+  Slot* stream = decoder_.begins(0) ? run(step, 0, nullptr) : incoming(input, workspace_, 0);
   const Arena::Mark mark = workspace_.mark();
-  for (int segment = std::max(1, decoder_.first_segment()); segment < decoder_.end_segment(); ++segment) {
-    workspace_.rewind(mark);
-    if (cache != nullptr && segment + 1 < decoder_.segments()) read_cache(step, *cache, segment - 1);
-    stream = run(step, segment, stream);
+  for (int part = 0; part < decoder_.runs(); ++part) {
+    if (part > 0) {  // what the run before gave has been sent
+      workspace_.rewind(mark);
+      stream = incoming(input, workspace_, part);
+    }
+    if (!decoder_.begins(part)) stages.receive(exec_, stream->value, stream->count(), -1);
+    stream = infer_blocks(step, part, cache, stream);
+    if (!decoder_.ends(part)) stages.send(exec_, stream->value, stream->count(), 1);
   }
-  if (!decoder_.ends()) stages.send(exec_, stream->value, stream->count(), 1);
   return *stream;
+}
+
+const Slot& Passes::infer_run(const StepInput& input, const Turns* turns, int run, const float* stream,
+                              RouterChoices* choices) {
+  Step step = this->step(input, workspace_, turns);
+  step.choices = choices;
+  step.kv_storage = scratch_storage(input);
+  Slot* first = decoder_.begins(run) ? this->run(step, 0, nullptr) : incoming(input, workspace_, run);
+  if (stream != nullptr) tensor::copy(exec_, stream, first->count(), first->value);
+  return *infer_blocks(step, run, nullptr, first);
 }
 
 const Slot& Passes::record(ForwardRecord::Impl& record, const Turns* turns, const float* stream) {
@@ -94,14 +118,15 @@ const Slot& Passes::record(ForwardRecord::Impl& record, const Turns* turns, cons
   if (record.recompute == Recompute::kSelective) step.again = &again_;
   record.recompute == Recompute::kFull ? record_inputs(record, step, stream) : record_all(record, step, stream);
   if (record.routers != nullptr) record.routers->end_forward();
-  return *base::at(record.segments, decoder_.end_segment() - 1).output;
+  return *base::at(record.segments, decoder_.end_segment(record.run) - 1).output;
 }
 
 // Records a tape for every segment; a segment's output is the next one's input.
 void Passes::record_all(ForwardRecord::Impl& record, Step& step, const float* from) {
-  Slot* stream = decoder_.begins() ? nullptr : incoming(step.input, step.arena);
+  const int part = record.run;
+  Slot* stream = decoder_.begins(part) ? nullptr : incoming(step.input, step.arena, part);
   if (from != nullptr) tensor::copy(exec_, from, stream->count(), stream->value);
-  for (int number = decoder_.first_segment(); number < decoder_.end_segment(); ++number) {
+  for (int number = decoder_.first_segment(part); number < decoder_.end_segment(part); ++number) {
     auto& segment = base::at(record.segments, number);
     segment.tape = std::make_unique<Tape>(gradients_, exec_);
     step.tape = segment.tape.get();
@@ -118,17 +143,17 @@ void Passes::record_inputs(ForwardRecord::Impl& record, Step& step, const float*
   scratch.routers = step.routers;
   scratch.choices = step.choices;
   const Arena::Mark mark = workspace_.mark();
-  const int first = decoder_.first_segment();
-  Slot* stream = decoder_.begins() ? run(scratch, 0, nullptr) : incoming(step.input, workspace_);
+  const int part = record.run, first = decoder_.first_segment(part);
+  Slot* stream = decoder_.begins(part) ? run(scratch, 0, nullptr) : incoming(step.input, workspace_, part);
   if (from != nullptr) tensor::copy(exec_, from, stream->count(), stream->value);
-  for (int number = std::max(1, first); number < decoder_.end_segment(); ++number) {
+  for (int number = std::max(1, first); number < decoder_.end_segment(part); ++number) {
     Slot* input = copy_slot(exec_, kept, *stream);
     if (number > first) input->wanted = true;
     base::at(record.segments, number).input = input;
     workspace_.rewind(mark);
     stream = run(scratch, number, copy_slot(exec_, workspace_, *input));
   }
-  base::at(record.segments, decoder_.end_segment() - 1).output = copy_slot(exec_, kept, *stream);
+  base::at(record.segments, decoder_.end_segment(part) - 1).output = copy_slot(exec_, kept, *stream);
 }
 
 Slot* Passes::run(Step& step, int segment, Slot* stream) const {
@@ -158,7 +183,7 @@ const float* Passes::segment_backward(ForwardRecord::Impl& record, Step& step, i
 
 const float* Passes::backward(ForwardRecord::Impl& record, const Turns* turns, const float* gradient,
                               const std::function<void(int segment)>& segment_done) {
-  const int end = decoder_.end_segment(), first = decoder_.first_segment();
+  const int end = decoder_.end_segment(record.run), first = decoder_.first_segment(record.run);
   const int64_t of_output = base::at(record.segments, end - 1).output->count();
   const int64_t of_stream = record.input->rows() * weights_->shape().hidden;
   workspace_.reset();

@@ -8,13 +8,13 @@ namespace collimate::model {
 void StageRanks::send(const tensor::Exec& exec, const float* values, int64_t count, int behind) const {
   if (group == nullptr) return;
   const tensor::HostRead seen(exec, values, count);
-  group->send(std::as_bytes(seen.span()), place.rank + behind);
+  group->send(std::as_bytes(seen.span()), neighbour(behind));
 }
 
 void StageRanks::receive(const tensor::Exec& exec, float* values, int64_t count, int behind) const {
   if (group == nullptr) return;
   const tensor::HostEdit seen(exec, values, count);
-  group->receive(std::as_writable_bytes(seen.span()), place.rank + behind);
+  group->receive(std::as_writable_bytes(seen.span()), neighbour(behind));
 }
 
 void StageRanks::share_last(const tensor::Exec& exec, float* values, int64_t count) const {

@@ -17,13 +17,15 @@ namespace collimate::model {
 struct StageRanks : RankLine {
   shape::StageRank place;
   bool several() const { return place.ranks > 1; }
-  // Sends values [count] on the device to the stage that is `behind` places behind this one (1 or -1), or receives them
-  // from there. A send returns when they have been received.
+  // Sends values [count] on the device to the rank that is `behind` places behind this one (1 or -1), or receives them
+  // from there; behind the last rank is the first one, which has the next run of blocks. A send returns when they have
+  // been received.
   void send(const tensor::Exec& exec, const float* values, int64_t count, int behind) const;
   void receive(const tensor::Exec& exec, float* values, int64_t count, int behind) const;
   // Makes values [count] on the device of the last stage known to all stages.
   void share_last(const tensor::Exec& exec, float* values, int64_t count) const;
   void share_last(std::span<float> values) const;  // of values on the host
+  int neighbour(int behind) const { return (place.rank + behind + place.ranks) % place.ranks; }
   using RankLine::sum;
   // Returns the sum of lists of equal length, one of each stage, added in the order of the stages.
   std::vector<double> sum(const std::vector<double>& values) const;

@@ -90,6 +90,60 @@ INSTANTIATE_TEST_SUITE_P(Models, StageParity,
                          ::testing::Combine(::testing::ValuesIn(testing::tiny_models()), ::testing::Bool(),
                                             ::testing::Values(2, 3)));
 
+shape::ModelShape of_blocks(const std::string& family, size_t blocks) {
+  shape::ModelShape shape = tiny_shape(family);
+  shape.tied_embeddings = false;
+  shape.blocks.resize(blocks, shape.blocks[1]);
+  return shape;
+}
+
+// The layers of stages, and how many of these each rank has.
+struct Cut {
+  std::vector<int64_t> layers;
+  int runs = 1;
+  int ranks() const { return static_cast<int>(layers.size()) / runs; }
+};
+
+// Stages may have any numbers of layers, and a rank several stages.
+TEST(StageRanks, OfAnyLayersHaveTheBitsOfOneRank) {
+  for (const char* family : {"llama", "mixtral"}) {
+    const shape::ModelShape shape = of_blocks(family, 6);
+    const TokenBatch batch = pack(sequences({33, 1, 16}, 37));
+    const std::vector<std::vector<int32_t>> tables = {{3, 1, 4}, {5}, {9, 2}};
+    const auto one = tiny_weights(shape, {.trained = true});
+    Model whole(one, {});
+    const auto expected = train_once(whole, batch, Recompute::kNone);
+    const auto logits = to_vector(whole.logits(whole.forward(batch)));
+    for (const Cut& cut : {Cut{{1, 5}}, {{5, 1}}, {{1, 3, 2}}, {{2, 1, 1, 2}, 2}, {{1, 1, 1, 1, 1, 1}, 3}}) {
+      on_ranks(cut.ranks(), &ModelRanks::stages, {.trained = true}, [&](WeightsOptions mine) {
+        mine.ranks.stages.place.layers = cut.layers;
+        mine.ranks.stages.place.runs = cut.runs;
+        const shape::StageRank& place = mine.ranks.stages.place;
+        const auto weights = tiny_weights(shape, mine);
+        ASSERT_EQ(std::ssize(weights->shape().own_blocks), cut.runs);
+        for (int run = 0; run < cut.runs; ++run) {
+          const shape::BlockRange own = base::at(weights->shape().own_blocks, run);
+          EXPECT_EQ(own.end - own.first, base::at(cut.layers, run * place.ranks + place.rank));
+        }
+        Model model(weights, {});
+        const auto log_probs = train_once(model, batch, Recompute::kNone);
+        if (place.is_last()) {
+          EXPECT_EQ(log_probs, expected);
+        }
+        for (int i = 0; i < static_cast<int>(weights->params().size()); ++i) {
+          if (!weights->trains(i)) continue;
+          const auto all = one->gradient_of(i), part = weights->gradient_of(i);
+          EXPECT_EQ(std::vector<float>(part.begin(), part.end()), std::vector<float>(all.begin(), all.end()))
+              << base::at(weights->params(), i).name;
+        }
+        KvCache cache(model.shape(), kv_type(ComputeType::kFloat32), 20);
+        const at::Tensor hidden = model.forward_cached(batch, cache, tables);
+        EXPECT_EQ(to_vector(model.from_last_stage({hidden.size(0), 37}, [&] { return model.logits(hidden); })), logits);
+      });
+    }
+  }
+}
+
 using StageFiles = testing::InDirectory;
 
 TEST_F(StageFiles, AreThoseOfOneRank) {
@@ -110,6 +164,20 @@ TEST_F(StageFiles, OfPiecesAreThoseOfOneRank) {
                       .stages = {{line.get(), comm::kDeadlineOfRanks}, {stage, 2}}}});
     });
   });
+}
+
+// Files do not know the stages of those that wrote them.
+TEST_F(StageFiles, OfAnyLayersAreThoseOfOneRank) {
+  const std::string whole = directory_ + "/whole", parts = directory_ + "/ranks";
+  const auto one = tiny_weights(of_blocks("llama", 5));
+  save_huggingface(*one, whole);
+  on_ranks(2, &ModelRanks::stages, {.trained = true}, [&](WeightsOptions mine) {
+    mine.ranks.stages.place.layers = {4, 1};
+    const auto weights = load_huggingface(whole, "", mine, {});
+    EXPECT_EQ(weights->checksum(), one->checksum());
+    save_huggingface(*weights, parts);
+  });
+  EXPECT_EQ(base::read_file(parts + "/model.safetensors"), base::read_file(whole + "/model.safetensors"));
 }
 
 TEST_F(StageFiles, OfAdaptersAreThoseOfOneRank) { expect_adapter_files_of_one_rank(directory_, &ModelRanks::stages); }

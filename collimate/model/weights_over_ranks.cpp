@@ -30,7 +30,7 @@ void Weights::fill(int index, const std::function<void(std::span<float> whole)>&
 
 std::vector<float> Weights::gather(int index, const std::function<std::vector<float>()>& make) const {
   const shape::ParamSpec& whole = base::at(whole_params(), index);
-  const int stage = shape::stage_of(whole, whole_shape(), stages().place.ranks);
+  const int stage = shape::stage_of(whole, whole_shape(), stages().place);
   const int expert_rank = shape::expert_rank_of(whole, whole_shape(), experts().place.ranks);
   const Held held = hold(base::at(params(), index).segment);
   std::vector<float> values;

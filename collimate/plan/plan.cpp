@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "collimate/base/at.h"
@@ -76,6 +77,7 @@ class Costs {
     Call made{function.node, node.model, node.function, placement_.group_of(node.model)->devices, {}, {}};
     const int devices = static_cast<int>(made.devices.size());
     made.how = execution_of(placement_.layout(node.model, node.function), function.work, devices);
+    check_stages(node, made.how.layout);
     made.how.lora_rank = function.lora_rank;
     if (request_.whole && request_.recomputes && function.work == Work::kTrain) made.how.layout.recompute = true;
     if (request_.whole && request_.offloads && function.work == Work::kTrain) made.how.layout.offload = true;
@@ -91,6 +93,22 @@ class Costs {
     made.held = items_of(made, bounds_.back().resident);
     made.used = items_of(made, bounds_.back().largest_phase());
     return made;
+  }
+
+  // Throws InputError unless a model has the stages of a layout and these are all of its layers.
+  void check_stages(const graph::Node& node, const graph::Layout& layout) const {
+    const shape::Outline& model = outline_of(request_, node.model);
+    const std::string where = fmt::format("placement.layouts.{}.{}.", node.model, node.function);
+    if (layout.virtual_stages > 1 && layout.pp * layout.virtual_stages > model.layers)
+      throw base::InputError(base::expectation(
+          where + "virtual_stages", fmt::format("at most the {} layers of {} by pp", model.layers, model.name),
+          fmt::format("{} with pp {}", layout.virtual_stages, layout.pp), "fewer"));
+    const int64_t sum = std::accumulate(layout.stages.begin(), layout.stages.end(), int64_t{0});
+    if (layout.stages.empty() || sum == model.layers) return;
+    throw base::InputError(base::expectation(
+        where + "stages", fmt::format("stages that are the {} layers of {} together", model.layers, model.name),
+        fmt::format("[{}], which are {}", fmt::join(layout.stages, ", "), sum),
+        "other numbers of layers, or leaving stages out"));
   }
 
   static std::vector<HeldItem> items_of(const Call& call, const std::vector<MemoryItem>& items) {

@@ -11,23 +11,30 @@
 namespace collimate::recipe {
 namespace {
 
-// Holds the lines of workers that a worker stands in: along tp, along pp, and those that share experts. Two functions
-// with equal lines have the same pieces of the weights on that worker.
-using Lines = std::vector<std::vector<int>>;
+// Holds the lines of workers that a worker stands in: along tp, along pp, and those that share experts; and what the
+// layout says of stages. Two functions with equal ones have the same pieces of the weights on that
+// worker.
+struct Lines {
+  int runs = 1;  // stages of each rank
+  std::vector<int64_t> stages;
+  std::vector<std::vector<int>> workers;
+  bool operator==(const Lines&) const = default;
+};
 
-Lines lines_of(const comm::Mesh& mesh, int ep, int worker) {
-  Lines lines = {mesh.line(worker, "tp"), mesh.line(worker, "pp"), {}};
+Lines lines_of(const comm::Mesh& mesh, const graph::Layout& layout, int worker) {
+  const int ep = layout.ep;
+  Lines lines{layout.virtual_stages, layout.stages, {mesh.line(worker, "tp"), mesh.line(worker, "pp"), {}}};
   if (ep == 1) return lines;
   const std::vector<int> copies = mesh.flatten({"dp", "cp"}, flow::kCopies).line(worker, flow::kCopies);
   const int first = flow::copy_number(mesh, worker) / ep * ep;
-  for (int i = first; i < first + ep; ++i) lines.back().push_back(base::at(copies, i));
+  for (int i = first; i < first + ep; ++i) lines.workers.back().push_back(base::at(copies, i));
   return lines;
 }
 
 std::vector<Lines> lines_of(const Plan& plan, const graph::Placement& placement, const std::string& model, int worker) {
   std::vector<Lines> all;
   for (const auto& [function, mesh] : flow::meshes_of(plan.graph, placement, model, worker))
-    if (plan.calls(model, function)) all.push_back(lines_of(mesh, placement.layout(model, function).ep, worker));
+    if (plan.calls(model, function)) all.push_back(lines_of(mesh, placement.layout(model, function), worker));
   return all;
 }
 

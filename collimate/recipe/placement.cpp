@@ -255,20 +255,28 @@ void each_copy(const graph::Placement& placement, const Plan& plan, const auto& 
     }
 }
 
-// Checks that a device holds the weights of an identity once: whole, or the pieces of one tp, pp and ep.
+// Returns what a layout says of the pieces into which it cuts weights.
+std::map<std::string, std::string> pieces_of(const graph::Layout& layout) {
+  return {{"tp", std::to_string(layout.tp)},
+          {"pp", std::to_string(layout.pp)},
+          {"virtual_stages", std::to_string(layout.virtual_stages)},
+          {"stages", fmt::format("[{}]", fmt::join(layout.stages, ", "))},
+          {"ep", std::to_string(layout.ep)}};
+}
+
+// Checks that a device holds the weights of an identity once: whole, or the pieces of one tp, pp, ep and stages.
 void check_pieces(const graph::Placement& placement, const Plan& plan) {
   each_copy(placement, plan, [](int device, const std::vector<Placed>& placed) {
     for (const Placed& other : placed) {
       const Placed& first = placed.front();
-      for (const auto& [axis, expected, size] :
-           {std::tuple("tp", first.layout.tp, other.layout.tp), std::tuple("pp", first.layout.pp, other.layout.pp),
-            std::tuple("ep", first.layout.ep, other.layout.ep)})
-        if (size != expected)
-          throw base::InputError(base::expectation(
-              fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
-              fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}", expected,
-                          first.model, first.function, device),
-              std::to_string(size), fmt::format("one {} for all functions of models that share weights", axis)));
+      const auto expected = pieces_of(first.layout);
+      for (const auto& [axis, size] : pieces_of(other.layout))
+        if (size != expected.at(axis))
+          throw base::InputError(
+              base::expectation(fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
+                                fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}",
+                                            expected.at(axis), first.model, first.function, device),
+                                size, fmt::format("one {} for all functions of models that share weights", axis)));
     }
   });
 }

@@ -1,5 +1,7 @@
 #include "collimate/shape/local.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -117,10 +119,23 @@ std::vector<int64_t> best_begins(const std::vector<int64_t>& costs, int64_t head
   return begins_within(most, costs, head, stages);
 }
 
-// Returns the blocks of each stage. Once the last stage is fixed, the blocks ahead of it are cut in the same way.
-std::vector<BlockRange> stage_ranges(const ModelShape& whole, int stages) {
+std::vector<BlockRange> ranges_of(const std::vector<int64_t>& layers) {
+  std::vector<BlockRange> ranges;
+  int64_t next = 0;
+  for (const int64_t count : layers) {
+    ranges.push_back({next, next + count});
+    next += count;
+  }
+  return ranges;
+}
+
+// Returns the blocks of each stage. Where they are not given, the last stage is fixed first, then the blocks ahead of
+// it are cut in the same way.
+std::vector<BlockRange> stage_ranges(const ModelShape& whole, const StageRank& any) {
+  const int stages = any.ranks * any.runs;
   std::vector<BlockRange> ranges(static_cast<size_t>(stages));
   if (stages == 1) return ranges;
+  if (!any.layers.empty()) return ranges_of(any.layers);
   std::vector<int64_t> costs;
   for (const Block& block : whole.blocks) costs.push_back(block_cost(whole, block));
   int64_t head = head_cost(whole);
@@ -132,11 +147,38 @@ std::vector<BlockRange> stage_ranges(const ModelShape& whole, int stages) {
   return ranges;
 }
 
-// Returns whether the stage with these blocks reads a parameter.
-bool reads(const ParamSpec& spec, const ModelShape& whole, const StageRank& of, const BlockRange& blocks) {
-  if (is_second_copy(spec, whole, of)) return true;
+// Returns the blocks of each run of a rank.
+std::vector<BlockRange> own_ranges(const ModelShape& whole, const StageRank& of) {
+  const std::vector<BlockRange> all = stage_ranges(whole, of);
+  std::vector<BlockRange> own;
+  for (int stage = of.rank; stage < std::ssize(all); stage += of.ranks) own.push_back(base::at(all, stage));
+  return own;
+}
+
+// Returns whether the rank with the blocks of `mine` reads a parameter.
+bool reads(const ParamSpec& spec, const ModelShape& mine, const StageRank& of) {
+  if (is_second_copy(spec, mine, of)) return true;
   if (spec.runs_in == 0) return of.is_first();
-  return spec.runs_in > whole.layers() ? of.is_last() : blocks.has(spec.runs_in - 1);
+  return spec.runs_in > mine.layers() ? of.is_last() : mine.has_block(spec.runs_in - 1);
+}
+
+void check_stages(const ModelShape& whole, const StageRank& of, const std::string& where) {
+  const int stages = of.ranks * of.runs;
+  if (whole.layers() < stages)
+    throw base::InputError(
+        base::expectation(where,
+                          fmt::format("a pp{} of at most the model's {} blocks",
+                                      of.runs > 1 ? " times virtual_stages" : "", whole.layers()),
+                          fmt::format("pp {}{}", of.ranks, of.runs > 1 ? fmt::format(" times {}", of.runs) : ""),
+                          of.runs > 1 ? "fewer virtual_stages, or a smaller pp" : "a smaller pp, tp or dp"));
+  if (of.layers.empty()) return;
+  COLLIMATE_CHECK(std::ssize(of.layers) == stages, "{} stages of {}", of.layers.size(), stages);
+  const int64_t sum = std::accumulate(of.layers.begin(), of.layers.end(), int64_t{0});
+  if (sum != whole.layers() || std::ranges::min(of.layers) < 1)
+    throw base::InputError(base::expectation(
+        where, fmt::format("stages of 1 block or more that are the model's {} together", whole.layers()),
+        fmt::format("stages: [{}], which are {}", fmt::join(of.layers, ", "), sum),
+        "other numbers of blocks, or leaving stages out"));
 }
 
 // Leaves the rank nothing of a parameter.
@@ -223,11 +265,8 @@ ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::
   cut_tensors(mine, of.tensor, where);
   cut_experts(mine, of.experts, where);
   if (of.stage.ranks == 1) return mine;
-  if (whole.layers() < of.stage.ranks)
-    throw base::InputError(base::expectation(where,
-                                             fmt::format("a pp of at most the model's {} blocks", whole.layers()),
-                                             fmt::format("pp {}", of.stage.ranks), "a smaller pp, tp or dp"));
-  mine.own_blocks = base::at(stage_ranges(whole, of.stage.ranks), of.stage.rank);
+  check_stages(whole, of.stage, where);
+  mine.own_blocks = own_ranges(whole, of.stage);
   return mine;
 }
 
@@ -235,21 +274,21 @@ bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageR
   return of.ranks > 1 && of.is_last() && spec.part == Part::kEmbedding && is_linear(whole, spec);
 }
 
-int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages) {
-  return stages_of({spec}, whole, stages).front();
+int stage_of(const ParamSpec& spec, const ModelShape& whole, const StageRank& any) {
+  return stages_of({spec}, whole, any).front();
 }
 
-std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, int stages) {
+std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, const StageRank& any) {
   std::vector<int> found;
-  const std::vector<BlockRange> ranges = stage_ranges(whole, stages);
+  const std::vector<BlockRange> ranges = stage_ranges(whole, any);
   for (const ParamSpec& spec : specs) {
     const auto has_it = [&](const BlockRange& blocks) { return blocks.has(spec.runs_in - 1); };
-    if (spec.runs_in == 0 || stages == 1) {
+    if (spec.runs_in == 0 || any.ranks == 1) {
       found.push_back(0);
     } else if (spec.runs_in > whole.layers()) {
-      found.push_back(stages - 1);
+      found.push_back(any.ranks - 1);
     } else {
-      found.push_back(static_cast<int>(std::ranges::find_if(ranges, has_it) - ranges.begin()));
+      found.push_back(static_cast<int>(std::ranges::find_if(ranges, has_it) - ranges.begin()) % any.ranks);
     }
   }
   return found;
@@ -263,12 +302,13 @@ ParamSpec local(const ParamSpec& whole, const TensorRank& of) {
 
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of) {
   if (of.tensor.ranks == 1 && of.stage.ranks == 1 && of.experts.ranks == 1) return specs;
-  const BlockRange blocks = base::at(stage_ranges(whole, of.stage.ranks), of.stage.rank);
+  ModelShape mine = whole;
+  mine.own_blocks = own_ranges(whole, of.stage);
   const int expert_segment = first_expert_segment(specs);
   for (ParamSpec& spec : specs) {
     const std::vector<int64_t> sizes = spec.sizes;
     const bool of_others = spec.expert >= 0 && expert_rank_of(spec, whole, of.experts.ranks) != of.experts.rank;
-    const bool here = reads(spec, whole, of.stage, blocks) && !of_others;
+    const bool here = reads(spec, mine, of.stage) && !of_others;
     spec = local(spec, of.tensor);
     if (!here) leave_out(spec, sizes);
     if (spec.expert >= 0 && of.experts.ranks > 1) spec.segment = expert_segment + spec.runs_in - 1;

@@ -19,10 +19,20 @@ namespace collimate::shape {
 using TensorRank = RankOf<struct TensorParallel>;
 
 // A StageRank is one of the ranks that share a model's blocks, one after another: pipeline parallelism (Huang et al.
-// 2019, arXiv 1811.06965). The first stage also has the parts ahead of the blocks, the last one those behind them. The
-// cut makes the largest amount of computation of any stage, head included, as small as possible. An embedding that is
-// also the head is on the first and on the last stage.
-using StageRank = RankOf<struct PipelineParallel>;
+// 2019, arXiv 1811.06965). The first stage also has the parts ahead of the blocks, the last one those behind them.
+// Unless `layers` says how many blocks each stage has, the cut makes the largest amount of computation of any stage,
+// head included, as small as possible. An embedding that is also the head is on the first and on the last stage. With
+// several `runs` a rank has that many stages, which are not neighbours (Narayanan et al. 2021, arXiv 2104.04473,
+// section 2.2): its run i is stage i · ranks + rank.
+struct StageRank {
+  int rank = 0;
+  int ranks = 1;
+  std::vector<int64_t> layers = {};  // number of blocks of each of the ranks · runs stages; empty: as above
+  int runs = 1;
+  bool operator==(const StageRank&) const = default;
+  bool is_first() const { return rank == 0; }
+  bool is_last() const { return rank + 1 == ranks; }
+};
 
 // An ExpertRank is one of the ranks that share the experts of a mixture: expert parallelism (Lepikhin et al. 2020,
 // arXiv 2006.16668). Each has some whole experts of every block (rank r of R those from E r / R on) and all the rest of
@@ -39,7 +49,8 @@ struct ModelRank {
 // Returns the shape of what that rank computes: its blocks, with its heads and its part of the inner width of each MLP
 // and expert. Throws InputError, which names `where`, when heads or a width are no multiple of the tensor ranks, when
 // key-value heads are neither a multiple nor a divisor of them, when one norm spans heads of several tensor ranks, when
-// there are fewer blocks than stages, or fewer experts than expert ranks.
+// there are fewer blocks than stages, when the layers of the stages are not all blocks, or when there are fewer experts
+// than expert ranks.
 ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::string& where);
 // Returns that rank's parameters, made from those of the whole model: the same names in the same order. Cut parameters
 // have the rank's sizes and `pieces`. Parameters that only other stages read and those of other ranks' experts have no
@@ -49,10 +60,10 @@ ModelShape local_shape(const ModelShape& whole, const ModelRank& of, const std::
 std::vector<ParamSpec> local(std::vector<ParamSpec> specs, const ModelShape& whole, const ModelRank& of);
 // Returns one parameter as tensor ranks cut it, whatever its stage and expert.
 ParamSpec local(const ParamSpec& whole, const TensorRank& of);
-// Returns the first stage that reads a parameter of the whole model.
-int stage_of(const ParamSpec& spec, const ModelShape& whole, int stages);
+// Returns the first rank of the stages that reads a parameter of the whole model. `any` is one of these ranks.
+int stage_of(const ParamSpec& spec, const ModelShape& whole, const StageRank& any);
 // Does the same for each parameter of a list.
-std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, int stages);
+std::vector<int> stages_of(const std::vector<ParamSpec>& specs, const ModelShape& whole, const StageRank& any);
 // Returns whether the stage has a parameter that an earlier stage has too: an embedding that is also the head.
 bool is_second_copy(const ParamSpec& spec, const ModelShape& whole, const StageRank& of);
 

@@ -98,9 +98,9 @@ TEST(Local, StagesHaveWhatTheyRead) {
     for (int stage = 0; stage < 3; ++stage) {
       const ModelRank of{{}, {stage, 3}};
       const ModelShape mine = local_shape(whole, of, "here");
-      EXPECT_EQ(mine.own_blocks.first, next);
-      next = mine.own_blocks.end;
-      EXPECT_LT(mine.own_blocks.first, next);
+      EXPECT_EQ(mine.own_blocks.front().first, next);
+      next = mine.own_blocks.front().end;
+      EXPECT_LT(mine.own_blocks.front().first, next);
       const std::vector<ParamSpec> own = local(specs, whole, of);
       for (size_t i = 0; i < own.size(); ++i) {
         EXPECT_EQ(own[i].name, specs[i].name);
@@ -115,8 +115,8 @@ TEST(Local, StagesHaveWhatTheyRead) {
         EXPECT_EQ(second, tied && stage == 2 && segment == 0) << own[i].name;
         if (!second) {
           const bool ahead = segment == 0 && stage == 0, behind = segment == 6 && stage == 2;
-          EXPECT_TRUE(ahead || behind || mine.own_blocks.has(segment - 1)) << own[i].name;
-          EXPECT_EQ(stage_of(specs[i], whole, 3), stage) << own[i].name;
+          EXPECT_TRUE(ahead || behind || mine.has_block(segment - 1)) << own[i].name;
+          EXPECT_EQ(stage_of(specs[i], whole, of.stage), stage) << own[i].name;
         }
       }
     }
@@ -160,7 +160,7 @@ TEST(Local, StagesAreCutByWhatTheyCompute) {
   const auto firsts = [&](int stages) {
     std::vector<int64_t> all;
     for (int stage = 0; stage < stages; ++stage)
-      all.push_back(local_shape(whole, {{}, {stage, stages}}, "here").own_blocks.first);
+      all.push_back(local_shape(whole, {{}, {stage, stages}}, "here").own_blocks.front().first);
     return all;
   };
   const Block& block = whole.blocks.front();
@@ -172,6 +172,71 @@ TEST(Local, StagesAreCutByWhatTheyCompute) {
   whole.head = Head::kScore;
   EXPECT_EQ(firsts(2), (std::vector<int64_t>{0, 4}));
   EXPECT_EQ(firsts(8), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+// Stages may have any numbers of blocks, if they are said.
+TEST(Local, StagesHaveTheLayersThatAreSaid) {
+  ModelShape whole = small_shape("llama");
+  whole.blocks.assign(7, whole.blocks.front());
+  const std::vector<ParamSpec> specs = param_specs(whole);
+  const std::vector<int64_t> ends = {1, 5, 7};
+  for (int stage = 0; stage < 3; ++stage) {
+    const ModelRank of{{}, {stage, 3, {1, 4, 2}}};
+    const BlockRange blocks = local_shape(whole, of, "here").own_blocks.front();
+    EXPECT_EQ(blocks.first, stage == 0 ? 0 : base::at(ends, stage - 1));
+    EXPECT_EQ(blocks.end, base::at(ends, stage));
+    const std::vector<ParamSpec> own = local(specs, whole, of);
+    for (size_t i = 0; i < own.size(); ++i) {
+      const int64_t block = specs[i].runs_in - 1;
+      const bool ahead = block < 0, behind = block == 7;
+      const bool here = ahead ? stage == 0 : behind ? stage == 2 : blocks.has(block);
+      EXPECT_EQ(own[i].absent(), !here) << own[i].name;
+      EXPECT_EQ(stage_of(specs[i], whole, of.stage) == stage, here) << own[i].name;
+    }
+  }
+}
+
+// A rank with several runs has stages that are not neighbours.
+TEST(Local, RanksMayHaveSeveralStages) {
+  ModelShape whole = small_shape("llama");
+  whole.blocks.assign(8, whole.blocks.front());
+  const std::vector<ParamSpec> specs = param_specs(whole);
+  for (const std::vector<int64_t>& layers : {std::vector<int64_t>{}, {1, 2, 2, 3}}) {
+    std::vector<int> owners(8, -1);
+    for (int rank = 0; rank < 2; ++rank) {
+      const ModelRank of{{}, {rank, 2, layers, 2}};
+      const ModelShape mine = local_shape(whole, of, "here");
+      ASSERT_EQ(mine.own_blocks.size(), 2U);
+      for (int64_t block = 0; block < 8; ++block)
+        if (mine.has_block(block)) base::at(owners, block) = rank;
+      const std::vector<ParamSpec> own = local(specs, whole, of);
+      for (size_t i = 0; i < own.size(); ++i) {
+        const int64_t block = specs[i].runs_in - 1;
+        const bool here = block < 0 ? rank == 0 : block == 8 ? rank == 1 : mine.has_block(block);
+        EXPECT_EQ(own[i].absent(), !here) << own[i].name;
+        EXPECT_EQ(stage_of(specs[i], whole, of.stage) == rank, here) << own[i].name;
+      }
+    }
+    const std::vector<int> equal = {0, 0, 1, 1, 0, 0, 1, 1}, said = {0, 1, 1, 0, 0, 1, 1, 1};
+    EXPECT_EQ(owners, layers.empty() ? equal : said);
+  }
+  EXPECT_EQ(base::message_of([&] {
+              local_shape(small_shape("llama"), {{}, {0, 2, {}, 2}}, "policy");
+            }),
+            "[policy] expected a pp times virtual_stages of at most the model's 2 blocks, got pp 2 times 2; try fewer "
+            "virtual_stages, or a smaller pp");
+}
+
+TEST(Local, LayersOfStagesAreAllOfTheModel) {
+  const auto error = [](std::vector<int64_t> layers) {
+    return base::message_of([&] { local_shape(small_shape("llama"), {{}, {0, 2, std::move(layers)}}, "policy"); });
+  };
+  EXPECT_EQ(error({1, 1}), "");
+  EXPECT_EQ(
+      error({1, 2}),
+      "[policy] expected stages of 1 block or more that are the model's 2 together, got stages: [1, 2], which are "
+      "3; try other numbers of blocks, or leaving stages out");
+  EXPECT_NE(error({2, 0}), "");
 }
 
 TEST(Local, MoreStagesThanBlocksAreNamed) {

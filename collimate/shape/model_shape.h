@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,8 +33,10 @@ struct ModelShape {
   double embedding_scale = 1;      // factor of the embedding
   bool embedding_norm = false;     // a norm before the first block, of that block's kind
   std::vector<Block> blocks;       // by layer; the final norm is of the last one's kind
-  BlockRange own_blocks;           // blocks that are computed here (shape::local_shape); all in a whole model
-  int64_t unused_blocks = 0;       // blocks that files hold behind these, and that nothing uses
+  // Blocks that are computed here (shape::local_shape), in ranges that other ranks' blocks lie between; all in a whole
+  // model.
+  std::vector<BlockRange> own_blocks = {BlockRange()};
+  int64_t unused_blocks = 0;  // blocks that files hold behind these, and that nothing uses
   bool final_norm = true;
   bool tied_embeddings = false;
   bool head_bias = false;    // the language model's head has biases
@@ -47,6 +50,9 @@ struct ModelShape {
   int64_t pad_id = -1;
 
   int64_t layers() const { return static_cast<int64_t>(blocks.size()); }
+  bool has_block(int64_t block) const {
+    return std::ranges::any_of(own_blocks, [block](const BlockRange& range) { return range.has(block); });
+  }
   // Returns how many positions a sequence may have: max_positions or, where a scaled rope reaches further, its factor
   // times max_positions, with YaRN its factor times the original positions.
   int64_t positions() const;

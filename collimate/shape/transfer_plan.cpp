@@ -55,7 +55,7 @@ class Side {
   Side(const TransferRequest& request, const std::vector<WeightRank>& ranks) : request_(request), ranks_(ranks) {
     COLLIMATE_CHECK(!ranks.empty(), "a side without ranks");
     const ModelRank& first = ranks.front().place;
-    stages_ = stages_of(request.params, request.whole, first.stage.ranks);
+    stages_ = stages_of(request.params, request.whole, first.stage);
     for (int i = 0; i < std::ssize(ranks); ++i) {
       const ModelRank& place = base::at(ranks, i).place;
       by_stage_[place.stage.rank].push_back(i);

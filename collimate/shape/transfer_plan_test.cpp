@@ -19,6 +19,8 @@ namespace {
 struct Layout {
   int tp = 1, pp = 1, ep = 1, copies = 1;
   bool zero3 = false;
+  std::vector<int64_t> layers = {};  // of each stage, as StageRank has them
+  int runs = 1;
 };
 
 std::vector<WeightRank> ranks_of(const Layout& layout, int first_worker) {
@@ -29,7 +31,8 @@ std::vector<WeightRank> ranks_of(const Layout& layout, int first_worker) {
       for (int tensor = 0; tensor < layout.tp; ++tensor) {
         WeightRank& rank = ranks.emplace_back();
         rank.worker = first_worker++;
-        rank.place = {{tensor, layout.tp}, {stage, layout.pp}, {copy % layout.ep, layout.ep}};
+        rank.place = {
+            {tensor, layout.tp}, {stage, layout.pp, layout.layers, layout.runs}, {copy % layout.ep, layout.ep}};
         if (!layout.zero3) continue;
         rank.all = {copy, copies};
         if (layout.ep > 1) rank.experts = {copy / layout.ep, layout.copies};
@@ -167,6 +170,13 @@ class Layouts {
     if (experts_of(shape) != nullptr) layout.ep = one_of({1, 2, 3});
     layout.copies = one_of({1, 2});
     layout.zero3 = one_of({0, 1}) == 1;
+    if (layout.pp == 1) return layout;
+    if (2 * layout.pp <= shape.layers()) layout.runs = one_of({1, 2});
+    if (one_of({0, 1}) == 0) return layout;
+    const int stages = layout.pp * layout.runs;
+    layout.layers.assign(static_cast<size_t>(stages), 1);
+    for (int64_t rest = shape.layers() - stages; rest > 0; --rest)
+      ++base::at(layout.layers, one_of({0, 1, 2, 3}) % stages);
     return layout;
   }
   int one_of(const std::vector<int>& values) { return values.at(random_() % values.size()); }
@@ -189,6 +199,22 @@ TEST(TransferPlan, EveryValueIsWrittenOnceBetweenAnyTwoLayouts) {
       const Carried carried({shape, params, ranks_of(from, 0), ranks_of(to, first)}, what);
       if (testing::Test::HasFatalFailure()) return;
     }
+}
+
+// Where two layouts cut stages at other blocks, just the blocks between the cuts move.
+TEST(TransferPlan, BlocksBetweenTheCutsOfStagesMove) {
+  const ModelShape shape = shape_of("qwen2", 12);
+  ASSERT_EQ(shape.layers(), 4);
+  const std::vector<ParamSpec> params = param_specs(shape);
+  const auto moved = [&](const std::vector<int64_t>& from, const std::vector<int64_t>& to) {
+    return plan_transfer({shape, params, ranks_of({.pp = 2, .layers = from}, 0), ranks_of({.pp = 2, .layers = to}, 0)})
+        .moved_floats();
+  };
+  int64_t of_block_2 = 0;
+  for (const ParamSpec& spec : params) of_block_2 += spec.runs_in == 3 ? spec.count() : 0;
+  EXPECT_EQ(moved({1, 3}, {1, 3}), 0);
+  EXPECT_EQ(moved({2, 2}, {3, 1}), of_block_2);
+  EXPECT_EQ(moved({3, 1}, {2, 2}), of_block_2);
 }
 
 // Each of equal sources gives as much as the others, to destinations that have nothing themselves.

@@ -240,6 +240,34 @@ TEST(DataRanks, StagesUpdateWithTheBitsOfOne) {
     }
 }
 
+TEST(DataRanks, StagesOfAnyLayersUpdateWithTheBitsOfOne) {
+  const After one = trained_by({});
+  const int64_t blocks = wide_shape(false).layers();
+  for (const std::vector<int64_t>& layers :
+       {std::vector<int64_t>{1, blocks - 1}, {blocks - 1, 1}, {2, 1, blocks - 3}}) {
+    const After staged = trained_by({.pp = static_cast<int>(layers.size()), .layers = layers});
+    EXPECT_EQ(staged.losses, one.losses) << layers.front();
+    EXPECT_EQ(staged.norms, one.norms) << layers.front();
+    EXPECT_EQ(staged.values, one.values) << layers.front();
+  }
+}
+
+// Each rank has several stages, which the schedule interleaves.
+TEST(DataRanks, InterleavedStagesUpdateWithTheBitsOfOne) {
+  for (const int dp : {1, 2}) {
+    const After one = trained_by({.dp = dp, .zero = dp == 1 ? 0 : 1});
+    for (const SharedLayout& layout : {SharedLayout{.dp = dp, .zero = dp - 1, .pp = 2, .runs = 2},
+                                       {.dp = dp, .zero = dp - 1, .pp = 3, .runs = 2},
+                                       {.dp = dp, .zero = dp - 1, .pp = 2, .runs = 4},
+                                       {.dp = dp, .zero = dp - 1, .pp = 2, .layers = {1, 3, 3, 1}, .runs = 2}}) {
+      const After staged = trained_by(layout);
+      EXPECT_EQ(staged.losses, one.losses) << layout.name() << " runs " << layout.runs;
+      EXPECT_EQ(staged.norms, one.norms) << layout.name() << " runs " << layout.runs;
+      EXPECT_EQ(staged.values, one.values) << layout.name() << " runs " << layout.runs;
+    }
+  }
+}
+
 // Sums are in another order where the embedding is the head, of pieces, and of shares of gradients. Each two of four
 // tensor ranks have the same key-value head.
 TEST(DataRanks, AnyLayoutUpdatesAsOneRank) {
@@ -255,7 +283,9 @@ TEST(DataRanks, AnyLayoutUpdatesAsOneRank) {
                                        {.tp = 2, .dp = 2, .zero = 1},
                                        {.tp = 4, .dp = 2, .zero = 2},
                                        {.tp = 2, .pp = 2},
-                                       {.tp = 2, .dp = 2, .zero = 2, .pp = 2}}) {
+                                       {.tp = 2, .dp = 2, .zero = 2, .pp = 2},
+                                       {.dp = 2, .zero = 2, .pp = 2, .runs = 2},
+                                       {.tp = 2, .pp = 2, .runs = 3}}) {
       const After other = trained_by(layout, tied);
       const std::string name = fmt::format("{} tied {}", layout.name(), tied);
       EXPECT_NEAR(other.norms[0], one.norms[0], 1e-5 * one.norms[0]) << name;

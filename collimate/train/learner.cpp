@@ -106,9 +106,8 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   if (objective.surveys == 0) return by_part;
   std::vector<std::vector<float>> lists(objective.surveys);
   Tensor told_of;  // one micro-batch's numbers; shows on which device surveys lie
-  const bool is_last = stages().place.is_last();
   run_forwards(parts, [&](size_t p, MicroStep& micro) {
-    if (!is_last || micro.rows().empty()) return;
+    if (!micro.ends() || micro.rows().empty()) return;
     micro.compute_quantities(objective);
     const std::vector<Tensor> told = micro.survey(objective);
     for (size_t i = 0; i < lists.size(); ++i) {
@@ -118,7 +117,7 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
       lists[i].insert(lists[i].end(), numbers.floats().begin(), numbers.floats().end());
     }
   });
-  if (!is_last) return by_part;
+  if (!stages().place.is_last()) return by_part;
   for (size_t i = 0; i < lists.size(); ++i) {
     int64_t begin = 0;
     const Tensor all = tensor::tensor_beside(told_of, ranks_.join(lists[i], begin));
@@ -140,8 +139,13 @@ std::optional<uint64_t> Learner::dropout_key() const {
   return base::mix(options_.seed, static_cast<uint64_t>(steps()));
 }
 
+RankRuns Learner::rank_runs() const {
+  const shape::StageRank& place = stages().place;
+  return {place.rank, place.ranks, place.runs};
+}
+
 void Learner::run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded) {
-  const auto steps = forwards(stages().place.rank, stages().place.ranks, std::ssize(parts));
+  const auto steps = forward_steps(rank_runs(), std::ssize(parts));
   Stage(model_, options_, context_, parts, dropout_key()).run(steps, [&](size_t number, MicroStep& micro) {
     forwarded(number, micro);
     if (options_.progress) options_.progress();
@@ -176,15 +180,14 @@ double Learner::train_rows(std::span<const UpdatePart> parts, RouterLoss& router
     mixed.add(part, std::move(batches), std::move(surveys));
   }
   survey_routers(mixed.rows, routers);
-  const bool is_last = stages().place.is_last();
   const auto forwarded = [&](size_t p, MicroStep& micro) {
-    if (is_last && !micro.rows().empty()) micro.compute_quantities(*mixed.of[p]->objective);
+    if (micro.ends() && !micro.rows().empty()) micro.compute_quantities(*mixed.of[p]->objective);
   };
   const auto backward = [&](size_t p, MicroStep& micro, const Tensor& received) {
-    if (micro.rows().empty()) return micro.backward(is_last ? micro.stream() : received, ranks_);
+    if (micro.rows().empty()) return micro.backward(micro.ends() ? micro.stream() : received, ranks_);
     routers.apply(micro.record());
     Tensor gradient = received;
-    if (is_last) {
+    if (micro.ends()) {
       const Tensor of_part = micro.loss(*mixed.of[p]->objective, mixed.of[p]->counts, mixed.surveys[p]);
       gradient = micro.hidden_gradient(of_part);
       loss += of_part.item<double>();
@@ -193,7 +196,7 @@ double Learner::train_rows(std::span<const UpdatePart> parts, RouterLoss& router
     tell(micro, report);
     return passed;
   };
-  const auto steps = one_forward_one_backward(stages().place.rank, stages().place.ranks, std::ssize(mixed.rows));
+  const auto steps = training_steps(rank_runs(), std::ssize(mixed.rows));
   Stage(model_, options_, context_, mixed.rows, dropout_key()).run(steps, forwarded, backward);
   ranks_.reduce_gradients();
   routers.close();
@@ -205,9 +208,10 @@ void Learner::tell(const MicroStep& micro, UpdateReport& report) const {
     compare(micro.rows(), tensor::HostTensor(model_.exec(), now.detach()).floats(), model_.weights().version(),
             report.mismatch);
   compare(micro.rows(), sum_agreement(context_, micro.routes()), model_.weights().version(), report.mismatch);
+  if (options_.progress) options_.progress();
+  if (micro.run() > 0) return;  // counted in its other run
   report.tokens += micro.packed().row_tokens;
   ++report.micro_batches;
-  if (options_.progress) options_.progress();
 }
 
 UpdateReport Learner::update(const Batch& rows, const Objective& objective) { return update({{rows, &objective}}); }

@@ -89,8 +89,9 @@ class Learner : public base::Stateful {
   void survey_routers(std::span<const Batch> parts, RouterLoss& routers);
   UpdateReport accumulate(std::span<const UpdatePart> parts);
   double train_rows(std::span<const UpdatePart> parts, RouterLoss& routers, UpdateReport& report);
-  // Takes all micro-batches forward through the stage and calls `forwarded(number, micro-batch)` behind each.
+  // Takes all micro-batches forward through the stage's runs and calls `forwarded(number, micro-batch)` behind each.
   void run_forwards(std::span<const Batch> parts, const Stage::Forwarded& forwarded);
+  RankRuns rank_runs() const;
   void tell(const MicroStep& micro, UpdateReport& report) const;
   void join_stages(UpdateReport& report) const;
   // Returns the key of the next update's draws for adapters that drop some of their inputs; none without dropout.

@@ -36,9 +36,10 @@ MicroStep::MicroStep(model::Model& model, const LearnerOptions& options, const m
   packed_.tokens.agreement = &routes_;
 }
 
-void MicroStep::forward(const Tensor& stream) {
+void MicroStep::forward(const Tensor& stream, int run) {
   const base::FaultPhase phase("training");
-  hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_, stream);
+  run_ = run;
+  hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_, stream, run);
 }
 
 int64_t MicroStep::own_tokens() const {

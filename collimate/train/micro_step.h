@@ -11,8 +11,8 @@
 
 namespace collimate::train {
 
-// Takes one micro-batch through forward, loss and backward of this rank's stage. Streams and their gradients are those
-// of Model::forward_train and backward.
+// Takes one micro-batch through forward, loss and backward of this rank's stage, or of one of its runs. Streams and
+// their gradients are those of Model::forward_train and backward.
 class MicroStep {
  public:
   // All references must outlive the MicroStep. `noise` is that of pack_rows.
@@ -21,7 +21,9 @@ class MicroStep {
   MicroStep(const MicroStep&) = delete;
   MicroStep& operator=(const MicroStep&) = delete;
 
-  void forward(const at::Tensor& stream);
+  void forward(const at::Tensor& stream, int run);
+  int run() const { return run_; }                      // that forward() took
+  bool ends() const { return model_.ends(run_); }       // whether it is the last stage's, which has the head
   const at::Tensor& stream() const { return hidden_; }  // what forward() returned for this stage
 
   // Computes what the objective needs, and makes the leaves. For the last stage, behind forward().
@@ -61,6 +63,7 @@ class MicroStep {
   const Batch& rows_;
   PackedRows packed_;
   model::RouterAgreement routes_;
+  int run_ = 0;
   std::unique_ptr<model::ForwardRecord> record_;
   HeadRows predicted_, trained_, ended_;
   at::Tensor hidden_, predictors_, predicting_, trained_rows_, trained_hidden_, last_, ending_;

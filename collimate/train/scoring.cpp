@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <utility>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
@@ -13,6 +15,7 @@
 #include "collimate/batch/teacher_keys.h"
 #include "collimate/tensor/results.h"
 #include "collimate/train/head_rows.h"
+#include "collimate/train/pipeline.h"
 
 namespace collimate::train {
 namespace {
@@ -30,6 +33,44 @@ void share_last(const model::StageRanks& stages, std::vector<float>& values) {
   stages.share_last(values);
 }
 
+int64_t own_tokens_of(const model::TokenBatch& tokens) {
+  return tokens.cut == nullptr ? std::ssize(tokens.ids) : tokens.cut->own_rows();
+}
+
+// Takes packed micro-batches, which pack(number) makes, forward through the stages of a pipeline, one behind the other,
+// and calls done(number, packed, hidden states) for each; the hidden states are those of the last stage.
+template <class Pack, class Done>
+void for_each_pass(model::Model& model, int64_t passes, Pack pack, Done done) {
+  const model::StageRanks& stages = model.weights().stages();
+  if (stages.place.runs == 1) {
+    for (int64_t pass = 0; pass < passes; ++pass) {
+      const PackedRows packed = pack(pass);
+      done(pass, packed, model.forward(packed.tokens));
+    }
+    return;
+  }
+  const int runs = stages.place.runs;
+  std::map<std::pair<int64_t, int>, at::Tensor> streams;  // received or made, by pass and run
+  std::map<int64_t, PackedRows> packed;                   // of passes under way
+  for (const StageStep& step : interleaved_forwards({stages.place.rank, stages.place.ranks, runs}, passes)) {
+    if (!packed.contains(step.micro_batch)) packed.emplace(step.micro_batch, pack(step.micro_batch));
+    const PackedRows& of_pass = packed.at(step.micro_batch);
+    at::Tensor& stream = streams[{step.micro_batch, step.run}];
+    if (step.act == StageAct::kForward) stream = model.forward_run(of_pass.tokens, step.run, stream);
+    if (step.act == StageAct::kSend) stages.send(model.exec(), tensor::device_data(stream), stream.numel(), 1);
+    if (step.act == StageAct::kReceive) {
+      stream = tensor::empty_result(model.exec(), {own_tokens_of(of_pass.tokens), model.stream_width()});
+      stages.receive(model.exec(), tensor::device_data(stream), stream.numel(), -1);
+      continue;
+    }
+    const bool has_ended = step.run + 1 == runs;
+    if (step.act == StageAct::kForward && has_ended) done(step.micro_batch, of_pass, stream);
+    if (step.act == StageAct::kForward && !(has_ended && model.ends(step.run))) continue;
+    streams.erase({step.micro_batch, step.run});  // has been sent, or has ended
+    if (has_ended) packed.erase(step.micro_batch);
+  }
+}
+
 // Runs `values_of(rows, packed, head input)` over the rows in micro-batches, which pass the stages of a pipeline one
 // behind the other. The head input is of the tokens that `read` names in the packed rows. Then calls `take(row number,
 // values)` for each row; its values are the first ones there, and `take` returns how many they are.
@@ -43,25 +84,28 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   std::vector<float> values;  // of all rows, in the order of `sorted`
   const std::vector<RowRange> ranges = split_rows(sorted, options.micro_batch_tokens, 1, options.micro_batch_rows);
   const int64_t passes = model.weights().passes_of_all(std::ssize(ranges));
-  for (const RowRange& range : ranges) {
-    const Batch some = sorted.slice(range.begin, range.end);
-    PackedRows packed = pack_rows(some, options.routes, options.context);
+  const auto rows_of = [&](int64_t pass) {
+    if (pass >= std::ssize(ranges)) return sorted.slice(0, 0);  // other ranks have more rows
+    return sorted.slice(base::at(ranges, pass).begin, base::at(ranges, pass).end);
+  };
+  const auto pack = [&](int64_t pass) {
+    if (pass >= std::ssize(ranges)) return PackedRows{.tokens = {.starts = {0}}};
+    PackedRows packed = pack_rows(rows_of(pass), options.routes, options.context);
     packed.tokens.agreement = options.agreement;
-    const at::Tensor hidden = model.forward(packed.tokens);
+    return packed;
+  };
+  for_each_pass(model, passes, pack, [&](int64_t pass, const PackedRows& packed, const at::Tensor& hidden) {
     const auto head = model.hold_head();
+    if (pass >= std::ssize(ranges)) return;
     if (stages.place.is_last()) {
       HeadInput input{HeadRows(packed.*read, packed.tokens.cut), {}};
       input.hidden = hidden.index_select(0, tensor::tensor_beside(hidden, input.rows.rows()));
-      const at::Tensor of_rows = input.rows.gather(model.exec(), values_of(some, packed, input)).contiguous();
+      const at::Tensor of_rows = input.rows.gather(model.exec(), values_of(rows_of(pass), packed, input)).contiguous();
       const tensor::HostTensor on_host(model.exec(), of_rows);
       values.insert(values.end(), on_host.floats().begin(), on_host.floats().end());
     }
     if (options.progress) options.progress();
-  }
-  for (int64_t i = std::ssize(ranges); i < passes; ++i) {  // other ranks have more rows
-    model.forward({.starts = {0}});
-    model.hold_head();
-  }
+  });
   share_last(stages, values);
   const float* next = values.data();
   for (const int64_t r : order) next += take(r, next);

@@ -10,16 +10,20 @@ namespace collimate::train {
 using at::Tensor;
 
 void Stage::run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward) {
-  under_way_.resize(parts_.size());
-  std::vector<size_t> last(parts_.size());  // number of the last step of each micro-batch
-  for (size_t s = 0; s < steps.size(); ++s) base::at(last, steps[s].micro_batch) = s;
+  under_way_.resize(parts_.size() * static_cast<size_t>(stages().place.runs));
+  const auto place_of = [&](const StageStep& step) {
+    return static_cast<size_t>(step.run) * parts_.size() + static_cast<size_t>(step.micro_batch);
+  };
+  std::vector<size_t> last(under_way_.size());  // number of the last step of each micro-batch in each run
+  for (size_t s = 0; s < steps.size(); ++s) last[place_of(steps[s])] = s;
   for (size_t s = 0; s < steps.size(); ++s) {
-    const auto number = static_cast<size_t>(steps[s].micro_batch);
-    UnderWay& one = under_way_[number];
+    const size_t place = place_of(steps[s]);
+    UnderWay& one = base::at(under_way_, place);
     if (one.micro == nullptr)
-      one.micro = std::make_unique<MicroStep>(model_, options_, context_, parts_[number], noise_);
+      one.micro =
+          std::make_unique<MicroStep>(model_, options_, context_, base::at(parts_, steps[s].micro_batch), noise_);
     act(steps[s], one, forwarded, backward);
-    if (last[number] == s) one = {};
+    if (last[place] == s) one = {};
   }
 }
 
@@ -30,20 +34,20 @@ void Stage::act(const StageStep& step, UnderWay& one, const Forwarded& forwarded
       one.passed = received(*one.micro, -1);
       break;
     case StageAct::kForward:
-      one.micro->forward(std::exchange(one.passed, {}));
+      one.micro->forward(std::exchange(one.passed, {}), step.run);
       forwarded(number, *one.micro);
       break;
     case StageAct::kSend:
       send(one.micro->stream(), 1);
       break;
     case StageAct::kReceiveGradient:
-      if (model_.takes_gradient()) one.passed = received(*one.micro, 1);
+      if (model_.takes_gradient(step.run)) one.passed = received(*one.micro, 1);
       break;
     case StageAct::kBackward:
       one.passed = backward(number, *one.micro, one.passed);
       break;
     case StageAct::kSendGradient:
-      if (model_.gives_gradient()) send(one.passed, -1);
+      if (model_.gives_gradient(step.run)) send(one.passed, -1);
       break;
   }
 }

@@ -11,8 +11,8 @@
 
 namespace collimate::train {
 
-// Takes the micro-batches of an update through this rank's stage of the model. Calls block; all stages run the same
-// micro-batches.
+// Takes the micro-batches of an update through this rank's stage of the model, or its runs. Calls block; all stages run
+// the same micro-batches.
 class Stage {
  public:
   using Forwarded = std::function<void(size_t number, MicroStep&)>;
@@ -24,7 +24,8 @@ class Stage {
         std::span<const Batch> parts, std::optional<uint64_t> noise)
       : model_(model), options_(options), context_(context), parts_(parts), noise_(noise) {}
 
-  // Runs the steps. Calls `forwarded` behind the forward of each micro-batch, and `backward` for its backward, if any.
+  // Runs the steps. Calls `forwarded` behind the forward of each micro-batch through each run, and `backward` for its
+  // backward, if any.
   void run(const std::vector<StageStep>& steps, const Forwarded& forwarded, const Backward& backward = {});
 
  private:
@@ -42,7 +43,7 @@ class Stage {
   const model::ContextRanks& context_;
   std::span<const Batch> parts_;
   std::optional<uint64_t> noise_;
-  std::vector<UnderWay> under_way_;
+  std::vector<UnderWay> under_way_;  // by run, then micro-batch
 };
 
 }  // namespace collimate::train

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/plan/cost/stages.h"
+
 namespace collimate::plan {
 
 using shape::Outline;
@@ -15,6 +17,12 @@ double routed_parameters(const Outline& model) {
   return static_cast<double>((model.layers - model.dense_layers) * model.experts.count) * each;
 }
 
+// Returns how many times fewer than all the layers on one device are: pp times where stages are equal.
+double times_fewer_layers(const Job& job, const Execution& how) {
+  if (how.layout.stages.empty()) return how.layout.pp;
+  return static_cast<double>(job.model.layers) / layers_on_device(job, how);
+}
+
 double shard_of(const Held& held, const Holders& alike) {
   return held.dense / alike.dense + held.experts / alike.experts;
 }
@@ -22,12 +30,13 @@ double shard_of(const Held& held, const Holders& alike) {
 }  // namespace
 
 Held held_parameters(const Job& job, const Execution& how) {
-  const double tp = how.layout.tp, pp = how.layout.pp;
+  const double tp = how.layout.tp, cut = times_fewer_layers(job, how);
   const double experts = routed_parameters(job.model);
   const double dense = shape::block_parameters(job.model) - experts;
   const double tables = shape::total_parameters(job.model) - shape::block_parameters(job.model);
-  const double held_tables = how.layout.pp > 1 && !job.model.tied ? tables / 2 : tables;
-  return {dense / (tp * pp) + held_tables / tp, experts / (std::max<double>(tp, how.layout.ep) * pp)};
+  const int ends = ends_on_device(how);
+  const double held_tables = ends == 1 && !job.model.tied ? tables / 2 : ends == 0 ? 0 : tables;
+  return {dense / (tp * cut) + held_tables / tp, experts / (std::max<double>(tp, how.layout.ep) * cut)};
 }
 
 Held held_trained_parameters(const Job& job, const Execution& how) {
@@ -36,7 +45,8 @@ Held held_trained_parameters(const Job& job, const Execution& how) {
 }
 
 double adapter_parameters(const Job& job, const Execution& how) {
-  return how.lora_rank > 0 ? shape::adapter_parameters(job.model, how.lora_rank) / (how.layout.tp * how.layout.pp) : 0;
+  const double cut = how.layout.tp * times_fewer_layers(job, how);
+  return how.lora_rank > 0 ? shape::adapter_parameters(job.model, how.lora_rank) / cut : 0;
 }
 
 Holders holders(const Job& job, const Execution& how) {

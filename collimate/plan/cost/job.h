@@ -29,6 +29,8 @@ struct Execution {
   bool selective = false;  // training recomputes attention and activations, if not all
   bool fp8 = false;
   double decoding_rows = 0;  // at once, of a replica that generates; 0: as memory allows
+  int stage = -1;  // the rank of a pipeline whose weights and memory are meant, where layout.stages says the layers;
+                   // -1: the one with most
   bool operator==(const Execution&) const = default;
 };
 
@@ -47,7 +49,8 @@ struct Held {
   double all() const { return dense + experts; }
 };
 // Returns the weights on one device, ZeRO aside: matrices over tp, experts over the larger of ep and tp, layers over
-// pp, tables over tp. With pp, a stage has one of two tables that are not tied.
+// pp or as the layout says, tables over tp. With pp, the first stage has one of two tables that are not tied, and the
+// last one the other.
 Held held_parameters(const Job& job, const Execution& how);
 // Returns the elements that an optimizer step changes: adapters, where they are beside frozen weights.
 Held held_trained_parameters(const Job& job, const Execution& how);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "collimate/plan/cost/stages.h"
 #include "collimate/plan/digits.h"
 
 namespace collimate::plan {
@@ -140,8 +142,8 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
   const double rows = micro_batch_rows(job, how);
   const double tokens = rows * job.load.longest() / how.layout.cp;
   const double micro_batches = replica_rows(job, how) / rows;
-  const double in_flight = std::clamp(micro_batches, 1.0, static_cast<double>(how.layout.pp));
-  const double layers = static_cast<double>(job.model.layers) / how.layout.pp;
+  const double in_flight = kept_micro_batches(how, micro_batches);
+  const double layers = layers_on_device(job, how);
   const double full = layer_bytes(job, how, tokens);
   const double selected = how.selective ? selected_bytes(job, how, tokens) : 0;  // of one layer at a time
   const double kept =
@@ -153,23 +155,15 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
 }
 
 double logits_bytes(const Job& job, const Execution& how) {
-  if (!job.language_head) return 0;
+  if (!job.language_head || (how.stage >= 0 && how.stage + 1 < how.layout.pp)) return 0;
   const double tokens = micro_batch_rows(job, how) * job.load.longest() / how.layout.cp;
   const double gradient = job.work == Work::kTrain ? 4 * static_cast<double>(job.model.vocabulary) / how.layout.tp : 0;
   // The head may walk a long row in slices of 8192 tokens.
   return std::min(tokens, 8192.0) * (logit_bytes(job, how) + gradient);
 }
 
-}  // namespace
-
-double MemoryBound::resident_bytes() const { return sum(resident); }
-const std::vector<MemoryItem>& MemoryBound::largest_phase() const {
-  return sum(passing) > sum(transient) ? passing : transient;
-}
-double MemoryBound::working_bytes() const { return sum(transient); }
-double MemoryBound::transient_bytes() const { return sum(largest_phase()); }
-
-MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, double concurrent) {
+// Bounds the memory of the stage that `how` means.
+MemoryBound memory_of_stage(const Job& job, const Execution& how, const Constants& c, double concurrent) {
   MemoryBound bound;
   const double weights = job.gpu.weight_bytes * device_parameters(job, how);
   const bool sharded = how.layout.zero >= 3 && job.work != Work::kGenerate && replicas(job, how) > 1;
@@ -196,6 +190,27 @@ MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, 
   return bound;
 }
 
+}  // namespace
+
+double MemoryBound::resident_bytes() const { return sum(resident); }
+const std::vector<MemoryItem>& MemoryBound::largest_phase() const {
+  return sum(passing) > sum(transient) ? passing : transient;
+}
+double MemoryBound::working_bytes() const { return sum(transient); }
+double MemoryBound::transient_bytes() const { return sum(largest_phase()); }
+
+MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, double concurrent) {
+  if (how.layout.stages.empty()) return memory_of_stage(job, how, c, concurrent);
+  MemoryBound fullest;
+  for (int stage = 0; stage < how.layout.pp; ++stage) {
+    Execution one = how;
+    one.stage = stage;
+    MemoryBound bound = memory_of_stage(job, one, c, concurrent);
+    if (stage == 0 || bound.total() > fullest.total()) fullest = std::move(bound);
+  }
+  return fullest;
+}
+
 double pool_tokens(const Job& job, double rows) {
   if (const double set = job.load.settings.pool_tokens; set > 0) return std::max(set, job.load.longest());
   return std::max(rows * job.load.row_tokens().mean, job.load.longest());
@@ -205,7 +220,7 @@ double cached_values(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   // Latent keys cannot be cut by heads: every rank of tp holds them.
   const double cut = m.latent.kv_rank > 0 ? 1 : std::min<double>(how.layout.tp, static_cast<double>(m.kv_heads));
-  return shape::cached_values(m) * static_cast<double>(m.layers) / (cut * how.layout.pp);
+  return shape::cached_values(m) * layers_on_device(job, how) / cut;
 }
 
 double cached_bytes(const Job& job, const Execution& how) {

@@ -33,7 +33,8 @@ struct MemoryBound {
 // scattered (in the activations' type), take two pieces (a layer or a vocabulary table) at once: one at work, one on
 // its way. New weights pass between phases, when neither the keys and values nor a training's activations are there, in
 // pieces of a layer's dense part, an expert or a table, cut by tp as the device's own: two at once. Keys and values are
-// the pool of a generating job for `concurrent` rows per replica.
+// the pool of a generating job for `concurrent` rows per replica. Where a layout says the layers of its stages, the
+// bound is that of the rank which needs most: a rank keeps the more micro-batches, the nearer it is to the first one.
 MemoryBound memory_of(const Job& job, const Execution& how, const Constants& constants, double concurrent = 0);
 
 // Returns the tokens that a replica's key-value cache holds: those of Settings::pool_tokens or else of so many rows of

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "collimate/plan/cost/phase_parts.h"
+#include "collimate/plan/cost/stages.h"
 #include "collimate/shape/context_heads.h"
 
 namespace collimate::plan {
@@ -39,31 +40,41 @@ double stage_send_seconds(const Job& job, const Execution& how, const Constants&
   const graph::Layout& layout = how.layout;
   if (layout.pp <= 1) return 0;
   const bool same_node = layout.tp * layout.cp * 2 <= job.per_node;
-  return send_seconds(2 * tokens * static_cast<double>(job.model.hidden) / layout.tp, same_node, job.gpu, c);
+  return layout.virtual_stages *
+         send_seconds(2 * tokens * static_cast<double>(job.model.hidden) / layout.tp, same_node, job.gpu, c);
 }
 
-StageTime stage_time(const Job& job, const Execution& how, const Constants& c, double rows, double efficiency) {
+std::vector<StageTime> stage_times(const Job& job, const Execution& how, const Constants& c, double rows,
+                                   double efficiency) {
   const graph::Layout& layout = how.layout;
   const Moments length = job.load.row_tokens();
   const double peak = (how.fp8 && job.gpu.fp8_flops > 0 ? job.gpu.fp8_flops : job.gpu.flops) * efficiency;
-  const double layers = static_cast<double>(job.model.layers) / layout.pp;
-  const double flops = forward_flops(job.model, length, job.language_head) * rows / (layout.tp * layout.pp * layout.cp);
+  const double all = forward_flops(job.model, length, job.language_head);
+  const double of_layers = forward_flops(job.model, length, /*language_head=*/false);
   const double tokens = rows * length.mean / layout.cp;
-  StageTime stage;
-  stage.compute = std::max(flops / peak, layers * c.layer_seconds);
-  stage.tensor = layers * (exchange_seconds(job, how, c, tokens) + context_seconds(job, how, c, tokens));
-  stage.send = stage_send_seconds(job, how, c, tokens);
-  return stage;
+  const double exchanges = exchange_seconds(job, how, c, tokens) + context_seconds(job, how, c, tokens);
+  const std::vector<double> layers = layers_of_ranks(job, how);
+  std::vector<StageTime> stages(layers.size());
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const double part = layers[s] / static_cast<double>(job.model.layers);
+    const double head = s + 1 == stages.size() ? all - of_layers : 0;
+    const double flops = layout.stages.empty() ? all / layout.pp : of_layers * part + head;
+    stages[s].compute = std::max(flops * rows / (layout.tp * layout.cp * peak), layers[s] * c.layer_seconds);
+    stages[s].tensor = layers[s] * exchanges;
+    stages[s].send = stage_send_seconds(job, how, c, tokens);
+  }
+  return stages;
 }
 
 PhaseTime score_time(const Job& job, const Execution& how, const Constants& c) {
   const double rows = micro_batch_rows(job, how);
   const double micro_batches = replica_rows(job, how) / rows;
-  const StageTime stage = stage_time(job, how, c, rows, c.score_efficiency);
+  const PipelineTime pipeline = pipeline_time(stage_times(job, how, c, rows, c.score_efficiency),
+                                              [](const StageTime& stage) { return stage.total(); });
   PhaseTime time;
-  time.compute = micro_batches * stage.compute;
-  time.tensor = micro_batches * (stage.tensor + stage.send);
-  time.bubble = (how.layout.pp - 1) * stage.total();
+  time.compute = micro_batches * pipeline.slowest.compute;
+  time.tensor = micro_batches * (pipeline.slowest.tensor + pipeline.slowest.send);
+  time.bubble = pipeline.others / how.layout.virtual_stages;
   if (how.layout.zero >= 3) time.data = micro_batches * (1 - c.overlap) * gather_seconds(job, how, c);
   time.fixed = c.phase_seconds;
   return time;

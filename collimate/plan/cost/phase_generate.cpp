@@ -4,6 +4,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/plan/cost/phase_parts.h"
+#include "collimate/plan/cost/stages.h"
 
 namespace collimate::plan {
 namespace {
@@ -25,16 +26,22 @@ class Round {
  public:
   Round(const Job& job, const Execution& how, const Constants& c) : job_(job), how_(how), c_(c) {
     const double tp = how.layout.tp, pp = how.layout.pp;
-    layers_ = static_cast<double>(job.model.layers);
-    if (job.model.experts.count > 0) routed_layers_ = layers_ - static_cast<double>(job.model.dense_layers);
+    Execution even = how;  // all stages together
+    even.layout.stages.clear();
+    // In a filled pipeline all stages wait for the one with most layers.
+    const double waits = c.serial_pipeline + (1 - c.serial_pipeline) * unevenness(job, how);
+    layers_ = waits * static_cast<double>(job.model.layers);
+    if (job.model.experts.count > 0) routed_layers_ = layers_ - waits * static_cast<double>(job.model.dense_layers);
     bandwidth_ = job.gpu.memory_bytes_per_second * c.memory_efficiency;
-    weights_ = (how.fp8 ? 1 : 2) * device_parameters(job, how) * pp;
-    cache_ = 2 * cached_values(job, how) * pp;
-    flops_ = forward_flops(job.model, 1, job.language_head) / tp;
-    context_flops_ = 4.0 * static_cast<double>(job.model.layers * job.model.heads * job.model.head_dim) / tp;
+    weights_ = waits * (how.fp8 ? 1 : 2) * device_parameters(job, even) * pp;
+    cache_ = waits * 2 * cached_values(job, even) * pp;
+    flops_ = waits * forward_flops(job.model, 1, job.language_head) / tp;
+    prefill_ = waits / tp;
+    context_flops_ = waits * 4.0 * static_cast<double>(job.model.layers * job.model.heads * job.model.head_dim) / tp;
     peak_ = (how.fp8 && job.gpu.fp8_flops > 0 ? job.gpu.fp8_flops : job.gpu.flops) * c.score_efficiency;
     share_ = c.serial_pipeline + (1 - c.serial_pipeline) / pp;
-    prefill_sends_ = c.serial_pipeline * (pp - 1) + (1 - c.serial_pipeline);
+    sends_ = pp - 1.0 / how.layout.virtual_stages;  // the last stage sends nothing
+    prefill_sends_ = c.serial_pipeline * sends_ + (1 - c.serial_pipeline);
   }
 
   double latency(double alive) const {
@@ -46,8 +53,7 @@ class Round {
   // flight as there are stages, nothing hides the sends.
   double tensor(double alive) const {
     const double rows = alive * share_;
-    return layers_ * exchange_seconds(job_, how_, c_, rows) +
-           (how_.layout.pp - 1) * stage_send_seconds(job_, how_, c_, rows);
+    return layers_ * exchange_seconds(job_, how_, c_, rows) + sends_ * stage_send_seconds(job_, how_, c_, rows);
   }
   double traffic(double alive, double context) const {
     const double rows = alive * share_;
@@ -60,7 +66,7 @@ class Round {
   double prefill(const Moments& tokens, double rows) const {
     const double all = rows * tokens.mean, step = std::min(all, kPrefillTokens);
     if (all <= 0) return 0;
-    const double compute = rows * forward_flops(job_.model, tokens, false) / (how_.layout.tp * peak_);
+    const double compute = rows * forward_flops(job_.model, tokens, false) * prefill_ / peak_;
     const double exchanges = layers_ * exchange_seconds(job_, how_, c_, step);
     const double sends = prefill_sends_ * stage_send_seconds(job_, how_, c_, step);
     return compute * share_ + all / step * (exchanges * share_ + sends);
@@ -71,10 +77,11 @@ class Round {
   const Execution& how_;
   const Constants& c_;
   double routed_layers_ = 0;
-  double layers_, bandwidth_, weights_, cache_, flops_, context_flops_, peak_;
+  double layers_, bandwidth_, weights_, cache_, flops_, context_flops_, prefill_, peak_;
   // One micro-batch has this share of the rows that decode. In a filled pipeline pp of them are in flight and every
   // stage works; in a serial one, one stage works on all rows.
   double share_;
+  double sends_;          // from one rank to the next with all of its runs
   double prefill_sends_;  // that a step waits for; in a filled pipeline, stages send at once
 };
 
@@ -147,7 +154,12 @@ double transfer_seconds(const Job& trains, const Execution& from, const Job& use
                                                : shape::total_parameters(uses.model));
   if (same_devices) {
     const double have = from.layout.tp * from.layout.pp, want = to.layout.tp * to.layout.pp;
-    if (have <= want && from.layout.zero < 3) return 0;
+    if (have <= want && from.layout.zero < 3) {
+      const double moved = layers_to_move(uses, from, to) / static_cast<double>(uses.model.layers);
+      if (moved == 0) return 0;
+      const bool same_node = from.layout.tp * from.layout.pp <= uses.per_node;
+      return send_seconds(model * moved / to.layout.tp, same_node, uses.gpu, c);
+    }
     const double gathered = model / want;
     const int ranks = from.layout.zero >= 3 ? uses.devices : static_cast<int>(have / want);
     return collective_seconds(Collective::kAllGather, gathered, rank_set(ranks, 1, uses.per_node), uses.gpu, c);

@@ -41,15 +41,17 @@ PhaseTime train_time(const Job& job, const Execution& how, const Constants& c) {
   const double updates = std::max(job.load.updates, 1);
   const double rows = micro_batch_rows(job, how);
   const double micro_batches = replica_rows(job, how) / rows;
-  const StageTime forward = stage_time(job, how, c, rows, c.train_efficiency);
   const double passes = train_passes(how) + selected_part(job, how);
   const double exchanges =
       how.layout.recompute ? 3 : 2;  // of tensor parallelism: forward, backward, recomputed forward
-  const double stage = passes * forward.compute + exchanges * forward.tensor + 2 * forward.send;
+  const PipelineTime pipeline = pipeline_time(
+      stage_times(job, how, c, rows, c.train_efficiency),
+      [&](const StageTime& stage) { return passes * stage.compute + exchanges * stage.tensor + 2 * stage.send; });
+  const StageTime& forward = pipeline.slowest;
   PhaseTime time;
   time.compute = updates * micro_batches * passes * forward.compute;
   time.tensor = updates * micro_batches * (exchanges * forward.tensor + 2 * forward.send);
-  time.bubble = updates * (how.layout.pp - 1) * stage;
+  time.bubble = updates * pipeline.others / how.layout.virtual_stages;
   time.data = updates * data_seconds(job, how, c, micro_batches);
   time.optimizer = updates * (update_traffic_seconds(job, how, c) + c.update_seconds);
   time.fixed = c.phase_seconds;

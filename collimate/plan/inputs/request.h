@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "collimate/graph/graph.h"
 #include "collimate/graph/placement.h"
@@ -19,6 +20,8 @@ namespace collimate::plan {
 // in the rest.
 struct FixedLayout {
   int tp = 0, pp = 0, ep = 0, dp = 0;  // 0: free. dp: copies of the model on all of its group's devices
+  int virtual_stages = 0;              // stages of each of the pp ranks; 0: one
+  std::vector<int64_t> stages;         // layers of each stage; empty: equal ones
   int zero = -1;                       // stage; -1: free
   int64_t micro_batch = 0;             // rows, of a generator those that decode at once; 0: free
   std::optional<bool> recompute, offload;

@@ -41,7 +41,9 @@ std::vector<std::pair<int, int>> cuts(const Job& job, const SearchSpace& space) 
   for (const int tp : space.tp > 0 ? std::vector<int>{space.tp} : powers_of_two(std::min(job.per_node, job.devices)))
     for (const int pp : stages(job, space, tp)) {
       const bool fixed = space.tp > 0 && space.pp > 0;
-      if (!divides(static_cast<int64_t>(tp) * pp, job.devices) || pp > job.model.layers) continue;
+      if (!divides(static_cast<int64_t>(tp) * pp, job.devices) ||
+          pp * (pp > 1 ? space.virtual_stages : 1) > job.model.layers)
+        continue;
       if (tp > 1 && job.model.norm_of_all) continue;
       if (space.sum_chunks > 0 && !divides(tp, space.sum_chunks)) continue;
       if (fixed || divides(tp, job.model.heads)) found.emplace_back(tp, pp);
@@ -109,8 +111,10 @@ std::vector<graph::Layout> layouts(const Job& job, const SearchSpace& space, int
       for (const int zero : zero_stages(job, space, dp * cp))
         for (const int64_t rows : micro_batches(job, space))
           for (const shape::ContextKind kind : context_kinds(job, space, tp, cp)) {
-            all.push_back({tp, pp, cp, ep, dp, zero, rows});
-            all.back().cp_kind = kind;
+            graph::Layout& layout = all.emplace_back(graph::Layout{tp, pp, cp, ep, dp, zero, rows});
+            layout.cp_kind = kind;
+            if (pp > 1) layout.virtual_stages = space.virtual_stages;
+            if (std::ssize(space.stages) == pp * layout.virtual_stages) layout.stages = space.stages;
           }
   }
   return all;

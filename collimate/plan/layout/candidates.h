@@ -31,7 +31,9 @@ bool no_worse(const C& a, const C& b) {
 // SearchSpace says which layouts enumerate_candidates() may use. Sizes of 0, and ZeRO stage -1, are free.
 struct SearchSpace {
   int tp = 0, pp = 0, ep = 0, zero = -1;
-  int cp = 0;  // of functions that do not generate; where it is set, ranks gather keys and values
+  int cp = 0;                   // of functions that do not generate; where it is set, ranks gather keys and values
+  int virtual_stages = 1;       // stages of each rank, where there are several ranks
+  std::vector<int64_t> stages;  // layers of each, where there are so many; empty: equal ones
   int64_t micro_batch = 0;
   bool recompute = true;  // may be used
   bool offload = true;

@@ -47,6 +47,8 @@ SearchSpace space_of(const Request& request, const FixedLayout& fixed, const Fun
   space.tp = fixed.tp;
   space.pp = fixed.pp;
   space.ep = fixed.ep;
+  space.stages = fixed.stages;
+  space.virtual_stages = std::max(fixed.virtual_stages, 1);
   space.zero = fixed.zero;
   space.micro_batch = fixed.micro_batch > 0 && work != Work::kGenerate ? fixed.micro_batch : request.micro_batch;
   space.recompute = fixed.recompute.value_or(true);
@@ -76,7 +78,8 @@ std::vector<Candidate> candidates_of(const Request& request, const FixedLayout& 
 }  // namespace
 
 bool same_cut(const graph::Layout& a, const graph::Layout& b) {
-  return a.tp == b.tp && a.pp == b.pp && a.ep == b.ep && (a.zero >= 3) == (b.zero >= 3);
+  return a.tp == b.tp && a.pp == b.pp && a.virtual_stages == b.virtual_stages && a.stages == b.stages && a.ep == b.ep &&
+         (a.zero >= 3) == (b.zero >= 3);
 }
 
 ChoiceTable::ChoiceTable(const Request& request, const Functions& functions, bool pruned)

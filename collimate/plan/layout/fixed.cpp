@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "collimate/base/edit_distance.h"
@@ -21,13 +22,18 @@ constexpr const char* kFixExample = "--fix policy.generate=tp:4,pp:2";
 
 const std::vector<std::pair<std::string, int FixedLayout::*>>& fixed_sizes() {
   static const std::vector<std::pair<std::string, int FixedLayout::*>> kSizes = {
-      {"tp", &FixedLayout::tp}, {"pp", &FixedLayout::pp}, {"ep", &FixedLayout::ep}, {"dp", &FixedLayout::dp}};
+      {"tp", &FixedLayout::tp},
+      {"pp", &FixedLayout::pp},
+      {"virtual_stages", &FixedLayout::virtual_stages},
+      {"ep", &FixedLayout::ep},
+      {"dp", &FixedLayout::dp}};
   return kSizes;
 }
 
 // Visits each member that a word of --fix sets.
 void each_member(const auto& visit) {
   for (const auto& [word, member] : fixed_sizes()) visit(member);
+  visit(&FixedLayout::stages);
   visit(&FixedLayout::zero);
   visit(&FixedLayout::micro_batch);
   visit(&FixedLayout::recompute);
@@ -37,7 +43,7 @@ void each_member(const auto& visit) {
 std::vector<std::string> fixed_words() {
   std::vector<std::string> words;
   for (const auto& [word, member] : fixed_sizes()) words.push_back(word);
-  words.insert(words.end(), {"zero", "micro_batch", "recompute", "offload"});
+  words.insert(words.end(), {"stages", "zero", "micro_batch", "recompute", "offload"});
   return words;
 }
 
@@ -49,6 +55,17 @@ int fixed_number(const std::string& where, const std::string& word, const std::s
         base::expectation(where, fmt::format("{} from {} to {}", word, least, most), "'" + text + "'",
                           fmt::format("{}:{}", word, base::nearest_number(text, least, most, "1", true))));
   return value;
+}
+
+// Reads "5+7+6+6".
+std::vector<int64_t> fixed_stages(const std::string& where, const std::string& text) {
+  std::vector<int64_t> stages;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('+', begin), text.size());
+    stages.push_back(fixed_number(where, "stages", text.substr(begin, end - begin), 1, kMostFixed));
+    begin = end + 1;
+  }
+  return stages;
 }
 
 bool fixed_flag(const std::string& where, const std::string& word, const std::string& text) {
@@ -66,7 +83,9 @@ void fix_word(FixedLayout& fixed, const std::string& where, const std::string& w
       fixed.*member = fixed_number(where, word, value, 1, kMostFixed);
       return;
     }
-  if (word == "zero")
+  if (word == "stages")
+    fixed.stages = fixed_stages(where, value);
+  else if (word == "zero")
     fixed.zero = fixed_number(where, word, value, 0, 3);
   else if (word == "micro_batch")
     fixed.micro_batch = fixed_number(where, word, value, 1, kMostFixed);
@@ -105,6 +124,8 @@ FixedLayout parse_words(const std::string& where, const std::string& list) {
       throw base::InputError(base::expectation(where, "each word once", "'" + word + "' twice", "one of them"));
     begin = end + 1;
   }
+  if (!fixed.stages.empty() && fixed.pp == 0)
+    fixed.pp = std::max(1, static_cast<int>(fixed.stages.size()) / std::max(fixed.virtual_stages, 1));
   return fixed;
 }
 
@@ -179,6 +200,25 @@ class FixedCheck {
     if (pp_ > model_.layers)
       fail(fmt::format("pp of at most the {} layers of {}", model_.layers, model_.name), fmt::format("pp {}", pp_),
            fmt::format("pp:{}", std::clamp<int64_t>(devices_ / tp_, 1, model_.layers)));
+    check_stages();
+  }
+
+  void check_stages() const {
+    const int runs = std::max(fixed_.virtual_stages, 1);
+    if (runs > 1 && pp_ == 1)
+      fail("virtual_stages beside a pp above 1", fixed_text(fixed_), fmt::format("virtual_stages:{},pp:2", runs));
+    if (runs > 1 && int64_t{pp_} * runs > model_.layers)
+      fail(fmt::format("virtual_stages of at most the {} layers of {} by pp {}", model_.layers, model_.name, pp_),
+           fixed_text(fixed_), fmt::format("virtual_stages:{}", model_.layers / pp_));
+    if (fixed_.stages.empty()) return;
+    const std::string got = fmt::format("stages:{}", fmt::join(fixed_.stages, "+"));
+    if (std::ssize(fixed_.stages) != int64_t{pp_} * runs)
+      fail(fmt::format("the layers of each of {} stages", pp_ * runs), got,
+           runs > 1 ? "one number for each of them" : fmt::format("pp:{}", fixed_.stages.size()));
+    const int64_t sum = std::accumulate(fixed_.stages.begin(), fixed_.stages.end(), int64_t{0});
+    if (sum != model_.layers)
+      fail(fmt::format("stages that are the {} layers of {} together", model_.layers, model_.name),
+           fmt::format("{}, which are {}", got, sum), "other numbers of layers, or leaving stages out");
   }
 
   void check_experts() const {
@@ -257,9 +297,11 @@ std::string why_uncut(const FixedLayout& fixed, int devices) {
 bool keeps_to(const FixedLayout& fixed, const Execution& how, int devices) {
   const graph::Layout& l = how.layout;
   for (const auto& [wanted, size] :
-       {std::pair(fixed.tp, l.tp), std::pair(fixed.pp, l.pp), std::pair(fixed.ep, l.ep), std::pair(fixed.dp, l.dp)})
+       {std::pair(fixed.tp, l.tp), std::pair(fixed.pp, l.pp), std::pair(fixed.virtual_stages, l.virtual_stages),
+        std::pair(fixed.ep, l.ep), std::pair(fixed.dp, l.dp)})
     if (wanted != 0 && wanted != size) return false;
   if (fixed.ep > 1 && (l.ep % l.tp != 0 || devices % (l.ep * l.pp) != 0)) return false;
+  if (!fixed.stages.empty() && fixed.stages != l.stages) return false;
   return (fixed.zero < 0 || fixed.zero == l.zero) && fixed.recompute.value_or(l.recompute) == l.recompute &&
          fixed.offload.value_or(l.offload) == l.offload;
 }
@@ -286,8 +328,10 @@ std::string fixed_text(const FixedLayout& fixed) {
   Execution how;
   how.layout.tp = fixed.tp;
   how.layout.pp = fixed.pp;
+  how.layout.virtual_stages = fixed.virtual_stages;
   how.layout.ep = fixed.ep;
   how.layout.dp = fixed.dp;
+  how.layout.stages = fixed.stages;
   how.layout.zero = fixed.zero;
   how.layout.micro_batch = fixed.micro_batch;
   how.layout.recompute = fixed.recompute.value_or(false);
@@ -303,6 +347,8 @@ std::string fixed_text(const FixedLayout& fixed, const Execution& how) {
   };
   add(fixed.tp > 0, "tp", l.tp);
   add(fixed.pp > 0, "pp", l.pp);
+  add(fixed.virtual_stages > 0, "virtual_stages", l.virtual_stages);
+  if (!fixed.stages.empty()) words.push_back(fmt::format("stages:{}", fmt::join(l.stages, "+")));
   add(fixed.ep > 0, "ep", l.ep);
   add(fixed.dp > 0, "dp", l.dp);
   add(fixed.zero >= 0, "zero", l.zero);

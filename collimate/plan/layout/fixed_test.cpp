@@ -41,6 +41,43 @@ TEST(Fixed, WordsAreThoseOfAPlacement) {
   EXPECT_EQ(fixed_text(fixed), words);
 }
 
+TEST(Fixed, StagesSayTheirLayers) {
+  const Request request = fixed_request("llama2-7b", {"policy_trainer.train=tp:2,stages:5+9+9+9"});
+  const FixedLayout& fixed = request.fixed.at("policy_trainer.train");
+  EXPECT_EQ(fixed.pp, 4);
+  EXPECT_THAT(fixed.stages, testing::ElementsAre(5, 9, 9, 9));
+  EXPECT_EQ(fixed_text(fixed), "tp:2,pp:4,stages:5+9+9+9");
+  EXPECT_THAT(refusal_of({"policy_trainer.train=stages:5+9+9+8"}),
+              HasSubstr("the 32 layers of llama2-7b together, got stages:5+9+9+8, which are 31"));
+  EXPECT_THAT(refusal_of({"policy_trainer.train=pp:2,stages:5+9+9+9"}), EndsWith("try pp:4"));
+  EXPECT_THAT(refusal_of({"policy_trainer.train=stages:32+"}), HasSubstr("stages from 1 to "));
+  const Request runs = fixed_request("llama2-7b", {"policy_trainer.train=virtual_stages:2,stages:5+9+9+9"});
+  EXPECT_EQ(fixed_text(runs.fixed.at("policy_trainer.train")), "pp:2,virtual_stages:2,stages:5+9+9+9");
+  EXPECT_THAT(refusal_of({"policy_trainer.train=virtual_stages:2"}), EndsWith("try virtual_stages:2,pp:2"));
+  EXPECT_THAT(refusal_of({"policy_trainer.train=pp:8,virtual_stages:5"}), EndsWith("try virtual_stages:4"));
+}
+
+// Stages that are fixed are in the plan and in its file, which another model's layers contradict.
+TEST(Fixed, PlansHaveTheStages) {
+  const Request request = fixed_request("llama2-7b", {"policy_trainer.train=tp:2,stages:5+9+9+9"});
+  const SearchResult result = search(request);
+  ASSERT_FALSE(result.plans.empty());
+  for (const Plan& plan : result.plans)
+    EXPECT_THAT(plan.placement.layout("policy_trainer", "train").stages, testing::ElementsAre(5, 9, 9, 9));
+  graph::Placement placement = graph::parse_placement(graph::yaml_text(result.plans.front().placement));
+  EXPECT_EQ(placement, result.plans.front().placement);
+  const auto trains = [&](const Plan& plan) {
+    for (const Call& call : plan.calls)
+      if (call.model == "policy_trainer") return call;
+    return Call();
+  };
+  EXPECT_THAT(layout_text(trains(cost_placement(request, placement)).how), HasSubstr("pp 4 (5+9+9+9 layers)"));
+  placement.layouts["policy_trainer"]["train"].stages.back() = 10;
+  EXPECT_THAT(base::message_of([&] { cost_placement(request, placement); }),
+              HasSubstr("[placement.layouts.policy_trainer.train.stages] expected stages that are the 32 layers of "
+                        "llama2-7b together, got [5, 9, 9, 10], which are 33"));
+}
+
 TEST(Fixed, UnknownAndRepeatedWordsAreNamed) {
   EXPECT_THAT(refusal_of({"policy.generat=tp:2"}), EndsWith("got 'policy.generat'; try 'policy.generate'"));
   EXPECT_THAT(refusal_of({"gae.gae=tp:2"}), HasSubstr("expected one of policy.generate"));

@@ -212,7 +212,9 @@ std::string cost_text(const Request& request, double iteration_seconds, int64_t 
 
 std::string layout_text(const Execution& how) {
   const graph::Layout& l = how.layout;
-  std::string text = fmt::format("tp {} · pp {} · dp {}", l.tp, l.pp, l.dp);
+  const std::string stages = l.stages.empty() ? "" : fmt::format(" ({} layers)", fmt::join(l.stages, "+"));
+  const std::string runs = l.virtual_stages == 1 ? "" : fmt::format(" · virtual_stages {}", l.virtual_stages);
+  std::string text = fmt::format("tp {} · pp {}{}{} · dp {}", l.tp, l.pp, runs, stages, l.dp);
   if (l.cp > 1) text += fmt::format(" · cp {}{}", l.cp, l.cp_kind == graph::Layout().cp_kind ? "" : " ulysses");
   if (l.ep > 1) text += fmt::format(" · ep {}", l.ep);
   if (l.zero > 0) text += fmt::format(" · zero {}", l.zero);

@@ -116,6 +116,8 @@ model::ModelRanks model_ranks(const flow::Context& context) {
     const graph::Layout layout = context.layout(function);
     tensor.place.ranks = std::max(tensor.place.ranks, layout.tp);
     stages.place.ranks = std::max(stages.place.ranks, layout.pp);
+    stages.place.runs = std::max(stages.place.runs, layout.virtual_stages);
+    if (!layout.stages.empty()) stages.place.layers = layout.stages;
     experts.place.ranks = std::max(experts.place.ranks, layout.ep);
     if (comm::Group* line = context.line(function, "tp"); line != nullptr) tensor.group = line;
     if (comm::Group* line = context.line(function, "pp"); line != nullptr) stages.group = line;
@@ -163,9 +165,13 @@ model::Based based(const DecoderOptions& options, const model::ModelRanks& ranks
 
 model::WeightsOptions base_options(const DecoderOptions& options, const model::ModelRanks& ranks) {
   const int tp = ranks.tensor.place.ranks, pp = ranks.stages.place.ranks;
+  const std::vector<int64_t>& layers = ranks.stages.place.layers;
+  const int runs = ranks.stages.place.runs;
+  const std::string stages = (runs > 1 ? fmt::format(" times {}", runs) : "") +
+                             (layers.empty() ? "" : fmt::format(" of {}", fmt::join(layers, ", ")));
   return {.compute = tensor::compute_type_of(options.compute.get()),
           .reduction_chunks = static_cast<int>(options.reduction_chunks.get()),
-          .tag = options.base.get() + (tp * pp > 1 ? fmt::format(" tp {} pp {}", tp, pp) : ""),
+          .tag = options.base.get() + (tp * pp > 1 ? fmt::format(" tp {} pp {}{}", tp, pp, stages) : ""),
           .ranks = {.tensor = ranks.tensor, .stages = ranks.stages}};
 }
 

@@ -7,6 +7,7 @@
 #include "collimate/rlhf/modules/answers.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/scratch_need.h"
+#include "collimate/train/pipeline.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -85,7 +86,7 @@ class Plan {
   void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks, pass.context)); }
   void add_training(const Pass& pass, model::Recompute recompute) {
     add_all(model::pass_memory(shape_, pass.own_tokens(),
-                               passes_.training(pass.tokens, pass.blocks, recompute, pass.context), under_way()));
+                               passes_.training(pass.tokens, pass.blocks, recompute, pass.context), kept().forwards));
   }
   // Adds the hidden states of so many rows (tokens of a pass, and those that predict with their gradients), `logits`
   // floats and every column of the iteration's rows.
@@ -101,8 +102,24 @@ class Plan {
     const int64_t list = std::min(options_.algorithm.teacher_tokens.get(), shape_.vocabulary) + 1;
     return (2 * options_.rows * options_.predicted_tokens + copies * predicted) * list;
   }
-  // Returns how many micro-batches at most wait for their backward: as many as there are stages from this one on.
-  int64_t under_way() const { return weights_.ranks.stages.place.ranks - weights_.ranks.stages.place.rank; }
+  // Returns what is kept at most of micro-batches under way. Without runs, those that wait for their backward are as
+  // many as there are stages from this one on. More than four rounds of micro-batches keep no more than four do.
+  train::MostKept kept() const {
+    const shape::StageRank& place = weights_.ranks.stages.place;
+    if (place.runs == 1) return {.forwards = place.ranks - place.rank};
+    train::MostKept most =
+        train::most_kept(train::interleaved({place.rank, place.ranks, place.runs}, int64_t{4} * place.ranks));
+    ++most.received;  // a gradient that is not sent yet lies beside them
+    return most;
+  }
+  // Return how many streams of a micro-batch are kept at most in training, and in scoring beside what a pass returns.
+  int64_t streams() const { return kept().forwards + kept().received; }
+  int64_t scoring_streams() const {
+    const shape::StageRank& place = weights_.ranks.stages.place;
+    if (place.runs == 1) return 0;
+    const train::RankRuns of{place.rank, place.ranks, place.runs};
+    return train::most_kept(train::interleaved_forwards(of, int64_t{4} * place.ranks)).received + 1;
+  }
   void add_logits(int64_t predicted) {
     const int64_t bytes = model::recorded_logits_bytes(shape_, predicted, weights_.ranks.tensor.place);
     if (bytes > 0) add(options_.weights.get() + "/logits", bytes);
@@ -224,7 +241,7 @@ void add_texts(Plan& plan, DecoderOptions options, const TrainOptions& train, co
   Pass pass = micro_batch(options, micro_batch_tokens(train, options.loss_rows), at_most_rows(layout, update));
   pass.context = context_of(layout);
   plan.add_training(pass, recompute_of(train, layout.recompute));
-  plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(),
+  plan.add_tensors(pass.own_tokens() * plan.streams() + 2 * pass.own_predicted(),
                    options.rows * options.ptx_tokens * kRowTokenBytes / kFloat);
   plan.add_logits(pass.own_predicted());
   plan.add_training_scratch(pass, options.row_tokens);
@@ -277,7 +294,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     pass.context = context_of(context.layout(function));
     plan.add_inference(pass);
     const int64_t lists = plan.list_floats(pass.predicted, makes_lists(function) ? kScoredLists : 0);
-    plan.add_tensors(pass.own_predicted(), lists);
+    plan.add_tensors(pass.own_predicted() + pass.own_tokens() * plan.scoring_streams(), lists);
     plan.add_scoring_scratch(pass);
   }
   if (calls(context, "train")) {
@@ -290,7 +307,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_training(pass, recompute_of(train, layout.recompute));
     const int64_t lists =
         plan.list_floats(pass.predicted, options.loss_rows->starts_with("taught") ? kTrainedLists : 0);
-    plan.add_tensors(pass.own_tokens() * plan.under_way() + 2 * pass.own_predicted(), lists);
+    plan.add_tensors(pass.own_tokens() * plan.streams() + 2 * pass.own_predicted(), lists);
     plan.add_logits(pass.own_predicted());
     plan.add_training_scratch(pass, options.row_tokens);
     if (options.ptx_tokens > 0) add_texts(plan, options, train, layout);

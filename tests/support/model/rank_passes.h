@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/read_file.h"
 #include "collimate/model/model.h"
 #include "collimate/model/peft.h"
@@ -50,31 +51,37 @@ inline std::pair<at::Tensor, std::vector<float>> learn_from(Model& model, const 
   return {model.log_probs_backward(request, {slopes, slopes}), to_vector(result.log_probs)};
 }
 
-// One training pass of this rank, with transfers to its neighbours where it is a stage; gives the log-probs, which the
-// last stage has. `moves`: gradients are sent.
+// One training pass of this rank, with transfers to its neighbours where it is a stage, through one run after the
+// other; gives the log-probs, which the last stage has. `moves`: gradients are sent.
 inline std::vector<float> train_once(Model& model, const TokenBatch& tokens, Recompute recompute, bool moves = true) {
   const StageRanks& stages = model.weights().stages();
-  at::Tensor stream, gradient;
-  if (!stages.place.is_first()) {
-    stream = tensor::empty_result({}, {std::ssize(tokens.ids), model.stream_width()});
-    stages.receive({}, stream.data_ptr<float>(), stream.numel(), -1);
-  }
-  std::unique_ptr<ForwardRecord> record;
-  const at::Tensor given = model.forward_train(tokens, recompute, record, stream);
+  const int runs = stages.place.runs;
+  std::vector<std::unique_ptr<ForwardRecord>> records(static_cast<size_t>(runs));
+  at::Tensor given, gradient;
   std::vector<float> log_probs;
-  if (stages.place.is_last()) {
-    std::tie(gradient, log_probs) = learn_from(model, given);
-  } else {
-    stages.send({}, given.data_ptr<float>(), given.numel(), 1);
-    EXPECT_EQ(model.takes_gradient(), moves);
-    if (moves) {
-      gradient = tensor::empty_result({}, given.sizes());
-      stages.receive({}, gradient.data_ptr<float>(), gradient.numel(), 1);
+  for (int run = 0; run < runs; ++run) {
+    at::Tensor stream;
+    if (run > 0 || !stages.place.is_first()) {
+      stream = tensor::empty_result({}, {std::ssize(tokens.ids), model.stream_width()});
+      stages.receive({}, stream.data_ptr<float>(), stream.numel(), -1);
     }
+    given = model.forward_train(tokens, recompute, base::at(records, run), stream, run);
+    if (!model.ends(run)) stages.send({}, given.data_ptr<float>(), given.numel(), 1);
   }
-  const at::Tensor passed = model.backward(std::move(record), gradient);
-  EXPECT_EQ(passed.defined(), model.gives_gradient());
-  if (model.gives_gradient()) stages.send({}, passed.data_ptr<float>(), passed.numel(), -1);
+  for (int run = runs - 1; run >= 0; --run) {
+    if (model.ends(run)) {
+      std::tie(gradient, log_probs) = learn_from(model, given);
+    } else {
+      EXPECT_EQ(model.takes_gradient(run), moves);
+      if (moves) {
+        gradient = tensor::empty_result({}, given.sizes());
+        stages.receive({}, gradient.data_ptr<float>(), gradient.numel(), 1);
+      }
+    }
+    const at::Tensor passed = model.backward(std::move(base::at(records, run)), gradient);
+    EXPECT_EQ(passed.defined(), model.gives_gradient(run));
+    if (model.gives_gradient(run)) stages.send({}, passed.data_ptr<float>(), passed.numel(), -1);
+  }
   return log_probs;
 }
 

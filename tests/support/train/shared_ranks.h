@@ -31,6 +31,8 @@ inline constexpr int64_t kSharedRows = 8;
 
 struct SharedLayout {
   int tp = 1, cp = 1, dp = 1, zero = 0, pp = 1, ep = 1;
+  std::vector<int64_t> layers = {};  // of each of the stages, as StageRank has them
+  int runs = 1;
   shape::ContextKind kind = shape::ContextKind::kGather;
   int ranks() const { return tp * cp * dp * pp; }
   std::string name() const {
@@ -63,7 +65,7 @@ class AxisLines {
     stages_ = join("pp", (data * layout.cp + context) * layout.tp + tensor, stage, layout.pp);
     if (layout.dp > 1) copies_ = join("copies", pieces, data * layout.cp + context, layout.dp * layout.cp);
     model.tensor = {line(tensor_), {tensor, layout.tp}};
-    model.stages = {line(stages_), {stage, layout.pp}};
+    model.stages = {line(stages_), {stage, layout.pp, layout.layers, layout.runs}};
     training = {rows_.get(), {line(context_), context, layout.cp, layout.kind}, copies_.get()};
     data_rank = data;
     if (layout.zero == 3)
