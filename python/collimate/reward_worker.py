@@ -51,7 +51,7 @@ class NotThere(Exception):
     """Says what is missing in words that need no name of an exception."""
 
 
-def load(path, name):
+def load(path, name, kind="function"):
     if not os.path.isfile(path):
         raise NotThere(f"no file {path}")
     spec = importlib.util.spec_from_file_location("collimate_user_reward", path)
@@ -59,9 +59,13 @@ def load(path, name):
     sys.modules[spec.name] = module
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec.loader.exec_module(module)
-    if not callable(getattr(module, name, None)):
+    if hasattr(module, name) and not callable(getattr(module, name)):
+        raise NotThere(f"{name}, which is no {kind}")
+    if not hasattr(module, name):
         known = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
-        raise NotThere(f"no function {name}; it defines {', '.join(known) or 'none'}")
+        own = [k for k in known if getattr(getattr(module, k), "__module__", "") == spec.name]
+        remedy = f"; try {path}:{own[0]}" if len(own) == 1 else ""
+        raise NotThere(f"no {kind} {name}; it defines {', '.join(known) or 'none'}{remedy}")
     return getattr(module, name)
 
 
