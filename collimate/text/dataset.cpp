@@ -1,6 +1,8 @@
 #include "collimate/text/dataset.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "collimate/base/at.h"
@@ -41,17 +43,22 @@ void rename_columns(Row& row, const DataSource& source, const RowLocation& locat
   }
 }
 
-// Returns "frage: prompt, antwort: completion": the first two columns as what most recipes read.
+// Returns "frage: prompt, antwort: completion": the first two columns as what most recipes read, unless a later one is
+// an answer by its name.
 std::string columns_by_place(const Row& row) {
-  constexpr const char* kOurs[] = {"prompt", "completion"};
-  std::string text;
-  size_t place = 0;
+  constexpr std::string_view kAnswers[] = {"response", "output", "answer", "reply", "target", "assistant"};
+  std::string prompt, answer, second;
   for (const auto& [name, value] : row.items()) {
-    if (place == std::size(kOurs)) break;
-    text += fmt::format("{}{}: {}", place == 0 ? "" : ", ", name, kOurs[place]);
-    ++place;
+    if (answer.empty() && std::ranges::find(kAnswers, name) != std::end(kAnswers))
+      answer = name;
+    else if (prompt.empty())
+      prompt = name;
+    else if (second.empty())
+      second = name;
   }
-  return text;
+  if (answer.empty()) answer = second;
+  if (prompt.empty() || answer.empty()) return fmt::format("{}: prompt", prompt.empty() ? answer : prompt);
+  return fmt::format("{}: prompt, {}: completion", prompt, answer);
 }
 
 // Returns the column that holds a list of rows, as files of some services have it; "" where none does.
