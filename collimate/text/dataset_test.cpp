@@ -155,18 +155,6 @@ TEST(DataShape, SystemAndHistoryThatCannotBeTurnsAreRefused) {
             "own, or data columns: {system: another_name}");
   EXPECT_THAT(error_of(R"({"chosen": "p a", "rejected": "p b", "history": [["x", "y"]]})"),
               HasSubstr("column history] expected no such column beside chosen and rejected that hold their prompt"));
-  EXPECT_EQ(error_of(R"({"prompt": "a", "completion": 5})"),
-            "[f.jsonl:7 column completion] expected text or messages, got number 5; try quotes around it, \"5\"");
-  // A question beside texts would be dropped, and what they happen to share would be the prompt.
-  for (const char* answers : {R"("chosen": "Sure, a", "rejected": "Sure, b")", R"("chosen": "a", "rejected": "b")",
-                              R"("chosen": [{"role": "assistant", "content": "a"}],
-                                 "rejected": [{"role": "assistant", "content": "b"}])"})
-    EXPECT_EQ(error_of(fmt::format(R"({{"system": "s", "question": "q?", {}}})", answers)),
-              "[f.jsonl:7 column question] expected the prompt of chosen and rejected in a column prompt, got one by "
-              "this name; try data columns: {question: prompt}");
-  EXPECT_EQ(
-      error_of(R"({"question": "q?", "chosen": "Human: q?\nAssistant: a", "rejected": "Human: q?\nAssistant: b"})"),
-      "");
   EXPECT_THAT(error_of(R"({"prompt": [5], "system": "s"})"), HasSubstr("text or messages beside it, got token ids"));
   EXPECT_THAT(error_of(R"({"system": "s", "messages": [{"role": "system", "content": "other"},
                            {"role": "user", "content": "a"}]})"),
