@@ -207,6 +207,8 @@ TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
   EXPECT_THAT(output({"init", "grpo", "--output", "-"}), HasSubstr("    path: MODEL "));
   EXPECT_THAT(error({"init", "stf"}),
               HasSubstr("expected one of sft, distill, reward, dpo, kto, grpo, ppo, got 'stf'; try 'sft'"));
+  EXPECT_THAT(error({"init", "orpo"}),
+              testing::EndsWith("got 'orpo'; try recipe: dpo with algorithm: {loss_type: orpo}"));
 }
 
 TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {
