@@ -62,10 +62,13 @@ std::string columns_by_place(const Row& row) {
 }
 
 // Returns the column that holds a list of rows, as files of some services have it; "" where none does.
-std::string column_of_rows(const Row& row) {
-  for (const auto& [name, value] : row.items())
-    if (value.is_array() && !value.empty() && value.front().is_object() && row.size() == 1) return name;
-  return "";
+std::string column_of_rows(const Row& row, const RowLocation& location) {
+  if (row.size() != 1) return "";
+  const Row& value = row.front();
+  const bool rows = value.is_array() && !value.empty() && value.front().is_object();
+  const bool taken_apart =
+      location.file.ends_with(".json") && value.is_object();  // an object of lists is read as columns
+  return rows || taken_apart ? row.begin().key() : "";
 }
 
 // Returns "{frage: question, optionen: choices, loesung: answer}" for a row whose columns look like these; "" for
@@ -85,7 +88,7 @@ std::string columns_of_choices(const Row& row) {
 }
 
 [[noreturn]] void shape_unknown(const Row& row, const RowLocation& location) {
-  if (const std::string column = column_of_rows(row); !column.empty())
+  if (const std::string column = column_of_rows(row, location); !column.empty())
     throw base::InputError(base::expectation(location.text(), "a row in each line, or a list of rows",
                                              fmt::format("one object whose '{}' is a list of rows", column),
                                              fmt::format("jq -c '.{}[]' {} > rows.jsonl", column, location.file)));

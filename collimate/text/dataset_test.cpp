@@ -348,6 +348,8 @@ TEST_F(DatasetFile, Errors) {
               HasSubstr("columns: {ctx: question, endings: choices, label: answer}} in the place of the path"));
   EXPECT_THAT(error("{\"data\": [{\"prompt\": \"a\"}]}\n"),
               HasSubstr("got one object whose 'data' is a list of rows; try jq -c '.data[]' " + path));
+  EXPECT_THAT(message_of<base::InputError>([&] { Dataset::read({source("a.json", R"({"data": [{"x": 1}]})")}); }),
+              HasSubstr("got one object whose 'data' is a list of rows; try jq -c '.data[]' "));
   DataSource renamed = source("a.jsonl", "{\"foo\": 1}\n");
   renamed.columns = {{"question", "prompt"}};
   EXPECT_THAT(message_of<base::InputError>([&] { Dataset::read({renamed}); }), HasSubstr("column 'question'"));
