@@ -137,8 +137,8 @@ const RecipeEntry& find_recipe(const std::string& name) {
   for (const RecipeEntry& entry : recipes())
     if (entry.name == name) return entry;
   if (const std::string remedy = remedy_for_recipe(name); !remedy.empty())
-    throw base::InputError(base::expectation(
-        "recipe", fmt::format("one of {}", fmt::join(recipe_names(), ", ")), fmt::format("'{}'", name), remedy));
+    throw base::InputError(base::expectation("recipe", fmt::format("one of {}", fmt::join(recipe_names(), ", ")),
+                                             fmt::format("'{}'", name), remedy));
   base::throw_unknown_choice("recipe", name, recipe_names());
 }
 
