@@ -39,11 +39,16 @@ ConfigNode take_include(ConfigNode& root) {
 
 std::string read_config_file(const fs::path& path, const std::string& included_at) {
   std::error_code ignored;
-  if (!fs::exists(path, ignored) || fs::is_directory(path, ignored)) {
-    throw InputError(expectation(included_at.empty() ? path.string() : included_at, "a configuration file",
+  const std::string where = included_at.empty() ? path.string() : included_at;
+  if (fs::is_directory(path, ignored)) {
+    const std::string inside = nearest_file(path / "config.yaml", {".yaml", ".yml"});
+    throw InputError(expectation(where, "a configuration file", "a directory",
+                                 inside.starts_with("a path from ") ? "the path of a YAML file" : inside));
+  }
+  if (!fs::exists(path, ignored))
+    throw InputError(expectation(where, "a configuration file",
                                  included_at.empty() ? "no such file" : fmt::format("no file {}", path.string()),
                                  nearest_file(path, {".yaml", ".yml"})));
-  }
   return read_file(path);
 }
 

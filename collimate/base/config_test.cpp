@@ -300,6 +300,19 @@ TEST_F(ConfigFiles, ErrorsNameTheIncludedFile) {
                                     (directory_ / "absent.yaml").string())));
 }
 
+TEST_F(ConfigFiles, ADirectoryAndRowsAreNoConfig) {
+  write("parts/a.yaml", "train: {}\n");
+  EXPECT_EQ(error_loading("parts"),
+            fmt::format("[{}] expected a configuration file, got a directory; try one that is "
+                        "there: {}",
+                        (directory_ / "parts").string(), (directory_ / "parts/a.yaml").string()));
+  write("run.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n");
+  EXPECT_THAT(error_loading("run.jsonl"),
+              HasSubstr("expected one YAML document, got a file of rows; try collimate init"));
+  write("run.yaml", "recipe: x\n");
+  EXPECT_THAT(error_loading("run.yml"), HasSubstr("got no such file; try " + (directory_ / "run.yaml").string()));
+}
+
 TEST(Config, ResolvedRoundTrips) {
   const auto options = read("train: {learning_rate: 0.1}\nlimit: null", {"files=[\"a b\", 'true', '12', plain.txt]"});
   RunOptions awkward = options;

@@ -143,9 +143,12 @@ std::string plain_words(const std::string& problem) {
 ConfigNode parse(const std::string& text, Converter converter) {
   try {
     if (const auto second = second_document(text)) {
-      const bool is_marked = text.find("---") != std::string::npos;
-      throw InputError(
-          expectation(converter.where(*second), "one YAML document", "a second one", is_marked ? "" : kQuotes));
+      const bool is_marked = text.find("---") != std::string::npos, rows = text.starts_with("{\"");
+      throw InputError(expectation(converter.where(*second), "one YAML document",
+                                   rows ? "a file of rows" : "a second one",
+                                   rows ? "collimate init RECIPE MODEL FILE, which writes a config for such a file"
+                                   : is_marked ? ""
+                                               : kQuotes));
     }
     const YAML::Node document = YAML::Load(text);
     return document.Mark().is_null() ? ConfigNode{} : converter.convert(document, document.Mark());

@@ -155,13 +155,16 @@ std::string remedy_at(std::string_view text, size_t at) {
   if (at == 0 || at > text.size()) return "";
   const auto found = static_cast<unsigned char>(text[at - 1]);
   const size_t before = at < 2 ? std::string_view::npos : text.find_last_not_of(" \t\r\n", at - 2);
+  constexpr const char* kUtf8 = "UTF-8: iconv -f LATIN1 -t UTF-8 converts an older file";
   if (found == '\'') return "double quotes in place of single ones";
+  if (found == ',' && text.find_first_not_of(" \t\r\n", at) == std::string_view::npos) return "no comma at the end";
+  if (at > 1 && static_cast<unsigned char>(text[at - 2]) >= 0xC0) return kUtf8;  // it begins a longer character
   if ((found == '}' || found == ']') && before != std::string_view::npos && text[before] == ',')
     return "no comma behind the last one";
   if (found == 'N' || found == 'I') return "null in place of a number that JSON lacks, as NaN";
   if (found == 'T' || found == 'F') return "true and false in small letters";
   if (found < 0x20) return "an escape, as \\t or \\n, for a control character in a text";
-  if (found >= 0x80) return "UTF-8: iconv -f LATIN1 -t UTF-8 converts an older file";
+  if (found >= 0x80) return kUtf8;
   return "";
 }
 

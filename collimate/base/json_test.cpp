@@ -61,6 +61,8 @@ TEST(Json, MalformedTextIsShownInWordsOfItsOwn) {
   EXPECT_EQ(json_error("{\"a\": \"\xff\"}", 1), expected +
                                                     "something else at column 8: {\"a\": \"\xef\xbf\xbd; try UTF-8: "
                                                     "iconv -f LATIN1 -t UTF-8 converts an older file");
+  EXPECT_THAT(json_error("{\"a\": \"caf\xe9\"}", 1), testing::HasSubstr("; try UTF-8: iconv"));
+  EXPECT_THAT(json_error("{\"a\": 1},", 1), testing::EndsWith("; try no comma at the end"));
   EXPECT_THAT(json_error("{\"a\": 1 , }", 1), testing::EndsWith("; try no comma behind the last one"));
   EXPECT_THAT(json_error("[1, ]", 1), testing::EndsWith("; try no comma behind the last one"));
   EXPECT_THAT(json_error("[NaN]", 1), testing::EndsWith("; try null in place of a number that JSON lacks, as NaN"));

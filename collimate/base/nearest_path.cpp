@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -70,9 +72,8 @@ std::string above(const fs::path& missing) {
   return "";
 }
 
-}  // namespace
-
-std::string nearest_path(const fs::path& missing) {
+// Does what nearest_path says, and prefers names with one of these endings.
+std::string nearest_of(const fs::path& missing, const std::vector<std::string>& endings) {
   std::error_code ignored;
   fs::path found;
   bool changed = false;
@@ -81,7 +82,13 @@ std::string nearest_path(const fs::path& missing) {
       found /= name;
       continue;
     }
-    const std::string near = changed ? "" : nearest_name(name.string(), names_in(found));
+    if (changed) return "";
+    const std::vector<std::string> all = names_in(found);
+    std::vector<std::string> wanted;
+    std::ranges::copy_if(all, std::back_inserter(wanted),
+                         [&](const std::string& candidate) { return has_ending(candidate, endings); });
+    std::string near = nearest_name(name.string(), wanted);
+    if (near.empty()) near = nearest_name(name.string(), all);
     if (near.empty()) return "";
     found /= near;
     changed = true;
@@ -89,9 +96,13 @@ std::string nearest_path(const fs::path& missing) {
   return changed && fs::exists(found, ignored) ? fmt::format("{}, which is there", found.string()) : "";
 }
 
+}  // namespace
+
+std::string nearest_path(const fs::path& missing) { return nearest_of(missing, {}); }
+
 std::string nearest_file(const fs::path& missing, const std::vector<std::string>& endings) {
   constexpr size_t kMostShown = 3;
-  if (const std::string near = nearest_path(missing); !near.empty()) return near;
+  if (const std::string near = nearest_of(missing, endings); !near.empty()) return near;
   const fs::path directory = missing.parent_path();
   std::error_code ignored;
   if (!directory.empty() && !fs::is_directory(directory, ignored)) {

@@ -15,6 +15,8 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_number.h"
+#include "collimate/recipe/config.h"
+#include "collimate/recipe/other_names.h"
 #include "collimate/recipe/plugins.h"
 
 namespace collimate::cli {
@@ -40,6 +42,32 @@ std::string nearest_option(const CLI::App& app, const std::string& word) {
   return word.starts_with("--") ? base::nearest(word, names) : "";
 }
 
+bool has_option(const CLI::App& app, const std::string& name) { return app.get_option_no_throw(name) != nullptr; }
+
+// Returns the key of a config that an option is called by, here or in another program, as "train.learning_rate"; "".
+std::string key_of_option(std::string word) {
+  word.erase(0, word.find_first_not_of('-'));
+  word.resize(std::min(word.find('='), word.size()));
+  std::ranges::replace(word, '-', '_');
+  if (const std::string known = recipe::remedy_for_name(word).key; !known.empty()) return known;
+  std::vector<base::OptionInfo> options;
+  recipe::Config().describe_section("", options);
+  for (const base::OptionInfo& option : options)
+    if (option.path == word || option.path.ends_with("." + word)) return option.path;
+  return "";
+}
+
+// Returns what to write in the place of a word that the app does not know, "" where nothing is known of it.
+std::string remedy_for_word(const CLI::App& app, const std::string& word) {
+  if (const std::string near = nearest_option(app, word); !near.empty()) return near;
+  if (word.starts_with("--config") && has_option(app, "CONFIG")) return "the file alone, without --config";
+  if (!word.starts_with('-') && has_option(app, "--prompt")) return fmt::format("--prompt '{}'", word);
+  if (!has_option(app, "--set")) return "";
+  if (!word.starts_with('-') && word.find('=') != std::string::npos) return fmt::format("--set {}", word);
+  const std::string key = word.starts_with("--") ? key_of_option(word) : "";
+  return key.empty() || key.starts_with('-') ? key : fmt::format("--set {}=VALUE", key);
+}
+
 // Turns the message of a parse error into an InputError. Messages such as "--n: expected 1 or more, got 0; try 1" come
 // from at_least() and from_to(); all others are CLI11's.
 [[noreturn]] void throw_parse_error(const CLI::App& app, const std::string& text) {
@@ -54,7 +82,8 @@ std::string nearest_option(const CLI::App& app, const std::string& word) {
   if (const auto unknown = between(text, "expected: ", "")) {
     const size_t option = std::min(unknown->find("--"), unknown->size());  // a value may stand before it
     const std::string word = unknown->substr(option, unknown->find(' ', option) - option);
-    fail(verb, "arguments that it knows", "'" + (word.empty() ? *unknown : word) + "'", nearest_option(app, word));
+    fail(verb, "arguments that it knows", "'" + (word.empty() ? *unknown : word) + "'",
+         remedy_for_word(app, word.empty() ? *unknown : word));
   }
   if (const auto name = between(text, "Could not convert: ", " = ")) {
     const std::string value = between(text, " = ", "").value_or("");

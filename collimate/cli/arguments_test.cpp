@@ -9,7 +9,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
@@ -112,6 +114,25 @@ TEST(Arguments, ErrorsGiveTheNearestThatIsRight) {
   EXPECT_EQ(refused({"f", "--row", "1"}), "[collimate test] expected arguments that it knows, got '--row'; try --rows");
   EXPECT_EQ(refused({"f", "--rows", "1", "--rows", "2"}), "[--rows] expected one value, got 2; try one of them");
   EXPECT_EQ(refused({}), "[collimate test] expected FILE, got none; try collimate test --help");
+}
+
+TEST(Arguments, AWordForAKeyOfTheConfigLeadsToSet) {
+  const auto remedy = [](const Arguments& arguments, const std::string& option) {
+    CLI::App app{"reads a config", "test"};
+    std::string file;
+    std::vector<std::string> values;
+    app.add_option("CONFIG", file, "");
+    app.add_option(option, values, "")->take_all();
+    const std::string message = base::message_of([&] { parse(app, arguments); });
+    return message.substr(message.find("; try ") + 6);
+  };
+  EXPECT_EQ(remedy({"a.yaml", "--lr", "1e-3"}, "--set"), "--set train.learning_rate=VALUE");
+  EXPECT_EQ(remedy({"a.yaml", "--num-train-epochs=3"}, "--set"), "--set run.epochs=VALUE");
+  EXPECT_EQ(remedy({"a.yaml", "--samples-per-prompt", "4"}, "--set"), "--set rollout.samples_per_prompt=VALUE");
+  EXPECT_EQ(remedy({"a.yaml", "train.learning_rate=1"}, "--set"), "--set train.learning_rate=1");
+  EXPECT_EQ(remedy({"--config", "a.yaml"}, "--set"), "the file alone, without --config");
+  EXPECT_EQ(remedy({"a.yaml", "hello"}, "--prompt"), "--prompt 'hello'");
+  EXPECT_EQ(remedy({"a.yaml", "--nowhere"}, "--set"), "collimate test --help");
 }
 
 TEST(Arguments, AFileToWriteHasADirectory) {

@@ -56,6 +56,9 @@ _collimate() {{
     COMPREPLY=($(compgen -W "{verbs}" -- "$word"))
     return
   fi
+  # "--set=key" is three words.
+  if [ "$before" = = ]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi
+  if [ "$word" = = ]; then word=; fi
   case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}} " in
 {cases}  esac
   if [ -n "$keys" ] && [ "$before" = --set ]; then
@@ -114,7 +117,8 @@ std::string zsh_case(const Command& command, const std::vector<Command>& all) {
     const bool keys = command.sets_keys && option.name == "--set";
     const std::string offered = option.choices.empty() ? "_files" : fmt::format("({})", fmt::join(option.choices, " "));
     const std::string value = !option.valued ? "" : keys ? ":key:_collimate_keys" : ":value:" + offered;
-    const std::string word = quoted(fmt::format("{}[{}", option.name, option.help), "\\]:");
+    const char* glued = option.valued ? "=" : "";  // the value may stand behind a "=", or be the next word
+    const std::string word = quoted(fmt::format("{}{}[{}", option.name, glued, option.help), "\\]:");
     text += fmt::format(" \\\n      '*'{}']{}'", word, value);
   }
   if (!command.choices.empty()) text += fmt::format(" \\\n      '1:which:({})'", fmt::join(command.choices, " "));

@@ -83,15 +83,34 @@ void print_keys(const base::Section& section, size_t skipped, const std::string&
   }
 }
 
-void print_rewards() {
+// Prints the entries of `reward` that `wanted` accepts.
+template <class Wanted>
+void print_reward_forms(const Wanted& wanted) {
   const rlhf::RewardSection all;
-  fmt::print("reward: is a list of these entries\n");
   for (const rlhf::RewardForm& form : rlhf::reward_forms()) {
+    if (!wanted(form)) continue;
     fmt::print("  {:26} {}\n", form.entry, form.summary);
     print_keys(*form.section, all.section_items().size(), form.key);
   }
   fmt::print("Each entry may also have\n");
   print_keys(all, 0);
+}
+
+void print_rewards() {
+  fmt::print("reward: is a list of these entries\n");
+  print_reward_forms([](const rlhf::RewardForm&) { return true; });
+}
+
+// Prints the entry of `reward` that a word names, a rule by its name. Returns false if it names none.
+bool print_reward(const std::string& word) {
+  const auto named = [&](const rlhf::RewardForm& form) {
+    return form.entry == fmt::format("{{rule: {}}}", word) || (form.key == word && word != "rule");
+  };
+  const std::vector<rlhf::RewardForm> forms = rlhf::reward_forms();
+  if (std::none_of(forms.begin(), forms.end(), named)) return false;
+  fmt::print("an entry of reward: (collimate help rewards lists all)\n");
+  print_reward_forms(named);
+  return true;
 }
 
 void print_reference() {
@@ -212,6 +231,8 @@ std::string help_of_name(const std::string& word) {
       with_part += base::config_help(config, option.path);
   }
   if (named.empty()) named = help_of_other_name(word, config);
+  if (const std::string recipe = recipe::remedy_for_recipe(word); named.empty() && !recipe.empty())
+    named = fmt::format("{} is here {}\n", word, recipe);
   return named.empty() ? with_part : named;
 }
 
@@ -255,6 +276,7 @@ int help(const Arguments& arguments) {
     if (!text.empty()) fmt::print("\nConfig keys of section {}:\n{}", topic, text);
     return code;
   }
+  if (text.empty() && print_reward(topic)) return 0;
   const std::string named = text.empty() ? help_of_name(topic) : text;
   if (named.empty()) throw_unknown_topic(topic);
   fmt::print("{}", named);

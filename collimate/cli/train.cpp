@@ -69,7 +69,11 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
   const bool trl = config.log.names == std::string("trl");
   const char* mean_reward = trl ? "reward" : "critic/rewards/mean";
   std::string reward = change_of(records, mean_reward, "reward");
-  if (report::has_not_risen(finite_values(records, mean_reward))) reward += kNotRisen;
+  const auto warnings = outcome.summary.value("warnings", nlohmann::ordered_json::array());
+  const bool explained = std::ranges::any_of(warnings, [](const nlohmann::ordered_json& warning) {
+    return warning.get<std::string>().find("iterations in a row") != std::string::npos;
+  });
+  if (!explained && report::has_not_risen(finite_values(records, mean_reward))) reward += kNotRisen;
   const char* loss = trl ? "loss" : "actor/loss";
   const bool falls = recipe::find_recipe(config.recipe).rows == rlhf::RowKind::kDemonstration &&
                      report::still_falls(finite_values(records, loss));
@@ -81,8 +85,7 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
     if (const auto first = outcome.first_evaluation.find(name);
         first != outcome.first_evaluation.end() && finite(*first) && finite(last))
       fmt::print("held out: {} {:.4g} -> {:.4g}\n", name, first->get<double>(), last.get<double>());
-  for (const auto& warning : outcome.summary.value("warnings", nlohmann::ordered_json::array()))
-    fmt::print("warning: {}\n", warning.get<std::string>());
+  for (const auto& warning : warnings) fmt::print("warning: {}\n", warning.get<std::string>());
   const std::string command = report::trial_command(config.recipe, outcome.summary.value("generates", false), output);
   fmt::print("model: {}/model{}\nreport: {}/report.html\n", output, command.empty() ? "" : ", to try it: " + command,
              output);

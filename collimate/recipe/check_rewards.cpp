@@ -34,15 +34,21 @@ constexpr const char* kMending = "mending the reward, or the rows";  // where no
 constexpr size_t kTogether = 5;  // samples of a trial: as many values as no function would return by itself
 constexpr const char* kRemedy = "mending the reward, or on_error: drop, or a value, for it";
 
+// Takes the remedy that an error has of its own away from its end and returns it, or returns `usual`.
+std::string own_remedy(std::string& error, const std::string& usual) {
+  constexpr std::string_view kTry = "; try ";
+  const size_t own = error.rfind(kTry);
+  if (own == std::string::npos) return usual;
+  std::string remedy = error.substr(own + kTry.size());
+  error.resize(own);
+  return remedy;
+}
+
 // Returns the problem that a reward fails, with what it may read of a row. An error that has a remedy of its own keeps
 // it.
 std::string failure(const std::string& where, const std::string& expected, std::string got,
                     const rlhf::RewardSample& sample, std::string remedy) {
-  constexpr std::string_view kTry = "; try ";
-  if (const size_t own = got.rfind(kTry); own != std::string::npos) {
-    remedy = got.substr(own + kTry.size());
-    got.resize(own);
-  }
+  remedy = own_remedy(got, remedy);
   std::vector<std::string> names;
   for (const auto& [name, value] : sample.example.items()) names.push_back(name);
   return base::expectation(where, expected, fmt::format("{}; the data has the columns {}", got, fmt::join(names, ", ")),
@@ -97,7 +103,7 @@ void tell_once(const std::string& heading, const std::string& raised, RewardFind
 
 // Returns the problem that a reward gives nothing for any completion. It names the data's columns unless the function
 // returned a wrong length or was too late, which has nothing to do with the rows.
-std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spec, const std::string& error,
+std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spec, std::string error,
                            const rlhf::RewardSample& sample) {
   const std::string where = fmt::format("reward {} on {}", spec.name, place);
   if (error.find("the function returned None") != std::string::npos)
@@ -107,9 +113,10 @@ std::string nothing_judged(const std::string& place, const rlhf::RewardSpec& spe
   if (rlhf::is_wrong_count(error))
     return base::expectation(where, "a list with a reward for each completion", error,
                              "returning as many numbers as there are completions");
-  if (error.starts_with("http"))
-    return base::expectation(where, "a reward from its server", error,
-                             "looking at what the server says, or whether it runs");
+  if (error.starts_with("http")) {
+    const std::string remedy = own_remedy(error, "looking at what the server says, or whether it runs");
+    return base::expectation(where, "a reward from its server", error, remedy);
+  }
   if (error.find("no answer within") != std::string::npos)
     return base::expectation(where, "a reward in time", error,
                              "a larger timeout_seconds in its entry, or a faster function");
@@ -144,7 +151,7 @@ bool try_out(const std::string& place, const rlhf::RewardSpec& spec, const rlhf:
     judged = judged || result.value || result.error.empty();
     valued = valued || result.value || !result.error.empty();
     shown.push_back(fmt::format("{} gets {}", nlohmann::json(samples[i].completion).dump(),
-                                result.value           ? fmt::format("{:.4g}", *result.value)
+                                result.value           ? fmt::format("{:.4g}{}", *result.value, result.note)
                                 : result.error.empty() ? "no judgement"
                                                        : "the error " + result.error));
   }

@@ -15,6 +15,7 @@
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/evaluation/asked_measures.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/other_names.h"
 #include "collimate/recipe/plugins.h"
 #include "collimate/recipe/preset.h"
 #include "collimate/rlhf/reward/reward.h"
@@ -102,6 +103,17 @@ const Preset* preset_of(const base::ConfigNode& root) {
       node->where, fmt::format("preset to be one of {}", fmt::join(preset_names(), ", ")), node->description()));
 }
 
+// Throws InputError for a recipe by its name in another program. Any other unknown name is the option's to refuse.
+void refuse_other_recipe(const base::ConfigNode& root) {
+  const base::ConfigNode* node = root.find("recipe");
+  const std::vector<std::string> known = recipe_names();
+  if (node == nullptr || std::ranges::find(known, node->text) != known.end()) return;
+  if (const std::string remedy = remedy_for_recipe(node->text); !remedy.empty())
+    throw base::InputError(base::expectation(node->where,
+                                             fmt::format("recipe to be one of \"{}\"", fmt::join(known, "\", \"")),
+                                             node->description(), remedy));
+}
+
 // Returns how long rows may be: as data.max_tokens has it by default, or as the policy can read, whichever is less.
 int64_t usual_tokens(const Config& config) {
   const int64_t usual = config.data.max_tokens;
@@ -124,6 +136,7 @@ Config read_config(const base::ConfigSource& source, const std::string& name) {
   const Preset* preset = preset_of(source.root);
   if (preset == nullptr && source.root.find("recipe") == nullptr)
     throw base::InputError(base::expectation(name, "a key recipe", "none", "recipe: grpo"));
+  refuse_other_recipe(source.root);
   if (const base::ConfigNode* models = source.root.find("models");
       models != nullptr && models->kind == base::ConfigNode::Kind::kScalar)
     throw base::InputError(base::expectation(models->where, "models by their roles", models->description(),

@@ -21,7 +21,16 @@ nlohmann::json gym_entry(const Config& config) {
     throw base::InputError(base::expectation("reward", "one environment at most, as it answers the policy's turns",
                                              fmt::format("{} entries with gym", entries.size()),
                                              "one class that does what they do"));
-  return entries.empty() ? nlohmann::json(nullptr) : entries.front();
+  if (entries.empty()) return nullptr;
+  const nlohmann::json& turn = entries.front().value("turn_tokens", nlohmann::json());
+  const int64_t most = config.rollout.completion_tokens;
+  if (turn.is_number_integer() && turn.get<int64_t>() > most)
+    throw base::InputError(base::expectation(
+        "reward.turn_tokens", fmt::format("at most rollout.completion_tokens, {}, which all turns share", most),
+        turn.dump(),
+        "a turn_tokens that leaves room for several turns, or a larger "
+        "rollout.completion_tokens"));
+  return entries.front();
 }
 
 void check_gym_entries(const Config& config, const nlohmann::json& rewards) {

@@ -7,7 +7,7 @@
 namespace collimate::recipe {
 
 // Returns the entry of the environment in the config's `reward`, with which its samples are drawn; null for none.
-// Throws InputError for two of them.
+// Throws InputError for two of them, and for turns that may be longer than all turns together.
 nlohmann::json gym_entry(const Config& config);
 
 // Throws InputError where a list of rewards has an environment other than that of `reward`.

@@ -60,6 +60,16 @@ const char* equal_rewards_text(const base::MetricsRecord& record) {
          "look at samples/, and try another reward, or prompts of which some are answered well";
 }
 
+// An environment is not asked about a turn that the limit of the whole completion has cut.
+const char* cut_completions_text(const base::MetricsRecord& record) {
+  if (record.find("rollout/turns/mean") != nullptr)
+    return "every sample was cut at its limit in {} iterations in a row: if no turn ends, try turn_tokens of the gym "
+           "entry or a text in rollout.stop, and if no episode does, more max_turns or rollout.completion_tokens";
+  return "every completion was cut at its limit in {} iterations in a row: try a larger rollout.completion_tokens, or "
+         "a "
+         "model that ends its answers";
+}
+
 constexpr const char* kEqualRewards = "equal rewards";
 
 struct Sign {
@@ -88,11 +98,7 @@ constexpr Sign kSigns[] = {
      kEqualRewards},
     {"cut completions",
      [](const base::MetricsRecord& record) { return value_or(record, "response_length/clip_ratio", 0) >= 1; },
-     [](const base::MetricsRecord&) {
-       return "every completion was cut at its limit in {} iterations in a row: try a larger "
-              "rollout.completion_tokens, "
-              "or a model that ends its answers";
-     }},
+     cut_completions_text},
     {"no gradient",
      [](const base::MetricsRecord& record) {
        return !has_rewards(record) && value_or(record, "actor/grad_norm", 1) == 0;

@@ -35,6 +35,8 @@ TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
                         "learned from them: the prompts are solved, or too easy"));
   EXPECT_THAT(said_after(10, all(0)).at(0), HasSubstr("all rewards were 0 in 10 iterations in a row"));
   EXPECT_THAT(said({{"response_length/clip_ratio", 1}}), HasSubstr("every completion was cut at its limit"));
+  EXPECT_THAT(said({{"response_length/clip_ratio", 1}, {"rollout/turns/mean", 1}}),
+              HasSubstr("if no turn ends, try turn_tokens of the gym entry or a text in rollout.stop"));
   EXPECT_THAT(said({{"actor/grad_norm", 0}}), HasSubstr("the gradient was 0 in 10 iterations in a row"));
   EXPECT_EQ(said({{"actor/grad_norm", 0}, {"critic/rewards/mean", 0.5}}), "") << "equal rewards say so themselves";
   EXPECT_THAT(said({{"actor/kl_loss", 1.5}}),

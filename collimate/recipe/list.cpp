@@ -1,11 +1,14 @@
 #include "collimate/recipe/list.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/base/named.h"
 #include "collimate/recipe/data.h"
+#include "collimate/recipe/other_names.h"
 #include "collimate/recipe/page_checks.h"
 
 namespace collimate::recipe {
@@ -140,6 +143,9 @@ std::vector<std::string> recipe_names() { return base::names_of(recipes()); }
 const RecipeEntry& find_recipe(const std::string& name) {
   for (const RecipeEntry& entry : recipes())
     if (entry.name == name) return entry;
+  if (const std::string remedy = remedy_for_recipe(name); !remedy.empty())
+    throw base::InputError(base::expectation("recipe", fmt::format("one of {}", fmt::join(recipe_names(), ", ")),
+                                             fmt::format("'{}'", name), remedy));
   base::throw_unknown_choice("recipe", name, recipe_names());
 }
 

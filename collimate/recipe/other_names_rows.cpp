@@ -5,8 +5,6 @@ namespace {
 
 // TRL 1.16's config classes (and 0.19's), verl 0.4's trainer configs, LLaMA-Factory 0.9's and OpenRLHF 0.8's arguments.
 constexpr OtherName kNames[] = {
-    {"epochs", "", "train.ppo_epochs", "passes over an iteration's rows; run.epochs are passes over the data"},
-    {"model", "", "models.policy.path", "models: {policy: DIR}"},
     {"per_device_train_batch_size", "TRL, LLaMA-Factory", "train.samples_per_update",
      "rows of an optimizer step on all devices together"},
     {"gradient_accumulation_steps", "TRL, LLaMA-Factory", "train.samples_per_update",

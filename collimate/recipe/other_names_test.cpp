@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <sstream>
+#include <vector>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
@@ -33,7 +34,10 @@ TEST(OtherNames, AreNamedByOurs) {
       "config has \"train.samples_per_update\": rows of an optimizer step on all devices together");
   EXPECT_EQ(error_of("num_train_epochs: 3\n"),
             "[a.yaml:2] expected a key of the configuration, got \"num_train_epochs\"; try \"run.epochs\"");
-  EXPECT_THAT(error_of("train: {epochs: 3}\n"), testing::HasSubstr("try \"train.ppo_epochs\": passes over"));
+  EXPECT_THAT(error_of("train: {epochs: 3}\n"),
+              testing::HasSubstr("try \"run.epochs\": passes over the data; train.ppo_epochs are passes over an "));
+  EXPECT_THAT(error_of("train: {num_epochs: 3}\n"), testing::EndsWith("try \"run.epochs\""));
+  EXPECT_THAT(error_of("n_gpus: 8\n"), testing::EndsWith("try \"devices\": recipes compute on CPUs alone"));
 }
 
 std::string loaded(const nlohmann::json& values, const std::vector<std::string>& sets = {}) {
@@ -113,10 +117,30 @@ TEST(OtherNames, HaveTheFieldsOfTrlAndTheKeysOfScripts) {
   for (std::string key; keys >> key;) EXPECT_TRUE(ours.contains(key) || !remedy_for_name(key).text.empty()) << key;
 }
 
+TEST(OtherNames, OfRecipesAreNamedByOurs) {
+  const auto remedy = [](const std::string& name) { return remedy_for_recipe(name); };
+  EXPECT_EQ(remedy("PPO"), "recipe: ppo");
+  EXPECT_EQ(remedy("orpo"), "recipe: dpo with algorithm: {loss_type: orpo}");
+  EXPECT_EQ(remedy("SimPO"), "recipe: dpo with algorithm: {loss_type: simpo}");
+  EXPECT_EQ(remedy("dapo"), "recipe: grpo with algorithm: {loss_type: dapo}");
+  EXPECT_EQ(remedy("online-dpo"), "recipe: grpo with algorithm: {loss_type: online_dpo}");
+  EXPECT_EQ(remedy("rloo"), "recipe: grpo with algorithm: {advantage: rloo}");
+  EXPECT_EQ(remedy("reinforce++"), "recipe: grpo with algorithm: {advantage: reinforce_plus_plus}");
+  EXPECT_EQ(remedy("gspo"), "recipe: grpo with algorithm: {importance_sampling_level: sequence}");
+  EXPECT_EQ(remedy("rm"), "recipe: reward");
+  EXPECT_EQ(remedy("pt"), "recipe: sft with rows of {\"text\": …}");
+  EXPECT_EQ(remedy("sort"), "");
+  EXPECT_EQ(loaded({{"recipe", "orpo"}}).substr(0, 47), "[config] expected recipe to be one of \"sft\", \"d");
+  EXPECT_THAT(loaded({{"recipe", "orpo"}}),
+              testing::EndsWith("got \"orpo\"; try recipe: dpo with algorithm: {loss_type: orpo}"));
+}
+
 TEST(OtherNames, LeadToKeysThatExist) {
   const std::set<std::string> keys = our_keys();
   std::set<std::string_view> names;
-  for (const OtherName& other : other_names()) {
+  std::vector<OtherName> all(other_names().begin(), other_names().end());
+  all.insert(all.end(), common_words().begin(), common_words().end());
+  for (const OtherName& other : all) {
     EXPECT_TRUE(names.insert(other.name).second) << other.name << " stands twice";
     std::string key(other.key);
     if (key.starts_with("--") || key.empty()) continue;

@@ -71,6 +71,8 @@ void Recorder::iteration(const flow::IterationResult& result) {
   const auto samples = result.batches.find(plan_.samples_node);
   if (samples != result.batches.end()) add_sample_metrics(samples->second, result.seconds, record);
   copy_metrics(result.metrics, plan_, record);
+  if (const double* trained = record.find("train/tokens"); trained != nullptr && !record.find("perf/throughput"))
+    record.set("perf/throughput", *trained / std::max(result.seconds, 1e-9));
   record.set("timing_s/step", result.seconds);
   record.set("memory/peak_bytes", static_cast<double>(host::peak_resident_bytes()));
   const int64_t every = config_.run.samples_every;

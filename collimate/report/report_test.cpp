@@ -48,6 +48,9 @@ TEST_F(ReportTest, NamesWhatIsMissing) {
             "[report] expected a run's directory with metrics.jsonl, got " + run_.string() +
                 "; try the --output directory of a `collimate train`");
   write_metrics();
+  EXPECT_EQ(base::message_of([&] { render_report(run_ / "model"); }),
+            "[report] expected a run's directory with metrics.jsonl, got " + (run_ / "model").string() + "; try " +
+                run_.string() + ", which has it");
   EXPECT_THAT(render_report(run_), HasSubstr("not shown: summary.json, config.resolved.yaml, trace.json, samples/ ("));
 }
 

@@ -110,8 +110,11 @@ struct Parts {
 void read_metrics_into(const fs::path& directory, RunData& run) {
   const fs::path path = directory / "metrics.jsonl";
   if (!fs::exists(path)) {
-    throw base::InputError(base::expectation("report", "a run's directory with metrics.jsonl", directory.string(),
-                                             "the --output directory of a `collimate train`"));
+    const fs::path above = directory.has_filename() ? directory.parent_path() : directory.parent_path().parent_path();
+    const bool inside = !above.empty() && fs::exists(above / "metrics.jsonl");  // of a run, as its model is
+    throw base::InputError(base::expectation(
+        "report", "a run's directory with metrics.jsonl", directory.string(),
+        inside ? above.string() + ", which has it" : "the --output directory of a `collimate train`"));
   }
   std::vector<std::string> unreadable;
   const std::vector<base::MetricsRecord> records = base::read_metrics(path, &unreadable);

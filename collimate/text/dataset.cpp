@@ -1,6 +1,8 @@
 #include "collimate/text/dataset.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "collimate/base/at.h"
@@ -41,24 +43,32 @@ void rename_columns(Row& row, const DataSource& source, const RowLocation& locat
   }
 }
 
-// Returns "frage: prompt, antwort: completion": the first two columns as what most recipes read.
+// Returns "frage: prompt, antwort: completion": the first two columns as what most recipes read, unless a later one is
+// an answer by its name.
 std::string columns_by_place(const Row& row) {
-  constexpr const char* kOurs[] = {"prompt", "completion"};
-  std::string text;
-  size_t place = 0;
+  constexpr std::string_view kAnswers[] = {"response", "output", "answer", "reply", "target", "assistant"};
+  std::string prompt, answer, second;
   for (const auto& [name, value] : row.items()) {
-    if (place == std::size(kOurs)) break;
-    text += fmt::format("{}{}: {}", place == 0 ? "" : ", ", name, kOurs[place]);
-    ++place;
+    if (answer.empty() && std::ranges::find(kAnswers, name) != std::end(kAnswers))
+      answer = name;
+    else if (prompt.empty())
+      prompt = name;
+    else if (second.empty())
+      second = name;
   }
-  return text;
+  if (answer.empty()) answer = second;
+  if (prompt.empty() || answer.empty()) return fmt::format("{}: prompt", prompt.empty() ? answer : prompt);
+  return fmt::format("{}: prompt, {}: completion", prompt, answer);
 }
 
 // Returns the column that holds a list of rows, as files of some services have it; "" where none does.
-std::string column_of_rows(const Row& row) {
-  for (const auto& [name, value] : row.items())
-    if (value.is_array() && !value.empty() && value.front().is_object() && row.size() == 1) return name;
-  return "";
+std::string column_of_rows(const Row& row, const RowLocation& location) {
+  if (row.size() != 1) return "";
+  const Row& value = row.front();
+  const bool rows = value.is_array() && !value.empty() && value.front().is_object();
+  const bool taken_apart =
+      location.file.ends_with(".json") && value.is_object();  // an object of lists is read as columns
+  return rows || taken_apart ? row.begin().key() : "";
 }
 
 // Returns "{frage: question, optionen: choices, loesung: answer}" for a row whose columns look like these; "" for
@@ -78,7 +88,7 @@ std::string columns_of_choices(const Row& row) {
 }
 
 [[noreturn]] void shape_unknown(const Row& row, const RowLocation& location) {
-  if (const std::string column = column_of_rows(row); !column.empty())
+  if (const std::string column = column_of_rows(row, location); !column.empty())
     throw base::InputError(base::expectation(location.text(), "a row in each line, or a list of rows",
                                              fmt::format("one object whose '{}' is a list of rows", column),
                                              fmt::format("jq -c '.{}[]' {} > rows.jsonl", column, location.file)));

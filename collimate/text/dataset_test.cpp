@@ -341,11 +341,15 @@ TEST_F(DatasetFile, Errors) {
   EXPECT_EQ(error("{\"prompt\": \"a\"}\n{\"answer\": 1}\n"),
             "[" + path + ":2 column prompt] expected a value, got none");
   EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr(path + ":1] expected columns of a known shape"));
+  EXPECT_THAT(error("{\"instruction\": \"a\", \"context\": \"b\", \"response\": \"c\"}\n"),
+              HasSubstr("columns: {instruction: prompt, response: completion}}"));
   EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr("got foo, bar; try saying which is which: {path: "));
   EXPECT_THAT(error("{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": \"1\"}\n"),
               HasSubstr("columns: {ctx: question, endings: choices, label: answer}} in the place of the path"));
   EXPECT_THAT(error("{\"data\": [{\"prompt\": \"a\"}]}\n"),
               HasSubstr("got one object whose 'data' is a list of rows; try jq -c '.data[]' " + path));
+  EXPECT_THAT(message_of<base::InputError>([&] { Dataset::read({source("a.json", R"({"data": [{"x": 1}]})")}); }),
+              HasSubstr("got one object whose 'data' is a list of rows; try jq -c '.data[]' "));
   DataSource renamed = source("a.jsonl", "{\"foo\": 1}\n");
   renamed.columns = {{"question", "prompt"}};
   EXPECT_THAT(message_of<base::InputError>([&] { Dataset::read({renamed}); }), HasSubstr("column 'question'"));

@@ -81,10 +81,25 @@ std::string common_prompt(const std::string& chosen, const std::string& rejected
   return space == std::string::npos ? "" : chosen.substr(0, space);
 }
 
+// Refuses a text that is a prompt by its column's name and that the prompt found in the answers does not have: nothing
+// would read it.
+void refuse_unread_prompt(RowReader& reader, const std::string& prompt) {
+  for (const char* column : {"question", "query", "instruction", "input", "problem"}) {
+    if (!reader.has_text(column) || reader.holds_nothing(column)) continue;
+    std::string text = reader.take_text({column});
+    if (prompt.find(text) == std::string::npos)
+      throw base::InputError(
+          base::expectation(reader.where(column), "the prompt of chosen and rejected in a column prompt",
+                            "one by this name", fmt::format("data columns: {{{}: prompt}}", column)));
+    reader.put(column, std::move(text));
+  }
+}
+
 void split_texts(RowReader& reader) {
-  refuse_earlier_turns(reader, "chosen and rejected that hold their prompt");
   const std::string left = reader.take_text({"chosen"}), right = reader.take_text({"rejected"});
   const std::string prompt = common_prompt(left, right);
+  refuse_unread_prompt(reader, prompt);
+  refuse_earlier_turns(reader, "chosen and rejected that hold their prompt");
   if (prompt.empty()) reader.fail("prompt", "a prompt, or one that chosen and rejected share", "none");
   reader.example().prompt = prompt;
   reader.example().chosen = as_answer(left.substr(prompt.size()));
@@ -98,6 +113,7 @@ void read_preference(RowReader& reader) {
   if (explicit_prompt) prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
   reader.example().chosen = take_answer(reader, prompt, {"chosen"});
   reader.example().rejected = take_answer(reader, prompt, {"rejected"});
+  if (!prompt) refuse_unread_prompt(reader, "");
   if (!prompt) reader.fail("prompt", "a prompt, or messages that chosen and rejected share", "none");
   reader.example().prompt = std::move(*prompt);
 }

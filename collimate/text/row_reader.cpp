@@ -15,7 +15,10 @@ constexpr const char* kEarlierTurns[] = {"system", "history"};
 // Returns the assistant's message, or the last of several messages, which is the assistant's; those before it go to
 // `turns`.
 Message parse_answer(const RowReader& reader, const ordered_json& value, const std::string& column, Messages& turns) {
-  if (!value.is_object() && !value.is_array()) reader.fail(column, "text or messages", value.type_name());
+  if (!value.is_object() && !value.is_array())
+    throw base::InputError(base::expectation(reader.where(column), "text or messages",
+                                             fmt::format("{} {}", value.type_name(), value.dump()),
+                                             fmt::format("quotes around it, \"{}\"", value.dump())));
   turns = value.is_object() ? Messages{message_from_json(value, reader.where(column))}
                             : messages_from_json(value, reader.where(column));
   if (turns.back().role != "assistant")

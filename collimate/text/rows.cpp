@@ -45,9 +45,11 @@ Row parse_row(std::string_view text, const RowLocation& location) {
   Row row = base::parse_ordered_json(text, location.file, location.line);
   refuse_changed_numbers(text, location);
   if (!row.is_object()) {
-    throw base::InputError(base::expectation(location.text(), "an object with columns",
-                                             fmt::format("a JSON {}", row.type_name()),
-                                             "{\"prompt\": …, …}; collimate help data shows the shapes of rows"));
+    const bool rows = row.is_array() && !row.empty() && row.front().is_object();
+    throw base::InputError(
+        base::expectation(location.text(), "an object with columns", fmt::format("a JSON {}", row.type_name()),
+                          rows ? "the ending .json, as the file is one list of rows"
+                               : "{\"prompt\": …, …}; collimate help data shows the shapes of rows"));
   }
   return row;
 }

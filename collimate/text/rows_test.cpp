@@ -117,6 +117,9 @@ TEST_F(Rows, MalformedJsonNamesFileAndLine) {
   EXPECT_THAT(error("a.jsonl", "{\"a\": 1}\n{\"a\": }\n"), HasSubstr("[a.jsonl:2] expected well-formed JSON"));
   EXPECT_THAT(error("a.jsonl", "{\"a\": 1}\n[1]\n"),
               HasSubstr("[a.jsonl:2] expected an object with columns, got a JSON array; try {\"prompt\": …, …}"));
+  EXPECT_THAT(
+      error("b.jsonl", "[{\"a\": 1}]\n"),
+      HasSubstr("[b.jsonl:1] expected an object with columns, got a JSON array; try the ending .json, as the "));
   EXPECT_THAT(error("a.json", "[\n{\"a\": 1},\n{\"a\" 2}]"), HasSubstr("[a.json:3] expected well-formed JSON"));
   EXPECT_EQ(error("a.json", "[{\"a\": 1},\n\n"),
             "[a.json:3] expected ',' or ']' after an element, got the end of the file");

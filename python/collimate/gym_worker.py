@@ -20,9 +20,9 @@ KEYS = ("observation", "reward", "done")
 
 
 def load(path, name):
-    made = load_function(path, name)
+    made = load_function(path, name, "class")
     if inspect.isclass(made) and not callable(getattr(made, "step", None)):
-        raise NotThere(f"{name} without a method step")
+        raise NotThere(f"{name} without a method step; try def step(self, completion), which answers a turn")
     return made
 
 
@@ -54,6 +54,9 @@ def parts_of(value):
 
 
 def checked(value):
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError("step gave a coroutine, which nothing awaits; try def step in the place of async def step")
     observation, reward, done = parts_of(value)
     if observation is not None and not isinstance(observation, str):
         raise TypeError(f"step gave the observation {observation!r:.80}, expected a text")
@@ -99,7 +102,7 @@ def main(path, name):
     except BaseException as error:
         frames.send(failure_of(error))
         return
-    frames.send({})
+    frames.send({"has_reset": callable(getattr(made, "reset", None))})
     living = {}
     while (request := frames.receive()) is not None:
         frames.send(answer(made, living, request))

@@ -61,13 +61,24 @@ def load_module(path, name):
     return module
 
 
-def load(path, name):
+def load(path, name, kind="function"):
+    made = imported(path, name, kind)
+    if kind == "function" and inspect.isclass(made) and callable(getattr(made, "step", None)):
+        raise NotThere(f'{name}, the class of an environment; try {{gym: "{path}:{name}"}}, which answers turns')
+    return made
+
+
+def imported(path, name, kind):
     if not os.path.isfile(path):
         raise NotThere(f"no file {path}")
     module = load_module(path, "collimate_user_reward")
-    if not callable(getattr(module, name, None)):
+    if hasattr(module, name) and not callable(getattr(module, name)):
+        raise NotThere(f"{name}, which is no {kind}")
+    if not hasattr(module, name):
         known = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
-        raise NotThere(f"no function {name}; it defines {', '.join(known) or 'none'}")
+        own = [k for k in known if getattr(getattr(module, k), "__module__", "") == module.__name__]
+        remedy = f"; try {path}:{own[0]}" if len(own) == 1 else ""
+        raise NotThere(f"no {kind} {name}; it defines {', '.join(known) or 'none'}{remedy}")
     return getattr(module, name)
 
 
@@ -80,6 +91,8 @@ def result(value, completion):
 
 def failed(error):
     name, text = type(error).__name__, str(error)
+    if isinstance(error, TypeError) and text.startswith("string indices must be integers"):  # TRL's are conversations
+        text += '; try completion in the place of completion[0]["content"], as prompts and completions are texts here'
     return {"value": None, "error": f"{name}: {text}" if text else name, "trace": trace(error)}
 
 
@@ -107,6 +120,9 @@ def checked(value, completion):
     steps = value.get("steps") if isinstance(value, dict) else None
     steps = [] if steps is None else [(int(end), float(reward)) for end, reward in steps]
     answer = read_out(value) if isinstance(value, dict) else {}
+    if isinstance(value, dict) and "score" not in value:
+        keys = ", ".join(map(repr, value)) or "no key"
+        raise TypeError(f'a reward that is a dict with {keys}; try {{"score": number}}, or a number in its place')
     value = value["score"] if isinstance(value, dict) else value
     if value is None and not steps:
         return {"value": None, "error": ""}
@@ -177,7 +193,19 @@ def call_batch(function, samples):
     return [result(v, c) for v, c in zip(values, completions)]
 
 
+def awaited(value):
+    """The value, or a TypeError for what an async function returns."""
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError("the function is async, and nothing awaits it; try def in the place of async def, with "
+                        "asyncio.run for what it awaits")
+    return value
+
+
 def listed(value, count):
+    if isinstance(awaited(value), dict):
+        raise TypeError(f"the function returned a dict, expected a list of {counted(count, 'reward')}, one for each "
+                        "completion")
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise TypeError(f"the function returned {value!r:.40}, expected a list of {counted(count, 'reward')}, one for "
                         "each completion")
@@ -192,7 +220,7 @@ def call_each(function, samples):
         try:
             truth, extra = e.get("ground_truth"), e.get("extra_info")
             matched(function, e.get("data_source"), s["completion"], truth, extra)
-            value = function(e.get("data_source"), s["completion"], truth, extra)
+            value = awaited(function(e.get("data_source"), s["completion"], truth, extra))
             out.append(result(value, s["completion"]))
         except Exception as error:
             out.append(failed(error))

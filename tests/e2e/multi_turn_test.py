@@ -44,7 +44,8 @@ class MultiTurn(unittest.TestCase):
     def test_turns_are_drawn_trained_and_measured(self):
         entry = {"gym": f"{GAME}:NumberGame", "max_turns": 4, "turn_tokens": 1}
         path = self.config_with(entry, run={"iterations": 3, "evaluate_every": 3})
-        self.assertIn("reward NumberGame on", self.run_verb(0, "check", path))
+        self.assertIn('"0" gets 1 and ends, "I do not know." gets -1 and ends, "" gets -1 and ends\n',
+                      self.run_verb(0, "check", path))
         self.run_verb(0, "train", path, "--output", self.root / "out")
         for line in self.metrics("out"):
             self.assertEqual(line["mismatch/logprob_abs_max"], 0, line)
@@ -125,6 +126,17 @@ class MultiTurn(unittest.TestCase):
         self.assertIn("[reward Fails] ValueError: odd; try mending the reward", said)
         self.assertEqual(said.count("raise ValueError('odd')"), 1, said)
 
+    def test_check_says_what_a_first_step_leads_to(self):
+        (self.root / "echo.py").write_text(
+            "class Echo:\n"
+            "    def __init__(self, prompt, **row): pass\n"
+            "    def reset(self, seed=None, options=None): return 'go', {}\n"
+            "    def step(self, action): return action + '!', 0.5, False, False, {}\n")
+        said = self.run_verb(0, "check", self.config_with({"gym": f"{self.root}/echo.py:Echo"}))
+        self.assertIn('"0" gets 0.5 and reads "0!", "I do not know." gets 0.5 and reads "I do not know.!"', said)
+        self.assertIn("the method reset of", said)
+        self.assertIn("try doing in __init__ what reset does", said)
+
     def test_a_config_that_cannot_be_is_refused(self):
         entry = {"gym": f"{GAME}:NumberGame"}
         path = self.config_with(entry)
@@ -132,6 +144,10 @@ class MultiTurn(unittest.TestCase):
         values["reward"] = [entry, entry]
         path.write_text(json.dumps(values))
         self.assertIn("[reward] expected one environment at most", self.run_verb(2, "check", path))
+        said = self.run_verb(2, "check", self.config_with({"gym": f"{GAME}:NumberGame", "turn_tokens": 13}))
+        self.assertIn("[reward.turn_tokens] expected at most rollout.completion_tokens, 12, which all turns sh", said)
+        said = self.run_verb(2, "check", self.config_with({"python": f"{GAME}:NumberGame"}))
+        self.assertIn(f'got NumberGame, the class of an environment; try {{gym: "{GAME}:NumberGame"}}', said)
         path = self.config_with(entry, evaluation={"reward": [{"gym": f"{self.root}/other.py:Other"}]})
         self.assertIn("[evaluation] expected the environment of reward", self.run_verb(2, "check", path))
         values = json.loads(self.config_with(entry).read_text())

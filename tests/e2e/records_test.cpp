@@ -53,6 +53,15 @@ TEST_F(Records, SummaryOfTheWholeRun) {
     EXPECT_FALSE(summary.at("versions").at(name).get<std::string>().empty()) << name;
 }
 
+TEST_F(Records, RecipesThatGenerateNothingHaveASpeed) {
+  train_text(small_config("sft", scratch_.path()), scratch_ / "sft");
+  for (const nlohmann::json& line : metrics_of(scratch_ / "sft")) {
+    if (!line.contains("timing_s/step")) continue;
+    EXPECT_NEAR(line.at("perf/throughput").get<double>() * line.at("timing_s/step").get<double>(),
+                line.at("train/tokens").get<double>(), 1e-3);
+  }
+}
+
 TEST_F(Records, LogHasWhatWasToldAndEveryIteration) {
   const std::string log = read_text(output_ + "/logs/rank-0.log");
   for (const char* part : {"data.train: ", "iteration 0: val/reward/mean", " (8 greedy completions)\n",

@@ -105,7 +105,7 @@ class RemoteRewards(unittest.TestCase):
         server.close()
         said = self.run_verb(2, "check", self.config_with({"http": server.url, "tries": 2}))
         self.assertIn(f"expected a reward from its server, got {server.url} in 2 tries: nobody answers there; try "
-                      "looking at what the server says, or whether it runs\n", said)
+                      "starting the server, or the host and port at which it listens\n", said)
 
     def test_a_judge_behind_our_own_server_scores_samples(self):
         judge = Server(make_model(self.root / "judge", 4096), "--cache-blocks", "500")

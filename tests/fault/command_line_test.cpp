@@ -165,6 +165,11 @@ TEST_F(CommandLine, HelpHasTopics) {
   EXPECT_THAT(output({"help", "rate"}), HasSubstr("  train.value_learning_rate  "));
   EXPECT_EQ(output({"help", "output_dir"}), "output_dir is here \"--output\": an option of the command\n");
   EXPECT_THAT(output({"help", "use_vllm"}), testing::StartsWith("use_vllm has no key here; try leaving it out: "));
+  EXPECT_EQ(output({"help", "orpo"}), "orpo is here recipe: dpo with algorithm: {loss_type: orpo}\n");
+  for (const std::string kind : {"gym", "http", "judge", "exact"})
+    EXPECT_THAT(output({"help", kind}),
+                AllOf(testing::StartsWith("an entry of reward: "), HasSubstr(kind),
+                      HasSubstr("\nEach entry may also have\n    weight (1.0)"), Not(HasSubstr("gsm8k"))));
   EXPECT_THAT(error({"trian", "a.yaml"}), testing::EndsWith("got \"trian\"; try collimate train"));
   EXPECT_EQ(error({"help", "learn"}),
             "[collimate help] expected a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, "
@@ -203,6 +208,8 @@ TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
   EXPECT_THAT(
       error({"init", "stf"}),
       HasSubstr("expected one of sft, distill, reward, process_reward, dpo, kto, grpo, ppo, got 'stf'; try 'sft'"));
+  EXPECT_THAT(error({"init", "orpo"}),
+              testing::EndsWith("got 'orpo'; try recipe: dpo with algorithm: {loss_type: orpo}"));
 }
 
 TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {

@@ -1,6 +1,7 @@
 """These tests complete words in each shell and read the man page, as `collimate completion` prints them."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -37,6 +38,8 @@ class Completion(unittest.TestCase):
         self.assertIn("--resume", complete(["train", "--dry-run"], "--r"))  # which takes no value
         keys = complete(["train", "run.yaml", "--set"], "run.it")
         self.assertIn("run.iterations", [key.rstrip("=") for key in keys])
+        keys = complete(["train", "run.yaml"], "--set=run.it")
+        self.assertTrue(any(key.rstrip("=").endswith("run.iterations") for key in keys), keys)
         self.assertEqual(sorted(complete(["chat", "tiny", "--chat-template"], "")),
                          ["auto", "chatml", "plain", "user-bot"])
         self.assertEqual(complete(["eval", "tiny", "--measure"], "perp"), ["perplexity"])
@@ -50,7 +53,7 @@ class Completion(unittest.TestCase):
         script = self.script("bash")
 
         def complete(before: list, word: str) -> list:
-            words = ["collimate", *before, word]
+            words = ["collimate", *before, *filter(None, re.split("(=)", word))] if word else ["collimate", *before, ""]
             code = 'source "$1"; shift; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _collimate; ' \
                    'printf "%s\\n" "${COMPREPLY[@]}"'
             return run("bash", "--norc", "-c", code, "bash", script, *words, cwd=self.directory).split()

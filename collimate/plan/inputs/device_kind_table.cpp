@@ -154,8 +154,9 @@ std::vector<DeviceKind> known_device_kinds() {
 
 const std::string& price_source() {
   static const std::string kSource =
-      "assumed: within what clouds listed on demand in May 2026 for A100-80 ($0.80-3.00), H100-80 ($1.99-5.00) and "
-      "H200-141 ($2.50-7.00), by mercatus-ai.com/blog/cloud-gpu-pricing; the others in proportion to their speed";
+      "assumed: they lie within what clouds asked on demand in May 2026 for A100-80 ($0.80-3.00), H100-80 ($1.99-5.00) "
+      "and H200-141 ($2.50-7.00), by mercatus-ai.com/blog/cloud-gpu-pricing; those of other devices are in proportion "
+      "to their speed";
   return kSource;
 }
 

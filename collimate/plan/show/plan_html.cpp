@@ -106,9 +106,9 @@ constexpr Word kWords[] = {
      "The policy as it is trained: it has devices and layouts of its own, and its new weights go to the policy that "
      "generates."},
     {"tp, pp, dp, cp, ep",
-     "How many devices share each layer (tensor parallel), follow each other layer by layer (pipeline parallel), hold "
-     "copies that work on other rows (data parallel), share the tokens of a row (context parallel), share the "
-     "experts."},
+     "tp: how many devices share each layer (tensor parallel). pp: how many hold a part of the layers each, one after "
+     "the other (pipeline parallel). dp: how many copies work on different rows (data parallel). cp: how many share "
+     "the tokens of a row (context parallel). ep: how many share the experts."},
     {"ulysses",
      "Devices that share the tokens of a row exchange tokens for heads around each attention; else they gather keys "
      "and values."},
@@ -117,13 +117,16 @@ constexpr Word kWords[] = {
     {"rows", "Rows of a micro-batch; “rows at once” are the sequences that decode together."},
     {"swapped", "The weights are in the host's memory while other functions run."},
     {"recompute", "Activations are not kept, but computed a second time in the backward pass."},
-    {"compute, decode", "Seconds of arithmetic; seconds of generating tokens, most of which is reading weights."},
+    {"compute, decode",
+     "compute: seconds of arithmetic. decode: seconds of generating tokens, most of which go into reading weights."},
     {"tensor, bubble, update, fixed",
-     "Seconds in which devices that share layers exchange results; in which pipeline stages wait; of sending gradients "
-     "and optimizer steps; that a phase takes however little it does."},
+     "tensor: seconds in which devices that share layers exchange results. bubble: seconds in which pipeline stages "
+     "wait. update: seconds of sending gradients and of optimizer steps. fixed: seconds that a phase takes even if it "
+     "does little."},
     {"prefill, logits, workspace",
-     "Memory for reading the prompts, for a number per token of the vocabulary, and for what the software itself "
-     "needs."},
+     "Memory for reading the prompts (prefill), for a number of each token of the vocabulary at each position "
+     "(logits), and "
+     "for what the software itself needs (workspace)."},
     {"attention over cp", "Memory for what devices that share the tokens of a row exchange for one layer."},
     {"staleness", "Iterations that generation may run ahead of training."}};
 

@@ -26,8 +26,10 @@ std::string other_kind(const text::Example& example) {
   if (example.chosen) return "a pair of a chosen and a rejected answer, which recipe: dpo or reward reads";
   if (!example.steps.empty()) return "steps with labels, which recipe: process_reward reads";
   if (example.completion && example.label) return "a marked answer, which recipe: kto reads";
-  return example.completion ? "a prompt with a completion, which recipe: sft reads"
-                            : "a prompt alone, which recipe: grpo or ppo reads";
+  if (example.completion) return "a prompt with a completion, which recipe: sft reads";
+  if (text::turns_of(example.prompt) != nullptr)
+    return "messages of which the last is not the assistant's, which recipe: grpo or ppo reads as a prompt";
+  return "a prompt alone, which recipe: grpo or ppo reads";
 }
 
 const text::Message& part(const text::Example& example, const std::optional<text::Message>& value,

@@ -86,6 +86,8 @@ TEST_F(PromptSource, RowsOfAnotherKindAreNamed) {
   const std::string pair = R"({"prompt": "a", "chosen": "b", "rejected": "c"})";
   EXPECT_THAT(refused(pair, RowKind::kDemonstration),
               testing::HasSubstr("got a pair of a chosen and a rejected answer, which recipe: dpo or reward reads"));
+  EXPECT_THAT(refused(R"({"messages": [{"role": "user", "content": "a"}]})", RowKind::kDemonstration),
+              testing::HasSubstr("got messages of which the last is not the assistant's, which recipe: grpo or ppo"));
   EXPECT_THAT(refused(answered("a", "b"), RowKind::kPreference),
               testing::HasSubstr("got a prompt with a completion, which recipe: sft reads"));
 }

@@ -115,6 +115,7 @@ struct Gym::Impl {
   std::vector<GymReply> replies;  // under the mutex
   int64_t pending = 0;            // of the caller's thread
   bool stopped = false;           // under the mutex
+  bool has_reset = false;
 };
 
 Gym::Gym(const GymSection& options) : impl_(std::make_unique<Impl>(options)) {
@@ -122,6 +123,8 @@ Gym::Gym(const GymSection& options) : impl_(std::make_unique<Impl>(options)) {
     impl_->workers.push_back(std::make_unique<Impl::Worker>());
     impl_->workers.back()->process = impl_->started();
   }
+  impl_->has_reset =
+      impl_->workers.front()->process->facts([](const json& facts) { return facts.at("has_reset").get<bool>(); });
   for (const auto& worker : impl_->workers)
     worker->thread = std::thread([impl = impl_.get(), one = worker.get()] { impl->work(*one); });
   if (options.sandbox == GymSection::kNoSandbox)
@@ -136,6 +139,8 @@ Gym::~Gym() {
   }
   for (const auto& worker : impl_->workers) worker->thread.join();
 }
+
+bool Gym::has_reset() const { return impl_->has_reset; }
 
 void Gym::step(GymTurn turn) {
   const std::lock_guard lock(impl_->mutex);

@@ -41,6 +41,8 @@ class Gym : private base::Immovable {
   explicit Gym(const GymSection& options);
   ~Gym();
 
+  // Returns whether the class has a method reset, as Gymnasium's have: nothing calls it.
+  bool has_reset() const;
   void step(GymTurn turn);
   // Ends environments whose samples go on no longer. Steps of these that have not begun are left out.
   void forget(const std::vector<int64_t>& episodes);

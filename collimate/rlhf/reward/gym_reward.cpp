@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "collimate/base/characters.h"
+#include "collimate/base/log.h"
 #include "collimate/rlhf/reward/gym.h"
 
 namespace collimate::rlhf {
@@ -28,6 +30,12 @@ class GymReward final : public Reward {
     return {episode.at("reward").get<double>(), ""};
   }
 
+  static std::string note_of(const GymReply& reply) {
+    constexpr size_t kShown = 80;  // bytes of an observation
+    if (!reply.observation) return " and ends";
+    return fmt::format(" and reads {}", json(base::beginning_of(*reply.observation, kShown)).dump());
+  }
+
   RewardResult one_step(const RewardSample& sample) {
     constexpr double kLookSeconds = 0.1;
     gym().step({++steps_, sample.completion, true, sample.prompt, sample.example});
@@ -35,7 +43,7 @@ class GymReward final : public Reward {
     while ((replies = gym().take(kLookSeconds)).empty()) progress();
     gym().forget({steps_});
     GymReply& reply = replies.front();
-    if (reply.error.empty()) return {reply.reward, ""};
+    if (reply.error.empty()) return {.value = reply.reward, .error = "", .steps = {}, .note = note_of(reply)};
     if (told_of_raise() && !reply.trace.empty())
       told_of_raise()(reply.trace + "prompt: " + json(sample.prompt).dump() +
                       "\ncompletion: " + json(sample.completion).dump());
@@ -44,7 +52,13 @@ class GymReward final : public Reward {
 
   // Returns the environments of trials, whose processes start when they are first asked.
   Gym& gym() {
-    if (!gym_) gym_ = std::make_unique<Gym>(options_);
+    if (gym_) return *gym_;
+    gym_ = std::make_unique<Gym>(options_);
+    if (gym_->has_reset())
+      base::log_warning(
+          "reward.gym: the method reset of {} is never called: each sample has an object of its own, and "
+          "its prompt is what the policy reads first; try doing in __init__ what reset does",
+          options_.gym.get());
     return *gym_;
   }
 

@@ -41,6 +41,9 @@ class Wrong:
         return {"tuple": (1, 2), "key": {"obs": "x"}, "number": {"observation": 3}, "nan": {"reward": float("nan")}}[completion]
 class Stepless:
     pass
+class Reset(Words):
+    def reset(self): return "p", {}
+    async def step(self, completion): return None
 class Counted:
     alive = 0
     def __init__(self, prompt): Counted.alive += 1
@@ -159,27 +162,50 @@ TEST_F(GymTest, ItEndsWhileAStepGoesOn) {
 
 TEST_F(GymTest, AFileWithoutTheClassIsRefused) {
   EXPECT_THAT(base::message_of<base::InputError>([&] { Gym gym(section("Environment")); }),
-              HasSubstr("env.py to define Environment, got no function Environment; it defines "));
+              HasSubstr("env.py to define Environment, got no class Environment; it defines "));
   EXPECT_THAT(base::message_of<base::InputError>([&] { Gym gym(section("Stepless")); }),
-              HasSubstr("got Stepless without a method step"));
+              HasSubstr("got Stepless without a method step; try def step(self, completion)"));
   const GymSection broken = section("Sum");
   std::ofstream(directory_ / "env.py") << "x = 1\nclass Sum(:\n";
   EXPECT_THAT(base::message_of<base::InputError>([&] { Gym gym(broken); }),
               testing::AllOf(HasSubstr("got SyntaxError: "), HasSubstr("env.py\", line 2\n")));
 }
 
+TEST_F(GymTest, TheOnlyClassOfAFileIsProposed) {
+  const GymSection options = section("Game");
+  std::ofstream(directory_ / "env.py") << "from json import dumps\nclass Other:\n    pass\nGame = 3\n";
+  EXPECT_THAT(base::message_of<base::InputError>([&] { Gym gym(options); }), HasSubstr("got Game, which is no class"));
+  GymSection unnamed = options;
+  unnamed.gym = (directory_ / "env.py").string();
+  EXPECT_THAT(
+      base::message_of<base::InputError>([&] { Gym gym(unnamed); }),
+      testing::EndsWith("got no class Environment; it defines dumps, Other; try " + unnamed.gym.get() + ":Other"));
+}
+
+TEST_F(GymTest, AClassForGymnasiumIsKnownByItsReset) {
+  Gym gym(section("Reset")), words(section("Words"));
+  EXPECT_TRUE(gym.has_reset());
+  EXPECT_FALSE(words.has_reset());
+  EXPECT_THAT(reply_to(gym, first(1, "x", {})).error, HasSubstr("a coroutine, which nothing awaits; try def step"));
+}
+
 TEST_F(GymTest, TheRewardIsThatOfTheEpisodeOrOfATrialOfOneStep) {
   const auto reward = gym_reward(section("Sum"));
-  std::vector<RewardSample> samples(4);
+  std::vector<RewardSample> samples(5);
   samples[0].episode = {{"turns", 3}, {"reward", 1.5}};
   samples[1].episode = {{"turns", 1}, {"error", "it broke"}};
   samples[2].completion = "5";
   samples[3].completion = "five";
-  samples[2].example = samples[3].example = {{"target", 5}};
+  samples[4].prompt = "p";
+  samples[4].completion = "4";
+  for (size_t i = 2; i < 5; ++i) samples[i].example = {{"target", 5}};
   const std::vector<RewardResult> results = reward->score(samples);
   EXPECT_EQ(results[0].value, 1.5);
   EXPECT_EQ(results[1].error, "it broke");
   EXPECT_EQ(results[2].value, 1.0);
+  EXPECT_EQ(results[2].note, " and ends");
+  EXPECT_EQ(results[4].value, -0.5);
+  EXPECT_EQ(results[4].note, " and reads \"p4\"");
   EXPECT_THAT(results[3].error, HasSubstr("ValueError"));
 }
 

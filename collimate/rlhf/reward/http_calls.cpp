@@ -57,13 +57,14 @@ struct Attempt {
   std::string error;
   bool again = false;                                 // another try may have another end
   bool broke_off = false;                             // the connection ended
+  int status = 0;                                     // where it is the failure
   std::optional<double> wait_seconds = std::nullopt;  // that the server asks for
 };
 
 std::string failure_words(httplib::Error error) {
   switch (error) {
     case httplib::Error::Connection:
-      return "nobody answers there";
+      return "nobody answers there; try starting the server, or the host and port at which it listens";
     case httplib::Error::ConnectionTimeout:
       return "the connection was not made in time";
     case httplib::Error::Read:
@@ -71,10 +72,10 @@ std::string failure_words(httplib::Error error) {
     case httplib::Error::Write:
       return "the connection ended before the request did";
     case httplib::Error::SSLConnection:
-      return "no encrypted connection could be made";
+      return "no encrypted connection could be made; try http:// if the server does not encrypt";
     case httplib::Error::SSLLoadingCerts:
     case httplib::Error::SSLServerVerification:
-      return "the server's certificate is not known here (SSL_CERT_FILE names a file of certificates to trust)";
+      return "the server's certificate is not known here; try SSL_CERT_FILE=FILE with certificates to trust";
     default:
       return "the request failed: " + httplib::to_string(error);
   }
@@ -106,14 +107,27 @@ std::optional<double> retry_after(const httplib::Response& response) {
   return static_cast<double>(std::min(seconds, kMostSeconds));
 }
 
+// Returns what to try after a status that means the same of every server, "" for any other.
+std::string response_remedy(const httplib::Response& response) {
+  const std::string location = response.get_header_value("Location");
+  if (response.status >= 300 && response.status <= 399 && !location.empty())
+    return fmt::format("; try the address {}, as redirections are not followed", location);
+  if (response.status == 401 || response.status == 403)
+    return "; try key_variable: NAME in its entry, a variable of the environment with a key that the server takes";
+  return "";
+}
+
 Attempt attempt_of(const httplib::Response& response, const std::string& body) {
   if (response.status < 200 || response.status > 299)
-    return {.error = fmt::format("status {}: {}", response.status, shown_body(body)),
+    return {.error = fmt::format("status {}: {}{}", response.status, shown_body(body), response_remedy(response)),
             .again = worth_another(response.status),
+            .status = response.status,
             .wait_seconds = retry_after(response)};
   Attempt attempt{.body = json::parse(body, nullptr, false)};
   if (!attempt.body->is_discarded()) return attempt;
-  return {.error = fmt::format("the answer is no JSON: {}", shown_body(body)), .again = true};
+  return {.error = fmt::format("the answer is no JSON: {}; try the address at which the server answers such requests",
+                               shown_body(body)),
+          .again = true};
 }
 
 }  // namespace
@@ -176,7 +190,10 @@ class HttpCalls::Connection {
     httplib::Response response;
     httplib::Error error = httplib::Error::Success;
     const bool sent = client_->send(asked, response, error);
-    if (ended_late()) return {.error = fmt::format("no answer within {} s", limit_.count()), .again = true};
+    if (ended_late())
+      return {.error = fmt::format("no answer within {} s; try a larger timeout_seconds or fewer parallel_requests",
+                                   limit_.count()),
+              .again = true};
     if (too_long) return {.error = fmt::format("the answer has more than {} MiB", kLongestAnswer >> 20)};
     if (sent) return attempt_of(response, body);
     const bool broke_off = error == httplib::Error::Read || error == httplib::Error::Write;
@@ -249,7 +266,7 @@ HttpCalls::Answer HttpCalls::answer_to(const std::string& request, Connection& c
       continue;
     }
     const std::string times = tried == 1 ? "" : fmt::format(" in {} tries", tried);
-    return {.error = fmt::format("{}{}: {}", target_.url, times, attempt.error)};
+    return {.error = fmt::format("{}{}: {}", target_.url, times, attempt.error), .status = attempt.status};
   }
 }
 

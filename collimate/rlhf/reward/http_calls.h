@@ -26,12 +26,13 @@ std::string url_problem(const std::string& url);
 // A request is sent again where nobody answers, where an answer does not come in time, breaks off or is no JSON, and
 // for the statuses 408, 425, 429, 500, 502, 503 and 504. It waits between tries, twice as long each time (0.25 to 8
 // seconds), or as long as Retry-After says (at most 60 seconds). An answer of more than 64 MiB and any other status are
-// failures at once. Redirections are not followed.
+// failures at once. Redirections are not followed. An error says what to try where that follows from it alone.
 class HttpCalls {
  public:
   struct Answer {
     nlohmann::json body;  // of status 200 to 299
     std::string error;    // empty beside a body
+    int status = 0;       // of a failure by which a server answers; 0 for any other
   };
 
   explicit HttpCalls(HttpTarget target);

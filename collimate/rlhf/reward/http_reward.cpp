@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "collimate/base/characters.h"
@@ -44,26 +45,38 @@ json openrlhf_request(std::span<const RewardSample> samples) {
   return request;
 }
 
-RewardResult result_of(const json& reward) {
+RewardResult result_of(const json& reward, const std::string& url) {
   if (reward.is_number()) return {reward.get<double>(), ""};
   if (reward.is_null()) return {std::nullopt, ""};
-  return {std::nullopt, fmt::format("the server answered {}, expected a number or null", reward.dump())};
+  return {std::nullopt, fmt::format("{}: the server answered {}, expected a number or null; try a number in its place",
+                                    url, reward.dump())};
+}
+
+// Returns what to try after a status that depends on how a server is asked, "" where nothing is known.
+std::string scoring_remedy(int status, const HttpSection& options) {
+  if (status == 404 || status == 405) return "; try the path at which the server scores, as /score";
+  if (status != 400 && status != 422) return "";
+  return options.form == HttpSection::kColumns ? "; try form: openrlhf if it is a server for OpenRLHF's requests"
+                                               : "; try no form if the server reads lists of prompts and completions";
 }
 
 // Returns the rewards of `count` samples from an answer.
-std::vector<RewardResult> results_of(const HttpCalls::Answer& answer, const std::string& url, size_t count) {
+std::vector<RewardResult> results_of(const HttpCalls::Answer& answer, const HttpSection& options, size_t count) {
+  const std::string& url = options.http;
   const auto failed = [count](std::string error) {
     return std::vector<RewardResult>(count, RewardResult{std::nullopt, std::move(error)});
   };
-  if (!answer.error.empty()) return failed(answer.error);
+  if (!answer.error.empty()) return failed(answer.error + scoring_remedy(answer.status, options));
   if (!answer.body.is_object() || !answer.body.contains("rewards") || !answer.body.at("rewards").is_array())
-    return failed(fmt::format("{}: expected {{\"rewards\": [a number or null for each completion]}}, got {}", url,
-                              base::beginning_of(answer.body.dump(), 300)));
+    return failed(
+        fmt::format("{}: expected {{\"rewards\": [a number or null for each completion]}}, got {}; try a server "
+                    "that answers so",
+                    url, base::beginning_of(answer.body.dump(), 300)));
   const json& rewards = answer.body.at("rewards");
   if (rewards.size() != count)
     return failed(fmt::format("{}: the server returned {} rewards for {} completions", url, rewards.size(), count));
   std::vector<RewardResult> results;
-  for (const json& reward : rewards) results.push_back(result_of(reward));
+  for (const json& reward : rewards) results.push_back(result_of(reward, url));
   return results;
 }
 
@@ -94,7 +107,7 @@ class HttpReward final : public Reward {
     const std::vector<HttpCalls::Answer> answers = calls_.post(requests, [this] { progress(); });
     std::vector<RewardResult> results;
     for (size_t i = 0; i < parts.size(); ++i)
-      for (RewardResult& result : results_of(answers[i], options_.http, parts[i].size()))
+      for (RewardResult& result : results_of(answers[i], options_, parts[i].size()))
         results.push_back(std::move(result));
     return results;
   }
@@ -123,6 +136,25 @@ HttpTarget http_target(const RemoteSection& options, const std::string& kind, co
 void demand_url(const base::Option<std::string>& url, const std::string& path) {
   const std::string expected = url_problem(url);
   if (!expected.empty()) url.item_refuse(path, expected);
+}
+
+base::KeyRemedy RemoteSection::section_remedy(const std::string& key) const {
+  struct Word {
+    std::string_view word, key, note;
+  };
+  constexpr Word kWords[] = {
+      {"key", "key_variable", ": the name of a variable of the environment, as the config holds no secret"},
+      {"api_key", "key_variable", ": the name of a variable of the environment, as the config holds no secret"},
+      {"token", "key_variable", ": the name of a variable of the environment, as the config holds no secret"},
+      {"headers", "key_variable", ": its key is sent as Authorization: Bearer, and no other header is"},
+      {"retries", "tries", ": the first one counts too"},
+      {"max_retries", "tries", ": the first one counts too"},
+      {"concurrency", "parallel_requests", ""},
+      {"max_concurrency", "parallel_requests", ""},
+      {"batch_size", "batch_samples", ""}};
+  for (const Word& known : kWords)
+    if (key == known.word) return {"", fmt::format("\"{}\"{}", known.key, known.note)};
+  return {};
 }
 
 void HttpSection::section_demands(const std::string& path) const { demand_url(http, path); }

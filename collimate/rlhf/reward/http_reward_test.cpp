@@ -121,6 +121,15 @@ TEST(HttpReward, AFailureNamesTheAddressTheTriesAndTheAnswer) {
     } else if (prompt == "p1") {
       response.status = 404;
       response.set_content("nothing here", "text/plain");
+    } else if (prompt == "p5") {
+      response.status = 422;
+      response.set_content("Field required", "text/plain");
+    } else if (prompt == "p6") {
+      response.status = 401;
+      response.set_content("who?", "text/plain");
+    } else if (prompt == "p7") {
+      response.status = 307;
+      response.set_header("Location", "/new");
     } else if (prompt == "p2") {
       answer_json(response, {{"rewards", {1, 2}}});
     } else if (prompt == "p3") {
@@ -131,14 +140,22 @@ TEST(HttpReward, AFailureNamesTheAddressTheTriesAndTheAnswer) {
   });
   HttpSection options = asking(server.url("/r"));
   options.batch_samples = 1;
-  const std::vector<RewardResult> results = http_reward(options)->score(asked_samples(5));
+  const std::vector<RewardResult> results = http_reward(options)->score(asked_samples(8));
   const std::string url = server.url("/r");
   EXPECT_EQ(results[0].error, url + " in 2 tries: status 503: too busy");
-  EXPECT_EQ(results[1].error, url + ": status 404: nothing here");
+  EXPECT_EQ(results[1].error, url + ": status 404: nothing here; try the path at which the server scores, as /score");
   EXPECT_EQ(results[2].error, url + ": the server returned 2 rewards for 1 completions");
-  EXPECT_EQ(results[3].error,
-            url + ": expected {\"rewards\": [a number or null for each completion]}, got {\"reward\":1}");
-  EXPECT_EQ(results[4].error, "the server answered \"high\", expected a number or null");
+  EXPECT_EQ(
+      results[3].error,
+      url +
+          ": expected {\"rewards\": [a number or null for each completion]}, got {\"reward\":1}; try a server that "
+          "answers so");
+  EXPECT_EQ(results[4].error,
+            url + ": the server answered \"high\", expected a number or null; try a number in its place");
+  EXPECT_EQ(results[5].error,
+            url + ": status 422: Field required; try form: openrlhf if it is a server for OpenRLHF's requests");
+  EXPECT_THAT(results[6].error, HasSubstr("status 401: who?; try key_variable: NAME in its entry, a variable of "));
+  EXPECT_THAT(results[7].error, HasSubstr("status 307: ; try the address /new, as redirections are not followed"));
   for (const RewardResult& result : results) EXPECT_FALSE(result.value);
 }
 
@@ -149,7 +166,10 @@ TEST(HttpReward, AServerThatIsNotThereFailsEachSample) {
     url = gone.url("/");
   }
   const std::vector<RewardResult> results = http_reward(asking(url))->score(asked_samples(3));
-  for (const RewardResult& result : results) EXPECT_EQ(result.error, url + " in 2 tries: nobody answers there");
+  for (const RewardResult& result : results)
+    EXPECT_EQ(result.error, url +
+                                " in 2 tries: nobody answers there; try starting the server, or the host and port at "
+                                "which it listens");
 }
 
 TEST(HttpReward, ASlowAnswerIsEndedAndTheRunIsToldOfTheWait) {
@@ -160,7 +180,8 @@ TEST(HttpReward, ASlowAnswerIsEndedAndTheRunIsToldOfTheWait) {
   const auto reward = http_reward(options);
   int told = 0;
   reward->on_progress([&] { ++told; });
-  EXPECT_EQ(reward->score(asked_samples(1)).at(0).error, server.url("/") + ": no answer within 0.3 s");
+  EXPECT_EQ(reward->score(asked_samples(1)).at(0).error,
+            server.url("/") + ": no answer within 0.3 s; try a larger timeout_seconds or fewer parallel_requests");
   EXPECT_GT(told, 1);
   over = true;
 }
@@ -200,6 +221,16 @@ TEST(HttpReward, AddressesOfAnotherFormAreRefused) {
                           "http://h:99999999999999", "http://u:p@h/", "http://h/a b", "http://h/#x", "http://[::1",
                           "http://[fe80::1]:80/"})
     EXPECT_NE(url_problem(url), "") << url;
+}
+
+TEST(HttpReward, KeysOfOtherClientsAreNamedByItsOwn) {
+  const auto refused = [](const char* key) {
+    return base::message_of<base::InputError>([&] { read_entry<HttpSection>({{"http", "http://h/"}, {key, 1}}); });
+  };
+  EXPECT_THAT(refused("api_key"), HasSubstr("got \"api_key\"; try \"key_variable\": the name of a variable"));
+  EXPECT_THAT(refused("max_retries"), HasSubstr("try \"tries\": the first one counts too"));
+  EXPECT_THAT(refused("batch_size"), testing::EndsWith("try \"batch_samples\""));
+  EXPECT_THAT(refused("timeout"), testing::EndsWith("try \"timeout_seconds\""));
 }
 
 TEST(HttpReward, WhereItRunsIsOutsideOfTheHash) {

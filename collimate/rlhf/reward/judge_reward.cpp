@@ -77,12 +77,21 @@ std::string ending(const std::string& text) {
   return json(text.size() > kShown ? "[...] " + text::valid_utf8(text.substr(text.size() - kShown)) : text).dump();
 }
 
+// Returns what to try where an answer has no score: more tokens if it was cut off, else `otherwise`.
+std::string length_remedy(const json& body, const std::string& otherwise) {
+  const json::json_pointer kFinish("/choices/0/finish_reason");
+  const bool cut = body.contains(kFinish) && body.at(kFinish) == "length";
+  return cut ? "more tokens for the judge, whose answer was cut off, as request: {max_tokens: 4096}" : otherwise;
+}
+
 // Returns the text of an answer with OpenAI's interface, or throws RunError.
 std::string content_of(const json& body) {
   const json::json_pointer kContent("/choices/0/message/content");
   if (body.contains(kContent) && body.at(kContent).is_string())
     return text::valid_utf8(body.at(kContent).get<std::string>());
-  throw base::RunError(fmt::format("expected choices with a message, got {}", base::beginning_of(body.dump(), 300)));
+  throw base::RunError(fmt::format("expected choices with a message, got {}; try {}",
+                                   base::beginning_of(body.dump(), 300),
+                                   length_remedy(body, "the address of a server with OpenAI's interface")));
 }
 
 class JudgeReward final : public Reward {
@@ -131,25 +140,39 @@ class JudgeReward final : public Reward {
   }
 
   RewardResult result_of(const HttpCalls::Answer& answer) const {
-    if (!answer.error.empty()) return {std::nullopt, answer.error};
+    if (!answer.error.empty()) return {std::nullopt, answer.error + judging_remedy(answer.status)};
     try {
-      return {score_of(content_of(answer.body)), ""};
+      return {score_of(content_of(answer.body), answer.body), ""};
     } catch (const base::RunError& error) {
       return {std::nullopt, fmt::format("{}: {}", url_, error.what())};
     }
   }
 
-  // Returns the score in a judge's answer. Throws RunError where there is none.
-  double score_of(const std::string& content) const {
+  // Returns what to try after a status that a judge's server may answer with, "" where nothing is known.
+  std::string judging_remedy(int status) const {
+    if (status == 400 || status == 422)
+      return "; try request: {MEMBER: null} for a member that the server does not take, as temperature or max_tokens";
+    if (status != 404 && status != 405) return "";
+    return url_.find("/v1/") == std::string::npos
+               ? "; try an address that ends in /v1, where OpenAI's interface usually is"
+               : "; try a model that the server has (its answer to GET …/v1/models lists them), or another address";
+  }
+
+  // Returns the score in the content of a judge's answer. Throws RunError where there is none.
+  double score_of(const std::string& content, const json& body) const {
     const std::string match = last_match(pattern_, content);
     const std::string number = last_match(number_, match);
     if (number.empty())
-      throw base::RunError(fmt::format("the judge's answer has no score that pattern {} finds; it ends with {}",
-                                       options_.pattern.get(), ending(content)));
+      throw base::RunError(
+          fmt::format("the judge's answer has no score that pattern {} finds; it ends with {}; try {}",
+                      options_.pattern.get(), ending(content),
+                      length_remedy(body, "a prompt that asks for this form, or a pattern of the form that came")));
     const double score = std::strtod(number.c_str(), nullptr);
     if (score < options_.lowest || score > options_.highest)
-      throw base::RunError(fmt::format("the judge gave {}, expected a score from {} to {}", number,
-                                       options_.lowest.get(), options_.highest.get()));
+      throw base::RunError(
+          fmt::format("the judge gave {}, expected a score from {} to {}; try lowest and highest as "
+                      "prompt asks for them",
+                      number, options_.lowest.get(), options_.highest.get()));
     return score;
   }
 
@@ -162,6 +185,15 @@ class JudgeReward final : public Reward {
 };
 
 }  // namespace
+
+base::KeyRemedy JudgeSection::section_remedy(const std::string& key) const {
+  for (const char* member : {"temperature", "max_tokens", "max_completion_tokens", "max_new_tokens", "top_p", "seed",
+                             "stop", "response_format", "chat_template_kwargs", "reasoning_effort", "extra_body"})
+    if (key == member) return {"", fmt::format("request: {{{}: VALUE}}, which has members of the request", key)};
+  if (key == "max_score" || key == "min_score") return {"", key == "max_score" ? "\"highest\"" : "\"lowest\""};
+  if (key == "batch_size") return {"", "leaving it out: a judge gets one sample a request"};
+  return RemoteSection::section_remedy(key);
+}
 
 void JudgeSection::section_demands(const std::string& path) const {
   demand_url(judge, path);

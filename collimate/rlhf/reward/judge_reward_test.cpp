@@ -89,6 +89,37 @@ TEST(JudgeReward, AnAnswerWithoutAScoreIsAFailure) {
   }
 }
 
+TEST(JudgeReward, AFailureSaysWhatToTry) {
+  const auto error_of = [](const std::string& path, const FakeServer::Answer& answer) {
+    const FakeServer server(answer);
+    return judging(judged_entry(server.url(path)))->score({{1, "p", "c", {}}}).at(0).error;
+  };
+  const auto status = [](int number) {
+    return [number](size_t, const json&, httplib::Response& response) { response.status = number; };
+  };
+  EXPECT_THAT(error_of("", status(404)), HasSubstr("status 404: ; try an address that ends in /v1, where "));
+  EXPECT_THAT(error_of("/v1", status(404)), HasSubstr("status 404: ; try a model that the server has"));
+  EXPECT_THAT(error_of("/v1", status(400)), HasSubstr("status 400: ; try request: {MEMBER: null} for a member that "));
+  const auto cut = [](size_t, const json&, httplib::Response& response) {
+    answer_json(response, {{"choices", {{{"message", {{"content", "<think>Hm"}}}, {"finish_reason", "length"}}}}});
+  };
+  EXPECT_THAT(error_of("/v1", cut),
+              HasSubstr("ends with \"<think>Hm\"; try more tokens for the judge, whose answer was "
+                        "cut off, as request: {max_tokens: 4096}"));
+  EXPECT_THAT(error_of("/v1", saying("Good.")), HasSubstr("; try a prompt that asks for this form, or a pattern"));
+  EXPECT_THAT(error_of("/v1", saying("[[90]]")), HasSubstr("from 0 to 10; try lowest and highest as prompt asks"));
+}
+
+TEST(JudgeReward, MembersOfARequestAreSentToItsKey) {
+  const auto refused = [](const char* key) {
+    return base::message_of<base::InputError>([&] { judging(judged_entry("http://h/v1", {{key, 1}})); });
+  };
+  EXPECT_THAT(refused("temperature"), HasSubstr("got \"temperature\"; try request: {temperature: VALUE}, which has"));
+  EXPECT_THAT(refused("max_score"), testing::EndsWith("try \"highest\""));
+  EXPECT_THAT(refused("batch_size"), testing::EndsWith("try leaving it out: a judge gets one sample a request"));
+  EXPECT_THAT(refused("api_key"), HasSubstr("try \"key_variable\": the name of a variable"));
+}
+
 TEST(JudgeReward, AColumnThatARowLacksIsRefused) {
   const auto reward = judging(judged_entry("http://127.0.0.1:1", {{"prompt", "{rubric} {completion}"}}));
   EXPECT_NO_THROW(reward->check_columns({{"rubric", "r"}}));

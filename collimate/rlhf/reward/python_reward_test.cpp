@@ -242,6 +242,20 @@ TEST_F(PythonRewardTest, AnotherNumberOfRewardsThanSamplesIsAnErrorOfEach) {
   EXPECT_EQ(noted_calls(), "2 ");
 }
 
+TEST_F(PythonRewardTest, ShapesOfOtherProgramsSayWhatToWrite) {
+  const auto error_of = [this](const std::string& body, const std::string& head = "def") {
+    return reward(fmt::format("{} score(prompts, completions, **kw):\n    {}\n", head, body))->score(samples_)[0].error;
+  };
+  EXPECT_THAT(error_of("return [float(len(c[0]['content'])) for c in completions]"),
+              testing::HasSubstr("; try completion in the place of completion[0][\"content\"], as prompts and "));
+  EXPECT_THAT(error_of("return [{'reward': 1.0} for c in completions]"),
+              testing::HasSubstr("TypeError: a reward that is a dict with 'reward'; try {\"score\": number}"));
+  EXPECT_THAT(error_of("return {'rewards': [1.0, 1.0]}"),
+              testing::HasSubstr("the function returned a dict, expected a "));
+  EXPECT_THAT(error_of("return [1.0 for c in completions]", "async def"),
+              testing::HasSubstr("TypeError: the function is async, and nothing awaits it; try def in the place of"));
+}
+
 TEST_F(PythonRewardTest, WhatIsNoNumberFailsAlone) {
   const auto results =
       reward("def score(prompts, completions, **kw):\n    return ['much', len(completions)]\n")->score(samples_);
@@ -370,7 +384,7 @@ TEST_F(PythonRewardTest, ImportErrorsNameTheFileAndPythonsReason) {
               testing::HasSubstr(
                   fmt::format("got no file {0}/score.py; try one that is there: {0}/r.py", directory_.string())));
   EXPECT_THAT(base::message_of([&] { reward("def other(): pass\n"); }),
-              testing::EndsWith("got no function score; it defines other"));
+              testing::HasSubstr("got no function score; it defines other; try "));
   EXPECT_THAT(base::message_of([&] { reward("x = 1\ndef score(:\n"); }),
               testing::AllOf(testing::HasSubstr("got SyntaxError: "), testing::HasSubstr("r.py\", line 2\n")));
 }

@@ -22,6 +22,8 @@ struct RemoteSection : JournaledSection {
   COLLIMATE_OPTION(std::string, key_variable, "", "",
                    "name of the variable of the environment with the server's key, sent as a bearer token",
                    base::outside_hash{});
+  // Knows the words that clients of servers usually have for these keys.
+  base::KeyRemedy section_remedy(const std::string& key) const override;
 };
 
 // Asks a server of the user's own for rewards.
@@ -61,6 +63,8 @@ struct JudgeSection : RemoteSection {
                    "which is the default; null leaves one of these out");
 
   static const char* const kPrompt;
+  // Knows members of a request too.
+  base::KeyRemedy section_remedy(const std::string& key) const override;
   // Throws InputError for an address or a pattern of another form, for unequal bounds in the wrong order, for a prompt
   // without the completion, and for members of the request that the entry's other keys say.
   void section_demands(const std::string& path) const override;

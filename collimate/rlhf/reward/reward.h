@@ -33,6 +33,7 @@ struct RewardResult {
   std::string error;              // empty beside a value
   std::vector<StepReward> steps;  // shares of the value, by step; the rest of it belongs to the completion's end
   std::optional<std::string> answer = std::nullopt;  // the completion's answer, if the reward reads it out
+  std::string note = "";                             // what else came of a trial, behind the value: " and ends"
 };
 
 // Says whether an error is that a function or a server gave another number of rewards than it was asked for, which is no

@@ -118,13 +118,20 @@ const std::vector<RewardKind>& all_kinds() {
   return kKinds;
 }
 
-// Returns the entry that an error proposes: for the name of a Python file or an address that one's entry, else {rule:
-// exact}.
-std::string proposed_entry(const json& entry) {
+// Returns the entry that an error proposes: for the name of a Python file or an address, which may stand under another
+// key, that one's entry, else {rule: exact}. `key`: by which the text was given, "" for none.
+std::string proposed_entry(const json& entry, const std::string& key = "") {
+  constexpr const char* kUsual = "{rule: exact}";
+  if (entry.is_object())
+    for (const auto& [name, value] : entry.items())
+      if (const std::string proposed = proposed_entry(value, name); proposed != kUsual) return proposed;
   const std::string text = entry.is_string() ? entry.get<std::string>() : "";
-  if (text.find(".py") != std::string::npos) return fmt::format("{{python: \"{}\"}}", text);
-  return text.starts_with("http") && text.find("://") != std::string::npos ? fmt::format("{{http: \"{}\"}}", text)
-                                                                           : "{rule: exact}";
+  if (text.find(".py") != std::string::npos)
+    return fmt::format("{{{}: \"{}\"}}", key.starts_with("env") || key.starts_with("gym") ? "gym" : "python", text);
+  if (!text.starts_with("http") || text.find("://") == std::string::npos) return kUsual;
+  if (key == "remote_rm_url") return fmt::format("{{http: \"{}\", form: openrlhf}}", text);
+  return text.ends_with("/v1") ? fmt::format("{{judge: \"{}\", model: NAME}}", text)
+                               : fmt::format("{{http: \"{}\"}}", text);
 }
 
 // Returns the kind of an entry, null where no kind or more than one is named.

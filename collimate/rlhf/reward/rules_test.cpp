@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/functions.h"
@@ -91,6 +94,13 @@ TEST(Rules, ResolvingNamesThePlaceOfWhatIsWrong) {
   EXPECT_EQ(error_resolving("\n  - rule: exact\n  - exact"),
             "[run.yaml:3] expected {rule: NAME}, {function: NAME}, {python: FILE.py:function}, {gym: FILE.py:Class}, "
             "{http: URL} or {judge: URL, model: NAME}, got \"exact\"; try {rule: exact}");
+  for (const auto& [entry, proposed] : std::map<std::string, std::string>{
+           {"{env: 'a.py:Game'}", "{gym: \"a.py:Game\"}"},
+           {"{function_file: a.py}", "{python: \"a.py\"}"},
+           {"{url: 'http://h/score', weight: 2}", "{http: \"http://h/score\"}"},
+           {"{remote_rm_url: 'http://h/score'}", "{http: \"http://h/score\", form: openrlhf}"},
+           {"'http://h:8000/v1'", "{judge: \"http://h:8000/v1\", model: NAME}"}})
+    EXPECT_TRUE(error_resolving(entry).ends_with("; try " + proposed)) << error_resolving(entry);
   EXPECT_EQ(error_resolving("\n  - rule: exact\n  - rule: sequence\n    separator: '; '"),
             "[run.yaml:4] expected reward.1.separator to be one character, got \"; \"");
   EXPECT_EQ(error_resolving("\n  - rule: regex\n    pattern: a(b"),
