@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collimate/batch/batch.h"
+#include "collimate/rlhf/prompt/rendered_rows.h"
 #include "collimate/text/dataset.h"
 
 namespace collimate::rlhf {
@@ -56,8 +57,9 @@ struct SourceOptions {
 // the parts that `kind` needs.
 std::string other_than(const text::Example& example, RowKind kind);
 
-// Holds the rows of a data set, which are rendered and tokenized once and shuffled anew each epoch. The rows of an
-// iteration depend on its number alone, so there is no cursor to save: resume is exact by construction.
+// Has the rows of a data set, which are rendered and tokenized once and shuffled anew each epoch. The rows of a data
+// set that is not held in memory are kept on disk too. The rows of an iteration depend on its number alone, so there is
+// no cursor to save: resume is exact by construction.
 class RowSource {
  public:
   // Renders all examples. Throws InputError naming file and line for a row longer than max_tokens, an empty prompt
@@ -78,7 +80,7 @@ class RowSource {
   // data has the same uids with every tokenizer, though each tokenizer may leave out other rows.
   Batch all(int64_t examples = 0) const;
 
-  int64_t examples() const { return static_cast<int64_t>(rendered_.size()); }
+  int64_t examples() const { return rendered_.size(); }
   // Returns the number of examples in one epoch, each counted as often as its weight uses it.
   int64_t epoch_examples() const { return epoch_examples_; }
   int64_t rows_per_example() const;
@@ -92,45 +94,34 @@ class RowSource {
 
   // Return an example's rendered rows (one, or chosen and rejected) and the JSON that rewards see, by its number in
   // file order.
-  const std::vector<text::RenderedTokens>& rendered(int64_t example) const { return rendered_.at(example).rows; }
-  const nlohmann::json& example(int64_t example) const { return rendered_.at(example).example; }
+  std::vector<text::RenderedTokens> rendered(int64_t example) const { return rendered_.at(example).rows; }
+  nlohmann::json example(int64_t example) const { return rendered_.at(example).example; }
   // Return the number, from 0, of the data set's row that the example was made of, and its place: "train.jsonl:12".
   int64_t row(int64_t example) const { return rendered_.at(example).row; }
-  std::string place(int64_t example) const {
-    const Rendered& made = rendered_.at(example);
-    return text::RowLocation{files_.at(made.file), made.row_in_file, made.line}.text();
-  }
+  std::string place(int64_t example) const;
 
  private:
-  struct Rendered {
-    std::vector<text::RenderedTokens> rows;  // one, or chosen and rejected
-    nlohmann::json example;
-    bool desirable = false;  // the mark of a marked example
-    int64_t row = 0;         // its number in the data set
-    size_t file = 0;         // index in files_
-    int64_t line = 0, row_in_file = 0;
-  };
   struct Pick {
     int64_t use = 0;  // row + k·examples() for the k-th use, from 0, of that row in its epoch
     int64_t epoch = 0;
     int64_t attempt = 0;  // > 0 for a replacement
     bool by_row = false;  // uids follow from the row's number in the data set, not from `use`
   };
+  // Adds the example of a row of the data set, unless it is left out. Returns whether it was added.
+  bool take(int64_t row, const text::Example& example, const text::Renderer& renderer);
   // Returns the example's rows as they are trained, or none if the example is left out.
   std::vector<text::RenderedTokens> rows_of(const text::Example& example, const text::Renderer& renderer);
   std::string nothing_left() const;  // why an epoch has no example
-  size_t example_of(const Pick& pick) const { return static_cast<size_t>(pick.use % examples()); }
+  int64_t example_of(const Pick& pick) const { return pick.use % examples(); }
   Pick pick(int64_t iteration, int64_t examples, int64_t index) const;
-  int64_t uid_of(const Pick& pick, const char* purpose, int64_t sample) const;
   Batch make(const std::vector<Pick>& picks) const;
-  void add_marks(Batch& rows, const std::vector<Pick>& picks) const;
   void add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const;
   void add_sampling(Batch& rows) const;
 
   SourceOptions options_;
   text::OrderOptions order_;
-  std::vector<Rendered> rendered_;
-  std::vector<std::string> files_;  // each once for a series of rows of one file
+  RenderedRows rendered_;
+  std::vector<std::string> files_;  // each once for a series of rows of one file; examples have its number
   std::vector<float> margins_;      // by example; empty: no row has one
   text::LeftOut bad_, too_long_, thoughtless_;
   int64_t truncated_ = 0;

@@ -9,12 +9,6 @@
 
 namespace collimate::rlhf {
 
-void RowSource::add_marks(Batch& rows, const std::vector<Pick>& picks) const {
-  std::vector<float> desirable;
-  for (const Pick& pick : picks) desirable.push_back(rendered_[example_of(pick)].desirable ? 1.F : 0.F);
-  rows.set(kDesirable, desirable);
-}
-
 void RowSource::add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const {
   const int64_t limit = options_.max_tokens > 0 && options_.model_tokens > 0
                             ? std::min(options_.max_tokens, options_.model_tokens)
@@ -22,8 +16,8 @@ void RowSource::add_mismatched(Batch& rows, const std::vector<Pick>& picks, cons
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
   for (size_t i = 0; i < picks.size(); ++i) {
-    const text::RenderedTokens& own = rendered_[example_of(picks[i])].rows[0];
-    const text::RenderedTokens& other = rendered_[example_of(i > 0 ? picks[i - 1] : before)].rows[0];
+    const text::RenderedTokens own = rendered(example_of(picks[i]))[0];
+    const text::RenderedTokens other = rendered(example_of(i > 0 ? picks[i - 1] : before))[0];
     ids.emplace_back(own.ids.begin(), own.ids.begin() + own.prompt_tokens);
     trainable.emplace_back(ids.back().size(), 0);
     ids.back().insert(ids.back().end(), other.ids.begin() + other.prompt_tokens, other.ids.end());
@@ -53,7 +47,7 @@ void RowSource::add_sampling(Batch& rows) const {
 std::string RowSource::nothing_left() const {
   const std::string key = options_.data.empty() ? "data." + options_.name : options_.data;
   const std::string expected = options_.data.empty() ? "an epoch of at least one example" : "at least one row to use";
-  if (!rendered_.empty())
+  if (rendered_.size() > 0)
     return base::expectation(key, expected, fmt::format("none of {}: their weights are too small", examples()),
                              "a larger weight");
   const text::LeftOut& most = bad_.rows > too_long_.rows ? bad_ : too_long_;
