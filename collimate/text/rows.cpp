@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <sstream>
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
@@ -115,7 +114,7 @@ std::string content_of(const std::string& path) {
 }
 
 std::unique_ptr<std::istream> open_text(const std::string& path) {
-  if (is_compressed(path)) return std::make_unique<std::istringstream>(decompressed(path));
+  if (is_compressed(path)) return open_compressed(path);
   return std::make_unique<std::ifstream>(path, std::ios::binary);
 }
 

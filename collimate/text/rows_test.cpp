@@ -351,6 +351,14 @@ TEST_F(Rows, CompressedFilesAreReadWhole) {
         << ending;
     EXPECT_THAT(error("c.jsonl." + ending, "{}"), HasSubstr("expected a whole file compressed by")) << ending;
   }
+  int64_t next = 0;  // rows of several pieces, of which some end within a row
+  read_rows(testdata("compressed/long.jsonl.gz"), "auto", [&](const RowLocation& location, Row&& row) {
+    EXPECT_EQ(row["a"], next);
+    EXPECT_EQ(row["text"].get<std::string>().size(), 1000U);
+    EXPECT_EQ(location.line, ++next);
+  });
+  EXPECT_EQ(next, 2500);
+  EXPECT_EQ(count_rows(testdata("compressed/long.jsonl.gz"), 2000), 2000);
   EXPECT_THAT(
       error("a.parquet.gz", "x"),
       HasSubstr("a file of that format that is not compressed as a whole, got a .gz file; try decompressing it: "
