@@ -220,7 +220,9 @@ class Run {
         .group_size = plan_.group_size,
         .save_every = config_.run.save_every > 0 ? config_.run.save_every.get() : config_.run.iterations.get(),
         .exact_versions = placement_.staleness > 0,
-        .replace_limit = config_.rollout.replace_limit};
+        .replace_limit = config_.rollout.replace_limit,
+        .epoch_iterations = plan_.epoch_iterations,
+        .last_rows = plan_.last_rows};
     options.seed = static_cast<uint64_t>(config_.run.seed.get());
     options.config = base::to_json(config_.section_value());
     options.modules = plan_.modules;

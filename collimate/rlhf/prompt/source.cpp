@@ -174,18 +174,6 @@ void check_template(const text::Dataset& dataset, const text::Renderer& renderer
   });
 }
 
-// Returns the order with the k-th use, from 0, of row r as r + k·rows, so that repeated uses have different uids.
-std::vector<int64_t> numbered_uses(std::vector<int64_t> order, const text::OrderOptions& options) {
-  const int64_t rows = options.rows;
-  if (std::ranges::all_of(options.weights, [](const text::RowWeight& source) { return source.weight <= 1; }))
-    return order;
-  std::vector<int64_t> uses(static_cast<size_t>(rows));
-  for (int64_t& row : order) row += rows * base::at(uses, row)++;
-  return order;
-}
-
-constexpr uint32_t kReplacementPurpose = 0x5e91;
-
 }  // namespace
 
 std::string other_than(const text::Example& example, RowKind kind) {
@@ -276,41 +264,18 @@ int64_t RowSource::rows_per_example() const {
   return options_.kind == RowKind::kPreference ? 2 : 1;
 }
 
-RowSource::Pick RowSource::pick(int64_t iteration, int64_t examples, int64_t index) const {
-  if (index >= examples) {
-    const uint64_t bits = base::random_bits(options_.seed, kReplacementPurpose, static_cast<uint64_t>(iteration),
-                                            static_cast<uint32_t>(index));
-    return {.use = static_cast<int64_t>(bits % static_cast<uint64_t>(this->examples())),
-            .epoch = iteration,
-            .attempt = index + 1};
-  }
-  const int64_t sequence = iteration * examples + index;
-  const int64_t epoch = sequence / epoch_examples_;
-  if (epoch != cached_epoch_) {
-    cached_order_ = numbered_uses(text::epoch_order(order_, epoch), order_);
-    cached_epoch_ = epoch;
-  }
-  const auto place = static_cast<size_t>(sequence % epoch_examples_);
-  return {.use = cached_order_[std::min(place, cached_order_.size() - 1)], .epoch = epoch};
-}
-
 Batch RowSource::rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const {
   const int64_t unit = rows_per_example();
   if (rows % unit != 0 || first % unit != 0 || count % unit != 0)
     throw InputError(
         expectation("data", fmt::format("a multiple of {} rows", unit), fmt::format("{} of {}", count, rows)));
+  require_iteration(rows);
   std::vector<Pick> picks;
   for (int64_t i = first / unit; i < (first + count) / unit; ++i) picks.push_back(pick(iteration, rows / unit, i));
   Batch out = make(picks);
-  const int64_t before = first > 0 ? first - 1 : rows - 1;
+  const int64_t before = (first > 0 ? first : rows_of(iteration, rows)) - 1;
   if (options_.mismatched && !picks.empty()) add_mismatched(out, picks, pick(iteration, rows, before));
   return out;
-}
-
-std::vector<int64_t> RowSource::order(int64_t first, int64_t count) const {
-  std::vector<int64_t> numbers;
-  for (int64_t i = first; i < first + count; ++i) numbers.push_back(example_of(pick(0, first + count, i)));
-  return numbers;
 }
 
 Batch RowSource::all(int64_t examples) const {

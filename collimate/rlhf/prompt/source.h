@@ -23,6 +23,10 @@ enum class RowKind {
 // of any other row; then an example with a row that trains nothing, and a pair of equal rows, are dropped.
 enum class LongRows { kStop, kDrop, kTruncate };
 
+// Says what becomes of the examples at the end of an epoch that are fewer than an iteration takes: the iteration takes
+// the next epoch's first ones too, they are left out, or the iteration has them alone.
+enum class LastBatch { kCycle, kDrop, kRetain };
+
 struct SourceOptions {
   RowKind kind = RowKind::kPrompt;
   std::string name = "train";  // of the data set: part of the uids
@@ -34,6 +38,7 @@ struct SourceOptions {
   text::BadRows bad_rows;
   uint64_t seed = 0;
   bool shuffle = true;
+  LastBatch last_batch = LastBatch::kCycle;
   nlohmann::json sampling;         // sampling parameters of prompt rows; null: none
   nlohmann::json last_sampling;    // of each prompt's last sample, if that is a baseline for the others; null: not so
   bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` marks the answer
@@ -70,11 +75,12 @@ class RowSource {
 
   // Returns rows [first, first + count) of an iteration of `rows` rows; all three are multiples of rows_per_example().
   // Iteration i takes examples i·n … (i + 1)·n - 1 of the endless shuffled sequence, n being the examples of `rows`
-  // rows; rows from `rows` on (which replace dropped ones) take random examples. An example that its weight uses
-  // several times in an epoch has other uids each time. Columns: uid, ids, trainable, prompt_tokens, prompt_uid,
+  // rows; where epochs are cut (epoch_iterations), it does so within its epoch. Rows from rows_of() on, which replace
+  // dropped ones, take random examples. An example that its weight uses several times in an epoch has other uids each
+  // time. Columns: uid, ids, trainable, prompt_tokens, prompt_uid,
   // example; pair_uid (kPreference), desirable (kMarked), sampling (kPrompt, when set).
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
-  // Returns the numbers, in file order from 0, of examples [first, first + count) of that sequence.
+  // Returns the numbers, in file order from 0, of examples [first, first + count) of the endless sequence.
   std::vector<int64_t> order(int64_t first, int64_t count) const;
   // Returns each example once, in file order, for evaluation: at most `examples` of them, or all with 0. A row of the
   // data has the same uids with every tokenizer, though each tokenizer may leave out other rows.
@@ -84,6 +90,13 @@ class RowSource {
   // Returns the number of examples in one epoch, each counted as often as its weight uses it.
   int64_t epoch_examples() const { return epoch_examples_; }
   int64_t rows_per_example() const;
+  // Returns the number of iterations of `rows` rows in an epoch; 0 with LastBatch::kCycle, as epochs then begin within
+  // iterations.
+  int64_t epoch_iterations(int64_t rows) const;
+  // Returns how many rows an iteration has: `rows`, or fewer in the last one of an epoch with LastBatch::kRetain.
+  int64_t rows_of(int64_t iteration, int64_t rows) const;
+  // Throws InputError where LastBatch::kDrop leaves no iteration of so many rows in an epoch, as rows() does.
+  void require_iteration(int64_t rows) const;
 
   bool has_margins() const { return !margins_.empty(); }
   const text::LeftOut& bad() const { return bad_; }
@@ -114,6 +127,7 @@ class RowSource {
   std::string nothing_left() const;  // why an epoch has no example
   int64_t example_of(const Pick& pick) const { return pick.use % examples(); }
   Pick pick(int64_t iteration, int64_t examples, int64_t index) const;
+  Pick pick_of_sequence(int64_t number) const;
   Batch make(const std::vector<Pick>& picks) const;
   void add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const;
   void add_sampling(Batch& rows) const;
