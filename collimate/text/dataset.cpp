@@ -139,13 +139,34 @@ std::string content_of(const Example& example) {
   return whole.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// Makes an example of a row. The first row that can be read tells the shape.
+// Returns what a file's rows of two shapes are refused with, where the row can be read by itself; "" where it can not.
+std::string mixed_shapes(DataShape of_file, DataShape of_row, Row&& row, const RowLocation& location) {
+  try {
+    to_example(of_row, std::move(row), location);
+  } catch (const base::InputError&) {
+    return "";
+  }
+  return base::expectation(location.text(), fmt::format("{}, as the file's first row is", shape_name(of_file)),
+                           shape_name(of_row), "a file for each shape, and a list of these files");
+}
+
+// Makes an example of a row. The first row that can be read tells the shape. A prompt alone is a row that lacks
+// something, and not of another shape.
 Example read_example(const DataSource& source, std::optional<DataShape>& shape, const RowLocation& location,
                      Row&& row) {
   rename_columns(row, source, location);
-  if (!shape) shape = recognise_shape(row);
+  const std::optional<DataShape> own = recognise_shape(row);
+  if (!shape) shape = own;
   if (!shape) shape_unknown(row, location);
-  return to_example(*shape, std::move(row), location);
+  if (!own || own == shape || own == DataShape::kPrompt) return to_example(*shape, std::move(row), location);
+  Row other = row;
+  try {
+    return to_example(*shape, std::move(row), location);
+  } catch (const base::InputError&) {
+    if (const std::string mixed = mixed_shapes(*shape, *own, std::move(other), location); !mixed.empty())
+      throw base::InputError(mixed);
+    throw;
+  }
 }
 
 std::string paths_of(const std::vector<DataSource>& sources) {
