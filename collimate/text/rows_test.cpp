@@ -54,6 +54,21 @@ TEST_F(Rows, JsonArrayElementsKnowTheirLine) {
   EXPECT_TRUE(read("b.json", " [ ] ").empty());
 }
 
+// Memory of what was read is given back every 4 MiB.
+TEST_F(Rows, LongJsonArraysAreReadToTheirEnd) {
+  std::string content = "\xEF\xBB\xBF[";
+  for (int i = 0; i < 9000; ++i)
+    content += fmt::format("{}{{\"a\": {}, \"b\": \"{}\"}}", i == 0 ? "" : ",\n", i, std::string(1000, 'b'));
+  const auto rows = read("a.json", content + "]\n");
+  ASSERT_EQ(rows.size(), 9000U);
+  for (size_t i = 0; i < rows.size(); i += 250) {
+    EXPECT_EQ(rows[i].second["a"], i);
+    EXPECT_EQ(rows[i].second["b"].get<std::string>(), std::string(1000, 'b'));
+    EXPECT_EQ(rows[i].first, fmt::format("a.json:{}", i + 1));
+  }
+  EXPECT_EQ(error("b.json", content), "[b.json:9000] expected ',' or ']' after an element, got the end of the file");
+}
+
 TEST_F(Rows, JsonObjectOfColumns) {
   const auto rows = read("a.json", R"({"a": [1, 2], "b": ["x", "y"]})");
   ASSERT_EQ(rows.size(), 2u);
