@@ -252,7 +252,7 @@ void Dataset::add(Example&& example, int64_t held_bytes) {
 
 void Dataset::for_each(const Visit& visit) const {
   if (!held_) return read_again(visit);
-  for (size_t row = 0; row < examples_.size(); ++row) visit(static_cast<int64_t>(row), examples_[row]);
+  for (int64_t row = 0; row < rows_; ++row) visit(row, example(row));
 }
 
 // A row that was left out is left out again.

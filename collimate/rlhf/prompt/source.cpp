@@ -286,8 +286,13 @@ Batch RowSource::all(int64_t examples) const {
 }
 
 std::string RowSource::place(int64_t example) const {
-  const RenderedExample made = rendered_.at(example);
+  const text::RenderedExample made = rendered_.at(example);
   return text::RowLocation{base::at(files_, made.file), made.row_in_file, made.line}.text();
+}
+
+int64_t RowSource::uid_of(const Pick& pick, int64_t row, const char* purpose, int64_t sample) const {
+  const int64_t number = pick.by_row ? row : pick.use;
+  return batch::make_uid(purpose, options_.name, number, pick.epoch, sample, pick.attempt);
 }
 
 Batch RowSource::make(const std::vector<Pick>& picks) const {
@@ -296,20 +301,15 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
   std::vector<std::vector<float>> completion;
-  std::vector<float> margins;
   std::vector<nlohmann::json> examples;
   std::vector<float> desirable;
   for (const Pick& pick : picks) {
-    const RenderedExample rendered = rendered_.at(example_of(pick));
-    const int64_t number = pick.by_row ? rendered.row : pick.use;
-    const auto uid = [&](const char* purpose, int64_t sample) {
-      return batch::make_uid(purpose, options_.name, number, pick.epoch, sample, pick.attempt);
-    };
-    const int64_t group = uid("prompt", 0);
+    const text::RenderedExample rendered = rendered_.at(example_of(pick));
+    const int64_t group = uid_of(pick, rendered.row, "prompt", 0);
     desirable.push_back(rendered.desirable ? 1.F : 0.F);
     for (int64_t i = 0; i < rows_per_example(); ++i) {
       const text::RenderedTokens& row = rendered.rows[options_.kind == RowKind::kPreference ? i : 0];
-      uids.push_back(uid("sample", i));
+      uids.push_back(uid_of(pick, rendered.row, "sample", i));
       groups.push_back(group);
       ids.push_back(row.ids);
       trainable.push_back(row.trainable);
@@ -317,7 +317,6 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
         completion.emplace_back(row.trainable.begin(), row.trainable.end());
         std::fill(trainable.back().begin() + 1, trainable.back().end(), 1);
       }
-      margins.push_back(margins_.empty() ? 0.F : base::at(margins_, example_of(pick)));
       prompt_tokens.push_back(row.prompt_tokens);
       examples.push_back(rendered.example);
     }
@@ -330,7 +329,7 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   out.set_ragged(batch::kIds, ids);
   out.set_ragged(batch::kTrainable, trainable);
   if (options_.prompt_is_trained) out.set_ragged(kCompletion, completion);
-  if (options_.margins) out.set(kMargin, margins);
+  if (options_.margins) add_margins(out, picks);
   out.set_json(batch::kExample, std::move(examples));
   if (options_.kind == RowKind::kMarked) out.set(kDesirable, desirable);
   if (options_.kind == RowKind::kPrompt && !options_.sampling.is_null()) add_sampling(out);

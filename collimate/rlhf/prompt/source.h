@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "collimate/batch/batch.h"
-#include "collimate/rlhf/prompt/rendered_rows.h"
 #include "collimate/text/dataset.h"
+#include "collimate/text/rendered_rows.h"
 
 namespace collimate::rlhf {
 
@@ -129,12 +129,15 @@ class RowSource {
   Pick pick(int64_t iteration, int64_t examples, int64_t index) const;
   Pick pick_of_sequence(int64_t number) const;
   Batch make(const std::vector<Pick>& picks) const;
+  // `row` is the number of the pick's row in the data set.
+  int64_t uid_of(const Pick& pick, int64_t row, const char* purpose, int64_t sample) const;
+  void add_margins(Batch& rows, const std::vector<Pick>& picks) const;
   void add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const;
   void add_sampling(Batch& rows) const;
 
   SourceOptions options_;
   text::OrderOptions order_;
-  RenderedRows rendered_;
+  text::RenderedRows rendered_;
   std::vector<std::string> files_;  // each once for a series of rows of one file; examples have its number
   std::vector<float> margins_;      // by example; empty: no row has one
   text::LeftOut bad_, too_long_, thoughtless_;

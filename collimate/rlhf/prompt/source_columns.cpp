@@ -1,6 +1,7 @@
 // This file has the columns of RowSource that only some kinds of rows have, and the message of one without rows.
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/prompt/source.h"
@@ -8,6 +9,14 @@
 #include "collimate/rlhf/types/loss.h"
 
 namespace collimate::rlhf {
+
+void RowSource::add_margins(Batch& rows, const std::vector<Pick>& picks) const {
+  std::vector<float> margins;
+  for (const Pick& pick : picks)
+    margins.insert(margins.end(), static_cast<size_t>(rows_per_example()),
+                   margins_.empty() ? 0.F : base::at(margins_, example_of(pick)));
+  rows.set(kMargin, margins);
+}
 
 void RowSource::add_mismatched(Batch& rows, const std::vector<Pick>& picks, const Pick& before) const {
   const int64_t limit = options_.max_tokens > 0 && options_.model_tokens > 0

@@ -1,4 +1,4 @@
-#include "collimate/rlhf/prompt/rendered_rows.h"
+#include "collimate/text/rendered_rows.h"
 
 #include <cstring>
 #include <span>
@@ -8,7 +8,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
-namespace collimate::rlhf {
+namespace collimate::text {
 namespace {
 
 void put(std::string& out, int64_t number) { out.append(reinterpret_cast<const char*>(&number), sizeof number); }
@@ -52,7 +52,7 @@ std::string bytes_of(const RenderedExample& example) {
   for (const int64_t number : {example.row, example.file, example.line, example.row_in_file,
                                int64_t{example.desirable ? 1 : 0}, static_cast<int64_t>(example.rows.size())})
     put(out, number);
-  for (const text::RenderedTokens& row : example.rows) {
+  for (const RenderedTokens& row : example.rows) {
     put(out, row.prompt_tokens);
     put(out, int64_t{row.cut ? 1 : 0});
     put(out, row.ids);
@@ -67,7 +67,7 @@ RenderedExample example_of(Record record) {
   for (int64_t* number : {&out.row, &out.file, &out.line, &out.row_in_file}) *number = record.number();
   out.desirable = record.number() != 0;
   out.rows.resize(static_cast<size_t>(record.number()));
-  for (text::RenderedTokens& row : out.rows) {
+  for (RenderedTokens& row : out.rows) {
     row.prompt_tokens = record.number();
     row.cut = record.number() != 0;
     row.ids = record.list<int32_t>();
@@ -99,4 +99,4 @@ RenderedExample RenderedRows::at(int64_t example) const {
   return example_of(Record(bytes));
 }
 
-}  // namespace collimate::rlhf
+}  // namespace collimate::text

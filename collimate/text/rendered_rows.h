@@ -9,11 +9,11 @@
 #include "collimate/host/scratch_file.h"
 #include "collimate/text/chat_template.h"
 
-namespace collimate::rlhf {
+namespace collimate::text {
 
 // An example as it is trained, and the JSON that rewards see of it.
 struct RenderedExample {
-  std::vector<text::RenderedTokens> rows;  // one, or chosen and rejected
+  std::vector<RenderedTokens> rows;  // one, or chosen and rejected
   nlohmann::json example;
   bool desirable = false;  // the mark of a marked example
   int64_t row = 0;         // its number in the data set
@@ -38,4 +38,4 @@ class RenderedRows {
   std::deque<int64_t> begins_;               // by example: where it begins in the file
 };
 
-}  // namespace collimate::rlhf
+}  // namespace collimate::text
