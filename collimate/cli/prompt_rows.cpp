@@ -23,7 +23,7 @@ void require_prompt(const text::Example& example) {
 PromptRows::PromptRows(PromptFile file)
     : file_(std::move(file)),
       dataset_(text::Dataset::read({{.path = file_.path}}, recipe::bad_rows_of(file_.choices, file_.names))) {
-  for (const text::Example& example : dataset_.examples()) require_prompt(example);
+  dataset_.for_each([](int64_t, const text::Example& example) { require_prompt(example); });
 }
 
 void PromptRows::render(const text::Renderer& renderer, int64_t positions, int64_t drawn) {

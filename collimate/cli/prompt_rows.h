@@ -37,7 +37,7 @@ class PromptRows {
   // These hold after render(): the token ids of the prompts that are used, in order, and the columns of one of them, as
   // rewards read them.
   const std::vector<std::vector<int32_t>>& ids() const { return ids_; }
-  const nlohmann::json& columns(int64_t prompt) const { return source_->example(prompt); }
+  nlohmann::json columns(int64_t prompt) const { return source_->example(prompt); }
   // Reads the file again and returns the rows of the prompts that are used, unchanged.
   std::vector<text::Row> file_rows() const;
   // Counts the rows of the file that are not used, or only cut.

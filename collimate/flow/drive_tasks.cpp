@@ -61,19 +61,20 @@ void Drive::start(const graph::Action& action) {
 void Drive::fetch_inputs(const graph::Task& task, int64_t end) {
   const Flow& flow = flow_of(task);
   Iteration& content = iteration_of(task);
+  const int64_t rows = task.graph == 0 ? parts_.schedule.rows_in(task.iteration) : flow.rows;
   while (content.fetched < end) {
     int64_t first = content.fetched;
     int64_t group = flow.group_size;
-    int64_t count = first == 0 ? flow.rows : (end - first + group - 1) / group * group;
-    Batch rows = flow.next_rows(task.iteration, first, count);
-    if (rows.rows() != count)
+    int64_t count = first == 0 ? rows : (end - first + group - 1) / group * group;
+    Batch given = flow.next_rows(task.iteration, first, count);
+    if (given.rows() != count)
       throw base::RunError(base::expectation(fmt::format("rows of iteration {}", graph::step_of(task.iteration)),
-                                             fmt::format("{} rows", count), std::to_string(rows.rows())));
+                                             fmt::format("{} rows", count), std::to_string(given.rows())));
     std::vector<std::string> names = {batch::kUid.name};
-    rows.require(names, "the executor");
+    given.require(names, "the executor");
     std::vector<int64_t> numbers;
     for (int64_t i = 0; i < count; ++i) numbers.push_back(first + i);
-    content.rows.put(RowTable::kInputs, numbers, rows);
+    content.rows.put(RowTable::kInputs, numbers, given);
     content.fetched += count;
   }
 }

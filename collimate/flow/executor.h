@@ -45,10 +45,10 @@ struct IterationResult {
 };
 
 // A RowSource returns rows [first, first + count) of an iteration's input, with uids unique in the iteration; sample r
-// belongs to group r / group_size. Each row is asked for once: [0, rows) at once, then multiples of the group size that
-// replace dropped rows. The result must depend on the arguments alone, because iterations may overlap; where they do
-// not (staleness 0) it may also depend on what `on_iteration` was told of earlier ones. It throws InputError when there
-// are no rows.
+// belongs to group r / group_size. Each row is asked for once: as many as the schedule has in the iteration at once,
+// then multiples of the group size that replace dropped rows. The result must depend on the arguments alone, because
+// iterations may overlap; where they do not (staleness 0) it may also depend on what `on_iteration` was told of earlier
+// ones. It throws InputError when there are no rows.
 using RowSource = std::function<Batch(int64_t iteration, int64_t first, int64_t count)>;
 
 // An Evaluation is a second graph over the same models or models of its own, as graph::EvaluationGraph, and the source

@@ -35,10 +35,19 @@ struct ScheduleOptions {
   bool may_be_empty = false;
   int retries = 2;  // of a node in an iteration, after retryable failures
   double lost_timeout_seconds = 600;
+  // If > 0, iterations come in epochs of so many, and the last one of each has `last_rows` samples in place of `rows`.
+  int64_t epoch_iterations = 0;
+  int64_t last_rows = 0;
+
+  // Returns how many samples an iteration has.
+  int64_t rows_in(int64_t iteration) const {
+    return epoch_iterations > 0 && (iteration + 1) % epoch_iterations == 0 ? last_rows : rows;
+  }
   bool operator==(const ScheduleOptions&) const = default;
 
   COLLIMATE_FIELDS(first_iteration, iterations, rows, group_size, staleness, save_every, evaluate_every, evaluate_first,
-                   exact_versions, update_in_flight, replace_limit, may_be_empty, retries, lost_timeout_seconds)
+                   exact_versions, update_in_flight, replace_limit, may_be_empty, retries, lost_timeout_seconds,
+                   epoch_iterations, last_rows)
 };
 
 class ScheduleCore;

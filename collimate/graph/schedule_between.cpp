@@ -63,7 +63,7 @@ void ScheduleCore::open_evaluation() {
   const GraphFacts& facts = facts_->evaluations.at(index);
   IterationRun& run = evaluations_.emplace_back(wanted.iteration, facts);
   barrier_.evaluate();
-  run.issue(facts, workers_, facts.rows);
+  run.issue(facts, workers_, rows_of(run));
   update_settled(run);
 }
 

@@ -53,6 +53,9 @@ class ScheduleCore {
   void given(const Event& event);
   const ScheduleOptions& options() const { return facts_->options; }
   const GraphFacts& facts_of(const IterationRun& run) const { return facts_->of(run.graph); }
+  int64_t rows_of(const IterationRun& run) const {
+    return run.graph == 0 ? options().rows_in(run.number) : facts_of(run).rows;
+  }
   std::vector<IterationRun*> runs();  // the run of an evaluation, then the iterations in progress
   std::vector<const IterationRun*> runs() const;
   IterationRun* run_of(const Task& task);

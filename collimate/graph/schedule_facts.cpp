@@ -20,6 +20,13 @@ void check_options(const ScheduleOptions& options) {
   check(options.rows >= 1, "rows", "at least 1", options.rows);
   check(options.rows % options.group_size == 0, "rows", fmt::format("a multiple of group_size {}", options.group_size),
         options.rows);
+  check(options.epoch_iterations >= 0, "epoch_iterations", "0 or more", options.epoch_iterations);
+  if (options.epoch_iterations > 0) {
+    check(options.last_rows >= 1 && options.last_rows <= options.rows, "last_rows",
+          fmt::format("1 to the {} of the other iterations", options.rows), options.last_rows);
+    check(options.last_rows % options.group_size == 0, "last_rows",
+          fmt::format("a multiple of group_size {}", options.group_size), options.last_rows);
+  }
   check(options.first_iteration >= 0, "first_iteration", "0 or more", options.first_iteration);
   check(options.replace_limit >= 1, "replace_limit", "at least 1", options.replace_limit);
   check(options.save_every >= 0, "save_every", "0 or more", options.save_every);
@@ -250,7 +257,9 @@ ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const S
   fill_workers(facts);
   facts.memory = memory;
   check_memory(facts);
-  facts.fingerprint = base::stable_hash(text(graph) + fmt::format("{}/{}", options.rows, options.group_size));
+  const std::string last =
+      options.epoch_iterations > 0 ? fmt::format("/{}/{}", options.epoch_iterations, options.last_rows) : "";
+  facts.fingerprint = base::stable_hash(text(graph) + fmt::format("{}/{}{}", options.rows, options.group_size, last));
   Placement places = placement;
   places.residency.clear();  // another residency leaves everything in its place
   facts.placed = base::stable_hash(json_text(places));

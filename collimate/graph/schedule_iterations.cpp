@@ -41,7 +41,7 @@ void ScheduleCore::restart() {
 void ScheduleCore::open_iterations() {
   while (next_ < options().iterations && next_ <= front_ + options().staleness && !barrier_.stop_asked()) {
     IterationRun& run = active_.emplace_back(next_++, *facts_);
-    run.issue(*facts_, workers_, facts_->rows);
+    run.issue(*facts_, workers_, rows_of(run));
     update_settled(run);
   }
 }

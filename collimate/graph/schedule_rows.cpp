@@ -36,12 +36,13 @@ void ScheduleCore::rows_dropped(IterationRun& run, const Task& task, RowRange ra
 // their workers.
 void ScheduleCore::refill(IterationRun& run) {
   const GraphFacts& graph = facts_of(run);
-  const int64_t count = run.replaceable(graph.group_size), most = options().replace_limit * graph.rows;
+  const int64_t count = run.replaceable(graph.group_size), rows = rows_of(run);
+  const int64_t most = options().replace_limit * rows;
   if (count == 0) return;
   if (run.issued + count > most)
     return stop(StopKind::kFailed,
                 base::expectation(fmt::format("iteration {}", step_of(run.number)),
-                                  fmt::format("{} rows left by the filters out of at most {}", graph.rows, most),
+                                  fmt::format("{} rows left by the filters out of at most {}", rows, most),
                                   fmt::format("{} asked for and {} dropped", run.issued, run.dropped.count()),
                                   "prompts that are neither always right nor always wrong, or a larger replace_limit"));
   const int64_t first = run.issued;

@@ -44,7 +44,8 @@ std::string few_updates_line(const BatchArithmetic& n, const Config& config) {
   const auto iterations = static_cast<double>(config.run.iterations.get());
   const double enough = std::ceil(iterations * kFewUpdates / static_cast<double>(n.total_updates));
   const int64_t read = n.rows / n.group_size;  // examples of an iteration
-  const double passes = static_cast<double>(read) / static_cast<double>(n.examples);
+  const double passes = n.epoch_iterations > 0 ? 1 / static_cast<double>(n.epoch_iterations)
+                                               : static_cast<double>(read) / static_cast<double>(n.examples);
   const int64_t rising = config.train.warmup_updates;  // as many as all updates are refused elsewhere
   const std::string warmup =
       rising > 0 && rising < n.total_updates ? fmt::format(", {} of them with a rate that still rises", rising) : "";
@@ -54,9 +55,45 @@ std::string few_updates_line(const BatchArithmetic& n, const Config& config) {
       epochs ? std::ceil(enough * passes) : enough);
 }
 
+// Sets how often the run reads the data, and what stands at the end of an epoch.
+void count_epochs(const Config& config, BatchArithmetic& n) {
+  const int64_t read = n.rows / n.group_size, iterations = config.run.iterations;
+  const rlhf::LastBatch last = config.data.last_batch_choice();
+  n.epochs = static_cast<double>(iterations * read) / static_cast<double>(n.examples);
+  if (last == rlhf::LastBatch::kCycle) return;
+  n.examples_left = n.examples % read;
+  n.epoch_iterations = n.examples / read + (last == rlhf::LastBatch::kRetain && n.examples_left > 0 ? 1 : 0);
+  n.epochs = static_cast<double>(iterations) / static_cast<double>(n.epoch_iterations);
+}
+
+// Returns how many updates all iterations have, of which the last ones of epochs may have fewer.
+std::string updates_of_run(const BatchArithmetic& n, int64_t iterations) {
+  if (n.total_updates == iterations * n.updates)
+    return fmt::format("× {} = {} in all", counted(iterations, "iteration"), n.total_updates);
+  return fmt::format("{} in {}, as the last one of an epoch has fewer", n.total_updates,
+                     counted(iterations, "iteration"));
+}
+
+// Returns the line of the run's length.
+std::string length_line(const BatchArithmetic& n, const Config& config) {
+  const int64_t iterations = config.run.iterations, read = n.rows / n.group_size;
+  const std::string epochs = fmt::format("{:.3g} epoch{}", n.epochs, n.epochs == 1 ? "" : "s");
+  if (n.epoch_iterations == 0)
+    return fmt::format("run: {} × {} = {}, {} of {}", counted(iterations, "iteration"), counted(read, "example"),
+                       iterations * read, epochs, n.examples);
+  const std::string line =
+      fmt::format("run: {} of {}, {} of {} in {}", counted(iterations, "iteration"), counted(read, "example"), epochs,
+                  n.examples, counted(n.epoch_iterations, "iteration"));
+  if (n.examples_left == 0) return line;
+  if (config.data.last_batch_choice() == rlhf::LastBatch::kRetain)
+    return fmt::format("{}, of which the last has {} (data.last_batch: retain)", line, n.examples_left);
+  return fmt::format("{}, and {} of each epoch {} left out (data.last_batch: drop)", line, n.examples_left,
+                     n.examples_left == 1 ? "is" : "are");
+}
+
 // Returns how many examples the run reads beyond run.epochs, as it has whole iterations.
 int64_t beyond_epochs(const Config& config, const BatchArithmetic& n) {
-  if (!config.run.epochs.get()) return 0;
+  if (!config.run.epochs.get() || n.epoch_iterations > 0) return 0;
   const double asked = *config.run.epochs.get() * static_cast<double>(n.examples);
   return config.run.iterations * n.rows / n.group_size - static_cast<int64_t>(std::ceil(asked));
 }
@@ -77,7 +114,7 @@ BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t
   n.rollouts = plan.rows == rlhf::RowKind::kPrompt;
   n.group_size = plan.group_size;
   n.rows = plan.rows_per_iteration;
-  n.trained = trained_rows(plan);
+  n.trained = trained_rows(plan, n.rows);
   n.rows_per_update =
       config.train.samples_per_update == 0 ? n.trained : std::min<int64_t>(n.trained, config.train.samples_per_update);
   n.updates = updates_per_iteration(config, plan);
@@ -88,7 +125,7 @@ BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t
   n.micro_batches =
       most_micro_batches(n.rows_per_update, n.longest_row, n.micro_batch_tokens, n.rollouts ? 1 : n.group_size);
   n.examples = examples;
-  n.epochs = static_cast<double>(config.run.iterations * n.rows) / static_cast<double>(n.group_size * examples);
+  count_epochs(config, n);
   n.examples_beyond = beyond_epochs(config, n);
   return n;
 }
@@ -106,12 +143,12 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
     lines.push_back(fmt::format("batch: {} per iteration", counted(n.rows, "row")));
   if (draws_in_rounds(config)) lines.push_back(rounds_line(config));
   const int64_t passes = config.train.ppo_epochs;
-  lines.push_back(fmt::format("updates: {} ÷ {} per update{} = {} per iteration; × {} = {} in all",
+  lines.push_back(fmt::format("updates: {} ÷ {} per update{} = {} per iteration; {}",
                               counted(n.trained, n.trained == n.rows ? "row" : "trained row"), n.rows_per_update,
                               passes == 1 ? "" : fmt::format(" × {} passes (train.ppo_epochs)", passes), n.updates,
-                              counted(iterations, "iteration"), n.total_updates));
+                              updates_of_run(n, iterations)));
   if (n.total_updates < kFewUpdates) lines.push_back(few_updates_line(n, config));
-  if (n.examples < n.rows / n.group_size)
+  if (n.examples < n.rows / n.group_size && n.epoch_iterations == 0)
     lines.push_back(
         fmt::format("warning: an iteration reads {}, and data.train has {}: each is read several times in one "
                     "iteration",
@@ -126,9 +163,7 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
   lines.push_back(fmt::format("micro-batches: at most {} per update, of up to {} tokens each; {} of at most {} tokens",
                               n.micro_batches, n.micro_batch_tokens, counted(n.rows_per_update, "row"), longest));
   lines.push_back(rate_line(n, config.train));
-  lines.push_back(fmt::format("run: {} × {} = {}, {:.3g} epoch{} of {}", counted(iterations, "iteration"),
-                              counted(n.rows / n.group_size, "example"), iterations * n.rows / n.group_size, n.epochs,
-                              n.epochs == 1 ? "" : "s", n.examples));
+  lines.push_back(length_line(n, config));
   return lines;
 }
 

@@ -31,6 +31,9 @@ struct BatchArithmetic {
   int64_t examples = 0;            // of data.train in one epoch
   double epochs = 0;               // passes over data.train in the run
   int64_t examples_beyond = 0;     // examples that the last iteration reads beyond run.epochs; 0 where that is not set
+  // Iterations of an epoch, 0 with data.last_batch: cycle, and what is left of its examples, for an iteration of their
+  // own (retain) or none (drop).
+  int64_t epoch_iterations = 0, examples_left = 0;
 };
 
 // Returns the most tokens that one micro-batch of the trained model may have.

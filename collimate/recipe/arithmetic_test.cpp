@@ -33,5 +33,25 @@ TEST(Arithmetic, UpdatesShareTheRowsThatAreTrained) {
   EXPECT_EQ(batch_arithmetic(config, plan, 72, 4, 0).rows_per_update, 8);
 }
 
+// 18 prompts in iterations of four: two are left at the end of each epoch.
+TEST(Arithmetic, EpochsMayBeCut) {
+  Config config;
+  config.train.learning_rate = 1e-6;
+  config.run.iterations = 30;
+  Plan plan;
+  plan.rows_per_iteration = 12;
+  plan.group_size = 3;
+  plan.trained = "policy_trainer";
+  plan.modules["policy_trainer"].parameters = nlohmann::json::object();
+  const auto lines = [&] { return arithmetic_lines(batch_arithmetic(config, plan, 18, 4, 0), config); };
+  EXPECT_THAT(lines(), Contains("run: 30 iterations × 4 examples = 120, 6.67 epochs of 18"));
+  config.data.last_batch = "drop";
+  EXPECT_THAT(lines(), Contains("run: 30 iterations of 4 examples, 7.5 epochs of 18 in 4 iterations, and 2 of each "
+                                "epoch are left out (data.last_batch: drop)"));
+  config.data.last_batch = "retain";
+  EXPECT_THAT(lines(), Contains("run: 30 iterations of 4 examples, 6 epochs of 18 in 5 iterations, of which the last "
+                                "has 2 (data.last_batch: retain)"));
+}
+
 }  // namespace
 }  // namespace collimate::recipe

@@ -21,7 +21,7 @@ namespace {
 TruthRows truths_of(const rlhf::RowSource& source, const text::Tokenizer& tokenizer, int64_t rows) {
   TruthRows truths;
   for (int64_t row = 0; row < std::min(rows, source.examples()); ++row) {
-    const text::RenderedTokens& prompt = source.rendered(row).front();
+    const text::RenderedTokens prompt = source.rendered(row).front();
     truths.add(source.place(row),
                tokenizer.decode(std::span(prompt.ids).first(static_cast<size_t>(prompt.prompt_tokens))),
                source.example(row));

@@ -58,6 +58,11 @@ text::TrainOn DataOptions::trained_tokens() const {
 
 rlhf::LongRows DataOptions::long_row_choice() const { return rlhf::long_rows_of(long_rows); }
 
+rlhf::LastBatch DataOptions::last_batch_choice() const {
+  if (last_batch == std::string("retain")) return rlhf::LastBatch::kRetain;
+  return last_batch == std::string("drop") ? rlhf::LastBatch::kDrop : rlhf::LastBatch::kCycle;
+}
+
 Config::Config()
     : recipe(this, "recipe", "", "", "what to train, and how; collimate help recipes describes each",
              base::one_of(recipe_names())),

@@ -56,10 +56,16 @@ struct DataOptions : base::Section {
                    "with the prompt",
                    base::one_of({"completion", "assistant_turns", "all_tokens"}));
   COLLIMATE_OPTION(bool, shuffle, true, "", "read the rows in a new order in each epoch");
+  COLLIMATE_OPTION(
+      std::string, last_batch, "cycle", "",
+      "what happens to the rows at the end of an epoch that are fewer than an iteration reads: cycle reads the next "
+      "epoch's first rows beside them, drop leaves them out of that epoch, retain makes a smaller iteration of them",
+      base::one_of({"cycle", "drop", "retain"}));
 
   bool holds_out() const { return !eval->is_null() || val_size > 0; }  // are there held-out rows?
   text::TrainOn trained_tokens() const;                                // train_on
   rlhf::LongRows long_row_choice() const;                              // long_rows
+  rlhf::LastBatch last_batch_choice() const;                           // last_batch
 };
 
 // Says how one measure is taken of held-out rows.

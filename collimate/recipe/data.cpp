@@ -100,6 +100,7 @@ rlhf::SourceOptions source_options(const Config& config, const Plan& plan, int64
   options.margins = plan.margins;
   options.mismatched = plan.mismatched;
   options.from_difference = config.data.train_from_difference;
+  options.last_batch = config.data.last_batch_choice();
   if (!plan.greedy_baseline) return options;
   generate::SamplingParams sampling = config.rollout.params(config.rollout.completion_tokens);
   options.sampling = sampling.to_json();
@@ -204,6 +205,7 @@ RunData read_data(const Config& config, const Plan& plan) {
   text::Dataset rows = text::Dataset::read(data_sources(config.data.train, kDataTrain), train.bad_rows);
   HeldOutData held_out(config, rows, data);
   data.train = std::make_unique<rlhf::RowSource>(rows, *data.renderer, std::move(train));
+  data.train->require_iteration(plan.rows_per_iteration);
   data.add(kDataTrain, rows, readers_of_others(config));
   data.add_left_out(left_out_notes(kDataTrain, rows, *data.train, data_option_names()));
   if (data.train->has_margins())

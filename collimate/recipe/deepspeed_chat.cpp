@@ -56,6 +56,7 @@ DeepSpeedRLHFEngine::DeepSpeedRLHFEngine(const std::string& actor, const std::st
       plan_(complete_plan(config_, registry_)),
       data_(read_data(config_, plan_)) {
   require_loop(config_);
+  settle_iterations(config_, registry_, data_, plan_);
   text::require_equal_tokens(*data_.tokenizer, tokenizer, "tokenizer");
   const graph::Placement placement = make_placement(config_, plan_);
   refuse(inspect(config_, plan_, placement, data_).refused);
@@ -72,7 +73,8 @@ DeepSpeedRLHFEngine::DeepSpeedRLHFEngine(const std::string& actor, const std::st
 
 Batch DeepSpeedRLHFEngine::prompts(int64_t iteration) {
   models_->begin_iteration(iteration);
-  return data_.rows(iteration, plan_.rows_per_iteration, 0, plan_.rows_per_iteration);
+  const int64_t rows = plan_.rows_per_iteration;
+  return data_.rows(iteration, rows, 0, data_.train->rows_of(iteration, rows));
 }
 
 void DeepSpeedRLHFEngine::save(const std::string& directory) {

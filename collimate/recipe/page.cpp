@@ -318,12 +318,7 @@ Plan Page::finish(Plan plan) const {
   plan.compares_samples = compares_samples_;
   plan.greedy_baseline = greedy_baseline_;
   plan.draws_in_rounds = draws_in_rounds(config_);
-  // The schedule of the learning rate ends with the run.
-  for (const std::string& trainer : trainers_) {
-    nlohmann::json& parameters = plan.modules.at(trainer).parameters;
-    parameters["total_updates"] = total_updates(config_, plan);
-    parameters["updates_per_epoch"] = updates_per_iteration(config_, plan) / config_.train.ppo_epochs;
-  }
+  tell_updates(config_, plan);
   share_bases(plan);
   plan.read_options = read_options_;
   return plan;
@@ -355,19 +350,6 @@ Plan pair_plan(Page& page, const Page::Role& trained) {
   plan.learns_to_stop = trained.head == "lm";  // a score is of the last token, whatever that is
   if (trained.rows == "pairs" && !plan.prompt_is_trained) page.reads("data.train_from_difference");
   return plan;
-}
-
-int64_t trained_rows(const Plan& plan) {
-  return plan.rows_per_iteration - (plan.greedy_baseline ? plan.rows_per_iteration / plan.group_size : 0);
-}
-
-int64_t updates_per_iteration(const Config& config, const Plan& plan) {
-  const int64_t per_update = config.train.samples_per_update, rows = trained_rows(plan);
-  return config.train.ppo_epochs * (per_update == 0 ? 1 : (rows + per_update - 1) / per_update);
-}
-
-int64_t total_updates(const Config& config, const Plan& plan) {
-  return config.run.iterations * updates_per_iteration(config, plan);
 }
 
 }  // namespace collimate::recipe

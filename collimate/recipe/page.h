@@ -58,6 +58,9 @@ struct Plan {
   bool padded_pairs = false;       // pairs whose rows are padded to one length (rlhf/prompt/divergence_region.h)
   bool mismatched = false;         // marked rows come with answers to other prompts, for the estimate of a KL
   int64_t rows_per_iteration = 0;
+  // With data.last_batch: retain the last of each `epoch_iterations` iterations may have fewer rows, `last_rows`. 0:
+  // all have the same number, or the data is not read yet (settle_iterations).
+  int64_t epoch_iterations = 0, last_rows = 0;
   int64_t group_size = 1;
   bool compares_samples = false;   // advantages compare the samples of a prompt with each other
   bool greedy_baseline = false;    // the last sample of each prompt is greedy and is not trained
@@ -199,10 +202,13 @@ bool draws_in_rounds(const Config& config);
 Plan rollout_plan(const Config& config);
 // Returns what is common to the plans of recipes on pairs, with what the trained model's loss reads of them.
 Plan pair_plan(Page& page, const Page::Role& trained);
-// Returns how many rows of an iteration are trained: all but the greedy samples of a baseline.
-int64_t trained_rows(const Plan& plan);
-// Returns how many updates (optimizer steps) a train node makes in an iteration.
+// Returns how many of an iteration's `rows` rows are trained: all but the greedy samples of a baseline.
+int64_t trained_rows(const Plan& plan, int64_t rows);
+// Return how many updates (optimizer steps) a train node makes in an iteration, in one of so many rows, and in the run.
 int64_t updates_per_iteration(const Config& config, const Plan& plan);
-int64_t total_updates(const Config& config, const Plan& plan);  // of the run
+int64_t updates_of_rows(const Config& config, const Plan& plan, int64_t rows);
+int64_t total_updates(const Config& config, const Plan& plan);
+// Tells the trainers' modules these numbers, as the schedule of the learning rate ends with the run.
+void tell_updates(const Config& config, Plan& plan);
 
 }  // namespace collimate::recipe

@@ -35,6 +35,9 @@ void check_beside(const Config& config) {
   if (config.rollout.replace_equal_groups)
     refuse_shares(config, "nothing beside rollout.replace_equal_groups, whose new prompts are drawn to their ends",
                   "replace_equal_groups: false");
+  if (config.data.last_batch != std::string("cycle"))
+    refuse_shares(config, "nothing beside data.last_batch, as how many prompts an iteration begins is not known before",
+                  "data.last_batch: cycle");
   if (config.train.router_replay == std::string("rollout"))
     refuse_shares(config, "nothing beside train.router_replay: rollout, as several versions choose a sample's experts",
                   "train.router_replay: compare");

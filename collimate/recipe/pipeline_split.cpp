@@ -221,9 +221,10 @@ void PipelineSplit::make(const SplitRequest& request, nlohmann::json wanted) {
   }
   for (size_t step = 0; step < kPipelineSteps; ++step) {
     host::AtomicFile out(file(step));
-    for (int64_t row = 0; row < data.size(); ++row)
+    data.for_each([&](int64_t row, const text::Example& example) {
       if (base::at(steps, row) == step)
-        out.write(row_of(data.example(row), step).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+        out.write(row_of(example, step).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    });
     out.commit();
     parts.push_back({{"rows", rows_.at(step)}, {"file", flow::measure_file(file(step))}});
   }

@@ -16,6 +16,7 @@ namespace collimate::recipe {
 namespace {
 
 constexpr double kMostIterations = 1e12;
+constexpr double kRounding = 1e-6;  // of epochs times iterations: 0.7 epochs of 10 iterations are 7
 constexpr const char* kModels = "models";
 
 // Throws InputError for options of sampling that are wrong only together.
@@ -34,8 +35,11 @@ bool is_override(const base::Option<T>& option) {
 
 int64_t iterations_of(double epochs, const RunData& data, const Plan& plan) {
   const int64_t examples = data.train->epoch_examples();
+  const int64_t of_epoch = data.train->epoch_iterations(plan.rows_per_iteration);
   const double rows = epochs * static_cast<double>(examples * data.train->rows_per_example());
-  const double iterations = std::max(1.0, std::ceil(rows / static_cast<double>(plan.rows_per_iteration)));
+  const double exact = of_epoch > 0 ? epochs * static_cast<double>(of_epoch) - kRounding
+                                    : rows / static_cast<double>(plan.rows_per_iteration);
+  const double iterations = std::max(1.0, std::ceil(exact));
   if (iterations > kMostIterations)
     throw base::InputError(
         base::expectation("run.epochs", fmt::format("at most {} iterations", kMostIterations),
@@ -78,20 +82,8 @@ base::ConfigNode without_unread(const base::ConfigNode& section, const base::Con
   return kept;
 }
 
-}  // namespace
-
-Plan complete_plan(const Config& config, const flow::Registry& registry) {
-  Plan plan = make_plan(config, registry);
-  // Without an evaluation patience is idle (idle_options) and not refused.
-  if (!plan.measures() || std::ranges::any_of(plan.evaluations, &EvaluationPlan::measures_loss))
-    plan.read_options.insert("run.patience");
-  refuse_unread(config, plan);
-  check_sampling(config, plan);
-  check_rows(plan);
-  return plan;
-}
-
-void settle_iterations(Config& config, const flow::Registry& registry, const RunData& data, Plan& plan) {
+// Sets run.iterations by run.epochs.
+void settle_length(Config& config, const flow::Registry& registry, const RunData& data, Plan& plan) {
   RunOptions& run = config.run;
   if (!run.epochs.get()) return;
   const bool given = !run.iterations.where().empty();
@@ -108,6 +100,41 @@ void settle_iterations(Config& config, const flow::Registry& registry, const Run
                           "both", "leaving one of them out"));
   run.iterations = iterations;
   plan = complete_plan(config, registry);
+}
+
+// Notes the iterations with fewer rows. Throws InputError where a loss divides an update's sum by the share of an
+// iteration that each of a fixed number of updates has.
+void settle_last_rows(const Config& config, const RunData& data, Plan& plan) {
+  const int64_t rows = plan.rows_per_iteration, iterations = data.train->epoch_iterations(rows);
+  const int64_t last = iterations > 0 ? data.train->rows_of(iterations - 1, rows) : rows;
+  if (last == rows) return;
+  plan.epoch_iterations = iterations;
+  plan.last_rows = last;
+  tell_updates(config, plan);
+  const std::string& normalizer = config.algorithm.token_normalizer;
+  const int64_t updates = updates_per_iteration(config, plan), fewer = updates_of_rows(config, plan, last);
+  if (normalizer != "update" && updates != fewer)
+    throw base::InputError(base::expectation(
+        "data.last_batch", fmt::format("cycle or drop with algorithm.token_normalizer: {}", normalizer),
+        fmt::format("retain, with which the last iteration of an epoch has {} of {} updates", fewer, updates)));
+}
+
+}  // namespace
+
+Plan complete_plan(const Config& config, const flow::Registry& registry) {
+  Plan plan = make_plan(config, registry);
+  // Without an evaluation patience is idle (idle_options) and not refused.
+  if (!plan.measures() || std::ranges::any_of(plan.evaluations, &EvaluationPlan::measures_loss))
+    plan.read_options.insert("run.patience");
+  refuse_unread(config, plan);
+  check_sampling(config, plan);
+  check_rows(plan);
+  return plan;
+}
+
+void settle_iterations(Config& config, const flow::Registry& registry, const RunData& data, Plan& plan) {
+  settle_length(config, registry, data, plan);
+  settle_last_rows(config, data, plan);
 }
 
 std::string resolved_text(const Config& config, const Plan& plan) {

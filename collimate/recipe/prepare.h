@@ -11,8 +11,9 @@ namespace collimate::recipe {
 // nothing in the plan reads.
 Plan complete_plan(const Config& config, const flow::Registry& registry);
 
-// Sets run.iterations from run.epochs by the examples that data.train has, and makes the plan for these. Where both are
-// set the one from the command line counts. Throws InputError where both are from there, or neither, and they differ.
+// Sets run.iterations from run.epochs by the examples that data.train has, and makes the plan for these, with the
+// iterations that have fewer rows. Where both are set the one from the command line counts. Throws InputError where
+// both are from there, or neither, and they differ, and for a data.last_batch with which the losses cannot work.
 void settle_iterations(Config& config, const flow::Registry& registry, const RunData& data, Plan& plan);
 
 // Returns the resolved config as YAML, without options at their defaults that nothing in the plan reads

@@ -1,6 +1,7 @@
 #include "collimate/recipe/preview.h"
 
 #include <algorithm>
+#include <map>
 
 #include "collimate/base/stripped.h"
 #include "collimate/recipe/arithmetic.h"
@@ -10,10 +11,16 @@ namespace {
 
 constexpr size_t kShownBytes = 400;  // of a text; the rest is counted
 
-Lengths lengths_of(std::vector<int64_t> tokens) {
-  if (tokens.empty()) return {};
-  std::sort(tokens.begin(), tokens.end());
-  return {tokens.front(), tokens[tokens.size() / 2], tokens.back()};
+// Maps a length to the number of rows that have it.
+using RowsByLength = std::map<int64_t, int64_t>;
+
+Lengths lengths_of(const RowsByLength& counts) {
+  if (counts.empty()) return {};
+  int64_t rows = 0;
+  for (const auto& [length, count] : counts) rows += count;
+  auto median = counts.begin();
+  for (int64_t before = median->second; before <= rows / 2; before += median->second) ++median;
+  return {counts.begin()->first, median->first, counts.rbegin()->first};
 }
 
 // Returns the text that ids [begin, end) of a row add to the ids before them. By themselves they may decode to another
@@ -97,20 +104,21 @@ std::string stop_text(const text::Tokenizer& tokenizer) {
 DataPreview preview(const std::string& key, const rlhf::RowSource& source, rlhf::RowKind kind,
                     const text::Tokenizer& tokenizer) {
   DataPreview out{.key = key, .kind = kind};
-  std::vector<int64_t> prompts, lengths;
+  RowsByLength prompts, lengths;
   for (int64_t example = 0; example < source.examples(); ++example) {
-    const std::vector<text::RenderedTokens>& rows = source.rendered(example);
+    const std::vector<text::RenderedTokens> rows = source.rendered(example);
     for (const text::RenderedTokens& row : rows) {
-      prompts.push_back(row.prompt_tokens);
-      lengths.push_back(static_cast<int64_t>(row.ids.size()));
+      ++prompts[row.prompt_tokens];
+      ++lengths[std::ssize(row.ids)];
       add_row(row, tokenizer, out);
     }
     if (kind == rlhf::RowKind::kPreference && rows[0].ids == rows[1].ids) out.equal.push_back(example);
   }
-  out.prompt = lengths_of(std::move(prompts));
-  out.row = lengths_of(std::move(lengths));
+  out.prompt = lengths_of(prompts);
+  out.row = lengths_of(lengths);
   if (source.examples() == 0) return out;
-  for (const text::RenderedTokens& row : source.rendered(0)) {
+  const std::vector<text::RenderedTokens> first = source.rendered(0);
+  for (const text::RenderedTokens& row : first) {
     out.example.push_back(mask_runs(row.ids, row.trainable, tokenizer));
     out.last_ids.push_back(last_trained(row, tokenizer));
   }

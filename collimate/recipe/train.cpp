@@ -229,7 +229,9 @@ class Run {
         .save_every = config_.run.save_every > 0 ? config_.run.save_every.get() : config_.run.iterations.get(),
         .exact_versions = placement_.staleness > 0,
         .replace_limit = config_.rollout.replace_limit,
-        .may_be_empty = plan_.draws_in_rounds};
+        .may_be_empty = plan_.draws_in_rounds,
+        .epoch_iterations = plan_.epoch_iterations,
+        .last_rows = plan_.last_rows};
     options.seed = static_cast<uint64_t>(config_.run.seed.get());
     options.config = base::to_json(config_.section_value());
     options.modules = plan_.modules;

@@ -138,9 +138,10 @@ bool concerns_few_runs(const std::string& option) {
          any == "models.<name>.reduction_chunks" || option == "tp" || option == "pp" || option == "cp" ||
          option == "cp_kind" || option == "ep" || option == "zero" || option == "rollout.kv_cache_dtype" ||
          option == "preset" || option == "rollout.replace_equal_groups" || option.starts_with("rollout.round_") ||
-         option == "data.train_from_difference" || is_of_few_losses(option) || option == "run.best_metric" ||
-         option == "train.export_dtype" || option == "train.ema" || option == "train.offload" || option == "data.ptx" ||
-         option == "run.swap_directory" || option.ends_with(".regex") || option.ends_with(".json_schema");
+         option == "data.train_from_difference" || option == "data.last_batch" || is_of_few_losses(option) ||
+         option == "run.best_metric" || option == "train.export_dtype" || option == "train.ema" ||
+         option == "train.offload" || option == "data.ptx" || option == "run.swap_directory" ||
+         option.ends_with(".regex") || option.ends_with(".json_schema");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ void add(json& config, const char* key, Number value) {
 
 // Returns whether so many key-value heads divide the config's heads. The class's number is that of one published size,
 // and transformers cannot run a model by it whose heads it does not divide.
-bool divides_heads(const json& config, int64_t kv_heads) {
+bool fits_heads(const json& config, int64_t kv_heads) {
   const auto heads = config.find("num_attention_heads");
   return heads != config.end() && heads->is_number_integer() && kv_heads > 0 && heads->get<int64_t>() % kv_heads == 0;
 }
@@ -64,7 +64,7 @@ bool divides_heads(const json& config, int64_t kv_heads) {
 json with_defaults(json config, const std::string& family) {
   const auto* of = std::ranges::find(kConfigDefaults, std::string_view(family), &ConfigDefaults::family);
   if (of == std::end(kConfigDefaults)) return config;
-  if (divides_heads(config, of->kv_heads)) add(config, "num_key_value_heads", of->kv_heads);
+  if (fits_heads(config, of->kv_heads)) add(config, "num_key_value_heads", of->kv_heads);
   add(config, "head_dim", of->head_dim);
   add(config, "rms_norm_eps", of->epsilon);
   add(config, "max_position_embeddings", of->positions);

@@ -36,6 +36,21 @@ TEST_F(BadRowsOfAFile, AnErrorNamesNoRemedyThatDoesNotApply) {
   EXPECT_EQ(error(good_ + bad_, {.drop = true, .remedy = "the key: drop"}), "");
 }
 
+TEST_F(BadRowsOfAFile, RowsOfAnotherShapeAreNamed) {
+  const std::string answered = "{\"prompt\": \"a\", \"completion\": \"b\"}\n",
+                    pair = R"({"prompt": "a", "chosen": "b", "rejected": "c"})";
+  const std::string talk = R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})";
+  EXPECT_EQ(error(answered + talk, {.remedy = "the key: drop"}),
+            "[" + path_ +
+                ":2] expected prompt + completion, as the file's first row is, got messages; try a file for each "
+                "shape, and a list of these files, or the key: drop, which leaves out 1 of 2 rows");
+  EXPECT_THAT(error(answered + pair, {}), HasSubstr("got preference pairs (prompt, chosen, rejected); try"));
+  EXPECT_THAT(error(talk + "\n" + answered, {}), HasSubstr(":2] expected messages, as the file's first row is, got"));
+  EXPECT_THAT(error(answered + good_, {}), HasSubstr(":2 column completion] expected a value, got none"));
+  EXPECT_THAT(error(answered + R"({"messages": []})", {}), HasSubstr(":2 column prompt] expected a value, got none"));
+  EXPECT_EQ(error(good_ + answered, {}), "") << "a prompt with one more column";
+}
+
 TEST_F(BadRowsOfAFile, WhatNothingShowsTheModelIsRefused) {
   for (const std::string column : {"images", "image", "videos", "audios"}) {
     const std::string more = ", \"" + column + "\": [{}]}";

@@ -142,12 +142,49 @@ json prompt_json(const Prompt& prompt) {
   return out;
 }
 
-uint64_t hash_of(const Example& example) {
+// Returns the normalised content of a row, which is hashed.
+std::string content_of(const Example& example) {
   const auto answer = [](const std::optional<Message>& part) { return part ? hashed_form(*part, false) : json(); };
   json whole = {prompt_json(example.prompt), answer(example.completion), answer(example.chosen),
                 answer(example.rejected),    example.ground_truth,       example.extra};
   for (const LabelledStep& step : example.steps) whole.push_back({step.text, step.right});
-  return base::stable_hash(whole.dump(-1, ' ', false, json::error_handler_t::replace));
+  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// Returns what a file's rows of two shapes are refused with, where the row can be read by itself; "" where it can not.
+std::string mixed_shapes(DataShape of_file, DataShape of_row, Row&& row, const RowLocation& location) {
+  try {
+    to_example(of_row, std::move(row), location);
+  } catch (const base::InputError&) {
+    return "";
+  }
+  return base::expectation(location.text(), fmt::format("{}, as the file's first row is", shape_name(of_file)),
+                           shape_name(of_row), "a file for each shape, and a list of these files");
+}
+
+// Makes an example of a row. The first row that can be read tells the shape. A prompt alone is a row that lacks
+// something, and not of another shape.
+Example read_example(const DataSource& source, std::optional<DataShape>& shape, const RowLocation& location,
+                     Row&& row) {
+  rename_columns(row, source, location);
+  const std::optional<DataShape> own = recognise_shape(row);
+  if (!shape) shape = own;
+  if (!shape) shape_unknown(row, location);
+  if (!own || own == shape || own == DataShape::kPrompt) return to_example(*shape, std::move(row), location);
+  Row other = row;
+  try {
+    return to_example(*shape, std::move(row), location);
+  } catch (const base::InputError&) {
+    if (const std::string mixed = mixed_shapes(*shape, *own, std::move(other), location); !mixed.empty())
+      throw base::InputError(mixed);
+    throw;
+  }
+}
+
+std::string paths_of(const std::vector<DataSource>& sources) {
+  std::string paths;
+  for (const DataSource& source : sources) paths += (paths.empty() ? "" : ", ") + source.path;
+  return paths;
 }
 
 bool has_part(const Example& example, const std::string& part) {
@@ -169,37 +206,36 @@ void LeftOut::require_none(const BadRows& bad, int64_t used) const {
                                      rows + used));
 }
 
-Dataset Dataset::read(const std::vector<DataSource>& sources, const BadRows& bad) {
+Dataset Dataset::read(const std::vector<DataSource>& sources, const BadRows& bad, int64_t held_bytes) {
   Dataset out;
-  for (const DataSource& source : sources) out.read_source(source, bad);
-  if (out.examples_.empty()) {
+  for (const DataSource& source : sources) out.read_source(source, bad, held_bytes);
+  if (out.rows_ == 0) {
     throw base::InputError(base::expectation("data", "at least one row", "no source of data"));
   }
+  out.sources_ = sources;
+  out.files_fingerprint_ = out.fingerprint_;
+  if (!out.held_) out.chosen_.assign(static_cast<size_t>(out.rows_), true);
   return out;
 }
 
 // All rows are read before a bad one becomes an error, so that the error says how many there are.
-void Dataset::read_source(const DataSource& source, const BadRows& bad) {
-  const size_t before = examples_.size();
+void Dataset::read_source(const DataSource& source, const BadRows& bad, int64_t held_bytes) {
+  const int64_t before = rows_;
   std::optional<DataShape> shape;
+  std::optional<Example> first;
   LeftOut left_out;
-  const auto take = [&](const RowLocation& location, Row&& row) {
-    rename_columns(row, source, location);
-    if (!shape) shape = recognise_shape(row);
-    if (!shape) shape_unknown(row, location);
-    examples_.push_back(to_example(*shape, std::move(row), location));
-    fingerprint_ = base::mix(fingerprint_, hash_of(examples_.back()));
-  };
   const auto leave_out = [&](const std::string& reason) { left_out.add(reason); };
   const auto take_or_leave = [&](const RowLocation& location, Row&& row) {
     try {
-      take(location, std::move(row));
+      Example example = read_example(source, shape, location, std::move(row));
+      if (!first) first = example;
+      add(std::move(example), held_bytes);
     } catch (const base::InputError& error) {
       leave_out(error.what());
     }
   };
   read_rows(source.path, source.format, take_or_leave, leave_out);
-  const auto rows = static_cast<int64_t>(examples_.size() - before);
+  const int64_t rows = rows_ - before;
   left_out.require_none(bad, rows);
   if (rows == 0)
     throw base::InputError(
@@ -208,37 +244,109 @@ void Dataset::read_source(const DataSource& source, const BadRows& bad) {
   if (left_out_.rows == 0) left_out_.first = left_out.first;
   left_out_.rows += left_out.rows;
   weights_.push_back({rows, source.weight});
-  const Example& first = examples_[before];
   verdict_.push_back({fmt::format("{}: {} row{} of {}, read as {}", source.path, rows, rows == 1 ? "" : "s",
-                                  shape_name(*shape), parts_of(first)),
-                      first.extra.empty() ? "" : column_names(first.extra)});
+                                  shape_name(*shape), parts_of(*first)),
+                      first->extra.empty() ? "" : column_names(first->extra)});
+  if (!first_) first_ = std::move(first);
+}
+
+void Dataset::add(Example&& example, int64_t held_bytes) {
+  const std::string content = content_of(example);
+  fingerprint_ = base::mix(fingerprint_, base::stable_hash(content));
+  content_bytes_ += std::ssize(content);
+  ++rows_;
+  if (held_ && content_bytes_ > held_bytes) {
+    held_ = false;
+    examples_ = {};
+  }
+  if (held_) examples_.push_back(std::move(example));
+}
+
+void Dataset::for_each(const Visit& visit) const {
+  if (!held_) return read_again(visit);
+  for (int64_t row = 0; row < rows_; ++row) visit(row, example(row));
+}
+
+// A row that was left out is left out again.
+void Dataset::read_again(const Visit& visit) const {
+  uint64_t fingerprint = 0;
+  size_t read = 0;
+  int64_t row = 0;
+  for (const DataSource& source : sources_) {
+    std::optional<DataShape> shape;
+    const auto example_of = [&](const RowLocation& location, Row&& given) -> std::optional<Example> {
+      try {
+        return read_example(source, shape, location, std::move(given));
+      } catch (const base::InputError&) {
+        return std::nullopt;
+      }
+    };
+    const auto take = [&](const RowLocation& location, Row&& given) {
+      const std::optional<Example> example = example_of(location, std::move(given));
+      if (!example) return;
+      fingerprint = base::mix(fingerprint, base::stable_hash(content_of(*example)));
+      const bool chosen = read < chosen_.size() && chosen_[read];
+      ++read;
+      if (chosen) visit(row++, *example);
+    };
+    read_rows(source.path, source.format, take, [](const std::string&) {});
+  }
+  if (fingerprint != files_fingerprint_)
+    throw base::InputError(base::expectation("data " + paths_of(sources_),
+                                             "files that stay as they are while they are read",
+                                             "other rows than at first", "starting again when nothing writes them"));
 }
 
 Dataset Dataset::hold_out(int64_t count, uint64_t seed) {
   COLLIMATE_CHECK(0 < count && count < size(), "{} of {} rows are held out", count, size());
   constexpr uint32_t kPurpose = 0x4e1d;
   std::vector<std::pair<uint64_t, int64_t>> lots;
+  lots.reserve(static_cast<size_t>(size()));
   for (int64_t row = 0; row < size(); ++row)
     lots.emplace_back(base::random_bits(seed, kPurpose, static_cast<uint64_t>(row), 0), row);
   std::ranges::sort(lots);
   std::vector<bool> drawn(static_cast<size_t>(size()));
   for (int64_t i = 0; i < count; ++i) base::at(drawn, base::at(lots, i).second) = true;
-  Dataset out;
-  std::vector<Example> left;
   size_t row = 0;
   for (RowWeight& source : weights_)
-    for (const size_t end = row + static_cast<size_t>(source.rows); row < end; ++row) {
+    for (const size_t end = row + static_cast<size_t>(source.rows); row < end; ++row)
       if (drawn[row]) --source.rows;
-      (drawn[row] ? out.examples_ : left).push_back(std::move(examples_[row]));
-    }
+  Dataset out = take_out(drawn);
   out.weights_.push_back({count, 1.0});
-  examples_ = std::move(left);
+  return out;
+}
+
+Dataset Dataset::take_out(const std::vector<bool>& drawn) {
+  Dataset out;
+  out.held_ = held_;
+  if (held_) {
+    std::vector<Example> left;
+    for (size_t row = 0; row < examples_.size(); ++row)
+      (drawn[row] ? out.examples_ : left).push_back(std::move(examples_[row]));
+    examples_ = std::move(left);
+  } else {
+    out.sources_ = sources_;
+    out.files_fingerprint_ = files_fingerprint_;
+    out.chosen_.assign(chosen_.size(), false);
+    size_t row = 0;
+    for (size_t read = 0; read < chosen_.size(); ++read)
+      if (chosen_[read] && drawn[row++]) {
+        out.chosen_[read] = true;
+        chosen_[read] = false;
+      }
+  }
+  out.rows_ = std::count(drawn.begin(), drawn.end(), true);
+  rows_ -= out.rows_;
   return out;
 }
 
 void Dataset::keep_first(int64_t count) {
   if (count >= size()) return;
-  examples_.resize(static_cast<size_t>(count));
+  if (held_) examples_.resize(static_cast<size_t>(count));
+  int64_t kept = 0;
+  for (size_t read = 0; read < chosen_.size(); ++read)
+    if (chosen_[read] && kept++ >= count) chosen_[read] = false;
+  rows_ = count;
   int64_t left = count;
   for (RowWeight& source : weights_) {
     source.rows = std::min(source.rows, left);
@@ -254,17 +362,23 @@ std::vector<std::string> Dataset::verdict(const std::string& others) const {
   return lines;
 }
 
+const Example& Dataset::first() const {
+  COLLIMATE_CHECK(first_.has_value(), "a data set of rows that were held out");
+  return *first_;
+}
+
 const Example& Dataset::example(int64_t row) const {
-  COLLIMATE_CHECK(row >= 0 && row < size(), "row {} of {}", row, size());
+  COLLIMATE_CHECK(held_ && row >= 0 && row < size(), "row {} of {}", row, size());
   return base::at(examples_, row);
 }
 
 void Dataset::require(const std::string& part, const std::string& reader) const {
-  const auto found = std::find_if(examples_.begin(), examples_.end(),
-                                  [&](const Example& example) { return !has_part(example, part); });
-  if (found == examples_.end()) return;
-  throw base::InputError(
-      base::expectation(found->location.text(), fmt::format("{}, which {} needs", part, reader), "a row without it"));
+  std::string place;
+  for_each([&](int64_t, const Example& example) {
+    if (place.empty() && !has_part(example, part)) place = example.location.text();
+  });
+  if (place.empty()) return;
+  throw base::InputError(base::expectation(place, fmt::format("{}, which {} needs", part, reader), "a row without it"));
 }
 
 bool joins_turns(const Prompt& prompt, const Renderer& renderer, size_t fewest) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -85,14 +86,28 @@ struct LeftOut {
   void require_none(const BadRows& bad, int64_t used) const;
 };
 
-// Holds all rows of all sources, in order, in memory. After read() only hold_out() and keep_first() change it.
+// Has all rows of all sources, in order. Few rows are held in memory. Of many, only how they are read is kept: each
+// pass over them reads the files again, which must not change meanwhile. After read() only hold_out() and keep_first()
+// change a data set.
 class Dataset {
  public:
+  using Visit = std::function<void(int64_t row, const Example& example)>;
+  // Rows with more bytes of content in all are not held. So many take about 100 MiB with their tokens, as much as the
+  // program without them.
+  static constexpr int64_t kHeldBytes = int64_t{8} << 20;
+
   // Reads all sources. Throws InputError for a source without rows to use, an unrecognised shape (naming the columns
   // and the shapes), or any bad row that may not be left out.
-  static Dataset read(const std::vector<DataSource>& sources, const BadRows& bad = {});
+  static Dataset read(const std::vector<DataSource>& sources, const BadRows& bad = {}, int64_t held_bytes = kHeldBytes);
 
-  int64_t size() const { return static_cast<int64_t>(examples_.size()); }
+  int64_t size() const { return rows_; }
+  bool is_held() const { return held_; }
+  // Visits all rows in order. Throws InputError, after the last row, where files of rows that are not held have changed
+  // since they were read.
+  void for_each(const Visit& visit) const;
+  // Returns the first row that was read.
+  const Example& first() const;
+  // Return rows that are held.
   const Example& example(int64_t row) const;
   const std::vector<Example>& examples() const { return examples_; }
   // Returns one line per source for the user: file, rows, recognised shape, and which columns became what. `others`
@@ -117,12 +132,21 @@ class Dataset {
   struct Verdict {
     std::string read, others;  // columns
   };
-  void read_source(const DataSource& source, const BadRows& bad);
+  void read_source(const DataSource& source, const BadRows& bad, int64_t held_bytes);
+  void add(Example&& example, int64_t held_bytes);
+  void read_again(const Visit& visit) const;
+  // Moves the rows that are drawn, by their numbers here, to a data set of the same files.
+  Dataset take_out(const std::vector<bool>& drawn);
 
-  std::vector<Example> examples_;
+  std::vector<DataSource> sources_;
+  std::vector<Example> examples_;  // empty where the rows are not held
+  std::vector<bool> chosen_;       // where they are not held: which of the files' rows are in this data set
+  std::optional<Example> first_;
   std::vector<Verdict> verdict_;
   std::vector<RowWeight> weights_;
-  uint64_t fingerprint_ = 0;
+  uint64_t fingerprint_ = 0, files_fingerprint_ = 0;
+  int64_t rows_ = 0, content_bytes_ = 0;
+  bool held_ = true;
   LeftOut left_out_;
 };
 

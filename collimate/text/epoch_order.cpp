@@ -24,12 +24,15 @@ void shuffle_rows(std::vector<int64_t>& rows, uint64_t seed, uint64_t stream) {
 // rows.
 void append_weighted(const OrderOptions& options, const RowWeight& weight, int64_t begin, int64_t epoch,
                      std::vector<int64_t>& order) {
-  std::vector<int64_t> rows(static_cast<size_t>(weight.rows));
-  std::iota(rows.begin(), rows.end(), begin);
+  const auto count = static_cast<size_t>(weight.rows);
   const auto whole = static_cast<int64_t>(std::floor(weight.weight));
-  for (int64_t i = 0; i < whole; ++i) order.insert(order.end(), rows.begin(), rows.end());
+  order.reserve(order.size() + static_cast<size_t>(std::ceil(weight.weight)) * count);
+  for (int64_t i = 0; i < whole; ++i)
+    for (int64_t row = begin; row < begin + weight.rows; ++row) order.push_back(row);
   const auto part = std::llround((weight.weight - static_cast<double>(whole)) * static_cast<double>(weight.rows));
   if (part == 0) return;
+  std::vector<int64_t> rows(count);
+  std::iota(rows.begin(), rows.end(), begin);
   shuffle_rows(rows, options.seed, base::mix(static_cast<uint64_t>(epoch), static_cast<uint64_t>(begin) + 1));
   rows.resize(static_cast<size_t>(part));
   std::sort(rows.begin(), rows.end());

@@ -33,7 +33,7 @@ void copy_generation_config(const std::string& from, const std::string& to) {
   if (file_exists(path)) host::write_file_atomically(to + kGenerationConfig, host::read_file(path));
 }
 
-int64_t line_at(const std::string& text, size_t offset) {
+int64_t line_at(std::string_view text, size_t offset) {
   const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(offset, text.size()));
   return 1 + std::count(text.begin(), end, '\n');
 }

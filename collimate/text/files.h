@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace collimate::text {
 
@@ -19,6 +20,6 @@ std::string generation_config_path(const std::string& directory);
 void copy_generation_config(const std::string& from, const std::string& to);
 
 // Returns the 1-based line of a byte offset.
-int64_t line_at(const std::string& text, size_t offset);
+int64_t line_at(std::string_view text, size_t offset);
 
 }  // namespace collimate::text

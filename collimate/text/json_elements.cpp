@@ -8,12 +8,12 @@ namespace {
 
 constexpr const char* kSpaces = " \t\r\n";
 
-[[noreturn]] void malformed(const std::string& path, const std::string& content, size_t at, const std::string& wanted) {
+[[noreturn]] void malformed(const std::string& path, std::string_view content, size_t at, const std::string& wanted) {
   const std::string got = at < content.size() ? fmt::format("'{}'", content.substr(at, 1)) : "the end of the file";
   throw base::InputError(base::expectation(fmt::format("{}:{}", path, line_at(content, at)), wanted, got));
 }
 
-size_t skip_string(const std::string& content, size_t at) {
+size_t skip_string(std::string_view content, size_t at) {
   for (++at; at < content.size(); ++at) {
     if (content[at] == '\\') {
       ++at;
@@ -25,7 +25,7 @@ size_t skip_string(const std::string& content, size_t at) {
 }
 
 // Returns the end of the value that starts at `at`: the comma or bracket after it at the same depth.
-size_t skip_value(const std::string& content, size_t at) {
+size_t skip_value(std::string_view content, size_t at) {
   int depth = 0;
   while (at < content.size()) {
     const char c = content[at];
@@ -43,7 +43,7 @@ size_t skip_value(const std::string& content, size_t at) {
 
 }  // namespace
 
-void for_each_element(const std::string& path, const std::string& content,
+void for_each_element(const std::string& path, std::string_view content,
                       const std::function<void(size_t begin, size_t end)>& element) {
   size_t at = std::min(content.find_first_not_of(kSpaces), content.size());
   if (at >= content.size() || content[at] != '[') malformed(path, content, at, "a JSON array");

@@ -6,11 +6,14 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <sstream>
+#include <optional>
+#include <span>
+#include <string_view>
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/host/file_io.h"
+#include "collimate/host/mapped_file.h"
 #include "collimate/text/arrow/arrow_files.h"
 #include "collimate/text/data_files.h"
 #include "collimate/text/data_formats.h"
@@ -82,17 +85,17 @@ void read_jsonl(std::istream& in, const std::string& path, const RowSink& sink, 
 constexpr const char* kLinesRemedy = "data.train: {path: …, format: jsonl} for one object per line";
 
 // Throws InputError for JSON lines under the name of a JSON file: a value that ends with its line, and more after it.
-void refuse_lines(const std::string& path, const std::string& content) {
+void refuse_lines(const std::string& path, std::string_view content) {
   const size_t begin = content.find_first_not_of(" \t\r\n"), end = content.find('\n', begin);
   if (end == std::string::npos || content.find_first_not_of(" \t\r\n", end) == std::string::npos) return;
-  if (!json::accept(std::string_view(content).substr(begin, end - begin))) return;
+  if (!json::accept(content.substr(begin, end - begin))) return;
   throw base::InputError(base::expectation(fmt::format("{}:{}", path, line_at(content, end + 1)),
                                            "one JSON array of objects, or one object of arrays",
                                            "another value after the first line's", kLinesRemedy));
 }
 
 // Reads {"column": [values…], …}, where all lists are of one length.
-void read_columns(const std::string& path, const std::string& content, const RowSink& sink) {
+void read_columns(const std::string& path, std::string_view content, const RowSink& sink) {
   refuse_lines(path, content);
   const Row columns = parse_row(content, {path, 0, 1});
   if (columns.empty()) return;
@@ -116,13 +119,45 @@ std::string content_of(const std::string& path) {
   return is_compressed(path) ? decompressed(path) : host::read_file(path);
 }
 
+// Has the whole content of a file, mapped where the file is not compressed.
+class WholeFile {
+ public:
+  explicit WholeFile(const std::string& path) {
+    if (is_compressed(path)) {
+      text_ = decompressed(path);
+    } else {
+      file_.emplace(path);
+      bytes_ = file_->bytes();
+    }
+  }
+
+  std::string_view text() const {
+    return file_ ? std::string_view(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()) : text_;
+  }
+  // Gives the memory of the content ahead of `end` back, from time to time.
+  void done_with(size_t end) {
+    constexpr size_t kOften = size_t{4} << 20;
+    if (!file_ || end < given_back_ + kOften) return;
+    host::forget_pages(bytes_.subspan(given_back_, end - given_back_));
+    given_back_ = end;
+  }
+
+ private:
+  std::optional<host::MappedFile> file_;
+  std::span<const std::byte> bytes_;
+  std::string text_;
+  size_t given_back_ = 0;
+};
+
 std::unique_ptr<std::istream> open_text(const std::string& path) {
-  if (is_compressed(path)) return std::make_unique<std::istringstream>(decompressed(path));
+  if (is_compressed(path)) return open_compressed(path);
   return std::make_unique<std::ifstream>(path, std::ios::binary);
 }
 
 void read_json(const std::string& path, const RowSink& sink, const BadRowSink& bad) {
-  const std::string content = without_mark(content_of(path));
+  WholeFile file(path);
+  const size_t mark = file.text().starts_with(kByteOrderMark) ? 3 : 0;
+  const std::string_view content = file.text().substr(mark);
   const size_t first = content.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return;
   if (content[first] != '[') return read_columns(path, content, sink);
@@ -132,7 +167,8 @@ void read_json(const std::string& path, const RowSink& sink, const BadRowSink& b
     location.line += std::count(content.begin() + static_cast<std::ptrdiff_t>(counted),
                                 content.begin() + static_cast<std::ptrdiff_t>(begin), '\n');
     counted = begin;
-    pass_on(std::string_view(content).substr(begin, end - begin), location, sink, bad);
+    pass_on(content.substr(begin, end - begin), location, sink, bad);
+    file.done_with(mark + begin);
     ++location.row;
   });
 }

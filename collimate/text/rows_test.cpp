@@ -54,6 +54,21 @@ TEST_F(Rows, JsonArrayElementsKnowTheirLine) {
   EXPECT_TRUE(read("b.json", " [ ] ").empty());
 }
 
+// Memory of what was read is given back every 4 MiB.
+TEST_F(Rows, LongJsonArraysAreReadToTheirEnd) {
+  std::string content = "\xEF\xBB\xBF[";
+  for (int i = 0; i < 9000; ++i)
+    content += fmt::format("{}{{\"a\": {}, \"b\": \"{}\"}}", i == 0 ? "" : ",\n", i, std::string(1000, 'b'));
+  const auto rows = read("a.json", content + "]\n");
+  ASSERT_EQ(rows.size(), 9000U);
+  for (size_t i = 0; i < rows.size(); i += 250) {
+    EXPECT_EQ(rows[i].second["a"], i);
+    EXPECT_EQ(rows[i].second["b"].get<std::string>(), std::string(1000, 'b'));
+    EXPECT_EQ(rows[i].first, fmt::format("a.json:{}", i + 1));
+  }
+  EXPECT_EQ(error("b.json", content), "[b.json:9000] expected ',' or ']' after an element, got the end of the file");
+}
+
 TEST_F(Rows, JsonObjectOfColumns) {
   const auto rows = read("a.json", R"({"a": [1, 2], "b": ["x", "y"]})");
   ASSERT_EQ(rows.size(), 2u);
@@ -354,6 +369,14 @@ TEST_F(Rows, CompressedFilesAreReadWhole) {
         << ending;
     EXPECT_THAT(error("c.jsonl." + ending, "{}"), HasSubstr("expected a whole file compressed by")) << ending;
   }
+  int64_t next = 0;  // rows of several pieces, of which some end within a row
+  read_rows(testdata("compressed/long.jsonl.gz"), "auto", [&](const RowLocation& location, Row&& row) {
+    EXPECT_EQ(row["a"], next);
+    EXPECT_EQ(row["text"].get<std::string>().size(), 1000U);
+    EXPECT_EQ(location.line, ++next);
+  });
+  EXPECT_EQ(next, 2500);
+  EXPECT_EQ(count_rows(testdata("compressed/long.jsonl.gz"), 2000), 2000);
   EXPECT_THAT(
       error("a.parquet.gz", "x"),
       HasSubstr("a file of that format that is not compressed as a whole, got a .gz file; try decompressing it: "

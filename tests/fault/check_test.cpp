@@ -70,33 +70,6 @@ TEST_F(Check, ThreadsAreThoseOfTheConfigElseOfOpenMpElseTheCores) {
               HasSubstr("[OMP_NUM_THREADS] expected a number of threads from 1 to 1024, got some; try unsetting it"));
 }
 
-TEST_F(Check, EpochsBecomeIterations) {
-  EXPECT_THAT(shown("grpo", {"run.epochs=0.5"}),
-              AllOf(HasSubstr("\n  iterations: 9\n"),
-                    HasSubstr("\n# run: 9 iterations × 4 examples = 36, 0.5 epochs of 72\n")));
-  EXPECT_THAT(shown("sft", {"run.epochs=3", "train.lr_schedule=linear"}),
-              HasSubstr("\n# learning rate: 0.001 linear to 0 at update 15\n"));
-  EXPECT_THAT(
-      reasons("sft", {"run.epochs=3", "run.iterations=4"}),
-      HasSubstr("[--set run.iterations] expected one of run.epochs (3, which is 15 iterations) and run.iterations "
-                "(4), got both; try leaving one of them out"));
-}
-
-TEST_F(Check, RowsBeyondTheEpochsAreNamed) {
-  const std::vector<std::string> sets = {"train.samples_per_update=16", "data.shuffle=false"};
-  EXPECT_THAT(
-      shown("sft", {sets[0], sets[1], "run.epochs=1"}),
-      HasSubstr(
-          "\n# run: 3 iterations × 16 examples = 48, 1.2 epochs of 40\n"
-          "# run: run.epochs 1 is 3 iterations; the last one is filled up with 8 examples of data.train, read once "
-          "more (row 1, 2, 3, …)\n"));
-  EXPECT_THAT(
-      shown("sft", {sets[0], sets[1], "run.epochs=0.25"}),
-      HasSubstr("\n# run: run.epochs 0.25 is 1 iteration; the last one is filled up with 6 examples of data.train (row "
-                "11, 12, 13, …)\n"));
-  EXPECT_THAT(shown("sft", {"run.epochs=1"}), testing::Not(HasSubstr("filled up")));
-}
-
 // 40 rows in updates of 8: what is to be raised is what says the length.
 TEST_F(Check, RunsOfFewUpdatesAreWarnedOf) {
   const std::string few = "so few hardly change a model at a usual learning rate: try run.";

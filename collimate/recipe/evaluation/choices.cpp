@@ -155,8 +155,8 @@ ChoiceRows choice_rows(const text::Dataset& dataset, const text::Renderer& rende
   ChoiceRows out;
   Maker made;
   const bool stops = options.long_rows != rlhf::LongRows::kDrop;
-  for (int64_t row = 0; row < dataset.size(); ++row) {
-    const text::Example& example = dataset.example(row);
+  dataset.for_each([&](int64_t row, const text::Example& example) {
+    if (stops && out.too_long.rows > 0) return;
     text::require_marked_turns(example, renderer, 0,
                                "a column prompt with the whole text, or " + names.with("chat_template", "plain"));
     try {
@@ -170,8 +170,7 @@ ChoiceRows choice_rows(const text::Dataset& dataset, const text::Renderer& rende
       const std::string reason = error.what(), place = example.location.text();  // a template does not know the row
       out.bad.add(reason.find(place) == std::string::npos ? fmt::format("{}: {}", place, reason) : reason);
     }
-    if (stops && out.too_long.rows > 0) break;
-  }
+  });
   out.bad.require_none(options.bad_rows, made.used());
   if (stops && out.too_long.rows > 0) throw InputError(out.too_long.first);
   require_questions(made, out, names);

@@ -279,7 +279,7 @@ class HeldOut {
 }  // namespace
 
 MeasureKind measured_of(const text::Dataset& dataset, bool rewards) {
-  const text::Example& first = dataset.example(0);
+  const text::Example& first = dataset.first();
   if (rewards) return MeasureKind::kCompletions;
   if (has_choices(first)) return MeasureKind::kChoices;
   if (first.chosen && first.rejected) return MeasureKind::kPairs;

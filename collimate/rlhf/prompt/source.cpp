@@ -1,8 +1,7 @@
 #include "collimate/rlhf/prompt/source.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <utility>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
@@ -10,6 +9,7 @@
 #include "collimate/batch/padding.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/prompt/divergence_region.h"
+#include "collimate/rlhf/prompt/margins.h"
 #include "collimate/rlhf/prompt/steps.h"
 #include "collimate/rlhf/types/loss.h"
 
@@ -173,48 +173,13 @@ bool trains(const text::RenderedTokens& row) { return std::ranges::count(row.tra
 
 // Throws InputError if the model's chat template does not mark the turns: no row by itself is at fault.
 void check_template(const text::Dataset& dataset, const text::Renderer& renderer, const SourceOptions& options) {
+  if (renderer.chat().marks_turns()) return;
   const std::string chatml = options.chatml.empty() ? "models.policy.chat_template: chatml" : options.chatml;
-  for (const text::Example& example : dataset.examples())
+  dataset.for_each([&](int64_t, const text::Example& example) {
     text::require_marked_turns(example, renderer, options.kind == RowKind::kPrompt ? 2 : 0,
                                chatml + ", or plain to join turns with nothing between");
+  });
 }
-
-const nlohmann::json* margin_of(const text::Example& example) {
-  const auto found = example.extra.find(kMargin.name);
-  return found == example.extra.end() || found->is_null() ? nullptr : &*found;
-}
-
-// Returns the margins of all examples, or nothing if none has one. TRL too has no default for a row without one.
-std::vector<float> read_margins(const std::vector<const text::Example*>& examples) {
-  const auto first = std::ranges::find_if(examples, [](const auto* example) { return margin_of(*example) != nullptr; });
-  if (first == examples.end()) return {};
-  std::vector<float> margins;
-  for (const text::Example* example : examples) {
-    const std::string where = fmt::format("{} column {}", place_of(*example), kMargin.name);
-    const nlohmann::json* value = margin_of(*example);
-    if (value == nullptr)
-      throw InputError(expectation(where, fmt::format("a number, as {} has one", place_of(**first)), "none",
-                                   "a margin in every row, or in none"));
-    const nlohmann::json number = value->is_string()  // in a table of texts
-                                      ? nlohmann::json::parse(value->get<std::string>(), nullptr, false)
-                                      : *value;
-    if (!number.is_number()) throw InputError(expectation(where, "a number", value->dump()));
-    const auto margin = number.get<double>();
-    if (!(std::abs(margin) <= std::numeric_limits<float>::max()))
-      throw InputError(expectation(where, "a finite number of float's range", fmt::to_string(margin)));
-    margins.push_back(static_cast<float>(margin));
-  }
-  return margins;
-}
-
-// Returns the order with the k-th use, from 0, of row r as r + k·rows, so that repeated uses have different uids.
-std::vector<int64_t> numbered_uses(std::vector<int64_t> order, int64_t rows) {
-  std::vector<int64_t> uses(static_cast<size_t>(rows));
-  for (int64_t& row : order) row += rows * base::at(uses, row)++;
-  return order;
-}
-
-constexpr uint32_t kReplacementPurpose = 0x5e91;
 
 }  // namespace
 
@@ -236,38 +201,41 @@ nlohmann::json example_json(const text::Example& example, const std::string& pro
 }
 
 RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), rendered_(dataset.is_held()) {
   check_template(dataset, renderer, options_);
-  std::vector<const text::Example*> kept;
-  int64_t row = 0;
-  for (text::RowWeight source : dataset.weights()) {
-    const int64_t end = row + std::exchange(source.rows, 0);
-    for (; row < end; ++row) {
-      const text::Example& example = dataset.example(row);
-      std::vector<text::RenderedTokens> rows = rows_of(example, renderer);
-      if (rows.empty()) continue;
-      if (loses_thoughts(example, renderer, options_.kind)) thoughtless_.add(place_of(example));
-      if (files_.empty() || files_.back() != example.location.file) files_.push_back(example.location.file);
-      rendered_.push_back({.rows = std::move(rows),
-                           .example = example_json(example, renderer.prompt_text(example.prompt)),
-                           .desirable = example.label.value_or(false),
-                           .right = marks_of(example.steps),
-                           .row = row,
-                           .file = files_.size() - 1,
-                           .line = example.location.line,
-                           .row_in_file = example.location.row});
-      kept.push_back(&example);
-      ++source.rows;
-    }
-    order_.weights.push_back(source);
-  }
+  for (const text::RowWeight& source : dataset.weights()) order_.weights.push_back({0, source.weight});
+  Margins margins;
+  size_t source = 0;
+  int64_t end = dataset.weights().at(0).rows;  // of the source's rows
+  dataset.for_each([&](int64_t row, const text::Example& example) {
+    while (row >= end) end += dataset.weights().at(++source).rows;
+    if (!take(row, example, renderer)) return;
+    ++order_.weights[source].rows;
+    if (options_.margins) margins.add(example);
+  });
   bad_.require_none(options_.bad_rows, examples());
   order_.rows = examples();
   order_.seed = options_.seed;
   order_.shuffle = options_.shuffle;
   epoch_examples_ = static_cast<int64_t>(text::epoch_order(order_, 0).size());
   if (epoch_examples_ == 0) throw InputError(nothing_left());
-  if (options_.margins) margins_ = read_margins(kept);
+  margins_ = margins.finish();
+}
+
+bool RowSource::take(int64_t row, const text::Example& example, const text::Renderer& renderer) {
+  std::vector<text::RenderedTokens> rows = rows_of(example, renderer);
+  if (rows.empty()) return false;
+  if (loses_thoughts(example, renderer, options_.kind)) thoughtless_.add(place_of(example));
+  if (files_.empty() || files_.back() != example.location.file) files_.push_back(example.location.file);
+  rendered_.add({.rows = std::move(rows),
+                 .example = example_json(example, renderer.prompt_text(example.prompt)),
+                 .desirable = example.label.value_or(false),
+                 .right = marks_of(example.steps),
+                 .row = row,
+                 .file = std::ssize(files_) - 1,
+                 .line = example.location.line,
+                 .row_in_file = example.location.row});
+  return true;
 }
 
 std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& example, const text::Renderer& renderer) {
@@ -305,42 +273,18 @@ int64_t RowSource::rows_per_example() const {
   return options_.kind == RowKind::kPreference ? 2 : 1;
 }
 
-RowSource::Pick RowSource::pick(int64_t iteration, int64_t examples, int64_t index) const {
-  if (index >= examples) {
-    const uint64_t bits = base::random_bits(options_.seed, kReplacementPurpose, static_cast<uint64_t>(iteration),
-                                            static_cast<uint32_t>(index));
-    return {.use = static_cast<int64_t>(bits % static_cast<uint64_t>(this->examples())),
-            .epoch = iteration,
-            .attempt = index + 1};
-  }
-  const int64_t sequence = iteration * examples + index;
-  const int64_t epoch = sequence / epoch_examples_;
-  if (epoch != cached_epoch_) {
-    cached_order_ = numbered_uses(text::epoch_order(order_, epoch), this->examples());
-    cached_epoch_ = epoch;
-  }
-  const auto place = static_cast<size_t>(sequence % epoch_examples_);
-  return {.use = cached_order_[std::min(place, cached_order_.size() - 1)], .epoch = epoch};
-}
-
 Batch RowSource::rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const {
   const int64_t unit = rows_per_example();
   if (rows % unit != 0 || first % unit != 0 || count % unit != 0)
     throw InputError(
         expectation("data", fmt::format("a multiple of {} rows", unit), fmt::format("{} of {}", count, rows)));
+  require_iteration(rows);
   std::vector<Pick> picks;
   for (int64_t i = first / unit; i < (first + count) / unit; ++i) picks.push_back(pick(iteration, rows / unit, i));
   Batch out = make(picks);
-  const int64_t before = first > 0 ? first - 1 : rows - 1;
+  const int64_t before = (first > 0 ? first : rows_of(iteration, rows)) - 1;
   if (options_.mismatched && !picks.empty()) add_mismatched(out, picks, pick(iteration, rows, before));
   return out;
-}
-
-std::vector<int64_t> RowSource::order(int64_t first, int64_t count) const {
-  std::vector<int64_t> numbers;
-  for (int64_t i = first; i < first + count; ++i)
-    numbers.push_back(static_cast<int64_t>(example_of(pick(0, first + count, i))));
-  return numbers;
 }
 
 Batch RowSource::all(int64_t examples) const {
@@ -350,8 +294,13 @@ Batch RowSource::all(int64_t examples) const {
   return make(picks);
 }
 
-int64_t RowSource::uid_of(const Pick& pick, const char* purpose, int64_t sample) const {
-  const int64_t number = pick.by_row ? rendered_[example_of(pick)].row : pick.use;
+std::string RowSource::place(int64_t example) const {
+  const text::RenderedExample made = rendered_.at(example);
+  return text::RowLocation{base::at(files_, made.file), made.row_in_file, made.line}.text();
+}
+
+int64_t RowSource::uid_of(const Pick& pick, int64_t row, const char* purpose, int64_t sample) const {
+  const int64_t number = pick.by_row ? row : pick.use;
   return batch::make_uid(purpose, options_.name, number, pick.epoch, sample, pick.attempt);
 }
 
@@ -361,14 +310,15 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
   std::vector<std::vector<float>> completion;
-  std::vector<float> margins;
   std::vector<nlohmann::json> examples;
+  std::vector<float> desirable;
   for (const Pick& pick : picks) {
-    const Rendered& rendered = rendered_[example_of(pick)];
-    const int64_t group = uid_of(pick, "prompt", 0);
+    const text::RenderedExample rendered = rendered_.at(example_of(pick));
+    const int64_t group = uid_of(pick, rendered.row, "prompt", 0);
+    desirable.push_back(rendered.desirable ? 1.F : 0.F);
     for (int64_t i = 0; i < rows_per_example(); ++i) {
       const text::RenderedTokens& row = rendered.rows[options_.kind == RowKind::kPreference ? i : 0];
-      uids.push_back(uid_of(pick, "sample", i));
+      uids.push_back(uid_of(pick, rendered.row, "sample", i));
       groups.push_back(group);
       ids.push_back(row.ids);
       trainable.push_back(row.trainable);
@@ -376,7 +326,6 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
         completion.emplace_back(row.trainable.begin(), row.trainable.end());
         std::fill(trainable.back().begin() + 1, trainable.back().end(), 1);
       }
-      margins.push_back(margins_.empty() ? 0.F : margins_[example_of(pick)]);
       prompt_tokens.push_back(row.prompt_tokens);
       examples.push_back(rendered.example);
     }
@@ -390,9 +339,9 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   out.set_ragged(batch::kIds, ids);
   out.set_ragged(batch::kTrainable, trainable);
   if (options_.prompt_is_trained) out.set_ragged(kCompletion, completion);
-  if (options_.margins) out.set(kMargin, margins);
+  if (options_.margins) add_margins(out, picks);
   out.set_json(batch::kExample, std::move(examples));
-  if (options_.kind == RowKind::kMarked) add_marks(out, picks);
+  if (options_.kind == RowKind::kMarked) out.set(kDesirable, desirable);
   if (options_.kind == RowKind::kSteps) add_steps(out, picks);
   if (options_.kind == RowKind::kPrompt && !options_.sampling.is_null()) add_sampling(out);
   return out;

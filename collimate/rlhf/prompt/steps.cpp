@@ -28,9 +28,9 @@ text::RenderedTokens render_steps(const text::Example& example, const text::Rend
   return row;
 }
 
-std::vector<bool> marks_of(const std::vector<text::LabelledStep>& steps) {
-  std::vector<bool> right;
-  for (const text::LabelledStep& step : steps) right.push_back(step.right);
+std::vector<uint8_t> marks_of(const std::vector<text::LabelledStep>& steps) {
+  std::vector<uint8_t> right;
+  for (const text::LabelledStep& step : steps) right.push_back(step.right ? 1 : 0);
   return right;
 }
 

@@ -14,7 +14,7 @@ namespace collimate::rlhf {
 text::RenderedTokens render_steps(const text::Example& example, const text::Renderer& renderer,
                                   const std::string& separator, const std::string& other);
 
-// Returns whether each step is right.
-std::vector<bool> marks_of(const std::vector<text::LabelledStep>& steps);
+// Returns 1 for each step that is right, and 0 for the others.
+std::vector<uint8_t> marks_of(const std::vector<text::LabelledStep>& steps);
 
 }  // namespace collimate::rlhf

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <istream>
+#include <memory>
 #include <string>
 
 #include "collimate/text/rows.h"
@@ -20,15 +23,20 @@ void read_arrow(const std::string& path, const RowSink& sink);
 
 // Returns whether the path's ending is that of a compressed file (.gz .zst .bz2 .lz4).
 bool is_compressed(const std::string& path);
-// Returns what a compressed file holds. Throws InputError where it is damaged or ends early.
+// Opens a compressed file, whose content is then read in pieces of 1 MiB. The stream throws InputError where the file
+// is damaged or ends early.
+std::unique_ptr<std::istream> open_compressed(const std::string& path);
+// Returns all that a compressed file holds. Throws as such a stream.
 std::string decompressed(const std::string& path);
 
-// These are the entry points of that library; each returns an error for the user, empty where all went well.
+// These are the entry points of that library; each returns an error for the user, empty where all went well. So does
+// what gives the next piece of a compressed file: "" at its end.
 using ReadRowsFunction = std::string (*)(const std::string& path, const RowSink& sink);
-using DecompressFunction = std::string (*)(const std::string& path, const std::string& codec, std::string& content);
+using NextPiece = std::function<std::string(std::string& piece)>;
+using OpenCompressedFunction = std::string (*)(const std::string& path, const std::string& codec, NextPiece& next);
 inline constexpr const char* kReadParquetSymbol = "collimate_read_parquet";
 inline constexpr const char* kReadArrowSymbol = "collimate_read_arrow";
-inline constexpr const char* kDecompressSymbol = "collimate_decompress";
+inline constexpr const char* kOpenCompressedSymbol = "collimate_open_compressed";
 inline constexpr const char* kArrowLibrary = "collimate_arrow.so";
 
 }  // namespace collimate::text

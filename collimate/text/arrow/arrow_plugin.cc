@@ -150,20 +150,31 @@ arrow::Status read_arrow_rows(const std::string& path, const RowSink& sink) {
   return read_batches(checked([&] { return reader->Next(); }), path, sink);
 }
 
-arrow::Status decompress(const std::string& path, const std::string& name, std::string& content) {
-  constexpr int64_t kPiece = 1 << 20;
-  ARROW_ASSIGN_OR_RAISE(const auto file, arrow::io::ReadableFile::Open(path));
-  ARROW_ASSIGN_OR_RAISE(const auto type, arrow::util::Codec::GetCompressionType(name));
-  ARROW_ASSIGN_OR_RAISE(const auto codec, arrow::util::Codec::Create(type));
-  ARROW_ASSIGN_OR_RAISE(const auto stream, arrow::io::CompressedInputStream::Make(codec.get(), file));
-  while (true) {
-    ARROW_ASSIGN_OR_RAISE(const auto piece, stream->Read(kPiece));
-    if (piece->size() == 0) return arrow::Status::OK();
-    content += std::string_view(*piece);
-  }
-}
-
 std::string error_of(const arrow::Status& status) { return status.ok() ? "" : status.ToString(); }
+
+// Holds a compressed file that is open. The stream ends before what it reads.
+struct OpenFile {
+  std::shared_ptr<arrow::io::ReadableFile> file;
+  std::unique_ptr<arrow::util::Codec> codec;
+  std::shared_ptr<arrow::io::CompressedInputStream> stream;
+
+  arrow::Status read(std::string& piece) const {
+    constexpr int64_t kPiece = 1 << 20;
+    ARROW_ASSIGN_OR_RAISE(const auto bytes, stream->Read(kPiece));
+    piece = std::string_view(*bytes);
+    return arrow::Status::OK();
+  }
+};
+
+arrow::Status open_compressed_file(const std::string& path, const std::string& name, NextPiece& next) {
+  const auto open = std::make_shared<OpenFile>();
+  ARROW_ASSIGN_OR_RAISE(open->file, arrow::io::ReadableFile::Open(path));
+  ARROW_ASSIGN_OR_RAISE(const auto type, arrow::util::Codec::GetCompressionType(name));
+  ARROW_ASSIGN_OR_RAISE(open->codec, arrow::util::Codec::Create(type));
+  ARROW_ASSIGN_OR_RAISE(open->stream, arrow::io::CompressedInputStream::Make(open->codec.get(), open->file));
+  next = [open](std::string& piece) { return error_of(open->read(piece)); };
+  return arrow::Status::OK();
+}
 
 }  // namespace
 
@@ -179,8 +190,8 @@ COLLIMATE_ENTRY collimate_read_arrow(const std::string& path, const RowSink& sin
   return error_of(read_arrow_rows(path, sink));
 }
 
-COLLIMATE_ENTRY collimate_decompress(const std::string& path, const std::string& codec, std::string& content) {
-  return error_of(decompress(path, codec, content));
+COLLIMATE_ENTRY collimate_open_compressed(const std::string& path, const std::string& codec, NextPiece& next) {
+  return error_of(open_compressed_file(path, codec, next));
 }
 
 }  // namespace collimate::text

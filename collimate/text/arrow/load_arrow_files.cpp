@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <map>
+#include <streambuf>
+#include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/host/beside_libraries.h"
@@ -37,6 +39,58 @@ void require_read(const std::string& error, const std::string& path, const std::
                                              "getting the file again, or its rows as JSON lines"));
 }
 
+// Reads a compressed file piece by piece.
+class CompressedPieces {
+ public:
+  explicit CompressedPieces(std::string path)
+      : path_(std::move(path)),
+        expected_(fmt::format("a whole file compressed by {}", codecs().at(extension_of(path_)))) {
+    static const auto open =
+        load<OpenCompressedFunction>(kOpenCompressedSymbol, "compressed", "the readers of compressed files");
+    require_read(open(path_, codecs().at(extension_of(path_)), next_), path_, expected_);
+  }
+
+  // Returns false at the end of the file.
+  bool next(std::string& piece) const {
+    require_read(next_(piece), path_, expected_);
+    return !piece.empty();
+  }
+
+ private:
+  std::string path_, expected_;
+  NextPiece next_;
+};
+
+class CompressedBuffer : public std::streambuf {
+ public:
+  explicit CompressedBuffer(const std::string& path) : pieces_(path) {}
+
+ protected:
+  int_type underflow() override {
+    more_ = more_ && pieces_.next(piece_);
+    if (!more_) return traits_type::eof();
+    setg(piece_.data(), piece_.data(), piece_.data() + piece_.size());
+    return traits_type::to_int_type(piece_.front());
+  }
+
+ private:
+  CompressedPieces pieces_;
+  std::string piece_;
+  bool more_ = true;
+};
+
+// Passes on what its buffer throws, as a stream does with exceptions(badbit).
+class CompressedStream : public std::istream {
+ public:
+  explicit CompressedStream(const std::string& path) : std::istream(nullptr), buffer_(path) {
+    rdbuf(&buffer_);
+    exceptions(std::ios::badbit);
+  }
+
+ private:
+  CompressedBuffer buffer_;
+};
+
 }  // namespace
 
 void read_parquet(const std::string& path, const RowSink& sink) {
@@ -51,11 +105,14 @@ void read_arrow(const std::string& path, const RowSink& sink) {
 
 bool is_compressed(const std::string& path) { return codecs().contains(extension_of(path)); }
 
+std::unique_ptr<std::istream> open_compressed(const std::string& path) {
+  return std::make_unique<CompressedStream>(path);
+}
+
 std::string decompressed(const std::string& path) {
-  static const auto read = load<DecompressFunction>(kDecompressSymbol, "compressed", "the readers of compressed files");
-  const std::string& codec = codecs().at(extension_of(path));
-  std::string content;
-  require_read(read(path, codec, content), path, "a whole file compressed by " + codec);
+  CompressedPieces pieces(path);
+  std::string content, piece;
+  while (pieces.next(piece)) content += piece;
   return content;
 }
 
