@@ -27,7 +27,9 @@ PromptRows::PromptRows(PromptFile file)
 }
 
 void PromptRows::render(const text::Renderer& renderer, int64_t positions, int64_t drawn) {
-  rlhf::SourceOptions options{.kind = rlhf::RowKind::kPrompt, .judged = false};
+  rlhf::SourceOptions options;
+  options.kind = rlhf::RowKind::kPrompt;
+  options.judged = false;
   recipe::limit_rows(file_.choices, {positions, drawn}, file_.names, options);
   source_.emplace(dataset_, renderer, std::move(options));
   left_out_ = recipe::log_left_out(recipe::left_out_notes(file_.names.of("data"), dataset_, *source_, file_.names));

@@ -26,7 +26,7 @@ std::shared_ptr<model::Weights> weights_of(const json& one, model::WeightsOption
   return family_weights(one.at("config"), std::move(options));
 }
 
-std::vector<float> logits_of(const json& one, tensor::ComputeType compute) {
+std::vector<float> logits_at(const json& one, tensor::ComputeType compute) {
   model::Model model(weights_of(one, {.compute = compute}), {});
   const auto ids = one.at("ids").get<std::vector<int32_t>>();
   const std::span<const int32_t> sequence = ids;
@@ -54,7 +54,7 @@ TEST(Families, LogitsAreThoseOfTransformers) {
   ASSERT_GE(cases.size(), 72U);
   for (const json& one : cases) {
     const auto wanted = one.at("logits").get<std::vector<float>>();
-    const std::vector<float> got = logits_of(one, tensor::ComputeType::kFloat32);
+    const std::vector<float> got = logits_at(one, tensor::ComputeType::kFloat32);
     ASSERT_EQ(got.size(), wanted.size()) << one.at("name");
     EXPECT_LT(distance(got, wanted).largest, 2e-5) << one.at("name");
   }
@@ -77,7 +77,7 @@ TEST(Families, LogitsInBf16AreAsNearToFloat64AsThoseOfTransformers) {
     EXPECT_LT(in_file("float32").largest, theirs.largest / 100) << one.at("name");
     const bool routed = shape::routers_of(shape::parse_model_shape(one.at("config"), "families.json")) > 0;
     for (const tensor::ComputeType compute : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {
-      const Distance ours = distance(logits_of(one, compute), one.at("logits"));
+      const Distance ours = distance(logits_at(one, compute), one.at("logits"));
       EXPECT_LT(ours.mean, 1.5 * theirs.mean) << one.at("name");
       EXPECT_GT(ours.mean, 0.1 * theirs.mean) << one.at("name");
       EXPECT_TRUE(routed || ours.largest < 1.5 * theirs.largest) << one.at("name") << " " << ours.largest;

@@ -196,7 +196,7 @@ Batch ScorerModule::call(const std::string& function, const Batch& input, const 
   COLLIMATE_CHECK(function == "score", "scorer has no function {}", function);
   if (scores_steps()) {
     if (!tokenizer_) tokenizer_ = text::load_tokenizer(options_.path);
-    const StepReward reward{options_.step_reward.get(), options_.step_separator.get(), options_.row_tokens.get()};
+    const StepJudgement reward{options_.step_reward.get(), options_.step_separator.get(), options_.row_tokens.get()};
     return with_step_rewards(model, *tokenizer_, reward, input, scoring);
   }
   Batch scored = train::with_scores(model, input, scoring);

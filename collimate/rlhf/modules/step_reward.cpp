@@ -40,7 +40,7 @@ class StepReader {
 
 }  // namespace
 
-double reward_of_steps(const StepReward& reward, const std::vector<double>& probabilities) {
+double reward_of_steps(const StepJudgement& reward, const std::vector<double>& probabilities) {
   COLLIMATE_CHECK(!probabilities.empty(), "a completion without steps");
   if (reward.of == "min") return *std::ranges::min_element(probabilities);
   if (reward.of == "mean")
@@ -51,7 +51,7 @@ double reward_of_steps(const StepReward& reward, const std::vector<double>& prob
 }
 
 StepsOfCompletion steps_of_completion(std::span<const int32_t> ids, int64_t prompt_tokens,
-                                      const text::Tokenizer& tokenizer, const StepReward& reward) {
+                                      const text::Tokenizer& tokenizer, const StepJudgement& reward) {
   const std::vector<int32_t>& stops = tokenizer.info().stop_ids;
   if (std::ssize(ids) > prompt_tokens && std::ranges::find(stops, ids.back()) != stops.end())
     ids = ids.first(ids.size() - 1);
@@ -73,7 +73,7 @@ StepsOfCompletion steps_of_completion(std::span<const int32_t> ids, int64_t prom
   return out;
 }
 
-Batch with_step_rewards(model::Model& model, const text::Tokenizer& tokenizer, const StepReward& reward,
+Batch with_step_rewards(model::Model& model, const text::Tokenizer& tokenizer, const StepJudgement& reward,
                         const Batch& rows, const train::ScoringOptions& options) {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> ends;

@@ -12,14 +12,14 @@
 namespace collimate::rlhf {
 
 // Says how the scores that a process reward model gives the steps of a completion become the completion's reward.
-struct StepReward {
+struct StepJudgement {
   std::string of = "last";       // last, min, mean or product: which number of the steps' probabilities
   std::string separator = "\n";  // what ends a step
   int64_t longest_tokens = 0;    // no row gets longer by a separator of its own; 0: no limit
 };
 
 // Returns the number of these probabilities, of which there is at least one.
-double reward_of_steps(const StepReward& reward, const std::vector<double>& probabilities);
+double reward_of_steps(const StepJudgement& reward, const std::vector<double>& probabilities);
 
 // Holds a completion as a process reward model reads it.
 struct StepsOfCompletion {
@@ -32,11 +32,11 @@ struct StepsOfCompletion {
 // has a completion that says nothing, which is one step; where the row would be longer than the longest, the step ends
 // with its last token instead.
 StepsOfCompletion steps_of_completion(std::span<const int32_t> ids, int64_t prompt_tokens,
-                                      const text::Tokenizer& tokenizer, const StepReward& reward);
+                                      const text::Tokenizer& tokenizer, const StepJudgement& reward);
 
 // Returns the rows with `reward`, by the probabilities that the steps of their completions are right. Reads uid, ids
 // and prompt_tokens.
-Batch with_step_rewards(model::Model& model, const text::Tokenizer& tokenizer, const StepReward& reward,
+Batch with_step_rewards(model::Model& model, const text::Tokenizer& tokenizer, const StepJudgement& reward,
                         const Batch& rows, const train::ScoringOptions& options);
 
 }  // namespace collimate::rlhf
