@@ -13,7 +13,7 @@ ACCURACY = "val/completions/accuracy"
 
 @dataclasses.dataclass
 class Kind:
-    """What the trials of a kind have in common: a config, and the held-out number by which they are judged."""
+    """The trials of a kind share a config and the held-out number by which they are judged."""
     title: str
     config: dict
     metric: str = ACCURACY
@@ -60,6 +60,11 @@ KINDS = {
                    {**of_rows("reward", "{data}/pairs.jsonl", 3e-4),
                     "data": {"train": "{data}/pairs.jsonl", "eval": "{data}/held_out_pairs.jsonl"}, "evaluation": {}},
                    "val/accuracy"),
+    "process_reward": Kind("process reward models on wrong answers, of which each digit is marked",
+                           {**of_rows("process_reward", "{data}/steps.jsonl", 3e-4),
+                            "data": {"train": "{data}/steps.jsonl", "eval": "{data}/held_out_steps.jsonl",
+                                     "step_separator": "="}, "evaluation": {}},
+                           "val/accuracy"),
     "grpo": Kind("rewards, with samples of one prompt compared", of_rollouts("grpo", 2e-4), "val/accuracy"),
     "ppo": Kind("rewards, with a value model", of_rollouts("ppo", 2e-4), "val/accuracy"),
 }
@@ -89,7 +94,9 @@ def trials() -> list[Trial]:
     # With beta 0.1 right answers lose too within these 80 updates: seed 1 ends at 0.42, and with 0.5 at 0.75.
     out += [Trial(name, "kto", {"loss_type": name, "beta": 0.5}) for name in ("kto", "apo_zero_unpaired")]
     out += [Trial("bradley_terry", "reward"),
-            Trial("bradley_terry, centred", "reward", {"center_rewards_coefficient": 0.01})]
+            Trial("bradley_terry, centred", "reward", {"center_rewards_coefficient": 0.01}),
+            Trial("divergence_region", "reward", {"loss_type": "divergence_region"}),
+            Trial("step_logistic", "process_reward")]
     out += [Trial(name, "grpo", {"loss_type": name}) for name in ROLLOUTS]
     out.append(Trial("dapo, clip-higher, equal groups replaced", "grpo", {"loss_type": "dapo", "epsilon_high": 0.28},
                      {"rollout": {"replace_equal_groups": True}}))

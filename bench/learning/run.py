@@ -67,7 +67,7 @@ class Seed:
 
     def prepare(self) -> None:
         data = self.root / "data"
-        if (data / "held_out_pairs.jsonl").exists():
+        if (data / "held_out_steps.jsonl").exists():
             return
         self.bench.call("bench", "quickstart", "--task-only", "--seed", str(self.seed), "--output", str(self.root))
         problems = rows_of(self.root / "task/problems.jsonl")[:64 if self.bench.reduced else PROBLEMS]
@@ -82,8 +82,10 @@ class Seed:
         write_rows(data / "marked.jsonl", [{"prompt": row["prompt"], "completion": row["completion"],
                                             "label": row["reward"] == 1} for row in own])
         write_rows(data / "pairs.jsonl", self.pairs(own))
-        write_rows(data / "held_out_pairs.jsonl",
-                   self.pairs(self.drawn("held_out", rows_of(self.root / "task/held_out.jsonl"))))
+        held_out = self.drawn("held_out", rows_of(self.root / "task/held_out.jsonl"))
+        write_rows(data / "held_out_pairs.jsonl", self.pairs(held_out))
+        write_rows(data / "steps.jsonl", self.steps(own))
+        write_rows(data / "held_out_steps.jsonl", self.steps(held_out))
 
     def learn(self, name: str, data: pathlib.Path, iterations: int) -> None:
         """Trains a model on right answers, from random weights."""
@@ -112,6 +114,14 @@ class Seed:
             found.setdefault(row["prompt"], {}).setdefault(row["reward"] == 1, row["completion"])
         return [{"prompt": prompt, "chosen": answers[True], "rejected": answers[False]}
                 for prompt, answers in found.items() if len(answers) == 2]
+
+    @staticmethod
+    def steps(drawn: list[dict]) -> list[dict]:
+        """Wrong answers of which each digit is a step, right where the digit stands in its place."""
+        return [{"prompt": row["prompt"], "completions": list(row["completion"]),
+                 "labels": [said == digit for said, digit in zip(row["completion"], row["ground_truth"])]}
+                for row in drawn
+                if row["reward"] != 1 and 0 < len(row["completion"]) <= len(row["ground_truth"])]
 
     def run(self, trial: algorithms.Trial, still: bool) -> None:
         """Runs a trial of this seed, or, where it is to stand `still`, its kind at learning rate 0."""

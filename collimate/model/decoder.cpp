@@ -59,13 +59,10 @@ Decoder::Decoder(const Weights& weights) {
   }
   if (shape.embedding_norm) embedding_norm_ = find_norm(weights, Part::kEmbeddingNorm, 0, shape.blocks.front());
   if (shape.final_norm) final_norm_ = find_norm(weights, Part::kFinalNorm, segments() - 1, shape.blocks.back());
-  const shape::StageRank& stage = weights.stages().place;
-  for (const shape::BlockRange& blocks : shape.own_blocks) {
-    const bool begins = stage.is_first() && runs_.empty();
-    const bool ends = stage.is_last() && std::ssize(runs_) + 1 == std::ssize(shape.own_blocks);
-    runs_.push_back(
-        {begins ? 0 : static_cast<int>(blocks.first) + 1, ends ? segments() : static_cast<int>(blocks.end) + 1});
-  }
+  for (const shape::BlockRange& blocks : shape.own_blocks)
+    runs_.push_back({static_cast<int>(blocks.first) + 1, static_cast<int>(blocks.end) + 1});
+  if (weights.stages().place.is_first()) runs_.front().first = 0;
+  if (weights.stages().place.is_last()) runs_.back().end = segments();
   if (shape.embedding_width == 0) return;
   project_in_ = find_linear(weights, Part::kProjectIn, 0);
   project_out_ = find_linear(weights, Part::kProjectOut, segments() - 1);

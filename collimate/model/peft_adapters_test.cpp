@@ -322,7 +322,7 @@ TEST_F(PeftAdaptersTest, TrainedOnAreAllOfTheLayersOrNone) {
   on.lora.targets = {"q_proj", "down_proj", "k_proj"};
   EXPECT_EQ(
       error_of(on),
-      "[A] expected base_model.model.model.layers.0.self_attn.k_proj.lora_A.weight, got no adapter of that layer");
+      "[A] expected base_model.model.model.layers.0.self_attn.k_proj.lora_B.weight, got no adapter of that layer");
   tensors_["norm"] = {"base_model.model.model.norm.weight", "F32", {24}, std::string(24 * 4, '\0')};
   config_["modules_to_save"] = {"norm", "score"};
   EXPECT_EQ(error_of(), "loaded");

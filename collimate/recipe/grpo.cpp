@@ -3,6 +3,17 @@
 
 namespace collimate::recipe {
 
+namespace {
+
+// Returns the model whose scores are the rewards: a reward model that judges, or the config's rules and functions.
+graph::ModelHandle rewards_of(Page& page, const Config& config, bool judged) {
+  if (!judged) return page.rewards("reward", config.reward);
+  page.require_reward_model();
+  return page.scorer("reward", {.of = "reward", .weights = "reward", .head = "score"});
+}
+
+}  // namespace
+
 // Plans group relative policy optimisation (Shao et al. 2024), which compares the samples of a prompt with each other
 // and has no value model. Rules or functions give the rewards, else a reward model does.
 Plan grpo(const Config& config, const flow::Registry& registry) {
@@ -11,9 +22,7 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
   const Page::Role trained{.weights = "policy", .trained = true, .rows = "rollouts", .loss = "grpo"};
   const auto trainer = page.trainer("policy_trainer", trained);
   const bool judged = config.reward->is_null() && config.models.find("reward") != nullptr;
-  if (judged) page.require_reward_model();
-  const auto reward = judged ? page.scorer("reward", {.of = "reward", .weights = "reward", .head = "score"})
-                             : page.rewards("reward", config.reward);
+  const auto reward = rewards_of(page, config, judged);
   const auto filter = page.mixed_groups();
   const auto advantages = page.advantages("groups", "group");
   const bool kl =

@@ -25,48 +25,43 @@ Plan ppo(const Config& config, const flow::Registry& registry);
 
 namespace {
 
-constexpr const char* kTaught = "taught completions";
+constexpr const char *kAnswers = "completions", *kTaught = "taught completions";
 
 // Learning rates are TRL 0.19's defaults of SFTConfig (of distillation too), DPOConfig, KTOConfig and GRPOConfig, that
 // of its example of a reward model of which all weights train, and verl 0.4's of an actor.
 std::vector<RecipeEntry>& recipe_list() {
-  using rlhf::RowKind;
+  using enum rlhf::RowKind;
   static std::vector<RecipeEntry> list = {
-      {"sft",
-       "a model on prompts and their answers (supervised fine-tuning)",
-       RowKind::kDemonstration,
-       {"completions"},
-       2e-5,
-       sft},
-      {"distill", "a model on a teacher's distributions in answers", RowKind::kDemonstration, {kTaught}, 2e-5, distill},
+      {"sft", "a model on prompts and their answers (supervised fine-tuning)", kDemonstration, {kAnswers}, 2e-5, sft},
+      {"distill", "a model on a teacher's distributions in answers", kDemonstration, {kTaught}, 2e-5, distill},
       {"reward",
        "a reward model on pairs of a better and a worse answer, with margins if the rows have them",
-       RowKind::kPreference,
+       kPreference,
        {"scored pairs"},
        1e-5,
        reward},
       {"process_reward",
        "a process reward model on answers whose steps are labelled right or wrong",
-       RowKind::kSteps,
+       kSteps,
        {"labelled steps"},
        1e-5,
        process_reward},
       {"dpo",
        "a policy on pairs of a better and a worse answer, by algorithm.loss_type",
-       RowKind::kPreference,
+       kPreference,
        {"pairs"},
        1e-6,
        dpo},
-      {"kto", "a policy on single answers that are marked desirable or not", RowKind::kMarked, {"marked"}, 1e-6, kto},
+      {"kto", "a policy on single answers that are marked desirable or not", kMarked, {"marked"}, 1e-6, kto},
       {"grpo",
        "a policy on prompts with rewards; the answers to a prompt are compared with each other",
-       RowKind::kPrompt,
+       kPrompt,
        {"rollouts"},
        1e-6,
        grpo},
       {"ppo",
        "a policy and a value model on prompts with rewards, which rules, functions or a reward model give",
-       RowKind::kPrompt,
+       kPrompt,
        {"rollouts", "values"},
        1e-6,
        ppo}};

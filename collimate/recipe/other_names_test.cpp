@@ -132,7 +132,7 @@ TEST(OtherNames, OfRecipesAreNamedByOurs) {
   EXPECT_EQ(remedy("sort"), "");
   EXPECT_EQ(loaded({{"recipe", "orpo"}}).substr(0, 47), "[config] expected recipe to be one of \"sft\", \"d");
   EXPECT_THAT(loaded({{"recipe", "orpo"}}),
-              testing::EndsWith("got \"orpo\"; try recipe: dpo with algorithm: {loss_type: orpo}"));
+              testing::EndsWith("got the text \"orpo\"; try recipe: dpo with algorithm: {loss_type: orpo}"));
 }
 
 TEST(OtherNames, LeadToKeysThatExist) {

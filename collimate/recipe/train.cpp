@@ -252,14 +252,18 @@ class Run {
     options.on_end = [this](const flow::RunEnd& end) { end_ = end; };
     options.state = {&recorder_};
     if (carried_) options.state.push_back(&*carried_);
+    add_stops(options);
+    options.spans = &spans_;
+    if (config_.log.profile) options.on_call = [this](const flow::CallTimes& times) { profile_.add(times); };
+    return options;
+  }
+
+  void add_stops(flow::RunOptions& options) {
     options.stop = &stop_;
     options.on_poll = [this] {
       if (call_.on_poll) call_.on_poll();
       pass_signal_on();
     };
-    options.spans = &spans_;
-    if (config_.log.profile) options.on_call = [this](const flow::CallTimes& times) { profile_.add(times); };
-    return options;
   }
 
   void pass_signal_on() {

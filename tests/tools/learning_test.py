@@ -33,7 +33,7 @@ def row(seed, after, name="grpo", **more):
 class Trials(unittest.TestCase):
     def test_every_algorithm_is_tried(self):
         # The first loss and advantage of a recipe need no name; "sft" is a part of others, and "value" belongs to PPO.
-        unnamed = {"nll", "bradley_terry", "value", "sft"}
+        unnamed = {"nll", "bradley_terry", "step_logistic", "value", "sft"}
         self.assertEqual(named_by_help("losses") - said("loss_type"), unnamed)
         self.assertEqual(named_by_help("advantages") - said("advantage"), {"group", "gae"})
 

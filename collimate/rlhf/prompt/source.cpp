@@ -171,6 +171,13 @@ void truncate(text::RenderedTokens& row, RowKind kind, int64_t limit) {
 
 bool trains(const text::RenderedTokens& row) { return std::ranges::count(row.trainable, 1) > 0; }
 
+// Makes the whole row trainable but its first token, and returns what was trainable of it.
+std::vector<float> train_prompt(std::vector<uint8_t>& trainable) {
+  std::vector<float> completion(trainable.begin(), trainable.end());
+  std::fill(trainable.begin() + 1, trainable.end(), 1);
+  return completion;
+}
+
 // Throws InputError if the model's chat template does not mark the turns: no row by itself is at fault.
 void check_template(const text::Dataset& dataset, const text::Renderer& renderer, const SourceOptions& options) {
   if (renderer.chat().marks_turns()) return;
@@ -322,10 +329,7 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
       groups.push_back(group);
       ids.push_back(row.ids);
       trainable.push_back(row.trainable);
-      if (options_.prompt_is_trained) {
-        completion.emplace_back(row.trainable.begin(), row.trainable.end());
-        std::fill(trainable.back().begin() + 1, trainable.back().end(), 1);
-      }
+      if (options_.prompt_is_trained) completion.push_back(train_prompt(trainable.back()));
       prompt_tokens.push_back(row.prompt_tokens);
       examples.push_back(rendered.example);
     }

@@ -36,8 +36,8 @@ struct RewardResult {
   std::string note = "";                             // what else came of a trial, behind the value: " and ends"
 };
 
-// Says whether an error is that a function or a server gave another number of rewards than it was asked for, which is no
-// single sample's fault.
+// Says whether an error is that a function or a server gave another number of rewards than it was asked for, which is
+// no single sample's fault.
 bool is_wrong_count(const std::string& error);
 
 // A source of rewards. Calls block. A sample's failure is a result with an error, never an exception and never a zero.
