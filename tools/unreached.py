@@ -47,7 +47,6 @@ EXCEPTIONS = {
     "is_steady": ASKED_BY_LIBRARY,
     "is_transparent": ASKED_BY_LIBRARY,
     "loss_names": "coverage_test.cpp asks by it which losses the goldens have",
-    "pad_id": "a tokenizer's files say it, and tests compare it with transformers'",
     "train_unsupervised": "programs with DeepSpeed-Chat's loop call it, as its trainer's",
     "count_block": BOOKS,
     "uncount_block": BOOKS,
