@@ -60,7 +60,7 @@ KINDS = {
                    {**of_rows("reward", "{data}/pairs.jsonl", 3e-4),
                     "data": {"train": "{data}/pairs.jsonl", "eval": "{data}/held_out_pairs.jsonl"}, "evaluation": {}},
                    "val/accuracy"),
-    "process_reward": Kind("process reward models on wrong answers, of which each digit is marked",
+    "process_reward": Kind("process reward models on answers with as many wrong digits as right ones",
                            {**of_rows("process_reward", "{data}/steps.jsonl", 3e-4),
                             "data": {"train": "{data}/steps.jsonl", "eval": "{data}/held_out_steps.jsonl",
                                      "step_separator": "="}, "evaluation": {}},

@@ -117,11 +117,12 @@ class Seed:
 
     @staticmethod
     def steps(drawn: list[dict]) -> list[dict]:
-        """Wrong answers of which each digit is a step, right where the digit stands in its place."""
-        return [{"prompt": row["prompt"], "completions": list(row["completion"]),
+        """Answers of which each digit is a step, right where it stands in its place: those with as many right steps as
+        wrong ones, so that who calls all alike has half of them."""
+        rows = [{"prompt": row["prompt"], "completions": list(row["completion"]),
                  "labels": [said == digit for said, digit in zip(row["completion"], row["ground_truth"])]}
-                for row in drawn
-                if row["reward"] != 1 and 0 < len(row["completion"]) <= len(row["ground_truth"])]
+                for row in drawn if 0 < len(row["completion"]) <= len(row["ground_truth"])]
+        return [row for row in rows if 2 * sum(row["labels"]) == len(row["labels"])]
 
     def run(self, trial: algorithms.Trial, still: bool) -> None:
         """Runs a trial of this seed, or, where it is to stand `still`, its kind at learning rate 0."""

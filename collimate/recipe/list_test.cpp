@@ -165,8 +165,7 @@ TEST(Recipes, PagesSayWhichRewardsJudgeHeldOutRows) {
 
 TEST(Recipes, RewardModelsAloneDoNotLearnToStop) {
   for (const RecipeEntry& entry : recipes())
-    EXPECT_EQ(plan_of(entry.name).learns_to_stop, entry.name != "reward" && entry.name != "process_reward")
-        << entry.name;
+    EXPECT_EQ(plan_of(entry.name).learns_to_stop, !entry.name.ends_with("reward")) << entry.name;
 }
 
 // The configs of the repository name keys, recipes, rules and losses that exist, whether or not their data is here.
