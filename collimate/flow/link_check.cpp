@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "collimate/base/error.h"
@@ -93,28 +94,32 @@ struct Check {
 
 }  // namespace
 
+std::optional<UnlikeCut> unlike_cut(const graph::Layout& first, const graph::Layout& second) {
+  const auto cuts = [](const graph::Layout& of) {
+    return std::vector<std::pair<std::string, std::string>>{{"tp", std::to_string(of.tp)},
+                                                            {"pp", std::to_string(of.pp)},
+                                                            {"virtual_stages", std::to_string(of.virtual_stages)},
+                                                            {"stages", fmt::format("[{}]", fmt::join(of.stages, ", "))},
+                                                            {"ep", std::to_string(of.ep)}};
+  };
+  const auto of_first = cuts(first), of_second = cuts(second);
+  const auto [one, other] = std::ranges::mismatch(of_first, of_second);
+  if (one == of_first.end()) return std::nullopt;
+  return UnlikeCut{one->first, one->second, other->second};
+}
+
 void check_cuts(const graph::Placement& placement, const nlohmann::json& calls) {
   for (const auto& [model, functions] : calls.items()) {
     if (placement.group_of(model) == nullptr) continue;
     const auto first = functions.front().get<std::string>();
-    const graph::Layout of_first = placement.layout(model, first);
-    for (const std::string function : functions) {
-      const graph::Layout layout = placement.layout(model, function);
-      const auto stages = [](const graph::Layout& of) { return fmt::format("[{}]", fmt::join(of.stages, ", ")); };
-      for (const auto& [axis, expected, size] :
-           {std::tuple("tp", std::to_string(of_first.tp), std::to_string(layout.tp)),
-            std::tuple("pp", std::to_string(of_first.pp), std::to_string(layout.pp)),
-            std::tuple("virtual_stages", std::to_string(of_first.virtual_stages),
-                       std::to_string(layout.virtual_stages)),
-            std::tuple("stages", stages(of_first), stages(layout)),
-            std::tuple("ep", std::to_string(of_first.ep), std::to_string(layout.ep))})
-        if (size != expected)
-          throw base::InputError(base::expectation(
-              "placement.layouts." + model,
-              fmt::format("one {} for all functions of the model, whose weights they share", axis),
-              fmt::format("{} with {} {} and {} with {} {}", first, axis, expected, function, axis, size),
-              fmt::format("the same {} for both", axis)));
-    }
+    for (const std::string function : functions)
+      if (const auto unlike = unlike_cut(placement.layout(model, first), placement.layout(model, function)))
+        throw base::InputError(base::expectation(
+            "placement.layouts." + model,
+            fmt::format("one {} for all functions of the model, whose weights they share", unlike->axis),
+            fmt::format("{} with {} {} and {} with {} {}", first, unlike->axis, unlike->first, function, unlike->axis,
+                        unlike->second),
+            fmt::format("the same {} for both", unlike->axis)));
   }
 }
 

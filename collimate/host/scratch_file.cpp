@@ -1,14 +1,11 @@
 #include "collimate/host/scratch_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <system_error>
 
 #include "collimate/base/error.h"
+#include "collimate/host/unnamed_file.h"
 
 namespace collimate::host {
 
@@ -28,11 +25,9 @@ fs::path place_of_scratch() {
 }  // namespace
 
 ScratchFile::ScratchFile(const std::string& purpose) {
-  std::string name = (place_of_scratch() / fmt::format("collimate-{}-XXXXXX", purpose)).string();
-  file_ = FileDescriptor(::mkostemp(name.data(), O_CLOEXEC));
-  path_ = name;
-  if (!file_.valid()) throw_io_error(path_, "to make a file", errno);
-  ::unlink(name.c_str());
+  const fs::path directory = place_of_scratch();
+  path_ = directory / ("collimate-" + purpose);
+  file_ = unnamed_file(directory, "to make a file");
 }
 
 int64_t ScratchFile::append(std::span<const std::byte> data) {

@@ -33,8 +33,7 @@ std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train)
 std::string rounds_line(const Config& config) {
   return fmt::format(
       "rounds: a sample has at most {} tokens after its first, second, … iteration; an iteration begins as many "
-      "prompts "
-      "as the one before has finished, and trains samples as they finish: the numbers below are the most",
+      "prompts as the one before has finished, and trains samples as they finish: the numbers below are the most",
       fmt::join(config.rollout.round_limits(), ", "));
 }
 

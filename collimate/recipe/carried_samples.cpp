@@ -1,7 +1,6 @@
 #include "collimate/recipe/carried_samples.h"
 
 #include <algorithm>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -37,10 +36,7 @@ Batch CarriedSamples::rows(int64_t count) const {
 }
 
 void CarriedSamples::take(const Batch& drawn) {
-  std::set<int64_t> begun;
-  for (int64_t r = 0; r < drawn.rows(); ++r)
-    if (drawn.get(rlhf::kRound, r) == 0) begun.insert(drawn.get(batch::kPromptUid, r));
-  begun_ += std::ssize(begun);
+  begun_ += rlhf::prompts_begun(drawn);
   const rlhf::Parted parted = rlhf::part_rows(drawn, min_samples_);
   carried_ = Batch();
   if (!parted.carried.empty()) carried_ = without_routes(rlhf::next_round(drawn, parted)).contiguous();

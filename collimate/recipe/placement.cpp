@@ -14,6 +14,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/flow/link_check.h"
 #include "collimate/graph/whole_layout.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
@@ -255,29 +256,17 @@ void each_copy(const graph::Placement& placement, const Plan& plan, const auto& 
     }
 }
 
-// Returns what a layout says of the pieces into which it cuts weights.
-std::map<std::string, std::string> pieces_of(const graph::Layout& layout) {
-  return {{"tp", std::to_string(layout.tp)},
-          {"pp", std::to_string(layout.pp)},
-          {"virtual_stages", std::to_string(layout.virtual_stages)},
-          {"stages", fmt::format("[{}]", fmt::join(layout.stages, ", "))},
-          {"ep", std::to_string(layout.ep)}};
-}
-
 // Checks that a device holds the weights of an identity once: whole, or the pieces of one tp, pp, ep and stages.
 void check_pieces(const graph::Placement& placement, const Plan& plan) {
   each_copy(placement, plan, [](int device, const std::vector<Placed>& placed) {
-    for (const Placed& other : placed) {
-      const Placed& first = placed.front();
-      const auto expected = pieces_of(first.layout);
-      for (const auto& [axis, size] : pieces_of(other.layout))
-        if (size != expected.at(axis))
-          throw base::InputError(
-              base::expectation(fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, axis),
-                                fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}",
-                                            expected.at(axis), first.model, first.function, device),
-                                size, fmt::format("one {} for all functions of models that share weights", axis)));
-    }
+    const Placed& first = placed.front();
+    for (const Placed& other : placed)
+      if (const auto unlike = flow::unlike_cut(first.layout, other.layout))
+        throw base::InputError(base::expectation(
+            fmt::format("placement.layouts.{}.{}.{}", other.model, other.function, unlike->axis),
+            fmt::format("{}, as {}.{} has, since both read one copy of the weights on device {}", unlike->first,
+                        first.model, first.function, device),
+            unlike->second, fmt::format("one {} for all functions of models that share weights", unlike->axis)));
   });
 }
 

@@ -3,17 +3,16 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/base/log.h"
 #include "collimate/host/checksum.h"
+#include "collimate/host/unnamed_file.h"
 #include "collimate/tensor/host_access.h"
 
 namespace collimate::tensor {
@@ -21,17 +20,6 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t{16} << 20;  // so many bytes are written and handed to the disk at a time
 constexpr const char* kAway = "room for what leaves the device";
-
-// Opens a file without a name. Where the file system does not have such files, the file has a name for a moment.
-host::FileDescriptor unnamed_file(const std::filesystem::path& directory) {
-  host::FileDescriptor unnamed(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (unnamed.valid()) return unnamed;
-  std::string name = (directory / ".away-XXXXXX").string();
-  host::FileDescriptor fd(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd.valid()) host::throw_io_error(directory, std::string("a file with ") + kAway, errno);
-  ::unlink(name.c_str());
-  return fd;
-}
 
 // Calls posix_fallocate again when a signal has interrupted it. Returns its error number, 0 for success.
 int reserve_room(int fd, int64_t offset, int64_t bytes) {
@@ -54,7 +42,9 @@ int64_t floats_of(const Buffer& buffer) {
 }  // namespace
 
 AwayFile::AwayFile(std::filesystem::path directory, std::function<void()> progress)
-    : directory_(std::move(directory)), progress_(std::move(progress)), fd_(unnamed_file(directory_)) {
+    : directory_(std::move(directory)),
+      progress_(std::move(progress)),
+      fd_(host::unnamed_file(directory_, std::string("a file with ") + kAway)) {
   if (is_in_memory(fd_.get()))
     base::log_warning(
         "[{}] expected a disk for what leaves the device, got a file system in memory (tmpfs): it takes "

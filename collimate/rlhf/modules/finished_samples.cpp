@@ -1,7 +1,6 @@
 #include "collimate/rlhf/modules/finished_samples.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,16 +17,14 @@ static_assert(kUnfinished == static_cast<int32_t>(generate::Finish::kRunning));
 // Counts what the rows say of their rounds: prompts that begin, samples that go on, and finished ones that wait for
 // others of their prompt.
 std::vector<flow::Metric> round_metrics(const Batch& rows, const Parted& parted) {
-  std::set<int64_t> begun;
   double unfinished = 0, waiting = 0;
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    if (rows.get(kRound, r) == 0) begun.insert(rows.get(batch::kPromptUid, r));
     if (rows.get(batch::kFinish, r) == kUnfinished)
       ++unfinished;
     else if (rows.get(kTrainedBefore, r) == 0 && !std::ranges::binary_search(parted.given, r))
       ++waiting;
   }
-  return {{"rollout/prompts_begun", static_cast<double>(begun.size()), flow::Reduce::kSum},
+  return {{"rollout/prompts_begun", static_cast<double>(prompts_begun(rows)), flow::Reduce::kSum},
           {"rollout/unfinished_samples", unfinished, flow::Reduce::kSum},
           {"rollout/waiting_samples", waiting, flow::Reduce::kSum}};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "collimate/batch/standard_keys.h"
 
@@ -30,6 +31,13 @@ std::map<int64_t, PromptCounts> counts_by_prompt(const Batch& rows) {
 }
 
 }  // namespace
+
+int64_t prompts_begun(const Batch& rows) {
+  std::set<int64_t> begun;
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    if (rows.get(kRound, r) == 0) begun.insert(rows.get(batch::kPromptUid, r));
+  return std::ssize(begun);
+}
 
 int64_t limit_of_round(std::span<const int64_t> limits, int64_t round) {
   return limits[static_cast<size_t>(std::min<int64_t>(round, std::ssize(limits) - 1))];

@@ -38,6 +38,9 @@ struct Parted {
 // `min_samples` of them, or with 0 when all are finished.
 Parted part_rows(const Batch& rows, int64_t min_samples);
 
+// Returns how many prompts of the rows begin in this iteration.
+int64_t prompts_begun(const Batch& rows);
+
 // Returns the carried rows as the next iteration gets them.
 Batch next_round(const Batch& rows, const Parted& parted);
 
